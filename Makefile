@@ -1,0 +1,83 @@
+# Every command makes the environment it needs (.venv, from the python3 on PATH) and is quick the second time:
+# a stamp file per extra remembers the pyproject.toml it was installed for.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+WORKERS ?= auto
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test check bench docs lint format types clean distclean
+
+help:
+	@echo "make demo    check the examples' derivatives against JAX and write build/demo/report.html"
+	@echo "make test    the whole test suite"
+	@echo "make check   the quick gate: lint, house rules, the tests not marked slow"
+	@echo "make bench   the benchmarks: tables of ratios against autograd and JAX"
+	@echo "make docs    the documentation, warnings as errors, into build/docs"
+	@echo "make lint | types | format | clean | distclean"
+
+demo: $(VENV)/.installed-examples-oracle
+	@mkdir -p build/demo
+	@$(BIN)/python -m dualad check examples --html build/demo/report.html
+	@echo "report: $(CURDIR)/build/demo/report.html"
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: $(VENV)/.installed-lint $(VENV)/.installed-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/python -m pytest -q tests/test_house.py
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" --deselect tests/test_house.py
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/sphinx-build -W --keep-going -n -q -b html docs build/docs
+	@echo "documentation: $(CURDIR)/build/docs/index.html"
+
+lint: $(VENV)/.installed-lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+format: $(VENV)/.installed-lint
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+types: $(VENV)/.installed-lint
+	$(BIN)/mypy
+
+clean:
+	rm -rf build dist docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find dualad tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf $(VENV)
+
+# --- environment -----------------------------------------------------------------------------------------------------
+
+# .installed-test installs dualad[test]; .installed-examples-oracle installs dualad[examples,oracle].
+$(VENV)/.installed-%: pyproject.toml | $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(subst -,$(comma),$*)]"
+	@touch $@
+comma := ,
+
+# Debian splits ensurepip off into python3-venv. Without it, the environment is made bare and pip is fetched into it.
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "dualad needs Python 3.11 or later, but $(PYTHON) is `$(PYTHON) --version`; try: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@if $(PYTHON) -c 'import ensurepip' 2>/dev/null; then \
+	    echo "$(PYTHON) -m venv $(VENV)"; \
+	    $(PYTHON) -m venv $(VENV); \
+	else \
+	    echo "$(PYTHON) has no ensurepip: making $(VENV) bare and fetching pip"; \
+	    $(PYTHON) -m venv --without-pip $(VENV) \
+	    && { $(PYTHON) -m pip --python $(BIN)/python install --quiet pip 2>/dev/null || \
+	         $(BIN)/python -c 'import urllib.request as u; exec(u.urlopen("https://bootstrap.pypa.io/get-pip.py").read())'; } \
+	    || { rm -rf $(VENV); echo "could not get pip; install it with: sudo apt install python3-venv" >&2; exit 1; }; \
+	fi
+	@touch $@

@@ -1,0 +1,37 @@
+"""What every test shares: seeds that do not move, no windows, Hypothesis without a clock.
+
+Not for oracles (JAX is configured where it is loaded) nor for shapes and strategies.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+SEED = 20240229
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+# The same examples on every machine and every run; a deadline would make a busy machine a failing one.
+settings.register_profile("dualad", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("dualad")
+
+
+def pytest_report_header() -> str:
+    return f"dualad: seed {SEED}, numpy {np.__version__}"
+
+
+@pytest.fixture(autouse=True)
+def _same_seed() -> None:
+    """Fix the global generators, which the code under test may use; tests themselves ask for `rng`."""
+    random.seed(SEED)
+    np.random.seed(SEED)  # noqa: NPY002
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(SEED)

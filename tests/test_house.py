@@ -1,0 +1,246 @@
+"""The house rules, read from the source with `ast`: floors, file lengths, `__all__`, docstrings, no JAX inside.
+
+Not for behaviour: nothing here runs the library except one test that imports it in a fresh process.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "dualad"
+
+# A room imports lower floors freely, its own floor only inside one package, and never upwards.
+FLOOR = {
+    "errors": 0,
+    "tree": 0,
+    "core": 1,
+    "ops": 2,
+    "surface": 3,
+    "program": 3,
+    "dual": 4,
+    "batched": 4,
+    "staged": 4,
+    "jvp": 5,
+    "vmap": 5,
+    "trace": 5,
+    "vjp_via_transpose": 5,
+    "custom": 5,
+    "checkpoint": 5,
+    "control_flow": 5,
+    "jacobian": 6,
+    "numpy": 6,
+    "scipy": 6,
+    "testing": 6,
+    "compile": 7,
+    "sparse": 7,
+    "cli": 8,
+    "__init__": 9,
+    "__main__": 9,
+}
+
+# The one kind of module that may load JAX, and only by name, at the moment it is asked to: an oracle.
+ORACLE_WORD = "oracle"
+
+# Test files that mirror no module: each is about a promise that runs through several of them.
+TESTS_WITHOUT_A_MODULE = {
+    "test_house.py",
+    "ops/test_every_op.py",
+    "ops/test_special_values.py",
+    "ops/test_checkers_catch.py",
+    "surface/test_completeness.py",
+    "surface/test_signatures.py",
+    "surface/test_like_numpy.py",
+    "surface/test_leaks.py",
+}
+TEST_FOLDERS_WITHOUT_A_PACKAGE = {"compose", "docs", "examples", "benchmarks"}
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULE_PATHS = {module_name(path): path for path in MODULES}
+
+
+def read_imports(source: str, package: str) -> Iterator[tuple[str, int, bool]]:
+    """Yield (absolute module name, line, whether it is for type checkers only), imports inside functions included."""
+    tree = ast.parse(source)
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno, id(node) in for_types
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = package.split(".")
+                base = ".".join([*parts[: len(parts) - (node.level - 1)], *([base] if base else [])])
+            for alias in node.names:
+                inside = f"{base}.{alias.name}"
+                yield (inside if inside in MODULE_PATHS else base), node.lineno, id(node) in for_types
+
+
+def imports_of(path: Path) -> Iterator[tuple[str, int, bool]]:
+    name = module_name(path)
+    return read_imports(path.read_text(), name if path.name == "__init__.py" else name.rpartition(".")[0])
+
+
+def imported_modules(path: Path) -> Iterator[tuple[Path, int, bool]]:
+    for name, line, for_types in imports_of(path):
+        if name in MODULE_PATHS:
+            yield MODULE_PATHS[name], line, for_types
+        else:
+            assert name.split(".")[0] != "dualad", f"{name_of(path)}:{line} imports {name}, which does not exist"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_no_room_imports_upwards(path: Path) -> None:
+    room = room_of(path)
+    assert room in FLOOR, f"{name_of(path)}: give the room {room!r} a floor in tests/test_house.py and in the design"
+    for other_path, line, _ in imported_modules(path):
+        other = room_of(other_path)
+        where = f"{name_of(path)}:{line} imports {name_of(other_path)}"
+        if other == room:
+            continue
+        assert FLOOR[other] <= FLOOR[room], f"{where}, floor {FLOOR[other]}, from floor {FLOOR[room]}"
+        if FLOOR[other] == FLOOR[room]:
+            both_are_files = path.parent == other_path.parent == PACKAGE
+            assert both_are_files, f"{where}: neighbours on one floor, but not in one package"
+
+
+def test_no_import_goes_round_in_a_circle() -> None:
+    graph = {
+        path: {other for other, _, for_types in imported_modules(path) if not for_types and other != path}
+        for path in MODULES
+    }
+    done: set[Path] = set()
+
+    def visit(path: Path, trail: tuple[Path, ...]) -> None:
+        if path in trail:
+            circle = [name_of(p) for p in (*trail[trail.index(path) :], path)]
+            pytest.fail("imports go round in a circle: " + " -> ".join(circle))
+        if path not in done:
+            for other in sorted(graph[path]):
+                visit(other, (*trail, path))
+            done.add(path)
+
+    for path in MODULES:
+        visit(path, ())
+
+
+@pytest.mark.parametrize(
+    ("folder", "limit"), [("dualad", 600), ("tests", 600), ("benchmarks", 600), ("docs", 600), ("examples", 80)]
+)
+def test_no_file_outgrows_its_room(folder: str, limit: int) -> None:
+    lengths = {name_of(path): len(path.read_text().splitlines()) for path in sorted((ROOT / folder).rglob("*.py"))}
+    assert lengths, f"{folder}/ has no Python files"
+    too_long = {name: lines for name, lines in lengths.items() if lines > limit}
+    assert not too_long, f"over {limit} lines: {too_long}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_docstring_says_what_the_room_is_for_and_what_it_is_not_for(path: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
+    assert docstring, f"{name_of(path)} has no module docstring"
+    assert "not for" in " ".join(docstring.lower().split()), f"{name_of(path)}: say what this room is not for"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_all_is_sorted(path: Path) -> None:
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
+            names = ast.literal_eval(node.value)
+            assert list(names) == sorted(set(names)), f"{name_of(path)}: __all__ is not in sorted() order"
+            return
+    # Only a module with nothing to offer by name may go without.
+    public = [
+        node.name
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_")
+    ]
+    assert not public, f"{name_of(path)} defines {public} but has no __all__"
+
+
+def test_jax_is_never_an_import_of_the_library() -> None:
+    for path in MODULES:
+        for name, line, _ in imports_of(path):
+            assert name.split(".")[0] not in {"jax", "jaxlib"}, f"{name_of(path)}:{line} imports {name}"
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+                named = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+                for name in named:
+                    if name.split(".")[0] in {"jax", "jaxlib"}:
+                        assert ORACLE_WORD in path.stem, f"{name_of(path)}:{node.lineno} loads {name}; only oracles may"
+
+
+@pytest.mark.parametrize("module", ["dualad", "dualad.cli.main"])
+def test_importing_loads_no_heavy_optional_package(module: str) -> None:
+    code = f"import sys, {module}; print(sorted({{'jax', 'jaxlib', 'matplotlib', 'sklearn'}} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]", f"import {module} also imported {done.stdout.strip()}"
+
+
+def test_tests_mirror_the_house() -> None:
+    strays = []
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        inside = path.relative_to(ROOT / "tests")
+        if inside.as_posix() in TESTS_WITHOUT_A_MODULE or inside.parts[0] in TEST_FOLDERS_WITHOUT_A_PACKAGE:
+            continue
+        mirrored = PACKAGE / inside.parent / path.stem.removeprefix("test_")
+        if not (mirrored.with_suffix(".py").exists() or mirrored.is_dir()):
+            strays.append(inside.as_posix())
+    assert not strays, f"tests that mirror no module and are not in the list of exceptions: {strays}"
+
+
+def test_the_package_is_complete() -> None:
+    for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", ".ci/run", "dualad/py.typed"):
+        assert (ROOT / name).exists(), f"{name} is missing"
+    assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    core = {requirement.split(">")[0] for requirement in project["dependencies"]}
+    assert core == {"numpy", "optree"}, "the library proper needs NumPy and optree, nothing else"
+
+
+def test_the_import_reader_sees_what_is_hidden() -> None:
+    """Check the checker: an import inside a function, one for types only, and a relative one are all seen."""
+    source = """
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    import jax.numpy
+def f():
+    import jaxlib
+    from ..surface.ufuncs import table
+"""
+    seen = {name: (line, for_types) for name, line, for_types in read_imports(source, "dualad.core")}
+    assert seen == {
+        "typing": (2, False),
+        "jax.numpy": (4, True),
+        "jaxlib": (6, False),
+        "dualad.surface.ufuncs": (7, False),
+    }
