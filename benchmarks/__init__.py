@@ -1,1 +1,1 @@
-"""The benchmarks: how fast dualad is beside its peers, as ratios measured in one run. Not part of the installed package, and not tests."""
+"""The benchmarks: how fast dualad is beside its peers, as ratios measured in one run. Not tests, not installed."""

@@ -1,12 +1,12 @@
 """Microseconds an operation on small arrays: the number to look at before and after each change to `dualad/core/`.
 
-One chain of operations (sin, tanh, exp, multiplication, addition, and arithmetic with Python scalars) on a length-`n` vector is run by
-plain NumPy, by dualad and by HIPS autograd, interleaved in one run; medians are printed, with the ratio of dualad to each, and for each
-kind of operation alone with `--by-op`. It is a tool for whoever works on the engine; the table for readers is `python -m benchmarks`.
+One chain of operations (sin, tanh, exp, products, sums, and arithmetic with Python scalars) on a length-`n` vector is run
+by plain NumPy, by dualad and by HIPS autograd, interleaved in one run; medians are printed, with the ratio of dualad to
+each. It is a tool for whoever works on the engine; the table for readers is `python -m benchmarks`.
 
     python benchmarks/dispatch.py                 # n = 10, 100 operations
     python benchmarks/dispatch.py --by-op         # one kind of operation at a time
-    python benchmarks/dispatch.py --profile jvp   # cProfile of dualad's jvp (or vjp, vmap, linearize) over the same chain
+    python benchmarks/dispatch.py --profile jvp   # cProfile of dualad (or vjp, vmap, linearize)
 """
 
 import argparse
