@@ -37,7 +37,7 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.installed-docs
-	$(BIN)/sphinx-build -W --keep-going -n -q -b html docs build/docs
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
 	@echo "documentation: $(CURDIR)/build/docs/index.html"
 
 lint: $(VENV)/.installed-lint

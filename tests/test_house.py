@@ -21,6 +21,7 @@ PACKAGE = ROOT / "dualad"
 FLOOR = {
     "errors": 0,
     "tree": 0,
+    "loading": 0,
     "core": 1,
     "ops": 2,
     "surface": 3,
