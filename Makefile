@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 WORKERS ?= auto
+GET_PIP ?= https://bootstrap.pypa.io/get-pip.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -77,7 +78,8 @@ $(VENV)/.created:
 	    echo "$(PYTHON) has no ensurepip: making $(VENV) bare and fetching pip"; \
 	    $(PYTHON) -m venv --without-pip $(VENV) \
 	    && { $(PYTHON) -m pip --python $(BIN)/python install --quiet pip 2>/dev/null || \
-	         $(BIN)/python -c 'import urllib.request as u; exec(u.urlopen("https://bootstrap.pypa.io/get-pip.py").read())'; } \
-	    || { rm -rf $(VENV); echo "could not get pip; install it with: sudo apt install python3-venv" >&2; exit 1; }; \
+	         { $(BIN)/python -c 'import urllib.request as u; u.urlretrieve("$(GET_PIP)", "$(VENV)/get-pip.py")' 2>/dev/null \
+	           && $(BIN)/python $(VENV)/get-pip.py --quiet; }; } \
+	    || { rm -rf $(VENV); echo "could not get pip from $(GET_PIP); install it with: sudo apt install python3-venv" >&2; exit 1; }; \
 	fi
 	@touch $@
