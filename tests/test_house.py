@@ -22,6 +22,7 @@ FLOOR = {
     "errors": 0,
     "tree": 0,
     "loading": 0,
+    "selection": 0,
     "core": 1,
     "ops": 2,
     "surface": 3,
