@@ -1,6 +1,6 @@
 """Microseconds an operation on small arrays: the number to look at before and after each change to `dualad/core/`.
 
-One chain of operations (sin, tanh, exp, products, sums, and arithmetic with Python scalars) on a length-`n` vector is run
+One chain of operations (sin, tanh, exp, products, sums, arithmetic with Python scalars) on a length-`n` vector is run
 by plain NumPy, by dualad and by HIPS autograd, interleaved in one run; medians are printed, with the ratio of dualad to
 each. It is a tool for whoever works on the engine; the table for readers is `python -m benchmarks`.
 
