@@ -6,7 +6,7 @@ loop of 1000 time steps on a state of four.
 
 import numpy as np
 
-from benchmarks.harness import Budget, Left, Work
+from benchmarks.harness import Budget, Work
 from benchmarks.peers import peers
 
 __all__ = ["works"]
@@ -76,10 +76,6 @@ def simulate(steps):
     return run
 
 
-def unrolled():
-    raise Left("jit would unroll the loop and compile for minutes; in JAX one rewrites it with lax.scan")
-
-
 def works(quick):
     x, v = np.linspace(0.1, 0.9, 10), np.linspace(1.0, 2.0, 10)
     steps = 200 if quick else 1000
@@ -111,7 +107,6 @@ def works(quick):
         f"grad through a Python loop of {steps} steps, state of 4",
         {
             **peers("grad", simulate(steps), start),
-            "JAX jit": unrolled,
             "NumPy primal": lambda: lambda: simulate(steps)(np, start),
             "hand-written": lambda: lambda: simulate_adjoint(start, steps),
         },

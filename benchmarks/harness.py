@@ -20,11 +20,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Budget", "Left", "Measured", "Work", "run_work"]
-
-
-class Left(Exception):
-    """A contender cannot take part; the message is the reason, printed below the table."""
+__all__ = ["Budget", "Measured", "Work", "run_work"]
 
 
 @dataclass(frozen=True)
@@ -104,8 +100,6 @@ def run_work(
             measured[name] = Measured(first=time.perf_counter() - start)
         except ModuleNotFoundError as reason:
             left[name] = f"not installed ({reason})"
-        except Left as reason:
-            left[name] = str(reason)
         except Exception as error:
             error.add_note(f"(the contender {name!r} of the benchmark {work.name!r})")
             raise
