@@ -4,9 +4,9 @@ One chain of operations (sin, tanh, exp, products, sums, arithmetic with Python 
 by plain NumPy, by dualad and by HIPS autograd, interleaved in one run; medians are printed, with the ratio of dualad to
 each. It is a tool for whoever works on the engine; the table for readers is `python -m benchmarks`.
 
-    python benchmarks/dispatch.py                 # n = 10, 100 operations
-    python benchmarks/dispatch.py --by-op         # one kind of operation at a time
-    python benchmarks/dispatch.py --profile jvp   # cProfile of dualad (or vjp, vmap, linearize)
+    python -m benchmarks.dispatch                 # n = 10, 100 operations
+    python -m benchmarks.dispatch --by-op         # one kind of operation at a time
+    python -m benchmarks.dispatch --profile jvp   # cProfile of dualad (or vjp, vmap, linearize)
 """
 
 import argparse

@@ -87,13 +87,14 @@ HEAD = """\
     make bench                                        # everything, and writes this file
     python -m benchmarks --quick                      # shorter rounds, 10⁶ elements instead of 10⁷
     python -m benchmarks --only chain-jvp             # one row; --list names them
-    python benchmarks/dispatch.py [--profile jvp]     # µs an operation against autograd, or cProfile's table
+    python -m benchmarks.dispatch [--profile jvp]     # µs an operation against autograd, or cProfile's table
 
 dualad's column is a time (median over interleaved rounds); the others are **ratios to it, taken within each round**: 12
 is twelve times as long as dualad, 0.5 half as long. "NumPy primal" only evaluates the function; "hand-written" is the
 derivative as one would write it in NumPy. Before a row is timed, the results of all its contenders are compared
 (relative 1e-9, float64). Absolute times vary with the machine and its load; read the ratios. The compile times of
-JAX's `jit` are not in the table (0.1 to 0.4 s a row, half a minute for the loop, which it unrolls). The budgets are the promises of the design.
+JAX's `jit` are not in the table (0.1 to 0.4 s a row; half a minute for the loop, which it unrolls). The budgets are
+the promises of the design.
 """
 
 
