@@ -271,7 +271,7 @@ def test_loading_in_threads(write):
 
 def test_jax_stands_in_for_numpy_and_scipy(write):
     jax = pytest.importorskip("jax")
-    import jax.scipy.special
+    pytest.importorskip("jax.scipy.special")
 
     path = write(
         "target.py",

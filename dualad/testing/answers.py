@@ -1,0 +1,220 @@
+"""What each oracle answers about one function at one point, worked out at most once, in the shape of dualad's results.
+
+Large Jacobians are asked for by their products with a few random directions instead of column by column.
+
+Not for comparing answers with results, and not for wording the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from . import complex_step, differences
+from .estimate import Estimate, Unavailable
+from .jax_oracle import JaxOracle
+from .real_function import RealFunction
+
+__all__ = ["Answer", "Answers", "LANES", "each", "weighted"]
+
+LANES = 3
+_DIRECTIONS = 4
+_COLUMN_LIMIT = 100
+_SECOND_LIMIT = 40
+
+Answer = Estimate | Unavailable
+
+
+class Answers:
+    """The oracles of one function at one point.
+
+    Parameters
+    ----------
+    function : RealFunction
+        The function and the point.
+    rng : numpy.random.Generator
+        For random directions.
+    source : tuple of (module, str) or None
+        Where the function is found when its module is loaded again for JAX.
+    progress : callable
+        Called with a line of text during long work.
+    """
+
+    def __init__(
+        self,
+        function: RealFunction,
+        rng: np.random.Generator,
+        source: tuple[ModuleType, str] | None,
+        progress: Callable[[str], None],
+    ) -> None:
+        self.function, self.source, self.progress = function, source, progress
+        self.x, self.scale = function.x, function.scale
+        self.directions = rng.standard_normal((_DIRECTIONS, function.size)) * self.scale
+        self.wiggle = rng.standard_normal((LANES, function.size)) * self.scale
+        self.known: dict[str, Any] = {}
+
+    def once(self, key: str, make: Callable[[], Any]) -> Any:
+        """Work out an answer the first time it is asked for."""
+        if key not in self.known:
+            self.known[key] = make()
+        return self.known[key]
+
+    def jax(self) -> JaxOracle:
+        """Return JAX's oracle, with the module loaded a second time."""
+        return self.once("jax", lambda: JaxOracle(self.function, self.source))
+
+    def jax_jacobian(self) -> Answer:
+        """Return JAX's Jacobian."""
+        return self.once("jax jacobian", lambda: self.jax().jacobian())
+
+    def difference(self, v: np.ndarray) -> Answer:
+        """Return J v by central differences."""
+        f = self.function
+        return self.once(
+            f"difference {v.tobytes()!r}", lambda: differences.derivative(f.evaluate, self.x, v, value=f.flat_value)
+        )
+
+    def difference_jacobian(self) -> Answer:
+        """Return the Jacobian by central differences, or its products with random directions."""
+        f = self.function
+        if f.size <= _COLUMN_LIMIT:
+            return self.once(
+                "differences",
+                lambda: differences.jacobian(f.evaluate, self.x, self.scale, progress=self.progress),
+            )
+        return self.once("differences", lambda: self.products(self.difference))
+
+    def complex(self, v: np.ndarray) -> Answer:
+        """Return J v by a complex step."""
+        f = self.function
+        if f.has_complex_input or f.complex_outputs:
+            return Unavailable("the function itself takes or returns complex numbers")
+        return complex_step.derivative(f.evaluate, self.x, v)
+
+    def complex_jacobian(self) -> Answer:
+        """Return the Jacobian by complex steps, or its products with random directions."""
+        f = self.function
+        if f.has_complex_input or f.complex_outputs:
+            return Unavailable("the function itself takes or returns complex numbers")
+        if f.size <= _COLUMN_LIMIT:
+            return self.once("complex", lambda: complex_step.jacobian(f.evaluate, self.x))
+        return self.once("complex", lambda: self.products(self.complex))
+
+    def products(self, derivative: Callable[[np.ndarray], Answer]) -> Answer:
+        """Return a large Jacobian's products with a few random directions."""
+        answer = each(self.directions, derivative)
+        if isinstance(answer, Unavailable):
+            return answer
+        error = None if answer.error is None else answer.error.T
+        settled = None if answer.settled is None else answer.settled.T
+        note = f"{_DIRECTIONS} random products instead of {self.function.size} columns"
+        return Estimate(answer.value.T, error, settled, project=lambda J: J @ self.directions.T, note=note)
+
+    def curvature(self, second_derivative: Callable[..., Answer], w: np.ndarray, v: np.ndarray) -> Answer:
+        """Return uᵀ H v for every input's direction u, or for a few random ones."""
+        f, few = self.function, self.function.size <= _SECOND_LIMIT
+        directions = np.diag(self.scale) if few else self.directions
+        weights = f.split_out(w)
+        answer = self.once(
+            f"curvature {second_derivative.__module__}",
+            lambda: second_derivative(lambda x: f.scalar(weights, f.split(x)), self.x, v, directions),
+        )
+        if isinstance(answer, Unavailable):
+            return answer
+        if few:
+            error = None if answer.error is None else answer.error / self.scale
+            return Estimate(answer.value / self.scale, error, answer.settled)
+        note = f"{_DIRECTIONS} random products instead of {f.size}"
+        return Estimate(answer.value, answer.error, answer.settled, project=lambda g: directions @ g, note=note)
+
+    def complex_curvature(self, w: np.ndarray, v: np.ndarray) -> Answer:
+        """Return the Hessian times v by complex steps and differences."""
+        if self.function.has_complex_input or self.function.complex_outputs:
+            return Unavailable("the function itself takes or returns complex numbers")
+        return self.curvature(complex_step.second_derivative, w, v)
+
+    def dot(
+        self, project: Callable[[np.ndarray], Any], other_way: Callable[[], tuple[np.ndarray, np.ndarray]]
+    ) -> Answer:
+        """Compare one number that dualad can work out in two ways: here as the dot product of two vectors."""
+        try:
+            left, right = other_way()
+        except Exception as error:
+            return Unavailable(f"the other side raises {type(error).__name__}")
+        # The sum may cancel: rounding is relative to its terms.
+        rounding = np.atleast_1d(1e-12 * (np.abs(left) @ np.abs(right)))
+        return Estimate(np.atleast_1d(left @ right), rounding, project=lambda r: np.atleast_1d(project(r)))
+
+    def points(self) -> np.ndarray:
+        """Return three distinct points near the declared one at which the function has finite values."""
+        f = self.function
+
+        def make() -> np.ndarray:
+            for size in (1e-2, 1e-5):
+                rows = self.x + size * self.wiggle
+                rows[0] = self.x
+                try:
+                    values = [f.evaluate(row) for row in rows]
+                except Exception:
+                    continue
+                if all(np.isfinite(value).all() for value in values):
+                    return rows
+            return np.tile(self.x, (LANES, 1))
+
+        return self.once("points", make)
+
+
+def each(rows: np.ndarray, ask: Callable[[np.ndarray], Answer]) -> Answer:
+    """Ask about each row, and stack the answers."""
+    answers = []
+    for row in rows:
+        answer = ask(row)
+        if isinstance(answer, Unavailable):
+            return answer
+        answers.append(answer)
+    value = np.stack([a.value for a in answers])
+
+    def stack(name: str, default: float | bool) -> np.ndarray | None:
+        parts = [getattr(a, name) for a in answers]
+        if all(part is None for part in parts):
+            return None
+        return np.stack(
+            [np.full(a.value.shape, default) if p is None else p for a, p in zip(answers, parts, strict=True)]
+        )
+
+    project = answers[0].project
+    return Estimate(
+        value,
+        stack("error", 0.0),
+        stack("settled", True),
+        stack("low", np.nan),
+        stack("high", np.nan),
+        None if project is None else lambda result: np.stack([project(row) for row in result]),
+        answers[0].note,
+    )
+
+
+def weighted(jacobian: Answer, w: np.ndarray) -> Answer:
+    """Turn an oracle's Jacobian (or its products with random directions) into Jᵀ w."""
+    if isinstance(jacobian, Unavailable):
+        return jacobian
+    used = w != 0
+    value = w @ np.where(used[:, None], jacobian.value, 0.0)
+    error = None if jacobian.error is None else np.abs(w) @ jacobian.error
+    settled = None if jacobian.settled is None else jacobian.settled[used].all(axis=0)
+    low = high = None
+    if jacobian.low is not None and jacobian.high is not None:
+        kinks = jacobian.low < jacobian.high
+        lows, highs = np.where(kinks, jacobian.low, jacobian.value), np.where(kinks, jacobian.high, jacobian.value)
+        ends = np.stack([w[:, None] * lows, w[:, None] * highs])
+        at = kinks.any(axis=0)
+        low = np.where(at, ends.min(axis=0).sum(axis=0), np.nan)
+        high = np.where(at, ends.max(axis=0).sum(axis=0), np.nan)
+    project = None
+    if jacobian.project is not None:
+        along = jacobian.project
+        project = lambda g: along(g[None, :])[0]
+    return Estimate(value, error, settled, low, high, project, jacobian.note)

@@ -1,0 +1,416 @@
+"""`check_function`: every kind of derivative of one function at one point, against every oracle that applies.
+
+The oracles share nothing with the rules under test. A row fails when an oracle disagrees, when dualad raises, *and*
+when no oracle could judge it: a wrong derivative may not hide behind "could not run".
+
+Not for laying out the report (the command line does that).
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dualad.errors import ArgumentError, DualadError, UsageError
+
+from . import differences
+from .answers import LANES, Answer, Answers, each, weighted
+from .engine import Engine
+from .estimate import Estimate, Unavailable, compare
+from .real_function import RealFunction
+from .report import CheckReport, Mismatch, Outcome, Row
+
+__all__ = ["ORACLES", "QUANTITIES", "check_function"]
+
+ORACLES = ("jax", "differences", "complex-step", "dot", "loop")
+QUANTITIES = ("value", "jvp", "vjp", "jacfwd", "jacrev", "hvp", "vmap-jvp", "vmap-vjp", "vmap-value")
+
+# `dot` compares dualad with itself, so it can convict but not acquit.
+_INDEPENDENT = {"jax", "differences", "complex-step", "loop", "numpy"}
+
+Questions = Sequence[tuple[str, Callable[[], Answer]]]
+
+
+def check_function(
+    f: Callable,
+    args: Sequence[Any],
+    *,
+    target: str | None = None,
+    point: str = "point 1",
+    rtol: float = 1e-7,
+    atol: float = 1e-12,
+    seed: int = 0,
+    oracles: Collection[str] = ORACLES,
+    skip: Mapping[str, str] | None = None,
+    jacobian_limit: int = 250_000,
+    source: tuple[ModuleType, str] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> CheckReport:
+    """Check all derivatives of a function at a point against independent oracles.
+
+    Parameters
+    ----------
+    f : callable
+        A function of trees of arrays, in plain NumPy and SciPy. Its floating-point leaves are differentiated, in
+        float64; the others are held fixed.
+    args : sequence
+        The positional arguments: the point.
+    target, point : str
+        Names for the report.
+    rtol, atol : float
+        Allowed relative and absolute error, beside rounding and the oracle's own error estimate.
+    seed : int
+        For the random tangents and cotangents.
+    oracles : collection of str
+        A subset of `ORACLES`.
+    skip : mapping of str to str, optional
+        Quantities (of `QUANTITIES`) to leave out, each with the reason.
+    jacobian_limit : int
+        Jacobians with more entries are skipped; the products are always checked.
+    source : tuple of (module, str), optional
+        Where the function is found when its module is loaded again for JAX; found from `f` when None.
+    progress : callable, optional
+        Called with a line of text as the work goes on.
+
+    Returns
+    -------
+    CheckReport
+        One row per quantity, one outcome per oracle.
+
+    Raises
+    ------
+    UsageError
+        When the point has no floating-point number in it.
+    ArgumentError
+        When an oracle or a quantity has an unknown name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualad.testing import check_function
+    >>> report = check_function(lambda x: np.sin(x) * x, (np.array([0.3, 0.7]),), oracles=["differences", "dot"])
+    >>> report.ok
+    True
+    """
+    _refuse_unknown("oracle", oracles, ORACLES)
+    _refuse_unknown("quantity", skip or {}, QUANTITIES)
+    name = target if target is not None else getattr(f, "__qualname__", type(f).__name__)
+    try:
+        function = RealFunction(f, args)
+    except UsageError:
+        raise
+    except Exception as error:
+        return CheckReport(name, point, (Row("value", "error", message=_said(error)),))
+    check = _Check(function, rtol, atol, seed, oracles, dict(skip or {}), jacobian_limit, source, progress)
+    return CheckReport(name, point, tuple(check.rows()), function.size, function.out_size, check.matrix)
+
+
+class _Check:
+    """One function at one point: dualad's answers, the oracles' answers (each worked out once), and the rows."""
+
+    def __init__(
+        self,
+        function: RealFunction,
+        rtol: float,
+        atol: float,
+        seed: int,
+        oracles: Collection[str],
+        skip: dict[str, str],
+        jacobian_limit: int,
+        source: tuple[ModuleType, str] | None,
+        progress: Callable[[str], None] | None,
+    ) -> None:
+        self.function, self.rtol, self.atol = function, rtol, atol
+        self.oracles, self.skip, self.jacobian_limit = set(oracles), skip, jacobian_limit
+        self.progress = progress or (lambda text: None)
+        self.engine = Engine(function)
+        self.matrix: np.ndarray | None = None
+        rng = np.random.default_rng(seed)
+        n, m = function.size, function.out_size
+        self.x, self.scale = function.x, function.scale
+        self.tangents = rng.standard_normal((LANES, n)) * self.scale
+        self.cotangents = rng.standard_normal((LANES, m))
+        self.v, self.w = self.tangents[0], self.cotangents[0]
+        self.u = rng.standard_normal(n) * self.scale
+        self.weights = np.ones(1) if m == 1 else rng.standard_normal(m)
+        self.answers = Answers(function, rng, source, self.progress)
+
+    def rows(self) -> list[Row]:
+        """Work through all quantities."""
+        f, e, o, w, v = self.function, self.engine, self.answers, self.w, self.v
+        x_groups, y_groups = f.input_groups(), f.output_groups()
+        noise = 1e-14 * np.abs(np.nan_to_num(f.flat_value, posinf=0.0, neginf=0.0))
+        by_input = lambda cotangent: float(np.abs(cotangent) @ noise) / self.scale
+        big = f.size * f.out_size > self.jacobian_limit
+        limit = f"{f.out_size} x {f.size} is more than the limit of {self.jacobian_limit} entries" if big else ""
+        jacobian: Any = {
+            "floor": noise[:, None] / self.scale,
+            "groups": y_groups[:, None] * len(f.shapes) + x_groups,
+            "label": lambda k: f"d {f.output_label(k // f.size)} / d {f.input_label(k % f.size)}",
+        }
+        return [
+            self.row(
+                "value",
+                e.values,
+                [("numpy", lambda: Estimate(np.tile(f.flat_value, 2)))],
+                floor=np.tile(noise, 2),
+                label=lambda k: f"{f.output_label(k % f.out_size)} of {'jvp' if k < f.out_size else 'vjp'}",
+            ),
+            self.row(
+                "jvp",
+                lambda: e.jvp(v),
+                [
+                    ("jax", lambda: o.jax().jvp(v)),
+                    ("differences", lambda: o.difference(v)),
+                    ("complex-step", lambda: o.complex(v)),
+                ],
+                floor=noise,
+                groups=y_groups,
+                label=lambda k: f"the tangent of {f.output_label(k)}",
+            ),
+            self.row(
+                "vjp",
+                lambda: e.vjp(w),
+                [
+                    ("jax", lambda: o.jax().vjp(w)),
+                    ("differences", lambda: weighted(o.difference_jacobian(), w)),
+                    ("complex-step", lambda: weighted(o.complex_jacobian(), w)),
+                    ("dot", lambda: o.dot(lambda g: g @ v, lambda: (w, e.jvp(v)))),
+                ],
+                floor=by_input(w),
+                groups=x_groups,
+                label=lambda k: f"the cotangent of {f.input_label(k)}",
+            ),
+            self.row(
+                "jacfwd",
+                self.remember(e.jacfwd),
+                [
+                    ("jax", o.jax_jacobian),
+                    ("differences", o.difference_jacobian),
+                    ("complex-step", o.complex_jacobian),
+                    ("dot", lambda: o.dot(lambda J: w @ (J @ v), lambda: (e.vjp(w), v))),
+                ],
+                too_big=limit,
+                **jacobian,
+            ),
+            self.row(
+                "jacrev",
+                self.remember(e.jacrev),
+                [
+                    ("jax", o.jax_jacobian),
+                    ("differences", o.difference_jacobian),
+                    ("complex-step", o.complex_jacobian),
+                    ("dot", lambda: o.dot(lambda J: (w @ J) @ v, lambda: (w, e.jvp(v)))),
+                ],
+                too_big=limit,
+                **jacobian,
+            ),
+            self.row(
+                "hvp",
+                lambda: e.hvp(self.weights, v),
+                [
+                    ("jax", lambda: o.jax().hvp(self.weights, v)),
+                    ("differences", lambda: o.curvature(differences.second_derivative, self.weights, v)),
+                    ("complex-step", lambda: o.complex_curvature(self.weights, v)),
+                    ("dot", lambda: o.dot(lambda g: g @ self.u, lambda: (v, e.hvp(self.weights, self.u)))),
+                ],
+                floor=by_input(self.weights),
+                groups=x_groups,
+                label=lambda k: f"H v at {f.input_label(k)}",
+            ),
+            self.row(
+                "vmap-jvp",
+                lambda: e.vmap_jvp(self.tangents),
+                [
+                    ("loop", lambda: each(self.tangents, lambda t: Estimate(e.jvp(t)))),
+                    ("jax", lambda: each(self.tangents, lambda t: o.jax().jvp(t))),
+                    ("differences", lambda: each(self.tangents, o.difference)),
+                    ("complex-step", lambda: each(self.tangents, o.complex)),
+                ],
+                floor=noise,
+                groups=y_groups,
+                label=lambda k: f"lane {k // f.out_size}, the tangent of {f.output_label(k % f.out_size)}",
+            ),
+            self.row(
+                "vmap-vjp",
+                lambda: e.vmap_vjp(self.cotangents),
+                [
+                    ("loop", lambda: each(self.cotangents, lambda c: Estimate(e.vjp(c)))),
+                    ("jax", lambda: each(self.cotangents, lambda c: o.jax().vjp(c))),
+                    (
+                        "differences",
+                        lambda: each(self.cotangents, lambda c: weighted(o.difference_jacobian(), c)),
+                    ),
+                    ("complex-step", lambda: each(self.cotangents, lambda c: weighted(o.complex_jacobian(), c))),
+                ],
+                floor=np.stack([by_input(c) for c in self.cotangents]),
+                groups=x_groups,
+                label=lambda k: f"lane {k // f.size}, the cotangent of {f.input_label(k % f.size)}",
+            ),
+            self.row(
+                "vmap-value",
+                lambda: e.vmap_value(o.points()),
+                [
+                    ("loop", lambda: each(o.points(), lambda x: Estimate(f.evaluate(x)))),
+                    ("jax", lambda: each(o.points(), lambda x: o.jax().value(x))),
+                ],
+                floor=noise,
+                groups=y_groups,
+                label=lambda k: f"lane {k // f.out_size}, {f.output_label(k % f.out_size)}",
+            ),
+        ]
+
+    def remember(self, compute: Callable[[], np.ndarray]) -> Callable[[], np.ndarray]:
+        """Keep a Jacobian for pictures."""
+
+        def kept() -> np.ndarray:
+            matrix = compute()
+            self.matrix = matrix if self.matrix is None else self.matrix
+            return matrix
+
+        return kept
+
+    # -- one row ------------------------------------------------------------------------------------------------
+
+    def row(
+        self,
+        quantity: str,
+        compute: Callable[[], np.ndarray],
+        questions: Questions,
+        *,
+        label: Callable[[int], str],
+        floor: np.ndarray | float = 0.0,
+        groups: np.ndarray | None = None,
+        too_big: str = "",
+    ) -> Row:
+        """Compute one quantity with dualad, and ask the oracles about it."""
+        if quantity in self.skip:
+            return Row(quantity, "skipped", message=self.skip[quantity])
+        if too_big:
+            return Row(quantity, "skipped", message=too_big)
+        self.progress(quantity)
+        start = time.perf_counter()
+        try:
+            with np.errstate(all="ignore"):
+                result = compute()
+        except Exception as error:
+            return Row(quantity, "error", message=_said(error), seconds=time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        asked = dict(questions)
+        judged = np.zeros(result.shape, bool)
+        outcomes = []
+        for oracle, question in questions:
+            if oracle not in self.oracles and oracle != "numpy":
+                continue
+            self.progress(f"{quantity}: {oracle}")
+            outcome, seen = self.judge(oracle, result, question, asked, label, floor, groups)
+            outcomes.append(outcome)
+            if oracle in _INDEPENDENT or not self.oracles & _INDEPENDENT:
+                judged |= seen
+        if any(outcome.status == "mismatch" for outcome in outcomes):
+            return Row(quantity, "mismatch", tuple(outcomes), seconds=seconds)
+        if judged.all():
+            return Row(quantity, "ok", tuple(outcomes), seconds=seconds)
+        k = int(np.argmin(judged.ravel()))
+        reasons = "; ".join(f"{o.oracle}: {o.reason}" for o in outcomes if o.reason) or "no oracle applies"
+        message = (
+            f"no oracle could judge {int((~judged).sum())} of {judged.size} entries, for example {label(k)} = "
+            f"{result.ravel()[k]:.6g} ({reasons})"
+        )
+        return Row(quantity, "unchecked", tuple(outcomes), message, seconds)
+
+    def judge(
+        self,
+        oracle: str,
+        result: np.ndarray,
+        question: Callable[[], Answer],
+        asked: dict[str, Callable[[], Answer]],
+        label: Callable[[int], str],
+        floor: np.ndarray | float,
+        groups: np.ndarray | None,
+    ) -> tuple[Outcome, np.ndarray]:
+        """Ask one oracle; return its outcome and the entries it judged."""
+        start = time.perf_counter()
+        nothing = np.zeros(result.shape, bool)
+        with np.errstate(all="ignore"):
+            answer = question()
+            if isinstance(answer, Unavailable):
+                return Outcome(
+                    oracle, "unavailable", reason=answer.reason, seconds=time.perf_counter() - start
+                ), nothing
+            outcome = compare(result, answer, rtol=self.rtol, atol=self.atol, floor=floor, groups=groups)
+            if outcome.worst is not None and oracle == "complex-step":
+                doubt = self.doubt_complex_step(answer, outcome.wrong, asked["differences"])
+                if doubt:
+                    return Outcome(oracle, "unavailable", reason=doubt, seconds=time.perf_counter() - start), nothing
+        seconds = time.perf_counter() - start
+        count, total = int(outcome.judged.sum()), outcome.judged.size
+        if total and not count:
+            reason = answer.note or "it gives NaN here"
+            return Outcome(oracle, "unavailable", reason=reason, total=total, seconds=seconds), nothing
+        seen = outcome.judged if answer.project is None else np.full(result.shape, outcome.judged.all())
+        note = answer.note
+        if count < total:
+            note = "; ".join(filter(None, [note, f"judged {count} of {total} entries"]))
+        if outcome.at_kinks:
+            note = "; ".join(filter(None, [note, f"{outcome.at_kinks} between one-sided slopes"]))
+        if outcome.worst is None:
+            return Outcome(oracle, "ok", outcome.max_error, note, None, count, total, seconds), seen
+        if not self.rescued(oracle, outcome.wrong, result, answer, asked):
+            entry = label(outcome.worst) if answer.project is None else f"random product {outcome.worst}"
+            bad = Mismatch(entry, outcome.got, outcome.expected, outcome.tolerance, int(outcome.wrong.sum()))
+            return Outcome(oracle, "mismatch", outcome.max_error, note, bad, count, total, seconds), seen
+        reason = "it takes another slope at a kink, where any slope between the one-sided ones is right"
+        return Outcome(oracle, "unavailable", reason=reason, total=total, seconds=seconds), nothing
+
+    def rescued(
+        self, oracle: str, wrong: np.ndarray, result: np.ndarray, answer: Estimate, asked: dict[str, Any]
+    ) -> bool:
+        """Say whether an oracle disagrees only at kinks, with a result between the one-sided slopes."""
+        if oracle not in {"jax", "complex-step"} or "differences" not in asked or answer.project is not None:
+            return False
+        slopes = asked["differences"]()
+        if isinstance(slopes, Unavailable) or slopes.low is None or slopes.project is not None:
+            return False
+        outcome = compare(result, slopes, rtol=self.rtol, atol=self.atol)
+        return bool((~outcome.wrong & (slopes.low < slopes.high))[wrong].all())
+
+    def doubt_complex_step(self, answer: Estimate, wrong: np.ndarray, ask: Callable[[], Answer]) -> str:
+        """Say why the complex step may not contradict dualad here; nothing if it may."""
+        second = ask()
+        if isinstance(second, Unavailable):
+            return f"it disagrees, but nothing shows that the code is complex-analytic ({second.reason})"
+        check = compare(answer.value, Estimate(second.value, second.error, second.settled), rtol=1e-5, atol=self.atol)
+        if check.worst is not None:
+            at = np.unravel_index(check.worst, answer.value.shape)
+            return (
+                "the code is not complex-analytic (abs, conj, .real, norm, a comparison): "
+                f"{answer.value[at]:.6g} where differences have {second.value[at]:.6g}"
+            )
+        if not check.judged[wrong].all():
+            return "it disagrees where differences do not settle, so nothing shows that the code is complex-analytic"
+        return ""
+
+
+def _refuse_unknown(what: str, given: Collection[str], known: Sequence[str]) -> None:
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise ArgumentError(
+            f"You named the {what} {unknown[0]!r}.", "There is none of this name.", f"Choose from {', '.join(known)}."
+        )
+
+
+def _said(error: Exception) -> str:
+    """Return an exception's words, and the user's line it came from."""
+    here = Path(__file__).resolve().parents[1]
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [frame for frame in frames if here not in Path(frame.filename).resolve().parents]
+    users = [frame for frame in users if "site-packages" not in frame.filename]
+    text = str(error) if isinstance(error, DualadError) else f"{type(error).__name__}: {error}"
+    return f"{text}\n  at {users[-1].filename}:{users[-1].lineno}: {users[-1].line}" if users else text

@@ -1,0 +1,169 @@
+"""The complex step: f(x + i·h·v) has h times the derivative in its imaginary part, with no cancellation.
+
+Exact to rounding wherever the function is real-analytic and its code is complex-analytic; silently wrong where it
+takes absolute values, real parts or conjugates. So an answer is only evidence together with another oracle:
+`check_function` compares it with central differences before it lets it contradict anything.
+
+Not for functions of complex arguments.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from dualad.errors import ShapeError
+
+from .differences import _richardson
+from .estimate import Estimate, Unavailable
+
+__all__ = ["derivative", "jacobian", "second_derivative"]
+
+_STEP = 1e-20
+
+Vector = np.ndarray
+Function = Callable[[Vector], Vector]
+
+
+def derivative(f: Function, x: Vector, v: Vector) -> Estimate | Unavailable:
+    """Return the derivative of `f` at `x` along `v`.
+
+    Parameters
+    ----------
+    f : callable
+        From (n,) complex128 to (m,).
+    x, v : ndarray, shape (n,)
+        The point and the direction.
+
+    Returns
+    -------
+    Estimate or Unavailable
+        The (m,) derivative, or why there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualad.testing import complex_step
+    >>> complex_step.derivative(np.sin, np.array([0.0]), np.array([2.0])).value
+    array([2.])
+    """
+    value = _call(f, x + 0j)
+    if isinstance(value, Unavailable):
+        return value
+    moved = _call(f, x + 1j * _STEP * v)
+    if isinstance(moved, Unavailable):
+        return moved
+    if not np.iscomplexobj(moved):
+        return Unavailable("the result comes back real: the code takes abs(), .real or a conversion to float")
+    with np.errstate(all="ignore"):
+        strayed = ~np.isclose(moved.real, np.asarray(value).real, rtol=1e-8, atol=0.0, equal_nan=True)
+    if strayed.any():
+        return Unavailable("the real part changes: the code treats complex numbers differently")
+    return Estimate(moved.imag / _STEP)
+
+
+def jacobian(f: Function, x: Vector) -> Estimate | Unavailable:
+    """Return the whole Jacobian of `f` at `x`, a column at a time.
+
+    Parameters
+    ----------
+    f : callable
+        From (n,) complex128 to (m,).
+    x : ndarray, shape (n,)
+        The point.
+
+    Returns
+    -------
+    Estimate or Unavailable
+        The (m, n) Jacobian, or why there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualad.testing import complex_step
+    >>> complex_step.jacobian(lambda x: x * x, np.array([1.0, 3.0])).value
+    array([[2., 0.],
+           [0., 6.]])
+    """
+    columns = []
+    for j in range(x.size):
+        direction = np.zeros_like(x)
+        direction[j] = 1.0
+        column = derivative(f, x, direction)
+        if isinstance(column, Unavailable):
+            return column
+        columns.append(column.value)
+    return Estimate(np.stack(columns, axis=1))
+
+
+def second_derivative(
+    f: Callable[[Vector], complex], x: Vector, v: Vector, directions: Vector
+) -> Estimate | Unavailable:
+    """Return the second derivatives of a scalar `f`: a complex step one way, central differences the other.
+
+    Parameters
+    ----------
+    f : callable
+        From (n,) complex128 to a number.
+    x, v : ndarray, shape (n,)
+        The point and the common direction, along which differences are taken.
+    directions : ndarray, shape (k, n)
+        The directions of the complex step.
+
+    Returns
+    -------
+    Estimate or Unavailable
+        The (k,) numbers uᵀ H v, or why there are none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualad.testing import complex_step
+    >>> x = np.array([1.0, 2.0])
+    >>> complex_step.second_derivative(lambda x: x[0] ** 2 * x[1], x, np.array([1.0, 0.0]), np.eye(2)).value.round(9)
+    array([4., 2.])
+    """
+
+    def scalar(z: Vector) -> Vector:
+        return np.atleast_1d(np.asarray(f(z)))
+
+    values, errors = [], []
+    for u in directions:
+        first = derivative(scalar, x, u)
+        if isinstance(first, Unavailable):
+            return first
+
+        def slope(h: float, u: Vector = u) -> tuple[Vector, Vector] | None:
+            up, down = derivative(scalar, x + h * v, u), derivative(scalar, x - h * v, u)
+            if isinstance(up, Unavailable) or isinstance(down, Unavailable):
+                return None
+            noise = np.finfo(np.float64).eps * (np.abs(up.value) + np.abs(down.value)) / h
+            return (up.value - down.value) / (2 * h), noise
+
+        found = _richardson(slope, levels=13)
+        if found is None:
+            return Unavailable("the function does not take complex numbers beside the point")
+        values.append(found[0][0])
+        errors.append(found[1][0])
+    value, error = np.array(values), np.array(errors)
+    size = np.maximum(np.abs(value), 1e-3 * np.abs(value).max(initial=0.0))
+    settled = np.isfinite(value) & (error <= 1e-4 * size + 1e-12)
+    if not settled.any():
+        return Unavailable("differences of complex steps do not settle")
+    return Estimate(value, np.where(settled, error, 0.0), settled)
+
+
+def _call(f: Function, z: Vector) -> Vector | Unavailable:
+    """Call `f` on complex numbers; whatever it objects to is the reason."""
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)
+            return f(z)
+    except np.exceptions.ComplexWarning:
+        return Unavailable("the code discards imaginary parts (a real buffer, or a conversion)")
+    except ShapeError as error:
+        return Unavailable(error.what)
+    except Exception as error:
+        return Unavailable(f"complex arguments raise {type(error).__name__}: {error}".splitlines()[0])

@@ -1,0 +1,277 @@
+"""Central differences with Richardson extrapolation: the oracle that knows nothing but the function's values.
+
+First and second derivatives along directions, each with an error estimate per entry; kinks are noticed (the two
+one-sided slopes do not meet) and reported as an interval instead of a number.
+
+Not for speed, and not for functions with noise: there the estimate says that it did not settle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dualad.errors import ShapeError
+
+from .estimate import Estimate, Unavailable
+
+__all__ = ["derivative", "jacobian", "second_derivative"]
+
+_EPS = float(np.finfo(np.float64).eps)
+_FIRST_STEP = 0.0437  # no round number: a step that is a period of the function would see nothing
+_RATIO = 2.0
+
+Vector = np.ndarray
+Function = Callable[[Vector], Vector]
+
+
+def derivative(f: Function, x: Vector, v: Vector, *, value: Vector | None = None) -> Estimate | Unavailable:
+    """Estimate the derivative of `f` at `x` along `v`.
+
+    Parameters
+    ----------
+    f : callable
+        From (n,) float64 to (m,) float64. An exception or a NaN at one step only discards that step.
+    x : ndarray, shape (n,)
+        The point.
+    v : ndarray, shape (n,)
+        The direction; a step of 4 % of it should be a small but visible change.
+    value : ndarray, shape (m,), optional
+        ``f(x)``, if known.
+
+    Returns
+    -------
+    Estimate or Unavailable
+        The (m,) derivative with its error, or why there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualad.testing import differences
+    >>> answer = differences.derivative(np.sin, np.array([0.5]), np.array([1.0]))
+    >>> bool(abs(answer.value[0] - np.cos(0.5)) < 1e-9)
+    True
+    """
+    probe = _Probe(f, x)
+    middle = probe(np.zeros_like(x)) if value is None else value
+    if middle is None:
+        return Unavailable(f"the function raises at the point itself: {probe.said()}")
+
+    def slope(h: float) -> tuple[Vector, Vector] | None:
+        up, down = probe(h * v), probe(-h * v)
+        if up is None or down is None:
+            return None
+        return (up - down) / (2 * h), _EPS * (np.abs(up) + np.abs(down) + np.abs(middle)) / h
+
+    try:
+        found = _richardson(slope, levels=17)
+    except ShapeError as error:
+        return Unavailable(error.what)
+    if found is None:
+        return Unavailable(f"the function raises on one side of the point: {probe.said()}")
+    best, error = found
+    magnitude = np.abs(middle[np.isfinite(middle)]).max(initial=0.0)
+    size = np.maximum(np.abs(best), 1e-3 * np.abs(best[np.isfinite(best)]).max(initial=0.0))
+    size = np.maximum(size, 1e-6 * magnitude)
+    settled = np.isfinite(best) & (error <= 1e-4 * size + 1e-280)
+    low, high, kinks = _one_sided(probe, v, middle, size)
+    settled = settled | kinks
+    if not settled.any():
+        worst = float(np.nanmin(error)) if np.isfinite(error).any() else np.inf
+        return Unavailable(f"the differences do not settle (estimated error {worst:.1g}: noise, jumps or a boundary)")
+    note = f"{int(kinks.sum())} at a kink" if kinks.any() else ""
+    return Estimate(best, np.where(kinks, 0.0, error), settled, low, high, note=note)
+
+
+def jacobian(
+    f: Function, x: Vector, scale: Vector, *, progress: Callable[[str], None] | None = None
+) -> Estimate | Unavailable:
+    """Estimate the whole Jacobian of `f` at `x`, a column at a time.
+
+    Parameters
+    ----------
+    f : callable
+        From (n,) float64 to (m,) float64.
+    x : ndarray, shape (n,)
+        The point.
+    scale : ndarray, shape (n,)
+        A natural change of each input, positive.
+    progress : callable, optional
+        Called with a line of text before each column.
+
+    Returns
+    -------
+    Estimate or Unavailable
+        The (m, n) Jacobian with its errors, or why not even one column of it could be had.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualad.testing import differences
+    >>> differences.jacobian(lambda x: x * x, np.array([1.0, 3.0]), np.ones(2)).value.round(6)
+    array([[2., 0.],
+           [0., 6.]])
+    """
+    middle = f(x)
+    columns: list[Estimate] = []
+    reason = ""
+    for j in range(x.size):
+        if progress is not None:
+            progress(f"central differences, column {j + 1} of {x.size}")
+        direction = np.zeros_like(x)
+        direction[j] = scale[j]
+        column = derivative(f, x, direction, value=middle)
+        if isinstance(column, Unavailable):
+            reason = reason or column.reason
+            nothing = np.full(middle.shape, np.nan)
+            column = Estimate(nothing, nothing, np.zeros(middle.shape, bool), nothing, nothing)
+        columns.append(column)
+    if not any(column.settled.any() for column in columns):  # type: ignore[union-attr]
+        return Unavailable(reason or "there is nothing to differentiate")
+
+    def stack(name: str) -> np.ndarray:
+        return np.stack([getattr(c, name) for c in columns], axis=1)
+
+    kinks = int(sum((c.low < c.high).sum() for c in columns))  # type: ignore[operator]
+    note = f"{kinks} at a kink" if kinks else ""
+    return Estimate(
+        stack("value") / scale,
+        np.nan_to_num(stack("error") / scale),
+        stack("settled"),
+        stack("low") / scale,
+        stack("high") / scale,
+        note=note,
+    )
+
+
+def second_derivative(f: Callable[[Vector], float], x: Vector, v: Vector, directions: Vector) -> Estimate | Unavailable:
+    """Estimate the second derivatives of a scalar `f` at `x` along `v` and along each row of `directions`.
+
+    Parameters
+    ----------
+    f : callable
+        From (n,) float64 to a float.
+    x, v : ndarray, shape (n,)
+        The point and the common direction.
+    directions : ndarray, shape (k, n)
+        The other directions.
+
+    Returns
+    -------
+    Estimate or Unavailable
+        The (k,) numbers uᵀ H v, or why there are none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualad.testing import differences
+    >>> f = lambda x: x[0] ** 2 * x[1]
+    >>> x = np.array([1.0, 2.0])
+    >>> differences.second_derivative(f, x, np.array([1.0, 0.0]), np.eye(2)).value.round(6)
+    array([4., 2.])
+    """
+    probe = _Probe(lambda y: np.atleast_1d(np.asarray(f(y), np.float64)), x)
+    middle = probe(np.zeros_like(x))
+    if middle is None:
+        return Unavailable(f"the function raises at the point itself: {probe.said()}")
+    values, errors = [], []
+    for u in directions:
+
+        def curvature(h: float, u: Vector = u) -> tuple[Vector, Vector] | None:
+            corners = [probe(h * (s * u + t * v)) for s, t in ((1, 1), (1, -1), (-1, 1), (-1, -1))]
+            if any(corner is None for corner in corners):
+                return None
+            a, b, c, d = corners
+            noise = _EPS * (np.abs(a) + np.abs(b) + np.abs(c) + np.abs(d) + np.abs(middle)) / (4 * h * h)
+            return (a - b - c + d) / (4 * h * h), noise
+
+        found = _richardson(curvature, levels=11)
+        if found is None:
+            return Unavailable(f"the function raises beside the point: {probe.said()}")
+        values.append(found[0][0])
+        errors.append(found[1][0])
+    value, error = np.array(values), np.array(errors)
+    size = np.maximum(np.abs(value), 1e-2 * np.abs(value[np.isfinite(value)]).max(initial=0.0))
+    settled = np.isfinite(value) & (error <= 1e-3 * np.maximum(size, 1e-4 * np.abs(middle).max()) + 1e-280)
+    if not settled.any():
+        smallest = float(np.nanmin(error)) if np.isfinite(error).any() else np.inf
+        return Unavailable(f"the second differences do not settle (estimated error {smallest:.1g}: a kink, or noise)")
+    return Estimate(value, np.where(settled, error, 0.0), settled)
+
+
+class _Probe:
+    """The function beside a point: None where it raises, its last words kept."""
+
+    def __init__(self, f: Function, x: Vector) -> None:
+        self.f, self.x = f, x
+        self.failure: Exception | None = None
+
+    def __call__(self, step: Vector) -> Vector | None:
+        try:
+            with np.errstate(all="ignore"):
+                return self.f(self.x + step)
+        except ShapeError:
+            raise
+        except Exception as error:
+            self.failure = error
+            return None
+
+    def said(self) -> str:
+        return f"{type(self.failure).__name__}: {self.failure}".splitlines()[0]
+
+
+def _richardson(estimate: Callable[[float], tuple[Vector, Vector] | None], levels: int) -> tuple[Vector, Vector] | None:
+    """Extrapolate an estimate with an even error expansion to step zero; keep the best entry of the whole table.
+
+    `estimate` gives the value at a step and its rounding noise. The error of a table entry is how far it moved from
+    its two parents (Ridders), never less than the noise.
+    """
+    best = error = None
+    previous: list[Vector] = []
+    h = _FIRST_STEP
+    with np.errstate(all="ignore"):
+        for level in range(levels):
+            found = estimate(h)
+            if found is None:
+                previous, h = [], h / _RATIO
+                continue
+            row, noise = [found[0]], found[1]
+            if best is None or error is None:
+                best, error = np.array(row[0], np.float64), np.full(row[0].shape, np.inf)
+            for order, above in enumerate(previous, start=1):
+                row.append(row[-1] + (row[-1] - above) / (_RATIO ** (2 * order) - 1))
+                moved = np.maximum(np.abs(row[-1] - row[-2]), np.abs(row[-1] - above)) + noise
+                better = moved < error
+                best, error = np.where(better, row[-1], best), np.where(better, moved, error)
+            previous = row
+            h /= _RATIO
+            if level >= 4 and (error <= 1e-11 * np.abs(best) + noise).all():
+                break
+    return None if best is None or error is None else (best, error)
+
+
+def _one_sided(probe: _Probe, v: Vector, middle: Vector, size: Vector) -> tuple[Vector, Vector, np.ndarray]:
+    """Find entries whose forward and backward slopes do not meet as the step shrinks: kinks.
+
+    Returns the lower and the upper slope (NaN where there is no kink) and the mask of kinks.
+    """
+    steps = (1e-4, 1e-5, 1e-6)
+    forward, backward = [], []
+    for h in steps:
+        up, down = probe(h * v), probe(-h * v)
+        if up is None or down is None:
+            break
+        forward.append((up - middle) / h)
+        backward.append((middle - down) / h)
+    if len(forward) < len(steps):
+        nothing = np.full(middle.shape, np.nan)
+        return nothing, nothing, np.zeros(middle.shape, bool)
+    with np.errstate(all="ignore"):
+        gaps = [np.abs(up - down) for up, down in zip(forward, backward, strict=True)]
+        noise = 64 * _EPS * np.abs(middle) / steps[-1]
+        # A smooth function's gap shrinks tenfold with the step; a kink's stays.
+        kinks = (gaps[2] > 0.9 * gaps[0]) & (gaps[2] < 1.1 * gaps[0]) & (gaps[2] > 1e-5 * size) & (gaps[2] > 20 * noise)
+    low = np.where(kinks, np.minimum(forward[2], backward[2]), np.nan)
+    high = np.where(kinks, np.maximum(forward[2], backward[2]), np.nan)
+    return low, high, kinks

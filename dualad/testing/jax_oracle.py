@@ -1,0 +1,238 @@
+"""JAX in float64 as an oracle: the user's module, loaded a second time with jax.numpy in NumPy's place.
+
+JAX is found by name when it is asked for and never imported by the library proper; 64-bit mode is on inside the
+oracle's own calls only. Whatever JAX can't do with plain NumPy code (item assignment, float(x) of a tracer) is a
+reason, not a failure.
+
+Not for deciding whether a function is right: JAX is one voice, and `check_function` hears the others too.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from dualad.loading import load_again
+
+from .estimate import Estimate, Unavailable
+from .real_function import RealFunction
+
+__all__ = ["JaxOracle", "find_source"]
+
+_TRANSFORMS = ("grad", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad", "vjp", "vmap")
+
+
+class JaxOracle:
+    """JAX's derivatives of a user's function.
+
+    Parameters
+    ----------
+    function : RealFunction
+        The function and the point.
+    source : tuple of (module, str) or None
+        The module that holds the function and its name there (dots for attributes); found from the function when
+        None.
+
+    Attributes
+    ----------
+    trouble : Unavailable or None
+        Why the oracle can't run at all; its methods answer the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualad.testing.jax_oracle import JaxOracle
+    >>> from dualad.testing.real_function import RealFunction
+    >>> oracle = JaxOracle(RealFunction(lambda x: np.sin(x), (0.0,)))
+    >>> oracle.trouble.reason
+    'the function is a lambda or defined inside another one, so its module has no name for it'
+    """
+
+    def __init__(self, function: RealFunction, source: tuple[ModuleType, str] | None = None) -> None:
+        self.function = function
+        self.trouble: Unavailable | None = None
+        self.f: Callable | None = None
+        if importlib.util.find_spec("jax") is None:
+            self.trouble = Unavailable("JAX is not installed (pip install 'dualad[oracle]')")
+            return
+        self.jax = importlib.import_module("jax")
+        self.numpy = importlib.import_module("jax.numpy")
+        found = find_source(function.f) if source is None else source
+        if isinstance(found, Unavailable):
+            self.trouble = found
+            return
+        module, name = found
+        try:
+            with self._in_float64():
+                again: Any = load_again(module, self._replacements())
+                for part in name.split("."):
+                    again = getattr(again, part)
+                self.f = again
+                outputs = self._run(self.function.point)
+                value = self._join(outputs)
+        except Exception as error:
+            self.trouble = Unavailable(_reason(error))
+            return
+        expected = function.flat_value
+        if value.shape != expected.shape:
+            self.trouble = Unavailable(f"with jax.numpy the function returns {value.size} numbers, not {expected.size}")
+        elif not np.allclose(value, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max(initial=0), equal_nan=True):
+            k = int(np.nanargmax(np.abs(value - expected)))
+            self.trouble = Unavailable(
+                f"with jax.numpy the function has another value: {function.output_label(k)} = {value[k]:.9g}, "
+                f"not {expected[k]:.9g}"
+            )
+
+    # -- questions ----------------------------------------------------------------------------------------------
+
+    def value(self, x: np.ndarray) -> Estimate | Unavailable:
+        """Return the (m,) value at a point of shape (n,)."""
+        return self._ask(lambda: self._join(self._run(self.function.split(x))))
+
+    def jvp(self, v: np.ndarray) -> Estimate | Unavailable:
+        """Return J v, shape (m,), for a tangent of shape (n,)."""
+        point, tangent = self.function.point, self.function.split(v)
+        return self._ask(lambda: self._join(self.jax.jvp(self._call, self._arrays(point), self._arrays(tangent))[1]))
+
+    def vjp(self, w: np.ndarray) -> Estimate | Unavailable:
+        """Return Jᵀ w, shape (n,), for a cotangent of shape (m,)."""
+
+        def answer() -> np.ndarray:
+            _, pull = self.jax.vjp(self._call, *self._arrays(self.function.point))
+            return self._join(pull(self._arrays(self.function.split_out(w))))
+
+        return self._ask(answer)
+
+    def jacobian(self) -> Estimate | Unavailable:
+        """Return the (m, n) Jacobian."""
+        function = self.function
+
+        def answer() -> np.ndarray:
+            points = self._arrays(function.point)
+            mode = self.jax.jacfwd if function.size <= function.out_size else self.jax.jacrev
+            blocks = mode(self._call, argnums=tuple(range(len(points))))(*points)
+            rows = [
+                np.concatenate(
+                    [
+                        np.asarray(b, np.float64).reshape(y.size, x.size)
+                        for b, x in zip(row, function.point, strict=True)
+                    ],
+                    axis=1,
+                )
+                for row, y in zip(blocks, function.value, strict=True)
+            ]
+            return np.concatenate(rows, axis=0)
+
+        return self._ask(answer)
+
+    def hvp(self, w: np.ndarray, v: np.ndarray) -> Estimate | Unavailable:
+        """Return the Hessian of ``w · f`` times v, shape (n,)."""
+        function = self.function
+
+        def answer() -> np.ndarray:
+            weights = self._arrays(function.split_out(w))
+
+            def scalar(leaves: Sequence[Any]) -> Any:
+                return function.scalar(weights, leaves, self.numpy, self.f)
+
+            point, tangent = self._arrays(function.point), self._arrays(function.split(v))
+            return self._join(self.jax.jvp(self.jax.grad(scalar), (point,), (tangent,))[1])
+
+        return self._ask(answer)
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _replacements(self) -> dict[str, Any]:
+        jax = self.jax
+        # A function that differentiates inside itself must do so with JAX's own transforms here.
+        transforms = {name: getattr(jax, name) for name in _TRANSFORMS}
+        own = SimpleNamespace(stop_gradient=jax.lax.stop_gradient, **transforms)
+        return {"numpy": self.numpy, "scipy": importlib.import_module("jax.scipy"), "dualad": own}
+
+    def _in_float64(self) -> AbstractContextManager[Any]:
+        if hasattr(self.jax, "enable_x64"):
+            return self.jax.enable_x64(True)
+        return importlib.import_module("jax.experimental").enable_x64(True)
+
+    def _arrays(self, leaves: Sequence[np.ndarray]) -> tuple[Any, ...]:
+        return tuple(self.numpy.asarray(leaf) for leaf in leaves)
+
+    def _call(self, *leaves: Any) -> tuple[Any, ...]:
+        # A result that does not depend on the arguments may come back as a NumPy number: JAX wants its own.
+        return tuple(self.numpy.asarray(out) for out in self.function.on(leaves, self.numpy, self.f))
+
+    def _run(self, leaves: Sequence[np.ndarray]) -> tuple[Any, ...]:
+        return self._call(*self._arrays(leaves))
+
+    @staticmethod
+    def _join(leaves: Sequence[Any]) -> np.ndarray:
+        return np.concatenate([np.asarray(leaf, np.float64).ravel() for leaf in leaves])
+
+    def _ask(self, question: Callable[[], np.ndarray]) -> Estimate | Unavailable:
+        if self.trouble is not None:
+            return self.trouble
+        try:
+            with self._in_float64(), np.errstate(all="ignore"):
+                return Estimate(question())
+        except Exception as error:
+            return Unavailable(_reason(error))
+
+
+def find_source(f: Callable) -> tuple[ModuleType, str] | Unavailable:
+    """Find the module that a function was defined in, and its name there.
+
+    Parameters
+    ----------
+    f : callable
+        A function, a method's function, or an object with ``__module__`` and ``__qualname__``.
+
+    Returns
+    -------
+    tuple of (module, str), or Unavailable
+        The module and the dotted name, or why a second loading of the module could not find the function.
+
+    Examples
+    --------
+    >>> import statistics
+    >>> from dualad.testing.jax_oracle import find_source
+    >>> find_source(statistics.mean)[1]
+    'mean'
+    """
+    module = sys.modules.get(getattr(f, "__module__", None) or "")
+    name = getattr(f, "__qualname__", None)
+    if name is None:
+        return Unavailable(f"a {type(f).__name__} has no name in a module that could be loaded again")
+    if "<" in name:
+        return Unavailable("the function is a lambda or defined inside another one, so its module has no name for it")
+    if module is None or not getattr(module, "__file__", None):
+        return Unavailable("the function's module has no source file that could be loaded again")
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is not f:
+        return Unavailable(f"{name} in its module is not this function any more (decorated, or replaced)")
+    return module, name
+
+
+def _reason(error: Exception) -> str:
+    """Say in one line what JAX objected to."""
+    name = type(error).__name__
+    text = str(error)
+    lines = [line for line in (part.strip() for part in text.splitlines()) if line]
+    first = lines[0] if lines else ""
+    if "item assignment" in text or "immutable" in text:
+        return "jax.numpy arrays have no item assignment"
+    if name == "TracerArrayConversionError":
+        return "a traced JAX array reached plain NumPy (a function that jax.numpy does not have)"
+    if name in {"ConcretizationTypeError", "TracerBoolConversionError", "TracerIntegerConversionError"}:
+        return f"JAX needs a concrete value here ({name}: a branch, float(x) or an index)"
+    if name == "LoadingError":
+        return f"the module does not load with jax.numpy: {getattr(error, 'what', first).splitlines()[0]}"
+    return f"{name}: {first}"[:200]

@@ -1,0 +1,202 @@
+"""The records that a check returns: which quantity, which oracle, how far apart, and why another could not run.
+
+Plain dataclasses, made once and never changed; `to_json` turns any of them into plain JSON data.
+
+Not for printing: the command line lays them out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from dualad.errors import CheckError
+
+__all__ = ["CheckReport", "Mismatch", "Outcome", "Row", "to_json"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Mismatch:
+    """The entry that is furthest outside its tolerance.
+
+    Attributes
+    ----------
+    entry : str
+        Its name: ``d out[1] / d theta[2]``.
+    got, expected, tolerance : float
+        dualad's number, the oracle's, and what would have been accepted.
+    count : int
+        How many entries are outside their tolerance.
+    """
+
+    entry: str
+    got: float
+    expected: float
+    tolerance: float
+    count: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What one oracle said of one quantity.
+
+    Attributes
+    ----------
+    oracle : str
+        Its name.
+    status : str
+        ``"ok"``, ``"mismatch"``, or ``"unavailable"`` (it could not run, or could not judge).
+    max_error : float or None
+        The largest error relative to the largest reference entry.
+    reason : str
+        Why it could not run; a remark otherwise.
+    mismatch : Mismatch or None
+        The worst entry.
+    judged, total : int
+        Entries it could judge, of how many.
+    seconds : float
+        How long the oracle took.
+    """
+
+    oracle: str
+    status: str
+    max_error: float | None = None
+    reason: str = ""
+    mismatch: Mismatch | None = None
+    judged: int = 0
+    total: int = 0
+    seconds: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One quantity of one function at one point.
+
+    Attributes
+    ----------
+    quantity : str
+        ``"jvp"``, ``"vjp"``, ``"jacfwd"``, …
+    status : str
+        ``"ok"``, ``"mismatch"``, ``"error"`` (dualad raised), ``"unchecked"`` (no oracle could judge it), or
+        ``"skipped"``.
+    outcomes : tuple of Outcome
+        One per oracle that applies to this quantity.
+    message : str
+        The error, or why the quantity was skipped.
+    seconds : float
+        How long dualad took.
+    """
+
+    quantity: str
+    status: str
+    outcomes: tuple[Outcome, ...] = ()
+    message: str = ""
+    seconds: float = 0.0
+
+    @property
+    def failed(self) -> bool:
+        """Whether this row makes the check fail."""
+        return self.status in {"mismatch", "error", "unchecked"}
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckReport:
+    """All quantities of one function at one point.
+
+    Attributes
+    ----------
+    target : str
+        The function.
+    point : str
+        The point, in a few words.
+    rows : tuple of Row
+        One per quantity.
+    inputs, outputs : int
+        Sizes n and m of the function as a map from R^n to R^m.
+    jacobian : ndarray, shape (m, n), or None
+        dualad's Jacobian, for pictures.
+    """
+
+    target: str
+    point: str
+    rows: tuple[Row, ...]
+    inputs: int = 0
+    outputs: int = 0
+    jacobian: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every quantity is right."""
+        return not any(row.failed for row in self.rows)
+
+    @property
+    def failures(self) -> list[str]:
+        """One text per failure: function, quantity, oracle and the worst entry."""
+        found = []
+        for row in self.rows:
+            where = f"{self.target} at {self.point}: {row.quantity}"
+            if row.status in {"error", "unchecked"}:
+                found.append(f"{where}: {row.message}")
+            for outcome in row.outcomes:
+                bad = outcome.mismatch
+                if outcome.status == "mismatch" and bad is not None:
+                    others = f" ({bad.count} entries are wrong)" if bad.count > 1 else ""
+                    found.append(
+                        f"{where} disagrees with {outcome.oracle}: {bad.entry} is {bad.got:.10g}, "
+                        f"{outcome.oracle} has {bad.expected:.10g} (tolerance {bad.tolerance:.2g}){others}"
+                    )
+        return found
+
+    def raise_on_failure(self) -> None:
+        """Raise if anything is wrong.
+
+        Raises
+        ------
+        CheckError
+            Naming each function, quantity, oracle and worst entry.
+        """
+        if not self.ok:
+            raise CheckError(
+                "\n".join(self.failures),
+                "A derivative must agree with every oracle that applies.",
+                "Look at the rules of the operators on the way to the entry that is named (dualad trace shows them).",
+            )
+
+
+def to_json(record: Any) -> Any:
+    """Return a record as plain JSON data.
+
+    Parameters
+    ----------
+    record : dataclass, array, number, str, None, or a tuple, list or dict of them
+        What to convert. Numbers that JSON lacks become strings: ``"nan"``, ``"inf"``.
+
+    Returns
+    -------
+    dict, list, str, float, int, bool or None
+        The same, in JSON's types.
+
+    Examples
+    --------
+    >>> from dualad.testing import Row
+    >>> from dualad.testing.report import to_json
+    >>> to_json(Row("jvp", "ok"))["quantity"]
+    'jvp'
+    """
+    if dataclasses.is_dataclass(record) and not isinstance(record, type):
+        data = {f.name: to_json(getattr(record, f.name)) for f in dataclasses.fields(record)}
+        if isinstance(record, CheckReport):
+            data["ok"] = record.ok
+        return data
+    if isinstance(record, np.ndarray):
+        return to_json(record.tolist())
+    if isinstance(record, dict):
+        return {str(key): to_json(value) for key, value in record.items()}
+    if isinstance(record, (list, tuple)):
+        return [to_json(value) for value in record]
+    if isinstance(record, float) and not math.isfinite(record):
+        return str(record)
+    return record
