@@ -1,0 +1,19 @@
+"""dualad: forward-mode and batched automatic differentiation of plain NumPy code.
+
+This is the door: the public names, and nothing else.
+"""
+
+from .dual import Dual, dual_level, float0, make_dual, unpack_dual
+from .jvp import jvp, stop_gradient
+from .linearize import linearize
+from .trace import trace
+from .tree import register_dataclass, register_node
+from .vjp_via_transpose import grad, linear_transpose, value_and_grad, vjp
+from .vmap import vmap
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Dual", "dual_level", "float0", "grad", "jvp", "linear_transpose", "linearize", "make_dual", "register_dataclass",
+    "register_node", "stop_gradient", "trace", "unpack_dual", "value_and_grad", "vjp", "vmap",
+]  # fmt: skip

@@ -1,0 +1,97 @@
+"""Batched tensors: a value with one more leading axis, at a level.
+
+For: ``vmap``. The batch axis is always the leading one, so every batching rule has one case. An operand that is not
+Batched at this level is the same for all lanes and stays as it is; the rule broadcasts it, and whatever depends on it
+alone is computed once. Not for: axis specifications (``vmap.py``) or the rules themselves (``ops/``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .core.aval import Aval, aval_of
+from .core.level import Level, escaped
+from .core.tracer import Tensor
+
+__all__ = ["BatchLevel", "Batched"]
+
+
+class BatchLevel(Level):
+    """A level of ``vmap``: ``size`` lanes."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, transform: str, size: int) -> None:
+        super().__init__(transform)
+        self.size = size
+
+
+class Batched(Tensor):
+    """A value per lane, stacked along a hidden leading axis.
+
+    Parameters
+    ----------
+    value : array or tensor, shape (size, ...)
+        The stacked values.
+    level : BatchLevel
+        The level it belongs to.
+    """
+
+    __slots__ = ("_value", "level")
+
+    def __init__(self, value, level: BatchLevel) -> None:
+        self._value = value
+        self.level = level
+
+    def process(self, op, args, params):
+        level = self.level
+        if not level.open:
+            raise escaped(level, f"`{op.name}`")
+        values, mapped = [], []
+        for a in args:
+            if type(a) is Batched and a.level is level:
+                values.append(a._value)
+                mapped.append(True)
+            else:
+                values.append(a)
+                mapped.append(False)
+        out = (op.batch or _loop(op))(level.size, values, mapped, **params)
+        if op.multiple:
+            return tuple(Batched(o, level) for o in out)
+        return Batched(out, level)
+
+    @property
+    def shape(self):
+        return self._value.shape[1:]
+
+    @property
+    def dtype(self):
+        return self._value.dtype
+
+    def __repr__(self) -> str:
+        return (
+            f"Batched(shape={self.shape}, dtype={self.dtype}, lanes={self.level.size}, batch axis 0,"
+            f" level={self.level.number} of {self.level.transform})"
+        )
+
+
+def _loop(op):
+    """Make the batching rule of an operator that has none: one call per lane, joined by ``np.stack``."""
+
+    def batch(size, values, mapped, **params):
+        lanes = [op(*(v[i] if m else v for v, m in zip(values, mapped, strict=True)), **params) for i in range(size)]
+        if not size:
+            # No lane to run: the shapes are still known, from one lane of zeros.
+            example = op.shape(*(_lane_aval(v, m) for v, m in zip(values, mapped, strict=True)), **params)
+            empty = [np.zeros((0, *a.shape), a.dtype) for a in (example if op.multiple else [example])]
+            return tuple(empty) if op.multiple else empty[0]
+        if op.multiple:
+            return tuple(np.stack(parts) for parts in zip(*lanes, strict=True))
+        return np.stack(lanes)
+
+    return batch
+
+
+def _lane_aval(value, mapped):
+    aval = aval_of(value)
+    return Aval(aval.shape[1:], aval.dtype) if mapped else aval

@@ -1,0 +1,79 @@
+"""Abstract values: a shape and a dtype, all that a program knows of an array before it runs.
+
+For: shape rules, programs, messages. Not for: holding data.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["Aval", "aval_of", "broadcast_shapes", "is_inexact", "result_dtype"]
+
+_PYTHON_DTYPES = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(float), complex: np.dtype(complex)}
+_PYTHON_EXAMPLES = {"b": False, "i": 0, "f": 0.0, "c": 0j}
+
+
+class Aval:
+    """Shape and dtype of an array; ``weak`` marks a Python scalar, which does not widen a dtype (NEP 50)."""
+
+    __slots__ = ("dtype", "shape", "weak")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, weak: bool = False) -> None:
+        self.shape, self.dtype, self.weak = shape, dtype, weak
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Aval) and self.shape == other.shape and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+    def __repr__(self) -> str:
+        kind = {"b": "bool", "i": "i", "u": "u", "f": "f", "c": "c"}.get(self.dtype.kind, self.dtype.name)
+        bits = "" if kind == "bool" or len(kind) > 1 else str(8 * self.dtype.itemsize)
+        return f"{kind}{bits}[{','.join(map(str, self.shape))}]"
+
+
+def aval_of(x) -> Aval:
+    """Return the aval of an array, a tensor or a Python scalar."""
+    dtype = _PYTHON_DTYPES.get(type(x))
+    if dtype is not None:
+        return Aval((), dtype, weak=True)
+    try:
+        return Aval(x.shape, x.dtype)
+    except AttributeError:
+        x = np.asarray(x)
+        return Aval(x.shape, x.dtype)
+
+
+def is_inexact(dtype: np.dtype) -> bool:
+    """Say whether values of this dtype carry tangents: floating point and complex do."""
+    return dtype.kind in "fc"
+
+
+def broadcast_shapes(*avals: Aval) -> tuple[int, ...]:
+    """Return the shape NumPy broadcasts these avals to, with the common case of equal shapes for free."""
+    first = avals[0].shape
+    for a in avals:
+        if a.shape != first:
+            return np.broadcast_shapes(*(a.shape for a in avals))
+    return first
+
+
+def result_dtype(*avals: Aval) -> np.dtype:
+    """Return the dtype NumPy promotes these avals to (NEP 50: Python scalars are weak)."""
+    first = avals[0].dtype
+    for a in avals:
+        if a.dtype != first or a.weak:
+            return np.result_type(*(_PYTHON_EXAMPLES[a.dtype.kind] if a.weak else a.dtype for a in avals))
+    return first

@@ -1,0 +1,46 @@
+"""The boundary between a transform and the user's function.
+
+For: calling the function so that an error of ours which NumPy has wrapped ("setting an array element with a
+sequence.") comes out as ours, chained to NumPy's, with the user's line. Not for: errors that are the user's own.
+"""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+from ..errors import DualadError
+
+__all__ = ["run"]
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
+
+
+def run(f, args, kwargs):
+    """Call ``f``; re-raise a refusal of ours that a foreign library has wrapped in an error of its own."""
+    try:
+        return f(*args, **kwargs)
+    except DualadError:
+        raise
+    except (TypeError, ValueError, IndexError) as foreign:
+        ours = _cause(foreign)
+        if ours is None:
+            raise
+        error = type(ours)(f"{ours.what}\n  At: {_user_line(foreign)}", ours.why, ours.instead)
+        raise error from foreign
+
+
+def _cause(error: BaseException) -> DualadError | None:
+    seen = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, DualadError):
+            return error
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _user_line(error: BaseException) -> str:
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_PACKAGE)]
+    last = frames[-1] if frames else traceback.extract_tb(error.__traceback__)[-1]
+    return f"{last.filename}:{last.lineno}: {last.line}"

@@ -1,0 +1,22 @@
+"""Dispatch: the one function every operator call goes through.
+
+For: finding the tensor of the highest level among the arguments and handing it the call. Not for: deciding
+what happens then; that is the tensor's ``process``.
+"""
+
+from __future__ import annotations
+
+from .tracer import Tensor
+
+__all__ = ["apply"]
+
+
+def apply(op, args, params):
+    """Run ``op`` on ``args``: through the innermost tensor among them, or as plain NumPy if there is none."""
+    top, number = None, 0
+    for a in args:
+        if isinstance(a, Tensor) and a.level.number > number:
+            top, number = a, a.level.number
+    if top is None:
+        return op.impl(*args, **params)
+    return top.process(op, args, params)

@@ -1,0 +1,35 @@
+"""The tables through which a NumPy callable finds its meaning; empty here, filled by higher floors.
+
+For: the tracer, which must look up ``np.sin`` without importing its rule. Not for: any entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+__all__ = ["FUNCTIONS", "HOOKS", "OPS", "UFUNCS", "VERDICTS", "Verdict"]
+
+
+class Verdict(NamedTuple):
+    """What dualad does with a NumPy or SciPy name.
+
+    ``kind`` is one of ``op``, ``composite``, ``metadata``, ``unsupported``; ``reason`` and ``instead`` speak to the
+    user of an unsupported name.
+    """
+
+    kind: str
+    reason: str = ""
+    instead: str = ""
+
+
+#: every declared operator, by name
+OPS: dict[str, Any] = {}
+#: ufunc -> operator, for calls without keywords
+UFUNCS: dict[Callable, Any] = {}
+#: NumPy array function -> handler with NumPy's own signature
+FUNCTIONS: dict[Callable, Callable] = {}
+#: NumPy callable -> its verdict
+VERDICTS: dict[Callable, Verdict] = {}
+#: slow paths of the tracer, by name: "ufunc" (methods and keywords of ufuncs), "operand" (an argument made plain)
+HOOKS: dict[str, Callable] = {}

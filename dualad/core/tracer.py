@@ -1,0 +1,153 @@
+"""The base of all tensors: where NumPy's protocols arrive.
+
+For: catching NumPy's calls (``__array_ufunc__``, ``__array_function__``) and refusing, with words, the conversions
+that would silently drop a derivative. Not for: Python operators and ndarray methods, which ``surface/methods.py``
+installs here, nor for what any tensor does with a call (its ``process``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import BranchError, ConversionError, PlainBufferError
+from .aval import Aval
+from .tables import FUNCTIONS, HOOKS, UFUNCS
+
+__all__ = ["NO_PARAMS", "PLAIN", "Tensor"]
+
+#: types that can be operands as they are; anything else is made plain first (``surface/arguments.py``)
+PLAIN = frozenset({np.ndarray, bool, int, float, complex, *np.sctypeDict.values()} - {np.object_, np.str_, np.bytes_})
+
+NO_PARAMS: dict = {}
+
+#: array libraries whose arrays may stand beside tensors as constants
+_ARRAY_LIBRARIES = frozenset({"numpy", "cupy", "dask"})
+
+
+class Tensor:
+    """An array seen by one transform.
+
+    Subclasses have ``level``, ``shape`` and ``dtype``, and ``process(op, args, params)``, which runs an operator
+    whose innermost argument is this tensor.
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1000
+    __hash__ = object.__hash__
+
+    # ── NumPy's protocols ────────────────────────────────────────────────────────────────────────────────────────
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        # One pass: the fast path is a plain call whose operands need no preparation.
+        if method == "__call__" and not kwargs:
+            op = UFUNCS.get(ufunc)
+            if op is not None:
+                top, number = None, 0
+                for a in inputs:
+                    if isinstance(a, Tensor):
+                        if a.level.number > number:
+                            top, number = a, a.level.number
+                    elif type(a) not in PLAIN:
+                        return HOOKS["ufunc"](ufunc, method, inputs, kwargs)
+                return top.process(op, inputs, NO_PARAMS)
+        return HOOKS["ufunc"](ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function, types, args, kwargs):
+        for t in types:
+            if not issubclass(t, (Tensor, np.ndarray)) and t.__module__.partition(".")[0] not in _ARRAY_LIBRARIES:
+                return NotImplemented
+        handler = FUNCTIONS.get(function)
+        if handler is None:
+            raise HOOKS["unsupported"](function)
+        return handler(*args, **kwargs)
+
+    def __array__(self, dtype=None, copy=None):
+        """Give NumPy an object array of 0-d tensors, which computes and is packed back; refuse every other dtype."""
+        if dtype is not None and np.dtype(dtype) != object:
+            raise PlainBufferError(
+                f"a {self._kind()} of shape {self.shape} was converted to a plain array of dtype {np.dtype(dtype)}"
+                " (np.asarray(x, dtype), or x written into a plain array).",
+                "a plain array of numbers can hold neither a tangent nor a batch axis: the derivative would be lost",
+                "create the buffer from a traced array (np.zeros_like(x), np.zeros(n, like=x)) or with"
+                " dualad.numpy.zeros(n), build it with np.stack([...]), cast with x.astype(dtype), or use"
+                " dualad.stop_gradient(x) if the number alone is wanted",
+            )
+        if self.dtype.kind == "c":
+            raise ConversionError(
+                f"a complex {self._kind()} of shape {self.shape} was given to np.array/np.asarray.",
+                "NumPy would build an object array, whose .real and .imag are silently wrong for complex values",
+                "join complex values with np.stack([...]) or np.concatenate([...])",
+            )
+        return HOOKS["object_array"](self)
+
+    # ── conversions that would drop the derivative ───────────────────────────────────────────────────────────────
+
+    def _conversion(self, name: str, instead: str) -> ConversionError:
+        return ConversionError(
+            f"{name} was called on a {self._kind()} of shape {self.shape} and dtype {self.dtype}.",
+            "the result would be a plain number, without the tangent or batch axis that this transform tracks",
+            instead,
+        )
+
+    def __float__(self):
+        raise self._conversion(
+            "float()",
+            "keep the tensor (NumPy functions such as np.sin work on it where math.sin does not; a buffer made by"
+            " np.zeros_like(x) or np.zeros(n, like=x) accepts it where np.zeros(n) does not), or use"
+            " dualad.stop_gradient(x) if the number alone is wanted",
+        )
+
+    def __complex__(self):
+        raise self._conversion("complex()", "use x + 0j, which keeps the derivative")
+
+    def __index__(self):
+        raise self._conversion(
+            "operator.index()",
+            "index with integers computed without tracing, or use np.take(array, x) for a traced integer index",
+        )
+
+    def __bool__(self):
+        raise BranchError(
+            f"the truth value of a {self._kind()} of shape {self.shape} was asked for (if, while, and, or, not, assert).",
+            "it stands for several values, or for values not known yet, so no single branch is right",
+            "use np.where(condition, a, b), np.logical_and/or/not, or np.any/np.all inside np.where",
+        )
+
+    def __int__(self):
+        raise self._conversion("int()", "use x.astype(int), or compute the integer outside the transform")
+
+    def item(self, *args):
+        raise self._conversion(".item()", "index with x[i] or reshape with x.reshape(()), which keep the derivative")
+
+    def tolist(self):
+        raise self._conversion(".tolist()", "iterate over the tensor, or return it from the function")
+
+    # ── what every tensor can say of itself ──────────────────────────────────────────────────────────────────────
+
+    @property
+    def aval(self) -> Aval:
+        return Aval(self.shape, self.dtype)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def _kind(self) -> str:
+        return f"{type(self).__name__} tensor (of `{self.level.transform}`)"

@@ -1,0 +1,329 @@
+"""Dual tensors: a primal and a tangent, at a level.
+
+For: forward mode, which is arithmetic on Duals; nesting is Duals of Duals. ``process`` splits off what carries its
+own level and treats everything else, arrays and tensors of other levels alike, as a constant; that comparison is the
+whole defence against perturbation confusion. Also here: the user-level duals (``dual_level``, ``make_dual``,
+``unpack_dual``). Not for: the transform that opens levels and checks trees (``jvp.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .core.aval import aval_of, is_inexact
+from .core.dispatch import apply
+from .core.level import Level, escaped
+from .core.tracer import Tensor
+from .errors import ArgumentError, DtypeError, ShapeError
+
+__all__ = ["Dual", "DualLevel", "UnpackedDual", "check_tangent", "dual_level", "float0", "make_dual", "unpack_dual"]
+
+#: dtype of a tangent that can't exist: the one of an integer or boolean primal
+float0 = np.dtype([("float0", np.void, 0)])
+
+
+class DualLevel(Level):
+    """A level of forward mode.
+
+    ``linearizing`` levels have tangents that are being written down: what a rule reads now, the program reads later,
+    so arrays the caller could still write to are copied when they meet such a level (``own``).
+    """
+
+    __slots__ = ("copies", "index", "linearizing")
+
+    def __init__(self, transform: str, linearizing: bool = False, index: int = 0) -> None:
+        super().__init__(transform)
+        self.linearizing = linearizing
+        self.index = index
+        self.copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def __exit__(self, *exc_info) -> None:
+        self.open = False
+        self.copies.clear()
+
+    def own(self, a: np.ndarray) -> np.ndarray:
+        """Return ``a``, or a read-only copy of it if somebody else could write to it before the program is run."""
+        if not a.flags.writeable and a.base is None:
+            return a
+        known = self.copies.get(id(a))
+        # The same large constant is typically met in every step of a loop: one copy serves as long as it is equal.
+        if known is not None and known[0] is a and _identical(known[1], a):
+            return known[1]
+        copy = a.copy()
+        copy.setflags(write=False)
+        if a.size > 64:
+            self.copies[id(a)] = (a, copy)
+        return copy
+
+
+def _identical(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+class Dual(Tensor):
+    """A value with a tangent at one level.
+
+    Parameters
+    ----------
+    primal : array_like or tensor
+        The value.
+    tangent : array_like, tensor or None
+        Its tangent, of the same shape and dtype; ``None`` is exactly zero.
+    level : DualLevel
+        The forward-mode level it belongs to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> with da.dual_level() as level:
+    ...     y = np.sin(da.make_dual(0.0, 1.0))
+    ...     da.unpack_dual(y)
+    (np.float64(0.0), np.float64(1.0))
+    """
+
+    __slots__ = ("_primal", "_tangent", "level")
+
+    def __init__(self, primal, tangent, level: DualLevel) -> None:
+        self._primal = primal
+        self._tangent = tangent
+        self.level = level
+
+    def process(self, op, args, params):
+        level = self.level
+        if not level.open:
+            raise escaped(level, f"`{op.name}`")
+        primals, tangents, live = [], [], False
+        for a in args:
+            if type(a) is Dual and a.level is level:
+                primals.append(a._primal)
+                tangents.append(a._tangent)
+                live = live or a._tangent is not None
+            else:
+                primals.append(a)
+                tangents.append(None)
+        if op.jvp is None:
+            return apply(op, primals, params)
+        if live:
+            if level.linearizing:
+                for i, p in enumerate(primals):
+                    if type(p) is np.ndarray and p is args[i]:
+                        primals[i] = level.own(p)
+            value, tangent = op.jvp(primals, tangents, **params)
+        else:
+            value = apply(op, primals, params)
+            tangent = (None,) * len(value) if op.multiple else None
+        if op.multiple:
+            return tuple(_wrap(v, t, level) for v, t in zip(value, tangent, strict=True))
+        if tangent is None:
+            return _wrap(value, None, level)
+        return Dual(value, tangent, level)
+
+    @property
+    def primal(self):
+        """The value, read-only: a view that can't be written through."""
+        if isinstance(self._primal, np.ndarray):
+            view = self._primal.view()
+            view.setflags(write=False)
+            return view
+        return self._primal
+
+    @property
+    def tangent(self):
+        """The tangent, or ``None`` where it is exactly zero."""
+        return self._tangent
+
+    @property
+    def shape(self):
+        try:
+            return self._primal.shape
+        except AttributeError:  # a Python scalar, kept as it is because it promotes as one
+            return ()
+
+    @property
+    def dtype(self):
+        try:
+            return self._primal.dtype
+        except AttributeError:
+            return aval_of(self._primal).dtype
+
+    def __bool__(self):
+        return bool(self._primal)
+
+    def __int__(self):
+        return int(self._primal)
+
+    def __format__(self, spec: str) -> str:
+        return format(self._primal, spec) if spec else repr(self)
+
+    def __repr__(self) -> str:
+        tangent = "0" if self._tangent is None else _short(self._tangent)
+        return f"Dual({_short(self._primal)}, tangent={tangent}, level={self.level.number} of {self.level.transform})"
+
+
+def _wrap(value, tangent, level: DualLevel):
+    """Make a Dual, unless the value can carry no tangent: integers and booleans stay what they are."""
+    if tangent is None and not is_inexact(value.dtype):
+        return value
+    return Dual(value, tangent, level)
+
+
+def _short(x) -> str:
+    if isinstance(x, np.ndarray):
+        return np.array2string(x, threshold=8, edgeitems=2, separator=", ").replace("\n", "")
+    return repr(x)
+
+
+# ── duals in the user's hands ────────────────────────────────────────────────────────────────────────────────────
+
+# Per thread and per asynchronous task, so that nobody's open level is another's.
+_open_levels: ContextVar[tuple[DualLevel, ...]] = ContextVar("dualad_open_levels", default=())
+
+
+class UnpackedDual(NamedTuple):
+    """What ``unpack_dual`` returns: ``primal`` and ``tangent`` (``None`` where there is none)."""
+
+    primal: Any
+    tangent: Any
+
+
+@contextmanager
+def dual_level() -> Iterator[DualLevel]:
+    """Open a level of forward mode by hand.
+
+    Yields
+    ------
+    DualLevel
+        The level; ``level.index`` counts the levels opened around it, from 0.
+
+    Examples
+    --------
+    >>> import dualad as da
+    >>> with da.dual_level():
+    ...     x = da.make_dual(3.0, 1.0)
+    ...     da.unpack_dual(x * x).tangent
+    np.float64(6.0)
+    """
+    around = _open_levels.get()
+    with DualLevel("dual_level", index=len(around)) as level:
+        token = _open_levels.set((*around, level))
+        try:
+            yield level
+        finally:
+            _open_levels.reset(token)
+
+
+def make_dual(primal, tangent, level: DualLevel | None = None) -> Dual:
+    """Join a primal and a tangent at a level.
+
+    Parameters
+    ----------
+    primal : float or array, any shape, floating or complex
+        The value.
+    tangent : same shape and dtype as ``primal``
+        Its tangent.
+    level : DualLevel, optional
+        The level; by default the innermost one opened with ``dual_level``.
+
+    Returns
+    -------
+    Dual
+        The dual tensor.
+
+    Raises
+    ------
+    ArgumentError
+        If no level is open, or the tangent itself carries a tangent at this level.
+    ShapeError, DtypeError
+        If primal and tangent do not agree.
+
+    Examples
+    --------
+    >>> import dualad as da
+    >>> with da.dual_level():
+    ...     da.unpack_dual(da.make_dual(2.0, 1.0) ** 3).tangent
+    np.float64(12.0)
+    """
+    level = level or _innermost("make_dual")
+    for name, x in (("primal", primal), ("tangent", tangent)):
+        if isinstance(x, Dual) and x.level is level:
+            raise ArgumentError(
+                f"the {name} given to make_dual is itself a Dual of level {level.number}.",
+                "a value carries one tangent per level",
+                "open another dual_level() for a derivative of a derivative, or pass unpack_dual(x).primal",
+            )
+    check_tangent(primal, tangent, "tangent", "make_dual")
+    return Dual(primal, tangent if hasattr(tangent, "shape") else np.asarray(tangent)[()], level)
+
+
+def unpack_dual(x, level: DualLevel | None = None) -> UnpackedDual:
+    """Split a value into its primal and its tangent at a level.
+
+    Parameters
+    ----------
+    x : array or tensor
+        Anything; what does not carry the level has the tangent ``None``.
+    level : DualLevel, optional
+        The level; by default the innermost one opened with ``dual_level``.
+
+    Returns
+    -------
+    UnpackedDual
+        The named tuple ``(primal, tangent)``.
+
+    Examples
+    --------
+    >>> import dualad as da
+    >>> with da.dual_level():
+    ...     x = da.make_dual(2.0, 1.0)
+    >>> da.unpack_dual(x)  # the level is closed: the tangent is gone
+    UnpackedDual(primal=2.0, tangent=None)
+    """
+    if level is None:
+        levels = _open_levels.get()
+        level = levels[-1] if levels else None
+    if isinstance(x, Dual):
+        if x.level is level and level.open:
+            return UnpackedDual(x.primal, x.tangent)
+        if not x.level.open:
+            return UnpackedDual(x.primal, None)
+    return UnpackedDual(x, None)
+
+
+def check_tangent(primal, tangent, name: str, where: str) -> None:
+    """Refuse a tangent that does not have its primal's shape and dtype; nothing is broadcast or cast."""
+    p, t = aval_of(primal), aval_of(tangent)
+    if not is_inexact(p.dtype):
+        raise DtypeError(
+            f"{where}: the primal of {name} has dtype {p.dtype} but was given a tangent of dtype {t.dtype}.",
+            "integers and booleans can't be moved by an infinitesimal amount",
+            "pass None (or zeros of dtype dualad.float0) as its tangent, or convert the primal with x.astype(float)",
+        )
+    if p.shape != t.shape:
+        raise ShapeError(
+            f"{where}: {name} has shape {t.shape}, its primal has shape {p.shape}.",
+            "a tangent is a direction in the space of its primal, and nothing is broadcast silently",
+            f"pass a tangent of shape {p.shape}, for instance np.broadcast_to(t, {p.shape})",
+        )
+    if p.dtype != t.dtype and not (t.weak and p.dtype.kind >= t.dtype.kind):
+        raise DtypeError(
+            f"{where}: {name} has dtype {t.dtype}, its primal has dtype {p.dtype}.",
+            "a tangent has its primal's dtype, so that no precision is lost or invented silently",
+            f"cast it: tangent.astype(np.{p.dtype.name})",
+        )
+
+
+def _innermost(where: str) -> DualLevel:
+    levels = _open_levels.get()
+    if not levels:
+        raise ArgumentError(
+            f"{where} was called outside of any dual_level().",
+            "a tangent belongs to a level",
+            "write `with dualad.dual_level() as level:` around it, or pass level=",
+        )
+    return levels[-1]

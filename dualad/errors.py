@@ -1,0 +1,212 @@
+"""The one family of errors: what you did, why it can't work, what to write instead.
+
+Every class has a stable code (``DAD003``) that is also its anchor in the documentation, and inherits from the Python
+class a caller would expect to catch (``TypeError``, ``ValueError``, ``NotImplementedError``, ``RuntimeError``).
+
+Not for: deciding *when* something is an error; the rooms that notice it raise it from here.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ArgumentError",
+    "ArgumentTypeError",
+    "BranchError",
+    "CheckError",
+    "ConversionError",
+    "DeclarationError",
+    "DtypeError",
+    "DualadError",
+    "EscapedTensorError",
+    "InPlaceError",
+    "LoadingError",
+    "NotLinearError",
+    "OutputError",
+    "PlainBufferError",
+    "ProgramError",
+    "RuleMissingError",
+    "ShapeError",
+    "TreeError",
+    "UnsupportedError",
+    "UsageError",
+    "catalogue",
+]
+
+
+class DualadError(Exception):
+    """Base of every error dualad raises on purpose.
+
+    Parameters
+    ----------
+    what : str
+        What the caller did, with names, shapes and dtypes.
+    why : str
+        Why it can't work.
+    instead : str
+        What to write instead.
+    """
+
+    code = "DAD000"
+    title = "any error of dualad"
+
+    def __init__(self, what: str, why: str = "", instead: str = "") -> None:
+        self.what, self.why, self.instead = what, why, instead
+        lines = [f"[{self.code}] {what}"]
+        if why:
+            lines.append(f"  Why: {why}")
+        if instead:
+            lines.append(f"  Instead: {instead}")
+        super().__init__("\n".join(lines))
+
+    def __reduce__(self):
+        return type(self), (self.what, self.why, self.instead)
+
+
+class EscapedTensorError(DualadError, RuntimeError):
+    """A tensor was used after the transform that made it had returned."""
+
+    code = "DAD001"
+    title = "a tensor escaped its transform"
+
+
+class TreeError(DualadError, TypeError):
+    """Two trees that must have the same structure have not."""
+
+    code = "DAD002"
+    title = "trees of different structure"
+
+
+class ShapeError(DualadError, ValueError):
+    """Two shapes that must agree do not."""
+
+    code = "DAD003"
+    title = "shapes that do not agree"
+
+
+class DtypeError(DualadError, TypeError):
+    """A dtype can't carry what is asked of it."""
+
+    code = "DAD004"
+    title = "a dtype that can't carry the derivative"
+
+
+class ArgumentError(DualadError, ValueError):
+    """An argument of a transform has a value that makes no sense."""
+
+    code = "DAD005"
+    title = "a transform's argument has an impossible value"
+
+
+class ArgumentTypeError(DualadError, TypeError):
+    """An argument of a transform has the wrong type."""
+
+    code = "DAD006"
+    title = "a transform's argument has the wrong type"
+
+
+class OutputError(DualadError, TypeError):
+    """A function returned something that the transform can't differentiate or batch."""
+
+    code = "DAD007"
+    title = "a function's output can't be used by the transform"
+
+
+class ConversionError(DualadError, TypeError):
+    """A tensor would lose its tangent, its batch axis or its name in a conversion to a plain value."""
+
+    code = "DAD008"
+    title = "a conversion that would drop the derivative"
+
+
+class UnsupportedError(DualadError, NotImplementedError):
+    """A NumPy or SciPy function has no meaning on tensors, or is not supported yet."""
+
+    code = "DAD009"
+    title = "a function that is not supported on tensors"
+
+
+class RuleMissingError(DualadError, NotImplementedError):
+    """An operator has no derivative (or no transpose) in the argument asked for."""
+
+    code = "DAD010"
+    title = "an operator without this derivative rule"
+
+
+class NotLinearError(DualadError, TypeError):
+    """A function that must be linear is not."""
+
+    code = "DAD011"
+    title = "a function that must be linear is not"
+
+
+class BranchError(DualadError, TypeError):
+    """A Python branch was asked to choose one way for values that are several or unknown."""
+
+    code = "DAD012"
+    title = "a Python branch on a value that is not one value"
+
+
+class PlainBufferError(DualadError, TypeError):
+    """A tensor was written into a plain array, which can't hold it."""
+
+    code = "DAD013"
+    title = "a tensor written into a plain array"
+
+
+class InPlaceError(DualadError, TypeError):
+    """An in-place write on a tensor can't be carried out faithfully."""
+
+    code = "DAD014"
+    title = "an in-place write that can't be carried out"
+
+
+class DeclarationError(DualadError, TypeError):
+    """An operator's declaration lacks what it must have; raised at import."""
+
+    code = "DAD015"
+    title = "an operator declared wrongly"
+
+
+class ProgramError(DualadError, ValueError):
+    """A program is malformed, or its text can't be read."""
+
+    code = "DAD016"
+    title = "a malformed program"
+
+
+class LoadingError(DualadError, ImportError):
+    """A user's module can't be loaded, or can't be loaded a second time with other import targets."""
+
+    code = "DAD020"
+    title = "a module that can't be loaded"
+
+
+class UsageError(DualadError, ValueError):
+    """The command line was asked for something that can't be found or done (exit status 2)."""
+
+    code = "DAD021"
+    title = "a command that can't be carried out"
+
+
+class CheckError(DualadError, AssertionError):
+    """A derivative disagrees with an oracle, or no oracle could judge it."""
+
+    code = "DAD022"
+    title = "a derivative that disagrees with an oracle"
+
+
+def catalogue() -> list[type[DualadError]]:
+    """Return every error class, in the order of their codes.
+
+    Returns
+    -------
+    list of type
+        The classes of this module, :class:`DualadError` first.
+
+    Examples
+    --------
+    >>> from dualad.errors import catalogue
+    >>> catalogue()[1].code
+    'DAD001'
+    """
+    return sorted([DualadError, *DualadError.__subclasses__()], key=lambda cls: cls.code)

@@ -1,0 +1,209 @@
+"""The forward-mode transform: ``jvp``, and ``stop_gradient``.
+
+For: opening a dual level, checking that primals and tangents agree, and taking the result apart again.
+Not for: the arithmetic of Duals (``dual.py`` and the rules).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import optree
+
+from .core.aval import aval_of, is_inexact
+from .core.boundary import run
+from .dual import Dual, DualLevel, check_tangent, float0
+from .errors import ArgumentTypeError, DtypeError, OutputError
+from .ops.shaping import stop_gradient as stop_gradient_op
+from .surface.arguments import operand
+from .tree import flatten, flatten_like, is_array, leaf_names, tree_map
+
+__all__ = ["as_primal", "jvp", "output_leaves", "shown_tangent", "split", "split_aux", "stop_gradient", "strip"]
+
+
+def jvp(f: Callable, primals: Sequence, tangents: Sequence, *, has_aux: bool = False) -> tuple:
+    """Evaluate a function and its Jacobian-vector product.
+
+    Parameters
+    ----------
+    f : callable
+        The function, in plain NumPy.
+    primals : tuple or list
+        Its arguments: trees of numbers and arrays. Leaves that are not arrays (strings, callables) are static.
+    tangents : tuple or list
+        A direction for each of them: same trees, shapes and dtypes. ``None`` means zero; for integers and booleans it
+        is ``None``, zeros, or an array of dtype ``dualad.float0``.
+    has_aux : bool
+        Whether ``f`` returns ``(out, aux)``, of which ``aux`` is handed through without its tangent.
+
+    Returns
+    -------
+    out : tree
+        ``f(*primals)``.
+    tangent_out : tree
+        ∂f(primals)·tangents, of the same structure, shapes and dtypes; of dtype ``float0`` for integer results.
+    aux : tree
+        Only with ``has_aux``.
+
+    Raises
+    ------
+    ArgumentTypeError, TreeError, ShapeError, DtypeError
+        If primals and tangents do not agree.
+    OutputError
+        If ``f`` returns something other than numbers and arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> value, tangent = da.jvp(lambda x: np.sum(x**2), (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
+    >>> float(value), float(tangent)
+    (5.0, 2.0)
+    """
+    for name, x in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(x, (tuple, list)):
+            raise ArgumentTypeError(
+                f"jvp: {name} is a {type(x).__name__}.",
+                "it holds one entry per argument of the function, and an array would be taken apart by mistake",
+                f"write ({name[:-1]},) for a function of one argument",
+            )
+    leaves, treedef = flatten(tuple(primals))
+    tangent_leaves = flatten_like(treedef, tuple(tangents), "tangents", "primals")
+    with DualLevel("jvp") as level:
+        duals = [_dual(p, t, level, i, tangents) for i, (p, t) in enumerate(zip(leaves, tangent_leaves, strict=True))]
+        out = run(f, optree.tree_unflatten(treedef, duals), {})
+        out, aux = split_aux(out, "jvp") if has_aux else (out, None)
+        out_leaves, out_tree = output_leaves(out, "jvp")
+        pairs = [split(x, level) for x in out_leaves]
+        aux = tree_map(lambda x: strip(x, level), aux)
+    value = optree.tree_unflatten(out_tree, [p for p, _ in pairs])
+    tangent = optree.tree_unflatten(out_tree, [shown_tangent(p, t) for p, t in pairs])
+    return (value, tangent, aux) if has_aux else (value, tangent)
+
+
+def stop_gradient(tree: Any) -> Any:
+    """Return the same values as constants: every level of differentiation sees a zero tangent.
+
+    Parameters
+    ----------
+    tree : tree
+        Arrays, numbers; anything else passes through.
+
+    Returns
+    -------
+    tree
+        The same values, without tangents at any level.
+
+    Examples
+    --------
+    >>> import dualad as da
+    >>> value, tangent = da.jvp(lambda v: da.stop_gradient(v) * v, (3.0,), (1.0,))
+    >>> float(value), float(tangent)
+    (9.0, 3.0)
+    """
+    return tree_map(lambda x: stop_gradient_op(x) if is_array(x) else x, tree)
+
+
+# ── pieces shared by the transforms ──────────────────────────────────────────────────────────────────────────────
+
+
+def as_primal(x, name: str, where: str):
+    """Check and return one leaf of the primals: arrays as they are, subclasses viewed as ndarray or refused."""
+    if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
+        if isinstance(x, (np.matrix, np.ma.MaskedArray)):
+            raise ArgumentTypeError(
+                f"{where}: {name} is a {type(x).__name__}.",
+                "its arithmetic differs from ndarray's (matrix products, masks), and the rules of differentiation do not know it",
+                "pass np.asarray(x) (and x.filled(...) or a separate mask for masked arrays)",
+            )
+        x = x.view(np.ndarray)
+    if isinstance(x, np.ndarray) and x.dtype.kind not in "biufc":
+        if x.dtype == object:
+            return operand(x)
+        raise DtypeError(
+            f"{where}: {name} has dtype {x.dtype}.", "it does not hold numbers", "pass it by closure, or as a static object"
+        )
+    return x
+
+
+def output_leaves(out: Any, where: str) -> tuple[list, optree.PyTreeSpec]:
+    """Flatten what the function returned, packing object arrays and refusing what is no number."""
+    leaves, treedef = flatten(out)
+    for i, x in enumerate(leaves):
+        if isinstance(x, np.ndarray) and x.dtype == object:
+            leaves[i] = operand(x)
+        elif not is_array(x):
+            raise OutputError(
+                f"{where}: the function returned {x!r} of type {type(x).__name__} at {leaf_names(out, 'output')[i]}.",
+                "only numbers and arrays have derivatives and batch axes",
+                "return it through has_aux=True, or leave it out",
+            )
+    return leaves, treedef
+
+
+def split(x, level: DualLevel) -> tuple:
+    """Split an output at a level: its value and its tangent, cast to the value's dtype; ``None`` where it is zero."""
+    if not (type(x) is Dual and x.level is level):
+        return x, None
+    value, tangent = x._primal, x._tangent
+    if tangent is not None:
+        dtype = aval_of(value).dtype
+        if tangent.dtype != dtype:
+            tangent = tangent.astype(dtype)
+    return value, tangent
+
+
+def strip(x, level: DualLevel):
+    """Return an auxiliary output without its tangent at this level."""
+    if isinstance(x, np.ndarray) and x.dtype == object:
+        x = operand(x)
+    return split(x, level)[0]
+
+
+def shown_tangent(value, tangent):
+    """Return a tangent as an array: zeros where it was never built, ``float0`` where it can't exist."""
+    if tangent is not None:
+        return tangent
+    aval = aval_of(value)
+    return np.zeros(aval.shape, aval.dtype if is_inexact(aval.dtype) else float0)[()]
+
+
+def _dual(primal, tangent, level: DualLevel, i: int, tangents):
+    if not is_array(primal):
+        return primal
+    primal = as_primal(primal, f"primals leaf {i}", "jvp")
+    inexact = is_inexact(aval_of(primal).dtype)
+    if tangent is None:
+        return Dual(primal, None, level) if inexact else primal
+    if not inexact and not _vanishes(tangent):
+        check_tangent(primal, tangent, _tangent_name(tangents, i), "jvp")
+    if not inexact:
+        return primal
+    check_tangent(primal, tangent, _tangent_name(tangents, i), "jvp")
+    if not hasattr(tangent, "shape") or type(tangent) is np.ndarray and not tangent.shape:
+        tangent = np.asarray(tangent)[()]
+    return Dual(primal, tangent, level)
+
+
+def _vanishes(tangent) -> bool:
+    return aval_of(tangent).dtype == float0 or not np.any(tangent)
+
+
+def _tangent_name(tangents, i: int) -> str:
+    names = leaf_names(tuple(tangents), "tangents")
+    return names[i] if i < len(names) else f"tangents leaf {i}"
+
+
+def split_aux(out, where: str) -> tuple:
+    if not (isinstance(out, tuple) and len(out) == 2):
+        raise OutputError(
+            f"{where}: has_aux=True, but the function returned a {type(out).__name__}.",
+            "with has_aux it returns a pair (output, aux)",
+            "return (output, aux), or drop has_aux",
+        )
+    return out
+
+
+

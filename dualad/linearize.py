@@ -1,0 +1,149 @@
+"""Linearization: ``jvp`` whose tangent writes itself down as a linear program.
+
+A staged level is opened, then a dual level above it, and the function runs once. In a rule such as
+``t * np.cos(x)``, ``np.cos(x)`` is an array and NumPy computes it now; the product meets the staged ``t`` and is
+recorded. So partial evaluation is dispatch, and the recorded constants are the residuals.
+Not for: walking the program backwards (``vjp_via_transpose.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optree
+
+from .core.aval import Aval, aval_of, is_inexact
+from .core.boundary import run
+from .dual import Dual, DualLevel, check_tangent
+from .jvp import as_primal, output_leaves, shown_tangent, split, split_aux, strip
+from .program.evaluate import evaluate
+from .program.ir import Program
+from .staged import StagedLevel
+from .tree import flatten, flatten_like, is_array, leaf_names, tree_map
+
+__all__ = ["Linear", "linearize", "stage_tangents"]
+
+
+class Linear:
+    """The derivative of a function at a point: a linear map, made of a program.
+
+    ``lin(*tangents)`` applies it; ``print(lin.program)`` shows it.
+    """
+
+    __slots__ = ("_in_leaves", "_in_tree", "_out_avals", "_out_tree", "program")
+
+    def __init__(self, program: Program, in_leaves: list, in_tree, out_avals: list[Aval], out_tree) -> None:
+        self.program = program
+        self._in_leaves, self._in_tree = in_leaves, in_tree
+        self._out_avals, self._out_tree = out_avals, out_tree
+
+    def __call__(self, *tangents):
+        """Apply the linear map to tangents, one per argument of the function.
+
+        Parameters
+        ----------
+        *tangents : trees
+            As for ``jvp``.
+
+        Returns
+        -------
+        tree
+            The tangent of the function's result.
+        """
+        leaves = flatten_like(self._in_tree, tangents, "the tangents", "the primals")
+        arguments = []
+        for i, (aval, t) in enumerate(zip(self._in_leaves, leaves, strict=True)):
+            if aval is None:
+                continue
+            if t is None:
+                t = np.zeros(aval.shape, aval.dtype)
+            check_tangent(aval, t, f"tangent leaf {i}", "linearize")
+            arguments.append(t if hasattr(t, "shape") else np.asarray(t, aval.dtype)[()])
+        results = iter(evaluate(self.program, arguments))
+        outs = [next(results) if is_inexact(a.dtype) else shown_tangent(a, None) for a in self._out_avals]
+        return optree.tree_unflatten(self._out_tree, outs)
+
+    def __repr__(self) -> str:
+        return f"<linear map of {len(self.program.equations)} equations>"
+
+
+def linearize(f: Callable, *primals, has_aux: bool = False) -> tuple:
+    """Evaluate a function and its derivative at a point, as a linear function that can be applied many times.
+
+    Parameters
+    ----------
+    f : callable
+        The function, in plain NumPy. It runs once.
+    *primals : trees of numbers and arrays
+        The point.
+    has_aux : bool
+        Whether ``f`` returns ``(out, aux)``.
+
+    Returns
+    -------
+    out : tree
+        ``f(*primals)``.
+    lin : Linear
+        ``lin(*tangents)`` equals ``jvp(f, primals, tangents)[1]``; ``lin.program`` is the linear program.
+    aux : tree
+        Only with ``has_aux``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> value, lin = da.linearize(np.sin, 0.0)
+    >>> float(lin(1.0)), float(lin(2.0))
+    (1.0, 2.0)
+    """
+    out, stage = stage_tangents(f, primals, has_aux, "linearize")
+    lin = Linear(stage.program, stage.in_avals, stage.in_tree, stage.out_avals, stage.out_tree)
+    return (out, lin, stage.aux) if has_aux else (out, lin)
+
+
+class Stage:
+    """What one linearization leaves behind: the program, and the trees and avals of its two ends."""
+
+    __slots__ = ("aux", "in_avals", "in_tree", "out_avals", "out_tree", "program")
+
+
+def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tuple[Any, Stage]:
+    """Run ``f`` once at ``primals`` and write its tangent down."""
+    stage = Stage()
+    leaves, stage.in_tree = flatten(tuple(primals))
+    with StagedLevel(where) as staged, DualLevel(where, linearizing=True) as level:
+        stage.in_avals = []
+        duals = []
+        for i, x in enumerate(leaves):
+            aval = None
+            if is_array(x):
+                x = as_primal(x, f"argument {leaf_names(tuple(primals), '')[i]}" if type(x) is not np.ndarray else "", where)
+                a = aval_of(x)
+                if is_inexact(a.dtype):
+                    aval = Aval(a.shape, a.dtype)
+                    x = Dual(level.own(x) if type(x) is np.ndarray else x, staged.new_input(aval), level)
+            stage.in_avals.append(aval)
+            duals.append(x)
+        out = run(f, optree.tree_unflatten(stage.in_tree, duals), {})
+        out, aux = split_aux(out, where) if has_aux else (out, None)
+        out_leaves, stage.out_tree = output_leaves(out, where)
+        pairs = [split(x, level) for x in out_leaves]
+        stage.out_avals = [aval_of(p) for p, _ in pairs]
+        tangents = [
+            shown_tangent(p, t) for (p, t), a in zip(pairs, stage.out_avals, strict=True) if is_inexact(a.dtype)
+        ]
+        stage.program = staged.finish(tangents, where)
+        stage.aux = tree_map(lambda x: strip(x, level), aux)
+    # A residual must not be the array that the caller gets and may write to.
+    residuals = {id(c) for c in stage.program.constants} | {id(d._primal) for d in duals if type(d) is Dual}
+    values = [_released(p, residuals) for p, _ in pairs]
+    stage.aux = tree_map(lambda x: _released(x, residuals), stage.aux)
+    return optree.tree_unflatten(stage.out_tree, values), stage
+
+
+def _released(x, residuals: set[int]):
+    if type(x) is np.ndarray and (x.base is not None or id(x) in residuals):
+        return x.copy()
+    return x

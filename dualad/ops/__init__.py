@@ -1,0 +1,36 @@
+"""Every operator, a family a file, a declaration an operator; importing this package fills the registry.
+
+``special`` is not imported here: it needs SciPy, and is loaded when a ufunc of ``scipy.special`` first meets a tensor.
+Not for: NumPy's names and signatures (``surface/``), or any knowledge of Dual, Batched and Staged tensors: a rule is
+plain NumPy, and dispatch decides what it runs on.
+"""
+
+from . import (
+    arithmetic,
+    choice,
+    contraction,
+    elementary,
+    factorization,
+    indexing,
+    joining,
+    reductions,
+    rounding,
+    scans,
+    shaping,
+    sorting,
+)
+
+__all__ = [
+    "arithmetic",
+    "choice",
+    "contraction",
+    "elementary",
+    "factorization",
+    "indexing",
+    "joining",
+    "reductions",
+    "rounding",
+    "scans",
+    "shaping",
+    "sorting",
+]

@@ -1,0 +1,3 @@
+"""Indexing. Being written. Not for: anything else."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""Joining. Being written. Not for: anything else."""
+
+__all__: list[str] = []

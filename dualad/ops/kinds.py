@@ -1,0 +1,282 @@
+"""Kinds: the rules that many operators share, so that a declaration says only what is particular.
+
+For: ``unary``, ``binary``, ``predicate``, ``linear``, ``bilinear`` and the pieces they are made of (``batch_elementwise``,
+``unbroadcast``, ``scaled``). Not for: any single operator.
+
+Notation in the derivations: x, y are primals, t tangents, c cotangents, ⟨c, t⟩ = Re Σ c·t the pairing, which is not
+conjugated, so that a transpose multiplies by the derivative itself (JAX's convention for complex numbers).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ..core.aval import Aval, broadcast_shapes
+from ..core.dispatch import apply
+from ..core.op import Op
+from ..core.tracer import NO_PARAMS
+from .samples import elementwise
+
+__all__ = [
+    "add_tangents", "batch_elementwise", "bilinear", "binary", "broadcast_like", "conform", "elementwise_shape", "linear",
+    "lead", "predicate", "scaled", "strong", "unary", "unbroadcast",
+]  # fmt: skip
+
+# ── shapes ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def elementwise_shape(ufunc: np.ufunc) -> Callable[..., Aval]:
+    """Make the shape rule of a ufunc: broadcast the shapes, promote as NumPy does for this very ufunc."""
+    dtypes: dict[tuple, np.dtype] = {}
+
+    def shape(*avals: Aval) -> Aval:
+        key = tuple([type(np.zeros((), a.dtype).item()) if a.weak else a.dtype for a in avals])
+        dtype = dtypes.get(key)
+        if dtype is None:
+            dtype = dtypes[key] = ufunc.resolve_dtypes((*key, None))[-1]
+        return Aval(broadcast_shapes(*avals), dtype)
+
+    return shape
+
+
+# ── tangents ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def conform(t, out):
+    """Broadcast a tangent to the shape of its value; most have it already (and a Python scalar has no shape)."""
+    try:
+        return t if t.shape == out.shape else np.broadcast_to(t, out.shape)
+    except AttributeError:
+        return t
+
+
+def strong(x):
+    """Return a Python float or complex as NumPy's, whose arithmetic gives inf and nan where Python's raises."""
+    return _STRONG[type(x)](x) if type(x) in _STRONG else x
+
+
+_STRONG = {float: np.float64, complex: np.complex128}
+
+
+def broadcast_like(t, out):
+    """Return tangent ``t`` (or an exact zero) as an array of the shape and dtype of ``out``."""
+    if t is None:
+        return np.broadcast_to(np.zeros((), out.dtype), out.shape)
+    return conform(t, out)
+
+
+def add_tangents(s, t):
+    """Add two tangents, either of which may be exactly zero."""
+    return t if s is None else s if t is None else s + t
+
+
+def scaled(t, d):
+    """Return ``t * d``, in which an exactly zero ``t`` stays zero beside an infinite ``d`` (a strong zero).
+
+    The factor is nearly always an array whose values are known now; then one dot product tells that the plain
+    product will do, and the program of a reverse pass is a plain multiplication too.
+    """
+    if isinstance(d, (np.ndarray, np.generic)):
+        flat = d.ravel()
+        if abs(flat.dot(flat)) < math.inf:
+            return t * d
+    return scale(t, d)
+
+
+# ── cotangents ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def unbroadcast(ct, aval: Aval):
+    """Sum a cotangent over the axes its argument was broadcast along; drop the imaginary part for a real argument."""
+    if ct.shape != aval.shape:
+        extra = ct.ndim - len(aval.shape)
+        repeated = tuple([i + extra for i, n in enumerate(aval.shape) if n == 1 and ct.shape[i + extra] != 1])
+        ct = ct.sum(tuple(range(extra)) + repeated)
+        if ct.shape != aval.shape:
+            ct = ct.reshape(aval.shape)
+    if ct.dtype.kind == "c" and aval.dtype.kind != "c":
+        ct = np.real(ct)
+    return ct
+
+
+# ── batching ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def lead(value, ndim: int):
+    """Insert axes after the batch axis until a mapped value has ``ndim`` axes per lane, so that lanes broadcast."""
+    missing = ndim - (len(value.shape) - 1)
+    return value.reshape(value.shape[:1] + (1,) * missing + value.shape[1:]) if missing > 0 else value
+
+
+def batch_elementwise(op_of: Callable) -> Callable:
+    """Make the batching rule of an elementwise operator: align ranks behind the batch axis, then broadcast."""
+
+    def batch(size, values, mapped, **params):
+        ndim = max([np.ndim(v) - m for v, m in zip(values, mapped)])
+        return op_of(*[lead(v, ndim) if m else v for v, m in zip(values, mapped)], **params)
+
+    return batch
+
+
+# ── the kinds ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def unary(name: str, ufunc, *, derivative, samples, numpy=None, complex_too=False, singular=False, **fields) -> Op:
+    """Declare a differentiable function of one argument, elementwise.
+
+    Parameters
+    ----------
+    derivative : callable
+        ``derivative(x, out)``: f′(x), given f(x) too.
+    samples : Domain or list
+        A domain, expanded to the shapes of ``elementwise``, or explicit specifications.
+    singular : bool
+        Whether f′ has a pole inside or at the edge of the domain: the tangent is then multiplied as a strong zero,
+        and NumPy's warnings about the pole of the *derivative* are silenced.
+    """
+    if singular:
+
+        def jvp(primals, tangents):
+            x = strong(primals[0])
+            out = ufunc(x)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                return out, scaled(tangents[0], derivative(x, out))
+    else:
+
+        def jvp(primals, tangents):
+            x = strong(primals[0])
+            out = ufunc(x)
+            return out, tangents[0] * derivative(x, out)
+
+    return _ufunc_op(name, ufunc, 1, jvp, samples, numpy, complex_too, "unary", fields)
+
+
+def binary(name: str, ufunc, *, dx, dy, samples, numpy=None, complex_too=False, singular=False, **fields) -> Op:
+    """Declare a differentiable function of two arguments, elementwise with broadcasting.
+
+    Parameters
+    ----------
+    dx, dy : callable or None
+        ``dx(x, y, out)``: the partial derivatives; ``None`` is zero everywhere.
+    samples : pair of Domain, Domain or list
+        The domains of x and y (one for both), or explicit specifications.
+    """
+    product = scaled if singular else _product
+
+    def jvp(primals, tangents):
+        x, y = primals
+        tx, ty = tangents
+        out = ufunc(x, y)
+        x, y = strong(x), strong(y)
+        t = None if tx is None or dx is None else product(tx, dx(x, y, out))
+        if ty is not None and dy is not None:
+            t = add_tangents(t, product(ty, dy(x, y, out)))
+        return out, t if t is None else conform(t, out)
+
+    if singular:
+        quietly = jvp
+
+        def jvp(primals, tangents):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                return quietly(primals, tangents)
+
+    return _ufunc_op(name, ufunc, 2, jvp, samples, numpy, complex_too, "binary", fields)
+
+
+def predicate(name: str, function, *, samples, arity=1, numpy=None, shape=None, **fields) -> Op:
+    """Declare an elementwise question or step function: its derivative is zero wherever it has one."""
+    return _ufunc_op(name, function, arity, None, samples, numpy, False, "predicate", {"shape": shape, **fields})
+
+
+def linear(name: str, *, impl, shape, transpose, batch, samples, linear_in=(0,), **fields) -> Op:
+    """Declare an operator linear in its first argument, the others (indices, masks) being constants.
+
+    Parameters
+    ----------
+    batch : callable
+        With one argument ``batch(size, x, **params)``, ``x`` having the leading axis; with several, the full form
+        ``batch(size, values, mapped, **params)``, which is recognized by its parameter ``mapped``.
+    """
+    if "mapped" not in batch.__code__.co_varnames[:3]:
+        one = batch
+
+        def batch(size, values, mapped, **params):
+            return one(size, values[0], **params)
+
+    def jvp(primals, tangents, **params):
+        x, *rest = primals
+        return apply(op, primals, params), apply(op, (tangents[0], *rest), params)
+
+    op = Op(
+        name, impl=impl, shape=shape, jvp=jvp, linear_in=linear_in, transpose=transpose, batch=batch, samples=samples,
+        kind="linear", **fields,
+    )  # fmt: skip
+    return op
+
+
+def bilinear(name: str, *, impl, shape, transpose, batch, samples, **fields) -> Op:
+    """Declare an operator linear in each of its arguments: ∂(x∘y) = ∂x∘y + x∘∂y, and so on for more of them."""
+
+    def jvp(primals, tangents, **params):
+        out = apply(op, primals, params)
+        total = None
+        for i, t in enumerate(tangents):
+            if t is not None:
+                total = add_tangents(total, apply(op, (*primals[:i], t, *primals[i + 1 :]), params))
+        return out, total
+
+    fields.setdefault("linear_in", (0, 1))
+    op = Op(name, impl=impl, shape=shape, jvp=jvp, transpose=transpose, batch=batch, samples=samples, kind="bilinear", **fields)
+    return op
+
+
+def _product(t, d):
+    return t * d
+
+
+def _ufunc_op(name, ufunc, arity, jvp, samples, numpy, complex_too, kind, fields) -> Op:
+    if not isinstance(samples, list):
+        domains = samples if isinstance(samples, tuple) else (samples,) * arity
+        samples = elementwise(*domains, complex_too=complex_too)
+    shape = fields.pop("shape", None) or elementwise_shape(ufunc)
+    numpy = (ufunc,) if numpy is None else numpy
+    return Op(
+        name, impl=ufunc, shape=shape, jvp=jvp, batch=batch_elementwise(ufunc), samples=samples, numpy=numpy, kind=kind,
+        **fields,
+    )  # fmt: skip
+
+
+# ── the strong product ───────────────────────────────────────────────────────────────────────────────────────────
+#
+# scale(t, d) = t·d where t ≠ 0, and 0 where t = 0 whatever d is. It is linear in t: for every d, infinite or not, it
+# is the limit of the products t·dₙ over finite dₙ → d at t = 0. It stands in derivatives beside a pole and nowhere
+# else, so a factor d that is moved by an outer level contributes scale(t, ∂d).
+
+
+def _scale(t, d):
+    with np.errstate(invalid="ignore"):
+        return np.where(t == 0, 0, np.multiply(t, d))[()]
+
+
+def _scale_jvp(primals, tangents):
+    t, d = primals
+    out = scale(t, d)
+    dt = None if tangents[0] is None else scale(tangents[0], d)
+    dd = None if tangents[1] is None else scale(t, tangents[1])
+    return out, conform(add_tangents(dt, dd), out)
+
+
+scale = Op(
+    "scale",
+    impl=_scale,
+    shape=elementwise_shape(np.multiply),
+    jvp=_scale_jvp,
+    linear_in=(0,),
+    transpose=lambda ct, t, d: (unbroadcast(scale(ct, d), t), None),
+    batch=batch_elementwise(lambda t, d: apply(scale, (t, d), NO_PARAMS)),
+    samples=[((3,), (3,)), ((2, 1), (3,)), ((), (2,))],
+    kind="bilinear",
+)

@@ -1,0 +1,3 @@
+"""Reductions. Being written. Not for: anything else."""
+
+__all__: list[str] = []

@@ -1,0 +1,69 @@
+"""Shaping: operators that move values without changing them, and their transposes, which move cotangents back.
+
+Arguments arrive normalized: axes are tuples of non-negative ints, shapes are complete. Not for: indexing
+(``indexing.py``) or NumPy's own spellings of these (``surface/``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.aval import Aval
+from ..core.op import Op
+from .kinds import lead, linear, unbroadcast
+
+__all__ = ["astype", "broadcast_to", "reshape", "stop_gradient", "transpose"]
+
+
+def _astype_transpose(ct, x, *, dtype):
+    if ct.dtype.kind == "c" and x.dtype.kind != "c":
+        ct = np.real(ct)
+    return (ct.astype(x.dtype),)
+
+
+astype = linear(
+    "astype",
+    impl=lambda x, *, dtype: x.astype(dtype) if hasattr(x, "astype") else np.asarray(x, dtype),
+    shape=lambda x, *, dtype: Aval(x.shape, np.dtype(dtype)),
+    transpose=_astype_transpose,
+    batch=lambda size, x, *, dtype: x.astype(dtype),
+    samples=[((3,), dict(dtype=np.dtype("float32"))), ((2, 2), dict(dtype=np.dtype("complex128")))],
+)
+
+broadcast_to = linear(
+    "broadcast_to",
+    impl=lambda x, *, shape: np.broadcast_to(x, shape),
+    shape=lambda x, *, shape: Aval(np.broadcast_shapes(x.shape, shape), x.dtype),
+    transpose=lambda ct, x, *, shape: (unbroadcast(ct, x),),
+    batch=lambda size, x, *, shape: np.broadcast_to(lead(x, len(shape)), (size, *shape)),
+    samples=[((3,), dict(shape=(2, 3))), ((2, 1), dict(shape=(4, 2, 3))), ((), dict(shape=(2,))), ((1,), dict(shape=(0,)))],
+)
+
+reshape = linear(
+    "reshape",
+    impl=lambda x, *, shape: np.reshape(x, shape),
+    shape=lambda x, *, shape: Aval(shape, x.dtype),
+    transpose=lambda ct, x, *, shape: (ct.reshape(x.shape),),
+    batch=lambda size, x, *, shape: x.reshape((size, *shape)),
+    samples=[((2, 3), dict(shape=(6,))), ((), dict(shape=(1, 1))), ((4,), dict(shape=(2, 2))), ((0, 2), dict(shape=(3, 0)))],
+)
+
+transpose = linear(
+    "transpose",
+    impl=lambda x, *, axes: np.transpose(x, axes),
+    shape=lambda x, *, axes: Aval(tuple([x.shape[a] for a in axes]), x.dtype),
+    transpose=lambda ct, x, *, axes: (np.transpose(ct, tuple(sorted(range(len(axes)), key=axes.__getitem__))),),
+    batch=lambda size, x, *, axes: np.transpose(x, (0, *[a + 1 for a in axes])),
+    samples=[((2, 3), dict(axes=(1, 0))), ((2, 3, 4), dict(axes=(1, 2, 0))), ((), dict(axes=())), ((3,), dict(axes=(0,)))],
+)
+
+# The identity that no tangent passes, at any level.
+stop_gradient = Op(
+    "stop_gradient",
+    impl=lambda x: x,
+    shape=lambda x: x,
+    jvp=None,
+    batch=lambda size, values, mapped: values[0],
+    samples=[((3,),), ((),)],
+    kind="predicate",
+)

@@ -1,0 +1,3 @@
+"""Sorting. Being written. Not for: anything else."""
+
+__all__: list[str] = []

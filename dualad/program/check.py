@@ -1,0 +1,88 @@
+"""Checking programs: well-formed, and linear where they must be.
+
+For: ``check`` (structure: every variable assigned once before use, avals as the operators' shape rules say) and
+``check_linear``. Not for: numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.aval import aval_of
+from ..errors import NotLinearError, ProgramError
+from .ir import Program, Variable
+
+__all__ = ["check", "check_linear"]
+
+
+def check(program: Program) -> None:
+    """Raise ``ProgramError`` unless the program is well-formed."""
+    known = set(program.inputs)
+    if len(known) != len(program.inputs):
+        raise ProgramError("a program has the same variable twice among its inputs.")
+    for i, equation in enumerate(program.equations):
+        for a in equation.args:
+            if isinstance(a, Variable) and a not in known:
+                raise ProgramError(f"equation {i} ({equation.op.name}) reads a variable that nothing before it assigns.")
+        avals = [a.aval if isinstance(a, Variable) else aval_of(a) for a in equation.args]
+        expected = equation.op.shape(*avals, **equation.params)
+        expected = expected if equation.op.multiple else (expected,)
+        found = tuple(v.aval for v in equation.outs)
+        if tuple(expected) != found:
+            raise ProgramError(f"equation {i} ({equation.op.name}) should give {expected}, but is declared {found}.")
+        for v in equation.outs:
+            if v in known:
+                raise ProgramError(f"equation {i} ({equation.op.name}) assigns a variable a second time.")
+            known.add(v)
+    for o in program.outputs:
+        if isinstance(o, Variable) and o not in known:
+            raise ProgramError("the program returns a variable that nothing assigns.")
+
+
+def check_linear(program: Program) -> None:
+    """Raise ``NotLinearError`` unless the outputs are linear in the inputs.
+
+    By induction over the equations: an operator applied to linear values is linear if it is linear in exactly those
+    positions; where it is linear in several positions together (a sum, a join), a constant among them makes it
+    affine unless it is zero.
+    """
+    for equation in program.equations:
+        op, args = equation.op, equation.args
+        inside = [i for i, a in enumerate(args) if isinstance(a, Variable)]
+        linear_in = range(len(args)) if op.linear_in == (-1,) else op.linear_in
+        outside = [i for i in inside if i not in linear_in]
+        if outside or (len(inside) > 1 and not op.joint):
+            raise NotLinearError(
+                f"the function applies `{op.name}` to {_positions(inside)} that depend on its arguments.",
+                f"`{op.name}` is not linear in {'these positions' if len(inside) > 1 else 'that position'}"
+                + (" together (it is linear in each alone)" if not outside else ""),
+                "pass a linear function, or linearize this one at a point first: dualad.linearize(f, *primals)[1]",
+            )
+        if op.joint:
+            for i in linear_in:
+                if not isinstance(args[i], Variable) and not _is_zero(args[i]):
+                    raise NotLinearError(
+                        f"the function is affine, not linear: `{op.name}` adds the constant {_short(args[i])}.",
+                        "f(0) = 0 for a linear function; the constant has no transpose and would be dropped silently",
+                        "leave the constant out: lambda v: f(v) - f(zeros)",
+                    )
+    for o in program.outputs:
+        if not isinstance(o, Variable) and not _is_zero(o):
+            raise NotLinearError(
+                f"the function returns the constant {_short(o)}, which does not depend on its arguments.",
+                "f(0) = 0 for a linear function",
+                "leave the constant out",
+            )
+
+
+def _is_zero(x) -> bool:
+    return not np.any(x)
+
+
+def _positions(inside: list[int]) -> str:
+    return f"argument {inside[0]}" if len(inside) == 1 else f"arguments {' and '.join(map(str, inside))}"
+
+
+def _short(x) -> str:
+    text = repr(x)
+    return text if len(text) < 60 else f"of shape {np.shape(x)}"

@@ -1,0 +1,99 @@
+"""Which arguments a transform differentiates: ``argnums`` and ``argnames``.
+
+For: splitting a call into the chosen arguments and a function of them alone. Not for: what is done with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .errors import ArgumentError, ArgumentTypeError
+
+__all__ = ["Selection", "select"]
+
+
+class Selection(NamedTuple):
+    """The chosen arguments of one call.
+
+    ``function(*chosen)`` calls the original with the others filled in; ``arrange(values)`` gives one value per
+    chosen argument the shape the caller expects (one value, a tuple, a dict by name, or both).
+    """
+
+    function: Callable
+    chosen: tuple
+    names: list[str]
+    arrange: Callable[[Any], Any]
+
+
+def select(f: Callable, args: tuple, kwargs: dict, argnums, argnames, where: str) -> Selection:
+    """Split ``f(*args, **kwargs)`` by ``argnums`` (default 0 when no names are given) and ``argnames``."""
+    if argnums is None:
+        argnums = 0 if argnames is None else ()
+        if argnames is None and not args:
+            raise ArgumentError(
+                f"{where}: the function was called without positional arguments.",
+                "argnums=0 differentiates in the first positional argument, and there is none",
+                f"call it as {where}(f)(x), or choose keyword arguments by name: {where}(f, argnames='x')(x=...)",
+            )
+    elif _is_empty(argnums) and argnames is None:
+        raise ArgumentError(
+            f"{where}: argnums={argnums!r} chooses no argument.",
+            "a derivative is taken with respect to something",
+            "give a position such as argnums=0, or a tuple of them",
+        )
+    one_number = not isinstance(argnums, (tuple, list))
+    numbers = [_position(n, len(args), where) for n in ((argnums,) if one_number else argnums)]
+    if len(set(numbers)) != len(numbers):
+        raise ArgumentError(f"{where}: argnums={argnums!r} names an argument twice.", "", "name each argument once")
+    one_name = isinstance(argnames, str)
+    names = [argnames] if one_name else list(argnames or ())
+    for name in names:
+        if name not in kwargs:
+            raise ArgumentError(
+                f"{where}: argnames has {name!r}, but the call has the keyword arguments {sorted(kwargs)}.",
+                "argnames chooses among the arguments passed by keyword",
+                f"pass it as {name}=..., or use argnums for arguments passed by position",
+            )
+
+    if not names and one_number:
+
+        def arrange(values):
+            return values[0]
+    else:
+
+        def arrange(values):
+            by_number = values[0] if one_number else tuple(values[: len(numbers)])
+            rest = values[len(numbers) :]
+            by_name = rest[0] if one_name else dict(zip(names, rest, strict=True))
+            return by_number if not names else by_name if not numbers else (by_number, by_name)
+
+    if not names and not kwargs and numbers == list(range(len(args))):
+        return Selection(f, tuple(args), [f"argument {i}" for i in numbers], arrange)
+
+    def function(*chosen):
+        filled = list(args)
+        for n, value in zip(numbers, chosen, strict=False):
+            filled[n] = value
+        return f(*filled, **{**kwargs, **dict(zip(names, chosen[len(numbers) :], strict=True))})
+
+    chosen = (*[args[n] for n in numbers], *[kwargs[name] for name in names])
+    return Selection(function, chosen, [f"argument {n}" for n in numbers] + [f"argument {n!r}" for n in names], arrange)
+
+
+def _is_empty(argnums) -> bool:
+    return isinstance(argnums, (tuple, list)) and not argnums
+
+
+def _position(n, count: int, where: str) -> int:
+    if isinstance(n, bool) or not hasattr(n, "__index__"):
+        raise ArgumentTypeError(
+            f"{where}: argnums holds {n!r} of type {type(n).__name__}.", "a position is an integer", "write argnums=0"
+        )
+    if not -count <= n < count:
+        raise ArgumentTypeError(
+            f"{where}: argnums={n} is out of range for a call with {count} positional arguments.",
+            f"positions go from {-count} to {count - 1}",
+            "use argnames for arguments passed by keyword",
+        )
+    return n.__index__() % count

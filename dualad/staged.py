@@ -1,0 +1,84 @@
+"""Staged tensors: a variable of a program that is being written, at a level.
+
+For: ``linearize`` and ``trace``. A call that meets a Staged tensor is not run but recorded, with the values of
+everything else as constants: partial evaluation is dispatch. Not for: what is done with the program afterwards.
+"""
+
+from __future__ import annotations
+
+from .core.aval import Aval, aval_of
+from .core.level import Level, escaped
+from .core.tracer import Tensor
+from .program.ir import Equation, Program, Variable, live_equations
+
+__all__ = ["Staged", "StagedLevel"]
+
+
+class StagedLevel(Level):
+    """A level at which a program is written."""
+
+    __slots__ = ("equations", "inputs")
+
+    def __init__(self, transform: str) -> None:
+        super().__init__(transform)
+        self.equations: list[Equation] = []
+        self.inputs: list[Variable] = []
+
+    def new_input(self, aval: Aval) -> Staged:
+        """Add an input to the program and return the tensor that stands for it."""
+        variable = Variable(aval)
+        self.inputs.append(variable)
+        return Staged(variable, self)
+
+    def finish(self, outputs, name: str) -> Program:
+        """Close the program: keep the equations its outputs depend on."""
+        atoms = [o.variable if type(o) is Staged and o.level is self else o for o in outputs]
+        program = Program(self.inputs, live_equations(self.equations, atoms), atoms, name)
+        self.equations, self.inputs = [], []
+        return program
+
+
+class Staged(Tensor):
+    """A value that is not known yet: a variable of the program of its level."""
+
+    __slots__ = ("level", "variable")
+
+    def __init__(self, variable: Variable, level: StagedLevel) -> None:
+        self.variable = variable
+        self.level = level
+
+    def process(self, op, args, params):
+        level = self.level
+        if not level.open:
+            raise escaped(level, f"`{op.name}`")
+        atoms, avals = [], []
+        for a in args:
+            if type(a) is Staged and a.level is level:
+                atoms.append(a.variable)
+                avals.append(a.variable.aval)
+            else:
+                atoms.append(a)
+                avals.append(aval_of(a))
+        out = op.shape(*avals, **params)
+        if op.multiple:
+            outs = tuple([Variable(aval) for aval in out])
+            level.equations.append(Equation(op, atoms, params, outs))
+            return tuple(Staged(v, level) for v in outs)
+        variable = Variable(out)
+        level.equations.append(Equation(op, atoms, params, (variable,)))
+        return Staged(variable, level)
+
+    @property
+    def aval(self) -> Aval:
+        return self.variable.aval
+
+    @property
+    def shape(self):
+        return self.variable.aval.shape
+
+    @property
+    def dtype(self):
+        return self.variable.aval.dtype
+
+    def __repr__(self) -> str:
+        return f"Staged({self.aval!r}, level={self.level.number} of {self.level.transform})"

@@ -1,0 +1,39 @@
+"""NumPy's names: how a call to NumPy becomes a call of an operator.
+
+Importing this package fills the tables of ``core/tables.py`` and installs operators and methods on ``Tensor``.
+Not for: rules; a function here either normalizes arguments and calls an operator, or is composed of NumPy calls.
+"""
+
+from . import (
+    arguments,
+    composites,
+    contractions,
+    creation,
+    elementwise,
+    functions,
+    indexing,
+    joining,
+    linalg,
+    methods,
+    reductions,
+    sorting,
+    ufuncs,
+    unsupported,
+)
+
+__all__ = [
+    "arguments",
+    "composites",
+    "contractions",
+    "creation",
+    "elementwise",
+    "functions",
+    "indexing",
+    "joining",
+    "linalg",
+    "methods",
+    "reductions",
+    "sorting",
+    "ufuncs",
+    "unsupported",
+]

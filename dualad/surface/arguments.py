@@ -1,0 +1,112 @@
+"""Arguments made plain: operands, axes, object arrays of tensors.
+
+For: what every NumPy name needs before it can call an operator. Not for: any NumPy name itself.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..core.tables import HOOKS
+from ..core.tracer import PLAIN, Tensor
+from ..errors import ArgumentTypeError
+
+__all__ = ["PerformanceNote", "normalize_axes", "normalize_axis", "operand", "operands"]
+
+
+class PerformanceNote(UserWarning):
+    """Something works, but a faster spelling exists."""
+
+
+def operand(x):
+    """Return an operand as an array, a tensor or a Python scalar; pack object arrays and lists that hold tensors."""
+    if isinstance(x, Tensor) or type(x) in PLAIN and not (type(x) is np.ndarray and x.dtype == object):
+        return x
+    if isinstance(x, (list, tuple)):
+        return _from_sequence(x)
+    if isinstance(x, np.ndarray):
+        return _pack(x) if x.dtype == object else np.asarray(x)
+    if isinstance(x, np.generic) or (hasattr(x, "shape") and hasattr(x, "__array_function__")):
+        return x  # an array of another library, as a constant
+    return np.asarray(x)
+
+
+def operands(*xs) -> list:
+    """Make several operands plain."""
+    return [operand(x) for x in xs]
+
+
+def _from_sequence(x: Sequence):
+    if _holds_tensor(x):
+        items = [operand(item) for item in x]
+        return np.stack(items) if items else np.asarray(x)
+    return np.asarray(x)
+
+
+def _holds_tensor(x) -> bool:
+    if isinstance(x, (list, tuple)):
+        return any(_holds_tensor(item) for item in x)
+    return isinstance(x, Tensor) or (isinstance(x, np.ndarray) and x.dtype == object)
+
+
+def _pack(x: np.ndarray):
+    """Join an object array of 0-d tensors and numbers into one tensor."""
+    items = x.ravel().tolist()
+    if not any(isinstance(item, Tensor) for item in items):
+        if all(isinstance(item, (int, float, complex, np.generic)) for item in items):
+            return np.array(items).reshape(x.shape)
+        raise ArgumentTypeError(
+            f"an object array of shape {x.shape} holds {type(items[0]).__name__ if items else 'nothing'}.",
+            "only arrays of numbers can be computed with",
+            "convert it to a numeric dtype first",
+        )
+    for item in items:
+        if getattr(item, "shape", ()) != ():
+            raise ArgumentTypeError(
+                f"an object array of shape {x.shape} holds a tensor of shape {item.shape}.",
+                "only arrays whose entries are numbers can be joined into one tensor",
+                "build the array with np.stack or np.concatenate",
+            )
+    warnings.warn(
+        f"np.array (or np.asarray) was given tensors and built an object array of shape {x.shape}; it was joined back"
+        " into one tensor. np.stack([...]) does the same directly and much faster.",
+        PerformanceNote,
+        stacklevel=3,
+    )
+    return np.stack(items).reshape(x.shape)
+
+
+def _object_array(x: Tensor) -> np.ndarray:
+    """Give NumPy what it asks ``__array__`` for: an object array whose entries are the tensor's."""
+    out = np.empty(x.shape, object)
+    for index in np.ndindex(*x.shape):
+        out[index] = x[index] if index else x
+    return out
+
+
+def normalize_axis(axis, ndim: int, where: str) -> int:
+    """Return an axis as a non-negative int, refusing what is out of range as NumPy does."""
+    try:
+        axis = axis.__index__()
+    except AttributeError:
+        raise ArgumentTypeError(f"{where}: axis={axis!r} is not an integer.", "", "pass an int") from None
+    if not -ndim <= axis < ndim:
+        raise np.exceptions.AxisError(axis, ndim)
+    return axis % ndim
+
+
+def normalize_axes(axis, ndim: int, where: str) -> tuple[int, ...]:
+    """Return ``axis`` (None for all, an int, or a tuple) as a tuple of distinct non-negative ints."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = tuple([normalize_axis(a, ndim, where) for a in (axis if isinstance(axis, (tuple, list)) else (axis,))])
+    if len(set(axes)) != len(axes):
+        raise ValueError("duplicate value in 'axis'")
+    return axes
+
+
+HOOKS["operand"] = operand
+HOOKS["object_array"] = _object_array

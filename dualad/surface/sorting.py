@@ -1,0 +1,3 @@
+"""Being written. Not for: anything else."""
+
+__all__: list[str] = []

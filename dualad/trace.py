@@ -1,0 +1,63 @@
+"""Tracing: a function written down as a program, without running it on data.
+
+For: ``trace``. Not for: the tangent of a function (``linearize.py``); that program is linear, this one need not be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import optree
+
+from .core.aval import aval_of
+from .core.boundary import run
+from .jvp import as_primal, output_leaves
+from .program.ir import Program
+from .staged import StagedLevel
+from .tree import flatten, is_array
+
+__all__ = ["trace"]
+
+
+def trace(f: Callable, *args, **kwargs) -> Program:
+    """Write a function down as a program, from the shapes and dtypes of sample arguments.
+
+    Parameters
+    ----------
+    f : callable
+        The function, in plain NumPy; it must not branch on values.
+    *args, **kwargs : trees of arrays
+        Sample arguments. Only their shapes and dtypes are used; static leaves (strings, ...) become constants.
+
+    Returns
+    -------
+    Program
+        Printable, and callable with arguments like the samples.
+
+    Raises
+    ------
+    BranchError
+        If ``f`` branches on a value, which a program does not know.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> program = da.trace(lambda x: np.sin(x) * 2.0, 1.0)
+    >>> [e.op.name for e in program.equations]
+    ['sin', 'multiply']
+    >>> float(program(0.0))
+    0.0
+    """
+    leaves, in_tree = flatten((args, kwargs))
+    with StagedLevel("trace") as level:
+        staged = [
+            level.new_input(aval_of(as_primal(x, f"argument leaf {i}", "trace"))) if is_array(x) else x
+            for i, x in enumerate(leaves)
+        ]
+        inner_args, inner_kwargs = optree.tree_unflatten(in_tree, staged)
+        out = run(f, inner_args, inner_kwargs)
+        out_leaves, out_tree = output_leaves(out, "trace")
+        program = level.finish(out_leaves, getattr(f, "__name__", "program"))
+    program.in_tree, program.out_tree = in_tree, out_tree
+    return program

@@ -1,0 +1,440 @@
+"""Reverse mode, derived: linearize a function, then walk its linear program backwards.
+
+For: ``vjp``, ``grad``, ``value_and_grad``, ``linear_transpose``, and ``backward``, the walk itself. No operator has a
+hand-written reverse rule for its nonlinear form: reverse mode is the transpose of forward mode. Not for: recording
+(``linearize.py``) or any operator's transpose (``ops/``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optree
+
+from .batched import Batched
+from .core.aval import Aval, aval_of, is_inexact
+from .core.boundary import run
+from .dual import Dual, float0
+from .errors import ArgumentTypeError, DtypeError, NotLinearError, OutputError, RuleMissingError, ShapeError
+from .jvp import as_primal, output_leaves
+from .linearize import stage_tangents
+from .program.check import check_linear
+from .program.ir import Program, Variable
+from .selection import select
+from .staged import Staged, StagedLevel
+from .tree import flatten, flatten_like, is_array, leaf_names
+
+__all__ = ["backward", "grad", "linear_transpose", "value_and_grad", "vjp"]
+
+
+# ── the walk ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def backward(program: Program, cotangents: list, strong: bool = False) -> list:
+    """Transpose a linear program: cotangents of its outputs in, cotangents of its inputs out (``None`` is zero).
+
+    If y = A x is a chain of linear equations, Aᵀ c is the chain of their transposes in reverse order, and a variable
+    used several times receives the sum: one loop over a flat list. ``strong`` uses the operators' strong transposes,
+    in which an exactly zero cotangent stays zero beside an infinite constant.
+    """
+    pending: dict[Variable, Any] = {}
+    for out, ct in zip(program.outputs, cotangents, strict=True):
+        if type(out) is Variable and ct is not None:
+            known = pending.get(out)
+            pending[out] = ct if known is None else known + ct
+    for equation in reversed(program.equations):
+        op, outs = equation.op, equation.outs
+        if op.multiple:
+            ct = [pending.pop(v, None) for v in outs]
+            if all([c is None for c in ct]):
+                continue
+            ct = [np.zeros(v.aval.shape, v.aval.dtype) if c is None else c for c, v in zip(ct, outs, strict=True)]
+        else:
+            ct = pending.pop(outs[0], None)
+            if ct is None:
+                continue
+        args = [a.aval if type(a) is Variable else a for a in equation.args]
+        rule = strong and op.strong_transpose or op.transpose
+        if rule is None:
+            raise RuleMissingError(
+                f"the operator `{op.name}` has no transpose.",
+                "reverse mode walks the linear program backwards, operator by operator",
+                "use forward mode (jvp, jacfwd) through this operator",
+            )
+        for a, c in zip(equation.args, rule(ct, *args, **equation.params), strict=True):
+            if c is not None and type(a) is Variable:
+                known = pending.get(a)
+                pending[a] = c if known is None else known + c
+    return [pending.get(v) for v in program.inputs]
+
+
+def _backward_strong_if_needed(program: Program, cotangents: list) -> list:
+    """Walk back plainly, and again with strong zeros if anything came out NaN: 0·∞ beside a pole costs only then."""
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        results = backward(program, cotangents)
+        if any([_may_be_nan(r) for r in results]):
+            results = backward(program, cotangents, strong=True)
+    return results
+
+
+def _may_be_nan(x) -> bool:
+    if x is None or isinstance(x, Staged):
+        return x is not None
+    if isinstance(x, Dual):
+        return _may_be_nan(x._primal) or not isinstance(x._tangent, Staged) and _may_be_nan(x._tangent)
+    if isinstance(x, Batched):
+        return _may_be_nan(x._value)
+    if isinstance(x, (np.ndarray, np.generic)):
+        flat = x.ravel()
+        total = flat.dot(flat)
+        return bool(total != total)
+    return bool(np.isnan(x).any())
+
+
+# ── vjp ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Pullback:
+    """The transposed derivative of a function at a point: ``pull(ct)`` returns a cotangent per argument.
+
+    It is a pure function: it may be called again, with other cotangents, from any thread, and under any transform.
+    """
+
+    __slots__ = ("_leaves", "_stage")
+
+    def __init__(self, stage, leaves: list) -> None:
+        self._stage = stage
+        self._leaves = leaves
+
+    @property
+    def program(self) -> Program:
+        """The linear program that is walked backwards."""
+        return self._stage.program
+
+    def __call__(self, ct):
+        """Pull a cotangent of the output back to the arguments.
+
+        Parameters
+        ----------
+        ct : tree
+            Of the structure, shapes and dtypes of the function's output; ``None`` in place of a leaf is zero.
+
+        Returns
+        -------
+        tuple
+            One cotangent per argument, of its structure, shapes and dtypes; zeros where the output does not depend
+            on it, ``float0`` for integers and booleans.
+        """
+        stage = self._stage
+        leaves = flatten_like(stage.out_tree, ct, "the cotangent", "the function's output")
+        given = _checked_cotangents(leaves, stage.out_avals, ct)
+        results = iter(_finished(_backward_strong_if_needed(stage.program, given), stage, given))
+        full = [
+            next(results) if aval is not None else np.zeros(x.shape, float0)[()] if type(x) is Aval else x
+            for x, aval in zip(self._leaves, stage.in_avals, strict=True)
+        ]
+        return optree.tree_unflatten(stage.in_tree, full)
+
+    def __repr__(self) -> str:
+        return f"<pullback through {len(self.program.equations)} equations>"
+
+
+def vjp(f: Callable, *primals, has_aux: bool = False) -> tuple:
+    """Evaluate a function and its vector-Jacobian product, as a function of the cotangent.
+
+    Parameters
+    ----------
+    f : callable
+        The function, in plain NumPy. It runs once.
+    *primals : trees of numbers and arrays
+        Its arguments.
+    has_aux : bool
+        Whether ``f`` returns ``(out, aux)``.
+
+    Returns
+    -------
+    out : tree
+        ``f(*primals)``.
+    pull : callable
+        ``pull(ct)`` returns a tuple with one cotangent per argument. For complex values the cotangent is multiplied
+        by the derivative, unconjugated.
+    aux : tree
+        Only with ``has_aux``.
+
+    Raises
+    ------
+    TreeError, ShapeError, DtypeError
+        By ``pull``, for a cotangent that does not fit the output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> value, pull = da.vjp(lambda x, y: np.sum(x * y), np.array([1.0, 2.0]), 3.0)
+    >>> pull(1.0)
+    (array([3., 3.]), np.float64(3.0))
+    """
+    out, stage = stage_tangents(f, primals, has_aux, "vjp")
+    # Of the arguments without derivative only their avals, or static values, are kept: no array stays alive.
+    leaves = [aval_of(x) if is_array(x) else x for x in flatten(tuple(primals))[0]]
+    pull = Pullback(stage, leaves)
+    return (out, pull, stage.aux) if has_aux else (out, pull)
+
+
+def _checked_cotangents(leaves: list, avals: list[Aval], ct) -> list:
+    """Check the cotangents of all outputs and return those of the differentiable ones, as arrays."""
+    given = []
+    for i, (c, aval) in enumerate(zip(leaves, avals, strict=True)):
+        if c is None:
+            if is_inexact(aval.dtype):
+                given.append(None)
+            continue
+        a = aval_of(c)
+        if not is_inexact(aval.dtype):
+            if a.dtype != float0 and np.any(c):
+                raise DtypeError(
+                    f"vjp: {_leaf(ct, i)} has dtype {a.dtype}, but the output there has dtype {aval.dtype}.",
+                    "integers and booleans have no derivative",
+                    "pass None (or zeros of dtype dualad.float0) as its cotangent",
+                )
+            continue
+        if a.shape != aval.shape:
+            raise ShapeError(
+                f"vjp: {_leaf(ct, i)} has shape {a.shape}, the output there has shape {aval.shape}.",
+                "a cotangent has its output's shape, and nothing is broadcast silently",
+                f"pass shape {aval.shape}; for a batch of cotangents map the pullback: dualad.vmap(pull)(cotangents)",
+            )
+        if a.dtype != aval.dtype and not (a.weak and aval.dtype.kind >= a.dtype.kind):
+            raise DtypeError(
+                f"vjp: {_leaf(ct, i)} has dtype {a.dtype}, the output there has dtype {aval.dtype}.",
+                "a cotangent has its output's dtype, so that no precision is lost or invented silently",
+                f"cast it: ct.astype(np.{aval.dtype.name})",
+            )
+        given.append(c if hasattr(c, "shape") and c.shape else np.asarray(c, aval.dtype)[()] if a.weak else c)
+    return given
+
+
+def _leaf(tree, i: int) -> str:
+    return leaf_names(tree, "the cotangent")[i]
+
+
+def _finished(results: list, stage, given: list) -> list:
+    """Give each result its argument's dtype, zeros where nothing arrived, and memory of its own."""
+    out, taken = [], {id(c) for c in given}
+    for r, aval in zip(results, (a for a in stage.in_avals if a is not None), strict=True):
+        if r is None:
+            r = np.zeros(aval.shape, aval.dtype)[()]
+        elif r.dtype != aval.dtype:
+            r = (np.real(r) if r.dtype.kind == "c" and aval.dtype.kind != "c" else r).astype(aval.dtype)
+        if type(r) is np.ndarray and (r.base is not None or id(r) in taken):
+            r = r.copy()
+        taken.add(id(r))
+        out.append(r)
+    return out
+
+
+# ── grad ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def grad(
+    f: Callable, argnums=None, argnames=None, *, has_aux: bool = False, holomorphic: bool = False
+) -> Callable:
+    """Make the gradient function of a scalar-valued function.
+
+    Parameters
+    ----------
+    f : callable
+        The function, in plain NumPy; it returns a real scalar (with ``holomorphic``, a complex one).
+    argnums : int or tuple of int, optional
+        Which positional arguments to differentiate; 0 by default. An int gives the gradient, a tuple a tuple.
+    argnames : str or tuple of str, optional
+        Which keyword arguments to differentiate. A name gives the gradient, a tuple a dict by name; together with
+        ``argnums`` the result is the pair of both.
+    has_aux : bool
+        Whether ``f`` returns ``(out, aux)``; then the result is ``(gradient, aux)``.
+    holomorphic : bool
+        Whether ``f`` is complex-differentiable; then the result is f′.
+
+    Returns
+    -------
+    callable
+        A function of the same arguments that returns the gradient: trees, shapes and dtypes as the arguments'. For
+        complex arguments of a real function it is ∂f/∂a − i ∂f/∂b at a + ib (JAX's convention); its conjugate is the
+        direction of steepest ascent.
+
+    Raises
+    ------
+    OutputError
+        If the result is not a real scalar.
+    DtypeError
+        If an argument to differentiate is an integer or boolean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> da.grad(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+    array([ 3., 12.])
+    """
+    with_value = value_and_grad(f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic, where="grad")
+
+    def gradient(*args, **kwargs):
+        value, derivative = with_value(*args, **kwargs)
+        return (derivative, value[1]) if has_aux else derivative
+
+    return _named(gradient, f, "grad")
+
+
+def value_and_grad(
+    f: Callable, argnums=None, argnames=None, *, has_aux: bool = False, holomorphic: bool = False,
+    where: str = "value_and_grad",
+) -> Callable:  # fmt: skip
+    """Make a function that returns the value of ``f`` and its gradient.
+
+    Parameters
+    ----------
+    f, argnums, argnames, has_aux, holomorphic
+        As for :func:`grad`.
+    where : str
+        The name used in errors.
+
+    Returns
+    -------
+    callable
+        A function of the same arguments that returns ``(value, gradient)``; with ``has_aux``,
+        ``((value, aux), gradient)``.
+
+    Examples
+    --------
+    >>> import dualad as da
+    >>> da.value_and_grad(lambda x: x**2)(3.0)
+    (9.0, np.float64(6.0))
+    """
+
+    def value_and_gradient(*args, **kwargs):
+        selection = select(f, args, kwargs, argnums, argnames, where)
+        for x, name in zip(selection.chosen, selection.names, strict=True):
+            _check_differentiable(x, name, holomorphic, where)
+        out, stage = stage_tangents(selection.function, selection.chosen, has_aux, where)
+        _check_scalar(out, holomorphic, where)
+        one = [np.ones((), a.dtype)[()] for a in stage.out_avals]
+        results = iter(_finished(_backward_strong_if_needed(stage.program, one), stage, one))
+        leaves = flatten(selection.chosen)[0]
+        full = [next(results) if a is not None else x for x, a in zip(leaves, stage.in_avals, strict=True)]
+        gradients = optree.tree_unflatten(stage.in_tree, full)
+        return ((out, stage.aux) if has_aux else out), selection.arrange(gradients)
+
+    return _named(value_and_gradient, f, where)
+
+
+def _named(function: Callable, f: Callable, where: str) -> Callable:
+    function.__name__ = f"{where}({getattr(f, '__name__', type(f).__name__)})"
+    function.__doc__ = f.__doc__
+    function.__wrapped__ = f
+    return function
+
+
+def _check_differentiable(x, name: str, holomorphic: bool, where: str) -> None:
+    leaves = flatten(x)[0]
+    for path, leaf in zip(leaf_names(x, name), leaves, strict=True):
+        if not is_array(leaf):
+            continue
+        dtype = aval_of(as_primal(leaf, path, where)).dtype
+        if not is_inexact(dtype):
+            raise DtypeError(
+                f"{where}: {path} has dtype {dtype}.",
+                "a function of integers or booleans has no derivative",
+                f"pass floats (x.astype(float), 3.0 instead of 3), or leave it out of argnums",
+            )
+        if holomorphic and dtype.kind != "c":
+            raise DtypeError(
+                f"{where}: holomorphic=True, but {path} has dtype {dtype}.",
+                "a holomorphic function has complex arguments",
+                "pass x.astype(complex), or drop holomorphic=True",
+            )
+
+
+def _check_scalar(out, holomorphic: bool, where: str) -> None:
+    leaves, treedef = flatten(out)
+    if len(leaves) != 1 or not optree.treespec_is_leaf(treedef):
+        raise OutputError(
+            f"{where}: the function returned a {type(out).__name__}{'' if out is not None else ' (no return statement?)'}.",
+            "a gradient is the derivative of one number",
+            "return a scalar (and other results through has_aux=True), or use jacrev or vjp",
+        )
+    aval = aval_of(leaves[0])
+    if aval.shape:
+        raise OutputError(
+            f"{where}: the function returned an array of shape {aval.shape}.",
+            "a gradient is the derivative of one number",
+            "reduce it (np.sum, result[0]), or use jacrev or vjp for the derivative of every entry",
+        )
+    if not is_inexact(aval.dtype):
+        raise OutputError(
+            f"{where}: the function returned dtype {aval.dtype}.",
+            "integers and booleans have no derivative",
+            "return a floating-point number",
+        )
+    if aval.dtype.kind == "c" and not holomorphic:
+        raise OutputError(
+            f"{where}: the function returned a complex number.",
+            "the gradient of a complex number is not one vector",
+            "return a real number (np.real, np.abs), or pass holomorphic=True if the function is complex-differentiable",
+        )
+
+
+# ── linear_transpose ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def linear_transpose(f: Callable, *examples) -> Callable:
+    """Transpose a linear function.
+
+    Parameters
+    ----------
+    f : callable
+        A linear function, in plain NumPy. Computations that do not depend on its arguments may be anything.
+    *examples : trees of arrays
+        Sample arguments; only their shapes and dtypes are used.
+
+    Returns
+    -------
+    callable
+        ``transposed(ct)``: one cotangent per argument, such that ⟨ct, f(v)⟩ = ⟨transposed(ct), v⟩ for every v.
+
+    Raises
+    ------
+    NotLinearError
+        If ``f`` is not linear, or is affine (``v + 1``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> A = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> da.linear_transpose(lambda v: A @ v, np.zeros(2))(np.array([1.0, 0.0]))
+    (array([1., 2.]),)
+    """
+    leaves, in_tree = flatten(examples)
+    avals = [aval_of(as_primal(x, f"example {i}", "linear_transpose")) for i, x in enumerate(leaves)]
+    for i, a in enumerate(avals):
+        if not is_inexact(a.dtype):
+            raise DtypeError(
+                f"linear_transpose: example {i} has dtype {a.dtype}.", "linear maps act on real or complex vectors",
+                "pass floats; integer arguments belong in the function's closure",
+            )  # fmt: skip
+    with StagedLevel("linear_transpose") as level:
+        out = run(f, optree.tree_unflatten(in_tree, [level.new_input(a) for a in avals]), {})
+        out_leaves, out_tree = output_leaves(out, "linear_transpose")
+        out_avals = [aval_of(x) for x in out_leaves]
+        program = level.finish(out_leaves, "linear_transpose")
+    check_linear(program)
+    stage = type("Ends", (), {})()
+    stage.in_avals, stage.out_avals, stage.out_tree, stage.in_tree = avals, out_avals, out_tree, in_tree
+
+    def transposed(ct):
+        cts = _checked_cotangents(flatten_like(out_tree, ct, "the cotangent", "the function's output"), out_avals, ct)
+        return optree.tree_unflatten(in_tree, _finished(_backward_strong_if_needed(program, cts), stage, cts))
+
+    return transposed
