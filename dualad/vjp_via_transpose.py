@@ -26,7 +26,7 @@ from .selection import select
 from .staged import Staged, StagedLevel
 from .tree import flatten, flatten_like, is_array, leaf_names
 
-__all__ = ["backward", "grad", "linear_transpose", "value_and_grad", "vjp"]
+__all__ = ["backward", "check_differentiable", "grad", "linear_transpose", "named", "value_and_grad", "vjp"]
 
 
 # ── the walk ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -284,7 +284,7 @@ def grad(
         value, derivative = with_value(*args, **kwargs)
         return (derivative, value[1]) if has_aux else derivative
 
-    return _named(gradient, f, "grad")
+    return named(gradient, f, "grad")
 
 
 def value_and_grad(
@@ -316,7 +316,7 @@ def value_and_grad(
     def value_and_gradient(*args, **kwargs):
         selection = select(f, args, kwargs, argnums, argnames, where)
         for x, name in zip(selection.chosen, selection.names, strict=True):
-            _check_differentiable(x, name, holomorphic, where)
+            check_differentiable(x, name, holomorphic, where)
         out, stage = stage_tangents(selection.function, selection.chosen, has_aux, where)
         _check_scalar(out, holomorphic, where)
         one = [np.ones((), a.dtype)[()] for a in stage.out_avals]
@@ -326,17 +326,17 @@ def value_and_grad(
         gradients = optree.tree_unflatten(stage.in_tree, full)
         return ((out, stage.aux) if has_aux else out), selection.arrange(gradients)
 
-    return _named(value_and_gradient, f, where)
+    return named(value_and_gradient, f, where)
 
 
-def _named(function: Callable, f: Callable, where: str) -> Callable:
+def named(function: Callable, f: Callable, where: str) -> Callable:
     function.__name__ = f"{where}({getattr(f, '__name__', type(f).__name__)})"
     function.__doc__ = f.__doc__
     function.__wrapped__ = f
     return function
 
 
-def _check_differentiable(x, name: str, holomorphic: bool, where: str) -> None:
+def check_differentiable(x, name: str, holomorphic: bool, where: str) -> None:
     leaves = flatten(x)[0]
     for path, leaf in zip(leaf_names(x, name), leaves, strict=True):
         if not is_array(leaf):
