@@ -1,4 +1,8 @@
-"""How long `import` takes beyond NumPy's own, each time in a fresh interpreter."""
+"""How long `import` takes beyond NumPy's own, each time in a fresh interpreter.
+
+The design's bound of 60 ms was set where NumPy itself takes 70 ms to import; a slower machine is slower for both, so
+the ratio is judged too.
+"""
 
 import functools
 import importlib.util
@@ -11,13 +15,13 @@ from benchmarks.harness import Budget, Work
 __all__ = ["works"]
 
 ROOT = Path(__file__).parents[1]
-PROGRAM = "import time, numpy; start = time.perf_counter(); import {}; print(time.perf_counter() - start)"
+PROGRAM = "import time{}; start = time.perf_counter(); import {}; print(time.perf_counter() - start)"
 
 
-def importing(module):
+def importing(module, after):
     if importlib.util.find_spec(module.partition(".")[0]) is None:
         raise ModuleNotFoundError(f"No module named {module!r}")
-    command = [sys.executable, "-c", PROGRAM.format(module)]
+    command = [sys.executable, "-c", PROGRAM.format(after, module)]
     return lambda: float(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
 
 
@@ -25,8 +29,14 @@ def works(quick):
     modules = {"dualad": "dualad", "autograd": "autograd.numpy", "JAX eager": "jax.numpy", "torch.func": "torch.func"}
     yield Work(
         "import",
-        "import, beyond NumPy's",
-        {name: functools.partial(importing, module) for name, module in modules.items()},
-        budgets=(Budget("≤ 60 ms", "dualad", None, at_most=0.060),),
+        "import, beyond NumPy's (the column of NumPy: its own)",
+        {
+            **{name: functools.partial(importing, module, ", numpy") for name, module in modules.items()},
+            "NumPy primal": functools.partial(importing, "numpy", ""),
+        },
+        budgets=(
+            Budget("≤ 60 ms", "dualad", None, at_most=0.060),
+            Budget("≤ 60/70 of NumPy's own import", "dualad", "NumPy primal", at_most=60 / 70),
+        ),
         self_timed=True,
     )
