@@ -98,23 +98,25 @@ class Dual(Tensor):
         level = self.level
         if not level.open:
             raise escaped(level, f"`{op.name}`")
+        linearizing = level.linearizing
         primals, tangents, live = [], [], False
         for a in args:
             if type(a) is Dual and a.level is level:
                 primals.append(a._primal)
-                tangents.append(a._tangent)
-                live = live or a._tangent is not None
+                t = a._tangent
+                tangents.append(t)
+                if t is not None:
+                    live = True
             else:
+                if linearizing and type(a) is np.ndarray:
+                    a = level.own(a)
                 primals.append(a)
                 tangents.append(None)
-        if op.jvp is None:
+        rule = op.jvp
+        if rule is None:
             return apply(op, primals, params)
         if live:
-            if level.linearizing:
-                for i, p in enumerate(primals):
-                    if type(p) is np.ndarray and p is args[i]:
-                        primals[i] = level.own(p)
-            value, tangent = op.jvp(primals, tangents, **params)
+            value, tangent = rule(primals, tangents, **params)
         else:
             value = apply(op, primals, params)
             tangent = (None,) * len(value) if op.multiple else None

@@ -18,8 +18,7 @@ from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
 from .dual import Dual, DualLevel, check_tangent
 from .jvp import as_primal, output_leaves, shown_tangent, split, split_aux, strip
-from .program.evaluate import evaluate
-from .program.ir import Program
+from .program.ir import Program, evaluate
 from .staged import StagedLevel
 from .tree import flatten, flatten_like, is_array, leaf_names, tree_map
 
@@ -66,7 +65,7 @@ class Linear:
         return optree.tree_unflatten(self._out_tree, outs)
 
     def __repr__(self) -> str:
-        return f"<linear map of {len(self.program.equations)} equations>"
+        return f"<linear map of {len(self.program.steps)} equations>"
 
 
 def linearize(f: Callable, *primals, has_aux: bool = False) -> tuple:

@@ -6,10 +6,12 @@ everything else as constants: partial evaluation is dispatch. Not for: what is d
 
 from __future__ import annotations
 
+import numpy as np
+
 from .core.aval import Aval, aval_of
 from .core.level import Level, escaped
 from .core.tracer import Tensor
-from .program.ir import Equation, Program, Variable, live_equations
+from .program.ir import Program, Variable, live_steps
 
 __all__ = ["Staged", "StagedLevel"]
 
@@ -17,11 +19,11 @@ __all__ = ["Staged", "StagedLevel"]
 class StagedLevel(Level):
     """A level at which a program is written."""
 
-    __slots__ = ("equations", "inputs")
+    __slots__ = ("inputs", "steps")
 
     def __init__(self, transform: str) -> None:
         super().__init__(transform)
-        self.equations: list[Equation] = []
+        self.steps: list[tuple] = []
         self.inputs: list[Variable] = []
 
     def new_input(self, aval: Aval) -> Staged:
@@ -33,8 +35,8 @@ class StagedLevel(Level):
     def finish(self, outputs, name: str) -> Program:
         """Close the program: keep the equations its outputs depend on."""
         atoms = [o.variable if type(o) is Staged and o.level is self else o for o in outputs]
-        program = Program(self.inputs, live_equations(self.equations, atoms), atoms, name)
-        self.equations, self.inputs = [], []
+        program = Program(self.inputs, live_steps(self.steps, atoms), atoms, name)
+        self.steps, self.inputs = [], []
         return program
 
 
@@ -53,19 +55,21 @@ class Staged(Tensor):
             raise escaped(level, f"`{op.name}`")
         atoms, avals = [], []
         for a in args:
-            if type(a) is Staged and a.level is level:
-                atoms.append(a.variable)
-                avals.append(a.variable.aval)
+            kind = type(a)
+            if kind is Staged and a.level is level:
+                a = a.variable
+                avals.append(a.aval)
             else:
-                atoms.append(a)
-                avals.append(aval_of(a))
+                # An array has a shape and a dtype of its own; only a Python scalar needs an aval, a weak one.
+                avals.append(a if kind is np.ndarray else aval_of(a))
+            atoms.append(a)
         out = op.shape(*avals, **params)
         if op.multiple:
             outs = tuple([Variable(aval) for aval in out])
-            level.equations.append(Equation(op, atoms, params, outs))
-            return tuple(Staged(v, level) for v in outs)
+            level.steps.append((op, atoms, params, outs))
+            return tuple([Staged(v, level) for v in outs])
         variable = Variable(out)
-        level.equations.append(Equation(op, atoms, params, (variable,)))
+        level.steps.append((op, atoms, params, (variable,)))
         return Staged(variable, level)
 
     @property

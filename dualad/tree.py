@@ -16,7 +16,7 @@ import optree
 from .errors import TreeError
 
 __all__ = [
-    "NAMESPACE", "flatten", "flatten_like", "flatten_prefix", "is_array", "leaf_names", "register_dataclass", "register_node", "tree_map",
+    "NAMESPACE", "flatten", "flatten_like", "flatten_prefix", "is_array", "leaf_names", "register_dataclass", "register_node", "tree_map", "treedef_outline",
 ]  # fmt: skip
 
 NAMESPACE = "dualad"

@@ -44,9 +44,8 @@ def backward(program: Program, cotangents: list, strong: bool = False) -> list:
         if type(out) is Variable and ct is not None:
             known = pending.get(out)
             pending[out] = ct if known is None else known + ct
-    for equation in reversed(program.equations):
-        op, outs = equation.op, equation.outs
-        if op.multiple:
+    for op, args, params, outs in reversed(program.steps):
+        if len(outs) > 1:
             ct = [pending.pop(v, None) for v in outs]
             if all([c is None for c in ct]):
                 continue
@@ -55,7 +54,6 @@ def backward(program: Program, cotangents: list, strong: bool = False) -> list:
             ct = pending.pop(outs[0], None)
             if ct is None:
                 continue
-        args = [a.aval if type(a) is Variable else a for a in equation.args]
         rule = strong and op.strong_transpose or op.transpose
         if rule is None:
             raise RuleMissingError(
@@ -63,7 +61,8 @@ def backward(program: Program, cotangents: list, strong: bool = False) -> list:
                 "reverse mode walks the linear program backwards, operator by operator",
                 "use forward mode (jvp, jacfwd) through this operator",
             )
-        for a, c in zip(equation.args, rule(ct, *args, **equation.params), strict=True):
+        results = rule(ct, *[a.aval if type(a) is Variable else a for a in args], **params)
+        for a, c in zip(args, results):  # noqa: B905  (checked by the tests of every operator; this loop is hot)
             if c is not None and type(a) is Variable:
                 known = pending.get(a)
                 pending[a] = c if known is None else known + c
@@ -138,7 +137,7 @@ class Pullback:
         return optree.tree_unflatten(stage.in_tree, full)
 
     def __repr__(self) -> str:
-        return f"<pullback through {len(self.program.equations)} equations>"
+        return f"<pullback through {len(self.program.steps)} equations>"
 
 
 def vjp(f: Callable, *primals, has_aux: bool = False) -> tuple:

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["Aval", "aval_of", "broadcast_shapes", "is_inexact", "result_dtype"]
+__all__ = ["Aval", "aval_of", "broadcast_shapes", "is_inexact", "is_weak", "python_type", "result_dtype"]
 
-_PYTHON_DTYPES = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(float), complex: np.dtype(complex)}
-_PYTHON_EXAMPLES = {"b": False, "i": 0, "f": 0.0, "c": 0j}
 
 
 class Aval:
@@ -44,11 +42,20 @@ class Aval:
         return f"{kind}{bits}[{','.join(map(str, self.shape))}]"
 
 
+_PYTHON_AVALS = {t: Aval((), np.dtype(t), weak=True) for t in (bool, int, float, complex)}
+_PYTHON_EXAMPLES = {"b": False, "i": 0, "f": 0.0, "c": 0j}
+
+
+def python_type(aval: Aval) -> type:
+    """Return the type of the Python scalar that a weak aval stands for."""
+    return type(_PYTHON_EXAMPLES[aval.dtype.kind])
+
+
 def aval_of(x) -> Aval:
     """Return the aval of an array, a tensor or a Python scalar."""
-    dtype = _PYTHON_DTYPES.get(type(x))
-    if dtype is not None:
-        return Aval((), dtype, weak=True)
+    known = _PYTHON_AVALS.get(type(x))
+    if known is not None:
+        return known
     try:
         return Aval(x.shape, x.dtype)
     except AttributeError:
@@ -71,9 +78,14 @@ def broadcast_shapes(*avals: Aval) -> tuple[int, ...]:
 
 
 def result_dtype(*avals: Aval) -> np.dtype:
-    """Return the dtype NumPy promotes these avals to (NEP 50: Python scalars are weak)."""
+    """Return the dtype NumPy promotes these avals (or arrays) to (NEP 50: Python scalars are weak)."""
     first = avals[0].dtype
     for a in avals:
-        if a.dtype != first or a.weak:
-            return np.result_type(*(_PYTHON_EXAMPLES[a.dtype.kind] if a.weak else a.dtype for a in avals))
+        if a.dtype != first or is_weak(a):
+            return np.result_type(*(_PYTHON_EXAMPLES[a.dtype.kind] if is_weak(a) else a.dtype for a in avals))
     return first
+
+
+def is_weak(x) -> bool:
+    """Say whether an aval stands for a Python scalar; an array never does."""
+    return type(x) is Aval and x.weak

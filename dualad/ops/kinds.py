@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..core.aval import Aval, broadcast_shapes
+from ..core.aval import Aval, broadcast_shapes, is_weak, python_type
 from ..core.dispatch import apply
 from ..core.op import Op
 from ..core.tracer import NO_PARAMS
@@ -31,15 +31,39 @@ __all__ = [
 def elementwise_shape(ufunc: np.ufunc) -> Callable[..., Aval]:
     """Make the shape rule of a ufunc: broadcast the shapes, promote as NumPy does for this very ufunc."""
     dtypes: dict[tuple, np.dtype] = {}
+    arity = ufunc.nin
 
-    def shape(*avals: Aval) -> Aval:
-        key = tuple([type(np.zeros((), a.dtype).item()) if a.weak else a.dtype for a in avals])
+    def promoted(*avals):
+        key = tuple([python_type(a) if is_weak(a) else a.dtype for a in avals])
         dtype = dtypes.get(key)
         if dtype is None:
-            dtype = dtypes[key] = ufunc.resolve_dtypes((*key, None))[-1]
-        return Aval(broadcast_shapes(*avals), dtype)
+            dtype = dtypes[key] = ufunc.resolve_dtypes((*key, *[None] * ufunc.nout))[arity]
+        return dtype
+
+    double = promoted(*[Aval((), _DOUBLE)] * arity)
+
+    # The common cases first: all float64 (where a Python float changes nothing), and equal shapes.
+    if arity == 1:
+
+        def shape(a):
+            return Aval(a.shape, double if a.dtype is _DOUBLE else promoted(a))
+    elif arity == 2:
+
+        def shape(a, b):
+            dtype = double if a.dtype is _DOUBLE and b.dtype is _DOUBLE else promoted(a, b)
+            left, right = a.shape, b.shape
+            if left != right and right != ():
+                left = np.broadcast_shapes(left, right) if left != () else right
+            return Aval(left, dtype)
+    else:
+
+        def shape(*avals):
+            return Aval(broadcast_shapes(*avals), promoted(*avals))
 
     return shape
+
+
+_DOUBLE = np.dtype(float)
 
 
 # ── tangents ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -140,14 +164,18 @@ def unary(name: str, ufunc, *, derivative, samples, numpy=None, complex_too=Fals
     if singular:
 
         def jvp(primals, tangents):
-            x = strong(primals[0])
+            x = primals[0]
+            if type(x) in _STRONG:
+                x = strong(x)
             out = ufunc(x)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 return out, scaled(tangents[0], derivative(x, out))
     else:
 
         def jvp(primals, tangents):
-            x = strong(primals[0])
+            x = primals[0]
+            if type(x) in _STRONG:
+                x = strong(x)
             out = ufunc(x)
             return out, tangents[0] * derivative(x, out)
 

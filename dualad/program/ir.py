@@ -1,18 +1,24 @@
 """The program form: variables, equations, programs; what ``linearize`` writes down and ``trace`` returns.
 
-For: the data. A program is a flat list of equations in the order they ran, each result assigned once, so that
+For: the data, and running it forwards. A program is a flat list of equations in the order they ran, each result assigned once, so that
 evaluation, transposition and destruction are loops, never recursions. Not for: printing (``show.py``), checking
-(``check.py``), running (``evaluate.py``) or changing one (``rewrite.py``).
+(``check.py``), or running one backwards (``vjp_via_transpose.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import optree
 
 from ..core.aval import Aval
+from ..core.dispatch import apply
+from ..errors import ShapeError, TreeError
+from ..tree import flatten, is_array, treedef_outline
 
-__all__ = ["Equation", "Program", "Variable", "live_equations"]
+__all__ = ["Equation", "Program", "Variable", "evaluate", "live_steps"]
 
 
 class Variable:
@@ -27,16 +33,13 @@ class Variable:
         return f"<variable {self.aval}>"
 
 
-class Equation:
+class Equation(NamedTuple):
     """``outs = op(*args, **params)``; an argument is a Variable or a constant (array, scalar, outer tensor)."""
 
-    __slots__ = ("args", "op", "outs", "params")
-
-    def __init__(self, op, args: Sequence[Any], params: dict, outs: tuple[Variable, ...]) -> None:
-        self.op, self.args, self.params, self.outs = op, args, params, outs
-
-    def __repr__(self) -> str:
-        return f"<equation {self.op.name}>"
+    op: Any
+    args: Sequence[Any]
+    params: dict
+    outs: tuple[Variable, ...]
 
 
 class Program:
@@ -46,8 +49,8 @@ class Program:
     ----------
     inputs : sequence of Variable
         What it is called with.
-    equations : sequence of Equation
-        In the order they run.
+    steps : sequence of (op, args, params, outs)
+        Its equations in the order they run, as plain tuples, which are cheap to record.
     outputs : sequence of Variable or constant
         What it returns; a constant output does not depend on the inputs.
     name : str
@@ -57,35 +60,96 @@ class Program:
         program takes and returns flat lists.
     """
 
-    __slots__ = ("equations", "in_tree", "inputs", "name", "out_tree", "outputs")
+    __slots__ = ("in_tree", "inputs", "name", "out_tree", "outputs", "steps")
 
-    def __init__(self, inputs, equations, outputs, name: str = "program", in_tree=None, out_tree=None) -> None:
-        self.inputs, self.equations, self.outputs = tuple(inputs), tuple(equations), tuple(outputs)
+    def __init__(self, inputs, steps, outputs, name: str = "program", in_tree=None, out_tree=None) -> None:
+        self.inputs, self.steps, self.outputs = tuple(inputs), steps, tuple(outputs)
         self.name, self.in_tree, self.out_tree = name, in_tree, out_tree
 
     @property
+    def equations(self) -> tuple[Equation, ...]:
+        """Its equations, with names for their parts."""
+        return tuple([Equation(*step) for step in self.steps])
+
+    @property
     def constants(self) -> list:
-        """The constants its equations read, in order of appearance, each object once: of a linear program, the residuals."""
+        """The constants it reads, in order of appearance, each object once: of a linear program, the residuals."""
         seen: dict[int, Any] = {}
-        for equation in self.equations:
-            for a in equation.args:
-                if not isinstance(a, Variable) and hasattr(a, "shape"):
+        for _, args, _, _ in (*self.steps, (None, self.outputs, None, None)):
+            for a in args:
+                if type(a) is not Variable and hasattr(a, "shape"):
                     seen.setdefault(id(a), a)
-        for a in self.outputs:
-            if not isinstance(a, Variable) and hasattr(a, "shape"):
-                seen.setdefault(id(a), a)
         return list(seen.values())
 
+    def __call__(self, *args, **kwargs):
+        """Run the program on arguments like those it was traced with."""
+        if self.in_tree is None:
+            return evaluate(self, args)
+        leaves, tree = flatten((args, kwargs))
+        if tree != self.in_tree:
+            raise TreeError(
+                f"the program `{self.name}` was called with arguments of another structure than it was traced with:\n"
+                f"    called with: {treedef_outline(tree)}\n    traced with: {treedef_outline(self.in_tree)}",
+                "its inputs are the leaves of that structure, in order",
+                "trace the function again with arguments of the new structure",
+            )
+        arrays = [x for x in leaves if is_array(x)]
+        for i, (x, v) in enumerate(zip(arrays, self.inputs, strict=True)):
+            if np.shape(x) != v.aval.shape:
+                raise ShapeError(
+                    f"the program `{self.name}` was called with shape {np.shape(x)} for input {i}, traced with {v.aval!r}.",
+                    "a program is written for one set of shapes",
+                    "trace the function again with arguments of the new shapes",
+                )
+        return optree.tree_unflatten(self.out_tree, evaluate(self, arrays))
 
-def live_equations(equations: Sequence[Equation], outputs: Sequence[Any]) -> list[Equation]:
-    """Return the equations the outputs depend on, in order: dead code eliminated in one backward pass."""
-    needed = {v for v in outputs if isinstance(v, Variable)}
+    def __repr__(self) -> str:
+        return f"<program {self.name}: {len(self.inputs)} inputs, {len(self.steps)} equations>"
+
+
+def live_steps(steps: Sequence[tuple], outputs: Sequence[Any]) -> list[tuple]:
+    """Return the steps the outputs depend on, in order: dead code eliminated in one backward pass."""
+    needed = {v for v in outputs if type(v) is Variable}
     live = []
-    for equation in reversed(equations):
-        for out in equation.outs:
-            if out in needed:
-                live.append(equation)
-                needed.update(a for a in equation.args if isinstance(a, Variable))
-                break
+    for step in reversed(steps):
+        outs = step[3]
+        if outs[0] in needed or (len(outs) > 1 and not needed.isdisjoint(outs)):
+            live.append(step)
+            for a in step[1]:
+                if type(a) is Variable:
+                    needed.add(a)
     live.reverse()
     return live
+
+
+def evaluate(program: Program, arguments) -> list:
+    """Run a program on a flat list of arguments, under any transform, since every equation goes through dispatch.
+
+    Each value is dropped after its last use.
+    """
+    env = dict(zip(program.inputs, arguments, strict=True))
+    last_use = _last_uses(program)
+    for (op, args, params, outs), dead in zip(program.steps, last_use, strict=True):
+        out = apply(op, [env[a] if type(a) is Variable else a for a in args], params)
+        if op.multiple:
+            env.update(zip(outs, out, strict=True))
+        else:
+            env[outs[0]] = out
+        for v in dead:
+            del env[v]
+    return [env[a] if type(a) is Variable else a for a in program.outputs]
+
+
+def _last_uses(program: Program) -> list[list[Variable]]:
+    """Return, for each equation, the variables that nothing reads after it."""
+    kept = {a for a in program.outputs if type(a) is Variable}
+    uses: list[list[Variable]] = []
+    for _, args, _, outs in reversed(program.steps):
+        dead = []
+        for v in (*args, *outs):
+            if type(v) is Variable and v not in kept:
+                kept.add(v)
+                dead.append(v)
+        uses.append(dead)
+    uses.reverse()
+    return uses
