@@ -136,9 +136,15 @@ class CheckReport:
     def failures(self) -> list[str]:
         """One text per failure: function, quantity, oracle and the worst entry."""
         found = []
+        raised: dict[str, list[str]] = {}  # one error usually stops several quantities: say it once
+        for row in self.rows:
+            if row.status == "error":
+                raised.setdefault(row.message, []).append(row.quantity)
+        for message, quantities in raised.items():
+            found.append(f"{self.target} at {self.point}: {', '.join(quantities)}: {message}")
         for row in self.rows:
             where = f"{self.target} at {self.point}: {row.quantity}"
-            if row.status in {"error", "unchecked"}:
+            if row.status == "unchecked":
                 found.append(f"{where}: {row.message}")
             for outcome in row.outcomes:
                 bad = outcome.mismatch

@@ -1,0 +1,96 @@
+"""``dualad jacobian``: a function's Jacobian as numbers and as a picture, flattened to outputs x inputs.
+
+Not for checking it (``check.py``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from dualad.errors import DualadError, UsageError
+from dualad.testing.engine import Engine
+from dualad.testing.real_function import RealFunction
+
+from . import plots
+from .check import points_of
+from .points import describe_point
+from .spy import choose_style, spy
+from .targets import Target, find_targets
+from .terminal import width
+
+__all__ = ["run"]
+
+_MOST_LABELLED = 12
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the matrix and its picture; return the exit status."""
+    if options.png:
+        plots.require_matplotlib("--png")
+    targets = find_targets(options.target)
+    work = [(target, point) for target in targets for point in points_of(target, options.at, len(targets))]
+    if options.png and len(work) > 1:
+        raise UsageError(
+            f"You asked for one picture of {len(work)} Jacobians.",
+            "A PNG holds one.",
+            "Name one function with one point: path/to/file.py:function --at '[[1.0, 2.0]]'.",
+        )
+    for target, point in work:
+        function = RealFunction(target.function, point)
+        mode = options.mode if options.mode != "auto" else "fwd" if function.size <= function.out_size else "rev"
+        engine = Engine(function)
+        try:
+            matrix = engine.jacfwd() if mode == "fwd" else engine.jacrev()
+        except DualadError as error:
+            print(f"{target.label}: {error}", file=sys.stderr)
+            return 1
+        _print(target, point, function, matrix, mode, options)
+    return 0
+
+
+def _print(
+    target: Target, point: tuple, function: RealFunction, matrix: np.ndarray, mode: str, options: argparse.Namespace
+) -> None:
+    columns = width(sys.stdout)
+    nonzero = int((matrix != 0).sum())
+    print(f"{target.label} at ({describe_point(point)})")
+    print(f"outputs: {_parts(function.output_names, function.out_shapes)}")
+    print(f"inputs:  {_parts(function.input_names, function.shapes)}")
+    share = f", {nonzero / matrix.size:.1%}" if matrix.size else ""
+    print(f"Jacobian {matrix.shape[0]} x {matrix.shape[1]} by jac{mode}, {nonzero} entries not zero{share}")
+    if not options.spy:
+        print(_matrix(function, matrix, columns))
+    style = options.style if options.style != "auto" else choose_style(sys.stdout.encoding)
+    print(spy(matrix, columns=columns, style=style))
+    if options.png:
+        path = Path(options.png)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(plots.jacobian_png(matrix, target.label))
+        print(f"picture: {path}")
+
+
+def _parts(names: list[str], shapes: tuple[tuple[int, ...], ...]) -> str:
+    return ", ".join(f"{name}{list(shape)}" if shape else name for name, shape in zip(names, shapes, strict=True))
+
+
+def _matrix(function: RealFunction, matrix: np.ndarray, columns: int) -> str:
+    """Format the numbers, with the names of rows and columns where there is room."""
+    m, n = matrix.shape
+    if m <= 4 * _MOST_LABELLED and n <= _MOST_LABELLED:
+        head = [function.input_label(j) for j in range(n)]
+        body = [[f"{value:.6g}" for value in row] for row in matrix]
+        side = [function.output_label(i) for i in range(m)]
+        lengths = [max([len(head[j]), *(len(row[j]) for row in body)]) for j in range(n)]
+        margin = max((len(label) for label in side), default=0)
+        if margin + sum(lengths) + 2 * n <= columns:
+            lines = [" " * margin + "".join(f"  {h.rjust(k)}" for h, k in zip(head, lengths, strict=True))]
+            for label, row in zip(side, body, strict=True):
+                lines.append(
+                    label.ljust(margin) + "".join(f"  {v.rjust(k)}" for v, k in zip(row, lengths, strict=True))
+                )
+            return "\n".join(lines)
+    return np.array2string(matrix, max_line_width=columns, precision=6, threshold=2000, suppress_small=False)
