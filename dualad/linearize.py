@@ -135,14 +135,19 @@ def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tu
         ]
         stage.program = staged.finish(tangents, where)
         stage.aux = tree_map(lambda x: strip(x, level), aux)
-    # A residual must not be the array that the caller gets and may write to.
-    residuals = {id(c) for c in stage.program.constants} | {id(d._primal) for d in duals if type(d) is Dual}
-    values = [_released(p, residuals) for p, _ in pairs]
+    # A residual must not be an array that the caller gets and may write to.
+    residuals: set[int] = set()
+    if has_aux or any(type(p) is np.ndarray and p.size > _SMALL for p, _ in pairs):
+        residuals = {id(c) for c in stage.program.constants} | {id(d._primal) for d in duals if type(d) is Dual}
     stage.aux = tree_map(lambda x: _released(x, residuals), stage.aux)
-    return optree.tree_unflatten(stage.out_tree, values), stage
+    return optree.tree_unflatten(stage.out_tree, [_released(p, residuals) for p, _ in pairs]), stage
+
+
+#: below this size copying an array is cheaper than finding out whether the program reads it
+_SMALL = 4096
 
 
 def _released(x, residuals: set[int]):
-    if type(x) is np.ndarray and (x.base is not None or id(x) in residuals):
+    if type(x) is np.ndarray and (x.size <= _SMALL or x.base is not None or id(x) in residuals):
         return x.copy()
     return x

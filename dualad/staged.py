@@ -53,17 +53,30 @@ class Staged(Tensor):
         level = self.level
         if not level.open:
             raise escaped(level, f"`{op.name}`")
-        atoms, avals = [], []
-        for a in args:
-            kind = type(a)
-            if kind is Staged and a.level is level:
-                a = a.variable
-                avals.append(a.aval)
+        # An array has a shape and a dtype of its own and serves as its aval; only a Python scalar needs a weak one.
+        # One argument or two are spelled out: recording is the larger part of reverse mode's overhead.
+        n = len(args)
+        if n == 1:
+            x = args[0].variable
+            atoms = (x,)
+            out = op.shape(x.aval, **params)
+        elif n == 2:
+            x, y = args
+            if type(x) is Staged and x.level is level:
+                x = x.variable
+                left = x.aval
             else:
-                # An array has a shape and a dtype of its own; only a Python scalar needs an aval, a weak one.
-                avals.append(a if kind is np.ndarray else aval_of(a))
-            atoms.append(a)
-        out = op.shape(*avals, **params)
+                left = x if type(x) is np.ndarray else aval_of(x)
+            if type(y) is Staged and y.level is level:
+                y = y.variable
+                right = y.aval
+            else:
+                right = y if type(y) is np.ndarray else aval_of(y)
+            atoms = (x, y)
+            out = op.shape(left, right, **params)
+        else:
+            atoms = [a.variable if type(a) is Staged and a.level is level else a for a in args]
+            out = op.shape(*[a.aval if type(a) is Variable else aval_of(a) for a in atoms], **params)
         if op.multiple:
             outs = tuple([Variable(aval) for aval in out])
             level.steps.append((op, atoms, params, outs))

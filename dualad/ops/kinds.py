@@ -46,14 +46,20 @@ def elementwise_shape(ufunc: np.ufunc) -> Callable[..., Aval]:
     if arity == 1:
 
         def shape(a):
-            return Aval(a.shape, double if a.dtype is _DOUBLE else promoted(a))
+            dtype = double if a.dtype is _DOUBLE else promoted(a)
+            return a if dtype is a.dtype and not is_weak(a) else Aval(a.shape, dtype)
     elif arity == 2:
 
         def shape(a, b):
             dtype = double if a.dtype is _DOUBLE and b.dtype is _DOUBLE else promoted(a, b)
             left, right = a.shape, b.shape
-            if left != right and right != ():
-                left = np.broadcast_shapes(left, right) if left != () else right
+            if left == right or right == ():
+                if dtype is a.dtype and type(a) is Aval and not a.weak:
+                    return a
+            elif left == ():
+                left = right
+            else:
+                left = np.broadcast_shapes(left, right)
             return Aval(left, dtype)
     else:
 
