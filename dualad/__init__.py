@@ -7,6 +7,7 @@ from .dual import Dual, dual_level, float0, make_dual, unpack_dual
 from .jacobian import hessian, hvp, jacfwd, jacrev
 from .jvp import jvp, stop_gradient
 from .linearize import linearize
+from .program.read import read_program
 from .trace import trace
 from .tree import register_dataclass, register_node
 from .vjp_via_transpose import grad, linear_transpose, value_and_grad, vjp
@@ -16,5 +17,5 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Dual", "dual_level", "float0", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linear_transpose",
-    "linearize", "make_dual", "register_dataclass", "register_node", "stop_gradient", "trace", "unpack_dual", "value_and_grad", "vjp", "vmap",
+    "linearize", "make_dual", "read_program", "register_dataclass", "register_node", "stop_gradient", "trace", "unpack_dual", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

@@ -11,7 +11,8 @@ import numpy as np
 from .core.aval import Aval, aval_of
 from .core.level import Level, escaped
 from .core.tracer import Tensor
-from .program.ir import Program, Variable, live_steps
+from .program.ir import Program, live_steps
+from .program.variable import Variable
 
 __all__ = ["Staged", "StagedLevel"]
 

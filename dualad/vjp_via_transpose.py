@@ -21,7 +21,8 @@ from .errors import ArgumentTypeError, DtypeError, NotLinearError, OutputError, 
 from .jvp import as_primal, output_leaves
 from .linearize import stage_tangents
 from .program.check import check_linear
-from .program.ir import Program, Variable
+from .program.ir import Program
+from .program.variable import Variable
 from .selection import select
 from .staged import Staged, StagedLevel
 from .tree import flatten, flatten_like, is_array, leaf_names

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..core.aval import aval_of
 from ..errors import NotLinearError, ProgramError
-from .ir import Program, Variable
+from .ir import Program
+from .variable import Variable
 
 __all__ = ["check", "check_linear"]
 

@@ -8,38 +8,18 @@ evaluation, transposition and destruction are loops, never recursions. Not for: 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import optree
 
-from ..core.aval import Aval
 from ..core.dispatch import apply
 from ..errors import ShapeError, TreeError
 from ..tree import flatten, is_array, treedef_outline
+from .show import show
+from .variable import Equation, Variable
 
-__all__ = ["Equation", "Program", "Variable", "evaluate", "live_steps"]
-
-
-class Variable:
-    """A value of a program, known by its aval; identity is the name."""
-
-    __slots__ = ("aval",)
-
-    def __init__(self, aval: Aval) -> None:
-        self.aval = aval
-
-    def __repr__(self) -> str:
-        return f"<variable {self.aval}>"
-
-
-class Equation(NamedTuple):
-    """``outs = op(*args, **params)``; an argument is a Variable or a constant (array, scalar, outer tensor)."""
-
-    op: Any
-    args: Sequence[Any]
-    params: dict
-    outs: tuple[Variable, ...]
+__all__ = ["Program", "evaluate", "live_steps"]
 
 
 class Program:
@@ -102,6 +82,9 @@ class Program:
                     "trace the function again with arguments of the new shapes",
                 )
         return optree.tree_unflatten(self.out_tree, evaluate(self, arrays))
+
+    def __str__(self) -> str:
+        return show(self)
 
     def __repr__(self) -> str:
         return f"<program {self.name}: {len(self.inputs)} inputs, {len(self.steps)} equations>"

@@ -1,33 +1,103 @@
 """What is refused, and why: the names with no meaning on traced values, and the names that are not covered yet.
 
-Not for: anything that works.
+``REASONS`` has a reason and a rewrite for each name that stays refused; ``NOT_YET`` is the one list of NumPy names
+that have a meaning but no rule so far. A test holds both against NumPy. Not for: anything that works.
 """
 
 from __future__ import annotations
 
-from ..core.tables import HOOKS, VERDICTS
+from collections.abc import Callable
+
+import numpy as np
+
+from ..core.tables import HOOKS, VERDICTS, Verdict
 from ..errors import UnsupportedError
 
-__all__ = ["unsupported"]
+__all__ = ["NOT_YET", "REASONS", "spelled", "unsupported", "verdict_of"]
+
+_FILES = ("a file holds numbers, and a tensor stands for more than a number", "save the value outside the transform")
+_TEXT = ("it is made for text", "apply it to plain arrays")
+_DATES = ("it is made for dates", "apply it to plain arrays")
+_BITS = ("it works on bits, which have no derivative", "apply it to plain arrays outside the transform")
+_RECORDS = ("it is made for structured arrays", "keep the fields as separate arrays, in a dict or a dataclass")
+_SETS = (
+    "its result's shape depends on values, and which values coincide has no derivative",
+    "apply it to dualad.stop_gradient(x) outside of vmap, or use np.sort and np.diff",
+)
+_ROOTS = (
+    "polynomial roots are the eigenvalues of a companion matrix, whose derivative is infinite at multiple roots",
+    "differentiate the defining equation p(x) = 0 implicitly, or use np.linalg.eigvals on the companion matrix",
+)
+_MEMORY = ("a tensor is not one block of memory", "compare arrays outside the transform")
+_WRITES = (
+    "it writes into its argument, and writing into tensors in place is not supported yet",
+    "use the functional form: np.where(mask, new, old), np.concatenate, or x = x + ...",
+)
+_CALLS = ("it calls a Python function entry by entry on plain values", "use dualad.vmap(f), or NumPy functions on whole arrays")
+_PRINTING = ("the text of a tensor is its repr", "use repr(x), or print(x)")
+_SOURCE = ("it creates an array from text, a buffer or a file, not from tensors", "create a plain array, then compute with it")
+
+#: module or name -> (reason, rewrite)
+REASONS: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(["save", "savez", "savez_compressed", "savetxt"], _FILES),
+    **dict.fromkeys(["loadtxt", "genfromtxt", "fromfile", "fromstring", "frombuffer", "fromiter"], _SOURCE),
+    **dict.fromkeys(["busday_count", "busday_offset", "is_busday", "datetime_as_string", "isnat"], _DATES),
+    **dict.fromkeys(["packbits", "unpackbits", "bitwise_count"], _BITS),
+    **dict.fromkeys(["poly", "roots"], _ROOTS),
+    **dict.fromkeys(["shares_memory", "may_share_memory"], _MEMORY),
+    **dict.fromkeys(["array2string", "array_repr", "array_str"], _PRINTING),
+    **dict.fromkeys(["copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"], _WRITES),
+    **dict.fromkeys(["fromfunction"], _CALLS),
+    **dict.fromkeys(
+        ["intersect1d", "setdiff1d", "setxor1d", "union1d", "unique_all", "unique_counts", "unique_inverse", "trim_zeros"],
+        _SETS,
+    ),
+    "nextafter": ("the distance to the next float is not a smooth function", "apply it to dualad.stop_gradient(x)"),
+    "spacing": ("the distance to the next float is not a smooth function", "apply it to dualad.stop_gradient(x)"),
+    "require": ("memory layout is no property of a tensor", "leave it out"),
+}
+
+#: names of NumPy that have a meaning on tensors but no rule yet
+NOT_YET: frozenset[str] = frozenset()
 
 
-def unsupported(function) -> UnsupportedError:
+def unsupported(function: Callable) -> UnsupportedError:
     """Make the error for a NumPy or SciPy function without a rule, with its reason and the rewrite."""
-    name = _spelled(function)
-    verdict = VERDICTS.get(function)
+    verdict = verdict_of(function)
     if verdict is not None and verdict.kind == "unsupported":
-        return UnsupportedError(f"{name} was called on a tensor.", verdict.reason, verdict.instead)
+        return UnsupportedError(f"{spelled(function)} was called on a tensor.", verdict.reason, verdict.instead)
     return UnsupportedError(
-        f"{name} is not supported on tensors yet.",
+        f"{spelled(function)} is not supported on tensors yet.",
         "no rule for it has been declared, and guessing one could give a wrong derivative",
         "compose it of functions that are covered, or apply it to plain arrays outside the transform"
         " (dualad.stop_gradient(x) gives the value alone)",
     )
 
 
-def _spelled(function) -> str:
+def verdict_of(function: Callable) -> Verdict | None:
+    """Return what dualad does with a NumPy callable, or ``None`` for one that is not covered yet."""
+    if function in VERDICTS:
+        return VERDICTS[function]
+    reason = REASONS.get(getattr(function, "__name__", ""))
+    if getattr(function, "__module__", None) == "numpy.lib.recfunctions":
+        reason = _RECORDS
+    elif isinstance(function, np.ufunc) and _is_text(function):
+        reason = _TEXT
+    return None if reason is None else Verdict("unsupported", *reason)
+
+
+def _is_text(ufunc: np.ufunc) -> bool:
+    """Say whether a ufunc has loops for strings and none for floats."""
+    return ufunc.ntypes == 0 or not any(c in "".join(ufunc.types) for c in "efdgFDG?bB")
+
+
+def spelled(function: Callable) -> str:
+    """Return how a user writes the name of a NumPy or SciPy function."""
     module = getattr(function, "__module__", None) or "numpy"
-    module = module.replace("numpy", "np", 1).replace("np._core", "np").partition("._")[0]
+    if isinstance(function, np.ufunc):
+        module = "numpy" if getattr(np, function.__name__, None) is function else "scipy.special"
+    module = module.partition("._")[0]
+    module = "np" + module.removeprefix("numpy") if module.startswith("numpy") else module
     return f"{module}.{getattr(function, '__name__', function)}"
 
 

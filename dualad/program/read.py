@@ -1,0 +1,165 @@
+"""Reading a program back from the text that ``show`` prints.
+
+For: programs kept in files, and the test that printing loses nothing. Not for: evaluating Python; the text is parsed
+with ``ast`` and only literals, dtypes and slices are understood.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import Aval
+from ..core.tables import OPS
+from ..errors import ProgramError
+from .ir import Program
+from .variable import Variable
+
+__all__ = ["read_program"]
+
+_TYPE = re.compile(r"^(bool|[iufc])(\d*)\[([\d,]*)\]$")
+
+
+def read_program(text: str, constants: Mapping[str, Any] | None = None) -> Program:
+    """Read a program from the text that ``str(program)`` gives.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    constants : mapping of str to array, optional
+        Values of the constants whose values the text leaves out (long arrays), by name.
+
+    Returns
+    -------
+    Program
+        The program; it takes and returns flat lists of arrays.
+
+    Raises
+    ------
+    ProgramError
+        If the text is not a program, names an unknown operator, or a constant's value is missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> program = da.trace(lambda x: np.sin(x) * 2.0, np.zeros(2))
+    >>> str(da.read_program(str(program))) == str(program)
+    True
+    """
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    env: dict[str, Any] = {}
+    body = lines[1:]
+    if "where:" in body:
+        cut = body.index("where:")
+        for line in body[cut + 1 :]:
+            name, value = _constant(line, constants or {})
+            env[name] = value
+        body = body[:cut]
+    header = re.match(r"^program (\w+)\((.*)\):$", lines[0]) if lines else None
+    if header is None or not body or not body[-1].strip().startswith("return"):
+        raise ProgramError(
+            "the text is not a program.",
+            "it begins with `program name(a: f64[3], ...):` and ends with `return ...`",
+            "give it as str(program) prints it",
+        )
+    inputs = _declared(header[2], env)
+    steps = [_step(line.strip(), env) for line in body[:-1]]
+    results = body[-1].strip().removeprefix("return").strip()
+    outputs = [_atom(e, env) for e in _elements(results)] if results else []
+    return Program(inputs, steps, outputs, header[1])
+
+
+def _step(line: str, env: dict) -> tuple:
+    left, _, right = line.partition(" = ")
+    call = _parse(right)
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise ProgramError(f"{line!r} is not an equation.", "an equation is `b: f64[3] = op(a, param=value)`")
+    op = OPS.get(call.func.id)
+    if op is None:
+        raise ProgramError(f"{line!r} uses the unknown operator {call.func.id!r}.", "it is not in the registry")
+    args = tuple([_atom(a, env) for a in call.args])
+    params = {str(k.arg): _value(k.value) for k in call.keywords}
+    return op, args, params, tuple(_declared(left, env))
+
+
+def _declared(text: str, env: dict) -> list[Variable]:
+    """Read ``a: f64[3], b: f64[]`` and enter the new variables in the environment."""
+    variables = []
+    for name, kind in re.findall(r"(\w+): ([^\s]+\])", text):
+        env[name] = Variable(_aval(kind.rstrip(",")))
+        variables.append(env[name])
+    return variables
+
+
+def _aval(text: str) -> Aval:
+    match = _TYPE.match(text)
+    if match is None:
+        raise ProgramError(f"{text!r} is not a type.", "a type is written f64[2,3], c128[], i64[4] or bool[3]")
+    kind, bits, shape = match.groups()
+    dtype = np.dtype(bool) if kind == "bool" else np.dtype(f"{kind}{int(bits) // 8}")
+    return Aval(tuple([int(n) for n in shape.split(",") if n]), dtype)
+
+
+def _constant(line: str, given: Mapping) -> tuple[str, Any]:
+    name, _, rest = line.strip().partition(": ")
+    kind, _, value = rest.partition(" = ")
+    if name in given:
+        return name, given[name]
+    if not value:
+        raise ProgramError(
+            f"the text leaves out the value of constant {name} ({kind.strip()}).",
+            "long arrays and tensors of outer transforms are not printed",
+            f"pass it: read_program(text, constants={{{name!r}: array}})",
+        )
+    aval = _aval(kind)
+    return name, np.asarray(_value(_parse(value)), aval.dtype).reshape(aval.shape)[()]
+
+
+def _elements(text: str) -> list[ast.expr]:
+    tree = _parse(text)
+    return list(tree.elts) if isinstance(tree, ast.Tuple) else [tree]
+
+
+def _parse(text: str) -> ast.expr:
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        raise ProgramError(f"{text!r} can't be read: {error.msg}.") from None
+
+
+def _atom(node: ast.expr, env: dict):
+    if isinstance(node, ast.Name) and node.id in env:
+        return env[node.id]
+    return _value(node)
+
+
+_NAMES = {"Ellipsis": Ellipsis, "inf": float("inf"), "nan": float("nan"), "None": None, "True": True, "False": False}
+
+
+def _value(node: ast.expr):
+    """Evaluate a literal; beside Python's own, ``inf``, ``nan``, ``dtype('<f8')`` and ``slice(0, 2, None)``."""
+    if isinstance(node, ast.Name) and node.id in _NAMES:
+        return _NAMES[node.id]
+    if isinstance(node, ast.Tuple):
+        return tuple([_value(e) for e in node.elts])
+    if isinstance(node, ast.List):
+        return [_value(e) for e in node.elts]
+    if isinstance(node, ast.Dict):
+        return {_value(k): _value(v) for k, v in zip(node.keys, node.values, strict=True) if k is not None}
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_value(node.operand)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        left, right = _value(node.left), _value(node.right)
+        return left + right if isinstance(node.op, ast.Add) else left - right
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("dtype", "slice"):
+        arguments = [_value(a) for a in node.args]
+        return np.dtype(*arguments) if node.func.id == "dtype" else slice(*arguments)
+    if isinstance(node, ast.Constant):
+        return node.value
+    raise ProgramError(f"{ast.unparse(node)!r} is not a value that a program's text can hold.")

@@ -1,0 +1,106 @@
+"""Printing a program, in a text that can be read back (``read.py``).
+
+The text looks like Python: a header with the inputs, an equation a line, the results, then the values of the
+constants, as far as they are short::
+
+    program f(a: f64[3]):
+        b: f64[3] = multiply(a, k0)
+        c: f64[] = sum(b, axis=(0,))
+        return c
+    where:
+        k0: f64[3] = [1.0, 2.0, 3.0]
+
+Python scalars, which are weak, are printed where they stand. Not for: pictures of programs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.aval import Aval
+from .variable import Variable
+
+__all__ = ["show"]
+
+#: arrays up to this many entries are printed, longer ones are only described
+_SHORT = 16
+
+
+def show(program) -> str:
+    """Return the text of a program."""
+    names = _Names()
+    head = ", ".join(f"{names.of(v)}: {v.aval!r}" for v in program.inputs)
+    lines = [f"program {_identifier(program.name)}({head}):"]
+    for op, args, params, outs in program.steps:
+        right = [names.of(a) for a in args] + [f"{k}={_literal(v)}" for k, v in params.items()]
+        left = ", ".join(f"{names.of(v)}: {v.aval!r}" for v in outs)
+        lines.append(f"    {left} = {op.name}({', '.join(right)})")
+    lines.append("    return " + ", ".join(names.of(o) for o in program.outputs))
+    if names.constants:
+        lines.append("where:")
+        lines += [f"    {name}: {_described(value)}" for name, value in names.constants]
+    return "\n".join(lines)
+
+
+class _Names:
+    """Names for variables (a, b, ..., z, a1, ...) in order of appearance, and for constants (k0, k1, ...)."""
+
+    def __init__(self) -> None:
+        self.variables: dict[Variable, str] = {}
+        self.constants: list[tuple[str, object]] = []
+        self._known: dict[int, str] = {}
+
+    def of(self, x) -> str:
+        if type(x) is Variable:
+            name = self.variables.get(x)
+            if name is None:
+                n = len(self.variables)
+                name = self.variables[x] = _LETTERS[n % len(_LETTERS)] + (str(n // len(_LETTERS)) if n >= len(_LETTERS) else "")
+            return name
+        if type(x) in (bool, int, float, complex):
+            return repr(x)
+        name = self._known.get(id(x))
+        if name is None:
+            name = self._known[id(x)] = f"k{len(self.constants)}"
+            self.constants.append((name, x))
+        return name
+
+
+_LETTERS = "abcdefghijlmnopqrstuvwxyz"  # k is for constants
+
+
+def _described(value) -> str:
+    shape = getattr(value, "shape", ())
+    if isinstance(value, (np.ndarray, np.generic)):
+        aval = Aval(value.shape, value.dtype)
+        if value.size <= _SHORT and value.dtype.kind in "biufc":
+            return f"{aval!r} = {value.tolist()!r}"
+        return f"{aval!r}"
+    if hasattr(value, "dtype"):
+        return f"{Aval(shape, value.dtype)!r}  # {type(value).__name__}"
+    return f"object  # {type(value).__name__}"
+
+
+def _literal(value) -> str:
+    if isinstance(value, np.dtype):
+        return f"dtype({value.str!r})"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(_literal(v) for v in value) + ("," if len(value) == 1 else "") + ")"
+    if isinstance(value, list):
+        return "[" + ", ".join(_literal(v) for v in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_literal(k)}: {_literal(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, slice):
+        return f"slice({_literal(value.start)}, {_literal(value.stop)}, {_literal(value.step)})"
+    if value is Ellipsis:
+        return "Ellipsis"
+    if isinstance(value, np.generic):
+        return repr(value.item())
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
+        return repr(value)
+    return f"opaque({type(value).__name__!r})"
+
+
+def _identifier(name: str) -> str:
+    kept = "".join(c if c.isalnum() or c == "_" else "_" for c in name).strip("_")
+    return kept if kept and not kept[0].isdigit() else f"f_{kept}"

@@ -1,0 +1,65 @@
+"""NumPy's questions about shape and dtype, answered from the aval without computing anything.
+
+Not for: questions about values (``isfinite``, comparisons, ``argmax``), which are operators.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.aval import aval_of
+from ..core.tracer import Tensor
+from .arguments import normalize_axes, operand
+from .functions import function
+
+__all__: list[str] = []
+
+
+@function(np.shape, kind="metadata")
+def shape(a):
+    return operand(a).shape
+
+
+@function(np.ndim, kind="metadata")
+def ndim(a):
+    return len(operand(a).shape)
+
+
+@function(np.size, kind="metadata")
+def size(a, axis=None):
+    a = operand(a)
+    count = 1
+    for i in normalize_axes(axis, a.ndim, "np.size"):
+        count *= a.shape[i]
+    return count
+
+
+@function(np.result_type, kind="metadata")
+def result_type(*arrays_and_dtypes):
+    return np.result_type(*[x.dtype if isinstance(x, Tensor) else x for x in arrays_and_dtypes])
+
+
+@function(np.can_cast, kind="metadata")
+def can_cast(from_, to, casting="safe"):
+    return np.can_cast(from_.dtype if isinstance(from_, Tensor) else from_, to, casting)
+
+
+@function(np.common_type, kind="metadata")
+def common_type(*arrays):
+    return np.common_type(*[np.empty(0, a.dtype) if isinstance(a, Tensor) else a for a in arrays])
+
+
+@function(np.min_scalar_type, kind="metadata")
+def min_scalar_type(a, /):
+    """The dtype alone is known of a tensor, as of any array with axes."""
+    return a.dtype
+
+
+@function(np.iscomplexobj, kind="metadata")
+def iscomplexobj(x):
+    return aval_of(operand(x)).dtype.kind == "c"
+
+
+@function(np.isrealobj, kind="metadata")
+def isrealobj(x):
+    return aval_of(operand(x)).dtype.kind != "c"
