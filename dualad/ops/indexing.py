@@ -1,3 +1,348 @@
-"""Indexing. Being written. Not for: anything else."""
+"""Indexing: reading entries, accumulating into zeros, and replacing entries; each other's transposes.
 
-__all__: list[str] = []
+An index is a static ``template`` and array arguments. The template is a tuple with one entry per axis of the indexed
+array (trailing full slices may be left out), plus one per new axis:
+
+- an int, not negative: one entry of the axis;
+- a tuple ``(start, stop, step)``: a slice, made complete (``stop`` is None where it runs down to entry 0);
+- ``None``: a new axis of size one;
+- ``"array"``: the next of the array arguments, of integers; it may be traced, so a batch of indices is one gather;
+- ``"true"`` or ``"false"``: a mask without axes, which gives an axis of size one or zero. (Not a bool: ``(True,)`` and
+  ``(1,)`` are equal as keys.)
+
+NumPy's rule for the place of the indexed axes holds throughout: ints, arrays and masks are *advanced* as soon as an
+array or mask is among them; their common axes stand where they stood, or first if a slice or new axis separates them.
+Not for: what users write between brackets (``surface/indexing.py``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.aval import Aval
+from ..core.dispatch import apply
+from ..core.op import Op
+from .kinds import lead
+
+__all__ = ["ARRAY", "index", "index_add", "index_set", "indexed_shape"]
+
+#: the entry of a template that stands for an array argument
+ARRAY = "array"
+
+_basic: dict[tuple, tuple] = {}
+
+
+def _native(template: tuple, arrays) -> tuple:
+    """Return what stands between NumPy's brackets."""
+    if arrays:
+        left = iter(arrays)
+        return tuple([next(left) if e == ARRAY else _entry(e) for e in template])
+    native = _basic.get(template)
+    if native is None:
+        if len(_basic) > 1000:
+            _basic.clear()
+        native = _basic[template] = tuple([_entry(e) for e in template])
+    return native
+
+
+def _entry(e):
+    return slice(*e) if type(e) is tuple else e == "true" if type(e) is str else e
+
+
+def _length(e: tuple) -> int:
+    start, stop, step = e
+    return len(range(start, -1 if stop is None else stop, step))
+
+
+def _advanced_place(template: tuple) -> int:
+    """Return the axis of the result at which the axes of the advanced indices start."""
+    place, seen, closed = 0, False, False
+    for e in template:
+        if e is None or type(e) is tuple:
+            closed = seen
+            place += not seen
+        elif closed:
+            return 0
+        else:
+            seen = True
+    return place
+
+
+def _advanced_shape(arrays, template: tuple) -> tuple[int, ...]:
+    """Return the common shape of the advanced indices."""
+    return np.broadcast_shapes(
+        *[a.shape for a in arrays], *[(int(e == "true"),) for e in template if type(e) is str and e != ARRAY]
+    )
+
+
+def _is_advanced(template: tuple) -> bool:
+    return any(type(e) is str for e in template)
+
+
+def indexed_shape(shape: tuple[int, ...], arrays, template: tuple) -> tuple[int, ...]:
+    """Return the shape of an array of the given shape when indexed."""
+    out, axis = [], 0
+    for e in template:
+        if type(e) is tuple:
+            out.append(_length(e))
+            axis += 1
+        elif e is None:
+            out.append(1)
+        elif type(e) is int or e == ARRAY:
+            axis += 1
+    out = (*out, *shape[axis:])
+    if not _is_advanced(template):
+        return out
+    place = _advanced_place(template)
+    return (*out[:place], *_advanced_shape(arrays, template), *out[place:])
+
+
+# ── batching ─────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# Where only the array is mapped, the batch axis is one more full slice in front. Where the indices are mapped too, the
+# number of the lane is one more index array in front; NumPy then puts the indexed axes right behind the batch axis,
+# and they are moved to where one lane would have them.
+
+
+class _Lanes:
+    """A batch of index arrays: the template and arrays that index all lanes at once."""
+
+    __slots__ = ("arrays", "count", "place", "template")
+
+    def __init__(self, size, arrays, mapped, template) -> None:
+        ndims = [np.ndim(a) - m for a, m in zip(arrays, mapped, strict=True)]
+        self.count = count = max(ndims + [type(e) is str and e != ARRAY for e in template])
+        lane = np.arange(size).reshape((size,) + (1,) * count)
+        self.arrays = [lane] + [lead(a, count) if m else a for a, m in zip(arrays, mapped, strict=True)]
+        self.template = (ARRAY, *template)
+        self.place = _advanced_place(template)
+
+    def from_lanes(self, value):
+        """Move the indexed axes of the result of ``index`` from behind the batch axis to their place in a lane."""
+        if not self.place or not self.count:
+            return value
+        return np.moveaxis(value, range(1, 1 + self.count), range(1 + self.place, 1 + self.place + self.count))
+
+    def to_lanes(self, value):
+        """Undo ``from_lanes``."""
+        if not self.place or not self.count:
+            return value
+        return np.moveaxis(value, range(1 + self.place, 1 + self.place + self.count), range(1, 1 + self.count))
+
+
+def _full_slice(size: int, template: tuple) -> tuple:
+    return ((0, size, 1), *template)
+
+
+def _batch_axis(arrays, template: tuple) -> int:
+    """Return where NumPy puts a full slice's axis that stands in front of the template: behind separated indices."""
+    if not _is_advanced(template):
+        return 0
+    seen = closed = False
+    for e in template:
+        if e is None or type(e) is tuple:
+            closed = seen
+        elif closed:
+            return len(_advanced_shape(arrays, template))
+        else:
+            seen = True
+    return 0
+
+
+def _repeated(value, size: int):
+    return np.broadcast_to(value, (size, *np.shape(value)))
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _index_shape(x, *arrays, template):
+    return Aval(indexed_shape(x.shape, arrays, template), x.dtype)
+
+
+def _index_jvp(primals, tangents, *, template):
+    x, *arrays = primals
+    t = tangents[0]
+    if not arrays:
+        native = _native(template, ())
+        value = x[native] if type(x) is np.ndarray else apply(index, (x,), {"template": template})
+        tangent = t[native] if type(t) is np.ndarray else apply(index, (t,), {"template": template})
+        return value, tangent
+    params = {"template": template}
+    return apply(index, primals, params), apply(index, (t, *arrays), params)
+
+
+def _index_batch(size, values, mapped, *, template):
+    x, *arrays = values
+    if not any(mapped[1:]):
+        out = index(x, *arrays, template=_full_slice(size, template))
+        axis = _batch_axis(arrays, template)
+        return np.moveaxis(out, axis, 0) if axis else out
+    if mapped[0]:
+        lanes = _Lanes(size, arrays, mapped[1:], template)
+        return lanes.from_lanes(index(x, *lanes.arrays, template=lanes.template))
+    # One gather from the shared array: the batch axis is the first of the indices' axes.
+    lanes = _Lanes(size, arrays, mapped[1:], template)
+    out = index(x, *lanes.arrays[1:], template=template)
+    return np.moveaxis(out, lanes.place, 0) if lanes.place else out
+
+
+_INDEX_SAMPLES = [
+    ((4,), {"template": (1,)}),
+    ((4, 3), {"template": ((1, 3, 1), None, 2)}),
+    ((4, 3), {"template": ((3, None, -2),)}),
+    ((2, 0), {"template": (1,)}),
+    ((), {"template": ()}),
+    ((), {"template": (None,)}),
+    ((), {"template": ("true",)}),
+    ((4,), np.array([1, 1, 3, -1]), {"template": (ARRAY,)}),
+    ((4,), np.array([], int), {"template": (ARRAY,)}),
+    ((4,), np.array(2), {"template": (ARRAY,)}),
+    ((4, 4), np.array([[0, 1], [0, 2]]), np.array([1, 0]), {"template": (ARRAY, ARRAY)}),
+    ((2, 3, 4), np.array([0, 2, 2]), {"template": ((0, 2, 1), ARRAY)}),
+    ((2, 3, 4), np.array([0, 1, 1]), np.array([3, 0, 0]), {"template": (ARRAY, (0, 3, 2), ARRAY)}),
+    ((2, 3, 4), np.array([[3], [0]]), {"template": (1, (0, 3, 1), ARRAY)}),
+    ((1, 3, 4), np.array([1, 1]), {"template": ((0, 1, 1), ARRAY, None, 2)}),
+]
+
+
+index = Op(
+    "index",
+    impl=lambda x, *arrays, template: x[_native(template, arrays)],
+    shape=_index_shape,
+    jvp=_index_jvp,
+    linear_in=(0,),
+    transpose=lambda ct, x, *arrays, template: (
+        index_add(ct, *arrays, template=template, shape=x.shape),
+        *[None] * len(arrays),
+    ),
+    batch=_index_batch,
+    samples=_INDEX_SAMPLES,
+    kind="linear",
+)
+
+
+# ── accumulating into zeros ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _index_add(ct, *arrays, template, shape):
+    """Scatter into zeros, repeated entries adding up.
+
+    Basic indices repeat no entry: assignment will do. Otherwise the indices are turned into positions in the flat
+    array, because ``np.add.at`` is fast in one dimension only.
+    """
+    native = _native(template, arrays)
+    if not _is_advanced(template):
+        out = np.zeros(shape, np.asarray(ct).dtype)
+        out[native] = ct
+        return out[()]
+    out = np.zeros(shape, np.asarray(ct).dtype)
+    if len(shape) == 1 and len(native) == 1:
+        np.add.at(out, native[0], ct)
+    else:
+        positions = np.arange(out.size).reshape(shape)[native]
+        np.add.at(out.reshape(-1), np.ravel(positions), np.ravel(ct))
+    return out[()]
+
+
+def _index_add_batch(size, values, mapped, *, template, shape):
+    ct, *arrays = values
+    shape = (size, *shape)
+    if not any(mapped[1:]):
+        axis = _batch_axis(arrays, template)
+        ct = np.moveaxis(ct, 0, axis) if axis else ct
+        return index_add(ct, *arrays, template=_full_slice(size, template), shape=shape)
+    lanes = _Lanes(size, arrays, mapped[1:], template)
+    ct = lanes.to_lanes(ct if mapped[0] else _repeated(ct, size))
+    return index_add(ct, *lanes.arrays, template=lanes.template, shape=shape)
+
+
+def _add_samples():
+    """Make cotangents of the shapes that ``index`` gives."""
+    for *args, params in _INDEX_SAMPLES:
+        shape, *arrays = args
+        ct = indexed_shape(shape, arrays, params["template"])
+        yield (ct, *arrays, {**params, "shape": shape})
+
+
+def _index_add_jvp(primals, tangents, **params):
+    return apply(index_add, primals, params), apply(index_add, (tangents[0], *primals[1:]), params)
+
+
+index_add = Op(
+    "index_add",
+    impl=_index_add,
+    shape=lambda ct, *arrays, template, shape: Aval(shape, ct.dtype),
+    jvp=_index_add_jvp,
+    linear_in=(0,),
+    transpose=lambda ct, x, *arrays, template, shape: (index(ct, *arrays, template=template), *[None] * len(arrays)),
+    batch=_index_add_batch,
+    samples=list(_add_samples()),
+    kind="linear",
+)
+
+
+# ── replacing ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _index_set(x, v, *arrays, template):
+    out = np.array(x)
+    out[_native(template, arrays)] = v
+    return out[()]
+
+
+def _index_set_jvp(primals, tangents, *, template):
+    _x, v, *arrays = primals
+    tx, tv = tangents[:2]
+    out = apply(index_set, primals, {"template": template})
+    tx = np.zeros(out.shape, out.dtype) if tx is None else tx
+    tv = np.zeros(np.shape(v), out.dtype) if tv is None else tv
+    return out, apply(index_set, (tx, tv, *arrays), {"template": template})
+
+
+def _index_set_transpose(ct, x, v, *arrays, template):
+    """Transpose y = x with the entries at i replaced by v.
+
+    x keeps the cotangents of the entries that were not replaced. v gets those of the entries it reached; of several
+    values written to one entry, only the last one did.
+    """
+    ct_x = ct_v = None
+    if type(x) is Aval:
+        nothing = np.zeros(indexed_shape(ct.shape, arrays, template), ct.dtype)
+        ct_x = index_set(ct, nothing, *arrays, template=template)
+    if type(v) is Aval:
+        ct_v = index(ct, *arrays, template=template)
+        if arrays:
+            order = np.arange(v.size).reshape(v.shape)
+            last = index(
+                index_set(np.zeros(ct.shape, int), order, *arrays, template=template), *arrays, template=template
+            )
+            ct_v = np.where(last == order, ct_v, 0)
+    return (ct_x, ct_v, *[None] * len(arrays))
+
+
+def _index_set_batch(size, values, mapped, *, template):
+    x, v, *arrays = values
+    x = x if mapped[0] else _repeated(x, size)
+    v = v if mapped[1] else _repeated(v, size)
+    if not any(mapped[2:]):
+        axis = _batch_axis(arrays, template)
+        v = np.moveaxis(v, 0, axis) if axis else v
+        return index_set(x, v, *arrays, template=_full_slice(size, template))
+    lanes = _Lanes(size, arrays, mapped[2:], template)
+    return index_set(x, lanes.to_lanes(v), *lanes.arrays, template=lanes.template)
+
+
+# Linear in x and v together; v has exactly the shape that ``index`` gives, and the result has the dtype of x.
+index_set = Op(
+    "index_set",
+    impl=_index_set,
+    shape=lambda x, v, *arrays, template: Aval(x.shape, x.dtype),
+    jvp=_index_set_jvp,
+    linear_in=(0, 1),
+    joint=True,
+    transpose=_index_set_transpose,
+    batch=_index_set_batch,
+    samples=[(p["shape"], ct, *a, {"template": p["template"]}) for ct, *a, p in _add_samples()],
+    kind="linear",
+)

@@ -1,3 +1,176 @@
-"""Joining. Being written. Not for: anything else."""
+"""Joining and splitting: ``concatenate`` and ``split``, ``stack`` and ``unstack``, each the other's transpose.
 
-__all__: list[str] = []
+A join is linear in all of its arguments together. Splits give all their pieces in one equation, so that a loop over
+the rows of an array costs one operator and not one per row, forwards and backwards.
+Not for: the other spellings of these (``hstack``, ``block``, ``append``, ... in ``surface/joining.py``).
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from ..core.aval import Aval, result_dtype
+from ..core.dispatch import apply
+from ..core.op import Op
+
+__all__ = ["concatenate", "split", "stack", "unstack"]
+
+
+def _zeros_for_none(tangents, primals) -> list:
+    return [
+        np.zeros(np.shape(p), np.result_type(p)) if t is None else t for t, p in zip(tangents, primals, strict=True)
+    ]
+
+
+def _cotangents(pieces, args) -> tuple:
+    """Give each traced argument its piece (its real part for a real argument), and None to known ones."""
+    return tuple([
+        None if type(a) is not Aval else np.real(c) if c.dtype.kind == "c" and a.dtype.kind != "c" else c
+        for c, a in zip(pieces, args, strict=True)
+    ])  # fmt: skip
+
+
+def _all_mapped(size: int, values, mapped) -> list:
+    return [v if m else np.broadcast_to(v, (size, *np.shape(v))) for v, m in zip(values, mapped, strict=True)]
+
+
+# ── along an axis that exists ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _concatenate_shape(*avals, axis):
+    first = avals[0].shape
+    for i, a in enumerate(avals):
+        if len(a.shape) != len(first):
+            raise ValueError(
+                "all the input array dimensions except for the concatenation axis must match exactly, but the array at"
+                f" index 0 has {len(first)} dimension(s) and the array at index {i} has {len(a.shape)} dimension(s)"
+            )
+        if a.shape[:axis] != first[:axis] or a.shape[axis + 1 :] != first[axis + 1 :]:
+            raise ValueError(
+                "all the input array dimensions except for the concatenation axis must match exactly, but along axis"
+                f" {axis} arrays of shapes {first} and {a.shape} were given (indices 0 and {i})"
+            )
+    shape = (*first[:axis], sum([a.shape[axis] for a in avals]), *first[axis + 1 :])
+    return Aval(shape, result_dtype(*avals))
+
+
+def _concatenate_jvp(primals, tangents, *, axis):
+    params = {"axis": axis}
+    return apply(concatenate, primals, params), apply(concatenate, _zeros_for_none(tangents, primals), params)
+
+
+concatenate = Op(
+    "concatenate",
+    impl=lambda *xs, axis: np.concatenate(xs, axis),
+    shape=_concatenate_shape,
+    jvp=_concatenate_jvp,
+    linear_in=(-1,),
+    joint=True,
+    transpose=lambda ct, *xs, axis: _cotangents(split(ct, sizes=tuple([np.shape(x)[axis] for x in xs]), axis=axis), xs),
+    batch=lambda size, values, mapped, *, axis: np.concatenate(_all_mapped(size, values, mapped), axis=axis + 1),
+    samples=[
+        ((3,), (2,), {"axis": 0}),
+        ((2, 3), (2, 1), (2, 0), {"axis": 1}),
+        ((2, 3), {"axis": 0}),
+        ((3,), lambda rng: rng.normal(size=2) + 1j * rng.normal(size=2), {"axis": 0}),
+    ],
+    kind="join",
+)
+
+
+def _split(x, *, sizes, axis):
+    ends = itertools.accumulate(sizes)
+    lead = (slice(None),) * axis
+    return tuple([x[(*lead, slice(end - n, end))] for n, end in zip(sizes, ends, strict=True)])
+
+
+def _split_jvp(primals, tangents, *, sizes, axis):
+    params = {"sizes": sizes, "axis": axis}
+    return apply(split, primals, params), apply(split, tangents, params)
+
+
+split = Op(
+    "split",
+    impl=_split,
+    shape=lambda x, *, sizes, axis: tuple([Aval((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype) for n in sizes]),
+    jvp=_split_jvp,
+    linear_in=(0,),
+    transpose=lambda cts, x, *, sizes, axis: (np.concatenate(cts, axis=axis),),
+    batch=lambda size, values, mapped, *, sizes, axis: split(values[0], sizes=sizes, axis=axis + 1),
+    samples=[
+        ((5,), {"sizes": (2, 3), "axis": 0}),
+        ((2, 4), {"sizes": (1, 0, 3), "axis": 1}),
+        ((3,), {"sizes": (3,), "axis": 0}),
+    ],
+    multiple=True,
+    kind="linear",
+)
+
+
+# ── along a new axis ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _stack_shape(*avals, axis):
+    shape = avals[0].shape
+    for a in avals:
+        if a.shape != shape:
+            raise ValueError(f"all input arrays must have the same shape, but shapes {shape} and {a.shape} were given")
+    return Aval((*shape[:axis], len(avals), *shape[axis:]), result_dtype(*avals))
+
+
+def _stack_jvp(primals, tangents, *, axis):
+    params = {"axis": axis}
+    return apply(stack, primals, params), apply(stack, _zeros_for_none(tangents, primals), params)
+
+
+stack = Op(
+    "stack",
+    impl=lambda *xs, axis: np.stack(xs, axis),
+    shape=_stack_shape,
+    jvp=_stack_jvp,
+    linear_in=(-1,),
+    joint=True,
+    transpose=lambda ct, *xs, axis: _cotangents(unstack(ct, axis=axis), xs),
+    batch=lambda size, values, mapped, *, axis: np.stack(_all_mapped(size, values, mapped), axis=axis + 1),
+    samples=[
+        ((), (), {"axis": 0}),
+        ((2, 3), (2, 3), {"axis": 2}),
+        ((2,), {"axis": 1}),
+        ((0,), (0,), {"axis": 0}),
+        ((3,), lambda rng: rng.normal(size=3) + 1j * rng.normal(size=3), {"axis": 0}),
+    ],
+    kind="join",
+)
+
+
+def _unstack_shape(x, *, axis):
+    piece = Aval((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype)
+    return (piece,) * x.shape[axis]
+
+
+def _unstack(x, *, axis):
+    if not axis:
+        return tuple(x)
+    lead = (slice(None),) * axis
+    return tuple([x[(*lead, i)] for i in range(x.shape[axis])])
+
+
+def _unstack_jvp(primals, tangents, *, axis):
+    params = {"axis": axis}
+    return apply(unstack, primals, params), apply(unstack, tangents, params)
+
+
+unstack = Op(
+    "unstack",
+    impl=_unstack,
+    shape=_unstack_shape,
+    jvp=_unstack_jvp,
+    linear_in=(0,),
+    transpose=lambda cts, x, *, axis: (np.stack(cts, axis=axis),),
+    batch=lambda size, values, mapped, *, axis: unstack(values[0], axis=axis + 1),
+    samples=[((3,), {"axis": 0}), ((2, 3), {"axis": 1}), ((1, 2), {"axis": 0}), ((2, 0), {"axis": 0})],
+    multiple=True,
+    kind="linear",
+)

@@ -27,7 +27,7 @@ astype = linear(
     shape=lambda x, *, dtype: Aval(x.shape, np.dtype(dtype)),
     transpose=_astype_transpose,
     batch=lambda size, x, *, dtype: x.astype(dtype),
-    samples=[((3,), dict(dtype=np.dtype("float32"))), ((2, 2), dict(dtype=np.dtype("complex128")))],
+    samples=[((3,), {"dtype": np.dtype("float32")}), ((2, 2), {"dtype": np.dtype("complex128")})],
 )
 
 broadcast_to = linear(
@@ -36,7 +36,7 @@ broadcast_to = linear(
     shape=lambda x, *, shape: Aval(np.broadcast_shapes(x.shape, shape), x.dtype),
     transpose=lambda ct, x, *, shape: (unbroadcast(ct, x),),
     batch=lambda size, x, *, shape: np.broadcast_to(lead(x, len(shape)), (size, *shape)),
-    samples=[((3,), dict(shape=(2, 3))), ((2, 1), dict(shape=(4, 2, 3))), ((), dict(shape=(2,))), ((1,), dict(shape=(0,)))],
+    samples=[((3,), {"shape": (2, 3)}), ((2, 1), {"shape": (4, 2, 3)}), ((), {"shape": (2,)}), ((1,), {"shape": (0,)})],
 )
 
 reshape = linear(
@@ -45,7 +45,12 @@ reshape = linear(
     shape=lambda x, *, shape: Aval(shape, x.dtype),
     transpose=lambda ct, x, *, shape: (ct.reshape(x.shape),),
     batch=lambda size, x, *, shape: x.reshape((size, *shape)),
-    samples=[((2, 3), dict(shape=(6,))), ((), dict(shape=(1, 1))), ((4,), dict(shape=(2, 2))), ((0, 2), dict(shape=(3, 0)))],
+    samples=[
+        ((2, 3), {"shape": (6,)}),
+        ((), {"shape": (1, 1)}),
+        ((4,), {"shape": (2, 2)}),
+        ((0, 2), {"shape": (3, 0)}),
+    ],
 )
 
 transpose = linear(
@@ -54,7 +59,7 @@ transpose = linear(
     shape=lambda x, *, axes: Aval(tuple([x.shape[a] for a in axes]), x.dtype),
     transpose=lambda ct, x, *, axes: (np.transpose(ct, tuple(sorted(range(len(axes)), key=axes.__getitem__))),),
     batch=lambda size, x, *, axes: np.transpose(x, (0, *[a + 1 for a in axes])),
-    samples=[((2, 3), dict(axes=(1, 0))), ((2, 3, 4), dict(axes=(1, 2, 0))), ((), dict(axes=())), ((3,), dict(axes=(0,)))],
+    samples=[((2, 3), {"axes": (1, 0)}), ((2, 3, 4), {"axes": (1, 2, 0)}), ((), {"axes": ()}), ((3,), {"axes": (0,)})],
 )
 
 # The identity that no tangent passes, at any level.

@@ -12,9 +12,9 @@ import numpy as np
 
 from ..core.tables import HOOKS
 from ..core.tracer import PLAIN, Tensor
-from ..errors import ArgumentTypeError
+from ..errors import ArgumentTypeError, InPlaceError
 
-__all__ = ["PerformanceNote", "normalize_axes", "normalize_axis", "operand", "operands"]
+__all__ = ["PerformanceNote", "normalize_axes", "normalize_axis", "operand", "operands", "refuse_out"]
 
 
 class PerformanceNote(UserWarning):
@@ -106,6 +106,16 @@ def normalize_axes(axis, ndim: int, where: str) -> tuple[int, ...]:
     if len(set(axes)) != len(axes):
         raise ValueError("duplicate value in 'axis'")
     return axes
+
+
+def refuse_out(out, name: str) -> None:
+    """Refuse ``out=``, unless it is None."""
+    if out is not None:
+        raise InPlaceError(
+            f"{name}: out= was given an array of type {type(out).__name__}.",
+            "a plain array can't hold a tangent, and writing into tensors is not supported yet",
+            f"use the result: y = {name}(...)",
+        )
 
 
 HOOKS["operand"] = operand

@@ -5,13 +5,15 @@ Not for: functions composed of other NumPy calls (``composites.py``).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
 from ..core.tables import FUNCTIONS, VERDICTS, Verdict
+from ..core.tracer import Tensor
 from ..ops import shaping
-from .arguments import normalize_axis, operand
+from .arguments import normalize_axes, normalize_axis, operand
 
 __all__ = ["function"]
 
@@ -26,6 +28,60 @@ def function(*numpy_functions: Callable, kind: str = "op") -> Callable:
         return handler
 
     return register
+
+
+# ── what an aval says ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.shape, kind="metadata")
+def shape(a):
+    return operand(a).shape
+
+
+@function(np.ndim, kind="metadata")
+def ndim(a):
+    return operand(a).ndim
+
+
+@function(np.size, kind="metadata")
+def size(a, axis=None):
+    a = operand(a)
+    if axis is None:
+        return a.size
+    return math.prod([a.shape[i] for i in normalize_axes(axis, a.ndim, "np.size")])
+
+
+@function(np.result_type, kind="metadata")
+def result_type(*arrays_and_dtypes):
+    return np.result_type(*[x.dtype if isinstance(x, Tensor) else x for x in arrays_and_dtypes])
+
+
+@function(np.can_cast, kind="metadata")
+def can_cast(from_, to, casting="safe"):
+    return np.can_cast(from_.dtype if isinstance(from_, Tensor) else from_, to, casting)
+
+
+@function(np.min_scalar_type, kind="metadata")
+def min_scalar_type(a, /):
+    return a.dtype
+
+
+@function(np.iscomplexobj, kind="metadata")
+def iscomplexobj(x):
+    return operand(x).dtype.kind == "c"
+
+
+@function(np.isrealobj, kind="metadata")
+def isrealobj(x):
+    return operand(x).dtype.kind != "c"
+
+
+@function(np.common_type, kind="metadata")
+def common_type(*arrays):
+    return np.common_type(*[np.zeros(0, x.dtype) if isinstance(x, Tensor) else x for x in arrays])
+
+
+# ── moving axes ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @function(np.broadcast_to)
@@ -83,7 +139,9 @@ def astype(x, dtype, /, *, copy=True, device=None):
 def moveaxis(a, source, destination):
     a = operand(a)
     source = [normalize_axis(s, a.ndim, "np.moveaxis") for s in (source if np.iterable(source) else [source])]
-    destination = [normalize_axis(d, a.ndim, "np.moveaxis") for d in (destination if np.iterable(destination) else [destination])]
+    destination = [
+        normalize_axis(d, a.ndim, "np.moveaxis") for d in (destination if np.iterable(destination) else [destination])
+    ]
     order = [n for n in range(a.ndim) if n not in source]
     for dest, src in sorted(zip(destination, source, strict=True)):
         order.insert(dest, src)
