@@ -118,9 +118,9 @@ def elementwise(*domains: Domain, complex_too: bool = False) -> list[tuple]:
     return specs
 
 
-def realize(op) -> list[Sample]:
-    """Make the sample calls of an operator."""
-    rng = np.random.default_rng(zlib.crc32(op.name.encode()))
+def realize(op, member: int = 0) -> list[Sample]:
+    """Make the sample calls of an operator; another ``member`` gives other values of the same shapes."""
+    rng = np.random.default_rng(zlib.crc32(op.name.encode()) + member)
     specs: Sequence[Any] = op.samples() if callable(op.samples) else op.samples
     return [_realize(spec, rng) for spec in specs]
 

@@ -1,0 +1,94 @@
+"""Every operator of the registry × every sample of it × the matrix of checks.
+
+A test is one operator and one check, and loops over the samples; its failure names operator, sample and check. The
+registry is the list: a new declaration is tested without a line here. Not for: special points, where a derivative is a
+matter of choice (`test_special_values_*.py`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dualad.ops.special  # noqa: F401  (declares the operators of scipy.special)
+from dualad.core.tables import OPS
+from tests import gaps
+from tests.oracles import jax_side, op_batching, op_derivatives, op_values
+from tests.oracles.arrays import describe
+
+MAX_JAX_SAMPLES = 3
+
+
+def always(op) -> bool:
+    return True
+
+
+def differentiable(op) -> bool:
+    return op.jvp is not None
+
+
+def constant(op) -> bool:
+    return op.jvp is None
+
+
+def linear(op) -> bool:
+    return bool(op.linear_in)
+
+
+def known_to_jax(op) -> bool:
+    return op.jvp is not None and jax_side.counterpart(op) is not None and op.name not in gaps.JAX_DIFFERS
+
+
+CHECKS = {
+    "value": (always, op_values.check_value),
+    "shape_rule": (always, op_values.check_shape_rule),
+    "single_precision": (always, op_values.check_single_precision),
+    "scalar_dtypes": (differentiable, op_values.check_scalar_dtypes),
+    "no_tangent": (constant, op_derivatives.check_no_tangent),
+    "first": (differentiable, op_derivatives.check_first),
+    "second": (differentiable, op_derivatives.check_second),
+    "third": (differentiable, op_derivatives.check_third),
+    "vjp": (differentiable, op_derivatives.check_vjp),
+    "spellings": (differentiable, op_derivatives.check_spellings),
+    "mixed_complex": (differentiable, op_derivatives.check_mixed_complex),
+    "linear": (linear, op_derivatives.check_linear),
+    "transpose": (linear, op_derivatives.check_transpose),
+    "double_transpose": (linear, op_derivatives.check_double_transpose),
+    "jax": (known_to_jax, lambda s: [jax_side.agree(s, order) for order in (1, 2, 3)]),
+    "batched_value": (always, op_batching.check_batched_value),
+    "batched_sizes": (always, op_batching.check_batched_sizes),
+    "nested": (always, op_batching.check_nested),
+    "dummy": (always, op_batching.check_dummy),
+    "batched_jvp": (differentiable, op_batching.check_batched_jvp),
+    "batched_vjp": (differentiable, op_batching.check_batched_vjp),
+    "batched_second": (differentiable, op_batching.check_batched_second),
+    "derivative_of_batched": (differentiable, op_batching.check_derivative_of_batched),
+    "program": (always, op_values.check_program),
+}
+
+
+def cases():
+    for op in OPS.values():
+        for name, (applies, _) in CHECKS.items():
+            if applies(op):
+                yield pytest.param(op, name, id=f"{op.name}-{name}", marks=gaps.marks(gaps.OPERATOR_GAPS, (op.name, name)))
+
+
+@pytest.mark.parametrize(("op", "check"), list(cases()))
+def test_operator(op, check) -> None:
+    samples = op_values.subjects(op)
+    assert samples, f"operator {op.name} has no samples"
+    if check == "jax":
+        samples = samples[:MAX_JAX_SAMPLES]
+    failures = []
+    for s in samples:
+        # Overflow and division by zero are answers at some samples; the numbers are compared, not the warnings.
+        with np.errstate(all="ignore"):
+            try:
+                CHECKS[check][1](s)
+            except Exception as error:
+                failures.append(f"operator {op.name}, check {check}, sample {s.index} {describe(s.args, s.params)}:\n"
+                                f"  {type(error).__name__}: {error}")  # fmt: skip
+    if failures:
+        shown = "\n".join(failures[:4])
+        pytest.fail(f"{len(failures)} of {len(samples)} samples (declared at {op.place}):\n{shown}", pytrace=False)
