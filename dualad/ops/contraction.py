@@ -1,3 +1,280 @@
-"""Contractions. Being written. Not for: anything else."""
+"""Contractions: matrix products and Einstein sums, linear in each of their operands.
 
-__all__: list[str] = []
+Their transposes compute only the cotangent that is asked for, as products that BLAS can do: where an operand was
+broadcast over a batch, the batch is folded into one of the matrix axes instead of being summed afterwards.
+Not for: NumPy's many spellings of them (``surface/contractions.py``).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.op import Op
+from .kinds import bilinear, lead, unbroadcast
+
+__all__ = ["einsum", "matmul"]
+
+
+# ── matmul ───────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# out[..., n, m] = Σ_k x[..., n, k] y[..., k, m]; a one-dimensional operand lacks its n or m, and so does the result.
+#
+# ⟨c, x y⟩ = ⟨c yᵀ, x⟩ = ⟨xᵀ c, y⟩, nothing conjugated.
+
+
+def _matmul_shape(x: Aval, y: Aval) -> Aval:
+    dtype = x.dtype if x.dtype == y.dtype else result_dtype(x, y)
+    if len(x.shape) == 2 and 1 <= len(y.shape) <= 2 and x.shape[1] == y.shape[0]:
+        return Aval((x.shape[0], *y.shape[1:]), dtype)
+    for i, a in enumerate((x, y)):
+        if not a.shape:
+            raise ValueError(
+                f"matmul: Input operand {i} does not have enough dimensions (has 0, gufunc core with signature"
+                " (n?,k),(k,m?)->(n?,m?) requires 1)"
+            )
+    inner = y.shape[-2] if len(y.shape) > 1 else y.shape[0]
+    if x.shape[-1] != inner:
+        raise ValueError(
+            "matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature"
+            f" (n?,k),(k,m?)->(n?,m?) (size {inner} is different from {x.shape[-1]})"
+        )
+    batch = broadcast_shapes(Aval(x.shape[:-2], dtype), Aval(y.shape[:-2], dtype))
+    return Aval((*batch, *x.shape[-2:-1], *(y.shape[-1:] if len(y.shape) > 1 else ())), dtype)
+
+
+def _matmul_jvp(primals, tangents):
+    x, y = primals
+    tx, ty = tangents
+    if ty is None:
+        return x @ y, tx @ y
+    if tx is None:
+        return x @ y, x @ ty
+    return x @ y, tx @ y + x @ ty
+
+
+def _matmul_transpose(ct, x, y):
+    if type(x) is Aval:
+        return unbroadcast(_cotangent_of_left(ct, x, y), x), None
+    return None, unbroadcast(_cotangent_of_right(ct, x, y), y)
+
+
+def _cotangent_of_left(ct, x: Aval, y):
+    """Return c yᵀ, summed over what x was broadcast along if x has no batch of its own."""
+    n, m = x.ndim, y.ndim
+    if n == 2 and m == 2:
+        return ct @ y.T
+    if m == 1:
+        return ct * y if n == 1 else _column(ct) * y
+    if n == 1:
+        return y @ ct if m == 2 else _rows(y) @ ct.reshape((ct.size,))
+    if n == 2:
+        return _rows(ct) @ _rows(y).T
+    return ct @ _swapped(y)
+
+
+def _cotangent_of_right(ct, x, y: Aval):
+    """Return xᵀ c, summed over what y was broadcast along if y has no batch of its own."""
+    n, m = x.ndim, y.ndim
+    if n == 2 and m == 2:
+        return x.T @ ct
+    if n == 1:
+        return ct * x if m == 1 else _column(x) * ct.reshape((*ct.shape[:-1], 1, ct.shape[-1]))
+    if m == 1:
+        return ct.reshape((ct.size,)) @ _folded(x)
+    if m == 2:
+        return _folded(x).T @ _folded(ct)
+    return _swapped(x) @ ct
+
+
+def _column(x):
+    """Return x with one more axis at the end."""
+    return x.reshape((*x.shape, 1))
+
+
+def _folded(x):
+    """Return x[..., n, k] as x[(...n), k]."""
+    return x if x.ndim == 2 else x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))
+
+
+def _rows(x):
+    """Return x[..., n, k] as x[n, (...k)]."""
+    if x.ndim == 2:
+        return x
+    return np.moveaxis(x, -2, 0).reshape((x.shape[-2], math.prod(x.shape[:-2]) * x.shape[-1]))
+
+
+def _swapped(x):
+    """Return the matrix transpose."""
+    return x.T if x.ndim == 2 else np.swapaxes(x, -1, -2)
+
+
+def _matmul_batch(size, values, mapped):
+    """Choose, of the ways to add a leading axis, one that is a single matrix product if there is one."""
+    x, y = values
+    mx, my = mapped
+    n, m = np.ndim(x) - mx, np.ndim(y) - my
+    if n == 1 and not mx or m == 1 and not my:
+        return y @ x if n == m == 1 and my else x @ y
+    if m == 1 and not mx:  # the same matrices applied to a vector per lane: out = y xᵀ
+        return (y @ _folded(x).T).reshape((size, *x.shape[:-1]))
+    if m == 2 and not my:  # a stack of rows times one matrix
+        return (_folded(x) @ y).reshape((*x.shape[:-1], y.shape[-1]))
+    ndim = max(n, m, 2)
+    if n == 1:
+        x = x.reshape((size, 1, x.shape[-1]))
+    if m == 1:
+        y = y.reshape((size, y.shape[-1], 1))
+    out = (lead(x, ndim) if mx else x) @ (lead(y, ndim) if my else y)
+    if n == 1 or m == 1:
+        row, column = out.shape[-2:]
+        out = out.reshape((*out.shape[:-2], *(() if n == 1 else (row,)), *(() if m == 1 else (column,))))
+    return out
+
+
+def _complex(*shape):
+    return lambda rng: rng.normal(size=shape) + 1j * rng.normal(size=shape)
+
+
+matmul = Op(
+    "matmul",
+    impl=np.matmul,
+    shape=_matmul_shape,
+    jvp=_matmul_jvp,
+    linear_in=(0, 1),
+    transpose=_matmul_transpose,
+    batch=_matmul_batch,
+    samples=[
+        ((2, 3), (3, 4)), ((2, 3), (3,)), ((3,), (3, 2)), ((3,), (3,)), ((4, 2, 3), (3, 2)), ((2, 3), (4, 3, 2)),
+        ((4, 2, 3), (3,)), ((3,), (4, 3, 2)), ((4, 2, 3), (4, 3, 2)), ((4, 1, 2, 3), (5, 3, 2)), ((1, 1), (1, 1)),
+        ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((0, 2, 3), (3, 2)), (_complex(2, 3), (3, 2)), ((2, 3), _complex(3)),
+        (_complex(2, 3), _complex(4, 3, 2)),
+    ],
+    numpy=[np.matmul],
+    kind="bilinear",
+)  # fmt: skip
+
+
+# ── einsum ───────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# Subscripts are complete: one letter an axis, no ellipsis, an explicit output. With the operands but one held fixed,
+#
+#     out[o] = Σ_s x[i] r[...],      ⟨c, out⟩ = Σ c[o] r[...] x[i],
+#
+# so the cotangent of x is the Einstein sum of c and the rest with output i, where
+#   - a letter of x that neither c nor the rest has was only summed over: the cotangent is constant along it;
+#   - a letter that x has with size 1, and others with size n, was broadcast: the cotangent is summed along it;
+#   - a letter that x has twice means its diagonal: the cotangent lies on the diagonal, zero beside it.
+
+
+def _split(subscripts: str) -> tuple[list[str], str]:
+    inputs, output = subscripts.split("->")
+    return inputs.split(","), output
+
+
+def _sizes(labels: list[str], shapes) -> dict[str, int]:
+    """Return the size of every letter, 1 giving way to n."""
+    sizes: dict[str, int] = {}
+    for letters, shape in zip(labels, shapes, strict=True):
+        for letter, n in zip(letters, shape, strict=True):
+            if sizes.setdefault(letter, n) != n:
+                if n != 1 and sizes[letter] != 1:
+                    raise ValueError(
+                        f"operands could not be broadcast together: subscript {letter!r} has sizes {sizes[letter]} and {n}"
+                    )
+                sizes[letter] = n if sizes[letter] == 1 else sizes[letter]
+    return sizes
+
+
+def _worth_optimizing(labels: list[str], shapes) -> bool:
+    """Say whether a contraction is large enough to look for an order, and for BLAS, instead of one plain loop."""
+    return len(labels) > 1 and math.prod(_sizes(labels, shapes).values()) > 20_000
+
+
+def _einsum_shape(*avals: Aval, subscripts: str, optimize) -> Aval:
+    inputs, output = _split(subscripts)
+    sizes = _sizes(inputs, [a.shape for a in avals])
+    return Aval(tuple([sizes[letter] for letter in output]), result_dtype(*avals))
+
+
+def _einsum_transpose(ct, *args, subscripts: str, optimize):
+    inputs, output = _split(subscripts)
+    i = next(i for i, a in enumerate(args) if type(a) is Aval)
+    cotangent = _einsum_cotangent(
+        ct, output, inputs[i], args[i], inputs[:i] + inputs[i + 1 :], args[:i] + args[i + 1 :]
+    )
+    return tuple([cotangent if j == i else None for j in range(len(args))])
+
+
+def _einsum_cotangent(ct, output: str, letters: str, x: Aval, rest_labels: list[str], rest):
+    labels, operands = [output, *rest_labels], [ct, *rest]
+    shapes = [np.shape(o) for o in operands]
+    sizes = _sizes(labels, shapes)
+    size_in_x = dict(zip(letters, x.shape, strict=True))
+    kept = "".join([a for a in dict.fromkeys(letters) if a in sizes and not (size_in_x[a] == 1 and sizes[a] != 1)])
+    if labels == [kept]:
+        found = ct
+    else:
+        found = np.einsum(f"{','.join(labels)}->{kept}", *operands, optimize=_worth_optimizing(labels, shapes))
+    once = letters if len(set(letters)) == len(letters) else ""
+    if once != kept:
+        # Every letter of x at its first place, size 1 where the cotangent is constant or the letter is repeated.
+        first = [a in kept and letters.index(a) == place for place, a in enumerate(letters)]
+        found = found.reshape(tuple([sizes[a] if f else 1 for a, f in zip(letters, first, strict=True)]))
+    if not once and letters:
+        found = np.where(_diagonal_mask(letters, x.shape), found, np.zeros((), found.dtype))
+    if found.shape != x.shape:
+        found = np.broadcast_to(found, x.shape)
+    return unbroadcast(found, x)
+
+
+def _diagonal_mask(letters: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Mark the entries at which all axes of a repeated letter have the same index."""
+    mask = np.ones((1,) * len(shape), bool)
+    axes = np.ogrid[tuple([slice(n) for n in shape])]
+    for place, letter in enumerate(letters):
+        first = letters.index(letter)
+        if first != place:
+            mask = mask & (axes[first] == axes[place])
+    return mask
+
+
+def _einsum_batch(size, values, mapped, *, subscripts: str, optimize):
+    inputs, output = _split(subscripts)
+    used = set(subscripts)
+    lane = next((a for a in _LETTERS if a not in used), None)
+    if lane is None:
+        raise ValueError("einsum: all 52 subscripts are in use, none is left for the axis of vmap")
+    labels = [lane + letters if m else letters for letters, m in zip(inputs, mapped, strict=True)]
+    optimize = optimize or _worth_optimizing(labels, [np.shape(v) for v in values])
+    return np.einsum(f"{','.join(labels)}->{lane}{output}", *values, optimize=optimize)
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+einsum = bilinear(
+    "einsum",
+    impl=lambda *operands, subscripts, optimize: np.einsum(subscripts, *operands, optimize=optimize),
+    shape=_einsum_shape,
+    linear_in=(-1,),
+    transpose=_einsum_transpose,
+    batch=_einsum_batch,
+    samples=[
+        ((2, 3), (3, 4), dict(subscripts="ij,jk->ik", optimize=False)),
+        ((2, 3), (3, 4), (4, 2), dict(subscripts="ij,jk,ki->", optimize="greedy")),
+        ((3, 3), dict(subscripts="ii->i", optimize=False)),
+        ((3, 3), dict(subscripts="ii->", optimize=False)),
+        ((2, 3), dict(subscripts="ij->ji", optimize=False)),
+        ((2, 3), dict(subscripts="ij->i", optimize=False)),
+        ((3, 3, 2), (3,), dict(subscripts="iij,i->j", optimize=False)),
+        ((2, 1), (2, 4), dict(subscripts="ij,ij->ij", optimize=False)),
+        ((2, 1), (2, 4), dict(subscripts="ij,ij->i", optimize=False)),
+        ((), (3,), dict(subscripts=",i->i", optimize=False)),
+        ((0, 2), (2, 3), dict(subscripts="ij,jk->ik", optimize=False)),
+        ((5, 2, 3), (3, 4), dict(subscripts="bij,jk->bik", optimize=True)),
+        (_complex(2, 3), (3,), dict(subscripts="ij,j->i", optimize=False)),
+    ],
+)
