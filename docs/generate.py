@@ -1,4 +1,4 @@
-"""Write the reference pages that are tables of what the code declares: errors, operators, NumPy's names.
+"""Write the reference pages that are tables of what the code declares: errors, operators, NumPy's names, usage.
 
 Sphinx runs it before each build (`conf.py`); `python docs/generate.py FOLDER` writes the pages anywhere. The pages
 are not in version control, so they can't be stale. Not for prose.
@@ -6,17 +6,22 @@ are not in version control, so they can't be stale. Not for prose.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
+import io
+import os
 import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 
 import dualad
+from dualad.cli.main import main
 from dualad.core.tables import OPS, VERDICTS
 from dualad.errors import DualadError
 
@@ -142,7 +147,31 @@ def coverage_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-PAGES = {"errors.md": errors_page, "operators.md": operators_page, "numpy-coverage.md": coverage_page}
+# --- the command line ------------------------------------------------------------------------------------------------
+
+
+def usage(command: str) -> str:
+    """Return what `dualad COMMAND --help` prints, at a width that does not depend on the terminal."""
+    printed = io.StringIO()
+    width = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = "100"
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+            main([command, "--help"])
+    finally:
+        if width is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = width
+    return printed.getvalue()
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "errors.md": errors_page,
+    "operators.md": operators_page,
+    "numpy-coverage.md": coverage_page,
+    **{f"usage-{command}.txt": partial(usage, command) for command in ("check", "jacobian", "trace", "ops")},
+}
 
 
 def write_all(folder: Path) -> None:
