@@ -189,7 +189,7 @@ class RealFunction:
             magnitude = np.abs(leaf).ravel()
             finite = magnitude[np.isfinite(magnitude)]
             typical = min(1.0, finite.max(initial=0.0)) or 1.0
-            parts.append(np.where((magnitude > 1e-6 * typical) & np.isfinite(magnitude), magnitude, typical))
+            parts.append(np.where((magnitude > 1e-12 * typical) & np.isfinite(magnitude), magnitude, typical))
         return np.concatenate(parts) if parts else np.zeros(0)
 
     @staticmethod
