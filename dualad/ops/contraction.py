@@ -116,7 +116,7 @@ def _matmul_batch(size, values, mapped):
     x, y = values
     mx, my = mapped
     n, m = np.ndim(x) - mx, np.ndim(y) - my
-    if n == 1 and not mx or m == 1 and not my:
+    if (n == 1 and not mx) or (m == 1 and not my):
         return y @ x if n == m == 1 and my else x @ y
     if m == 1 and not mx:  # the same matrices applied to a vector per lane: out = y xᵀ
         return (y @ _folded(x).T).reshape((size, *x.shape[:-1]))
@@ -182,7 +182,8 @@ def _sizes(labels: list[str], shapes) -> dict[str, int]:
             if sizes.setdefault(letter, n) != n:
                 if n != 1 and sizes[letter] != 1:
                     raise ValueError(
-                        f"operands could not be broadcast together: subscript {letter!r} has sizes {sizes[letter]} and {n}"
+                        f"operands could not be broadcast together: subscript {letter!r} has sizes {sizes[letter]}"
+                        f" and {n}"
                     )
                 sizes[letter] = n if sizes[letter] == 1 else sizes[letter]
     return sizes
@@ -263,18 +264,18 @@ einsum = bilinear(
     transpose=_einsum_transpose,
     batch=_einsum_batch,
     samples=[
-        ((2, 3), (3, 4), dict(subscripts="ij,jk->ik", optimize=False)),
-        ((2, 3), (3, 4), (4, 2), dict(subscripts="ij,jk,ki->", optimize="greedy")),
-        ((3, 3), dict(subscripts="ii->i", optimize=False)),
-        ((3, 3), dict(subscripts="ii->", optimize=False)),
-        ((2, 3), dict(subscripts="ij->ji", optimize=False)),
-        ((2, 3), dict(subscripts="ij->i", optimize=False)),
-        ((3, 3, 2), (3,), dict(subscripts="iij,i->j", optimize=False)),
-        ((2, 1), (2, 4), dict(subscripts="ij,ij->ij", optimize=False)),
-        ((2, 1), (2, 4), dict(subscripts="ij,ij->i", optimize=False)),
-        ((), (3,), dict(subscripts=",i->i", optimize=False)),
-        ((0, 2), (2, 3), dict(subscripts="ij,jk->ik", optimize=False)),
-        ((5, 2, 3), (3, 4), dict(subscripts="bij,jk->bik", optimize=True)),
-        (_complex(2, 3), (3,), dict(subscripts="ij,j->i", optimize=False)),
+        ((2, 3), (3, 4), {"subscripts": "ij,jk->ik", "optimize": False}),
+        ((2, 3), (3, 4), (4, 2), {"subscripts": "ij,jk,ki->", "optimize": "greedy"}),
+        ((3, 3), {"subscripts": "ii->i", "optimize": False}),
+        ((3, 3), {"subscripts": "ii->", "optimize": False}),
+        ((2, 3), {"subscripts": "ij->ji", "optimize": False}),
+        ((2, 3), {"subscripts": "ij->i", "optimize": False}),
+        ((3, 3, 2), (3,), {"subscripts": "iij,i->j", "optimize": False}),
+        ((2, 1), (2, 4), {"subscripts": "ij,ij->ij", "optimize": False}),
+        ((2, 1), (2, 4), {"subscripts": "ij,ij->i", "optimize": False}),
+        ((), (3,), {"subscripts": ",i->i", "optimize": False}),
+        ((0, 2), (2, 3), {"subscripts": "ij,jk->ik", "optimize": False}),
+        ((5, 2, 3), (3, 4), {"subscripts": "bij,jk->bik", "optimize": True}),
+        (_complex(2, 3), (3,), {"subscripts": "ij,j->i", "optimize": False}),
     ],
 )

@@ -6,9 +6,11 @@ Not for: their rules (``ops/contraction.py``); most of these are reshapes around
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 
+from ..ops import contraction
 from .arguments import normalize_axis, operand, operands, refuse_out
 from .functions import function
 
@@ -43,7 +45,7 @@ def outer(a, b, out=None):
 def vdot(a, b, /):
     a, b = operands(a, b)
     a, b = np.reshape(a, -1), np.reshape(b, -1)
-    return (np.conj(a) if a.dtype.kind == "c" else a) @ b
+    return _conjugated(a) @ b
 
 
 @function(np.tensordot, kind="composite")
@@ -79,3 +81,197 @@ def _contracted(a, b, axes) -> tuple[list[int], list[int]]:
 
 def _permuted(x, order: list[int]):
     return x if order == list(range(len(order))) else np.transpose(x, order)
+
+
+# ── einsum ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+#: letters in the order of the integers of the operand-sublist form, which is also the order of an implicit output
+_SYMBOLS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+@function(np.einsum)
+def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="safe"):
+    refuse_out(out, "np.einsum")
+    subscripts, arrays = _einsum_arguments(operands)
+    if dtype is not None:
+        arrays = [np.astype(x, dtype) for x in arrays]
+    optimize = tuple(optimize) if isinstance(optimize, list) else optimize
+    return contraction.einsum(*arrays, subscripts=subscripts, optimize=optimize)
+
+
+@function(np.einsum_path, kind="metadata")
+def einsum_path(*operands, optimize="greedy", einsum_call=False):
+    subscripts, arrays = _einsum_arguments(operands)
+    examples = [np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in arrays]
+    return np.einsum_path(subscripts, *examples, optimize=optimize, einsum_call=einsum_call)
+
+
+def _einsum_arguments(given) -> tuple[str, list]:
+    """Return complete subscripts (one letter an axis, explicit output) and the operands."""
+    if not given:
+        raise ValueError("must specify the einstein sum subscripts string and at least one operand")
+    if isinstance(given[0], str):
+        inputs, arrow, output = given[0].replace(" ", "").partition("->")
+        terms, arrays = inputs.split(","), given[1:]
+        output = output if arrow else None
+    else:
+        pairs = len(given) // 2
+        terms, arrays = [_letters(labels) for labels in given[1 : 2 * pairs : 2]], given[: 2 * pairs : 2]
+        output = _letters(given[-1]) if len(given) % 2 else None
+    arrays = [np.asarray(x)[()] if np.ndim(x) == 0 and not hasattr(x, "shape") else x for x in map(operand, arrays)]
+    if len(terms) != len(arrays):
+        fewer = "fewer" if len(terms) > len(arrays) else "more"
+        raise ValueError(f"{fewer} operands provided to einstein sum function than specified in the subscripts string")
+    return _completed(terms, output, [x.shape for x in arrays]), arrays
+
+
+def _letters(labels) -> str:
+    """Write a sublist of the operand-sublist form in letters."""
+    letters = []
+    for label in labels:
+        if label is Ellipsis:
+            letters.append("...")
+        elif 0 <= label.__index__() < len(_SYMBOLS):
+            letters.append(_SYMBOLS[label])
+        else:
+            raise ValueError("subscript is not within the valid range [0, 52)")
+    return "".join(letters)
+
+
+def _completed(terms: list[str], output: str | None, shapes) -> str:
+    """Write ellipses out in letters that are not in use, and the output that is left implicit."""
+    for term in terms if output is None else [*terms, output]:
+        named = term.replace("...", "", 1)
+        if "." in named:
+            raise ValueError("einstein sum subscripts string contains a '.' that is not part of an ellipsis ('...')")
+        for letter in named:
+            if letter not in _SYMBOLS:
+                raise ValueError(
+                    f"invalid subscript {letter!r} in einstein sum subscripts string, subscripts must be letters"
+                )
+    hidden = []
+    for i, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
+        hidden.append(len(shape) - len(term.replace("...", "")))
+        if hidden[i] < 0:
+            raise ValueError(f"einstein sum subscripts string contains too many subscripts for operand {i}")
+        if hidden[i] > 0 and "..." not in term:
+            raise ValueError(
+                "operand has more dimensions than subscripts given in einstein sum, but no '...' ellipsis provided to"
+                " broadcast the extra dimensions."
+            )
+    used = set("".join(terms))
+    free = [letter for letter in _SYMBOLS if letter not in used][: max(hidden)]
+    if len(free) < max(hidden):
+        raise ValueError("einsum: more axes than the 52 letters can name")
+    inputs = [term.replace("...", "".join(free[len(free) - n :])) for term, n in zip(terms, hidden, strict=True)]
+    if output is None:
+        named = "".join(terms).replace(".", "")
+        output = "..." + "".join(sorted(letter for letter in set(named) if named.count(letter) == 1))
+    elif free and "..." not in output:
+        raise ValueError(
+            "output has more dimensions than subscripts given in einstein sum, but no '...' ellipsis provided to"
+            " broadcast the extra dimensions."
+        )
+    output = output.replace("...", "".join(free))
+    for letter in output:
+        if output.count(letter) > 1:
+            raise ValueError(f"einstein sum subscripts string includes output subscript {letter!r} multiple times")
+        if letter not in "".join(inputs):
+            raise ValueError(
+                f"einstein sum subscripts string included output subscript {letter!r} which never appeared in an input"
+            )
+    return f"{','.join(inputs)}->{output}"
+
+
+# ── products of vectors along an axis ────────────────────────────────────────────────────────────────────────────
+
+
+def _conjugated(x):
+    return np.conj(x) if x.dtype.kind == "c" else x
+
+
+def vecdot(x1, x2, /, *, axis=-1, keepdims=False, dtype=None):
+    """Σ conj(x1) x2 along an axis, as stacked products of a row and a column."""
+    x1, x2 = [np.moveaxis(x, axis, -1) if axis != -1 else x for x in operands(x1, x2)]
+    if dtype is not None:
+        x1, x2 = np.astype(x1, dtype), np.astype(x2, dtype)
+    if x1.shape[-1] != x2.shape[-1]:
+        raise ValueError(f"vecdot: the vectors have {x1.shape[-1]} and {x2.shape[-1]} components")
+    out = np.einsum("...i,...i->...", _conjugated(x1), x2)
+    return np.expand_dims(out, axis) if keepdims else out
+
+
+def matvec(x1, x2, /):
+    """Matrices applied to vectors, both stacked."""
+    x1, x2 = operands(x1, x2)
+    if x2.ndim == 1:
+        return x1 @ x2
+    return np.reshape(*_dropped(x1 @ np.reshape(x2, (*x2.shape, 1)), -1))
+
+
+def vecmat(x1, x2, /):
+    """Conjugated vectors times matrices, both stacked."""
+    x1, x2 = operands(x1, x2)
+    x1 = _conjugated(x1)
+    if x1.ndim == 1 or x2.ndim == 2:
+        return x1 @ x2
+    return np.reshape(*_dropped(np.reshape(x1, (*x1.shape[:-1], 1, x1.shape[-1])) @ x2, -2))
+
+
+def _dropped(x, axis: int) -> tuple:
+    """Return x, and its shape without an axis of size one."""
+    shape = list(x.shape)
+    del shape[axis]
+    return x, tuple(shape)
+
+
+# NumPy's names for these came one by one: vecdot with 2.0, matvec and vecmat with 2.2.
+for _handler in (vecdot, matvec, vecmat):
+    if hasattr(np, _handler.__name__):
+        function(getattr(np, _handler.__name__), kind="composite")(_handler)
+
+
+# ── outer products ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.kron, kind="composite")
+def kron(a, b):
+    a, b = operands(a, b)
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        return a * b
+    ndim = max(a.ndim, b.ndim)
+    rows = (1,) * (ndim - a.ndim) + a.shape
+    columns = (1,) * (ndim - b.ndim) + b.shape
+    a = np.reshape(a, [n for size in rows for n in (size, 1)])
+    b = np.reshape(b, [n for size in columns for n in (1, size)])
+    return np.reshape(a * b, [r * c for r, c in zip(rows, columns, strict=True)])
+
+
+@function(np.cross, kind="composite")
+def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = operands(a, b)
+    a = np.moveaxis(a, normalize_axis(axisa, a.ndim, "np.cross"), -1)
+    b = np.moveaxis(b, normalize_axis(axisb, b.ndim, "np.cross"), -1)
+    sizes = (a.shape[-1], b.shape[-1])
+    if not set(sizes) <= {2, 3}:
+        raise ValueError(f"incompatible vector dimensions for cross product\n(dimension must be 2 or 3, got {sizes})")
+    if 2 in sizes:
+        warnings.warn(
+            "Arrays of 2-dimensional vectors are deprecated. Use arrays of 3-dimensional vectors instead.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+    if sizes == (2, 2):
+        return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+    a, b = _with_third_component(a), _with_third_component(b)
+    next_a, next_b = np.take(a, [1, 2, 0], axis=-1), np.take(b, [1, 2, 0], axis=-1)
+    last_a, last_b = np.take(a, [2, 0, 1], axis=-1), np.take(b, [2, 0, 1], axis=-1)
+    return np.moveaxis(next_a * last_b - last_a * next_b, -1, axisc)
+
+
+def _with_third_component(x):
+    if x.shape[-1] == 3:
+        return x
+    return np.concatenate([x, np.broadcast_to(np.zeros((), x.dtype), (*x.shape[:-1], 1))], -1)
