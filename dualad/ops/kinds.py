@@ -40,18 +40,20 @@ def elementwise_shape(ufunc: np.ufunc) -> Callable[..., Aval]:
             dtype = dtypes[key] = ufunc.resolve_dtypes((*key, *[None] * ufunc.nout))[arity]
         return dtype
 
-    double = promoted(*[Aval((), _DOUBLE)] * arity)
-
     # The common cases first: all float64 (where a Python float changes nothing), and equal shapes.
+    try:
+        double, common = promoted(*[Aval((), _DOUBLE)] * arity), _DOUBLE
+    except TypeError:  # a ufunc of integers or booleans only
+        double = common = None
     if arity == 1:
 
         def shape(a):
-            dtype = double if a.dtype is _DOUBLE else promoted(a)
+            dtype = double if a.dtype is common else promoted(a)
             return a if dtype is a.dtype and not is_weak(a) else Aval(a.shape, dtype)
     elif arity == 2:
 
         def shape(a, b):
-            dtype = double if a.dtype is _DOUBLE and b.dtype is _DOUBLE else promoted(a, b)
+            dtype = double if a.dtype is common and b.dtype is common else promoted(a, b)
             left, right = a.shape, b.shape
             if left == right or right == ():
                 if dtype is a.dtype and type(a) is Aval and not a.weak:
@@ -303,13 +305,20 @@ def _scale_jvp(primals, tangents):
     return out, conform(add_tangents(dt, dd), out)
 
 
+def _scale_transpose(ct, t, d):
+    """In the factor, for a fixed t, the map is multiplication by t where t ≠ 0 and zero elsewhere: its own transpose."""
+    if type(t) is Aval:
+        return unbroadcast(scale(ct, d), t), None
+    return None, unbroadcast(scale(t, ct), d)
+
+
 scale = Op(
     "scale",
     impl=_scale,
     shape=elementwise_shape(np.multiply),
     jvp=_scale_jvp,
-    linear_in=(0,),
-    transpose=lambda ct, t, d: (unbroadcast(scale(ct, d), t), None),
+    linear_in=(0, 1),
+    transpose=_scale_transpose,
     batch=batch_elementwise(lambda t, d: apply(scale, (t, d), NO_PARAMS)),
     samples=[((3,), (3,)), ((2, 1), (3,)), ((), (2,))],
     kind="bilinear",
