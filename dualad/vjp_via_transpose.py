@@ -46,7 +46,7 @@ def backward(program: Program, cotangents: list, strong: bool = False) -> list:
             known = pending.get(out)
             pending[out] = ct if known is None else known + ct
     for op, args, params, outs in reversed(program.steps):
-        if len(outs) > 1:
+        if op.multiple:
             ct = [pending.pop(v, None) for v in outs]
             if all([c is None for c in ct]):
                 continue
