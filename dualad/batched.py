@@ -37,7 +37,7 @@ class Batched(Tensor):
         The level it belongs to.
     """
 
-    __slots__ = ("_value", "level")
+    __slots__ = ()
 
     def __init__(self, value, level: BatchLevel) -> None:
         self._value = value

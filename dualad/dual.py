@@ -87,7 +87,7 @@ class Dual(Tensor):
     (np.float64(0.0), np.float64(1.0))
     """
 
-    __slots__ = ("_primal", "_tangent", "level")
+    __slots__ = ()
 
     def __init__(self, primal, tangent, level: DualLevel) -> None:
         self._primal = primal

@@ -44,7 +44,7 @@ class StagedLevel(Level):
 class Staged(Tensor):
     """A value that is not known yet: a variable of the program of its level."""
 
-    __slots__ = ("level", "variable")
+    __slots__ = ()
 
     def __init__(self, variable: Variable, level: StagedLevel) -> None:
         self.variable = variable

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import BranchError, ConversionError, PlainBufferError
 from .aval import Aval
-from .tables import FUNCTIONS, HOOKS, UFUNCS
+from .tables import CREATION, FUNCTIONS, HOOKS, UFUNCS
 
 __all__ = ["NO_PARAMS", "PLAIN", "Tensor"]
 
@@ -31,7 +31,9 @@ class Tensor:
     whose innermost argument is this tensor.
     """
 
-    __slots__ = ()
+    # A write may put what another kind of tensor holds into this box (surface/views.py), so all have one layout:
+    # _primal and _tangent of a Dual, _value of a Batched, variable of a Staged; _link and _views where memory is shared.
+    __slots__ = ("__weakref__", "_link", "_primal", "_tangent", "_value", "_views", "level", "variable")
     __array_priority__ = 1000
     __hash__ = object.__hash__
 
@@ -58,6 +60,9 @@ class Tensor:
                 return NotImplemented
         handler = FUNCTIONS.get(function)
         if handler is None:
+            creation = CREATION.get(function)
+            if creation is not None:  # NumPy takes like= away before it calls, so the tensor itself is handed on
+                return creation(self, *args, **kwargs)
             raise HOOKS["unsupported"](function)
         return handler(*args, **kwargs)
 
