@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["FUNCTIONS", "HOOKS", "OPS", "UFUNCS", "VERDICTS", "Verdict"]
+__all__ = ["CREATION", "FUNCTIONS", "HOOKS", "OPS", "UFUNCS", "VERDICTS", "Verdict"]
 
 
 class Verdict(NamedTuple):
@@ -29,6 +29,8 @@ OPS: dict[str, Any] = {}
 UFUNCS: dict[Callable, Any] = {}
 #: NumPy array function -> handler with NumPy's own signature
 FUNCTIONS: dict[Callable, Callable] = {}
+#: NumPy function with the keyword like= -> handler(like, *args, **kwargs) for its calls that have it
+CREATION: dict[Callable, Callable] = {}
 #: NumPy callable -> its verdict
 VERDICTS: dict[Callable, Verdict] = {}
 #: slow paths of the tracer, by name: "ufunc" (methods and keywords of ufuncs), "operand" (an argument made plain)
