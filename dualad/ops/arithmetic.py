@@ -1,18 +1,21 @@
-"""Arithmetic: the four operations, powers, remainders, and the linear functions of complex numbers.
+"""Arithmetic: the four operations, powers, remainders, size and sign, and the linear functions of complex numbers.
 
-Not for: transcendental functions (``elementary.py``), comparisons and choice (``choice.py``).
+Not for: transcendental functions (``elementary.py``), comparisons and choice (``choice.py``), steps (``rounding.py``).
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from ..core.aval import Aval
+from ..core.aval import Aval, aval_of
 from ..core.op import Op
-from .kinds import add_tangents, batch_elementwise, conform, elementwise_shape, scaled, unbroadcast
-from .samples import anywhere, away_from, elementwise
+from .choice import nowhere, where
+from .kinds import add_tangents, batch_elementwise, conform, elementwise_shape, linear, scaled, strong, unary, unbroadcast
+from .samples import anywhere, away_from, between, complex_plane, elementwise, positive
 
-__all__ = ["add", "divide", "multiply", "negative", "subtract"]
+__all__ = ["absolute", "add", "conjugate", "divide", "imag", "multiply", "negative", "power", "real", "sign", "subtract"]
 
 
 # ── sums: linear in both arguments together ──────────────────────────────────────────────────────────────────────
@@ -149,4 +152,257 @@ divide = Op(
     samples=elementwise(anywhere(), away_from(0.0), complex_too=True),
     numpy=[np.divide],
     kind="quotient",
+)
+
+
+# ── powers ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+square = unary("square", np.square, derivative=lambda x, out: 2 * x, samples=anywhere(), complex_too=True)
+reciprocal = unary(
+    "reciprocal", np.reciprocal, derivative=lambda x, out: -out * out, samples=away_from(0.0), complex_too=True, singular=True
+)
+cbrt = unary("cbrt", np.cbrt, derivative=lambda x, out: 1 / (3 * out * out), samples=away_from(0.0), singular=True)
+
+# ∂/∂x x^y = y x^(y−1), which is 0 where y = 0, also at x = 0.
+# ∂/∂y x^y = x^y log x, which is 0 where x = 0 ≤ y (and −∞ where x = 0 > y).
+# Only the points x = 0 are replaced: a mask on y alone would lose the mixed derivative 1/x at y = 0.
+
+
+def _power_jvp(primals, tangents):
+    x, y = primals
+    tx, ty = tangents
+    out = _raised(x, y)
+    if ty is None and type(y) in (int, float) and (y == 0 or y >= 1):
+        # The exponent is written in the program: no pole, and the common cases cost one product.
+        if y == 0:
+            return out, None
+        if y == 1:
+            return out, conform(tx, out)
+        return out, conform(tx * (2 * x if y == 2 else y * strong(x) ** (y - 1)), out)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        t = None if tx is None else scaled(tx, _power_dx(strong(x), y))
+        if ty is not None:
+            t = add_tangents(t, scaled(ty, _power_dy(strong(x), y, out)))
+    return out, conform(t, out)
+
+
+def _raised(x, y):
+    """Return x**y; of two Python numbers a Python number, as the caller's own code would give, where it is real."""
+    if type(x) in (int, float) and type(y) in (int, float) and x > 0:
+        try:
+            return x**y
+        except OverflowError:
+            return np.power(strong(x), y)
+    return np.power(x, y) if type(x) in (int, float, complex) else x**y
+
+
+def _power_dx(x, y):
+    flat = y == 0
+    if not nowhere(flat):
+        flat = flat & (x == 0)
+        if not nowhere(flat):
+            x = where(flat, 1, x)
+    return y * x ** (y - 1.0)
+
+
+def _power_dy(x, y, out):
+    if type(x) in (int, float) and x > 0 and not _is_complex(out):
+        return out * math.log(x)
+    edge = x == 0
+    if not nowhere(edge):
+        x = where(edge & ((real(y) if _is_complex(y) else y) >= 0), 1, x)
+    if _is_complex(out) and not _is_complex(x):
+        x = x + 0j
+    return out * np.log(x)
+
+
+def _is_complex(x) -> bool:
+    return aval_of(x).dtype.kind == "c"
+
+
+power = Op(
+    "power",
+    impl=np.power,
+    shape=elementwise_shape(np.power),
+    jvp=_power_jvp,
+    batch=batch_elementwise(np.power),
+    samples=elementwise(positive(), anywhere(), complex_too=True)
+    + [(away_from(0.0)(3), np.array([2, 0, -1])), (away_from(0.0)(2), 3), ((2,), 2), (positive()(2), -0.5), (2.0, (3,))],
+    numpy=[np.power],
+    kind="binary",
+)
+
+
+# ── remainders: x − ⌊x/y⌋ y, with the quotient held fixed ────────────────────────────────────────────────────────
+
+
+def _remainder_of(ufunc: np.ufunc, quotient) -> Op:
+    def jvp(primals, tangents):
+        x, y = primals
+        tx, ty = tangents
+        out = ufunc(x, y)
+        t = tx
+        if ty is not None:
+            t = ty * -quotient(x, y)
+            t = t if tx is None else tx + t
+        return out, conform(t, out)
+
+    return Op(
+        ufunc.__name__,
+        impl=ufunc,
+        shape=elementwise_shape(ufunc),
+        jvp=jvp,
+        batch=batch_elementwise(ufunc),
+        samples=elementwise(between(5.2, 5.6), between(1.5, 1.7)) + elementwise(between(-5.6, -5.2), between(1.5, 1.7))[1:3],
+        numpy=[ufunc],
+        kind="binary",
+    )
+
+
+remainder = _remainder_of(np.remainder, np.floor_divide)
+fmod = _remainder_of(np.fmod, lambda x, y: np.trunc(x / y))
+
+
+# ── size and sign ────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# With s = sign(z) = z/|z| (and 0 at 0):  ∂|z| = Re(s̄ ∂z), which is 0 at 0, the subgradient of least norm, and
+# ∂s = i s Im(s̄ ∂z)/|z|: only a turn of z changes its direction. A real sign is constant.
+
+
+def _absolute_jvp(primals, tangents):
+    x, t = primals[0], tangents[0]
+    if _is_complex(x):
+        return np.absolute(x), real(np.conjugate(np.sign(x)) * t)
+    return np.absolute(x), t * np.sign(x)
+
+
+absolute = Op(
+    "absolute",
+    impl=np.absolute,
+    shape=elementwise_shape(np.absolute),
+    jvp=_absolute_jvp,
+    batch=batch_elementwise(np.absolute),
+    samples=elementwise(away_from(0.0), complex_too=True),
+    numpy=[np.absolute],
+    kind="unary",
+)
+
+fabs = unary("fabs", np.fabs, derivative=lambda x, out: np.sign(x), samples=away_from(0.0))
+
+
+def _sign_jvp(primals, tangents):
+    z, t = primals[0], tangents[0]
+    s = np.sign(z)
+    if not _is_complex(z):
+        return s, None
+    with np.errstate(divide="ignore"):
+        turn = scaled(imag(np.conjugate(s) * t), 1 / np.absolute(z))
+    return s, 1j * s * turn
+
+
+sign = Op(
+    "sign",
+    impl=np.sign,
+    shape=elementwise_shape(np.sign),
+    jvp=_sign_jvp,
+    batch=batch_elementwise(np.sign),
+    samples=elementwise(away_from(0.0), complex_too=True),
+    numpy=[np.sign],
+    kind="unary",
+)
+
+
+def _copysign_jvp(primals, tangents):
+    """∂(|x| sign y) = sign x · sign y · ∂x, which is 0 at x = 0 as for |x|; the sign of y is constant."""
+    x, y = primals
+    out = np.copysign(x, y)
+    if tangents[0] is None:
+        return out, None
+    return out, conform(tangents[0] * (np.sign(x) * np.copysign(1.0, y)), out)
+
+
+copysign = Op(
+    "copysign",
+    impl=np.copysign,
+    shape=elementwise_shape(np.copysign),
+    jvp=_copysign_jvp,
+    batch=batch_elementwise(np.copysign),
+    samples=elementwise(away_from(0.0), away_from(0.0)),
+    numpy=[np.copysign],
+    kind="binary",
+)
+
+
+def _hypot_jvp(primals, tangents):
+    """∂√(x² + y²) = (x/r) ∂x + (y/r) ∂y, and 0 at the origin, the subgradient of least norm."""
+    x, y = primals
+    out = np.hypot(x, y)
+    apex = out == 0
+    r = out if nowhere(apex) else where(apex, 1, out)
+    t = None
+    for p, tangent in zip(primals, tangents, strict=True):
+        if tangent is not None:
+            t = add_tangents(t, tangent * (p / r))
+    return out, conform(t, out)
+
+
+hypot = Op(
+    "hypot",
+    impl=np.hypot,
+    shape=elementwise_shape(np.hypot),
+    jvp=_hypot_jvp,
+    batch=batch_elementwise(np.hypot),
+    samples=elementwise(away_from(0.0), away_from(0.0)),
+    numpy=[np.hypot],
+    kind="binary",
+)
+
+
+# ── linear functions of one number ───────────────────────────────────────────────────────────────────────────────
+
+
+def _linear_ufunc(ufunc: np.ufunc, *same: np.ufunc, transpose, samples) -> Op:
+    return linear(
+        ufunc.__name__,
+        impl=ufunc,
+        shape=elementwise_shape(ufunc),
+        transpose=transpose,
+        batch=lambda size, x: ufunc(x),
+        samples=samples,
+        numpy=[ufunc, *same],
+    )
+
+
+_reals_and_complex = elementwise(anywhere(), complex_too=True)
+
+positive_sign = _linear_ufunc(np.positive, transpose=lambda ct, x: (ct,), samples=_reals_and_complex)
+conjugate = _linear_ufunc(np.conjugate, transpose=lambda ct, x: (np.conjugate(ct),), samples=_reals_and_complex)
+deg2rad = _linear_ufunc(
+    np.deg2rad, np.radians, transpose=lambda ct, x: (np.deg2rad(ct),), samples=elementwise(anywhere())
+)
+rad2deg = _linear_ufunc(
+    np.rad2deg, np.degrees, transpose=lambda ct, x: (np.rad2deg(ct),), samples=elementwise(anywhere())
+)
+
+
+def _part_shape(x: Aval) -> Aval:
+    return Aval(x.shape, np.empty(0, x.dtype).real.dtype)
+
+
+# ⟨c, Re z⟩ = Re Σ c Re z = ⟨c + 0i, z⟩ and ⟨c, Im z⟩ = Re Σ (−i c) z = ⟨−i c, z⟩, for real c.
+real = linear(
+    "real",
+    impl=np.real,
+    shape=_part_shape,
+    transpose=lambda ct, x: (ct + 0j,),
+    batch=lambda size, x: real(x),
+    samples=elementwise(complex_plane()),
+)
+imag = linear(
+    "imag",
+    impl=np.imag,
+    shape=_part_shape,
+    transpose=lambda ct, x: (-1j * ct,),
+    batch=lambda size, x: imag(x),
+    samples=elementwise(complex_plane()),
 )

@@ -1,3 +1,172 @@
-"""Choice: comparisons, predicates, where, maximum and minimum, clip. Being written. Not for: anything else."""
+"""Choice: comparisons, questions about numbers, ``where``, maximum and minimum, bounds, and logic on bits.
 
-__all__: list[str] = []
+A masked choice *selects* tangents (``where(mask, t, 0)``) and never multiplies them by a mask: beside a pole the
+branch that was not taken may be infinite. Not for: rounding (``rounding.py``), or NumPy's own signatures
+(``surface/elementwise.py``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.op import Op
+from .kinds import add_tangents, batch_elementwise, conform, elementwise_shape, predicate, unbroadcast
+from .samples import anywhere, elementwise, integers
+
+__all__ = ["at_least", "at_most", "heaviside", "maximum", "minimum", "nowhere", "where"]
+
+
+# ── questions: the answer is constant wherever it has a derivative ───────────────────────────────────────────────
+
+_pairs = elementwise(anywhere(), anywhere()) + elementwise(integers(0, 3), integers(0, 3))[1:3]
+_truths = elementwise(integers(0, 2), integers(0, 2)) + elementwise(anywhere(), anywhere())[1:3]
+_whole = elementwise(integers(0, 12), integers(0, 12))
+_shifts = elementwise(integers(0, 99), integers(0, 5))
+
+for _ufunc in (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal):
+    predicate(_ufunc.__name__, _ufunc, samples=_pairs, arity=2)
+for _ufunc in (np.logical_and, np.logical_or, np.logical_xor):
+    predicate(_ufunc.__name__, _ufunc, samples=_truths, arity=2)
+for _ufunc in (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm):
+    predicate(_ufunc.__name__, _ufunc, samples=_whole, arity=2)
+for _ufunc in (np.left_shift, np.right_shift):
+    predicate(_ufunc.__name__, _ufunc, samples=_shifts, arity=2)
+for _ufunc in (np.isfinite, np.isinf, np.isnan, np.signbit, np.logical_not):
+    predicate(_ufunc.__name__, _ufunc, samples=anywhere())
+predicate("invert", np.invert, samples=integers(-9, 9))
+predicate("bitwise_count", np.bitwise_count, samples=integers(-9, 9))
+
+
+# ── where ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _where(condition, x, y):
+    out = np.where(condition, x, y)
+    return out if out.shape else out[()]
+
+
+def _where_jvp(primals, tangents):
+    condition, x, y = primals
+    _, tx, ty = tangents
+    out = where(condition, x, y)
+    return out, conform(where(condition, 0 if tx is None else tx, 0 if ty is None else ty), out)
+
+
+def _where_transpose(ct, condition, x, y):
+    return (
+        None,
+        unbroadcast(where(condition, ct, 0), x) if type(x) is Aval else None,
+        unbroadcast(where(condition, 0, ct), y) if type(y) is Aval else None,
+    )
+
+
+where = Op(
+    "where",
+    impl=_where,
+    shape=lambda condition, x, y: Aval(broadcast_shapes(condition, x, y), result_dtype(x, y)),
+    jvp=_where_jvp,
+    linear_in=(1, 2),
+    joint=True,
+    transpose=_where_transpose,
+    batch=batch_elementwise(lambda condition, x, y: where(condition, x, y)),
+    samples=[
+        (np.array([True, False, True]), (3,), (3,)),
+        (np.array([[True], [False]]), (2, 3), (3,)),
+        (np.array(True), (), ()),
+        (np.array([False, True]), (), (2,)),
+        (np.zeros((0, 2), bool), (1, 2), (0, 1)),
+        (np.array([True, False]), np.array([1 + 2j, 3j]), (2,)),
+    ],
+    kind="linear",
+)
+
+
+def nowhere(mask) -> bool:
+    """Say whether a mask is known now (an array, not a tensor) and false everywhere: then nothing needs selecting."""
+    if isinstance(mask, (np.ndarray, np.bool_)):
+        return not mask.any()
+    return mask is False
+
+
+# ── the larger and the smaller ───────────────────────────────────────────────────────────────────────────────────
+#
+# max(x, y) is x where x > y, y where y > x, and at a tie (x + y)/2 + |x − y|/2, whose subgradient of least norm is
+# (½, ½). fmax and fmin also choose x where y is NaN.
+
+
+def _extremum(ufunc: np.ufunc, first_wins) -> Op:
+    def jvp(primals, tangents):
+        x, y = primals
+        tx, ty = tangents
+        out = ufunc(x, y)
+        t = where(first_wins(x, y), 0 if tx is None else tx, 0 if ty is None else ty)
+        tie = x == y
+        if not nowhere(tie):
+            t = where(tie, 0.5 * add_tangents(tx, ty), t)
+        return out, conform(t, out)
+
+    return Op(
+        ufunc.__name__,
+        impl=ufunc,
+        shape=elementwise_shape(ufunc),
+        jvp=jvp,
+        batch=batch_elementwise(ufunc),
+        samples=elementwise(anywhere(), anywhere()),
+        numpy=[ufunc],
+        kind="binary",
+    )
+
+
+maximum = _extremum(np.maximum, lambda x, y: x > y)
+minimum = _extremum(np.minimum, lambda x, y: x < y)
+fmax = _extremum(np.fmax, lambda x, y: (x > y) | np.isnan(y))
+fmin = _extremum(np.fmin, lambda x, y: (x < y) | np.isnan(y))
+
+
+# ── bounds: at the bound the derivative is that of the value inside, so a point on it can still move inwards ───────
+
+
+def _bound(name: str, ufunc: np.ufunc, outside) -> Op:
+    def jvp(primals, tangents):
+        x, bound = primals
+        tx, tb = tangents
+        out = ufunc(x, bound)
+        return out, conform(where(outside(x, bound), 0 if tb is None else tb, 0 if tx is None else tx), out)
+
+    op = Op(
+        name,
+        impl=ufunc,
+        shape=elementwise_shape(ufunc),
+        jvp=jvp,
+        batch=batch_elementwise(lambda x, bound: op(x, bound)),
+        samples=elementwise(anywhere(), anywhere()),
+        kind="binary",
+    )
+    return op
+
+
+# The two halves of np.clip.
+at_least = _bound("at_least", np.maximum, lambda x, low: x < low)
+at_most = _bound("at_most", np.minimum, lambda x, high: x > high)
+
+
+# ── the step, which is h where x = 0 ─────────────────────────────────────────────────────────────────────────────
+
+
+def _heaviside_jvp(primals, tangents):
+    x, h = primals
+    out = np.heaviside(x, h)
+    return out, None if tangents[1] is None else conform(where(x == 0, tangents[1], 0), out)
+
+
+heaviside = Op(
+    "heaviside",
+    impl=np.heaviside,
+    shape=elementwise_shape(np.heaviside),
+    jvp=_heaviside_jvp,
+    batch=batch_elementwise(np.heaviside),
+    samples=elementwise(anywhere(), anywhere()),
+    numpy=[np.heaviside],
+    kind="binary",
+)

@@ -5,16 +5,203 @@ Not for: functions of ``scipy.special`` (``special.py``) or powers with a variab
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from .kinds import unary
-from .samples import anywhere, positive
+from ..core.aval import Aval
+from ..core.op import Op
+from .choice import nowhere, where
+from .kinds import add_tangents, batch_elementwise, conform, elementwise_shape, strong, unary
+from .samples import anywhere, away_from, between, complex_plane, elementwise, positive
 
-__all__ = ["cos", "exp", "log", "sin", "sqrt", "tanh"]
+__all__ = ["cos", "exp", "i0", "log", "sin", "sinc", "sqrt", "tanh"]
+
+# ── exponentials, logarithms, the square root ────────────────────────────────────────────────────────────────────
 
 exp = unary("exp", np.exp, derivative=lambda x, out: out, samples=anywhere(), complex_too=True)
 log = unary("log", np.log, derivative=lambda x, out: 1 / x, samples=positive(), complex_too=True, singular=True)
 sqrt = unary("sqrt", np.sqrt, derivative=lambda x, out: 0.5 / out, samples=positive(), complex_too=True, singular=True)
+
+_LOG_2, _LOG_10 = math.log(2), math.log(10)
+
+exp2 = unary("exp2", np.exp2, derivative=lambda x, out: out * _LOG_2, samples=anywhere(), complex_too=True)
+# Not out + 1, which has lost the digits of e^x where x ≪ 0.
+expm1 = unary("expm1", np.expm1, derivative=lambda x, out: np.exp(x), samples=anywhere(), complex_too=True)
+log2 = unary(
+    "log2", np.log2, derivative=lambda x, out: (1 / _LOG_2) / x, samples=positive(), complex_too=True, singular=True
+)
+log10 = unary(
+    "log10", np.log10, derivative=lambda x, out: (1 / _LOG_10) / x, samples=positive(), complex_too=True, singular=True
+)
+log1p = unary(
+    "log1p", np.log1p, derivative=lambda x, out: 1 / (1 + x), samples=positive(), complex_too=True, singular=True
+)
+
+# ── trigonometric functions ──────────────────────────────────────────────────────────────────────────────────────
+
 sin = unary("sin", np.sin, derivative=lambda x, out: np.cos(x), samples=anywhere(), complex_too=True)
 cos = unary("cos", np.cos, derivative=lambda x, out: -np.sin(x), samples=anywhere(), complex_too=True)
+tan = unary("tan", np.tan, derivative=lambda x, out: 1 + out * out, samples=between(-1.2, 1.2), complex_too=True)
+
+# The inverses are written with products of roots of linear factors where those have the branch cuts of the function
+# itself, and where 1 − x² would lose the digits of 1 − |x|.
+_inside = between(-0.9, 0.9)
+arcsin = unary(
+    "arcsin", np.arcsin, derivative=lambda x, out: 1 / np.sqrt((1 - x) * (1 + x)), samples=_inside, complex_too=True,
+    singular=True,
+)  # fmt: skip
+arccos = unary(
+    "arccos", np.arccos, derivative=lambda x, out: -1 / np.sqrt((1 - x) * (1 + x)), samples=_inside, complex_too=True,
+    singular=True,
+)  # fmt: skip
+arctan = unary("arctan", np.arctan, derivative=lambda x, out: 1 / (1 + x * x), samples=anywhere(), complex_too=True)
+
+# ── hyperbolic functions ─────────────────────────────────────────────────────────────────────────────────────────
+
+sinh = unary("sinh", np.sinh, derivative=lambda x, out: np.cosh(x), samples=anywhere(), complex_too=True)
+cosh = unary("cosh", np.cosh, derivative=lambda x, out: np.sinh(x), samples=anywhere(), complex_too=True)
 tanh = unary("tanh", np.tanh, derivative=lambda x, out: 1 - out * out, samples=anywhere(), complex_too=True)
+arcsinh = unary(
+    "arcsinh", np.arcsinh, derivative=lambda x, out: 1 / np.sqrt(1 + x * x), samples=anywhere(), complex_too=True
+)
+arccosh = unary(
+    "arccosh", np.arccosh, derivative=lambda x, out: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1)), samples=between(1.2, 3.0),
+    complex_too=True, singular=True,
+)  # fmt: skip
+arctanh = unary(
+    "arctanh", np.arctanh, derivative=lambda x, out: 1 / ((1 - x) * (1 + x)), samples=_inside, complex_too=True,
+    singular=True,
+)  # fmt: skip
+
+# ── two arguments ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _arctan2_jvp(primals, tangents):
+    """∂ arctan2(y, x) = (x ∂y − y ∂x)/r², in two steps of r so that r² can't overflow; 0 at the origin."""
+    y, x = primals
+    ty, tx = tangents
+    out = np.arctan2(y, x)
+    r = np.hypot(x, y)
+    origin = r == 0
+    if not nowhere(origin):
+        r = where(origin, 1, r)
+    t = None if ty is None else ty * (x / r / r)
+    if tx is not None:
+        s = tx * (y / r / r)
+        t = -s if t is None else t - s
+    return out, conform(t, out)
+
+
+arctan2 = Op(
+    "arctan2",
+    impl=np.arctan2,
+    shape=elementwise_shape(np.arctan2),
+    jvp=_arctan2_jvp,
+    batch=batch_elementwise(np.arctan2),
+    samples=elementwise(away_from(0.0), away_from(0.0)),
+    numpy=[np.arctan2],
+    kind="binary",
+)
+
+
+def _log_add_exp(ufunc: np.ufunc, power_of) -> Op:
+    """Declare log(bˣ + bʸ): the weights are bˣ/(bˣ + bʸ) = 1/(1 + b^(y−x)) and its mirror image.
+
+    Where x = y = ±∞ their difference is not defined and is taken to be 0: the two share the weight.
+    """
+
+    def jvp(primals, tangents):
+        x, y = primals
+        tx, ty = tangents
+        out = ufunc(x, y)
+        with np.errstate(invalid="ignore", over="ignore"):
+            gap = np.subtract(x, y)
+            equal = gap != gap
+            if not nowhere(equal):
+                gap = where(equal, 0, gap)
+            t = None if tx is None else tx * (1 / (1 + power_of(-gap)))
+            t = t if ty is None else add_tangents(t, ty * (1 / (1 + power_of(gap))))
+        return out, conform(t, out)
+
+    return Op(
+        ufunc.__name__,
+        impl=ufunc,
+        shape=elementwise_shape(ufunc),
+        jvp=jvp,
+        batch=batch_elementwise(ufunc),
+        samples=elementwise(anywhere(), anywhere()),
+        numpy=[ufunc],
+        kind="binary",
+    )
+
+
+logaddexp = _log_add_exp(np.logaddexp, np.exp)
+logaddexp2 = _log_add_exp(np.logaddexp2, np.exp2)
+
+
+# ── functions whose derivatives of every order are one formula ───────────────────────────────────────────────────
+
+
+def _orders(name: str, impl, samples) -> Op:
+    """Declare a function together with all its derivatives: ``order=n`` is the n-th, and its derivative the next."""
+
+    def jvp(primals, tangents, *, order):
+        return op(primals[0], order=order), tangents[0] * op(primals[0], order=order + 1)
+
+    op = Op(
+        name,
+        impl=impl,
+        shape=lambda x, *, order: Aval(x.shape, x.dtype),
+        jvp=jvp,
+        batch=lambda size, values, mapped, *, order: op(values[0], order=order),
+        samples=[(*spec, dict(order=n)) for n in (0, 1) for spec in samples],
+        kind="unary",
+    )
+    return op
+
+
+def _sinc(x, *, order):
+    """The n-th derivative of sin(πx)/(πx).
+
+    With u = πx and f(u) = sin(u)/u: from (u f)⁽ⁿ⁾ = u f⁽ⁿ⁾ + n f⁽ⁿ⁻¹⁾ = sin⁽ⁿ⁾ follows the recurrence
+    f⁽ⁿ⁾ = (sin⁽ⁿ⁾(u) − n f⁽ⁿ⁻¹⁾)/u, stable for |u| > n/2; nearer to 0 the series
+    Σ (−1)ᵏ u²ᵏ⁻ⁿ / ((2k+1) (2k−n)!) over 2k ≥ n is.
+    """
+    x = strong(x)
+    if order == 0:
+        return np.sinc(x)
+    wide = np.asarray(x, np.result_type(x, np.float64))
+    u = np.pi * wide
+    near = abs(u) <= max(2.0, order / 2)
+    far_u = np.where(near, 1.0, u)
+    far = np.sin(far_u) / far_u
+    for n in range(1, order + 1):
+        far = (np.sin(far_u + n * (np.pi / 2)) - n * far) / far_u
+    near_u = np.where(near, u, 0.0)
+    series = np.zeros_like(u)
+    for k in range((order + 1) // 2 + order // 2 + 20, (order + 1) // 2 - 1, -1):
+        series = series + (-1) ** k * near_u ** (2 * k - order) / ((2 * k + 1) * math.factorial(2 * k - order))
+    return (np.pi**order * np.where(near, series, far)).astype(x.dtype)[()]
+
+
+def _i0(x, *, order):
+    """The n-th derivative of the modified Bessel function I₀(x) = (1/π) ∫₀^π exp(x cos θ) dθ.
+
+    Differentiated under the integral sign; on a periodic integrand the trapezoidal rule converges geometrically, and
+    its error, I₂ₘ(x) for m intervals, is below rounding for every x whose I₀ does not overflow. Summed in pairs of
+    opposite nodes, so that an odd order is odd.
+    """
+    x = strong(x)
+    if order == 0:
+        return np.i0(x)[()]
+    intervals = 128 + 2 * order
+    total = np.zeros(x.shape, np.result_type(x, np.float64))
+    for k in range(intervals + 1):
+        c = math.cos(math.pi * k / intervals) if 2 * k != intervals else 0.0
+        total = total + (0.5 if k in (0, intervals) else 1.0) * c**order * np.exp(x * c, dtype=total.dtype)
+    return (total / intervals).astype(x.dtype)[()]
+
+
+sinc = _orders("sinc", _sinc, elementwise(anywhere()) + [(np.array([0.0, 1e-9, 0.5, -3.0]),), (complex_plane()(3),)])
+i0 = _orders("i0", _i0, elementwise(anywhere()) + [(np.array([0.0, 1e-9, 12.0, -30.0]),)])

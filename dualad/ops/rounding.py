@@ -1,3 +1,133 @@
-"""Rounding: floor, ceil, round, sign and other step functions. Being written. Not for: anything else."""
+"""Rounding: steps, whose derivative is zero, and the functions that take a number apart.
 
-__all__: list[str] = []
+Not for: remainders (``arithmetic.py``), comparisons (``choice.py``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.aval import Aval, broadcast_shapes
+from ..core.op import Op
+from ..errors import RuleMissingError
+from .kinds import batch_elementwise, elementwise_shape, linear, predicate, unbroadcast
+from .samples import away_from, between, elementwise, integers
+
+__all__ = ["frexp", "ldexp", "modf", "nextafter", "round_", "spacing"]
+
+
+# ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# Samples keep away from the jumps, so that differences see the derivative too.
+_between_jumps = elementwise(between(0.55, 0.95)) + elementwise(between(-2.45, -2.05))[1:3]
+
+for _ufunc in (np.floor, np.ceil, np.trunc, np.rint):
+    predicate(_ufunc.__name__, _ufunc, samples=_between_jumps)
+
+predicate(
+    "floor_divide",
+    np.floor_divide,
+    arity=2,
+    samples=elementwise(between(5.2, 5.6), between(1.5, 1.7)) + elementwise(integers(-9, 9), integers(1, 4))[1:3],
+)
+
+round_ = Op(
+    "round",
+    impl=lambda x, *, decimals: np.round(x, decimals),
+    shape=lambda x, *, decimals: Aval(x.shape, np.round(np.empty(0, x.dtype), decimals).dtype),
+    jvp=None,
+    batch=lambda size, values, mapped, *, decimals: round_(values[0], decimals=decimals),
+    samples=[
+        ((), dict(decimals=0)),
+        (between(1.26, 1.34)(3), dict(decimals=1)),
+        (between(1210.0, 1230.0)(2, 3), dict(decimals=-2)),
+        ((0, 2), dict(decimals=3)),
+        (integers(3, 40)(4), dict(decimals=-1)),
+    ],
+    kind="predicate",
+)
+
+
+# ── a number taken apart ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _pair_shape(ufunc: np.ufunc):
+    def shape(x: Aval) -> tuple[Aval, Aval]:
+        dtypes = ufunc.resolve_dtypes((float if x.weak else x.dtype, None, None))
+        return Aval(x.shape, dtypes[1]), Aval(x.shape, dtypes[2])
+
+    return shape
+
+
+def _modf_jvp(primals, tangents):
+    """The whole part is a step, so the fraction moves as x does."""
+    return np.modf(primals[0]), (tangents[0], None)
+
+
+modf = Op(
+    "modf",
+    impl=np.modf,
+    shape=_pair_shape(np.modf),
+    jvp=_modf_jvp,
+    batch=batch_elementwise(np.modf),
+    samples=_between_jumps,
+    numpy=[np.modf],
+    multiple=True,
+)
+
+
+def _frexp_jvp(primals, tangents):
+    """x = m 2^e with e a step: ∂m = 2^(−e) ∂x."""
+    mantissa, exponent = np.frexp(primals[0])
+    return (mantissa, exponent), (np.ldexp(tangents[0], -exponent), None)
+
+
+frexp = Op(
+    "frexp",
+    impl=np.frexp,
+    shape=_pair_shape(np.frexp),
+    jvp=_frexp_jvp,
+    batch=batch_elementwise(np.frexp),
+    samples=elementwise(between(1.1, 1.9)) + elementwise(between(-0.45, -0.3))[1:3],
+    numpy=[np.frexp],
+    multiple=True,
+)
+
+ldexp = linear(
+    "ldexp",
+    impl=np.ldexp,
+    shape=elementwise_shape(np.ldexp),
+    transpose=lambda ct, x, n: (unbroadcast(np.ldexp(ct, n), x), None),
+    batch=batch_elementwise(np.ldexp),
+    samples=elementwise(away_from(0.0), integers(-3, 4)),
+    numpy=[np.ldexp],
+)
+
+
+# ── the grid of floating-point numbers ───────────────────────────────────────────────────────────────────────────
+
+
+def _no_derivative(name: str):
+    def jvp(primals, tangents):
+        raise RuleMissingError(
+            f"np.{name} was differentiated.",
+            "it steps along the grid of floating-point numbers, which no infinitesimal amount can be compared with",
+            f"use np.{name}(dualad.stop_gradient(x), ...) if its value is a constant to you",
+        )
+
+    return jvp
+
+
+nextafter, spacing = (
+    Op(
+        ufunc.__name__,
+        impl=ufunc,
+        shape=elementwise_shape(ufunc),
+        jvp=_no_derivative(ufunc.__name__),
+        batch=batch_elementwise(ufunc),
+        samples=elementwise(*[away_from(0.0)] * ufunc.nin),
+        numpy=[ufunc],
+        kind="refused",
+    )
+    for ufunc in (np.nextafter, np.spacing)
+)

@@ -1,3 +1,326 @@
-"""Being written. Not for: anything else."""
+"""NumPy's elementwise array functions: choice, bounds, rounding, parts of complex numbers, questions.
+
+Also the method ``outer`` of the binary ufuncs. Not for: ufunc calls, which reach their operator without a handler.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.aval import aval_of, result_dtype
+from ..core.tables import UFUNCS
+from ..core.tracer import Tensor
+from ..errors import UnsupportedError
+from ..ops import arithmetic, choice, elementary, rounding
+from ..ops.shaping import stop_gradient
+from .arguments import operand, operands, refuse_out
+from .functions import function
+from .ufuncs import UFUNC_METHODS
 
 __all__: list[str] = []
+
+_ABSENT = np._NoValue
+
+
+def _array(x):
+    """Make an operand plain, and an array: a Python number becomes NumPy's."""
+    x = operand(x)
+    return x if hasattr(x, "dtype") else np.asarray(x)[()]
+
+
+# ── choice ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.where)
+def where(condition, x=None, y=None, /):
+    if x is None and y is None:
+        return np.nonzero(condition)
+    if x is None or y is None:
+        raise ValueError("either both or neither of x and y should be given")
+    return choice.where(_mask(condition), operand(x), operand(y))
+
+
+def _mask(condition):
+    condition = _array(condition)
+    return condition if condition.dtype == bool else np.not_equal(condition, 0)
+
+
+@function(np.select, kind="composite")
+def select(condlist, choicelist, default=0):
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    if len(condlist) == 0:
+        raise ValueError("select with an empty condition list is not possible")
+    conditions, choices, out = [_array(c) for c in condlist], operands(*choicelist), operand(default)
+    for i, condition in enumerate(conditions):
+        if condition.dtype != bool:
+            raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
+    dtype = result_dtype(*[aval_of(x) for x in (*choices, out)])
+    for condition, x in zip(reversed(conditions), reversed(choices), strict=True):
+        out = np.where(condition, x, out)
+    return out if out.dtype == dtype else out.astype(dtype)
+
+
+@function(np.piecewise, kind="composite")
+def piecewise(x, condlist, funclist, *args, **kw):
+    """Evaluate every function on all of ``x`` and select: under ``vmap`` the entries to select are not known."""
+    x = _array(x)
+    if not isinstance(condlist, (list, tuple)):
+        condlist = [condlist] if np.ndim(condlist) == x.ndim else list(condlist)
+    elif not isinstance(condlist[0], (list, np.ndarray, Tensor)) and x.ndim:
+        condlist = [condlist]
+    conditions = [_mask(c) for c in condlist]
+    if len(conditions) == len(funclist) - 1:
+        otherwise = True
+        for c in conditions:
+            otherwise = np.logical_and(otherwise, np.logical_not(c))
+        conditions.append(otherwise)
+    elif len(conditions) != len(funclist):
+        n = len(conditions)
+        raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
+    out = np.zeros(x.shape, x.dtype)
+    for condition, f in zip(conditions, funclist, strict=True):
+        if choice.nowhere(condition):
+            continue
+        piece = operand(f(x, *args, **kw) if callable(f) else f)
+        if aval_of(piece).dtype != x.dtype:
+            piece = _array(piece).astype(x.dtype)
+        out = np.where(condition, piece, out)
+    return out
+
+
+@function(np.choose, kind="composite")
+def choose(a, choices, out=None, mode="raise"):
+    refuse_out(out, "np.choose")
+    a, choices = _array(a), [operand(c) for c in choices]
+    n = len(choices)
+    if a.dtype.kind not in "iub":
+        raise TypeError(f"np.choose: the index array has dtype {a.dtype}, integers are needed")
+    if mode == "raise":
+        if isinstance(a, Tensor):
+            raise UnsupportedError(
+                'np.choose was given a traced index array with mode="raise".',
+                "whether an index is out of range is not known when the program is written",
+                'pass mode="clip" or mode="wrap"',
+            )
+        if np.any((a < 0) | (a >= n)):
+            raise ValueError("invalid entry in choice array")
+    elif mode == "wrap":
+        a = np.remainder(a, n)
+    elif mode == "clip":
+        a = np.clip(a, 0, n - 1)
+    else:
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    chosen = choices[-1]
+    for i in range(n - 2, -1, -1):
+        chosen = np.where(a == i, choices[i], chosen)
+    return np.broadcast_to(chosen, np.broadcast_shapes(a.shape, chosen.shape)) if n == 1 else chosen
+
+
+@function(np.clip, kind="composite")
+def clip(a, a_min=_ABSENT, a_max=_ABSENT, out=None, *, min=_ABSENT, max=_ABSENT, **kwargs):
+    refuse_out(out, "np.clip")
+    if kwargs:
+        raise UnsupportedError(f"np.clip: the keywords {sorted(kwargs)} are not supported on tensors.", "", "leave them out")
+    if a_min is _ABSENT and a_max is _ABSENT:
+        a_min, a_max = (None if b is _ABSENT else b for b in (min, max))
+    elif a_min is _ABSENT or a_max is _ABSENT:
+        raise TypeError(f"clip() missing 1 required positional argument: '{'a_min' if a_min is _ABSENT else 'a_max'}'")
+    elif min is not _ABSENT or max is not _ABSENT:
+        raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
+    x = _array(a)
+    if x.dtype.kind in "iu":
+        # A Python integer beyond the dtype bounds nothing; NumPy's promotion would refuse it.
+        limits = np.iinfo(x.dtype)
+        a_min = None if type(a_min) is int and a_min <= limits.min else a_min
+        a_max = None if type(a_max) is int and a_max >= limits.max else a_max
+    if a_min is not None:
+        x = choice.at_least(x, operand(a_min))
+    if a_max is not None:
+        x = choice.at_most(x, operand(a_max))
+    return x
+
+
+# ── parts of complex numbers ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.real)
+def real(val):
+    val = _array(val)
+    return arithmetic.real(val) if val.dtype.kind == "c" else val
+
+
+@function(np.imag)
+def imag(val):
+    val = _array(val)
+    return arithmetic.imag(val) if val.dtype.kind == "c" else np.zeros(val.shape, val.dtype)[()]
+
+
+@function(np.angle, kind="composite")
+def angle(z, deg=False):
+    z = _array(z)
+    phase = np.arctan2(np.imag(z), np.real(z)) if z.dtype.kind == "c" else np.arctan2(0, z)
+    return phase * (180 / np.pi) if deg else phase
+
+
+@function(np.real_if_close, kind="metadata")
+def real_if_close(a, tol=100):
+    a = _array(a)
+    if a.dtype.kind == "c":
+        raise UnsupportedError(
+            f"np.real_if_close was called on a complex tensor of shape {a.shape}.",
+            "the dtype of its result depends on values, and the derivative of the imaginary part would be dropped",
+            "use np.real(x), which says that the imaginary part does not matter",
+        )
+    return a
+
+
+@function(np.iscomplex, kind="composite")
+def iscomplex(x):
+    x = _array(x)
+    return np.imag(x) != 0 if x.dtype.kind == "c" else np.zeros(x.shape, bool)[()]
+
+
+@function(np.isreal, kind="composite")
+def isreal(x):
+    x = _array(x)
+    return np.imag(x) == 0 if x.dtype.kind == "c" else np.ones(x.shape, bool)[()]
+
+
+@function(np.iscomplexobj, kind="metadata")
+def iscomplexobj(x):
+    return operand(x).dtype.kind == "c"
+
+
+@function(np.isrealobj, kind="metadata")
+def isrealobj(x):
+    return operand(x).dtype.kind != "c"
+
+
+# ── rounding, replacing ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.round, np.around)
+def round(a, decimals=0, out=None):
+    refuse_out(out, "np.round")
+    return rounding.round_(_array(a), decimals=decimals.__index__())
+
+
+@function(np.fix, kind="composite")
+def fix(x, out=None):
+    refuse_out(out, "np.fix")
+    return np.trunc(_array(x))
+
+
+@function(np.nan_to_num, kind="composite")
+def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    x = _array(x)
+    if x.dtype.kind == "c":
+        parts = [nan_to_num(part, True, nan, posinf, neginf) for part in (np.real(x), np.imag(x))]
+        return parts[0] + parts[1] * x.dtype.type(1j)
+    if x.dtype.kind != "f":
+        return x
+    limits = np.finfo(x.dtype)
+    out = np.where(np.isnan(x), nan, x)
+    infinite = np.isinf(x)
+    out = np.where(infinite & (x > 0), limits.max if posinf is None else posinf, out)
+    out = np.where(infinite & (x < 0), limits.min if neginf is None else neginf, out)
+    return out if out.dtype == x.dtype else out.astype(x.dtype)
+
+
+# ── smooth functions that are no ufuncs ──────────────────────────────────────────────────────────────────────────
+
+
+@function(np.sinc)
+def sinc(x):
+    x = _array(x)
+    return elementary.sinc(x if x.dtype.kind in "fc" else x.astype(float), order=0)
+
+
+@function(np.i0)
+def i0(x):
+    x = _array(x)
+    if x.dtype.kind == "c":
+        raise TypeError("i0 not supported for complex values")
+    return elementary.i0(x if x.dtype.kind == "f" else x.astype(float), order=0)
+
+
+# ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.isposinf, kind="composite")
+def isposinf(x, out=None):
+    refuse_out(out, "np.isposinf")
+    return np.logical_and(np.isinf(x), np.logical_not(np.signbit(x)))
+
+
+@function(np.isneginf, kind="composite")
+def isneginf(x, out=None):
+    refuse_out(out, "np.isneginf")
+    return np.logical_and(np.isinf(x), np.signbit(x))
+
+
+@function(np.isclose, kind="composite")
+def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+    x, y, rtol, atol = (stop_gradient(operand(v)) for v in (a, b, rtol, atol))
+    if aval_of(y).dtype.kind not in "fc":
+        y = y * 1.0  # in floating point, so that the size of the least integer is no integer
+    with np.errstate(invalid="ignore"):
+        close = (np.absolute(x - y) <= atol + rtol * np.absolute(y)) & np.isfinite(y) | (x == y)
+        return close | np.isnan(x) & np.isnan(y) if equal_nan else close
+
+
+@function(np.allclose, kind="composite")
+def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+    return _truth(np.all(np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)))
+
+
+@function(np.array_equal, kind="composite")
+def array_equal(a1, a2, equal_nan=False):
+    x, y = (stop_gradient(_array(v)) for v in (a1, a2))
+    return False if x.shape != y.shape else _truth(np.all(_same(x, y, equal_nan)))
+
+
+@function(np.array_equiv, kind="composite")
+def array_equiv(a1, a2):
+    x, y = (stop_gradient(_array(v)) for v in (a1, a2))
+    try:
+        np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        return False
+    return _truth(np.all(_same(x, y, False)))
+
+
+def _same(x, y, equal_nan: bool):
+    return (x == y) | np.isnan(x) & np.isnan(y) if equal_nan else x == y
+
+
+def _truth(x):
+    """Return Python's truth value where it is known, as NumPy does, and a tensor where it is not."""
+    return x if isinstance(x, Tensor) else bool(x)
+
+
+# ── ufuncs that are composed of others ───────────────────────────────────────────────────────────────────────────
+
+
+@function(np.float_power, kind="composite")
+def float_power(x1, x2):
+    x1, x2 = _array(x1), _array(x2)
+    return np.power(*[v.astype(np.complex128 if v.dtype.kind == "c" else np.float64) for v in (x1, x2)])
+
+
+@function(np.divmod, kind="composite")
+def divmod(x1, x2):
+    return np.floor_divide(x1, x2), np.remainder(x1, x2)
+
+
+def _outer(ufunc: np.ufunc):
+    def outer(a, b, **kwargs):
+        a, b = _array(a), _array(b)
+        return ufunc(np.reshape(a, a.shape + (1,) * b.ndim), b, **kwargs)
+
+    return outer
+
+
+for _ufunc in [u for u in (*UFUNCS, np.float_power) if u.nin == 2 and u.nout == 1 and u.signature is None]:
+    UFUNC_METHODS[_ufunc, "outer"] = _outer(_ufunc)
