@@ -1,0 +1,57 @@
+"""`dualad trace`: the linear program, its transpose, and the function's own program."""
+
+from __future__ import annotations
+
+import pytest
+
+from dualad.cli.main import main
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "maps.py"
+    path.write_text(
+        "import numpy as np\n"
+        "def wave(x, k):\n    return np.sin(x) * k\n"
+        "def branches(x):\n    return x if x > 0 else -x\n"
+        "__dualad__ = {'wave': [(np.array([0.5, 1.0]), 2.0)], 'branches': [(1.0,)]}\n"
+    )
+    return path
+
+
+def test_the_linear_program_has_no_sine(path, capsys):
+    assert main(["trace", f"{path}:wave"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"# {path}:wave at (float64[2], 2.0)")
+    assert "multiply" in out and "sin" not in out.split("\n", 1)[1]
+
+
+def test_the_functions_own_program_has_one(path, capsys):
+    assert main(["trace", f"{path}:wave", "--nonlinear"]) == 0
+    assert "sin" in capsys.readouterr().out.split("\n", 1)[1]
+
+
+def test_the_transposed_program(path, capsys):
+    assert main(["trace", f"{path}:wave", "--transpose"]) == 0
+    out = capsys.readouterr().out
+    assert "multiply" in out and "sum" in out, "the scalar's cotangent is a sum"
+
+
+@pytest.mark.parametrize("wrt", ["0", "x", "-2"])
+def test_only_some_arguments(path, capsys, wrt):
+    assert main(["trace", f"{path}:wave", "--transpose", "--wrt", wrt]) == 0
+    assert "sum" not in capsys.readouterr().out.split("\n", 1)[1]
+
+
+def test_what_cannot_be_traced_is_said(path, capsys):
+    assert main(["trace", f"{path}:branches"]) == 0
+    assert main(["trace", f"{path}:branches", "--nonlinear"]) == 1
+    err = capsys.readouterr().err
+    assert "branches" in err and "Instead:" in err and "Traceback" not in err
+
+
+def test_bad_usage(path, capsys):
+    assert main(["trace", f"{path}:wave", "--wrt", "omega"]) == 2
+    assert "'omega' is none of the point's 2 arguments (x, k)" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["trace", f"{path}:wave", "--transpose", "--nonlinear"])
