@@ -12,8 +12,16 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.dispatch import apply
 from ..core.op import Op
+from ..core.tables import OPS
+from .choice import where
+from .kinds import scaled
+from .samples import complex_plane
+from .scans import equal_or_both_nan, exclusive_cumprod, total_dtype
 
-__all__ = ["kept", "reduced_shape", "sum", "total_dtype"]
+__all__ = [
+    "all", "any", "argmax", "argmin", "count_nonzero", "kept", "max", "min", "nanargmax", "nanargmin", "nanmax", "nanmin",
+    "one_axis", "prod", "reduced_shape", "sum",
+]  # fmt: skip
 
 
 # ── shapes ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -29,14 +37,6 @@ def reduced_shape(shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool)
 def kept(x, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool):
     """Give a reduced array its reduced axes back, with size one, so that it broadcasts against the unreduced one."""
     return x if keepdims or not axis else x.reshape(reduced_shape(shape, axis, True))
-
-
-_WIDE = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
-
-
-def total_dtype(dtype: np.dtype) -> np.dtype:
-    """Return the dtype NumPy adds and multiplies in: integers are widened, everything else stays."""
-    return _WIDE.get(dtype.kind, dtype)
 
 
 # ── sums ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -63,20 +63,26 @@ def _sum_transpose(ct, x, *, axis, keepdims=False):
     return (np.broadcast_to(kept(ct, x.shape, axis, keepdims), x.shape),)
 
 
-def _sum_batch(size, values, mapped, *, axis, keepdims=False):
-    return apply(sum, (values[0],), {"axis": tuple([a + 1 for a in axis]), "keepdims": keepdims})
+def _batch_with(name: str):
+    """Make the batching rule of a reduction: the same one, of the axes behind the batch axis."""
+
+    def batch(size, values, mapped, *, axis, keepdims=False):
+        return apply(OPS[name], values, {"axis": tuple([a + 1 for a in axis]), "keepdims": keepdims})
+
+    return batch
 
 
 _REDUCED = [
-    ((3,), dict(axis=(0,))),
-    ((2, 3), dict(axis=(0, 1))),
-    ((2, 3), dict(axis=(1,), keepdims=True)),
-    ((2, 3, 2), dict(axis=(0, 2))),
-    ((), dict(axis=())),
-    ((2,), dict(axis=())),
-    ((1, 3), dict(axis=(0,))),
+    ((3,), {"axis": (0,)}),
+    ((2, 3), {"axis": (0, 1)}),
+    ((2, 3), {"axis": (1,), "keepdims": True}),
+    ((2, 3, 2), {"axis": (0, 2)}),
+    ((), {"axis": ()}),
+    ((2,), {"axis": ()}),
+    ((1, 3), {"axis": (0,)}),
 ]
-_EMPTY = [((0, 2), dict(axis=(0,))), ((0, 2), dict(axis=(1,)))]
+_EMPTY = [((0, 2), {"axis": (0,)}), ((0, 2), {"axis": (1,)})]
+_COMPLEX = (complex_plane()(2, 3), {"axis": (1,)})
 
 sum = Op(
     "sum",
@@ -85,7 +91,132 @@ sum = Op(
     jvp=_sum_jvp,
     linear_in=(0,),
     transpose=_sum_transpose,
-    batch=_sum_batch,
-    samples=[*_REDUCED, *_EMPTY, (lambda rng: rng.normal(size=(2, 3)) + 1j * rng.normal(size=(2, 3)), dict(axis=(1,)))],
+    batch=_batch_with("sum"),
+    samples=[*_REDUCED, *_EMPTY, _COMPLEX],
     kind="reduction",
 )
+
+# ── products ─────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# ∂ Πᵢ xᵢ = Σᵢ tᵢ Π_{j≠i} xⱼ. The product of the others is (what stands before i)·(what stands after i), two running
+# products: no division, so zeros among the factors are ordinary points, of every order of differentiation.
+
+
+def one_axis(x, axis: tuple[int, ...]):
+    """Return ``x`` with the given axes joined into a single one, and the number of that one."""
+    if len(axis) == 1:
+        return x, axis[0]
+    others = tuple([i for i in range(len(x.shape)) if i not in axis])
+    size = 1
+    for i in axis:
+        size *= x.shape[i]
+    moved = np.transpose(x, others + axis)
+    return moved.reshape((*moved.shape[: len(others)], size)), len(others)
+
+
+def _prod_jvp(primals, tangents, *, axis, keepdims=False):
+    x, t = primals[0], tangents[0]
+    out = apply(prod, (x,), {"axis": axis, "keepdims": keepdims})
+    if not axis:
+        return out, t
+    x, single = one_axis(x, axis)
+    t, _ = one_axis(t, axis)
+    others = exclusive_cumprod(x, single, False) * exclusive_cumprod(x, single, True)
+    tangent = apply(sum, (scaled(t, others),), {"axis": (single,)})
+    return out, tangent.reshape(out.shape) if keepdims else tangent
+
+
+prod = Op(
+    "prod",
+    impl=lambda x, *, axis, keepdims=False: np.multiply.reduce(x, axis, None, None, keepdims),
+    shape=lambda x, *, axis, keepdims=False: Aval(reduced_shape(x.shape, axis, keepdims), total_dtype(x.dtype)),
+    jvp=_prod_jvp,
+    batch=_batch_with("prod"),
+    samples=[*_REDUCED, *_EMPTY, _COMPLEX],
+    kind="reduction",
+)
+
+
+# ── extrema ──────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# Where one entry is the extremum, the tangent is that entry's. At a tie the derivative is chosen as the mean over the
+# tied entries (the element of least norm among those that treat them alike). A NaN result is tied with every NaN.
+
+
+def _extremum_shape(x, *, axis, keepdims=False):
+    if 0 in [x.shape[i] for i in axis]:
+        raise ValueError("zero-size array to reduction operation (max or min), which has no identity")
+    return Aval(reduced_shape(x.shape, axis, keepdims), x.dtype)
+
+
+def _extremum(name: str, impl) -> Op:
+    def jvp(primals, tangents, *, axis, keepdims=False):
+        params = {"axis": axis, "keepdims": keepdims}
+        x, t = primals[0], tangents[0]
+        out = apply(op, (x,), params)
+        tied = equal_or_both_nan(x, kept(out, x.shape, axis, keepdims))
+        count = apply(sum, (tied,), params).astype(out.dtype)
+        return out, apply(sum, (where(tied, t, 0),), params) / count
+
+    op = Op(
+        name,
+        impl=lambda x, *, axis, keepdims=False: impl(x, axis=axis, keepdims=keepdims),
+        shape=_extremum_shape,
+        jvp=jvp,
+        batch=_batch_with(name),
+        samples=[*_REDUCED, _EMPTY[1]],
+        kind="reduction",
+    )
+    return op
+
+
+max = _extremum("max", np.maximum.reduce)
+min = _extremum("min", np.minimum.reduce)
+nanmax = _extremum("nanmax", np.nanmax)
+nanmin = _extremum("nanmin", np.nanmin)
+
+
+# ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _question(name: str, impl, dtype) -> Op:
+    """Declare a reduction whose result has no derivative."""
+    return Op(
+        name,
+        impl=lambda x, *, axis, keepdims=False: impl(x, axis=axis, keepdims=keepdims),
+        shape=lambda x, *, axis, keepdims=False: Aval(reduced_shape(x.shape, axis, keepdims), np.dtype(dtype)),
+        jvp=None,
+        batch=_batch_with(name),
+        samples=[*_REDUCED, *_EMPTY],
+        kind="predicate",
+    )
+
+
+all = _question("all", np.all, bool)
+any = _question("any", np.any, bool)
+count_nonzero = _question("count_nonzero", np.count_nonzero, np.intp)
+
+
+def _position_shape(x, *, axis):
+    if not x.shape[axis]:
+        raise ValueError("attempt to get the position of the extremum of an empty sequence")
+    return Aval(x.shape[:axis] + x.shape[axis + 1 :], np.dtype(np.intp))
+
+
+def _position(name: str, impl) -> Op:
+    """Declare the place of an extremum along one axis."""
+    return Op(
+        name,
+        impl=lambda x, *, axis: impl(x, axis=axis),
+        shape=_position_shape,
+        jvp=None,
+        batch=lambda size, values, mapped, *, axis: apply(OPS[name], values, {"axis": axis + 1}),
+        samples=[((3,), {"axis": 0}), ((2, 3), {"axis": 1}), ((0, 2), {"axis": 1}), ((1, 3), {"axis": 0})],
+        kind="predicate",
+    )
+
+
+argmax = _position("argmax", np.argmax)
+argmin = _position("argmin", np.argmin)
+nanargmax = _position("nanargmax", np.nanargmax)
+nanargmin = _position("nanargmin", np.nanargmin)

@@ -1,3 +1,253 @@
-"""Scans. Being written. Not for: anything else."""
+"""Scans: running sums, products and extrema along an axis, and the recurrence and shift their rules are made of.
 
-__all__: list[str] = []
+Every scan has a ``reverse``, which runs from the end: with it each is closed under transposition.
+Not for: differences (composed in ``surface/composites.py``) or totals (``reductions.py``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.dispatch import apply
+from ..core.op import Op
+from .choice import where
+from .kinds import add_tangents, linear, scaled, unbroadcast
+from .samples import complex_plane
+
+__all__ = [
+    "cumlogaddexp", "cummax", "cummin", "cumprod", "cumsum", "equal_or_both_nan", "exclusive_cumprod", "recurrence",
+    "shift", "total_dtype",
+]  # fmt: skip
+
+_WIDE = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
+
+_SCANNED = [
+    ((4,), {"axis": 0}),
+    ((2, 3), {"axis": 1}),
+    ((3, 2), {"axis": 0, "reverse": True}),
+    ((1, 3), {"axis": 0}),
+    ((0, 2), {"axis": 0}),
+    ((2, 0), {"axis": 0}),
+]
+_COMPLEX = (complex_plane()(2, 3), {"axis": 1})
+
+
+def total_dtype(dtype: np.dtype) -> np.dtype:
+    """Return the dtype NumPy adds and multiplies in: integers are widened, everything else stays."""
+    return _WIDE.get(dtype.kind, dtype)
+
+
+def equal_or_both_nan(x, y):
+    """Say where two arrays have the same entry, a NaN being the same as a NaN."""
+    return (x == y) | ((x != x) & (y != y))
+
+
+def _running(ufunc):
+    def impl(x, *, axis, reverse=False):
+        if not reverse:
+            return ufunc.accumulate(x, axis)
+        from_end = (slice(None),) * axis + (slice(None, None, -1),)
+        return ufunc.accumulate(x[from_end], axis)[from_end]
+
+    return impl
+
+
+# ── shift ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _shift_impl(x, *, axis, reverse=False):
+    out = np.zeros_like(x)
+    before, after = (slice(None),) * axis + (slice(None, -1),), (slice(None),) * axis + (slice(1, None),)
+    if reverse:
+        out[before] = x[after]
+    else:
+        out[after] = x[before]
+    return out
+
+
+# One step along an axis, a zero moving in: yₖ = xₖ₋₁ (with reverse yₖ = xₖ₊₁, the transpose).
+shift = linear(
+    "shift",
+    impl=_shift_impl,
+    shape=lambda x, *, axis, reverse=False: x,
+    transpose=lambda ct, x, *, axis, reverse=False: (shift(ct, axis=axis, reverse=not reverse),),
+    batch=lambda size, x, *, axis, reverse=False: shift(x, axis=axis + 1, reverse=reverse),
+    samples=[*_SCANNED, _COMPLEX],
+)
+
+
+def _first(shape: tuple[int, ...], axis: int, reverse: bool) -> np.ndarray:
+    """Return a mask of the entries a scan starts with, in a shape that broadcasts."""
+    mask = np.zeros(shape[axis], bool)
+    mask[-1:] = reverse
+    mask[:1] |= not reverse
+    return mask.reshape((-1,) + (1,) * (len(shape) - axis - 1))
+
+
+# ── sums ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+cumsum = linear(
+    "cumsum",
+    impl=_running(np.add),
+    shape=lambda x, *, axis, reverse=False: Aval(x.shape, total_dtype(x.dtype)),
+    transpose=lambda ct, x, *, axis, reverse=False: (cumsum(ct, axis=axis, reverse=not reverse),),
+    batch=lambda size, x, *, axis, reverse=False: cumsum(x, axis=axis + 1, reverse=reverse),
+    samples=[*_SCANNED, _COMPLEX],
+)
+
+
+# ── the linear recurrence ────────────────────────────────────────────────────────────────────────────────────────
+#
+# sₖ = aₖ sₖ₋₁ + bₖ, and with reverse sₖ = aₖ₊₁ sₖ₊₁ + bₖ. The matrix of the one in b is the transpose of the other's:
+# ∂sₖ/∂bᵢ = aᵢ₊₁⋯aₖ for i ≤ k. In a: ∂s is the same recurrence of ∂aₖ sₖ₋₁ (of ∂aₖ₊₁ sₖ₊₁). So it is closed under
+# differentiation, and it never divides: factors may be zero.
+
+
+def _recurrence_impl(a, b, *, axis, reverse=False):
+    dtype = np.result_type(a, b)
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    factors = np.moveaxis(np.broadcast_to(a, shape), axis, 0)
+    terms = np.moveaxis(np.broadcast_to(b, shape), axis, 0)
+    factors, terms = (factors[:0:-1], terms[::-1]) if reverse else (factors[1:], terms)
+    if terms.size == len(terms) and dtype.kind in "fc":
+        out = _chain(factors.ravel().tolist(), terms.ravel().tolist(), dtype).reshape(terms.shape)
+    else:
+        out = np.array(terms, dtype)
+        for k, factor in enumerate(factors):
+            out[k + 1] += factor * out[k]
+    return np.ascontiguousarray(np.moveaxis(out[::-1] if reverse else out, 0, axis))
+
+
+def _chain(factors: list, terms: list, dtype: np.dtype) -> np.ndarray:
+    """Run one recurrence in Python numbers, which are faster than NumPy's one at a time."""
+    out = terms[:1]
+    for factor, term in zip(factors, terms[1:], strict=True):
+        out.append(factor * out[-1] + term)
+    return np.array(out, dtype)
+
+
+def _recurrence_jvp(primals, tangents, *, axis, reverse=False):
+    a, b = primals
+    ta, tb = tangents
+    params = {"axis": axis, "reverse": reverse}
+    out = apply(recurrence, (a, b), params)
+    if ta is not None:
+        ta = shift(ta * out, axis=axis, reverse=True) if reverse else ta * shift(out, axis=axis)
+    return out, apply(recurrence, (a, add_tangents(ta, tb)), params)
+
+
+def _recurrence_batch(size, values, mapped, *, axis, reverse=False):
+    a, b = (v if m else v.reshape((1, *v.shape)) for v, m in zip(values, mapped, strict=True))
+    return recurrence(a, b, axis=axis + 1, reverse=reverse)
+
+
+recurrence = Op(
+    "recurrence",
+    impl=_recurrence_impl,
+    shape=lambda a, b, *, axis, reverse=False: Aval(broadcast_shapes(a, b), result_dtype(a, b)),
+    jvp=_recurrence_jvp,
+    linear_in=(1,),
+    transpose=lambda ct, a, b, *, axis, reverse=False: (
+        None,
+        unbroadcast(recurrence(a, ct, axis=axis, reverse=not reverse), b),
+    ),
+    batch=_recurrence_batch,
+    samples=[(args[0], *args) for args in [*_SCANNED, _COMPLEX]],
+    kind="recurrence",
+)
+
+
+# ── products ─────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# yₖ = xₖ yₖ₋₁, so ∂yₖ = xₖ ∂yₖ₋₁ + yₖ₋₁ tₖ: the recurrence of the terms tₖ yₖ₋₁.
+
+
+def _exclusive(y, axis: int, reverse: bool):
+    """Shift a running product, an empty product (one) moving in."""
+    return shift(y, axis=axis, reverse=reverse) + _first(y.shape, axis, reverse).astype(y.dtype)
+
+
+def exclusive_cumprod(x, axis: int, reverse: bool):
+    """Return the product of all entries before each one (``reverse``: after each one)."""
+    return _exclusive(cumprod(x, axis=axis, reverse=reverse), axis, reverse)
+
+
+def _cumprod_jvp(primals, tangents, *, axis, reverse=False):
+    x, t = primals[0], tangents[0]
+    out = cumprod(x, axis=axis, reverse=reverse)
+    terms = scaled(t, _exclusive(out, axis, reverse))
+    if not reverse:
+        return out, recurrence(x, terms, axis=axis)
+    # From the end yₖ = xₖ yₖ₊₁, while the reversed recurrence multiplies by the factor of the entry after: shift it in.
+    return out, recurrence(shift(x, axis=axis), terms, axis=axis, reverse=True)
+
+
+cumprod = Op(
+    "cumprod",
+    impl=_running(np.multiply),
+    shape=lambda x, *, axis, reverse=False: Aval(x.shape, total_dtype(x.dtype)),
+    jvp=_cumprod_jvp,
+    batch=lambda size, values, mapped, *, axis, reverse=False: cumprod(values[0], axis=axis + 1, reverse=reverse),
+    samples=[*_SCANNED, _COMPLEX, (np.array([2.0, 0.0, 3.0, 0.0, 1.5]), {"axis": 0})],
+    kind="scan",
+)
+
+
+# ── extrema ──────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# The tangent of yₖ is the mean of those of the entries up to k that equal it, as for max: an even split at ties. A
+# running extremum starts anew wherever yₖ ≠ yₖ₋₁, so sums and counts since then are recurrences with factors 0 and 1.
+
+
+def _running_extremum(name: str, ufunc: np.ufunc) -> Op:
+    def jvp(primals, tangents, *, axis):
+        x, t = primals[0], tangents[0]
+        out = op(x, axis=axis)
+        tied = equal_or_both_nan(x, out)
+        goes_on = equal_or_both_nan(out, shift(out, axis=axis)).astype(out.dtype)
+        count = recurrence(goes_on, tied.astype(out.dtype), axis=axis)
+        return out, recurrence(goes_on, where(tied, t, 0), axis=axis) / count
+
+    op = Op(
+        name,
+        impl=lambda x, *, axis: ufunc.accumulate(x, axis),
+        shape=lambda x, *, axis: x,
+        jvp=jvp,
+        batch=lambda size, values, mapped, *, axis: op(values[0], axis=axis + 1),
+        samples=[(shape, {"axis": params["axis"]}) for shape, params in _SCANNED],
+        kind="scan",
+    )
+    return op
+
+
+cummax = _running_extremum("cummax", np.maximum)
+cummin = _running_extremum("cummin", np.minimum)
+
+
+# ── logaddexp ────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# yₖ = log(exp yₖ₋₁ + exp xₖ): ∂yₖ = exp(yₖ₋₁ − yₖ) ∂yₖ₋₁ + exp(xₖ − yₖ) tₖ, and ∂y₀ = t₀. Where yₖ₋₁ = xₖ = yₖ (both
+# infinite, or so large that log 2 is lost) each has half.
+
+
+def _cumlogaddexp_jvp(primals, tangents, *, axis):
+    x, t = primals[0], tangents[0]
+    out = cumlogaddexp(x, axis=axis)
+    first = _first(out.shape, axis, False)
+    before = where(first, out, shift(out, axis=axis))
+    both = (x == out) & (before == out) & ~first
+    goes_on = where(both, 0.5, np.exp(where(before == out, 0, before - out)))
+    enters = where(both, 0.5, np.exp(where(x == out, 0, x - out)))
+    return out, recurrence(goes_on.astype(out.dtype), t * enters.astype(out.dtype), axis=axis)
+
+
+cumlogaddexp = Op(
+    "cumlogaddexp",
+    impl=lambda x, *, axis: np.logaddexp.accumulate(x, axis),
+    shape=lambda x, *, axis: x,
+    jvp=_cumlogaddexp_jvp,
+    batch=lambda size, values, mapped, *, axis: cumlogaddexp(values[0], axis=axis + 1),
+    samples=[(shape, {"axis": params["axis"]}) for shape, params in _SCANNED],
+    kind="scan",
+)

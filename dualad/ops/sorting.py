@@ -1,3 +1,249 @@
-"""Sorting. Being written. Not for: anything else."""
+"""Sorting: orders, order statistics, places in a sorted array, and counts per bin.
 
-__all__: list[str] = []
+Orders and places are answers without derivative; sorted values are the operand's entries in another order, and so are
+their tangents. Not for: extrema (``reductions.py``), or quantiles, which are composed of order statistics.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.aval import Aval, broadcast_shapes
+from ..core.dispatch import apply
+from ..core.op import Op
+from .indexing import ARRAY, index
+from .kinds import linear, unbroadcast
+from .samples import complex_plane, integers
+from .scans import equal_or_both_nan, shift
+
+__all__ = [
+    "argpartition", "argsort", "average_groups", "bincount", "lexsort", "order_statistics", "partition", "permute",
+    "searchsorted", "sort",
+]  # fmt: skip
+
+_SORTED = [
+    ((4,), {"axis": 0}),
+    ((2, 3), {"axis": 1}),
+    ((3, 2), {"axis": 0}),
+    ((1, 3), {"axis": 0}),
+    ((2, 0), {"axis": 1}),
+]
+_INTP = np.dtype(np.intp)
+
+
+# ── orders ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+argsort = Op(
+    "argsort",
+    impl=lambda x, *, axis, kind="stable": np.argsort(x, axis, kind),
+    shape=lambda x, *, axis, kind="stable": Aval(x.shape, _INTP),
+    jvp=None,
+    batch=lambda size, values, mapped, *, axis, kind="stable": argsort(values[0], axis=axis + 1, kind=kind),
+    samples=[*_SORTED, ((5,), {"axis": 0, "kind": None})],
+    kind="predicate",
+)
+
+argpartition = Op(
+    "argpartition",
+    impl=lambda x, *, kth, axis: np.argpartition(x, kth, axis),
+    shape=lambda x, *, kth, axis: Aval(x.shape, _INTP),
+    jvp=None,
+    batch=lambda size, values, mapped, *, kth, axis: argpartition(values[0], kth=kth, axis=axis + 1),
+    samples=[((4,), {"kth": (1,), "axis": 0}), ((2, 5), {"kth": (0, 3), "axis": 1})],
+    kind="predicate",
+)
+
+
+def _lexsort_batch(size, values, mapped, *, axis):
+    return lexsort(np.moveaxis(values[0], 0, 1), axis=axis + 1)
+
+
+lexsort = Op(
+    "lexsort",
+    impl=lambda keys, *, axis: np.lexsort(keys, axis),
+    shape=lambda keys, *, axis: Aval(keys.shape[1:], _INTP),
+    jvp=None,
+    batch=_lexsort_batch,
+    samples=[((2, 4), {"axis": 0}), (integers(0, 2)(3, 2, 4), {"axis": 1})],
+    kind="predicate",
+)
+
+
+# ── sorted values ────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# With the stable order p, yₖ = x[pₖ] and ∂yₖ = t[pₖ], at ties too: one of the permutations that are equally right.
+
+
+def _permute_batch(size, values, mapped, *, axis):
+    x, order = (v if m else v.reshape((1, *v.shape)) for v, m in zip(values, mapped, strict=True))
+    return permute(x, order, axis=axis + 1)
+
+
+def _permute_impl(x, order, *, axis):
+    shape = np.broadcast_shapes(x.shape, order.shape)
+    return np.take_along_axis(np.broadcast_to(x, shape), np.broadcast_to(order, shape), axis)
+
+
+# yₖ = x[pₖ] along an axis, p being a permutation: its transpose is the inverse permutation.
+permute = linear(
+    "permute",
+    impl=_permute_impl,
+    shape=lambda x, order, *, axis: Aval(broadcast_shapes(x, order), x.dtype),
+    transpose=lambda ct, x, order, *, axis: (unbroadcast(permute(ct, argsort(order, axis=axis), axis=axis), x), None),
+    batch=_permute_batch,
+    samples=[
+        ((4,), lambda rng: rng.permutation(4), {"axis": 0}),
+        (complex_plane()(2, 3), lambda rng: np.argsort(rng.normal(size=(2, 3)), 1), {"axis": 1}),
+        ((3, 0), np.zeros((3, 0), int), {"axis": 1}),
+    ],
+)
+
+
+def _sort_jvp(primals, tangents, *, axis):
+    x, t = primals[0], tangents[0]
+    order = argsort(x, axis=axis)
+    return permute(x, order, axis=axis), permute(t, order, axis=axis)
+
+
+sort = Op(
+    "sort",
+    impl=lambda x, *, axis: np.sort(x, axis),
+    shape=lambda x, *, axis: x,
+    jvp=_sort_jvp,
+    batch=lambda size, values, mapped, *, axis: sort(values[0], axis=axis + 1),
+    samples=[*_SORTED, (complex_plane()(4), {"axis": 0})],
+    kind="sort",
+)
+
+
+def _partition_jvp(primals, tangents, *, kth, axis):
+    """Find the permutation that NumPy's partition has carried out: x and the result have the same sorted values."""
+    x, t = primals[0], tangents[0]
+    out = partition(x, kth=kth, axis=axis)
+    rank = argsort(argsort(out, axis=axis), axis=axis)
+    order = permute(argsort(x, axis=axis), rank, axis=axis)
+    return out, permute(t, order, axis=axis)
+
+
+partition = Op(
+    "partition",
+    impl=lambda x, *, kth, axis: np.partition(x, kth, axis),
+    shape=lambda x, *, kth, axis: x,
+    jvp=_partition_jvp,
+    batch=lambda size, values, mapped, *, kth, axis: partition(values[0], kth=kth, axis=axis + 1),
+    samples=[
+        ((5,), {"kth": (1,), "axis": 0}),
+        ((2, 5), {"kth": (0, 3), "axis": 1}),
+        ((4, 2), {"kth": (2,), "axis": 0}),
+    ],
+    kind="sort",
+)
+
+
+# ── order statistics ─────────────────────────────────────────────────────────────────────────────────────────────
+#
+# The k-th smallest value is the same function of all entries tied with it, so its tangent is the mean of theirs (NaNs
+# are tied with each other): the sorted tangents, averaged over each run of equal values. That averaging is a symmetric
+# matrix, hence its own transpose.
+
+
+def _average_groups_impl(t, joined, *, axis):
+    shape = np.broadcast_shapes(t.shape, joined.shape)
+    rows = np.moveaxis(np.broadcast_to(t, shape), axis, -1)
+    starts = ~np.moveaxis(np.broadcast_to(joined, shape), axis, -1)
+    starts[..., :1] = True
+    groups = np.cumsum(starts.ravel()) - 1
+    flat = rows.ravel()
+    if flat.dtype.kind == "c":
+        sums = np.bincount(groups, flat.real) + 1j * np.bincount(groups, flat.imag)
+    else:
+        sums = np.bincount(groups, flat)
+    means = (sums / np.bincount(groups)).astype(flat.dtype)
+    return np.moveaxis(means[groups].reshape(rows.shape), -1, axis)
+
+
+def _average_groups_batch(size, values, mapped, *, axis):
+    t, joined = (v if m else v.reshape((1, *v.shape)) for v, m in zip(values, mapped, strict=True))
+    return average_groups(t, joined, axis=axis + 1)
+
+
+# average_groups(t, joined): entries whose ``joined`` says "of one group with the entry before" become their mean.
+average_groups = linear(
+    "average_groups",
+    impl=_average_groups_impl,
+    shape=lambda t, joined, *, axis: Aval(broadcast_shapes(t, joined), t.dtype),
+    transpose=lambda ct, t, joined, *, axis: (unbroadcast(average_groups(ct, joined, axis=axis), t), None),
+    batch=_average_groups_batch,
+    samples=[
+        ((4,), np.array([False, True, False, True]), {"axis": 0}),
+        (complex_plane()(2, 3), np.array([[True, True, False], [False, False, True]]), {"axis": 1}),
+        ((3, 2), np.array([[False, True], [True, True], [True, False]]), {"axis": 0}),
+        ((0, 2), np.zeros((0, 2), bool), {"axis": 1}),
+    ],
+)
+
+
+def _order_statistics_jvp(primals, tangents, *, axis):
+    out, tangent = _sort_jvp(primals, tangents, axis=axis)
+    joined = equal_or_both_nan(out, shift(out, axis=axis))
+    return out, average_groups(tangent, joined, axis=axis)
+
+
+order_statistics = Op(
+    "order_statistics",
+    impl=lambda x, *, axis: np.sort(x, axis),
+    shape=lambda x, *, axis: x,
+    jvp=_order_statistics_jvp,
+    batch=lambda size, values, mapped, *, axis: order_statistics(values[0], axis=axis + 1),
+    samples=_SORTED,
+    kind="sort",
+)
+
+
+# ── places and bins ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _searchsorted_batch(size, values, mapped, *, side):
+    a, v = values
+    if not mapped[0]:
+        return searchsorted(a, v, side=side)
+    if not size:
+        return np.zeros(v.shape if mapped[1] else (0, *np.shape(v)), _INTP)
+    return np.stack([searchsorted(a[i], v[i] if mapped[1] else v, side=side) for i in range(size)])
+
+
+searchsorted = Op(
+    "searchsorted",
+    impl=lambda a, v, *, side: np.searchsorted(a, v, side),
+    shape=lambda a, v, *, side: Aval(v.shape, _INTP),
+    jvp=None,
+    batch=_searchsorted_batch,
+    samples=[
+        (lambda rng: np.sort(rng.normal(size=4)), (3,), {"side": "left"}),
+        (np.array([0.0, 1.0, 1.0, 2.0]), np.array([[1.0, 3.0], [0.0, -1.0]]), {"side": "right"}),
+        (np.array([0.0, 1.0]), (), {"side": "left"}),
+    ],
+    kind="predicate",
+)
+
+
+def _bincount_batch(size, values, mapped, *, length):
+    """Give each lane bins of its own, so that all lanes are counted in one call."""
+    weights, bins = (v if m else np.broadcast_to(v, (size, *np.shape(v))) for v, m in zip(values, mapped, strict=True))
+    bins = bins + length * np.arange(size).reshape(size, 1)
+    return bincount(weights.reshape(-1), bins.reshape(-1), length=size * length).reshape(size, length)
+
+
+# yₖ = Σ {wᵢ : binᵢ = k}, in double precision as np.bincount; backwards every weight gets its bin's cotangent.
+bincount = linear(
+    "bincount",
+    impl=lambda w, bins, *, length: np.bincount(bins, w, length).astype(float, copy=False),
+    shape=lambda w, bins, *, length: Aval((length,), np.dtype(float)),
+    transpose=lambda ct, w, bins, *, length: (index(ct, bins, template=(ARRAY,)).astype(w.dtype), None),
+    batch=_bincount_batch,
+    samples=[
+        ((4,), np.array([0, 2, 2, 1]), {"length": 4}),
+        ((0,), np.zeros(0, int), {"length": 2}),
+        ((1,), np.array([0]), {"length": 1}),
+    ],
+)
