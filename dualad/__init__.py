@@ -3,6 +3,7 @@
 This is the door: the public names, and nothing else.
 """
 
+from .custom import custom_jvp, custom_vjp
 from .dual import Dual, dual_level, float0, make_dual, unpack_dual
 from .jacobian import hessian, hvp, jacfwd, jacrev
 from .jvp import jvp, stop_gradient
@@ -16,6 +17,6 @@ from .vmap import vmap
 __version__ = "0.1.0"
 
 __all__ = [
-    "Dual", "dual_level", "float0", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linear_transpose",
+    "Dual", "custom_jvp", "custom_vjp", "dual_level", "float0", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linear_transpose",
     "linearize", "make_dual", "read_program", "register_dataclass", "register_node", "stop_gradient", "trace", "unpack_dual", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

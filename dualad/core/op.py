@@ -30,8 +30,9 @@ class Op:
     jvp : callable or None
         ``jvp(primals, tangents, **params)``: value and tangent; a tangent ``None`` is exactly zero, on both sides.
         ``None`` declares a result without derivative (a predicate, an index, a step function).
-    linear_in : tuple of int
-        Argument positions the operator is linear in. ``-1`` alone means every position (joins).
+    linear_in : tuple of int, or callable
+        Argument positions the operator is linear in. ``-1`` alone means every position (joins). Where they depend on
+        the call, ``linear_in(count, params)``.
     joint : bool
         Linear in those positions together (``add``, ``concatenate``) rather than in each one separately
         (``multiply``, ``matmul``).
@@ -68,7 +69,7 @@ class Op:
         impl: Callable,
         shape: Callable,
         jvp: Callable | None,
-        linear_in: tuple[int, ...] = (),
+        linear_in: tuple[int, ...] | Callable = (),
         joint: bool = False,
         transpose: Callable | None = None,
         batch: Callable | None = None,
@@ -104,6 +105,12 @@ class Op:
 
     def __call__(self, *args, **params):
         return apply(self, args, params)
+
+    def linear_positions(self, count: int, params: dict) -> Sequence[int]:
+        """Return the positions a call with ``count`` arguments is linear in."""
+        if callable(self.linear_in):
+            return self.linear_in(count, params)
+        return range(count) if self.linear_in == (-1,) else self.linear_in
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

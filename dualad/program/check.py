@@ -50,7 +50,7 @@ def check_linear(program: Program) -> None:
     for equation in program.equations:
         op, args = equation.op, equation.args
         inside = [i for i, a in enumerate(args) if isinstance(a, Variable)]
-        linear_in = range(len(args)) if op.linear_in == (-1,) else op.linear_in
+        linear_in = op.linear_positions(len(args), equation.params)
         outside = [i for i in inside if i not in linear_in]
         if outside or (len(inside) > 1 and not op.joint):
             raise NotLinearError(
