@@ -45,8 +45,8 @@ def main():
 
         return call
 
-    fit = least_squares(counted("exact Jacobian"), GUESS, da.jacfwd(residuals), args=data, xtol=1e-12)
-    least_squares(counted("differences"), GUESS, "3-point", args=data, xtol=1e-12)
+    fit = least_squares(counted("exact Jacobian"), GUESS, da.jacfwd(residuals), args=data, ftol=1e-14)
+    least_squares(counted("differences"), GUESS, "3-point", args=data, ftol=1e-14)
     errors = np.sqrt(np.diag(np.linalg.inv(fit.jac.T @ fit.jac)))
     for name, value, error, true in zip(NAMES, fit.x, errors, TRUTH, strict=True):
         print(f"{name:>10} = {value:8.4f} ± {error:.4f}   true {true:5.2f}   off by {(value - true) / error:+.1f}")
