@@ -194,7 +194,6 @@ class _Check:
                     ("jax", o.jax_jacobian),
                     ("differences", o.difference_jacobian),
                     ("complex-step", o.complex_jacobian),
-                    ("dot", lambda: o.dot(lambda J: w @ (J @ v), lambda: (e.vjp(w), v))),
                 ],
                 too_big=limit,
                 **jacobian,
