@@ -19,8 +19,8 @@ from .samples import complex_plane
 from .scans import equal_or_both_nan, exclusive_cumprod, total_dtype
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "count_nonzero", "kept", "max", "min", "nanargmax", "nanargmin", "nanmax", "nanmin",
-    "one_axis", "prod", "reduced_shape", "sum",
+    "all", "any", "argmax", "argmin", "count_nonzero", "kept", "max", "min", "nanargmax", "nanargmin",
+    "nanmax", "nanmin", "one_axis", "prod", "reduced_shape", "sum",
 ]  # fmt: skip
 
 

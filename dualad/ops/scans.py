@@ -1,4 +1,4 @@
-"""Scans: running sums, products and extrema along an axis, and the recurrence and shift their rules are made of.
+"""Scans: running sums, products and extrema along an axis, the recurrence their rules are made of, convolution.
 
 Every scan has a ``reverse``, which runs from the end: with it each is closed under transposition.
 Not for: differences (composed in ``surface/composites.py``) or totals (``reductions.py``).
@@ -12,12 +12,12 @@ from ..core.aval import Aval, broadcast_shapes, result_dtype
 from ..core.dispatch import apply
 from ..core.op import Op
 from .choice import where
-from .kinds import add_tangents, linear, scaled, unbroadcast
+from .kinds import add_tangents, batch_elementwise, bilinear, linear, scaled, unbroadcast
 from .samples import complex_plane
 
 __all__ = [
-    "cumlogaddexp", "cummax", "cummin", "cumprod", "cumsum", "equal_or_both_nan", "exclusive_cumprod", "recurrence",
-    "shift", "total_dtype",
+    "convolve", "cumlogaddexp", "cummax", "cummin", "cumprod", "cumsum", "equal_or_both_nan", "exclusive_cumprod", 
+    "recurrence", "shift", "total_dtype",
 ]  # fmt: skip
 
 _WIDE = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
@@ -250,4 +250,58 @@ cumlogaddexp = Op(
     batch=lambda size, values, mapped, *, axis: cumlogaddexp(values[0], axis=axis + 1),
     samples=[(shape, {"axis": params["axis"]}) for shape, params in _SCANNED],
     kind="scan",
+)
+
+
+# ── convolution ──────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# yₖ = Σ aᵢ vₖ₋ᵢ along the last axis, over all k ("full") or those where the shorter v lies inside a ("valid").
+# Σₖ cₖ vₖ₋ᵢ is the convolution of c with v reversed: "full" transposes to "valid", and "valid" to "full" in the longer
+# argument and to "valid" in the shorter one.
+
+
+def _convolve_impl(a, v, *, mode):
+    if a.ndim == v.ndim == 1:
+        return np.convolve(a, v, mode)
+    if a.shape[-1] < v.shape[-1]:
+        a, v = v, a
+    margin = v.shape[-1] - 1
+    if mode == "full":
+        a = np.pad(a, [(0, 0)] * (a.ndim - 1) + [(margin, margin)])
+    windows = np.lib.stride_tricks.sliding_window_view(a, margin + 1, -1)
+    return np.matmul(windows, v[..., ::-1, None])[..., 0]
+
+
+def _convolve_shape(a, v, *, mode):
+    n, m = a.shape[-1], v.shape[-1]
+    if not n or not m:
+        raise ValueError("convolve: an array of length 0 can't be convolved")
+    lanes = np.broadcast_shapes(a.shape[:-1], v.shape[:-1])
+    return Aval((*lanes, n + m - 1 if mode == "full" else n - m + 1), result_dtype(a, v))
+
+
+def _convolve_transpose(ct, a, v, *, mode):
+    if type(a) is Aval:
+        other = "valid" if mode == "full" else "full"
+        return unbroadcast(convolve(ct, v[..., ::-1], mode=other), a), None
+    if mode == "full":
+        return None, unbroadcast(convolve(ct, a[..., ::-1], mode="valid"), v)
+    return None, unbroadcast(convolve(a[..., ::-1], ct, mode="valid"), v)
+
+
+convolve = bilinear(
+    "convolve",
+    impl=_convolve_impl,
+    shape=_convolve_shape,
+    transpose=_convolve_transpose,
+    batch=batch_elementwise(lambda a, v, mode: convolve(a, v, mode=mode)),
+    samples=[
+        ((4,), (3,), {"mode": "full"}),
+        ((2,), (5,), {"mode": "full"}),
+        ((5,), (3,), {"mode": "valid"}),
+        ((2, 1, 4), (3, 4), {"mode": "valid"}),
+        ((3,), (2, 2), {"mode": "full"}),
+        (complex_plane()(4), complex_plane()(2), {"mode": "full"}),
+        ((1,), (1,), {"mode": "valid"}),
+    ],
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes
-from ..core.dispatch import apply
 from ..core.op import Op
 from .indexing import ARRAY, index
 from .kinds import linear, unbroadcast

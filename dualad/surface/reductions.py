@@ -107,7 +107,7 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=_UNSET, *, where=_UNSET):
 
 
 def count_along(a, axes: tuple[int, ...], where, keepdims, dtype):
-    """Return how many entries a reduction looks at: a number, or with ``where=`` an array in the real part of ``dtype``."""
+    """Return how many entries a reduction looks at: a number, or with ``where=`` an array of real dtype."""
     if not _given(where):
         count = 1
         for n in axes:
