@@ -232,11 +232,10 @@ def _index_add(ct, *arrays, template, shape):
     array, because ``np.add.at`` is fast in one dimension only.
     """
     native = _native(template, arrays)
+    out = np.zeros_like(ct, order="C", shape=shape)  # in C order, so that reshape(-1) is a view
     if not _is_advanced(template):
-        out = np.zeros(shape, np.asarray(ct).dtype)
         out[native] = ct
         return out[()]
-    out = np.zeros(shape, np.asarray(ct).dtype)
     if len(shape) == 1 and len(native) == 1:
         np.add.at(out, native[0], ct)
     else:
@@ -286,7 +285,7 @@ index_add = Op(
 
 
 def _index_set(x, v, *arrays, template):
-    out = np.array(x)
+    out = np.copy(x)
     out[_native(template, arrays)] = v
     return out[()]
 

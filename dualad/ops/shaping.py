@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import Aval
+from ..core.dispatch import apply
 from ..core.op import Op
 from .kinds import lead, linear, unbroadcast
 
-__all__ = ["astype", "broadcast_to", "reshape", "stop_gradient", "transpose"]
+__all__ = ["astype", "broadcast_to", "copy", "filled", "flip", "reshape", "stop_gradient", "transpose"]
 
 
 def _astype_transpose(ct, x, *, dtype):
@@ -71,4 +72,66 @@ stop_gradient = Op(
     batch=lambda size, values, mapped: values[0],
     samples=[((3,),), ((),)],
     kind="predicate",
+)
+
+flip = linear(
+    "flip",
+    impl=lambda x, *, axes: np.flip(x, axes),
+    shape=lambda x, *, axes: x,
+    transpose=lambda ct, x, *, axes: (np.flip(ct, axes),),
+    batch=lambda size, x, *, axes: np.flip(x, tuple([a + 1 for a in axes])),
+    samples=[((3,), {"axes": (0,)}), ((2, 3), {"axes": (0, 1)}), ((2, 0), {"axes": (1,)}), ((), {"axes": ()})],
+)
+
+# The identity, into memory of its own.
+copy = linear(
+    "copy",
+    impl=lambda x: np.copy(x)[()],
+    shape=lambda x: x,
+    transpose=lambda ct, x: (ct,),
+    batch=lambda size, x: np.copy(x),
+    samples=[((3,),), ((2, 0),), ((),)],
+)
+
+
+# ── constants ────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# filled(like, value) is the array ``value``, seen by the transforms that see ``like``: a buffer that can receive
+# traced entries later. It is 0·like + value, so linear in both together.
+
+
+def _filled_jvp(primals, tangents, **params):
+    like, _value = primals
+    tangent = None if tangents[1] is None else apply(filled, (like, tangents[1]), params)
+    return apply(filled, primals, params), tangent
+
+
+def _filled_transpose(ct, like, value, *, shape, dtype):
+    ct_like = np.zeros(like.shape, like.dtype) if type(like) is Aval else None
+    return ct_like, unbroadcast(ct, value).astype(value.dtype) if type(value) is Aval else None
+
+
+def _filled_batch(size, values, mapped, *, shape, dtype):
+    like, value = values
+    if mapped[1]:
+        value = lead(value, len(shape))
+    return filled(like, value, shape=(size, *shape), dtype=dtype)
+
+
+filled = Op(
+    "filled",
+    impl=lambda like, value, *, shape, dtype: np.full_like(like, value, shape=shape, dtype=dtype),
+    shape=lambda like, value, *, shape, dtype: Aval(shape, dtype),
+    jvp=_filled_jvp,
+    linear_in=(0, 1),
+    joint=True,
+    transpose=_filled_transpose,
+    batch=_filled_batch,
+    samples=[
+        ((3,), (), {"shape": (2,), "dtype": np.dtype(float)}),
+        ((2, 3), (3,), {"shape": (2, 3), "dtype": np.dtype(float)}),
+        ((), (2, 1), {"shape": (2, 0), "dtype": np.dtype(complex)}),
+        ((2,), (2,), {"shape": (2,), "dtype": np.dtype("float32")}),
+    ],
+    kind="constant",
 )

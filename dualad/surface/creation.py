@@ -1,3 +1,201 @@
-"""Being written. Not for: anything else."""
+"""Creation: arrays like a tensor, and the ranges whose ends may be traced.
+
+``np.zeros_like(x)`` and ``np.zeros(n, like=x)`` give a *constant* that the transforms of ``x`` see: its tangent is
+exactly zero, and it can stand wherever a tensor can. Plain ``np.zeros(n)`` never enters dualad.
+Not for: creation without a tensor, which is NumPy's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.dispatch import apply
+from ..core.tables import CREATION, VERDICTS, Verdict
+from ..core.tracer import Tensor
+from ..ops import shaping
+from .arguments import normalize_axis, operand
+from .functions import function
 
 __all__: list[str] = []
+
+
+# ── like a tensor ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _filled(like, value, shape, dtype):
+    """Return ``value``, broadcast and cast, as a constant (in ``like``; ``value`` keeps its own tangents)."""
+    shape = (int(shape),) if np.ndim(shape) == 0 else tuple([int(n) for n in shape])
+    value = operand(value)
+    value_shape = np.shape(value)
+    if np.broadcast_shapes(value_shape, shape) != shape:
+        raise ValueError(f"could not broadcast input array from shape {value_shape} into shape {shape}")
+    return apply(shaping.filled, (like, value), {"shape": shape, "dtype": np.dtype(dtype)})
+
+
+def _like(a, value, dtype, shape):
+    a = operand(a)
+    return _filled(a, value, a.shape if shape is None else shape, a.dtype if dtype is None else dtype)
+
+
+@function(np.zeros_like)
+def zeros_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    return _like(a, 0, dtype, shape)
+
+
+@function(np.ones_like)
+def ones_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    return _like(a, 1, dtype, shape)
+
+
+@function(np.empty_like)
+def empty_like(prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    return _like(prototype, 0, dtype, shape)
+
+
+@function(np.full_like)
+def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    return _like(a, fill_value, dtype, shape)
+
+
+# ── the keyword like= ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _creation(*numpy_functions):
+    def register(handler):
+        for f in numpy_functions:
+            CREATION[f] = handler
+            VERDICTS[f] = Verdict("op")
+        return handler
+
+    return register
+
+
+@_creation(np.zeros, np.empty)
+def _zeros(like, shape, dtype=None, order="C", *, device=None):
+    return _filled(like, 0, shape, float if dtype is None else dtype)
+
+
+@_creation(np.ones)
+def _ones(like, shape, dtype=None, order="C", *, device=None):
+    return _filled(like, 1, shape, float if dtype is None else dtype)
+
+
+@_creation(np.full)
+def _full(like, shape, fill_value, dtype=None, order="C", *, device=None):
+    fill_value = operand(fill_value)
+    if dtype is None:
+        dtype = fill_value.dtype if hasattr(fill_value, "dtype") else np.asarray(fill_value).dtype
+    return _filled(like, fill_value, shape, dtype)
+
+
+def _plain(function):
+    """Register a function that makes plain numbers: they are made, and seen by the transforms of ``like``."""
+
+    def handler(like, *args, **kwargs):
+        value = function(*args, **kwargs)
+        return _filled(like, value, value.shape, value.dtype)
+
+    _creation(function)(handler)
+
+
+for _function in (np.eye, np.identity, np.arange, np.tri):
+    _plain(_function)
+
+
+@_creation(np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require)
+def _array(like, a, dtype=None, order=None, *, copy=None, ndmin=0, **layout):
+    a = operand(a)
+    shape = np.shape(a)
+    traced = isinstance(a, Tensor)
+    if not traced:
+        a = np.asarray(a)
+    dtype = a.dtype if dtype is None else np.dtype(dtype)
+    if len(shape) < ndmin:
+        shape = (1,) * (ndmin - len(shape)) + shape
+        a = np.reshape(a, shape)
+    if not traced:
+        return _filled(like, a, shape, dtype)
+    return np.astype(a, dtype, copy=copy is True)
+
+
+# ── ranges between traced ends ───────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.linspace, kind="composite")
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+    """Return start + i (stop − start) / n: a line in both of its ends."""
+    num = _count(num)
+    intervals = num - 1 if endpoint else num
+    start, stop, ndim, result = _ends(start, stop, num)
+    step = (stop - start) / intervals if intervals > 0 else (stop - start) * np.nan
+    i = np.arange(num).reshape((-1,) + (1,) * ndim).astype(result)
+    y = start + i * (step if intervals > 0 else stop - start)
+    if endpoint and num > 1:
+        y = np.concatenate([y[:-1], np.broadcast_to(stop, (1, *y.shape[1:]))])
+    return _finish(y, start, axis, dtype, result, (step,) if retstep else ())
+
+
+@function(np.logspace, kind="composite")
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+    if np.ndim(base) > 0:
+        start, stop = operand(start), operand(stop)
+        ndim = max(np.ndim(start), np.ndim(stop), np.ndim(base))
+        base = np.expand_dims(operand(base), axis=normalize_axis(axis, ndim + 1, "np.logspace"))
+    y = np.power(base, np.linspace(start, stop, num, endpoint, axis=axis))
+    return y if dtype is None else np.astype(y, dtype, copy=False)
+
+
+@function(np.geomspace, kind="composite")
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    """Return start (stop / start)^(i / n), along the straight or spiral path between its ends."""
+    num = _count(num)
+    intervals = num - 1 if endpoint else num
+    start, stop, ndim, result = _ends(start, stop, num)
+    for end in (start, stop):
+        if not isinstance(end, Tensor) and np.any(end == 0):
+            raise ValueError("Geometric sequence cannot include zero")
+    i = np.arange(num).reshape((-1,) + (1,) * ndim).astype(result)
+    y = start * (stop / start) ** (i / intervals if intervals > 0 else i)
+    if num > 0:
+        y = np.concatenate([np.broadcast_to(start, (1, *y.shape[1:])), y[1:]])
+    if endpoint and num > 1:
+        y = np.concatenate([y[:-1], np.broadcast_to(stop, (1, *y.shape[1:]))])
+    return _finish(y, start, axis, dtype, result, ())
+
+
+def _count(num) -> int:
+    num = num.__index__()
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    return num
+
+
+def _ends(start, stop, num: int) -> tuple:
+    """Return both ends as floating-point operands, the number of their axes and the dtype of what lies between."""
+    start, stop = operand(start), operand(stop)
+    result = np.result_type(*[x if hasattr(x, "dtype") else np.asarray(x) for x in (start, stop)], float(num))
+    start, stop = [np.astype(x if hasattr(x, "shape") else np.asarray(x), result, copy=False) for x in (start, stop)]
+    return start, stop, max(np.ndim(start), np.ndim(stop)), result
+
+
+def _finish(y, start, axis, dtype, result, rest: tuple):
+    if axis != 0:
+        y = np.moveaxis(y, 0, axis)
+    if dtype is not None:
+        y = np.astype(np.floor(y) if np.dtype(dtype).kind in "iu" else y, dtype, copy=False)
+    return (y, *rest) if rest else y
+
+
+@function(np.vander, kind="composite")
+def vander(x, N=None, increasing=False):
+    x = operand(x)
+    if x.ndim != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
+    N = x.shape[0] if N is None else N
+    x = np.astype(x, np.promote_types(x.dtype, int), copy=False)
+    powers = [np.ones(x.shape, x.dtype), x][:N]
+    while len(powers) < N:
+        powers.append(powers[-1] * x)
+    if not powers:
+        return np.zeros_like(x, shape=(x.shape[0], 0))
+    return np.stack(powers if increasing else powers[::-1], axis=-1)

@@ -1,6 +1,6 @@
-"""NumPy's array functions that normalize their arguments and call one operator.
+"""Shapes: NumPy's names for reshaping, moving axes, reversing and repeating; and how a NumPy name is registered.
 
-Not for: functions composed of other NumPy calls (``composites.py``).
+Not for: joining and splitting (``joining.py``), or selecting entries (``indexing.py``).
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import numpy as np
 
 from ..core.tables import FUNCTIONS, VERDICTS, Verdict
 from ..core.tracer import Tensor
+from ..errors import UnsupportedError
 from ..ops import shaping
 from .arguments import normalize_axes, normalize_axis, operand
+from .views import reshaped, viewed, writer
 
 __all__ = ["function"]
 
@@ -30,58 +32,7 @@ def function(*numpy_functions: Callable, kind: str = "op") -> Callable:
     return register
 
 
-# ── what an aval says ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@function(np.shape, kind="metadata")
-def shape(a):
-    return operand(a).shape
-
-
-@function(np.ndim, kind="metadata")
-def ndim(a):
-    return operand(a).ndim
-
-
-@function(np.size, kind="metadata")
-def size(a, axis=None):
-    a = operand(a)
-    if axis is None:
-        return a.size
-    return math.prod([a.shape[i] for i in normalize_axes(axis, a.ndim, "np.size")])
-
-
-@function(np.result_type, kind="metadata")
-def result_type(*arrays_and_dtypes):
-    return np.result_type(*[x.dtype if isinstance(x, Tensor) else x for x in arrays_and_dtypes])
-
-
-@function(np.can_cast, kind="metadata")
-def can_cast(from_, to, casting="safe"):
-    return np.can_cast(from_.dtype if isinstance(from_, Tensor) else from_, to, casting)
-
-
-@function(np.min_scalar_type, kind="metadata")
-def min_scalar_type(a, /):
-    return a.dtype
-
-
-@function(np.iscomplexobj, kind="metadata")
-def iscomplexobj(x):
-    return operand(x).dtype.kind == "c"
-
-
-@function(np.isrealobj, kind="metadata")
-def isrealobj(x):
-    return operand(x).dtype.kind != "c"
-
-
-@function(np.common_type, kind="metadata")
-def common_type(*arrays):
-    return np.common_type(*[np.zeros(0, x.dtype) if isinstance(x, Tensor) else x for x in arrays])
-
-
-# ── moving axes ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── reshaping ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @function(np.broadcast_to)
@@ -115,7 +66,90 @@ def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
         reversed_axes = tuple(range(a.ndim))[::-1]
         back = tuple(range(len(shape)))[::-1]
         return np.transpose(np.reshape(np.transpose(a, reversed_axes), shape[::-1]), back)
-    return shaping.reshape(a, shape=shape)
+    return reshaped(a, shape)
+
+
+@function(np.ravel, kind="composite")
+def ravel(a, order="C"):
+    return np.reshape(a, -1, order="F" if order == "F" else "C")
+
+
+@function(np.squeeze, kind="composite")
+def squeeze(a, axis=None):
+    a = operand(a)
+    if axis is None:
+        return np.reshape(a, tuple([n for n in a.shape if n != 1]))
+    axes = normalize_axes(axis, a.ndim, "np.squeeze")
+    if any(a.shape[i] != 1 for i in axes):
+        raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+    return np.reshape(a, tuple([n for i, n in enumerate(a.shape) if i not in axes]))
+
+
+@function(np.expand_dims, kind="composite")
+def expand_dims(a, axis):
+    a = operand(a)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    ndim = a.ndim + len(axes)
+    axes = normalize_axes(tuple(axes), ndim, "np.expand_dims")
+    left = iter(a.shape)
+    return np.reshape(a, tuple([1 if i in axes else next(left) for i in range(ndim)]))
+
+
+@function(np.atleast_1d, kind="composite")
+def atleast_1d(*arys):
+    return _each([np.reshape(a, (1,)) if not np.ndim(a) else a for a in map(operand, arys)])
+
+
+@function(np.atleast_2d, kind="composite")
+def atleast_2d(*arys):
+    return _each(
+        [np.reshape(a, (1,) * (2 - np.ndim(a)) + np.shape(a)) if np.ndim(a) < 2 else a for a in map(operand, arys)]
+    )
+
+
+@function(np.atleast_3d, kind="composite")
+def atleast_3d(*arys):
+    shapes = {0: lambda s: (1, 1, 1), 1: lambda s: (1, *s, 1), 2: lambda s: (*s, 1)}
+    return _each([np.reshape(a, shapes[np.ndim(a)](np.shape(a))) if np.ndim(a) < 3 else a for a in map(operand, arys)])
+
+
+def _each(results: list):
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@function(np.broadcast_arrays, kind="composite")
+def broadcast_arrays(*args, subok=False):
+    args = [operand(a) for a in args]
+    shape = np.broadcast_shapes(*[np.shape(a) for a in args])
+    return tuple([np.broadcast_to(a, shape) for a in args])
+
+
+@function(np.resize, kind="composite")
+def resize(a, new_shape):
+    new_shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
+    if any(n < 0 for n in new_shape):
+        raise ValueError("all elements of `new_shape` must be non-negative")
+    flat = np.ravel(a)
+    size = math.prod(new_shape)
+    if not flat.size:
+        return np.broadcast_to(np.zeros_like(flat, shape=()), new_shape)
+    return np.reshape(flat[np.arange(size) % flat.size], new_shape)
+
+
+@function(np.copy)
+def copy(a, order="K", subok=False):
+    return shaping.copy(operand(a))
+
+
+@function(np.astype)
+def astype(x, dtype, /, *, copy=True, device=None):
+    dtype = np.dtype(dtype)
+    if x.dtype == dtype:
+        return np.copy(x) if copy else x
+    return shaping.astype(x, dtype=dtype)
+
+
+# ── moving axes ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @function(np.transpose)
@@ -126,23 +160,144 @@ def transpose(a, axes=None):
     axes = tuple([normalize_axis(x, a.ndim, "np.transpose") for x in axes])
     if sorted(axes) != list(range(a.ndim)):
         raise ValueError("axes don't match array")
-    return shaping.transpose(a, axes=axes)
+    return viewed(shaping.transpose, a, {"axes": axes})
 
 
-@function(np.astype)
-def astype(x, dtype, /, *, copy=True, device=None):
-    dtype = np.dtype(dtype)
-    return x if x.dtype == dtype else shaping.astype(x, dtype=dtype)
-
-
-@function(np.moveaxis)
+@function(np.moveaxis, kind="composite")
 def moveaxis(a, source, destination):
     a = operand(a)
-    source = [normalize_axis(s, a.ndim, "np.moveaxis") for s in (source if np.iterable(source) else [source])]
-    destination = [
-        normalize_axis(d, a.ndim, "np.moveaxis") for d in (destination if np.iterable(destination) else [destination])
-    ]
+    source = normalize_axes(source, a.ndim, "np.moveaxis")
+    destination = normalize_axes(destination, a.ndim, "np.moveaxis")
+    if len(source) != len(destination):
+        raise ValueError("`source` and `destination` arguments must have the same number of elements")
     order = [n for n in range(a.ndim) if n not in source]
     for dest, src in sorted(zip(destination, source, strict=True)):
         order.insert(dest, src)
     return np.transpose(a, order)
+
+
+@function(np.swapaxes, kind="composite")
+def swapaxes(a, axis1, axis2):
+    a = operand(a)
+    i, j = normalize_axis(axis1, a.ndim, "np.swapaxes"), normalize_axis(axis2, a.ndim, "np.swapaxes")
+    order = list(range(a.ndim))
+    order[i], order[j] = j, i
+    return np.transpose(a, order)
+
+
+@function(np.rollaxis, kind="composite")
+def rollaxis(a, axis, start=0):
+    a = operand(a)
+    axis = normalize_axis(axis, a.ndim, "np.rollaxis")
+    start = normalize_axis(start, a.ndim + 1, "np.rollaxis")
+    return np.moveaxis(a, axis, start - (axis < start))
+
+
+@function(np.matrix_transpose, np.linalg.matrix_transpose, kind="composite")
+def matrix_transpose(x, /):
+    x = operand(x)
+    if x.ndim < 2:
+        raise ValueError(f"Input array must be at least 2-dimensional, but it is {x.ndim}")
+    return np.swapaxes(x, -1, -2)
+
+
+# ── reversing and repeating ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.flip)
+def flip(m, axis=None):
+    m = operand(m)
+    return viewed(shaping.flip, m, {"axes": normalize_axes(axis, m.ndim, "np.flip")})
+
+
+@writer(shaping.flip)
+def _write_flip(base, params, value):
+    return shaping.flip(value, **params)
+
+
+@function(np.fliplr, kind="composite")
+def fliplr(m):
+    if np.ndim(m) < 2:
+        raise ValueError("Input must be >= 2-d.")
+    return np.flip(m, 1)
+
+
+@function(np.flipud, kind="composite")
+def flipud(m):
+    if np.ndim(m) < 1:
+        raise ValueError("Input must be >= 1-d.")
+    return np.flip(m, 0)
+
+
+@function(np.rot90, kind="composite")
+def rot90(m, k=1, axes=(0, 1)):
+    m = operand(m)
+    if len(axes) != 2:
+        raise ValueError("len(axes) must be 2.")
+    first, second = normalize_axes(tuple(axes), m.ndim, "np.rot90")
+    k %= 4
+    if k == 0:
+        return m[...]
+    if k == 2:
+        return np.flip(m, (first, second))
+    return np.swapaxes(np.flip(m, second), first, second) if k == 1 else np.flip(np.swapaxes(m, first, second), second)
+
+
+@function(np.roll, kind="composite")
+def roll(a, shift, axis=None):
+    a = operand(a)
+    if axis is None:
+        return np.reshape(np.roll(np.ravel(a), shift, 0), a.shape)
+    axes = [normalize_axis(i, a.ndim, "np.roll") for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    if np.ndim(shift) > 1:
+        raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
+    if isinstance(shift, Tensor):
+        raise UnsupportedError(
+            f"np.roll: shift is a {shift._kind()}.",
+            "where the pieces are cut depends on its values, which differ between lanes or are not known yet",
+            "gather with computed indices: np.take(x, (np.arange(n) - shift) % n)",
+        )
+    a = np.copy(a)
+    for i, s in np.broadcast(axes, np.asarray(shift)):
+        n = a.shape[i]
+        s = int(s) % n if n else 0
+        if s:
+            before = (slice(None),) * int(i)
+            a = np.concatenate([a[(*before, slice(n - s, n))], a[(*before, slice(0, n - s))]], axis=int(i))
+    return a
+
+
+@function(np.tile, kind="composite")
+def tile(A, reps):
+    A = operand(A)
+    reps = tuple(reps) if isinstance(reps, (tuple, list, np.ndarray)) else (reps,)
+    shape = (1,) * (len(reps) - A.ndim) + A.shape
+    reps = (1,) * (len(shape) - len(reps)) + tuple([int(r) for r in reps])
+    # An axis (1, n) broadcast to (r, n) and merged is n repeated r times.
+    split = np.reshape(A, tuple([m for n in shape for m in (1, n)]))
+    repeated = np.broadcast_to(split, tuple([m for r, n in zip(reps, shape, strict=True) for m in (r, n)]))
+    return np.reshape(repeated, tuple([r * n for r, n in zip(reps, shape, strict=True)]))
+
+
+@function(np.repeat, kind="composite")
+def repeat(a, repeats, axis=None):
+    a = operand(a)
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    axis = normalize_axis(axis, a.ndim, "np.repeat")
+    n = a.shape[axis]
+    if isinstance(repeats, Tensor):
+        raise UnsupportedError(
+            f"np.repeat: repeats is a {repeats._kind()}.",
+            "the shape of the result depends on its values, which differ between lanes or are not known yet",
+            "compute the counts outside the transform",
+        )
+    if np.size(repeats) == 1:
+        r = int(np.reshape(repeats, ()))
+        if r < 0:
+            raise ValueError("repeats may not contain negative values.")
+        shape = (*a.shape[: axis + 1], r, *a.shape[axis + 1 :])
+        return np.reshape(
+            np.broadcast_to(np.expand_dims(a, axis + 1), shape), (*a.shape[:axis], n * r, *a.shape[axis + 1 :])
+        )
+    return np.take(a, np.repeat(np.arange(n), repeats), axis)

@@ -12,11 +12,13 @@ from ..core.aval import aval_of
 from ..core.dispatch import apply
 from ..core.tracer import Tensor
 from ..errors import UnsupportedError
-from ..ops import indexing, joining
+from ..ops import indexing, joining, shaping
 from ..ops.indexing import ARRAY, indexed_shape
-from .arguments import operand
+from .arguments import normalize_axis, operand, refuse_out
+from .functions import function
+from .views import link
 
-__all__ = ["parse_index", "set_at"]
+__all__ = ["parse_index", "set_at", "unstacked"]
 
 _ONLY = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid"
@@ -149,15 +151,31 @@ def _getitem(self, index):
         template, arrays = (_int(index, 0, n) if kind is int else _slice(index, n),), None
     else:
         template, arrays = parse_index(self, index)
+    params = {"template": template}
     if arrays:
-        return apply(indexing.index, (self, *arrays), {"template": template})
-    return self.process(indexing.index, (self,), {"template": template})
+        return apply(indexing.index, (self, *arrays), params)
+    out = self.process(indexing.index, (self,), params)
+    return (
+        link(out, self, indexing.index, params)
+        if out.shape and "true" not in template and "false" not in template
+        else out
+    )
 
 
 def _iter(self):
     if not self.shape:
         raise TypeError("iteration over a 0-d array")
-    return iter(joining.unstack(self, axis=0))
+    return iter(unstacked(self, 0))
+
+
+def unstacked(x, axis: int) -> tuple:
+    """Return the entries of an axis, each of them a view."""
+    pieces = joining.unstack(x, axis=axis)
+    if isinstance(x, Tensor) and x.ndim > 1:
+        before = tuple([(0, n, 1) for n in x.shape[:axis]])
+        for i, piece in enumerate(pieces):
+            link(piece, x, indexing.index, {"template": (*before, i)})
+    return pieces
 
 
 Tensor.__getitem__ = _getitem
@@ -178,3 +196,284 @@ def set_at(x, index, value):
             value = np.reshape(value, value_shape[extra:])
         value = np.broadcast_to(value, shape)
     return apply(indexing.index_set, (x, value, *arrays), {"template": template})
+
+
+# ── taking along an axis ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.take)
+def take(a, indices, axis=None, out=None, mode="raise"):
+    refuse_out(out, "np.take")
+    a, indices = operand(a), operand(indices)
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    axis = normalize_axis(axis, np.ndim(a), "np.take")
+    n = a.shape[axis]
+    if mode == "wrap":
+        indices = indices % n
+    elif mode == "clip":
+        indices = np.clip(indices, 0, n - 1)
+    elif mode != "raise":
+        raise ValueError(f"mode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    return _at(a, *(slice(None),) * axis, indices)
+
+
+def _at(a, *index):
+    """Return ``a[index]``, where ``a`` may be plain and ``index`` traced."""
+    template, arrays = parse_index(a, index)
+    return apply(indexing.index, (a, *arrays), {"template": template})
+
+
+@function(np.take_along_axis, kind="composite")
+def take_along_axis(arr, indices, axis=-1):
+    arr, indices = operand(arr), operand(indices)
+    if indices.dtype.kind not in "iu":
+        raise IndexError("`indices` must be an integer array")
+    if axis is None:
+        if np.ndim(indices) != 1:
+            raise ValueError("when axis=None, `indices` must have a single dimension.")
+        arr, axis = np.ravel(arr), 0
+    ndim = np.ndim(arr)
+    axis = normalize_axis(axis, ndim, "np.take_along_axis")
+    if np.ndim(indices) != ndim:
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    grid = [np.arange(n).reshape((-1,) + (1,) * (ndim - 1 - i)) for i, n in enumerate(arr.shape)]
+    grid[axis] = indices
+    return _at(arr, *grid)
+
+
+@function(np.compress, kind="composite")
+def compress(condition, a, axis=None, out=None):
+    refuse_out(out, "np.compress")
+    condition = operand(condition)
+    if np.ndim(condition) != 1:
+        raise ValueError("condition must be a 1-d array")
+    a = operand(a)
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    return np.take(a, np.flatnonzero(condition), axis)
+
+
+@function(np.extract, kind="composite")
+def extract(condition, arr):
+    return np.take(np.ravel(arr), np.flatnonzero(condition))
+
+
+# ── where entries are ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _known(x, name: str) -> np.ndarray:
+    """Return the plain values of a tensor that has them, refusing one whose values make no single shape."""
+    x = shaping.stop_gradient(operand(x))
+    if isinstance(x, Tensor):
+        raise UnsupportedError(
+            f"{name} was called on a {x._kind()} of shape {x.shape}.",
+            "the number of entries it finds depends on values that differ between lanes or are not known yet, so the"
+            " result would have no shape",
+            "keep the shape: np.where(condition, a, b), np.count_nonzero, np.argmax, np.argsort",
+        )
+    return x
+
+
+@function(np.nonzero)
+def nonzero(a):
+    return np.nonzero(_known(a, "np.nonzero"))
+
+
+@function(np.argwhere)
+def argwhere(a):
+    return np.argwhere(_known(a, "np.argwhere"))
+
+
+@function(np.flatnonzero)
+def flatnonzero(a):
+    return np.flatnonzero(_known(a, "np.flatnonzero"))
+
+
+@function(np.isin, kind="composite")
+def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None):
+    element = shaping.stop_gradient(operand(element))
+    test_elements = shaping.stop_gradient(operand(test_elements))
+    if not isinstance(element, Tensor) and not isinstance(test_elements, Tensor):
+        return np.isin(element, test_elements, assume_unique, invert, kind=kind)
+    found = np.any(np.equal(np.expand_dims(element, -1), np.ravel(test_elements)), axis=-1)
+    return np.logical_not(found) if invert else found
+
+
+@function(np.ix_, kind="composite")
+def ix_(*args):
+    out = []
+    for i, x in enumerate(args):
+        x = operand(x)
+        if np.ndim(x) != 1:
+            raise ValueError("Cross index must be 1 dimensional")
+        if x.dtype.kind == "b":
+            x = np.flatnonzero(x)
+        out.append(np.reshape(x, (1,) * i + (-1,) + (1,) * (len(args) - 1 - i)))
+    return tuple(out)
+
+
+# Only the shape of the argument matters to these.
+
+
+@function(np.diag_indices_from, kind="metadata")
+def diag_indices_from(arr):
+    return np.diag_indices_from(np.empty(arr.shape, bool))
+
+
+@function(np.tril_indices_from, kind="metadata")
+def tril_indices_from(arr, k=0):
+    return np.tril_indices_from(np.empty(arr.shape, bool), k)
+
+
+@function(np.triu_indices_from, kind="metadata")
+def triu_indices_from(arr, k=0):
+    return np.triu_indices_from(np.empty(arr.shape, bool), k)
+
+
+# ── diagonals and triangles ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.diagonal, kind="composite")
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    a = operand(a)
+    if a.ndim < 2:
+        raise ValueError("diag requires an array of at least two dimensions")
+    axis1, axis2 = normalize_axis(axis1, a.ndim, "np.diagonal"), normalize_axis(axis2, a.ndim, "np.diagonal")
+    if axis1 == axis2:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    offset = int(offset)
+    rows, columns = a.shape[axis1], a.shape[axis2]
+    n = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    i = np.arange(n) + max(-offset, 0)
+    j = np.arange(n) + max(offset, 0)
+    return np.moveaxis(a, (axis1, axis2), (-2, -1))[..., i, j]
+
+
+@function(np.linalg.diagonal, kind="composite")
+def linalg_diagonal(x, /, *, offset=0):
+    return np.diagonal(x, offset, -2, -1)
+
+
+@function(np.trace, kind="composite")
+def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    refuse_out(out, "np.trace")
+    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+@function(np.linalg.trace, kind="composite")
+def linalg_trace(x, /, *, offset=0, dtype=None):
+    return np.trace(x, offset, -2, -1, dtype)
+
+
+@function(np.diag, kind="composite")
+def diag(v, k=0):
+    v = operand(v)
+    if v.ndim == 2:
+        return np.diagonal(v, k)
+    if v.ndim != 1:
+        raise ValueError("Input must be 1- or 2-d.")
+    n = v.shape[0] + abs(k)
+    i = np.arange(v.shape[0])
+    return indexing.index_add(v, i + max(-k, 0), i + max(k, 0), template=(ARRAY, ARRAY), shape=(n, n))
+
+
+@function(np.diagflat, kind="composite")
+def diagflat(v, k=0):
+    return np.diag(np.ravel(v), k)
+
+
+@function(np.tril, kind="composite")
+def tril(m, k=0):
+    m = operand(m)
+    return np.where(_triangle(m, k), m, np.zeros((), m.dtype))
+
+
+@function(np.triu, kind="composite")
+def triu(m, k=0):
+    m = operand(m)
+    return np.where(_triangle(m, k - 1), np.zeros((), m.dtype), m)
+
+
+def _triangle(m, k) -> np.ndarray:
+    if not m.ndim:
+        raise ValueError("a 0-d array has no triangle")
+    return np.tri(*m.shape[-2:], k=k, dtype=bool) if m.ndim > 1 else np.tri(m.shape[0], k=k, dtype=bool)
+
+
+# ── removing, inserting, windows ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _along(arr, axis):
+    arr = operand(arr)
+    return (np.ravel(arr), 0) if axis is None else (arr, normalize_axis(axis, arr.ndim, "axis"))
+
+
+@function(np.delete, kind="composite")
+def delete(arr, obj, axis=None):
+    arr, axis = _along(arr, axis)
+    return np.take(arr, np.delete(np.arange(arr.shape[axis]), _static(obj, "np.delete")), axis)
+
+
+@function(np.insert, kind="composite")
+def insert(arr, obj, values, axis=None):
+    """As ``np.insert``: the places are found by inserting numbers into the numbers of the entries."""
+    arr, axis = _along(arr, axis)
+    obj = _static(obj, "np.insert")
+    n = arr.shape[axis]
+    values = operand(values)
+    values = np.reshape(values, (1,) * (arr.ndim - np.ndim(values)) + np.shape(values))
+    if not isinstance(obj, slice) and np.ndim(obj) == 0:  # NumPy reads values for one place as in arr[:, obj] = values
+        values = np.moveaxis(values, 0, axis)
+        count = values.shape[axis]
+    else:
+        obj = np.arange(n)[obj] if isinstance(obj, slice) else np.asarray(obj)
+        count = np.count_nonzero(obj) if obj.dtype.kind == "b" else obj.size
+        count = values.shape[axis] if count == 1 else count
+    order = np.insert(np.arange(n), obj, n + np.arange(count))
+    shape = (*arr.shape[:axis], count, *arr.shape[axis + 1 :])
+    values = np.astype(np.broadcast_to(values, shape), arr.dtype)
+    return np.take(np.concatenate([arr, values], axis=axis), order, axis)
+
+
+def _static(obj, name: str):
+    if isinstance(obj, (list, tuple)):
+        obj = operand(obj)
+    if isinstance(obj, Tensor):
+        raise UnsupportedError(
+            f"{name}: the index is a {obj._kind()}.",
+            "the shape of the result, or what is moved where, depends on values that are not known yet",
+            "compute the index outside the transform",
+        )
+    return obj
+
+
+@function(np.append, kind="composite")
+def append(arr, values, axis=None):
+    if axis is None:
+        arr, values, axis = np.ravel(operand(arr)), np.ravel(operand(values)), 0
+    return np.concatenate((arr, values), axis=axis)
+
+
+@function(np.lib.stride_tricks.sliding_window_view, kind="composite")
+def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=False):
+    x = operand(x)
+    window_shape = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
+    if axis is None:
+        axes = tuple(range(x.ndim))
+        if len(window_shape) != x.ndim:
+            raise ValueError(
+                f"Since axis is None, must provide window_shape for all dimensions of `x`; got {window_shape}"
+            )
+    else:
+        axes = tuple([normalize_axis(i, x.ndim, "axis") for i in (axis if np.iterable(axis) else (axis,))])
+        if len(window_shape) != len(axes):
+            raise ValueError(f"Must provide matching length window_shape and axis; got {window_shape} and {axis}")
+    if any(w < 0 for w in window_shape):
+        raise ValueError("`window_shape` cannot contain negative values")
+    for i, w in zip(axes, window_shape, strict=True):
+        count = x.shape[i] - w + 1
+        if count < 1:
+            raise ValueError("window shape cannot be larger than input array shape")
+        x = np.moveaxis(np.take(x, np.arange(count)[:, None] + np.arange(w), axis=i), i + 1, -1)
+    return x

@@ -12,7 +12,11 @@ from ..core.dispatch import apply
 from ..core.op import Op
 from ..core.tables import UFUNCS
 from ..core.tracer import NO_PARAMS, PLAIN, Tensor
+from ..errors import InPlaceError, UnsupportedError
+from ..ops import arithmetic
 from .arguments import operand
+from .indexing import set_at
+from .views import target, viewed, writer
 
 __all__: list[str] = []
 
@@ -91,6 +95,36 @@ for _name, _ufunc in {
     _unary(_name, _ufunc)
 
 
+# ── ndarray's methods and attributes ─────────────────────────────────────────────────────────────────────────────
+
+
+def _delegated(name: str, function) -> None:
+    """Install a method whose arguments after ``self`` are those of NumPy's function after the array."""
+
+    def method(self, *args, **kwargs):
+        return function(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"As ``ndarray.{name}``: NumPy's function of the same name."
+    setattr(Tensor, name, method)
+
+
+for _name in (
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "conj", "conjugate", "cumprod", "cumsum",
+    "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze",
+    "std", "sum", "swapaxes", "take", "trace", "var",
+):  # fmt: skip
+    _delegated(_name, getattr(np, _name))
+
+# An object array of 0-d tensors computes by calling the method that has the ufunc's name: np.sin calls x.sin().
+for _name in (
+    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "cbrt", "cos", "cosh", "deg2rad",
+    "degrees", "exp", "exp2", "expm1", "fabs", "fmod", "hypot", "log", "log10", "log1p", "log2", "rad2deg", "radians",
+    "rint", "sin", "sinh", "sqrt", "tan", "tanh",
+):  # fmt: skip
+    _delegated(_name, getattr(np, _name))
+
+
 def _method(function):
     """Install the function as a method of every tensor."""
     setattr(Tensor, function.__name__, function)
@@ -99,13 +133,13 @@ def _method(function):
 
 @_method
 def reshape(self, *shape, order="C", copy=None):
-    """As ``ndarray.reshape``."""
-    return np.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)
+    """As ``ndarray.reshape``: ``x.reshape(2, -1)`` or ``x.reshape((2, -1))``."""
+    return np.reshape(np.copy(self) if copy else self, shape[0] if len(shape) == 1 else shape, order=order)
 
 
 @_method
 def transpose(self, *axes):
-    """As ``ndarray.transpose``."""
+    """As ``ndarray.transpose``: ``x.transpose(1, 0)`` or ``x.transpose((1, 0))``."""
     if len(axes) == 1 and (axes[0] is None or np.iterable(axes[0])):
         axes = axes[0]
     return np.transpose(self, axes or None)
@@ -114,19 +148,213 @@ def transpose(self, *axes):
 @_method
 def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
     """As ``ndarray.astype``."""
-    return np.astype(self, dtype)
+    if not np.can_cast(self.dtype, dtype, casting):
+        raise TypeError(
+            f"Cannot cast array data from {self.dtype!r} to {np.dtype(dtype)!r} according to the rule {casting!r}"
+        )
+    return np.astype(self, dtype, copy=copy)
 
 
 @_method
-def sum(self, axis=None, dtype=None, out=None, keepdims=False, initial=0, where=True):
-    """As ``ndarray.sum``."""
-    return np.sum(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims, initial=initial, where=where)
+def clip(self, min=None, max=None, out=None):
+    """As ``ndarray.clip``."""
+    return np.clip(self, min, max, out=out)
 
 
 @_method
-def ravel(self, order="C"):
-    """As ``ndarray.ravel``."""
-    return np.reshape(self, -1, order=order)
+def compress(self, condition, axis=None, out=None):
+    """As ``ndarray.compress``."""
+    return np.compress(condition, self, axis, out)
 
 
-Tensor.T = property(lambda self: np.transpose(self))
+@_method
+def copy(self, order="C"):
+    """As ``ndarray.copy``."""
+    return np.copy(self)
+
+
+@_method
+def flatten(self, order="C"):
+    """As ``ndarray.flatten``."""
+    return np.copy(np.ravel(self, order))
+
+
+@_method
+def view(self, dtype=None, type=None):
+    """As ``ndarray.view``, where the values stay what they are."""
+    if (dtype is None or dtype is np.ndarray or np.dtype(dtype) == self.dtype) and type in (None, np.ndarray):
+        return self[...]
+    raise UnsupportedError(
+        f".view({dtype!r}) was called on a {self._kind()} of dtype {self.dtype}.",
+        "it reads the same memory as numbers of another dtype, and a tensor is not one block of memory",
+        "use x.astype(dtype); for the parts of complex values np.stack([x.real, x.imag], axis=-1)",
+    )
+
+
+@_method
+def to_device(self, device, /, *, stream=None):
+    """Return the tensor: a plain array and what depends on it are on the CPU, other libraries' stay where they are."""
+    return self
+
+
+Tensor.device = property(lambda self: "cpu", doc="As ``ndarray.device``.")
+Tensor.T = property(np.transpose, doc="As ``ndarray.T``.")
+Tensor.mT = property(np.matrix_transpose, doc="As ``ndarray.mT``.")
+
+
+# ── writing, with NumPy's rules ──────────────────────────────────────────────────────────────────────────────────
+
+
+@_method
+def fill(self, value):
+    """As ``ndarray.fill``."""
+    target(self, np.full_like(self, value), "ndarray.fill")
+
+
+@_method
+def sort(self, axis=-1, kind=None, order=None, *, stable=None):
+    """As ``ndarray.sort``, which sorts in place."""
+    target(self, np.sort(self, axis, kind, order, stable=stable), "ndarray.sort")
+
+
+@_method
+def partition(self, kth, axis=-1, kind="introselect", order=None):
+    """As ``ndarray.partition``, which works in place."""
+    target(self, np.partition(self, kth, axis, kind, order), "ndarray.partition")
+
+
+@_method
+def put(self, indices, values, mode="raise"):
+    """As ``ndarray.put``: the values, repeated as needed, into the flat array."""
+    indices = operand(indices)
+    if mode != "raise":
+        indices = indices % self.size if mode == "wrap" else np.clip(indices, 0, self.size - 1)
+    values = np.resize(operand(values), np.shape(indices)) if np.size(values) else values
+    if np.size(indices) and np.size(values):
+        target(self, np.reshape(set_at(np.ravel(self), indices, values), self.shape), "ndarray.put")
+
+
+@_method
+def resize(self, *new_shape, refcheck=True):
+    """Refuse: the shape of a tensor does not change."""
+    raise InPlaceError(
+        f".resize() was called on a {self._kind()} of shape {self.shape}.",
+        "it changes the shape of an array in place, and everything computed so far relies on the shape",
+        "use np.resize(x, new_shape), np.concatenate or np.pad, which return a new array",
+    )
+
+
+class _Flat:
+    """What ``x.flat`` is: the entries in C order, to read, write or iterate over."""
+
+    __slots__ = ("base",)
+
+    def __init__(self, base: Tensor) -> None:
+        self.base = base
+
+    def __len__(self) -> int:
+        return self.base.size
+
+    def __iter__(self):
+        return iter(np.ravel(self.base))
+
+    def __getitem__(self, index):
+        return np.copy(np.ravel(self.base)[index])
+
+    def __setitem__(self, index, value) -> None:
+        flat = set_at(np.ravel(self.base), index, value)
+        target(self.base, np.reshape(flat, self.base.shape), "x.flat[index] = value")
+
+
+def _set_flat(self, value):
+    _Flat(self)[...] = np.resize(operand(value), (self.size,))
+
+
+Tensor.flat = property(_Flat, _set_flat, doc="As ``ndarray.flat``.")
+
+
+# ── complex parts: views, as NumPy's ─────────────────────────────────────────────────────────────────────────────
+
+
+def _real(self):
+    return self if self.dtype.kind != "c" else viewed(arithmetic.real, self, NO_PARAMS)
+
+
+def _imag(self):
+    return np.imag(self) if self.dtype.kind != "c" else viewed(arithmetic.imag, self, NO_PARAMS)
+
+
+@writer(arithmetic.real)
+def _write_real(base, params, value):
+    return value + 1j * arithmetic.imag(base)
+
+
+@writer(arithmetic.imag)
+def _write_imag(base, params, value):
+    return arithmetic.real(base) + 1j * value
+
+
+def _set_real(self, value):
+    target(_real(self), np.broadcast_to(operand(value), self.shape), "x.real = value")
+
+
+def _set_imag(self, value):
+    if self.dtype.kind != "c":
+        raise TypeError("array does not have imaginary part to set")
+    target(_imag(self), np.broadcast_to(operand(value), self.shape), "x.imag = value")
+
+
+Tensor.real = property(_real, _set_real, doc="As ``ndarray.real``.")
+Tensor.imag = property(_imag, _set_imag, doc="As ``ndarray.imag``.")
+
+
+# ── Python's protocols ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@_method
+def __divmod__(self, other):
+    return self // other, self % other
+
+
+@_method
+def __rdivmod__(self, other):
+    return other // self, other % self
+
+
+@_method
+def __contains__(self, value):
+    return bool(np.any(self == value))
+
+
+@_method
+def __copy__(self):
+    return np.copy(self)
+
+
+@_method
+def __deepcopy__(self, memo):
+    return np.copy(self)
+
+
+def _rounded(name: str, function) -> None:
+    """Install a Python rounding protocol: an int where the value is known, as for NumPy's scalars."""
+
+    def method(self):
+        if self.shape:
+            raise TypeError(f"type {type(self).__name__} of shape {self.shape} doesn't define {name}")
+        value = function(self)
+        return value if isinstance(value, Tensor) else int(value)
+
+    method.__name__ = name
+    setattr(Tensor, name, method)
+
+
+_rounded("__floor__", np.floor)
+_rounded("__ceil__", np.ceil)
+_rounded("__trunc__", np.trunc)
+
+
+@_method
+def __round__(self, ndigits=None):
+    value = np.round(self, ndigits or 0)
+    return int(value) if ndigits is None and not isinstance(value, Tensor) else value
