@@ -1,3 +1,293 @@
-"""Factorizations. Being written. Not for: anything else."""
+"""Linear systems and triangular factorizations: solve, inv, pinv, Cholesky, QR.
 
-__all__: list[str] = []
+Matrices stand in the last two axes, stacks of them in the axes before, and NumPy does the stacking: a batching rule is
+the same call with one more leading axis. Derivatives are products of matrices that are at hand, so those of higher
+order follow by themselves. Aᵀ is the transpose, Aᴴ the conjugate transpose.
+Not for: eigenvalues and singular values (``spectral.py``), determinants (``determinant.py``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.op import Op
+from .kinds import lead, unbroadcast
+from .samples import well_conditioned
+
+__all__ = [
+    "adjoint", "cholesky", "complex_matrix", "floating", "hermitian", "inv", "matrix", "matrix_rank", "pinv", "qr",
+    "solve", "square", "strictly_lower", "transposed",
+]  # fmt: skip
+
+
+# ── pieces ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def floating(dtype: np.dtype) -> np.dtype:
+    """Return the dtype in which NumPy's linear algebra answers: integers become float64."""
+    if dtype.kind in "biu":
+        return np.dtype(np.float64)
+    if dtype not in (np.float32, np.float64, np.complex64, np.complex128):
+        raise TypeError(f"array type {dtype} is unsupported in linalg")
+    return dtype
+
+
+def matrix(a: Aval) -> Aval:
+    """Check that there are at least two axes."""
+    if len(a.shape) < 2:
+        raise np.linalg.LinAlgError(f"{len(a.shape)}-dimensional array given. Array must be at least two-dimensional")
+    return a
+
+
+def square(a: Aval) -> Aval:
+    """Check that the last two axes are of one size."""
+    if matrix(a).shape[-1] != a.shape[-2]:
+        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+    return a
+
+
+def transposed(a):
+    return a.T if a.ndim == 2 else np.swapaxes(a, -1, -2)
+
+
+def adjoint(a):
+    """Return Aᴴ."""
+    return np.conj(transposed(a)) if a.dtype.kind == "c" else transposed(a)
+
+
+def strictly_lower(n: int, m: int | None = None) -> np.ndarray:
+    """Mark what lies below the diagonal."""
+    return np.tri(n, m, -1, dtype=bool)
+
+
+def hermitian(a):
+    """Return the Hermitian matrix whose lower triangle is that of ``a``: all that LAPACK reads of it."""
+    n = a.shape[-1]
+    zero = np.zeros((), a.dtype)
+    below = np.where(strictly_lower(n), a, zero)
+    return below + adjoint(below) + np.where(np.eye(n, dtype=bool), np.real(a), zero)
+
+
+def complex_matrix(domain):
+    """Make a complex domain of matrices of a real one."""
+    return lambda *shape: lambda rng: domain.make(rng, shape) + 0.3j * rng.normal(size=shape)
+
+
+_regular = well_conditioned()
+_definite = well_conditioned(positive_definite=True)
+_complex_regular = complex_matrix(_regular)
+
+
+# ── solve: A x = b ───────────────────────────────────────────────────────────────────────────────────────────────
+#
+# ∂x = A⁻¹ (∂b − ∂A x), linear in b, with transpose A⁻ᵀ. Right-hand sides are matrices; a vector is one column.
+
+
+def _solve_shape(a: Aval, b: Aval) -> Aval:
+    square(a)
+    if len(b.shape) < 2 or a.shape[-1] != b.shape[-2]:
+        raise ValueError(f"solve: a matrix of size {a.shape[-1]} and a right-hand side of shape {b.shape} do not match")
+    dtype = floating(result_dtype(a, b))
+    stack = broadcast_shapes(Aval(a.shape[:-2], dtype), Aval(b.shape[:-2], dtype))
+    return Aval((*stack, *b.shape[-2:]), dtype)
+
+
+def _solve_jvp(primals, tangents):
+    a, b = primals
+    ta, tb = tangents
+    x = solve(a, b)
+    if ta is None:
+        right = tb
+    else:
+        right = -(ta @ x) if tb is None else tb - ta @ x
+    return x, solve(a, right)
+
+
+def _solve_batch(size, values, mapped):
+    a, b = values
+    if not mapped[0] and np.ndim(a) == 2:
+        # One matrix for all lanes: all their right-hand sides are columns of one, and the matrix is factorized once.
+        rows = np.moveaxis(b, -2, 0)
+        x = solve(a, rows.reshape((rows.shape[0], _size(rows.shape[1:]))))
+        return np.moveaxis(x.reshape(rows.shape), 0, -2)
+    ndim = max(np.ndim(v) - m for v, m in zip(values, mapped, strict=True))
+    return solve(*[lead(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
+
+
+def _size(shape) -> int:
+    n = 1
+    for k in shape:
+        n *= k
+    return n
+
+
+solve = Op(
+    "solve",
+    impl=np.linalg.solve,
+    shape=_solve_shape,
+    jvp=_solve_jvp,
+    linear_in=(1,),
+    transpose=lambda ct, a, b: (None, unbroadcast(solve(transposed(a), ct), b)),
+    batch=_solve_batch,
+    samples=[
+        (_regular(3, 3), (3, 2)), (_regular(3, 3), (3, 1)), (_regular(1, 1), (1, 1)), (_regular(2, 3, 3), (3, 2)),
+        (_regular(3, 3), (2, 3, 2)), (_regular(4, 1, 2, 2), (3, 2, 2)), (_regular(0, 2, 2), (2, 1)),
+        (_complex_regular(3, 3), (3, 2)), (_regular(3, 3), complex_matrix(_regular)(3, 3)),
+    ],
+)  # fmt: skip
+
+
+# ── inv: ∂A⁻¹ = −A⁻¹ ∂A A⁻¹ ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _inv_jvp(primals, tangents):
+    out = inv(primals[0])
+    return out, -(out @ tangents[0] @ out)
+
+
+inv = Op(
+    "inv",
+    impl=np.linalg.inv,
+    shape=lambda a: Aval(square(a).shape, floating(a.dtype)),
+    jvp=_inv_jvp,
+    batch=lambda size, values, mapped: inv(values[0]),
+    samples=[_regular(3, 3), _regular(1, 1), _regular(2, 3, 3), _regular(0, 2, 2), _complex_regular(2, 3, 3)],
+)
+
+
+# ── pinv ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# Along perturbations that keep the rank (Golub and Pereyra), with P = A⁺:
+#
+#     ∂P = −P ∂A P + P Pᴴ ∂Aᴴ (1 − A P) + (1 − P A) ∂Aᴴ Pᴴ P.
+#
+# Where the rank changes, A⁺ jumps and has no derivative.
+
+
+def _pinv_shape(a: Aval, rcond: Aval) -> Aval:
+    return Aval((*matrix(a).shape[:-2], a.shape[-1], a.shape[-2]), floating(a.dtype))
+
+
+def _pinv_jvp(primals, tangents):
+    a, rcond = primals
+    p, t = pinv(a, rcond), tangents[0]
+    if t is None:
+        return p, None
+    ph, th = adjoint(p), adjoint(t)
+    left, right = th - (th @ a) @ p, th - p @ (a @ th)
+    return p, (p @ ph) @ left + (right @ ph) @ p - p @ t @ p
+
+
+def _pinv_batch(size, values, mapped):
+    a, rcond = values
+    if not mapped[0]:
+        a = np.broadcast_to(a, (size, *a.shape))
+    return pinv(a, lead(rcond, np.ndim(a) - 3) if mapped[1] else rcond)
+
+
+pinv = Op(
+    "pinv",
+    impl=np.linalg.pinv,
+    shape=_pinv_shape,
+    jvp=_pinv_jvp,
+    batch=_pinv_batch,
+    samples=[
+        ((3, 2), 1e-15), ((2, 3), 1e-15), (_regular(3, 3), 1e-15), ((2, 3, 2), 1e-15), ((0, 2), 1e-15),
+        (complex_matrix(_regular)(3, 3), 1e-15),
+    ],
+)  # fmt: skip
+
+
+# ── rank ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+matrix_rank = Op(
+    "matrix_rank",
+    impl=lambda a, *, tol, rtol, hermitian: np.linalg.matrix_rank(a, tol, hermitian, rtol=rtol),
+    shape=lambda a, *, tol, rtol, hermitian: Aval(matrix(a).shape[:-2], np.dtype(np.intp)),
+    jvp=None,
+    batch=lambda size, values, mapped, **params: matrix_rank(values[0], **params),
+    samples=[
+        ((3, 2), {"tol": None, "rtol": None, "hermitian": False}),
+        ((2, 3, 3), {"tol": 0.1, "rtol": None, "hermitian": False}),
+        (well_conditioned(symmetric=True)(3, 3), {"tol": None, "rtol": 1e-9, "hermitian": True}),
+    ],
+    kind="predicate",
+)
+
+
+# ── Cholesky: A = L Lᴴ ───────────────────────────────────────────────────────────────────────────────────────────
+#
+# With ∂A Hermitian, L⁻¹ ∂A L⁻ᴴ = L⁻¹ ∂L + (L⁻¹ ∂L)ᴴ, whose first term is lower triangular with a real diagonal: it is
+# the lower triangle of the left-hand side, its diagonal halved. NumPy reads only the lower triangle of A, and so
+# does the derivative: it is that of the function NumPy computes, and the gradient is zero above the diagonal. For a
+# symmetrised gradient, differentiate cholesky((A + Aᴴ)/2).
+
+
+def _cholesky_jvp(primals, tangents):
+    lower = cholesky(primals[0])
+    n = lower.shape[-1]
+    inverse = inv(lower)
+    m = inverse @ hermitian(tangents[0]) @ adjoint(inverse)
+    zero = np.zeros((), m.dtype)
+    half = np.where(strictly_lower(n), m, np.where(np.eye(n, dtype=bool), 0.5 * m, zero))
+    return lower, lower @ half
+
+
+cholesky = Op(
+    "cholesky",
+    impl=np.linalg.cholesky,
+    shape=lambda a: Aval(square(a).shape, floating(a.dtype)),
+    jvp=_cholesky_jvp,
+    batch=lambda size, values, mapped: cholesky(values[0]),
+    samples=[
+        _definite(3, 3), _definite(1, 1), _definite(2, 3, 3), _definite(0, 2, 2),
+        lambda rng: _definite.make(rng, (2, 3, 3)) + 0.2j * rng.normal(size=(2, 3, 3)),
+    ],
+)  # fmt: skip
+
+
+# ── QR: A = Q R, Q of orthonormal columns, R upper triangular ────────────────────────────────────────────────────
+#
+# Let M be the first k = min(m, n) columns, M = Q R₁, and N = Qᴴ ∂M R₁⁻¹ = Qᴴ ∂Q + ∂R₁ R₁⁻¹: skew-Hermitian plus upper
+# triangular with a real diagonal. So the skew part S has N's strictly lower triangle, minus its adjoint above, and
+# the imaginary part of N's diagonal:
+#
+#     ∂Q = Q (S − N) + ∂M R₁⁻¹,     ∂R = Qᴴ ∂A + ∂Qᴴ A.
+
+
+def _qr_shape(a: Aval):
+    m, n = matrix(a).shape[-2:]
+    k, stack, dtype = min(m, n), a.shape[:-2], floating(a.dtype)
+    return Aval((*stack, m, k), dtype), Aval((*stack, k, n), dtype)
+
+
+def _qr_jvp(primals, tangents):
+    a, t = primals[0], tangents[0]
+    q, r = qr(a)
+    k, qh = q.shape[-1], adjoint(q)
+    tm, r1 = (t, r) if a.shape[-1] == k else (t[..., :k], r[..., :k])
+    tm_r = tm @ inv(r1)
+    n = qh @ tm_r
+    zero = np.zeros((), n.dtype)
+    below = np.where(strictly_lower(k), n, zero)
+    skew = below - adjoint(below)
+    if n.dtype.kind == "c":
+        skew = skew + np.where(np.eye(k, dtype=bool), n - np.real(n), zero)
+    tq = q @ (skew - n) + tm_r
+    tr = qh @ t + adjoint(tq) @ a
+    return (q, r), (tq, np.where(strictly_lower(*r.shape[-2:]), zero, tr))
+
+
+qr = Op(
+    "qr",
+    impl=lambda a: tuple(np.linalg.qr(a)),
+    shape=_qr_shape,
+    jvp=_qr_jvp,
+    batch=lambda size, values, mapped: qr(values[0]),
+    samples=[
+        _regular(3, 3), (4, 2), _regular(1, 1), (2, 3, 2), (2, 4), (0, 3, 2), complex_matrix(_regular)(2, 3, 3),
+        lambda rng: rng.normal(size=(4, 2)) + 1j * rng.normal(size=(4, 2)),
+    ],
+    multiple=True,
+)  # fmt: skip

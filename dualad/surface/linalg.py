@@ -1,3 +1,441 @@
-"""Being written. Not for: anything else."""
+"""The functions of ``numpy.linalg``.
+
+Not for: their rules (``ops/factorization.py``, ``ops/determinant.py``, ``ops/spectral.py``, ``ops/norms.py``).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from ..errors import UnsupportedError
+from ..ops import determinant, factorization, norms, spectral
+from .arguments import normalize_axes, operand, operands, refuse_out
+from .functions import function
 
 __all__: list[str] = []
+
+# The named tuples that NumPy answers with, which have no public name.
+_EighResult = type(np.linalg.eigh(np.eye(1)))
+_EigResult = type(np.linalg.eig(np.eye(1)))
+_QRResult = type(np.linalg.qr(np.eye(1)))
+_SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
+_SVDResult = type(np.linalg.svd(np.eye(1)))
+
+
+def _matrix(a):
+    a = operand(a)
+    if np.ndim(a) < 2:
+        raise LinAlgError(f"{np.ndim(a)}-dimensional array given. Array must be at least two-dimensional")
+    return a
+
+
+def _square(a):
+    a = _matrix(a)
+    if a.shape[-1] != a.shape[-2]:
+        raise LinAlgError("Last 2 dimensions of the array must be square")
+    return a
+
+
+def _adjoint(a):
+    return factorization.adjoint(a)
+
+
+# ── products: NumPy's other names for them ───────────────────────────────────────────────────────────────────────
+
+
+@function(np.linalg.matmul, kind="composite")
+def matmul(x1, x2, /):
+    return np.matmul(x1, x2)
+
+
+@function(np.linalg.tensordot, kind="composite")
+def tensordot(x1, x2, /, *, axes=2):
+    return np.tensordot(x1, x2, axes)
+
+
+@function(np.linalg.vecdot, kind="composite")
+def vecdot(x1, x2, /, *, axis=-1):
+    return np.vecdot(x1, x2, axis=axis)
+
+
+@function(np.linalg.outer, kind="composite")
+def outer(x1, x2, /):
+    x1, x2 = operands(x1, x2)
+    if np.ndim(x1) != 1 or np.ndim(x2) != 1:
+        raise ValueError(
+            f"Input arrays must be one-dimensional, but they are x1.ndim={np.ndim(x1)} and x2.ndim={np.ndim(x2)}."
+        )
+    return np.outer(x1, x2)
+
+
+@function(np.linalg.cross, kind="composite")
+def cross(x1, x2, /, *, axis=-1):
+    x1, x2 = operands(x1, x2)
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, but they are"
+            f" {x1.shape[axis]} and {x2.shape[axis]} dimensional instead."
+        )
+    return np.cross(x1, x2, axis=axis)
+
+
+@function(np.linalg.trace, kind="composite")
+def trace(x, /, *, offset=0, dtype=None):
+    return np.trace(x, offset, axis1=-2, axis2=-1, dtype=dtype)
+
+
+@function(np.linalg.diagonal, kind="composite")
+def diagonal(x, /, *, offset=0):
+    return np.diagonal(x, offset, axis1=-2, axis2=-1)
+
+
+# np.linalg.matrix_transpose is np.matrix_transpose in some releases and a function of its own in others.
+@function(np.linalg.matrix_transpose, np.matrix_transpose, kind="composite")
+def matrix_transpose(x, /):
+    x = operand(x)
+    if np.ndim(x) < 2:
+        raise ValueError(f"Input array must be at least 2-dimensional, but it is {np.ndim(x)}")
+    return np.swapaxes(x, -1, -2)
+
+
+@function(np.linalg.matrix_power, kind="composite")
+def matrix_power(a, n):
+    a = _square(a)
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise TypeError("exponent must be an integer") from None
+    if n < 0:
+        a, n = np.linalg.inv(a), -n
+    if n == 0:
+        return np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape).copy()
+    # aⁿ = the product of a^(2^i) over the binary digits i of n that are one
+    result = None
+    while n:
+        if n % 2:
+            result = a if result is None else result @ a
+        n //= 2
+        a = a @ a if n else a
+    return result
+
+
+@function(np.linalg.multi_dot, kind="composite")
+def multi_dot(arrays, *, out=None):
+    refuse_out(out, "np.linalg.multi_dot")
+    arrays = operands(*arrays)
+    if len(arrays) < 2:
+        raise ValueError("Expecting at least two arrays.")
+    if len(arrays) == 2:
+        return np.dot(*arrays)
+    for i, a in enumerate(arrays):
+        if np.ndim(a) != 2 and not (np.ndim(a) == 1 and i in (0, len(arrays) - 1)):
+            raise LinAlgError(f"{np.ndim(a)}-dimensional array given. Array must be two-dimensional")
+    sizes = [1 if arrays[0].ndim == 1 else arrays[0].shape[0], *[a.shape[0] for a in arrays[1:]]]
+    sizes.append(1 if arrays[-1].ndim == 1 else arrays[-1].shape[1])
+    split = _cheapest_splits(sizes)
+
+    def product(i: int, j: int):
+        return arrays[i] if i == j else product(i, split[i, j]) @ product(split[i, j] + 1, j)
+
+    return product(0, len(arrays) - 1)
+
+
+def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Return where to split each chain of matrices of sizes[i] × sizes[i+1] (dynamic programming, O(n³))."""
+    n = len(sizes) - 1
+    cost: dict[tuple[int, int], float] = {(i, i): 0 for i in range(n)}
+    split: dict[tuple[int, int], int] = {}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            costs = [cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1] for k in range(i, j)]
+            cost[i, j] = min(costs)
+            split[i, j] = i + costs.index(cost[i, j])
+    return split
+
+
+# ── systems ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.linalg.solve)
+def solve(a, b):
+    a, b = operands(a, b)
+    if np.ndim(b) == 1:
+        return np.reshape(x := factorization.solve(a, np.reshape(b, (-1, 1))), x.shape[:-1])
+    return factorization.solve(a, b)
+
+
+@function(np.linalg.inv)
+def inv(a):
+    return factorization.inv(_square(a))
+
+
+@function(np.linalg.tensorsolve, kind="composite")
+def tensorsolve(a, b, axes=None):
+    a, b = operands(a, b)
+    if axes is not None:
+        order = [i for i in range(a.ndim) if i not in [k % a.ndim for k in axes]]
+        a = np.transpose(a, order + [k % a.ndim for k in axes])
+    shape = a.shape[np.ndim(b) :]
+    size = math.prod(shape)
+    if a.size != size**2:
+        raise LinAlgError("Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])")
+    return np.reshape(np.linalg.solve(np.reshape(a, (size, size)), np.reshape(b, -1)), shape)
+
+
+@function(np.linalg.tensorinv, kind="composite")
+def tensorinv(a, ind=2):
+    a = operand(a)
+    if ind <= 0:
+        raise ValueError("Invalid ind argument.")
+    rows, columns = a.shape[:ind], a.shape[ind:]
+    return np.reshape(np.linalg.inv(np.reshape(a, (math.prod(rows), math.prod(columns)))), columns + rows)
+
+
+_NO_VALUE = object()
+
+
+@function(np.linalg.pinv)
+def pinv(a, rcond=None, hermitian=False, *, rtol=_NO_VALUE):
+    a = _matrix(a)
+    if rcond is not None and rtol is not _NO_VALUE:
+        raise ValueError("`rtol` and `rcond` can't be both set.")
+    if rcond is None:
+        rcond = 1e-15 if rtol is _NO_VALUE else rtol
+    if rcond is None:
+        rcond = max(a.shape[-2:]) * float(np.finfo(a.dtype).eps)
+    return factorization.pinv(factorization.hermitian(a) if hermitian else a, operand(rcond))
+
+
+@function(np.linalg.lstsq, kind="composite")
+def lstsq(a, b, rcond=None):
+    """Least squares of minimal norm, by the pseudoinverse.
+
+    Derivatives are along perturbations that keep the rank. The residuals are empty where NumPy's are because a has
+    no more rows than columns; where NumPy's would be empty because the rank is deficient they are given, since a
+    program or a batch must have one shape.
+    """
+    a, b = operands(a, b)
+    for x in (a, b if np.ndim(b) != 1 else a):
+        if np.ndim(x) != 2:
+            raise LinAlgError(f"{np.ndim(x)}-dimensional array given. Array must be two-dimensional")
+    m, n = a.shape
+    if m != b.shape[0]:
+        raise LinAlgError("Incompatible dimensions")
+    eps = float(np.finfo(np.result_type(a.dtype, b.dtype, np.float32)).eps)
+    rcond = eps * max(m, n) if rcond is None else eps if rcond == -1 else rcond
+    x = np.linalg.pinv(a, rcond) @ b
+    values = np.linalg.svdvals(a)
+    if m > n:
+        rest = b - a @ x
+        squares = np.real(rest) ** 2 + np.imag(rest) ** 2 if rest.dtype.kind == "c" else rest * rest
+        residuals = np.reshape(np.sum(squares, axis=0), (-1,))
+    else:
+        residuals = np.zeros(0, values.dtype)
+    return x, residuals, np.linalg.matrix_rank(a, rtol=rcond), values
+
+
+@function(np.linalg.matrix_rank)
+def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
+    if rtol is not None and tol is not None:
+        raise ValueError("`tol` and `rtol` can't be both set.")
+    A = operand(A)
+    if np.ndim(A) < 2:
+        return np.any(A != 0).astype(int)
+    return factorization.matrix_rank(A, tol=tol, rtol=rtol, hermitian=bool(hermitian))
+
+
+@function(np.linalg.cholesky)
+def cholesky(a, /, *, upper=False):
+    """Factorize A = L Lᴴ, reading one triangle of A; the derivative is with respect to that triangle."""
+    a = _square(a)
+    return _adjoint(factorization.cholesky(_adjoint(a))) if upper else factorization.cholesky(a)
+
+
+@function(np.linalg.qr)
+def qr(a, mode="reduced"):
+    a = _matrix(a)
+    m, n = a.shape[-2:]
+    if mode == "r":
+        return factorization.qr(a)[1]
+    if mode == "complete" and m > n:
+        raise UnsupportedError(
+            f"np.linalg.qr(a, 'complete') of matrices of shape {m}×{n} is not supported on tensors.",
+            f"the last {m - n} columns of Q are any basis of a space, so they have no derivative",
+            "use mode='reduced'",
+        )
+    if mode not in ("reduced", "complete"):
+        raise UnsupportedError(
+            f"np.linalg.qr(a, {mode!r}) is not supported on tensors.",
+            "it gives LAPACK's Householder reflectors, which no rule is declared for",
+            "use mode='reduced' or mode='r'",
+        )
+    return _QRResult(*factorization.qr(a))
+
+
+# ── determinants ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.linalg.det)
+def det(a):
+    return determinant.det(_square(a))
+
+
+@function(np.linalg.slogdet)
+def slogdet(a):
+    return _SlogdetResult(*determinant.slogdet(_square(a)))
+
+
+# ── eigenvalues and singular values ──────────────────────────────────────────────────────────────────────────────
+
+
+def _lower(a, UPLO: str):
+    """Return a matrix whose lower triangle says what the one named by UPLO says."""
+    if UPLO.upper() not in ("L", "U"):
+        raise ValueError("UPLO argument must be 'L' or 'U'")
+    return _square(a) if UPLO.upper() == "L" else _adjoint(_square(a))
+
+
+@function(np.linalg.eigh)
+def eigh(a, UPLO="L"):
+    return _EighResult(*spectral.eigh(_lower(a, UPLO)))
+
+
+@function(np.linalg.eigvalsh)
+def eigvalsh(a, UPLO="L"):
+    return spectral.eigvalsh(_lower(a, UPLO))
+
+
+@function(np.linalg.eig)
+def eig(a):
+    """Eigenvalues and eigenvectors; of complex dtype even where NumPy, finding them all real, returns floats."""
+    return _EigResult(*spectral.eig(_square(a)))
+
+
+@function(np.linalg.eigvals)
+def eigvals(a):
+    """Eigenvalues; of complex dtype even where NumPy, finding them all real, returns floats."""
+    return spectral.eigvals(_square(a))
+
+
+@function(np.linalg.svd)
+def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
+    a = _matrix(a)
+    if hermitian:
+        return _svd_of_hermitian(a, compute_uv)
+    if not compute_uv:
+        return spectral.svdvals(a)
+    if full_matrices and a.shape[-1] != a.shape[-2]:
+        raise UnsupportedError(
+            f"np.linalg.svd with full_matrices=True (the default) of matrices of shape {a.shape[-2]}×{a.shape[-1]} is"
+            " not supported on tensors.",
+            "the additional vectors are any basis of a space, so they have no derivative",
+            "use np.linalg.svd(a, full_matrices=False)",
+        )
+    return _SVDResult(*spectral.svd(a))
+
+
+def _svd_of_hermitian(a, compute_uv: bool):
+    if not compute_uv:
+        return np.flip(np.sort(np.abs(np.linalg.eigvalsh(a)), axis=-1), axis=-1)
+    values, u = np.linalg.eigh(a)
+    order = np.flip(np.argsort(np.abs(values), axis=-1), axis=-1)
+    values = np.take_along_axis(values, order, axis=-1)
+    u = np.take_along_axis(u, np.expand_dims(order, -2), axis=-1)
+    sign = np.where(np.signbit(values), -np.ones((), values.dtype), np.ones((), values.dtype))
+    return _SVDResult(u, np.abs(values), _adjoint(u * np.expand_dims(sign, -2)))
+
+
+@function(np.linalg.svdvals)
+def svdvals(x, /):
+    return spectral.svdvals(_matrix(x))
+
+
+@function(np.linalg.cond, kind="composite")
+def cond(x, p=None):
+    x = _matrix(x)
+    if 0 in x.shape[-2:]:
+        raise LinAlgError("cond is not defined on empty arrays")
+    if p is None or p in (2, -2):
+        s = np.linalg.svdvals(x)
+        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    return np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, axis=(-2, -1))
+
+
+# ── norms ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.linalg.norm)
+def norm(x, ord=None, axis=None, keepdims=False):
+    x = _inexact(operand(x))
+    ndim = np.ndim(x)
+    if axis is None and (ord is None or (ord in ("f", "fro") and ndim == 2) or (ord == 2 and ndim == 1)):
+        return _vector_norm(x, 2, tuple(range(ndim)), keepdims)
+    if axis is not None and not isinstance(axis, tuple):
+        try:
+            axis = operator.index(axis)
+        except TypeError:
+            raise TypeError("'axis' must be None, an integer or a tuple of integers") from None
+    axes = normalize_axes(axis, ndim, "np.linalg.norm")
+    if len(axes) == 1:
+        return _vector_norm(x, 2 if ord is None else ord, axes, keepdims)
+    if len(axes) == 2:
+        return _matrix_norm(x, ord, axes, keepdims)
+    raise ValueError("Improper number of dimensions to norm.")
+
+
+@function(np.linalg.vector_norm)
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    x = _inexact(operand(x))
+    return _vector_norm(x, ord, normalize_axes(axis, np.ndim(x), "np.linalg.vector_norm"), keepdims)
+
+
+@function(np.linalg.matrix_norm)
+def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    x = _inexact(_matrix(x))
+    return _matrix_norm(x, ord, (x.ndim - 2, x.ndim - 1), keepdims)
+
+
+def _inexact(x):
+    return x if x.dtype.kind in "fc" else np.astype(x, float)
+
+
+def _vector_norm(x, ord, axes: tuple[int, ...], keepdims: bool):
+    if isinstance(ord, str):
+        raise ValueError(f"Invalid norm order '{ord}' for vectors")
+    if ord == math.inf:
+        return np.max(np.abs(x), axis=axes, keepdims=keepdims, initial=0)
+    if ord == -math.inf:
+        return np.min(np.abs(x), axis=axes, keepdims=keepdims)
+    if ord == 0:
+        return np.sum(np.astype(x != 0, np.zeros((), x.dtype).real.dtype), axis=axes, keepdims=keepdims)
+    if ord == 1:
+        return np.sum(np.abs(x), axis=axes, keepdims=keepdims)
+    return _kept(norms.vector_norm(x, ord=ord, axes=axes), x, axes, keepdims)
+
+
+def _matrix_norm(x, ord, axes: tuple[int, int], keepdims: bool):
+    if ord in (None, "fro", "f"):
+        return _kept(norms.vector_norm(x, ord=2, axes=axes), x, axes, keepdims)
+    if ord in (1, -1, math.inf, -math.inf):
+        row, column = axes if abs(ord) == 1 else axes[::-1]
+        sums = np.sum(np.abs(x), axis=row, keepdims=True)
+        out = (
+            np.max(sums, axis=column, keepdims=True, initial=0) if ord > 0 else np.min(sums, axis=column, keepdims=True)
+        )
+        return out if keepdims else np.reshape(out, [n for i, n in enumerate(x.shape) if i not in axes])
+    if ord not in (2, -2, "nuc"):
+        raise ValueError("Invalid norm order for matrices.")
+    values = np.linalg.svdvals(np.moveaxis(x, axes, (-2, -1)))
+    if ord == "nuc":
+        return _kept(np.sum(values, axis=-1), x, axes, keepdims)
+    return _kept(np.max(values, axis=-1, initial=0) if ord == 2 else np.min(values, axis=-1), x, axes, keepdims)
+
+
+def _kept(out, x, axes: tuple[int, ...], keepdims: bool):
+    """Give a reduced result its axes back, of size one."""
+    return np.reshape(out, [1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdims else out

@@ -1,0 +1,190 @@
+"""Determinants, with derivatives of every order that hold for singular matrices too.
+
+The derivative of the determinant is the matrix of cofactors. It is a polynomial in the entries, as all its
+derivatives are, so none of them needs an inverse; the operator ``cofactors`` stands for the whole family.
+Not for: linear systems (``factorization.py``).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.op import Op
+from .factorization import complex_matrix, floating, inv, square
+from .kinds import add_tangents, conform, lead, unbroadcast
+from .samples import well_conditioned
+
+__all__ = ["cofactors", "det", "slogdet"]
+
+_regular = well_conditioned()
+_complex_regular = complex_matrix(_regular)
+
+
+# ── the adjugate and its derivatives ─────────────────────────────────────────────────────────────────────────────
+#
+# adj(A) A = det(A)·1. Let adjₖ = Dᵏadj(A)[X₁, …, Xₖ], a symmetric multilinear form. Leibniz' rule gives
+#
+#     adjₖ A + Σᵢ adjₖ₋₁(without Xᵢ) Xᵢ = Dᵏdet(A)[X₁, …, Xₖ]·1,    Dᵏdet(A)[X₁, …, Xₖ] = tr(adjₖ₋₁(without Xₖ) Xₖ),
+#
+# which, times A⁻¹, is a recursion: good for well-conditioned A. For the others, in coordinates of the singular value
+# decomposition A = U S V, adj(A + X) = det(U) det(V) Vᴴ adj(S + Uᴴ X Vᴴ) Uᴴ, and the small entries of S are moved along
+# a circle, s → s + ρω with ω running through the N-th roots of unity: the polynomial's mean over them is its value
+# at the centre exactly, once N exceeds its degree, which is at most the number of small entries. On the circle
+# everything is well-conditioned.
+
+#: condition number up to which the inverse is precise enough
+_WELL_CONDITIONED = 1e6
+#: singular values below this fraction of the largest are moved along the circle
+_SMALL = 1e-4
+
+
+def _adjugate(determinant, inverse, directions: list):
+    """Return adjₖ by the recursion; ``determinant`` has two axes of size one at its end."""
+    if not directions:
+        return determinant * inverse
+    *others, last = directions
+    trace = np.trace(_adjugate(determinant, inverse, others) @ last, axis1=-2, axis2=-1)[..., None, None]
+    total = trace * np.eye(inverse.shape[-1])
+    for i, x in enumerate(directions):
+        total = total - _adjugate(determinant, inverse, directions[:i] + directions[i + 1 :]) @ x
+    return total @ inverse
+
+
+def _adjugate_of_singular(a: np.ndarray, directions: list) -> np.ndarray:
+    """Return adjₖ of one matrix by the mean over a circle."""
+    u, s, v = np.linalg.svd(a)
+    small = s <= _SMALL * s.max()
+    radius = max(2 * s[small].max(initial=0), s[~small].min(initial=math.inf))
+    radius = radius if 0 < radius < math.inf else 1.0
+    nodes = np.exp(2j * np.pi * np.arange(small.sum() + 1) / (small.sum() + 1))
+    moved = s + radius * nodes[:, None] * small
+    inverses = np.eye(len(s)) / moved[:, None, :]
+    uh, vh = u.conj().T, v.conj().T
+    mean = _adjugate(moved.prod(-1)[:, None, None], inverses, [uh @ x @ vh for x in directions]).mean(0)
+    out = np.linalg.det(u) * np.linalg.det(v) * (vh @ mean @ uh)
+    return out if np.iscomplexobj(a) or any(np.iscomplexobj(x) for x in directions) else out.real
+
+
+def _cofactors(a, *directions):
+    a, *directions = np.broadcast_arrays(a, *directions)
+    dtype = floating(np.result_type(a, *directions))
+    n = a.shape[-1]
+    if a.size == 0 or len(directions) >= n:  # the determinant's derivatives of order above n vanish
+        return np.zeros(a.shape, dtype)
+    wide = np.result_type(dtype, np.float64)
+    a, directions = a.astype(wide), [x.astype(wide) for x in directions]
+    try:
+        inverse = np.linalg.inv(a)
+        with np.errstate(invalid="ignore", over="ignore"):
+            good = abs(a).sum(-2).max(-1) * abs(inverse).sum(-2).max(-1) < _WELL_CONDITIONED
+            good |= ~np.isfinite(a).all((-2, -1))
+    except np.linalg.LinAlgError:
+        inverse, good = a, np.zeros(a.shape[:-2], bool)
+    out = _adjugate(np.linalg.det(a)[..., None, None], inverse, directions) if good.any() else np.empty(a.shape, wide)
+    for index in np.argwhere(~good):
+        i = tuple(index)
+        out[i] = _adjugate_of_singular(a[i], [x[i] for x in directions])
+    return np.swapaxes(out, -1, -2).astype(dtype)
+
+
+def _cofactors_shape(a: Aval, *directions: Aval) -> Aval:
+    square(a)
+    return Aval(broadcast_shapes(a, *directions), floating(result_dtype(a, *directions)))
+
+
+def _cofactors_jvp(primals, tangents):
+    """Differentiate: in A, one more direction; in a direction, linear."""
+    out = cofactors(*primals)
+    total = None if tangents[0] is None else cofactors(*primals, tangents[0])
+    for i, t in enumerate(tangents):
+        if i and t is not None:
+            total = add_tangents(total, cofactors(*primals[:i], t, *primals[i + 1 :]))
+    return out, conform(total, out)
+
+
+def _cofactors_transpose(ct, a, *directions):
+    """⟨c, cof(A; X, …)⟩ = D det(A)[X, …, c] is symmetric in its directions, so c takes the place of X."""
+    i = next(i for i, x in enumerate(directions) if type(x) is Aval)
+    others = directions[:i] + directions[i + 1 :]
+    cotangent = unbroadcast(cofactors(a, *others, ct), directions[i])
+    return (None, *[cotangent if j == i else None for j in range(len(directions))])
+
+
+def _cofactors_batch(size, values, mapped):
+    ndim = max(np.ndim(v) - m for v, m in zip(values, mapped, strict=True))
+    return cofactors(*[lead(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
+
+
+cofactors = Op(
+    "cofactors",
+    impl=_cofactors,
+    shape=_cofactors_shape,
+    jvp=_cofactors_jvp,
+    # every direction that a derivative of any practical order has; A itself is not among them
+    linear_in=tuple(range(1, 17)),
+    transpose=_cofactors_transpose,
+    batch=_cofactors_batch,
+    samples=[
+        (_regular(3, 3),), (_regular(3, 3), (3, 3)), (_regular(4, 4), (4, 4), (4, 4)), (_regular(2, 3, 3), (2, 3, 3)),
+        (_regular(1, 1),), (_regular(0, 2, 2),), (np.zeros((3, 3)), (3, 3)),
+        (np.diag([2.0, 1.0, 0.0, 0.0]), (4, 4), (4, 4)),
+        (_complex_regular(3, 3), (3, 3)),
+    ],
+    kind="multilinear",
+)  # fmt: skip
+
+
+# ── det ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _det_jvp(primals, tangents):
+    a = primals[0]
+    return det(a), np.einsum("...ij,...ij->...", cofactors(a), tangents[0])
+
+
+det = Op(
+    "det",
+    impl=np.linalg.det,
+    shape=lambda a: Aval(square(a).shape[:-2], floating(a.dtype)),
+    jvp=_det_jvp,
+    batch=lambda size, values, mapped: det(values[0]),
+    samples=[
+        (_regular(3, 3),), (_regular(1, 1),), (_regular(2, 3, 3),), (_regular(0, 2, 2),), (_regular(2, 2, 2, 2),),
+        (np.ones((3, 3)),), (_complex_regular(3, 3),),
+    ],
+)  # fmt: skip
+
+
+# ── slogdet: det A = sign · exp(log) ─────────────────────────────────────────────────────────────────────────────
+#
+# ∂log det A = tr(A⁻¹ ∂A) = ∂log + ∂sign/sign, a real and an imaginary number. The sign of a real matrix is constant.
+# At a singular matrix the logarithm is −∞ and has no derivative: inv raises NumPy's LinAlgError.
+
+
+def _slogdet_shape(a: Aval):
+    dtype = floating(square(a).dtype)
+    return Aval(a.shape[:-2], dtype), Aval(a.shape[:-2], np.zeros((), dtype).real.dtype)
+
+
+def _slogdet_jvp(primals, tangents):
+    sign, log = slogdet(primals[0])
+    t = np.einsum("...ij,...ji->...", inv(primals[0]), tangents[0])
+    if t.dtype.kind != "c":
+        return (sign, log), (None, t)
+    return (sign, log), (sign * 1j * np.imag(t), np.real(t))
+
+
+slogdet = Op(
+    "slogdet",
+    impl=lambda a: tuple(np.linalg.slogdet(a)),
+    shape=_slogdet_shape,
+    jvp=_slogdet_jvp,
+    batch=lambda size, values, mapped: slogdet(values[0]),
+    samples=[
+        (_regular(3, 3),), (_regular(1, 1),), (_regular(2, 3, 3),), (_regular(0, 2, 2),), (_complex_regular(2, 3, 3),),
+    ],
+    multiple=True,
+)  # fmt: skip

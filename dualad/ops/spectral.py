@@ -1,0 +1,244 @@
+"""Eigenvalues and singular values, with their vectors.
+
+Vectors are determined up to a sign or a phase, and, where values coincide, up to a rotation among themselves. A sign
+does not matter to a derivative; where values coincide the derivative of the vectors does not exist and comes out as
+infinity or NaN, while that of the values stays finite. Not for: factorizations without an iteration
+(``factorization.py``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.aval import Aval
+from ..core.op import Op
+from .factorization import adjoint, floating, hermitian, matrix, solve, square
+from .kinds import scaled
+from .samples import well_conditioned
+
+__all__ = ["eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals"]
+
+_symmetric = well_conditioned(symmetric=True)
+
+
+def _real(dtype: np.dtype) -> np.dtype:
+    return np.zeros((), dtype).real.dtype
+
+
+def _spread(n: int):
+    """Distinct values on the diagonal, so that no two eigenvalues or singular values are near each other."""
+    return np.diag(2.0 * np.arange(1, n + 1))
+
+
+def _apart(*stack: int, n: int, m: int | None = None, imaginary: float = 0.0, symmetric: bool = False):
+    """Make matrices whose eigenvalues and singular values lie apart."""
+
+    def make(rng):
+        shape = (*stack, n, m or n)
+        a = 0.4 * rng.normal(size=shape)
+        if imaginary:
+            a = a + 1j * imaginary * rng.normal(size=shape)
+        if symmetric:
+            a = a + np.conj(np.swapaxes(a, -1, -2))
+        k = min(shape[-2:])
+        a[..., :k, :k] += _spread(k)
+        return a
+
+    return make
+
+
+def _reciprocal_gaps(values):
+    """Return F with Fᵢⱼ = 1/(λⱼ − λᵢ), 0 on the diagonal, and infinite between values that coincide."""
+    n = values.shape[-1]
+    gaps = values.reshape((*values.shape[:-1], 1, n)) - values.reshape((*values.shape[:-1], n, 1))
+    diagonal = np.eye(n, dtype=bool)
+    scale = np.max(np.abs(values), axis=-1, initial=0).reshape((*values.shape[:-1], 1, 1))
+    together = np.logical_and(np.abs(gaps) <= n * np.finfo(values.dtype).eps * scale, np.logical_not(diagonal))
+    apart = np.where(np.logical_or(together, diagonal), np.ones((), values.dtype), gaps)
+    return np.where(diagonal, 0.0, np.where(together, np.inf, 1 / apart))
+
+
+def _diagonal(m):
+    return np.einsum("...ii->...i", m)
+
+
+# ── Hermitian matrices: A = V diag(w) Vᴴ ─────────────────────────────────────────────────────────────────────────
+#
+# With T = Vᴴ ∂A V:  ∂wᵢ = Tᵢᵢ,  ∂V = V (F ∘ T),  Fᵢⱼ = 1/(wⱼ − wᵢ). LAPACK reads only the lower triangle of A, and so
+# does the derivative.
+
+
+def _eigh_jvp(primals, tangents):
+    w, v = eigh(primals[0])
+    t = adjoint(v) @ hermitian(tangents[0]) @ v
+    return (w, v), (np.real(_diagonal(t)), v @ scaled(t, _reciprocal_gaps(w)))
+
+
+def _eigvalsh_jvp(primals, tangents):
+    w, v = eigh(primals[0])
+    return w, np.real(np.sum(np.conj(v) * (hermitian(tangents[0]) @ v), axis=-2))
+
+
+def _values_shape(a: Aval) -> Aval:
+    return Aval(square(a).shape[:-1], _real(floating(a.dtype)))
+
+
+_hermitian_samples = [
+    _apart(n=3, symmetric=True), _apart(n=1), _apart(2, n=3, symmetric=True), _apart(0, n=2), _apart(n=3),
+    _apart(2, n=3, imaginary=0.3, symmetric=True),
+]  # fmt: skip
+
+eigh = Op(
+    "eigh",
+    impl=lambda a: tuple(np.linalg.eigh(a)),
+    shape=lambda a: (_values_shape(a), Aval(a.shape, floating(a.dtype))),
+    jvp=_eigh_jvp,
+    batch=lambda size, values, mapped: eigh(values[0]),
+    samples=_hermitian_samples,
+    multiple=True,
+)
+
+eigvalsh = Op(
+    "eigvalsh",
+    impl=np.linalg.eigvalsh,
+    shape=_values_shape,
+    jvp=_eigvalsh_jvp,
+    batch=lambda size, values, mapped: eigvalsh(values[0]),
+    samples=_hermitian_samples,
+)
+
+
+# ── general matrices: A V = V diag(w) ────────────────────────────────────────────────────────────────────────────
+#
+# With T = V⁻¹ ∂A V:  ∂wᵢ = Tᵢᵢ,  ∂V = V (F ∘ T) + V diag(c), where c keeps LAPACK's normalization: columns of length
+# one whose largest entry is real.
+#
+# The results are complex, always: whether all eigenvalues happen to be real is a question about numbers, and a
+# program or a batch must have one dtype.
+
+
+def _complex(dtype: np.dtype) -> np.dtype:
+    return np.result_type(floating(dtype), np.complex64)
+
+
+def _eig(a):
+    w, v = np.linalg.eig(a)
+    dtype = _complex(a.dtype)
+    return w.astype(dtype), v.astype(dtype)
+
+
+def _eig_jvp(primals, tangents):
+    w, v = eig(primals[0])
+    t = solve(v, tangents[0] @ v)
+    tv = v @ scaled(t, _reciprocal_gaps(w))
+    tv = tv - v * np.real(np.sum(np.conj(v) * tv, axis=-2, keepdims=True))
+    largest = np.argmax(np.abs(v), axis=-2, keepdims=True)
+    turn = np.take_along_axis(tv, largest, axis=-2) / np.take_along_axis(v, largest, axis=-2)
+    return (w, v), (_diagonal(t), tv - 1j * v * np.imag(turn))
+
+
+def _eigvals_jvp(primals, tangents):
+    w, v = eig(primals[0])
+    return w, _diagonal(solve(v, tangents[0] @ v))
+
+
+_general_samples = [
+    _apart(n=3), _apart(n=1), _apart(2, n=3), _apart(0, n=2), _apart(2, n=3, imaginary=0.3),
+    np.array([[1.0, -2.0, 0.3], [1.5, 0.8, 0.1], [0.2, 0.4, 3.0]]),
+]  # fmt: skip
+
+eig = Op(
+    "eig",
+    impl=_eig,
+    shape=lambda a: (Aval(square(a).shape[:-1], _complex(a.dtype)), Aval(a.shape, _complex(a.dtype))),
+    jvp=_eig_jvp,
+    batch=lambda size, values, mapped: eig(values[0]),
+    samples=_general_samples,
+    multiple=True,
+)
+
+eigvals = Op(
+    "eigvals",
+    impl=lambda a: np.linalg.eigvals(a).astype(_complex(a.dtype)),
+    shape=lambda a: Aval(square(a).shape[:-1], _complex(a.dtype)),
+    jvp=_eigvals_jvp,
+    batch=lambda size, values, mapped: eigvals(values[0]),
+    samples=_general_samples,
+)
+
+
+# ── singular values: A = U diag(s) Vᴴ, with k = min(m, n) columns ────────────────────────────────────────────────
+#
+# With T = Uᴴ ∂A V and S = diag(s):  ∂sᵢ = Re Tᵢᵢ. With Fᵢⱼ = 1/(sⱼ² − sᵢ²), zero on the diagonal,
+#
+#     ∂U = U (F ∘ (T S + S Tᴴ) + D) + (1 − U Uᴴ) ∂A V S⁻¹,    D = i diag(Im Tᵢᵢ / sᵢ),
+#     ∂V = V (F ∘ (S T + Tᴴ S)) + (1 − V Vᴴ) ∂Aᴴ U S⁻¹,
+#
+# the phase that U and V share being given to U. The terms with S⁻¹ are absent where U, or V, is square.
+# A singular value is |·| of something, with a kink at zero: there its derivative is the subgradient zero.
+
+
+def _svd_jvp(primals, tangents):
+    a, ta = primals[0], tangents[0]
+    u, s, vh = svd(a)
+    v, uh = adjoint(vh), adjoint(u)
+    k = s.shape[-1]
+    row = s.reshape((*s.shape[:-1], 1, k))
+    column = s.reshape((*s.shape[:-1], k, 1))
+    av = ta @ v
+    t = uh @ av
+    th = adjoint(t)
+    # sⱼ² − sᵢ² = (sⱼ − sᵢ)(sⱼ + sᵢ): the difference of near squares would cancel.
+    f = _reciprocal_gaps(s) / np.where(row + column == 0, np.ones((), s.dtype), row + column)
+    tu = scaled(t * row + column * th, f)
+    if t.dtype.kind == "c":
+        tu = tu + 1j * np.where(np.eye(k, dtype=bool), np.imag(t), 0.0) / row
+    tu = u @ tu
+    tv = v @ scaled(column * t + th * row, f)
+    if a.shape[-2] > k:
+        tu = tu + (av - u @ t) / row
+    if a.shape[-1] > k:
+        tv = tv + (adjoint(ta) @ u - v @ th) / row
+    return (u, s, vh), (tu, _svdvals_tangent(s, np.real(_diagonal(t)), a), adjoint(tv))
+
+
+def _svdvals_tangent(s, t, a):
+    largest = np.max(s, axis=-1, keepdims=True, initial=0)
+    return np.where(s <= max(a.shape[-2:]) * np.finfo(s.dtype).eps * largest, np.zeros((), t.dtype), t)
+
+
+def _svdvals_jvp(primals, tangents):
+    u, s, vh = svd(primals[0])
+    t = np.real(np.sum(np.conj(u) * (tangents[0] @ adjoint(vh)), axis=-2))
+    return s, _svdvals_tangent(s, t, primals[0])
+
+
+def _svd_shape(a: Aval):
+    m, n = matrix(a).shape[-2:]
+    k, stack, dtype = min(m, n), a.shape[:-2], floating(a.dtype)
+    return Aval((*stack, m, k), dtype), Aval((*stack, k), _real(dtype)), Aval((*stack, k, n), dtype)
+
+
+_svd_samples = [
+    _apart(n=3), _apart(n=4, m=2), _apart(n=2, m=4), _apart(n=1), _apart(2, n=3), _apart(0, n=2),
+    _apart(n=3, imaginary=0.3), _apart(2, n=4, m=2, imaginary=0.3), _apart(n=2, m=3, imaginary=0.3),
+]  # fmt: skip
+
+svd = Op(
+    "svd",
+    impl=lambda a: tuple(np.linalg.svd(a, full_matrices=False)),
+    shape=_svd_shape,
+    jvp=_svd_jvp,
+    batch=lambda size, values, mapped: svd(values[0]),
+    samples=_svd_samples,
+    multiple=True,
+)
+
+svdvals = Op(
+    "svdvals",
+    impl=lambda a: np.linalg.svd(a, compute_uv=False),
+    shape=lambda a: Aval((*matrix(a).shape[:-2], min(a.shape[-2:])), _real(floating(a.dtype))),
+    jvp=_svdvals_jvp,
+    batch=lambda size, values, mapped: svdvals(values[0]),
+    samples=_svd_samples,
+)
