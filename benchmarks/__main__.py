@@ -29,7 +29,8 @@ def main(argv=None):
     if unknown := set(args.only or ()) - set(names):
         parser.error(f"no row is called {', '.join(sorted(unknown))}; the rows are {', '.join(names)}")
     rounds, slice_seconds = (5, 0.02) if args.quick else (11, 0.1)
-    rows, failed = [], []
+    rows, failed, busy = [], [], report.load()
+    print(busy)
     for work in works:
         if args.only and work.name not in args.only:
             continue
@@ -43,7 +44,7 @@ def main(argv=None):
         print(report.terminal(work, measured, left), flush=True)
     if args.markdown and not failed:
         command = " ".join(["python -m benchmarks", *(sys.argv[1:] if argv is None else argv)])
-        args.markdown.write_text(report.markdown(rows, command), encoding="utf-8")
+        args.markdown.write_text(report.markdown(rows, command, busy), encoding="utf-8")
         print(f"written: {args.markdown}")
     if failed:
         print(f"not measured: {', '.join(failed)}", file=sys.stderr)

@@ -4,7 +4,7 @@ import importlib.metadata
 import os
 import platform
 
-__all__ = ["markdown", "terminal"]
+__all__ = ["load", "markdown", "terminal"]
 
 COLUMNS = ("NumPy primal", "hand-written", "autograd", "JAX eager", "JAX jit", "torch.func")
 PACKAGES = ("numpy", "scipy", "autograd", "jax", "torch")
@@ -81,6 +81,15 @@ def versions():
     return f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores; " + ", ".join(found)
 
 
+def load():
+    """How busy the machine is, which the reader of a table should know: threads of BLAS wait for each other."""
+    if not hasattr(os, "getloadavg"):
+        return ""
+    busy = os.getloadavg()[0]
+    advice = "" if busy < os.cpu_count() else ": too busy for the rows that use matrix products to mean much"
+    return f"load average {busy:.1f} on {os.cpu_count()} cores{advice}"
+
+
 HEAD = """\
 # Benchmarks
 
@@ -103,9 +112,9 @@ Peak memory allocated during one call, its result included and its arguments not
 can't see it):"""
 
 
-def markdown(rows, command):
-    """The whole of `benchmarks/README.md` for the rows measured."""
-    lines = [HEAD, f"Made by `{command}`: {versions()}.", "", *table(rows)]
+def markdown(rows, command, busy):
+    """The whole of `benchmarks/README.md` for the rows measured; `busy` is what `load` said before the first."""
+    lines = [HEAD, f"Made by `{command}`: {versions()}; {busy}.", "", *table(rows)]
     if peaks := memory(rows):
         lines += ["", MEMORY, "", *peaks]
     rows_left = {}

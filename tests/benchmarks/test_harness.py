@@ -34,7 +34,9 @@ def test_a_missing_peer_is_left_out_with_its_reason_and_the_rest_is_measured():
     assert left == {"peer": "not installed (No module named 'peer')"}
     assert {name: len(times.seconds) for name, times in measured.items()} == {"dualad": 3, "NumPy primal": 3}
     assert "left out: not installed" in report.terminal(work, measured, left)
-    assert "- peer: not installed (No module named 'peer') (row)." in report.markdown([(work, measured, left)], "x")
+    assert "- peer: not installed (No module named 'peer') (row)." in report.markdown(
+        [(work, measured, left)], "x", "idle"
+    )
 
 
 def test_a_contender_that_fails_is_named():
