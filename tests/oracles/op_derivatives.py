@@ -30,8 +30,12 @@ def check_no_tangent(s: Subject) -> None:
     assert s.op.transpose is None or s.op.linear_in, "a transpose without linear_in"
     rng = s.rng("none")
     expected = s.op.impl(*s.args, **s.params)
-    value, tangent = da.jvp(s.call, s.args, [random_like(rng, a) for a in s.args])
+    tangents = [random_like(rng, a) for a in s.args]
+    value, tangent = da.jvp(s.call, s.args, tangents)
     close(value, expected, "value under jvp", rtol=0.0)
+    if s.op.name != "stop_gradient":
+        zeros = [np.zeros_like(v) for v in leaves(expected)]
+        differences.compare(zeros, differences.along(s.call, s.args, tangents), "zero, declared as the derivative,")
     for v, t in zip(leaves(value), leaves(tangent), strict=True):
         if v.dtype.kind in "fc":
             assert not np.any(t), f"tangent {t} of an operator declared without derivative"
