@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 import dualad
+from dualad.core.tables import FUNCTIONS, OPS, UFUNCS, VERDICTS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -86,6 +87,18 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
+@pytest.fixture
+def registry() -> Iterator[None]:
+    """Forget the operators that a page declares: the registry is the list of other tests."""
+    tables = (OPS, UFUNCS, FUNCTIONS, VERDICTS)
+    before = [dict(table) for table in tables]
+    yield
+    for table, entries in zip(tables, before, strict=True):
+        table.clear()
+        table.update(entries)
+
+
+@pytest.mark.usefixtures("registry")
 @pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=name_of)
 def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
