@@ -65,6 +65,24 @@ def beyond_jax(x):
     return ellipk(x / 4.0)
 
 
+@da.custom_jvp
+def wrong_jvp(x):
+    return np.sin(x)
+
+
+@wrong_jvp.defjvp
+def wrong_jvp_rule(primals, tangents):
+    return np.sin(*primals), 1.001 * np.cos(*primals) * tangents[0]
+
+
+@da.custom_vjp
+def wrong_vjp(x):
+    return np.sin(x)
+
+
+wrong_vjp.defvjp(lambda x: (np.sin(x), x), lambda x, ct: (1.001 * np.cos(x) * ct,))
+
+
 def raises(x):
     raise RuntimeError("this never works")
 

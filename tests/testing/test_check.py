@@ -189,6 +189,15 @@ def planted():
         del OPS[name]
 
 
+@pytest.mark.parametrize("name", ["wrong_jvp", "wrong_vjp"])
+def test_a_wrong_custom_rule_is_caught_by_every_oracle(name):
+    report = check_function(getattr(functions, name), (X,))
+    for quantity in ("jvp", "vjp", "jacfwd", "jacrev", "hvp", "vmap-jvp", "vmap-vjp"):
+        for oracle in ("jax", "differences", "complex-step"):
+            assert outcomes(report, quantity)[oracle].status == "mismatch", (quantity, oracle)
+    assert rows(report)["vmap-value"].status == "ok"
+
+
 def test_a_wrong_jvp_rule_is_caught(planted):
     def jvp(primals, tangents):
         return np.sin(primals[0]), None if tangents[0] is None else 1.001 * np.cos(primals[0]) * tangents[0]
