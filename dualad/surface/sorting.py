@@ -1,3 +1,410 @@
-"""Being written. Not for: anything else."""
+"""NumPy's scans, sorts, order statistics and searches, worked into calls of ``ops/scans.py`` and ``ops/sorting.py``.
+
+Not for: sums and extrema of whole axes (``reductions.py``) or what is composed of other NumPy calls
+(``composites.py``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.aval import is_inexact
+from ..core.tracer import Tensor
+from ..errors import UnsupportedError
+from ..ops import scans
+from ..ops import sorting as ops
+from ..ops.choice import nowhere, where
+from ..ops.indexing import ARRAY, index
+from ..ops.reductions import one_axis, reduced_shape
+from ..ops.shaping import stop_gradient
+from .arguments import normalize_axes, normalize_axis, operand, refuse_out
+from .functions import function
+from .ufuncs import UFUNC_METHODS
 
 __all__: list[str] = []
+
+_UNSET = np._NoValue
+
+
+def _flattened(a, axis, name: str):
+    """Return the operand and its axis, flattened if ``axis`` is None (and a number as an array of one)."""
+    a = operand(a)
+    if axis is None:
+        return a.reshape(-1), 0
+    return a, normalize_axis(axis, a.ndim, name)
+
+
+def known(x, name: str, what: str) -> np.ndarray:
+    """Return the plain values of an argument on which the *shape* of a result, or a choice of method, depends."""
+    x = stop_gradient(operand(x))
+    if isinstance(x, Tensor):
+        raise UnsupportedError(
+            f"{name}: {what} depends on the values of a {x._kind()} of shape {x.shape}.",
+            "a shape must be the same in all lanes of vmap, and known when a program is written",
+            "compute it outside the transform, or use an operation of fixed shape (np.where with a mask, np.sort)",
+        )
+    return np.asarray(x)
+
+
+# ── scans ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _scan(op, a, axis: int, dtype):
+    if dtype is None:
+        return op(a, axis=axis)
+    dtype = np.dtype(dtype)
+    out = op(a if a.dtype == dtype else a.astype(dtype), axis=axis)
+    return out if out.dtype == dtype else out.astype(dtype)
+
+
+def _running_total(numpy_functions, ufunc: np.ufunc, op, neutral: int) -> None:
+    plain, array_api, nan = numpy_functions
+
+    @function(plain)
+    def running(a, axis=None, dtype=None, out=None):
+        refuse_out(out, f"np.{plain.__name__}")
+        return _scan(op, *_flattened(a, axis, f"np.{plain.__name__}"), dtype)
+
+    @function(array_api)
+    def cumulative(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
+        name = f"np.{array_api.__name__}"
+        refuse_out(out, name)
+        x = operand(x)
+        if axis is None:
+            if x.ndim != 1:
+                raise ValueError(f"{name}: axis must be given for an array of {x.ndim} dimensions")
+            axis = 0
+        axis = normalize_axis(axis, x.ndim, name)
+        result = _scan(op, x, axis, dtype)
+        if include_initial:
+            start = np.full((*x.shape[:axis], 1, *x.shape[axis + 1 :]), neutral, result.dtype)
+            result = np.concatenate([start, result], axis)
+        return result
+
+    @function(nan, kind="composite")
+    def nan_running(a, axis=None, dtype=None, out=None):
+        a = operand(a)
+        return running(where(np.isnan(a), neutral, a) if is_inexact(a.dtype) else a, axis, dtype, out)
+
+    UFUNC_METHODS[ufunc, "accumulate"] = _accumulate(op)
+
+
+def _accumulate(op):
+    """Make a handler with the signature of ``ufunc.accumulate``."""
+
+    def accumulate(array, axis=0, dtype=None, out=None):
+        refuse_out(out[0] if isinstance(out, tuple) else out, "ufunc.accumulate")
+        array = operand(array)
+        if not array.ndim:
+            raise TypeError("cannot accumulate on a scalar")
+        return _scan(op, array, normalize_axis(axis, array.ndim, "ufunc.accumulate"), dtype)
+
+    return accumulate
+
+
+_running_total((np.cumsum, np.cumulative_sum, np.nancumsum), np.add, scans.cumsum, 0)
+_running_total((np.cumprod, np.cumulative_prod, np.nancumprod), np.multiply, scans.cumprod, 1)
+UFUNC_METHODS[np.maximum, "accumulate"] = _accumulate(scans.cummax)
+UFUNC_METHODS[np.minimum, "accumulate"] = _accumulate(scans.cummin)
+
+
+@_accumulate
+def _cumlogaddexp(x, *, axis):
+    return scans.cumlogaddexp(x if is_inexact(x.dtype) else x.astype(float), axis=axis)
+
+
+UFUNC_METHODS[np.logaddexp, "accumulate"] = _cumlogaddexp
+
+
+# ── sorts ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _refuse_order(order, name: str) -> None:
+    if order is not None:
+        raise UnsupportedError(
+            f"{name}: order= names fields.", "arrays of numbers have none", f"leave it out of {name}"
+        )
+
+
+@function(np.sort)
+def sort(a, axis=-1, kind=None, order=None, *, stable=None):
+    _refuse_order(order, "np.sort")
+    a, axis = _flattened(a, axis, "np.sort")
+    return ops.sort(a, axis=axis)
+
+
+@function(np.argsort)
+def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
+    _refuse_order(order, "np.argsort")
+    a, axis = _flattened(a, axis, "np.argsort")
+    return ops.argsort(a, axis=axis, kind="stable" if stable else kind)
+
+
+def _ranks(kth, n: int) -> tuple[int, ...]:
+    """Return ``kth`` as a tuple of non-negative ranks."""
+    ranks = tuple([int(k) for k in np.atleast_1d(kth)])
+    for k in ranks:
+        if not -n <= k < n:
+            raise ValueError(f"kth(={k}) out of bounds ({n})")
+    return tuple([k % n for k in ranks])
+
+
+@function(np.partition)
+def partition(a, kth, axis=-1, kind="introselect", order=None):
+    _refuse_order(order, "np.partition")
+    a, axis = _flattened(a, axis, "np.partition")
+    return ops.partition(a, kth=_ranks(kth, a.shape[axis]), axis=axis)
+
+
+@function(np.argpartition)
+def argpartition(a, kth, axis=-1, kind="introselect", order=None):
+    _refuse_order(order, "np.argpartition")
+    a, axis = _flattened(a, axis, "np.argpartition")
+    return ops.argpartition(a, kth=_ranks(kth, a.shape[axis]), axis=axis)
+
+
+@function(np.lexsort)
+def lexsort(keys, axis=-1):
+    keys = operand(keys)
+    if keys.ndim == 1:
+        return np.zeros((), np.intp)[()]
+    return ops.lexsort(keys, axis=normalize_axis(axis, keys.ndim - 1, "np.lexsort"))
+
+
+@function(np.sort_complex, kind="composite")
+def sort_complex(a):
+    a = np.sort(a)
+    return a if a.dtype.kind == "c" else a.astype(np.complex64 if a.dtype.char in "bhBHf" else np.complex128)
+
+
+# ── distinct values: the first of equal entries stands for them ──────────────────────────────────────────────────
+
+
+@function(np.unique)
+def unique(
+    ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, sorted=True
+):
+    ar = operand(ar)
+    values = known(ar, "np.unique", "the number of distinct values")
+    _, first, *rest = np.unique(values, True, return_inverse, return_counts, axis, equal_nan=equal_nan)
+    if axis is None:
+        distinct = ar.reshape(-1)[first]
+    else:
+        distinct = ar[(slice(None),) * normalize_axis(axis, ar.ndim, "np.unique") + (first,)]
+    extra = ([first] if return_index else []) + rest
+    return (distinct, *extra) if extra else distinct
+
+
+def _distinct(ar, name: str):
+    """Return the plain values, and the distinct entries (a NaN equals none) with their tangents."""
+    values = known(ar, name, "the number of distinct values")
+    return values, operand(ar).reshape(-1)[np.unique(values, True, equal_nan=False)[1]]
+
+
+@function(np.unique_values)
+def unique_values(x):
+    return _distinct(x, "np.unique_values")[1]
+
+
+def _unique_with(numpy_function) -> None:
+    @function(numpy_function)
+    def unique_with(x):
+        values, distinct = _distinct(x, f"np.{numpy_function.__name__}")
+        return numpy_function(values)._replace(values=distinct)
+
+
+_unique_with(np.unique_all)
+_unique_with(np.unique_counts)
+_unique_with(np.unique_inverse)
+
+
+# ── order statistics ─────────────────────────────────────────────────────────────────────────────────────────────
+#
+# A quantile lies between two order statistics at a virtual index v, v(n, q) being the method's: ⌊v⌋ and ⌊v⌋ + 1, with
+# weights 1 − γ and γ. Entries tied with an order statistic share its derivative evenly.
+
+_ALPHA_BETA = {
+    "interpolated_inverted_cdf": (0, 1),
+    "hazen": (0.5, 0.5),
+    "weibull": (0, 0),
+    "median_unbiased": (1 / 3.0, 1 / 3.0),
+    "normal_unbiased": (3 / 8.0, 3 / 8.0),
+}
+
+
+def _first_above(v, at_whole):
+    """Return ⌊v⌋ + 1 as a rank, and ⌊v⌋ where v is whole and ``at_whole(⌊v⌋)``."""
+    below = np.floor(v)
+    return np.maximum(below + 1 - ((v == below) & at_whole(below)), 0)
+
+
+#: rank of the discrete methods
+_DISCRETE = {
+    "lower": lambda n, q: np.floor((n - 1) * q),
+    "higher": lambda n, q: np.ceil((n - 1) * q),
+    "nearest": lambda n, q: np.round((n - 1) * q),
+    "inverted_cdf": lambda n, q: _first_above(n * q - 1, lambda below: below == below),
+    "closest_observation": lambda n, q: _first_above(n * q - 1.5, lambda below: below % 2 == 1),
+}
+
+
+def _virtual(method: str, n, q):
+    """Return the virtual index and the weight of the upper neighbour (None: the fraction)."""
+    if method == "linear":
+        return (n - 1) * q, None
+    if method == "averaged_inverted_cdf":
+        v = n * q - 1
+        return v, where(v == np.floor(v), 0.5, 1.0)
+    if method == "midpoint":
+        v = 0.5 * (np.floor((n - 1) * q) + np.ceil((n - 1) * q))
+        return v, where(v == np.floor(v), 0.0, 0.5)
+    alpha, beta = _ALPHA_BETA[method]
+    return n * q + (alpha + q * (1 - alpha - beta)) - 1, None
+
+
+def _quantile(a, q, axis, method: str, keepdims, ignore_nan: bool, name: str):
+    a, q = operand(a), operand(q)
+    axes = normalize_axes(axis, a.ndim, name)
+    if (
+        method not in _ALPHA_BETA
+        and method not in _DISCRETE
+        and method not in ("linear", "averaged_inverted_cdf", "midpoint")
+    ):
+        raise ValueError(f"{method!r} is not a valid method of {name}")
+    if isinstance(q, (int, float)):
+        q = np.asarray(q, a.dtype if a.dtype.kind == "f" else float)[()]
+    if not isinstance(q, Tensor) and not np.all((q >= 0) & (q <= 1)):
+        raise ValueError(f"{name}: quantiles must be in the range [0, 1] (percentiles in [0, 100])")
+    rows, single = one_axis(a, axes) if axes else (a.reshape((*a.shape, 1)), a.ndim)
+    ordered = np.moveaxis(ops.order_statistics(rows, axis=single), single, 0)
+    size, rest = ordered.shape[0], ordered.shape[1:]
+    if not size:
+        raise IndexError(f"{name} of no values")
+    lift = q.reshape(q.shape + (1,) * len(rest))
+    count = size
+    if ignore_nan and is_inexact(a.dtype):
+        count = np.sum(~np.isnan(stop_gradient(ordered)), axis=0)
+        lift = lift + np.zeros(rest, q.dtype)  # every row has a count, and so a rank, of its own
+    if method in _DISCRETE:
+        result = _pick(ordered, np.clip(_DISCRETE[method](count, lift), 0, np.maximum(count - 1, 0)), q, rest)
+    else:
+        v, weight = _virtual(method, count, lift)
+        below = np.floor(stop_gradient(v))
+        fraction = v - below if weight is None else weight
+        last = np.maximum(count - 1, 0)
+        low = _pick(ordered, np.clip(below, 0, last), q, rest)
+        high = _pick(ordered, np.clip(below + 1, 0, last), q, rest)
+        # as NumPy: from the nearer end, so that γ = 1 gives the upper neighbour exactly
+        gap = high - low
+        result = where(fraction >= 0.5, high - gap * (1 - fraction), low + gap * fraction)
+    if not ignore_nan and is_inexact(a.dtype):
+        spoiled = np.isnan(ordered[-1])
+        if not nowhere(spoiled):
+            result = where(spoiled, ordered[-1], result)
+    if keepdims is not _UNSET and keepdims:
+        result = np.reshape(result, q.shape + reduced_shape(a.shape, axes, True))
+    return result
+
+
+def _pick(ordered, rank, q, rest):
+    """Take the ranks along the leading axis: the same in every row, or a rank for each."""
+    rank = stop_gradient(rank).astype(np.intp)
+    if rank.shape == q.shape + (1,) * len(rest) and rest and set(rest) != {1}:
+        return index(ordered, rank.reshape(q.shape), template=(ARRAY,))
+    if not rest:
+        return index(ordered, rank, template=(ARRAY,))
+    flat = np.broadcast_to(rank, q.shape + rest).reshape((-1, *rest))
+    return np.take_along_axis(ordered, flat, 0).reshape(q.shape + rest)
+
+
+def _quantiles(numpy_function, scale: float, ignore_nan: bool) -> None:
+    name = f"np.{numpy_function.__name__}"
+
+    @function(numpy_function, kind="composite")
+    def quantile(
+        a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None,
+        interpolation=None,
+    ):  # fmt: skip
+        refuse_out(out, name)
+        if weights is not None:
+            raise UnsupportedError(
+                f"{name}: weights= is not supported on tensors yet.",
+                "the weighted quantile is a step function of the weights",
+                "repeat the entries (np.repeat) for integer weights",
+            )
+        q = operand(q)
+        return _quantile(a, q if scale == 1 else q / scale, axis, method, keepdims, ignore_nan, name)
+
+
+_quantiles(np.quantile, 1, False)
+_quantiles(np.percentile, 100, False)
+_quantiles(np.nanquantile, 1, True)
+_quantiles(np.nanpercentile, 100, True)
+
+
+@function(np.median, kind="composite")
+def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
+    refuse_out(out, "np.median")
+    a = operand(a)
+    axes = normalize_axes(axis, a.ndim, "np.median")
+    rows, single = one_axis(a, axes) if axes else (a.reshape((*a.shape, 1)), a.ndim)
+    ordered = np.moveaxis(ops.order_statistics(rows, axis=single), single, 0)
+    n = ordered.shape[0]
+    result = np.mean(ordered[max((n - 1) // 2, 0) : n // 2 + 1], axis=0)
+    if n and is_inexact(a.dtype):
+        spoiled = np.isnan(ordered[-1])
+        if not nowhere(spoiled):
+            result = where(spoiled, ordered[-1], result)
+    return np.reshape(result, reduced_shape(a.shape, axes, True)) if keepdims else result
+
+
+@function(np.nanmedian, kind="composite")
+def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=_UNSET):
+    refuse_out(out, "np.nanmedian")
+    a = operand(a)
+    if not is_inexact(a.dtype) or not a.size:
+        return np.median(a, axis=axis, keepdims=keepdims is not _UNSET and bool(keepdims))
+    return _quantile(a, 0.5, axis, "linear", keepdims, True, "np.nanmedian")
+
+
+# ── searches ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.searchsorted)
+def searchsorted(a, v, side="left", sorter=None):
+    if side not in ("left", "right"):
+        raise ValueError(f"np.searchsorted: side must be 'left' or 'right', not {side!r}")
+    a = operand(a)
+    if sorter is not None:
+        a = index(a, operand(sorter), template=(ARRAY,))
+    if a.ndim != 1:
+        raise ValueError("np.searchsorted: object too deep for desired array")
+    return ops.searchsorted(a, operand(v), side=side)
+
+
+@function(np.digitize)
+def digitize(x, bins, right=False):
+    bins = operand(bins)
+    steps = np.diff(known(bins, "np.digitize", "the direction of the bins"))
+    if np.all(steps >= 0):
+        return ops.searchsorted(bins, operand(x), side="left" if right else "right")
+    if np.all(steps <= 0):
+        return len(bins) - ops.searchsorted(bins[::-1], operand(x), side="right" if right else "left")
+    raise ValueError("bins must be monotonically increasing or decreasing")
+
+
+@function(np.bincount)
+def bincount(x, /, weights=None, minlength=0):
+    x = known(x, "np.bincount", "the number of bins")
+    if weights is None:
+        return np.bincount(x, minlength=minlength)
+    if x.ndim != 1:
+        raise ValueError("np.bincount: object too deep for desired array")
+    weights = operand(weights)
+    if weights.shape != x.shape:
+        raise ValueError("The weights and list don't have the same length.")
+    if weights.dtype.kind == "c":
+        raise TypeError("np.bincount: Cannot cast weights of a complex dtype to float64")
+    if x.size and x.min() < 0:
+        raise ValueError("'list' argument must have no negative elements")
+    return ops.bincount(weights, x, length=max(int(x.max()) + 1 if x.size else 0, int(minlength)))
