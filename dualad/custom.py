@@ -60,6 +60,19 @@ def _axes(mapped) -> list:
     return [0 if m else None for m in mapped]
 
 
+def _samples(rules: Callable) -> Callable:
+    """Make sample calls of x ↦ (sin x · y, x + y) with the given maker of rules."""
+
+    def function(x, y):
+        return [np.sin(x) * y, x + y]
+
+    def samples():
+        call = _Call("sample", function, rules(), {"out": flatten([0.0, 0.0])[1]})
+        return [((3,), (3,), {"call": call}), ((), (), {"call": call})]
+
+    return samples
+
+
 # ── custom_jvp ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -106,7 +119,9 @@ custom_jvp_call = Op(
     shape=_call_shape,
     jvp=_jvp_call_jvp,
     batch=_jvp_call_batch,
-    samples=[],
+    samples=_samples(
+        lambda: (lambda x, y, s, t: [np.sin(x) * y, x + y, np.cos(x) * y * s + np.sin(x) * t, s + t],),
+    ),
     multiple=True,
     kind="custom",
 )
@@ -318,6 +333,14 @@ def _pulled_batch(size, values, mapped, *, bwd, moved, outs, residuals):
     return apply(pulled, full, {"bwd": rule, "moved": moved, "outs": batched, "residuals": residuals})
 
 
+def _pulled_samples():
+    params = {"bwd": lambda r, c: [np.cos(r) * c], "moved": (0,), "residuals": 1}
+    return [
+        ((3,), (3,), {**params, "outs": (Aval((3,), np.dtype(float)),)}),
+        ((), (), {**params, "outs": (Aval((), np.dtype(float)),)}),
+    ]
+
+
 pulled = Op(
     "pulled",
     impl=_pulled_impl,
@@ -327,7 +350,7 @@ pulled = Op(
     joint=True,
     transpose=_pulled_transpose,
     batch=_pulled_batch,
-    samples=[],
+    samples=_pulled_samples,
     multiple=True,
     kind="custom",
 )
@@ -350,7 +373,12 @@ custom_vjp_call = Op(
     shape=_call_shape,
     jvp=_vjp_call_jvp,
     batch=_vjp_call_batch,
-    samples=[],
+    samples=_samples(
+        lambda: (
+            lambda x, y: [np.sin(x) * y, x + y, x, y],
+            lambda x, y, c, d: [np.cos(x) * y * c + d, np.sin(x) * c + d],
+        ),
+    ),
     multiple=True,
     kind="custom",
 )
