@@ -22,8 +22,9 @@ import numpy as np
 
 import dualad
 from dualad.cli.main import main
-from dualad.core.tables import OPS, VERDICTS
+from dualad.core.tables import OPS, Verdict
 from dualad.errors import DualadError
+from dualad.surface.unsupported import spelled, verdict_of
 
 ROOT = Path(dualad.__file__).resolve().parents[1]
 
@@ -37,7 +38,8 @@ OPERATORS_INTRODUCTION = """\
 # Operators
 
 The {count} operators, as declared. *Derivative: zero* marks steps, predicates and indices, whose derivative vanishes
-wherever it exists. A linear operator has a transpose; the others need none. *Batch: loop* means one call for each
+wherever it exists. A linear operator has a transpose; the others need none
+(*depends*: on the parameters of the call). *Batch: loop* means one call for each
 member of the batch."""
 
 COVERAGE_INTRODUCTION = """\
@@ -45,7 +47,8 @@ COVERAGE_INTRODUCTION = """\
 
 Every name of NumPy that asks its arguments before it computes, with its verdict. *op*: an operator with rules of its
 own. *composite*: written with other NumPy calls, so that every transformation applies. *metadata*: answered from shape
-and dtype. *unsupported*: refused, with the reason."""
+and dtype. *unsupported*: refused, with the reason and what to write instead. *not yet*: refused too, because no rule has
+been declared so far."""
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -62,10 +65,7 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def all_errors() -> list[type[DualadError]]:
-    """Every error class of the package, in the order of the codes; modules are imported so that all exist."""
-    for info in pkgutil.walk_packages(dualad.__path__, "dualad."):
-        if not info.name.endswith("__main__"):
-            importlib.import_module(info.name)
+    """Every error class of the package, in the order of the codes."""
 
     def family(cls: type[DualadError]) -> Iterator[type[DualadError]]:
         yield cls
@@ -88,14 +88,11 @@ def errors_page() -> str:
 # --- operators -------------------------------------------------------------------------------------------------------
 
 
-def numpy_name(function: Callable) -> str:
-    """Return the name a user would write for a NumPy or SciPy callable."""
-    if isinstance(function, np.ufunc):
-        if getattr(np, function.__name__, None) is function:
-            return f"np.{function.__name__}"
-        return f"scipy.special.{function.__name__}"
-    module = (getattr(function, "__module__", None) or "numpy").replace("numpy", "np", 1)
-    return f"{module}.{function.__name__}"
+def linearity(positions: tuple[int, ...] | Callable) -> str:
+    """Say in which arguments an operator is linear."""
+    if callable(positions):
+        return "depends"
+    return "in all" if -1 in positions else ", ".join(f"in {i}" for i in positions)
 
 
 def operators_page() -> str:
@@ -103,14 +100,13 @@ def operators_page() -> str:
     rows = []
     for name, op in sorted(OPS.items()):
         path, _, line = op.place.rpartition(":")
-        linear = "in all" if -1 in op.linear_in else ", ".join(f"in {i}" for i in op.linear_in)
         rows.append(
             (
                 f"`{name}`",
-                ", ".join(f"`{numpy_name(f)}`" for f in op.numpy),
+                ", ".join(f"`{spelled(f)}`" for f in op.numpy),
                 op.kind,
                 "yes" if op.jvp else "zero",
-                linear,
+                linearity(op.linear_in),
                 "yes" if op.batch else "loop",
                 f"`{Path(path).resolve().relative_to(ROOT).as_posix()}:{line}`",
             )
@@ -130,20 +126,20 @@ def dispatching(module: ModuleType) -> Iterator[tuple[str, Callable]]:
             yield name, function
 
 
+def note(verdict: Verdict | None) -> str:
+    """Join the reason and the rewrite of a name that is refused."""
+    return "; ".join(part for part in (verdict.reason, verdict.instead) if part) if verdict else ""
+
+
 def coverage_page() -> str:
     """Give the verdict of every dispatching name of NumPy."""
     parts = [COVERAGE_INTRODUCTION]
     for title, module in (("numpy", np), ("numpy.linalg", np.linalg), ("numpy.fft", np.fft)):
-        rows, count = [], 0
-        for name, function in dispatching(module):
-            verdict = VERDICTS.get(function)
-            kind = verdict.kind if verdict else "unsupported"
-            count += kind != "unsupported"
-            said = ". ".join(part.rstrip(".") for part in (verdict.reason, verdict.instead) if part) if verdict else ""
-            rows.append((f"`{name}`", kind, said))
-        parts.append(
-            f"## {title}\n\n{count} of {len(rows)} names are supported.\n\n{table(('name', 'verdict', 'note'), rows)}"
-        )
+        verdicts = [(name, verdict_of(function)) for name, function in dispatching(module)]
+        rows = [(f"`{name}`", verdict.kind if verdict else "not yet", note(verdict)) for name, verdict in verdicts]
+        supported = sum(verdict is not None and verdict.kind != "unsupported" for _, verdict in verdicts)
+        summary = f"{supported} of {len(rows)} names are supported."
+        parts.append(f"## {title}\n\n{summary}\n\n{table(('name', 'verdict', 'note'), rows)}")
     return "\n\n".join(parts) + "\n"
 
 
@@ -176,6 +172,10 @@ PAGES: dict[str, Callable[[], str]] = {
 
 def write_all(folder: Path) -> None:
     """Write every page whose text has changed, so that an unchanged page is not read again."""
+    # What is declared on first use only (scipy.special's operators) is declared now.
+    for info in pkgutil.walk_packages(dualad.__path__, "dualad."):
+        if not info.name.endswith("__main__"):
+            importlib.import_module(info.name)
     folder.mkdir(parents=True, exist_ok=True)
     for name, make in PAGES.items():
         text = make()
