@@ -29,16 +29,21 @@ _complex_regular = complex_matrix(_regular)
 #
 #     adjₖ A + Σᵢ adjₖ₋₁(without Xᵢ) Xᵢ = Dᵏdet(A)[X₁, …, Xₖ]·1,    Dᵏdet(A)[X₁, …, Xₖ] = tr(adjₖ₋₁(without Xₖ) Xₖ),
 #
-# which, times A⁻¹, is a recursion: good for well-conditioned A. For the others, in coordinates of the singular value
-# decomposition A = U S V, adj(A + X) = det(U) det(V) Vᴴ adj(S + Uᴴ X Vᴴ) Uᴴ, and the small entries of S are moved along
-# a circle, s → s + ρω with ω running through the N-th roots of unity: the polynomial's mean over them is its value
-# at the centre exactly, once N exceeds its degree, which is at most the number of small entries. On the circle
-# everything is well-conditioned.
+# which, times A⁻¹, is a recursion: good while A is well-conditioned, and the less so the higher k, as A⁻¹ enters k + 1
+# times. For the others, in coordinates of the singular value decomposition A = U S V,
+#
+#     adj(A + X) = det(U) det(V) Vᴴ adj(S + M) Uᴴ,     M = Uᴴ X Vᴴ,
+#
+# and with Pᵢⱼ = the product of all singular values but the i-th and the j-th,
+#
+#     adj(S)ᵢᵢ = Pᵢᵢ,     adj₁(S)ᵢⱼ = −Mᵢⱼ Pᵢⱼ (i ≠ j),     adj₁(S)ᵢᵢ = Σ_{j≠i} Pᵢⱼ Mⱼⱼ.
+#
+# For k ≥ 2 the small entries of S are moved along a circle, s → s + ρω with ω running through the N-th roots of unity:
+# the polynomial's mean over them is its value at the centre exactly, once N exceeds its degree, which is at most the
+# number of small entries. On the circle the recursion is well-conditioned.
 
-#: condition number up to which the inverse is precise enough
-_WELL_CONDITIONED = 1e6
-#: singular values below this fraction of the largest are moved along the circle
-_SMALL = 1e-4
+#: the precision that the recursion may lose: condition numbers up to the (k+1)-th root of this are fine
+_LOSS = 1e6
 
 
 def _adjugate(determinant, inverse, directions: list):
@@ -54,18 +59,41 @@ def _adjugate(determinant, inverse, directions: list):
 
 
 def _adjugate_of_singular(a: np.ndarray, directions: list) -> np.ndarray:
-    """Return adjₖ of one matrix by the mean over a circle."""
+    """Return adjₖ of one matrix in coordinates of its singular value decomposition."""
     u, s, v = np.linalg.svd(a)
-    small = s <= _SMALL * s.max()
+    uh, vh = u.conj().T, v.conj().T
+    moves = [uh @ x @ vh for x in directions]
+    if len(directions) < 2:
+        inner = _adjugate_of_diagonal(s, *moves)
+    else:
+        small = s <= s.max() / _LOSS ** (1 / (len(directions) + 1))
+        inner = _mean_over_circle(s, small, moves)
+    out = np.linalg.det(u) * np.linalg.det(v) * (vh @ inner @ uh)
+    return out if np.iscomplexobj(a) or any(np.iscomplexobj(x) for x in directions) else out.real
+
+
+def _adjugate_of_diagonal(s: np.ndarray, m: np.ndarray | None = None) -> np.ndarray:
+    """Return adj, or adj₁, of a diagonal matrix."""
+    others = np.where(np.eye(len(s), dtype=bool), 1, s)
+    one = np.ones((len(s), 1))
+    before = np.cumprod(np.hstack([one, others[:, :-1]]), axis=1)
+    after = np.cumprod(np.hstack([one, others[:, :0:-1]]), axis=1)[:, ::-1]
+    products = before * after
+    all_but_one = np.diag(products)
+    if m is None:
+        return np.diag(all_but_one)
+    np.fill_diagonal(products, 0)
+    return np.diag(products @ np.diag(m)) - m * products
+
+
+def _mean_over_circle(s: np.ndarray, small: np.ndarray, moves: list) -> np.ndarray:
+    """Return adjₖ of a diagonal matrix by the mean value of a polynomial."""
     radius = max(2 * s[small].max(initial=0), s[~small].min(initial=math.inf))
     radius = radius if 0 < radius < math.inf else 1.0
     nodes = np.exp(2j * np.pi * np.arange(small.sum() + 1) / (small.sum() + 1))
     moved = s + radius * nodes[:, None] * small
     inverses = np.eye(len(s)) / moved[:, None, :]
-    uh, vh = u.conj().T, v.conj().T
-    mean = _adjugate(moved.prod(-1)[:, None, None], inverses, [uh @ x @ vh for x in directions]).mean(0)
-    out = np.linalg.det(u) * np.linalg.det(v) * (vh @ mean @ uh)
-    return out if np.iscomplexobj(a) or any(np.iscomplexobj(x) for x in directions) else out.real
+    return _adjugate(moved.prod(-1)[:, None, None], inverses, moves).mean(0)
 
 
 def _cofactors(a, *directions):
@@ -79,7 +107,8 @@ def _cofactors(a, *directions):
     try:
         inverse = np.linalg.inv(a)
         with np.errstate(invalid="ignore", over="ignore"):
-            good = abs(a).sum(-2).max(-1) * abs(inverse).sum(-2).max(-1) < _WELL_CONDITIONED
+            condition = abs(a).sum(-2).max(-1) * abs(inverse).sum(-2).max(-1)
+            good = condition < _LOSS ** (1 / (len(directions) + 1))
             good |= ~np.isfinite(a).all((-2, -1))
     except np.linalg.LinAlgError:
         inverse, good = a, np.zeros(a.shape[:-2], bool)

@@ -133,7 +133,7 @@ solve = Op(
     samples=[
         (_regular(3, 3), (3, 2)), (_regular(3, 3), (3, 1)), (_regular(1, 1), (1, 1)), (_regular(2, 3, 3), (3, 2)),
         (_regular(3, 3), (2, 3, 2)), (_regular(4, 1, 2, 2), (3, 2, 2)), (_regular(0, 2, 2), (2, 1)),
-        (_complex_regular(3, 3), (3, 2)), (_regular(3, 3), complex_matrix(_regular)(3, 3)),
+        (_complex_regular(3, 3), (3, 2)), (_regular(3, 3), _complex_regular(3, 3)),
     ],
 )  # fmt: skip
 
@@ -194,7 +194,7 @@ pinv = Op(
     batch=_pinv_batch,
     samples=[
         ((3, 2), 1e-15), ((2, 3), 1e-15), (_regular(3, 3), 1e-15), ((2, 3, 2), 1e-15), ((0, 2), 1e-15),
-        (complex_matrix(_regular)(3, 3), 1e-15),
+        (_complex_regular(3, 3), 1e-15),
     ],
 )  # fmt: skip
 
@@ -286,8 +286,8 @@ qr = Op(
     jvp=_qr_jvp,
     batch=lambda size, values, mapped: qr(values[0]),
     samples=[
-        _regular(3, 3), (4, 2), _regular(1, 1), (2, 3, 2), (2, 4), (0, 3, 2), complex_matrix(_regular)(2, 3, 3),
-        lambda rng: rng.normal(size=(4, 2)) + 1j * rng.normal(size=(4, 2)),
+        (_regular(3, 3),), ((4, 2),), (_regular(1, 1),), ((2, 3, 2),), ((2, 4),), ((0, 3, 2),),
+        (_complex_regular(2, 3, 3),), (lambda rng: rng.normal(size=(4, 2)) + 1j * rng.normal(size=(4, 2)),),
     ],
     multiple=True,
 )  # fmt: skip

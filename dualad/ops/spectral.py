@@ -1,9 +1,10 @@
 """Eigenvalues and singular values, with their vectors.
 
 Vectors are determined up to a sign or a phase, and, where values coincide, up to a rotation among themselves. A sign
-does not matter to a derivative; where values coincide the derivative of the vectors does not exist and comes out as
-infinity or NaN, while that of the values stays finite. Not for: factorizations without an iteration
-(``factorization.py``).
+does not matter to a derivative. Phases are those of LAPACK's algorithms, which keep one entry of every vector real, so
+that the derivative is that of the function NumPy computes; what depends on a phase has no meaning beyond that. Where
+values coincide the derivative of the vectors does not exist and comes out as NaN, while that of the values stays
+finite. Not for: factorizations without an iteration (``factorization.py``).
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ def _apart(*stack: int, n: int, m: int | None = None, imaginary: float = 0.0, sy
 
 
 def _reciprocal_gaps(values):
-    """Return F with Fᵢⱼ = 1/(λⱼ − λᵢ), 0 on the diagonal, and infinite between values that coincide."""
+    """Return F with Fᵢⱼ = 1/(λⱼ − λᵢ), 0 on the diagonal, NaN between values that coincide."""
     n = values.shape[-1]
     gaps = values.reshape((*values.shape[:-1], 1, n)) - values.reshape((*values.shape[:-1], n, 1))
     diagonal = np.eye(n, dtype=bool)
     scale = np.max(np.abs(values), axis=-1, initial=0).reshape((*values.shape[:-1], 1, 1))
     together = np.logical_and(np.abs(gaps) <= n * np.finfo(values.dtype).eps * scale, np.logical_not(diagonal))
     apart = np.where(np.logical_or(together, diagonal), np.ones((), values.dtype), gaps)
-    return np.where(diagonal, 0.0, np.where(together, np.inf, 1 / apart))
+    return np.where(diagonal, 0.0, np.where(together, np.nan, 1 / apart))
 
 
 def _diagonal(m):
@@ -64,46 +65,64 @@ def _diagonal(m):
 
 # ── Hermitian matrices: A = V diag(w) Vᴴ ─────────────────────────────────────────────────────────────────────────
 #
-# With T = Vᴴ ∂A V:  ∂wᵢ = Tᵢᵢ,  ∂V = V (F ∘ T),  Fᵢⱼ = 1/(wⱼ − wᵢ). LAPACK reads only the lower triangle of A, and so
-# does the derivative.
+# With T = Vᴴ ∂A V:  ∂wᵢ = Tᵢᵢ,  ∂V = V (F ∘ T),  Fᵢⱼ = 1/(wⱼ − wᵢ). LAPACK reads one triangle of A, and so does the
+# derivative. It reduces A to a real tridiagonal matrix by reflections that leave the first coordinate alone (with the
+# upper triangle: the last), so that row of V is real.
 
 
-def _eigh_jvp(primals, tangents):
-    w, v = eigh(primals[0])
-    t = adjoint(v) @ hermitian(tangents[0]) @ v
-    return (w, v), (np.real(_diagonal(t)), v @ scaled(t, _reciprocal_gaps(w)))
+def _from_triangle(a, uplo: str):
+    return hermitian(a if uplo == "L" else adjoint(a))
 
 
-def _eigvalsh_jvp(primals, tangents):
-    w, v = eigh(primals[0])
-    return w, np.real(np.sum(np.conj(v) * (hermitian(tangents[0]) @ v), axis=-2))
+def _eigh_jvp(primals, tangents, *, uplo):
+    w, v = eigh(primals[0], uplo=uplo)
+    t = adjoint(v) @ _from_triangle(tangents[0], uplo) @ v
+    tv = v @ scaled(t, _reciprocal_gaps(w))
+    if v.dtype.kind == "c":
+        tv = tv + v * _turn(tv, v, 0 if uplo == "L" else -1)
+    return (w, v), (np.real(_diagonal(t)), tv)
 
 
-def _values_shape(a: Aval) -> Aval:
+def _eigvalsh_jvp(primals, tangents, *, uplo):
+    w, v = eigh(primals[0], uplo=uplo)
+    return w, np.real(np.sum(np.conj(v) * (_from_triangle(tangents[0], uplo) @ v), axis=-2))
+
+
+def _turn(tv, v, row: int):
+    """Return the imaginary number per column by which vectors turn so that the entries of a real row stay real."""
+    entry, moved = v[..., row, :], tv[..., row, :]
+    zero = entry == 0
+    angle = np.where(zero, 0.0, np.imag(moved / np.where(zero, np.ones((), v.dtype), entry)))
+    return -1j * angle.reshape((*angle.shape[:-1], 1, angle.shape[-1]))
+
+
+def _values_shape(a: Aval, *, uplo: str) -> Aval:
     return Aval(square(a).shape[:-1], _real(floating(a.dtype)))
 
 
+_lower, _upper = {"uplo": "L"}, {"uplo": "U"}
 _hermitian_samples = [
-    _apart(n=3, symmetric=True), _apart(n=1), _apart(2, n=3, symmetric=True), _apart(0, n=2), _apart(n=3),
-    _apart(2, n=3, imaginary=0.3, symmetric=True),
+    (_apart(n=3, symmetric=True), _lower), (_apart(n=1), _lower), (_apart(2, n=3, symmetric=True), _upper),
+    (_apart(0, n=2), _lower), (_apart(n=3), _lower), (_apart(n=3), _upper),
+    (_apart(2, n=3, imaginary=0.3, symmetric=True), _lower), (_apart(n=3, imaginary=0.3, symmetric=True), _upper),
 ]  # fmt: skip
 
 eigh = Op(
     "eigh",
-    impl=lambda a: tuple(np.linalg.eigh(a)),
-    shape=lambda a: (_values_shape(a), Aval(a.shape, floating(a.dtype))),
+    impl=lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)),
+    shape=lambda a, *, uplo: (_values_shape(a, uplo=uplo), Aval(a.shape, floating(a.dtype))),
     jvp=_eigh_jvp,
-    batch=lambda size, values, mapped: eigh(values[0]),
+    batch=lambda size, values, mapped, *, uplo: eigh(values[0], uplo=uplo),
     samples=_hermitian_samples,
     multiple=True,
 )
 
 eigvalsh = Op(
     "eigvalsh",
-    impl=np.linalg.eigvalsh,
+    impl=lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo),
     shape=_values_shape,
     jvp=_eigvalsh_jvp,
-    batch=lambda size, values, mapped: eigvalsh(values[0]),
+    batch=lambda size, values, mapped, *, uplo: eigvalsh(values[0], uplo=uplo),
     samples=_hermitian_samples,
 )
 
@@ -174,7 +193,9 @@ eigvals = Op(
 #     ∂U = U (F ∘ (T S + S Tᴴ) + D) + (1 − U Uᴴ) ∂A V S⁻¹,    D = i diag(Im Tᵢᵢ / sᵢ),
 #     ∂V = V (F ∘ (S T + Tᴴ S)) + (1 − V Vᴴ) ∂Aᴴ U S⁻¹,
 #
-# the phase that U and V share being given to U. The terms with S⁻¹ are absent where U, or V, is square.
+# up to a phase that U and V share: LAPACK's bidiagonal form is real, by reflections that leave the first coordinate
+# alone on the right if m ≥ n, on the left otherwise, so the first row of V, or of U, is real. The terms with S⁻¹ are
+# absent where U, or V, is square.
 # A singular value is |·| of something, with a kink at zero: there its derivative is the subgradient zero.
 
 
@@ -199,6 +220,9 @@ def _svd_jvp(primals, tangents):
         tu = tu + (av - u @ t) / row
     if a.shape[-1] > k:
         tv = tv + (adjoint(ta) @ u - v @ th) / row
+    if t.dtype.kind == "c":
+        turn = _turn(tv, v, 0) if a.shape[-2] >= a.shape[-1] else _turn(tu, u, 0)
+        tu, tv = tu + u * turn, tv + v * turn
     return (u, s, vh), (tu, _svdvals_tangent(s, np.real(_diagonal(t)), a), adjoint(tv))
 
 

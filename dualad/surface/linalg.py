@@ -293,21 +293,20 @@ def slogdet(a):
 # ── eigenvalues and singular values ──────────────────────────────────────────────────────────────────────────────
 
 
-def _lower(a, UPLO: str):
-    """Return a matrix whose lower triangle says what the one named by UPLO says."""
+def _triangle(UPLO: str) -> str:
     if UPLO.upper() not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
-    return _square(a) if UPLO.upper() == "L" else _adjoint(_square(a))
+    return UPLO.upper()
 
 
 @function(np.linalg.eigh)
 def eigh(a, UPLO="L"):
-    return _EighResult(*spectral.eigh(_lower(a, UPLO)))
+    return _EighResult(*spectral.eigh(_square(a), uplo=_triangle(UPLO)))
 
 
 @function(np.linalg.eigvalsh)
 def eigvalsh(a, UPLO="L"):
-    return spectral.eigvalsh(_lower(a, UPLO))
+    return spectral.eigvalsh(_square(a), uplo=_triangle(UPLO))
 
 
 @function(np.linalg.eig)
