@@ -13,7 +13,9 @@ __all__ = ["JAX_DIFFERS", "OPERATOR_GAPS", "marks"]
 OPERATOR_GAPS: dict[tuple[str, str], str] = {}
 
 #: operator -> why JAX's derivative is not the one we choose on the samples; it is judged by differences alone
-JAX_DIFFERS: dict[str, str] = {}
+JAX_DIFFERS: dict[str, str] = {
+    "sign": "for complex z JAX gives zero; the derivative of z/|z| is not zero",
+}
 
 
 def marks(table: dict, key) -> list:

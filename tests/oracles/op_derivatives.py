@@ -9,6 +9,7 @@ import numpy as np
 
 import dualad as da
 from dualad.core.aval import Aval, aval_of
+from dualad.errors import RuleMissingError
 
 from . import differences
 from .arrays import close, inexact, leaves, pairing, random_like, tolerance
@@ -51,7 +52,9 @@ def check_first(s: Subject) -> None:
     """jvp against central differences; the value it returns; each tangent alone adds up to all together."""
     rng = s.rng("first")
     positions = s.moving()
-    assert positions or not any(inexact(a) for a in s.args), "declared differentiable, but in no argument"
+    for i in set(range(len(s.args))) - set(positions):
+        if inexact(s.args[i]):
+            _refuses(s, i)
     if not positions:
         return
     tangents = [random_like(rng, a) if i in positions else None for i, a in enumerate(s.args)]
@@ -66,6 +69,17 @@ def check_first(s: Subject) -> None:
             total = parts if total is None else [a if a.dtype.kind == "V" else a + b for a, b in zip(total, parts, strict=True)]
         close(total, leaves(tangent), "tangents one by one against all together")
     _check_rule_shapes(s, tangents)
+
+
+def _refuses(s: Subject, i: int) -> None:
+    """An argument without a derivative rule is refused by name, never taken for a constant (row A12)."""
+    tangents = [np.ones_like(a) if j == i else None for j, a in enumerate(s.args)]
+    try:
+        da.jvp(s.call, s.args, tangents)
+    except RuleMissingError as error:
+        assert s.op.name in error.what and error.instead, f"a refusal without name or remedy: {error}"
+        return
+    raise AssertionError(f"argument {i} is refused at zero tangents only")
 
 
 def _check_rule_shapes(s: Subject, tangents) -> None:
@@ -184,7 +198,7 @@ def check_mixed_complex(s: Subject) -> None:
 
 def _linear_groups(s: Subject) -> list[list[int]]:
     """Return the groups of positions the operator is linear in: all together if joint, else one by one."""
-    positions = list(range(len(s.args))) if s.op.linear_in == (-1,) else list(s.op.linear_in)
+    positions = list(s.op.linear_positions(len(s.args), s.params))
     positions = [i for i in positions if inexact(s.args[i])]
     if not s.op.joint:
         return [[i] for i in positions]
@@ -195,7 +209,7 @@ def _linear_groups(s: Subject) -> list[list[int]]:
 def _partial(s: Subject, group: list[int]):
     """Return the operator as a linear function of the arguments of a group (a joint one sees zeros elsewhere)."""
     joint = s.op.linear_in and s.op.joint
-    positions = range(len(s.args)) if s.op.linear_in == (-1,) else s.op.linear_in
+    positions = s.op.linear_positions(len(s.args), s.params)
 
     def f(*values):
         args = [np.zeros_like(a) if joint and i in positions else a for i, a in enumerate(s.args)]

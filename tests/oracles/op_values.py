@@ -5,6 +5,7 @@ Each check takes a `Subject` and raises AssertionError in words. Not for: deriva
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,9 @@ __all__ = [
 ]  # fmt: skip
 
 _SINGLE = {"float64": np.float32, "complex128": np.complex64}
+
+
+_MOVING: dict[tuple, list[int]] = {}
 
 
 class Subject(NamedTuple):
@@ -43,6 +47,12 @@ class Subject(NamedTuple):
 
     def moving(self) -> list[int]:
         """Return the positions of the arguments that the operator can be differentiated in."""
+        key = (self.op, tuple(np.asarray(a).dtype for a in self.args), tuple(self.params))
+        if key not in _MOVING:
+            _MOVING[key] = self._find_moving()
+        return _MOVING[key]
+
+    def _find_moving(self) -> list[int]:
         found = []
         for i, x in enumerate(self.args):
             if not inexact(x):
@@ -72,9 +82,14 @@ class Subject(NamedTuple):
         """Return distinct sample arguments of the same shapes, the first being `args`."""
         out = [self.args]
         for k in range(1, count):
-            others = realize(self.op, k)[self.index].args
+            others = _realized(self.op, k)[self.index].args
             out.append(tuple(_another(x, y, k) for x, y in zip(self.args, others, strict=True)))
         return out
+
+
+@functools.lru_cache(maxsize=256)
+def _realized(op, member: int) -> list:
+    return realize(op, member)
 
 
 def _another(first, x, k: int):
@@ -154,6 +169,7 @@ def check_single_precision(s: Subject) -> None:
     cts = [random_like(rng, v) for v in leaves(value)]
     back = pull(tuple(cts) if s.op.multiple else cts[0])
     for x, c in zip(moving, back, strict=True):
+        x = np.asarray(x)
         assert c.dtype == x.dtype and c.shape == x.shape, f"cotangent {c.dtype}{c.shape} for {x.dtype}{x.shape}"
     big, big_moving = s.reduced()
     wide = da.jvp(big, big_moving, [np.asarray(t, np.asarray(x).dtype)[()] for t, x in zip(tangents, big_moving, strict=True)])
@@ -186,7 +202,6 @@ def check_program(s: Subject) -> None:
 
     program = da.trace(s.call, *s.args)
     check(program)
-    assert "<" not in s.op.name
     close(program(*s.args), s.call(*s.args), "the traced program", rtol=1e-12)
     f, moving = s.reduced()
     if s.op.jvp is None or not moving:
