@@ -287,8 +287,8 @@ def _pulled_impl(*args, bwd, moved, outs, residuals):
         given = bwd(*known, *cts)
         return tuple([given[i] for i in moved])
 
-    zeros = [np.zeros(a.shape, a.dtype) for a in outs]
-    return linear_transpose(pullback, *zeros)(tuple(tangents))
+    transposed = linear_transpose(pullback, *[np.zeros(a.shape, a.dtype) for a in outs])
+    return transposed(tuple([np.astype(t, a.dtype) for t, a in zip(tangents, transposed.out_avals, strict=True)]))
 
 
 def _pulled_transpose(ct, *args, bwd, moved, outs, residuals):
@@ -362,7 +362,9 @@ def _vjp_call_batch(size, values, mapped, *, call):
     function, forward = (vmap(g, tuple(axes), axis_size=size) for g in (call.function, fwd))
 
     def backward(*residuals_and_cts):
-        return vmap(bwd, 0, axis_size=size)(*residuals_and_cts)
+        # An argument shared by all lanes receives the sum of what they send back.
+        cts = vmap(bwd, 0, axis_size=size)(*residuals_and_cts)
+        return [c if a == 0 else c.sum(0) for c, a in zip(cts, axes, strict=True)]
 
     return apply(custom_vjp_call, values, {"call": _Call(call.name, function, (forward, backward), call.found)})
 

@@ -448,4 +448,5 @@ def linear_transpose(f: Callable, *examples) -> Callable:
         cts = _checked_cotangents(flatten_like(out_tree, ct, "the cotangent", "the function's output"), out_avals, ct)
         return optree.tree_unflatten(in_tree, _finished(_backward_strong_if_needed(program, cts), stage, cts))
 
+    transposed.out_avals = out_avals  # what a cotangent has to look like
     return transposed
