@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.aval import Aval
+from ..core.aval import Aval, is_inexact
 from ..core.dispatch import apply
 from ..core.op import Op
 from .kinds import lead, linear, unbroadcast
@@ -22,13 +22,22 @@ def _astype_transpose(ct, x, *, dtype):
     return (ct.astype(x.dtype),)
 
 
-astype = linear(
+def _astype_jvp(primals, tangents, *, dtype):
+    """Cast both; a cast to integers or booleans is a step function, which has no tangent."""
+    out = astype(primals[0], dtype=dtype)
+    return out, astype(tangents[0], dtype=dtype) if is_inexact(np.dtype(dtype)) else None
+
+
+astype = Op(
     "astype",
     impl=lambda x, *, dtype: x.astype(dtype) if hasattr(x, "astype") else np.asarray(x, dtype),
     shape=lambda x, *, dtype: Aval(x.shape, np.dtype(dtype)),
+    jvp=_astype_jvp,
+    linear_in=(0,),
     transpose=_astype_transpose,
-    batch=lambda size, x, *, dtype: x.astype(dtype),
+    batch=lambda size, values, mapped, *, dtype: values[0].astype(dtype),
     samples=[((3,), {"dtype": np.dtype("float32")}), ((2, 2), {"dtype": np.dtype("complex128")})],
+    kind="linear",
 )
 
 broadcast_to = linear(
@@ -115,6 +124,8 @@ def _filled_batch(size, values, mapped, *, shape, dtype):
     like, value = values
     if mapped[1]:
         value = lead(value, len(shape))
+    elif np.ndim(value):  # one array that all lanes read: its memory is not multiplied
+        return np.broadcast_to(np.astype(value, dtype, copy=False), (size, *shape))
     return filled(like, value, shape=(size, *shape), dtype=dtype)
 
 
@@ -131,7 +142,7 @@ filled = Op(
         ((3,), (), {"shape": (2,), "dtype": np.dtype(float)}),
         ((2, 3), (3,), {"shape": (2, 3), "dtype": np.dtype(float)}),
         ((), (2, 1), {"shape": (2, 0), "dtype": np.dtype(complex)}),
-        ((2,), (2,), {"shape": (2,), "dtype": np.dtype("float32")}),
+        ((2,), (2,), {"shape": (2,), "dtype": np.dtype(float)}),
     ],
     kind="constant",
 )
