@@ -46,9 +46,12 @@ _PYTHON_AVALS = {t: Aval((), np.dtype(t), weak=True) for t in (bool, int, float,
 _PYTHON_EXAMPLES = {"b": False, "i": 0, "f": 0.0, "c": 0j}
 
 
-def python_type(aval: Aval) -> type:
-    """Return the type of the Python scalar that a weak aval stands for."""
-    return type(_PYTHON_EXAMPLES[aval.dtype.kind])
+def python_type(aval: Aval) -> type | np.dtype:
+    """Return the type of the Python scalar that a weak aval stands for, as NumPy's promotion takes it.
+
+    A Python bool promotes as NumPy's own.
+    """
+    return aval.dtype if aval.dtype.kind == "b" else type(_PYTHON_EXAMPLES[aval.dtype.kind])
 
 
 def aval_of(x) -> Aval:
