@@ -1,3 +1,485 @@
-"""Being written. Not for: anything else."""
+"""NumPy functions composed of other NumPy calls: no rules of their own, so nothing to get wrong but the formula.
+
+Statistics, differences, interpolation and convolution. Not for: functions that are one operator (the other files of
+this package).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.aval import aval_of, is_inexact
+from ..core.tracer import Tensor
+from ..ops import scans
+from ..ops.choice import where as select
+from ..ops.indexing import ARRAY, index
+from ..ops.norms import vector_norm
+from ..ops.reductions import reduced_shape
+from ..ops.shaping import stop_gradient
+from .arguments import normalize_axes, normalize_axis, operand, refuse_out
+from .functions import function
+from .reductions import count_along
+from .ufuncs import UFUNC_METHODS
 
 __all__: list[str] = []
+
+_UNSET = np._NoValue
+
+
+def _kept(keepdims) -> bool:
+    return keepdims is not _UNSET and bool(keepdims)
+
+
+def _numbers(x):
+    """Return an operand as an array or tensor."""
+    x = operand(x)
+    return x if hasattr(x, "shape") else np.asarray(x)
+
+
+def _floats(x):
+    """Return an operand of a floating-point or complex dtype."""
+    x = _numbers(x)
+    return x if is_inexact(x.dtype) else x.astype(float)
+
+
+def _along(axis: int, part) -> tuple:
+    """Return the index that takes a part of one axis."""
+    return (slice(None),) * axis + (part,)
+
+
+# ── means and variances ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _square(x):
+    return np.real(x) ** 2 + np.imag(x) ** 2 if x.dtype.kind == "c" else x * x
+
+
+class _Deviations(NamedTuple):
+    """What variances are made of: the deviations from the mean (zero where nothing is looked at), and how many."""
+
+    values: object
+    degrees: object
+    axes: tuple[int, ...]
+
+
+def _deviations(a, axis, dtype, ddof, keepdims: bool, where, mean, ignore_nan: bool, name: str) -> _Deviations:
+    a = _floats(a) if dtype is None else _numbers(a).astype(np.dtype(dtype))
+    axes = normalize_axes(axis, a.ndim, name)
+    if mean is _UNSET:
+        mean = (np.nanmean if ignore_nan else np.mean)(a, axis=axes, keepdims=True, where=where)
+    values = a - mean
+    if ignore_nan:
+        values = select(np.isnan(a), 0, values)
+        degrees = _numbers_along(a, axes, where, keepdims, values.dtype) - ddof
+        degrees = select(degrees <= 0, np.nan, degrees).astype(degrees.dtype)
+    else:
+        count = count_along(a, axes, where, keepdims, values.dtype)
+        degrees = np.maximum(count - ddof, 0) if hasattr(count, "shape") else np.float64(max(count - ddof, 0))
+        degrees = degrees.astype(np.zeros((), values.dtype).real.dtype)
+    if where is not _UNSET and where is not True:
+        values = select(np.broadcast_to(operand(where), values.shape), values, 0)
+    return _Deviations(values, degrees, axes)
+
+
+def _declare_variance(numpy_function, root: bool, ignore_nan: bool) -> None:
+    name = f"np.{numpy_function.__name__}"
+
+    @function(numpy_function, kind="composite")
+    def variance(
+        a, axis=None, dtype=None, out=None, ddof=0, keepdims=_UNSET, *, where=_UNSET, mean=_UNSET, correction=_UNSET
+    ):
+        refuse_out(out, name)
+        if correction is not _UNSET:
+            if ddof != 0:
+                raise ValueError(f"{name}: ddof and correction can't be given together")
+            ddof = correction
+        keepdims = keepdims is not _UNSET and bool(keepdims)
+        d = _deviations(a, axis, dtype, ddof, keepdims, where, mean, ignore_nan, name)
+        if not root:
+            return np.sum(_square(d.values), axis=d.axes, keepdims=keepdims) / d.degrees
+        # The norm of the deviations, not the root of the variance: its derivative is zero where all entries are equal.
+        norm = vector_norm(d.values, ord=2, axes=d.axes) if d.axes else abs(d.values)
+        if keepdims:
+            norm = norm.reshape(reduced_shape(d.values.shape, d.axes, True))
+        return norm / np.sqrt(d.degrees)
+
+
+_declare_variance(np.var, False, False)
+_declare_variance(np.std, True, False)
+_declare_variance(np.nanvar, False, True)
+_declare_variance(np.nanstd, True, True)
+
+
+class _Averaged(NamedTuple):
+    """Weights made to broadcast against what they weigh."""
+
+    values: object
+    weights: object
+
+
+def _with_weights(a, weights, axis, axes) -> _Averaged:
+    a, weights = _numbers(a), _numbers(weights)
+    if weights.shape != a.shape:
+        if axis is None:
+            raise TypeError("Axis must be specified when shapes of a and weights differ.")
+        if weights.shape != tuple([a.shape[i] for i in axes]):
+            raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+        order = np.argsort(axes)
+        weights = np.transpose(weights, tuple(int(i) for i in order))
+        weights = weights.reshape(tuple([n if i in axes else 1 for i, n in enumerate(a.shape)]))
+    return _Averaged(a, weights)
+
+
+@function(np.average, kind="composite")
+def average(a, axis=None, weights=None, returned=False, *, keepdims=_UNSET):
+    a = _numbers(a)
+    axes = normalize_axes(axis, a.ndim, "np.average")
+    keepdims = _kept(keepdims)
+    if weights is None:
+        result = np.mean(a, axis=axes, keepdims=keepdims)
+        total = np.asarray(count_along(a, axes, True, keepdims, result.dtype), result.dtype)
+    else:
+        a, weights = _with_weights(a, weights, axis, axes)
+        dtype = np.result_type(a.dtype, weights.dtype, *(() if is_inexact(a.dtype) else ("f8",)))
+        total = np.sum(np.broadcast_to(weights, a.shape), axis=axes, dtype=dtype, keepdims=keepdims)
+        if not isinstance(stop_gradient(total), Tensor) and np.any(stop_gradient(total) == 0):
+            raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+        result = np.sum(a * weights, axis=axes, dtype=dtype, keepdims=keepdims) / total
+    if not returned:
+        return result
+    total = np.broadcast_to(total, result.shape)
+    return result, total.copy() if isinstance(total, np.ndarray) else total
+
+
+# ── reductions that pass over NaN ────────────────────────────────────────────────────────────────────────────────
+
+
+def _filled(a, fill):
+    a = _numbers(a)
+    return select(np.isnan(a), fill, a) if is_inexact(a.dtype) else a
+
+
+@function(np.nansum, kind="composite")
+def nansum(a, axis=None, dtype=None, out=None, keepdims=_UNSET, initial=_UNSET, where=_UNSET):
+    return np.sum(_filled(a, 0), axis, dtype, out, _kept(keepdims), initial, where)
+
+
+@function(np.nanprod, kind="composite")
+def nanprod(a, axis=None, dtype=None, out=None, keepdims=_UNSET, initial=_UNSET, where=_UNSET):
+    return np.prod(_filled(a, 1), axis, dtype, out, _kept(keepdims), initial, where)
+
+
+def _numbers_along(a, axes, where, keepdims: bool, dtype):
+    """Count the entries that are numbers (and are looked at), in a real dtype."""
+    present = ~np.isnan(a)
+    if where is not _UNSET and where is not True:
+        present = present & where
+    return np.sum(present, axis=axes, keepdims=keepdims).astype(np.zeros((), dtype).real.dtype)
+
+
+@function(np.nanmean, kind="composite")
+def nanmean(a, axis=None, dtype=None, out=None, keepdims=_UNSET, *, where=_UNSET):
+    refuse_out(out, "np.nanmean")
+    a = _numbers(a)
+    if not is_inexact(a.dtype):
+        return np.mean(a, axis, dtype, None, _kept(keepdims), where=where)
+    axes = normalize_axes(axis, a.ndim, "np.nanmean")
+    total = np.sum(_filled(a, 0), axes, dtype, None, _kept(keepdims), where=where)
+    return total / _numbers_along(a, axes, where, _kept(keepdims), total.dtype)
+
+
+# ── covariance ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _variables(m, rowvar: bool, dtype):
+    m = _numbers(m).astype(dtype)
+    if m.ndim > 2:
+        raise ValueError("m has more than 2 dimensions")
+    x = m.reshape((1, -1)) if m.ndim < 2 else m
+    return x if rowvar or m.ndim == 1 else x.T
+
+
+def _frequencies(w, name: str):
+    w = _numbers(w).astype(float)
+    if w.ndim != 1:
+        raise RuntimeError(f"cannot handle multidimensional {name}")
+    return w
+
+
+@function(np.cov, kind="composite")
+def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
+    if ddof is not None and ddof != int(ddof):
+        raise ValueError("ddof must be integer")
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    if dtype is None:
+        dtype = np.result_type(*[_numbers(v).dtype for v in (m, y) if v is not None], np.float64)
+    x = _variables(m, rowvar, dtype)
+    if y is not None:
+        x = np.concatenate([x, _variables(y, rowvar, dtype)], 0)
+    w = None if fweights is None else _frequencies(fweights, "fweights")
+    if aweights is not None:
+        a_weights = _frequencies(aweights, "aweights")
+        w = a_weights if w is None else w * a_weights
+    mean, total = np.average(x, axis=1, weights=w, returned=True)
+    total = total[0] if x.shape[0] else total
+    if w is None:
+        factor = x.shape[1] - ddof
+    elif ddof == 0:
+        factor = total
+    elif aweights is None:
+        factor = total - ddof
+    else:
+        factor = total - ddof * np.sum(w * a_weights) / total
+    x = x - mean[:, None]
+    c = np.matmul(x, np.conj((x if w is None else x * w).T)) / factor
+    return c.reshape(tuple([n for n in c.shape if n != 1]))
+
+
+@function(np.corrcoef, kind="composite")
+def corrcoef(x, y=None, rowvar=True, *, dtype=None):
+    c = np.cov(x, y, rowvar, dtype=dtype)
+    if not c.ndim:
+        return c / c
+    i = np.arange(c.shape[0])
+    deviation = np.sqrt(np.real(c[i, i]))
+    c = c / deviation[:, None] / deviation[None, :]
+    if c.dtype.kind == "c":
+        return np.clip(np.real(c), -1, 1) + 1j * np.clip(np.imag(c), -1, 1)
+    return np.clip(c, -1, 1)
+
+
+# ── differences and integrals ────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.diff, kind="composite")
+def diff(a, n=1, axis=-1, prepend=_UNSET, append=_UNSET):
+    if n == 0:
+        return a
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n!r}")
+    a = _numbers(a)
+    if not a.ndim:
+        raise ValueError("diff requires input that is at least one dimensional")
+    axis = normalize_axis(axis, a.ndim, "np.diff")
+    parts = [a]
+    for extra, at in ((prepend, 0), (append, len(parts) + 1)):
+        if extra is not _UNSET:
+            extra = _numbers(extra)
+            if not extra.ndim:
+                extra = np.broadcast_to(extra, (*a.shape[:axis], 1, *a.shape[axis + 1 :]))
+            parts.insert(at, extra)
+    if len(parts) > 1:
+        a = np.concatenate(parts, axis)
+    for _ in range(n):
+        after, before = a[_along(axis, slice(1, None))], a[_along(axis, slice(None, -1))]
+        a = after != before if a.dtype.kind == "b" else after - before
+    return a
+
+
+@function(np.ediff1d, kind="composite")
+def ediff1d(ary, to_end=None, to_begin=None):
+    steps = np.diff(_numbers(ary).reshape(-1))
+    before = [] if to_begin is None else [_numbers(to_begin).reshape(-1).astype(steps.dtype)]
+    after = [] if to_end is None else [_numbers(to_end).reshape(-1).astype(steps.dtype)]
+    return np.concatenate([*before, steps, *after]) if before or after else steps
+
+
+@function(np.trapezoid, kind="composite")
+def trapezoid(y, x=None, dx=1.0, axis=-1):
+    y = _numbers(y)
+    axis = normalize_axis(axis, y.ndim, "np.trapezoid")
+    if x is None:
+        step = dx
+    else:
+        x = _numbers(x)
+        step = np.diff(x) if x.ndim == 1 else np.diff(x, axis=axis)
+        if x.ndim == 1:
+            step = step.reshape((-1,) + (1,) * (y.ndim - axis - 1))
+    pairs = y[_along(axis, slice(1, None))] + y[_along(axis, slice(None, -1))]
+    return np.sum(step * pairs / 2.0, axis=axis)
+
+
+def _spacings(varargs: tuple, f, axes: tuple[int, ...]) -> list:
+    """Return the step along each axis: a number, or the differences of the coordinates."""
+    if len(varargs) not in (0, 1, len(axes)):
+        raise TypeError("invalid number of arguments")
+    if not varargs:
+        return [1.0] * len(axes)
+    spacings = []
+    for axis, h in zip(axes, varargs if len(varargs) == len(axes) else varargs * len(axes), strict=True):
+        h = _numbers(h)
+        if h.ndim == 0:
+            spacings.append(h[()] if isinstance(h, np.ndarray) else h)
+            continue
+        if (len(varargs) == 1 and len(axes) > 1) or h.ndim != 1:
+            raise ValueError("distances must be either scalars or 1d")
+        if h.shape[0] != f.shape[axis]:
+            raise ValueError("when 1d, distances must match the length of the corresponding dimension")
+        steps = np.diff(_floats(h))
+        even = not isinstance(steps, Tensor) and bool((steps == steps[0]).all())
+        spacings.append(steps[0] if even else steps)
+    return spacings
+
+
+@function(np.gradient, kind="composite")
+def gradient(f, *varargs, axis=None, edge_order=1):
+    f = _floats(f)
+    axes = normalize_axes(axis, f.ndim, "np.gradient")
+    if edge_order not in (1, 2):
+        raise ValueError("'edge_order' greater than 2 not supported")
+    steps = _spacings(varargs, f, axes)
+    outs = [_slope(f, h, a, edge_order) for a, h in zip(axes, steps, strict=True)]
+    return outs[0] if len(axes) == 1 else tuple(outs)
+
+
+def _slope(f, h, axis: int, edge_order: int):
+    """Differentiate along one axis: central differences inside, one-sided ones at both ends."""
+    n = f.shape[axis]
+    if n < edge_order + 1:
+        raise ValueError(
+            "Shape of array too small to calculate a numerical gradient,"
+            " at least (edge_order + 1) elements are required."
+        )
+    even = not getattr(h, "shape", ())
+    at = lambda k: f[_along(axis, slice(k, k + 1) if k != -1 else slice(-1, None))]
+    width = (lambda k: h) if even else (lambda k: h[k])
+    if even:
+        inside = (f[_along(axis, slice(2, None))] - f[_along(axis, slice(None, -2))]) / (2.0 * h)
+    else:
+        left, right = (d.reshape((-1,) + (1,) * (f.ndim - axis - 1)) for d in (h[:-1], h[1:]))
+        a = -right / (left * (left + right))
+        b = (right - left) / (left * right)
+        c = left / (right * (left + right))
+        inside = (
+            a * f[_along(axis, slice(None, -2))]
+            + b * f[_along(axis, slice(1, -1))]
+            + c * f[_along(axis, slice(2, None))]
+        )
+    if edge_order == 1:
+        first, last = (at(1) - at(0)) / width(0), (at(-1) - at(-2)) / width(-1)
+    elif even:
+        first = (-1.5 * at(0) + 2.0 * at(1) - 0.5 * at(2)) / h
+        last = (0.5 * at(-3) - 2.0 * at(-2) + 1.5 * at(-1)) / h
+    else:
+        p, q = h[0], h[1]
+        first = -(2.0 * p + q) / (p * (p + q)) * at(0) + (p + q) / (p * q) * at(1) - p / (q * (p + q)) * at(2)
+        p, q = h[-2], h[-1]
+        last = q / (p * (p + q)) * at(-3) - (q + p) / (p * q) * at(-2) + (2.0 * q + p) / (q * (p + q)) * at(-1)
+    return np.concatenate([first, inside, last], axis).astype(f.dtype)
+
+
+@function(np.unwrap, kind="composite")
+def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
+    p = _numbers(p)
+    axis = normalize_axis(axis, p.ndim, "np.unwrap")
+    jumps = np.diff(p, axis=axis)
+    whole = jumps.dtype.kind in "iu" and aval_of(period).dtype.kind in "iu"
+    half = period // 2 if whole else period / 2
+    low = -half
+    wrapped = np.mod(jumps - low, period) + low
+    if not whole or period % 2 == 0:  # an upward jump of half a period stays upward
+        wrapped = select((wrapped == low) & (jumps > 0), half, wrapped)
+    correction = select(abs(jumps) < (half if discont is None else discont), 0, wrapped - jumps)
+    rest = p[_along(axis, slice(1, None))] + np.cumsum(correction, axis=axis)
+    return np.concatenate([p[_along(axis, slice(None, 1))].astype(rest.dtype), rest], axis)
+
+
+# ── interpolation ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _take(x, places):
+    return index(x, places, template=(ARRAY,))
+
+
+@function(np.interp, kind="composite")
+def interp(x, xp, fp, left=None, right=None, period=None):
+    """Interpolate linearly. At a knot the derivative in x is the slope on its right (at the last one, on its left)."""
+    x, xp, fp = _numbers(x).astype(float), _numbers(xp).astype(float), _numbers(fp)
+    fp = fp.astype(complex if fp.dtype.kind == "c" else float)
+    if xp.ndim != 1 or fp.ndim != 1 or len(xp) != len(fp) or not len(xp):
+        raise ValueError("np.interp: xp and fp must be non-empty 1-D sequences of the same length")
+    if period is not None:
+        if period == 0:
+            raise ValueError("period must be a non-zero value")
+        period, left, right = abs(period), None, None
+        x, xp = np.mod(x, period), np.mod(xp, period)
+        order = np.argsort(xp)
+        xp, fp = _take(xp, order), _take(fp, order)
+        xp = np.concatenate([xp[-1:] - period, xp, xp[:1] + period])
+        fp = np.concatenate([fp[-1:], fp, fp[:1]])
+    left, right = fp[0] if left is None else left, fp[-1] if right is None else right
+    if len(xp) == 1:
+        inside = fp[0] + 0 * x
+    else:
+        j = np.clip(np.searchsorted(xp, x, "right") - 1, 0, len(xp) - 2)
+        x0, f0, f1 = _take(xp, j), _take(fp, j), _take(fp, j + 1)
+        width = _take(xp, j + 1) - x0
+        flat = width == 0
+        inside = select(flat, f1, f0 + (x - x0) * ((f1 - f0) / select(flat, 1, width)))
+    return select(x < xp[0], left, select(x > xp[-1], right, inside))
+
+
+# ── convolution ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _convolved(a, v, mode: str, middle: int, name: str):
+    n, m = a.shape[0], v.shape[0]
+    if mode == "valid":
+        return scans.convolve(*((a, v) if n >= m else (v, a)), mode="valid")
+    if mode not in ("full", "same"):
+        raise ValueError(f"{name}: mode must be 'full', 'same' or 'valid', not {mode!r}")
+    full = scans.convolve(a, v, mode="full")
+    return full if mode == "full" else full[middle : middle + max(n, m)]
+
+
+def _sequences(a, v, name: str) -> tuple:
+    out = []
+    for which, x in (("a", a), ("v", v)):
+        x = _numbers(x)
+        if x.ndim > 1:
+            raise ValueError(f"{name}: object too deep for desired array")
+        if not x.size:
+            raise ValueError(f"{which} cannot be empty")
+        out.append(x.reshape(-1))
+    return tuple(out)
+
+
+@function(np.convolve)
+def convolve(a, v, mode="full"):
+    a, v = _sequences(a, v, "np.convolve")
+    return _convolved(a, v, mode, (min(len(a), len(v)) - 1) // 2, "np.convolve")
+
+
+@function(np.correlate)
+def correlate(a, v, mode="valid"):
+    a, v = _sequences(a, v, "np.correlate")
+    middle = (len(v) - 1) // 2 if len(a) >= len(v) else len(a) // 2
+    return _convolved(a, np.conj(v)[::-1], mode, middle, "np.correlate")
+
+
+# ── logaddexp.reduce ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _logaddexp_reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=_UNSET, where=True):
+    """Compute log Σ exp x = m + log Σ exp(x − m); m, the largest entry, is a constant, as the sum does not depend on it."""
+    refuse_out(out[0] if isinstance(out, tuple) else out, "np.logaddexp.reduce")
+    x = _floats(array)
+    x = x if dtype is None else x.astype(np.dtype(dtype))
+    axes = normalize_axes(axis, x.ndim, "np.logaddexp.reduce")
+    if where is not True:
+        x = select(np.broadcast_to(operand(where), x.shape), x, -np.inf)
+    top = stop_gradient(np.max(x, axis=axes, keepdims=True, initial=-np.inf))
+    top = select(np.isfinite(top), top, 0)
+    total = np.sum(np.exp(x - top), axis=axes, keepdims=True)
+    result = np.log(total) + top
+    if not keepdims:
+        result = result.reshape(tuple([n for i, n in enumerate(x.shape) if i not in axes]))
+    if initial is _UNSET or initial is None:
+        return result
+    return np.logaddexp(result, _numbers(initial).astype(result.dtype))
+
+
+UFUNC_METHODS[np.logaddexp, "reduce"] = _logaddexp_reduce
