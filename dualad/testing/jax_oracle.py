@@ -59,6 +59,8 @@ class JaxOracle:
         self.function = function
         self.trouble: Unavailable | None = None
         self.f: Callable | None = None
+        self.compiles = True
+        self.compiled: dict[str, Callable] = {}
         if importlib.util.find_spec("jax") is None:
             self.trouble = Unavailable("JAX is not installed (pip install 'dualad[oracle]')")
             return
@@ -75,8 +77,7 @@ class JaxOracle:
                 for part in name.split("."):
                     again = getattr(again, part)
                 self.f = again
-                outputs = self._run(self.function.point)
-                value = self._join(outputs)
+                value = self._value(self.function.point)
         except Exception as error:
             self.trouble = Unavailable(_reason(error))
             return
@@ -94,58 +95,56 @@ class JaxOracle:
 
     def value(self, x: np.ndarray) -> Estimate | Unavailable:
         """Return the (m,) value at a point of shape (n,)."""
-        return self._ask(lambda: self._join(self._run(self.function.split(x))))
+        return self._ask(lambda: self._value(self.function.split(x)))
 
     def jvp(self, v: np.ndarray) -> Estimate | Unavailable:
         """Return J v, shape (m,), for a tangent of shape (n,)."""
         point, tangent = self.function.point, self.function.split(v)
-        return self._ask(lambda: self._join(self.jax.jvp(self._call, self._arrays(point), self._arrays(tangent))[1]))
+
+        def answer(point: Any, tangent: Any) -> Any:
+            return self.jax.jvp(self._call, point, tangent)[1]
+
+        return self._ask(lambda: self._join(self._run("jvp", answer, point, tangent)))
 
     def vjp(self, w: np.ndarray) -> Estimate | Unavailable:
         """Return Jᵀ w, shape (n,), for a cotangent of shape (m,)."""
 
-        def answer() -> np.ndarray:
-            _, pull = self.jax.vjp(self._call, *self._arrays(self.function.point))
-            return self._join(pull(self._arrays(self.function.split_out(w))))
+        def answer(point: Any, cotangent: Any) -> Any:
+            return self.jax.vjp(self._call, *point)[1](cotangent)
 
-        return self._ask(answer)
+        return self._ask(lambda: self._join(self._run("vjp", answer, self.function.point, self.function.split_out(w))))
 
     def jacobian(self) -> Estimate | Unavailable:
         """Return the (m, n) Jacobian."""
         function = self.function
 
-        def answer() -> np.ndarray:
-            points = self._arrays(function.point)
-            mode = self.jax.jacfwd if function.size <= function.out_size else self.jax.jacrev
-            blocks = mode(self._call, argnums=tuple(range(len(points))))(*points)
-            rows = [
-                np.concatenate(
-                    [
-                        np.asarray(b, np.float64).reshape(y.size, x.size)
-                        for b, x in zip(row, function.point, strict=True)
-                    ],
-                    axis=1,
-                )
-                for row, y in zip(blocks, function.value, strict=True)
-            ]
+        mode = self.jax.jacfwd if function.size <= function.out_size else self.jax.jacrev
+
+        def answer(point: Any) -> Any:
+            return mode(self._call, argnums=tuple(range(len(point))))(*point)
+
+        def assemble() -> np.ndarray:
+            rows = []
+            for row, y in zip(self._run("jacobian", answer, function.point), function.value, strict=True):
+                blocks = [np.asarray(b, np.float64).reshape(y.size, -1) for b in row]
+                rows.append(np.concatenate(blocks, axis=1))
             return np.concatenate(rows, axis=0)
 
-        return self._ask(answer)
+        return self._ask(assemble)
 
     def hvp(self, w: np.ndarray, v: np.ndarray) -> Estimate | Unavailable:
         """Return the Hessian of ``w · f`` times v, shape (n,)."""
         function = self.function
 
-        def answer() -> np.ndarray:
-            weights = self._arrays(function.split_out(w))
-
+        def answer(point: Any, weights: Any, tangent: Any) -> Any:
             def scalar(leaves: Sequence[Any]) -> Any:
                 return function.scalar(weights, leaves, self.numpy, self.f)
 
-            point, tangent = self._arrays(function.point), self._arrays(function.split(v))
-            return self._join(self.jax.jvp(self.jax.grad(scalar), (point,), (tangent,))[1])
+            return self.jax.jvp(self.jax.grad(scalar), (point,), (tangent,))[1]
 
-        return self._ask(answer)
+        return self._ask(
+            lambda: self._join(self._run("hvp", answer, function.point, function.split_out(w), function.split(v)))
+        )
 
     # -- inside -------------------------------------------------------------------------------------------------
 
@@ -168,8 +167,18 @@ class JaxOracle:
         # A result that does not depend on the arguments may come back as a NumPy number: JAX wants its own.
         return tuple(self.numpy.asarray(out) for out in self.function.on(leaves, self.numpy, self.f))
 
-    def _run(self, leaves: Sequence[np.ndarray]) -> tuple[Any, ...]:
-        return self._call(*self._arrays(leaves))
+    def _value(self, leaves: Sequence[np.ndarray]) -> np.ndarray:
+        return self._join(self._run("value", lambda point: self._call(*point), leaves))
+
+    def _run(self, name: str, question: Callable, *trees: Sequence[np.ndarray]) -> Any:
+        """Answer a question compiled as a whole, which is quicker; a function that branches runs step by step."""
+        arguments = [self._arrays(tree) for tree in trees]
+        if self.compiles:
+            try:
+                return self.compiled.setdefault(name, self.jax.jit(question))(*arguments)
+            except Exception:  # whatever it is, it will be raised again below if it is not about compiling
+                self.compiles = False
+        return question(*arguments)
 
     @staticmethod
     def _join(leaves: Sequence[Any]) -> np.ndarray:
