@@ -197,7 +197,8 @@ def _worth_optimizing(labels: list[str], shapes) -> bool:
 def _einsum_shape(*avals: Aval, subscripts: str, optimize) -> Aval:
     inputs, output = _split(subscripts)
     sizes = _sizes(inputs, [a.shape for a in avals])
-    return Aval(tuple([sizes[letter] for letter in output]), result_dtype(*avals))
+    # np.einsum makes arrays of Python scalars: unlike a ufunc it lets them widen the result.
+    return Aval(tuple([sizes[letter] for letter in output]), np.result_type(*[a.dtype for a in avals]))
 
 
 def _einsum_transpose(ct, *args, subscripts: str, optimize):
