@@ -64,7 +64,10 @@ class Tensor:
             if creation is not None:  # NumPy takes like= away before it calls, so the tensor itself is handed on
                 return creation(self, *args, **kwargs)
             raise HOOKS["unsupported"](function)
-        return handler(*args, **kwargs)
+        out = kwargs.pop("out", None) if kwargs else None
+        if out is None:
+            return handler(*args, **kwargs)
+        return HOOKS["target"](out, handler(*args, **kwargs), f"np.{function.__name__}")
 
     def __array__(self, dtype=None, copy=None):
         """Give NumPy an object array of 0-d tensors, which computes and is packed back; refuse every other dtype."""
@@ -108,7 +111,8 @@ class Tensor:
     def __index__(self):
         raise self._conversion(
             "operator.index()",
-            "index with integers computed without tracing, or use np.take(array, x) for a traced integer index",
+            "index with integers computed without tracing, or make the indexed array a tensor:"
+            " np.asarray(array, like=x)[x] (np.take looks for tensors in its first argument only)",
         )
 
     def __bool__(self):

@@ -20,6 +20,8 @@ from . import (
     sorting,
     ufuncs,
     unsupported,
+    views,
+    writing,
 )
 
 __all__ = [
@@ -38,4 +40,6 @@ __all__ = [
     "sorting",
     "ufuncs",
     "unsupported",
+    "views",
+    "writing",
 ]

@@ -464,7 +464,7 @@ def correlate(a, v, mode="valid"):
 
 
 def _logaddexp_reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=_UNSET, where=True):
-    """Compute log Σ exp x = m + log Σ exp(x − m); m, the largest entry, is a constant, as the sum does not depend on it."""
+    """Compute log Σ exp x = m + log Σ exp(x − m) with m the largest entry, a constant: nothing depends on it."""
     refuse_out(out[0] if isinstance(out, tuple) else out, "np.logaddexp.reduce")
     x = _floats(array)
     x = x if dtype is None else x.astype(np.dtype(dtype))
@@ -474,7 +474,8 @@ def _logaddexp_reduce(array, axis=0, dtype=None, out=None, keepdims=False, initi
     top = stop_gradient(np.max(x, axis=axes, keepdims=True, initial=-np.inf))
     top = select(np.isfinite(top), top, 0)
     total = np.sum(np.exp(x - top), axis=axes, keepdims=True)
-    result = np.log(total) + top
+    nothing = total == 0  # every entry is −∞, and so is the result
+    result = select(nothing, -np.inf, np.log(select(nothing, 1, total)) + top)
     if not keepdims:
         result = result.reshape(tuple([n for i, n in enumerate(x.shape) if i not in axes]))
     if initial is _UNSET or initial is None:

@@ -166,8 +166,8 @@ def transpose(a, axes=None):
 @function(np.moveaxis, kind="composite")
 def moveaxis(a, source, destination):
     a = operand(a)
-    source = normalize_axes(source, a.ndim, "np.moveaxis")
-    destination = normalize_axes(destination, a.ndim, "np.moveaxis")
+    source = normalize_axes(tuple(source) if np.iterable(source) else source, a.ndim, "np.moveaxis")
+    destination = normalize_axes(tuple(destination) if np.iterable(destination) else destination, a.ndim, "np.moveaxis")
     if len(source) != len(destination):
         raise ValueError("`source` and `destination` arguments must have the same number of elements")
     order = [n for n in range(a.ndim) if n not in source]

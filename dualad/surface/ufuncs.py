@@ -13,7 +13,7 @@ import numpy as np
 from ..core.dispatch import apply
 from ..core.tables import FUNCTIONS, HOOKS, UFUNCS
 from ..core.tracer import NO_PARAMS, Tensor
-from ..errors import InPlaceError, UnsupportedError
+from ..errors import UnsupportedError
 from .arguments import operand
 
 __all__ = ["UFUNC_METHODS", "call_ufunc"]
@@ -28,6 +28,9 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
         if not isinstance(x, Tensor) and getattr(type(x), "__array_ufunc__", 0) is None:
             return NotImplemented
     _load_special(ufunc)
+    outs = kwargs.pop("out", None) or ()
+    if any(o is not None for o in outs):
+        return _into(outs, ufunc, method, inputs, kwargs)
     if method != "__call__":
         handler = UFUNC_METHODS.get((ufunc, method))
         if handler is None:
@@ -38,26 +41,36 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
                 " np.add.accumulate, broadcasting for outer)",
             )
         return handler(*inputs, **kwargs)
-    out = kwargs.pop("out", None)
-    if out is not None and any(o is not None for o in out):
-        raise InPlaceError(
-            f"np.{ufunc.__name__}: out= was given an array of type {type(out[0]).__name__}.",
-            "a plain array can't hold a tangent, and writing into tensors is not supported yet",
-            f"use the result: y = np.{ufunc.__name__}(...)",
+    if kwargs.pop("where", True) is not True:
+        raise UnsupportedError(
+            f"np.{ufunc.__name__}: where= without out= leaves entries uninitialized.",
+            "an uninitialized value has no derivative",
+            f"write np.where(mask, np.{ufunc.__name__}(...), other), or give out=",
         )
-    where = kwargs.pop("where", True)
+    return _called(ufunc, inputs, kwargs)
+
+
+def _into(outs: tuple, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
+    """Carry out a call with ``out=``: compute the result, then write it, where ``where=`` says so."""
+    where = kwargs.pop("where", True) if method == "__call__" else True
+    result = _called(ufunc, inputs, kwargs) if method == "__call__" else call_ufunc(ufunc, method, inputs, kwargs)
+    results = result if isinstance(result, tuple) else (result,)
+    name = f"np.{ufunc.__name__}"
+    written = [
+        r if o is None else HOOKS["target"](o, r if where is True else np.where(where, r, o), name)
+        for o, r in zip(outs, results, strict=True)
+    ]
+    return tuple(written) if isinstance(result, tuple) else written[0]
+
+
+def _called(ufunc: np.ufunc, inputs: tuple, kwargs: dict):
+    """Call a ufunc with keywords other than ``out`` and ``where``, or with operands that need preparation."""
     dtype = kwargs.pop("dtype", None)
     for ignored in ("casting", "order", "subok"):
         kwargs.pop(ignored, None)
     if kwargs and ufunc not in FUNCTIONS:  # what has a handler judges its own keywords (axis= of np.vecdot)
         raise UnsupportedError(
             f"np.{ufunc.__name__}: the keywords {sorted(kwargs)} are not supported on tensors.", "", "leave them out"
-        )
-    if where is not True:
-        raise UnsupportedError(
-            f"np.{ufunc.__name__}: where= without out= leaves entries uninitialized.",
-            "an uninitialized value has no derivative",
-            f"write np.where(mask, np.{ufunc.__name__}(...), other)",
         )
     inputs = tuple([operand(x) for x in inputs])
     if dtype is not None:

@@ -1,0 +1,304 @@
+"""Writing: ``x[i] = v``, ``x += v``, ``out=``, ``ufunc.at``, ``np.copyto`` and its relatives, and the functional ``x.at``.
+
+Each computes what the array will hold after the write, as a value, and puts that into the tensor
+(``surface/views.py``). Not for: plain arrays as targets of traced values; those are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..core.aval import is_inexact
+from ..core.tables import HOOKS
+from ..core.tracer import Tensor
+from ..errors import InPlaceError, UnsupportedError
+from ..ops import indexing
+from .arguments import normalize_axis, operand
+from .functions import function
+from .indexing import parse_index, set_at
+from .ufuncs import UFUNC_METHODS
+from .views import assign, is_view_of, target
+
+__all__ = ["At"]
+
+
+# ── items ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _setitem(self, index, value):
+    if not self.shape:
+        raise TypeError(
+            f"'{self.dtype.name}' object does not support item assignment (a 0-d result is a scalar, as in NumPy)"
+        )
+    if isinstance(index, Tensor) and index.dtype.kind == "b":
+        assign(self, _masked(self, index, value))
+        return
+    template, arrays = parse_index(self, index)
+    if not arrays and is_view_of(value, self, indexing.index, {"template": template}):
+        return  # x[i] += v has already written through the view x[i]
+    _check_kind(self, value, "x[...] = v")
+    assign(self, set_at(self, index, value))
+
+
+Tensor.__setitem__ = _setitem
+
+
+def _masked(x: Tensor, mask: Tensor, value):
+    """Return ``x`` with the entries under a traced mask replaced: the shape is kept, so it can be traced."""
+    value = operand(value)
+    if mask.shape != x.shape[: len(mask.shape)] or np.shape(value) != ():
+        raise UnsupportedError(
+            f"x[mask] = v with a traced mask of shape {mask.shape} and a value of shape {np.shape(value)}.",
+            "how many entries the mask selects is not known, so a value per selected entry can't be matched to them",
+            "write x[...] = np.where(mask, v, x) with v of the shape of x, or assign one number",
+        )
+    _check_kind(x, value, "x[mask] = v")
+    mask = np.reshape(mask, mask.shape + (1,) * (len(x.shape) - len(mask.shape)))
+    return np.astype(np.where(mask, value, x), x.dtype)
+
+
+def _check_kind(x, value, what: str) -> None:
+    """Refuse a write that would lose a derivative or an imaginary part; NumPy would only warn, or not even that."""
+    if not isinstance(value, Tensor):
+        if np.iscomplexobj(value) and x.dtype.kind != "c":
+            raise InPlaceError(
+                f"{what}: a complex value is written into dtype {x.dtype}.",
+                "its imaginary part would be lost",
+                "take np.real(v), or make the target complex",
+            )
+        return
+    if (is_inexact(value.dtype) and not is_inexact(x.dtype)) or (value.dtype.kind == "c" and x.dtype.kind != "c"):
+        raise InPlaceError(
+            f"{what}: a {value._kind()} of dtype {value.dtype} is written into dtype {x.dtype}.",
+            "part of the value, and its derivative, would be lost",
+            "make the target of a wider dtype: np.zeros_like(x, dtype=float)",
+        )
+
+
+# ── augmented assignments and out= ───────────────────────────────────────────────────────────────────────────────
+
+
+def _augmented(name: str, ufunc: np.ufunc) -> None:
+    def operator(self, other):
+        if not self.shape:
+            return NotImplemented  # a scalar: Python then computes s = s + v, which rebinds the name
+        result = getattr(self, f"__{name}__")(other)
+        return result if result is NotImplemented else target(self, result, f"np.{ufunc.__name__}")
+
+    setattr(Tensor, f"__i{name}__", operator)
+
+
+for _name, _ufunc in {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "pow": np.power,
+    "matmul": np.matmul,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "lshift": np.left_shift,
+    "rshift": np.right_shift,
+}.items():
+    _augmented(_name, _ufunc)
+
+HOOKS["target"] = target
+
+
+# ── NumPy's functions that write ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _written(a, name: str) -> Tensor:
+    """Return the target of a write, refusing a plain array."""
+    if not isinstance(a, Tensor):
+        target(a, 0.0, name)
+    return a
+
+
+@function(np.copyto)
+def copyto(dst, src, casting="same_kind", where=True):
+    dst = _written(dst, "np.copyto")
+    _check_kind(dst, src, "np.copyto")
+    target(dst, src if where is True else np.where(where, src, dst), "np.copyto")
+
+
+@function(np.put)
+def put(a, ind, v, mode="raise"):
+    a = _written(a, "np.put")
+    ind = np.ravel(operand(ind))
+    if mode == "wrap":
+        ind = ind % a.size
+    elif mode == "clip":
+        ind = np.clip(ind, 0, a.size - 1)
+    values = _cycled(v, ind.size)
+    assign(a, np.reshape(set_at(np.reshape(a, -1), ind, values), a.shape))
+
+
+@function(np.putmask)
+def putmask(a, mask, values):
+    a = _written(a, "np.putmask")
+    values = operand(values)
+    full = np.reshape(_cycled(values, a.size), a.shape) if np.shape(values) != a.shape else values
+    _check_kind(a, full, "np.putmask")
+    assign(a, np.astype(np.where(np.reshape(operand(mask), a.shape), full, a), a.dtype))
+
+
+@function(np.place)
+def place(arr, mask, vals):
+    arr = _written(arr, "np.place")
+    positions = np.nonzero(np.ravel(operand(mask)))[0]
+    assign(arr, np.reshape(set_at(np.reshape(arr, -1), positions, _cycled(vals, positions.size)), arr.shape))
+
+
+def _cycled(values, size: int):
+    """Repeat values, flattened, until there are ``size`` of them."""
+    values = np.ravel(operand(values))
+    if not size:
+        return values[:0]
+    return values if values.size == size else np.tile(values, -(-size // max(values.size, 1)))[:size]
+
+
+@function(np.put_along_axis)
+def put_along_axis(arr, indices, values, axis):
+    arr = _written(arr, "np.put_along_axis")
+    indices = operand(indices)
+    if axis is None:
+        assign(arr, np.reshape(set_at(np.reshape(arr, -1), np.ravel(indices), values), arr.shape))
+        return
+    axis = normalize_axis(axis, arr.ndim, "np.put_along_axis")
+    grid = [
+        indices if i == axis else np.arange(n).reshape((1,) * i + (n,) + (1,) * (arr.ndim - i - 1))
+        for i, n in enumerate(arr.shape)
+    ]
+    _check_kind(arr, values, "np.put_along_axis")
+    assign(arr, set_at(arr, tuple(grid), values))
+
+
+@function(np.fill_diagonal)
+def fill_diagonal(a, val, wrap=False):
+    a = _written(a, "np.fill_diagonal")
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if a.ndim > 2 and len(set(a.shape)) != 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    stop = None if wrap or a.ndim > 2 or a.shape[0] <= a.shape[1] else a.shape[1] * a.shape[1]
+    step = a.shape[1] + 1 if a.ndim == 2 else 1 + int(np.cumprod(a.shape[:-1]).sum())
+    positions = np.arange(a.size)[:stop:step]
+    assign(a, np.reshape(set_at(np.reshape(a, -1), positions, _cycled(val, positions.size)), a.shape))
+
+
+# ── ufunc.at, and the functional forms ───────────────────────────────────────────────────────────────────────────
+#
+# a[i] = u(a[i], b) entry after entry, an index that occurs k times being updated k times. The first occurrences of
+# all indices are distinct, so they are one functional update; then the second ones, and so on. That is exact for
+# every ufunc and every order of derivative. Sums need no such rounds: their terms accumulate in one scatter.
+
+
+def _updated(ufunc: np.ufunc, a, index, b=None):
+    """Return ``a`` after ``ufunc.at(a, index, b)``."""
+    template, arrays = parse_index(a, index)
+    shape = indexing.indexed_shape(a.shape, arrays, template)
+    if b is not None:
+        b = np.broadcast_to(operand(b), shape)
+        _check_kind(a, b, f"np.{ufunc.__name__}.at")
+    if ufunc in (np.add, np.subtract):
+        return ufunc(a, np.astype(indexing.index_add(b, *arrays, template=template, shape=a.shape), a.dtype))
+    for positions, chosen in _rounds(a, index, arrays, template):
+        old = np.ravel(a)[positions]
+        new = ufunc(old) if b is None else ufunc(old, np.ravel(b)[chosen])
+        a = np.reshape(set_at(np.reshape(a, -1), positions, new), a.shape)
+    return a
+
+
+def _rounds(a, index, arrays, template):
+    """Yield (positions in the flat array, positions in the flat update), each round without a repeated position."""
+    if any(isinstance(i, Tensor) for i in arrays):
+        raise UnsupportedError(
+            "ufunc.at (or x.at[...]) with traced indices, for an update other than add and subtract.",
+            "which indices repeat is not known, so the order of the updates is not either",
+            "use indices that are plain arrays, or np.add.at",
+        )
+    positions = np.ravel(np.arange(a.size).reshape(a.shape)[index])
+    order = np.argsort(positions, kind="stable")
+    ranked = positions[order]
+    starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
+    occurrence = np.arange(ranked.size) - np.repeat(starts, np.diff(np.r_[starts, ranked.size]))
+    for k in range(int(occurrence.max(initial=-1)) + 1):
+        chosen = order[occurrence == k]
+        yield positions[chosen], chosen
+
+
+def _at(ufunc: np.ufunc) -> Callable:
+    def at(a, indices, b=None, /):
+        assign(_written(a, f"np.{ufunc.__name__}.at"), _updated(ufunc, a, indices, b))
+
+    return at
+
+
+for _ufunc in (
+    np.add, np.subtract, np.multiply, np.divide, np.power, np.minimum, np.maximum, np.fmin, np.fmax, np.negative,
+    np.remainder, np.floor_divide, np.logical_and, np.logical_or, np.bitwise_and, np.bitwise_or, np.bitwise_xor,
+    np.exp, np.log, np.sqrt, np.sin, np.cos, np.tanh, np.abs, np.square, np.reciprocal, np.hypot, np.logaddexp,
+):  # fmt: skip
+    UFUNC_METHODS[_ufunc, "at"] = _at(_ufunc)
+
+
+class At:
+    """``x.at[index]``: updates that leave ``x`` as it is and return a new tensor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> da.grad(lambda x: np.sum(x.at[0].multiply(3.0)))(np.ones(2))
+    array([3., 1.])
+    """
+
+    __slots__ = ("_index", "_x")
+
+    def __init__(self, x, index=None) -> None:
+        self._x, self._index = x, index
+
+    def __getitem__(self, index) -> At:
+        return At(self._x, (index,))
+
+    def get(self):
+        """Return the entries."""
+        return self._x[self._index[0]]
+
+    def set(self, value):
+        """Return the tensor with the entries replaced."""
+        _check_kind(self._x, value, "x.at[...].set")
+        return set_at(self._x, self._index[0], value)
+
+    def add(self, value):
+        """Return the tensor with ``value`` added at the entries, repeated indices adding up."""
+        return _updated(np.add, self._x, self._index[0], value)
+
+    def multiply(self, value):
+        """Return the tensor with the entries multiplied."""
+        return _updated(np.multiply, self._x, self._index[0], value)
+
+    def divide(self, value):
+        """Return the tensor with the entries divided."""
+        return _updated(np.divide, self._x, self._index[0], value)
+
+    def power(self, value):
+        """Return the tensor with the entries raised to a power."""
+        return _updated(np.power, self._x, self._index[0], value)
+
+    def min(self, value):
+        """Return the tensor with the entries replaced by the smaller of them and ``value``."""
+        return _updated(np.minimum, self._x, self._index[0], value)
+
+    def max(self, value):
+        """Return the tensor with the entries replaced by the larger of them and ``value``."""
+        return _updated(np.maximum, self._x, self._index[0], value)
+
+
+Tensor.at = property(lambda self: At(self))
