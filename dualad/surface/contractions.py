@@ -14,7 +14,7 @@ from ..ops import contraction
 from .arguments import normalize_axis, operand, operands, refuse_out
 from .functions import function
 
-__all__: list[str] = []
+__all__ = ["matvec", "vecdot", "vecmat"]
 
 
 @function(np.dot, kind="composite")
