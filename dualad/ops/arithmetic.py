@@ -175,7 +175,7 @@ def _power_jvp(primals, tangents):
     if ty is None and type(y) in (int, float) and (y == 0 or y >= 1):
         # The exponent is written in the program: no pole, and the common cases cost one product.
         if y == 0:
-            return out, None
+            return strong(out), None
         if y == 1:
             return out, conform(tx, out)
         return out, conform(tx * (2 * x if y == 2 else y * strong(x) ** (y - 1)), out)
@@ -227,7 +227,7 @@ power = Op(
     jvp=_power_jvp,
     batch=batch_elementwise(np.power),
     samples=elementwise(positive(), anywhere(), complex_too=True)
-    + [(away_from(0.0)(3), np.array([2, 0, -1])), (away_from(0.0)(2), 3), ((2,), 2), (positive()(2), -0.5), (2.0, (3,))],
+    + [(away_from(0.0)(3), np.array([2, 0, -1])), (away_from(0.0)(2), 3), ((2,), 2), (positive()(2), -2), (2, (3,))],
     numpy=[np.power],
     kind="binary",
 )
@@ -297,7 +297,7 @@ def _sign_jvp(primals, tangents):
         return s, None
     with np.errstate(divide="ignore"):
         turn = scaled(imag(np.conjugate(s) * t), 1 / np.absolute(z))
-    return s, 1j * s * turn
+    return s, s * turn * 1j
 
 
 sign = Op(
@@ -402,7 +402,7 @@ imag = linear(
     "imag",
     impl=np.imag,
     shape=_part_shape,
-    transpose=lambda ct, x: (-1j * ct,),
+    transpose=lambda ct, x: (ct * -1j,),
     batch=lambda size, x: imag(x),
     samples=elementwise(complex_plane()),
 )
