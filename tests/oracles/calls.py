@@ -31,11 +31,16 @@ def check_call(name: str, f, *args, batch: bool = True, stage: bool = True) -> N
     flat_back = [c for c, t in zip(back, tangents, strict=True) if t is not None]
     forward = pairing(cotangents, leaves(tangent))
     backward = pairing(flat_back, [t for t in tangents if t is not None])
-    assert abs(forward - backward) <= tolerance(args, expected) * (1 + abs(forward)), f"{name}: <c, Jt> = {forward}, <J'c, t> = {backward}"
+    error, limit = abs(forward - backward), tolerance(args, expected) * (1 + abs(forward))
+    assert error <= limit, f"{name}: <c, Jt> = {forward}, <J'c, t> = {backward}"
     if stage:
         close(da.trace(f, *args)(*args), expected, f"{name}: its program")
     if batch:
-        members = [[(a * k).astype(a.dtype) if a.dtype.kind in "fc" else a for k in (1, 1.25, 0.75)] for a in map(np.asarray, args)]
+        # Distinct members in the same part of the domain; integers are indices, and the same in all lanes.
+        members = [
+            [(a * k).astype(a.dtype) if a.dtype.kind in "fc" else a for k in (1, 1.25, 0.75)]
+            for a in map(np.asarray, args)
+        ]
         for axes in axes_choices(len(args)):
             if any(a == -1 and not np.ndim(x) for a, x in zip(axes, args, strict=True)):
                 continue
