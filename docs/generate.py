@@ -47,7 +47,7 @@ COVERAGE_INTRODUCTION = """\
 
 Every name of NumPy that asks its arguments before it computes, with its verdict. *op*: an operator with rules of its
 own. *composite*: written with other NumPy calls, so that every transformation applies. *metadata*: answered from shape
-and dtype. *unsupported*: refused, with the reason and what to write instead. *not yet*: refused too, because no rule has
+and dtype. *unsupported*: refused, with the reason and what to write instead. *not yet*: refused, as no rule has
 been declared so far."""
 
 
