@@ -1,0 +1,112 @@
+"""Discrete Fourier transforms along one axis; the n-dimensional and Hermitian ones are composed of these.
+
+``n`` is the length transformed: the argument is cut or padded with zeros to it. ``norm`` is one of "backward",
+"ortho", "forward". Not for: NumPy's signatures (``surface/fourier.py``).
+
+The pairing ⟨c, y⟩ = Re Σ c·y is not conjugated and the DFT matrix is symmetric, so a complex transform is its own
+transpose, up to cutting and padding, which are each other's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.aval import Aval
+from .kinds import linear
+from .samples import complex_plane
+
+__all__ = ["fft", "ifft", "irfft", "rfft"]
+
+_FLIPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+_COMPLEX = {np.dtype("float16"): np.dtype("complex64"), np.dtype("float32"): np.dtype("complex64")}
+_COMPLEX |= {d: d for d in map(np.dtype, ("complex64", "complex128", "clongdouble"))}
+_COMPLEX |= {np.dtype("longdouble"): np.dtype("clongdouble"), np.dtype("float64"): np.dtype("complex128")}
+
+
+def _complex_dtype(dtype: np.dtype) -> np.dtype:
+    return _COMPLEX.get(dtype, np.dtype("complex128"))
+
+
+def _resized(shape: tuple[int, ...], axis: int, n: int) -> tuple[int, ...]:
+    return (*shape[:axis], n, *shape[axis + 1 :])
+
+
+def fit_axis(x, n: int, axis: int):
+    """Cut an axis to length n, or pad it with zeros: each is the other's transpose."""
+    have = x.shape[axis]
+    if have == n:
+        return x
+    if have > n:
+        return x[(slice(None),) * axis + (slice(0, n),)]
+    zeros = np.broadcast_to(np.zeros((), x.dtype), _resized(x.shape, axis, n - have))
+    return np.concatenate([x, zeros], axis)
+
+
+def _arrived(ct, x: Aval, axis: int):
+    """Give a cotangent the length and, for a real argument, the realness of the argument."""
+    ct = fit_axis(ct, x.shape[axis], axis)
+    return np.real(ct) if x.dtype.kind != "c" and ct.dtype.kind == "c" else ct
+
+
+def _samples(domain=None):
+    make = domain or (lambda *shape: shape)
+    return [
+        (make(4), {"n": 4, "axis": 0, "norm": "backward"}),
+        (make(5, 2), {"n": 5, "axis": 0, "norm": "ortho"}),
+        (make(2, 5), {"n": 3, "axis": 1, "norm": "forward"}),
+        (make(2, 3), {"n": 6, "axis": 1, "norm": "backward"}),
+        (make(3, 1), {"n": 1, "axis": 1, "norm": "backward"}),
+    ]
+
+
+def _complex_transform(name: str, function):
+    return linear(
+        name,
+        impl=lambda x, *, n, axis, norm: function(x, n, axis, norm),
+        shape=lambda x, *, n, axis, norm: Aval(_resized(x.shape, axis, n), _complex_dtype(x.dtype)),
+        transpose=lambda ct, x, *, n, axis, norm: (_arrived(function(ct, n, axis, norm), x, axis),),
+        batch=lambda size, x, *, n, axis, norm: function(x, n, axis + 1, norm),
+        samples=_samples() + _samples(complex_plane()),
+    )
+
+
+fft = _complex_transform("fft", np.fft.fft)
+ifft = _complex_transform("ifft", np.fft.ifft)
+
+
+# rfft gives y_k = s Σ_j x_j ω^{jk} for 0 ≤ k ≤ n/2 and real x. Its transpose sends c to Re s Σ_k c_k ω^{jk}: the
+# complex transform of c, padded with zeros to length n.
+
+rfft = linear(
+    "rfft",
+    impl=lambda x, *, n, axis, norm: np.fft.rfft(x, n, axis, norm),
+    shape=lambda x, *, n, axis, norm: Aval(_resized(x.shape, axis, n // 2 + 1), _complex_dtype(x.dtype)),
+    transpose=lambda ct, x, *, n, axis, norm: (_arrived(np.real(np.fft.fft(ct, n, axis, norm)), x, axis),),
+    batch=lambda size, x, *, n, axis, norm: np.fft.rfft(x, n, axis + 1, norm),
+    samples=_samples(),
+)
+
+
+# irfft gives y_j = s Re Σ_k w_k x_k ω^{-jk} with w_k = 2 for the frequencies that stand for two, and w_k = 1 for k = 0
+# and, if n is even, k = n/2. Its transpose sends c to s w_k Σ_j c_j ω^{-jk} = s w_k conj(rfft(c))_k.
+
+
+def _irfft_transpose(ct, x, *, n, axis, norm):
+    weights = np.full(n // 2 + 1, 2.0, np.real(np.zeros((), ct.dtype)).dtype)
+    weights[0] = 1
+    if n % 2 == 0:
+        weights[-1] = 1
+    weights = weights.reshape((-1,) + (1,) * (len(x.shape) - axis - 1))
+    return (_arrived(weights * np.conj(np.fft.rfft(ct, n, axis, _FLIPPED[norm])), x, axis),)
+
+
+irfft = linear(
+    "irfft",
+    impl=lambda x, *, n, axis, norm: np.fft.irfft(x, n, axis, norm),
+    shape=lambda x, *, n, axis, norm: Aval(
+        _resized(x.shape, axis, n), np.zeros((), _complex_dtype(x.dtype)).real.dtype
+    ),
+    transpose=_irfft_transpose,
+    batch=lambda size, x, *, n, axis, norm: np.fft.irfft(x, n, axis + 1, norm),
+    samples=_samples() + _samples(complex_plane()),
+)
