@@ -14,9 +14,9 @@ from ..core.tracer import Tensor
 from ..errors import UnsupportedError
 from ..ops import indexing, joining, shaping
 from ..ops.indexing import ARRAY, indexed_shape
-from .arguments import normalize_axis, operand, refuse_out
+from .arguments import normalize_axis, operand
 from .functions import function
-from .views import link
+from .views import link, target
 
 __all__ = ["parse_index", "set_at", "unstacked"]
 
@@ -203,7 +203,6 @@ def set_at(x, index, value):
 
 @function(np.take)
 def take(a, indices, axis=None, out=None, mode="raise"):
-    refuse_out(out, "np.take")
     a, indices = operand(a), operand(indices)
     if axis is None:
         a, axis = np.ravel(a), 0
@@ -215,7 +214,8 @@ def take(a, indices, axis=None, out=None, mode="raise"):
         indices = np.clip(indices, 0, n - 1)
     elif mode != "raise":
         raise ValueError(f"mode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
-    return _at(a, *(slice(None),) * axis, indices)
+    taken = _at(a, *(slice(None),) * axis, indices)
+    return taken if out is None else target(out, taken, "np.take")
 
 
 def _at(a, *index):
@@ -244,14 +244,13 @@ def take_along_axis(arr, indices, axis=-1):
 
 @function(np.compress, kind="composite")
 def compress(condition, a, axis=None, out=None):
-    refuse_out(out, "np.compress")
     condition = operand(condition)
     if np.ndim(condition) != 1:
         raise ValueError("condition must be a 1-d array")
     a = operand(a)
     if axis is None:
         a, axis = np.ravel(a), 0
-    return np.take(a, np.flatnonzero(condition), axis)
+    return np.take(a, np.flatnonzero(condition), axis, out)
 
 
 @function(np.extract, kind="composite")
@@ -357,8 +356,7 @@ def linalg_diagonal(x, /, *, offset=0):
 
 @function(np.trace, kind="composite")
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
-    refuse_out(out, "np.trace")
-    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+    return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
 
 
 @function(np.linalg.trace, kind="composite")

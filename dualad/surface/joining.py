@@ -12,17 +12,16 @@ import numpy as np
 from ..core.tracer import Tensor
 from ..errors import UnsupportedError
 from ..ops import indexing, joining
-from .arguments import normalize_axis, operand, refuse_out
+from .arguments import normalize_axis, operand
 from .functions import function
 from .indexing import unstacked
-from .views import link
+from .views import link, target
 
 __all__: list[str] = []
 
 
 @function(np.concatenate)
 def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind"):
-    refuse_out(out, "np.concatenate")
     arrays = _arrays(arrays, dtype)
     if not arrays:
         raise ValueError("need at least one array to concatenate")
@@ -30,16 +29,17 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
         arrays, axis = [np.ravel(a) for a in arrays], 0
     if not np.ndim(arrays[0]):
         raise ValueError("zero-dimensional arrays cannot be concatenated")
-    return joining.concatenate(*arrays, axis=normalize_axis(axis, np.ndim(arrays[0]), "np.concatenate"))
+    joined = joining.concatenate(*arrays, axis=normalize_axis(axis, np.ndim(arrays[0]), "np.concatenate"))
+    return joined if out is None else target(out, joined, "np.concatenate")
 
 
 @function(np.stack)
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
-    refuse_out(out, "np.stack")
     arrays = _arrays(arrays, dtype)
     if not arrays:
         raise ValueError("need at least one array to stack")
-    return joining.stack(*arrays, axis=normalize_axis(axis, np.ndim(arrays[0]) + 1, "np.stack"))
+    joined = joining.stack(*arrays, axis=normalize_axis(axis, np.ndim(arrays[0]) + 1, "np.stack"))
+    return joined if out is None else target(out, joined, "np.stack")
 
 
 def _arrays(arrays, dtype) -> list:

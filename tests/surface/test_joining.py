@@ -129,6 +129,18 @@ def test_out_is_refused_for_plain_targets():
     assert not out.any()
 
 
+def test_out_is_written_when_it_is_a_tensor():
+    def f(x):
+        out = np.zeros((2, 4), like=x)
+        np.concatenate([x, 2 * x], out=out.reshape(8))
+        np.take(3 * x, [1, 0, 0, 1], out=out[1])
+        return out
+
+    value, tangent = da.jvp(f, (V,), (np.ones(4),))
+    close(value, np.stack([V, 3 * V[[1, 0, 0, 1]]]), "value")
+    close(tangent, np.array([[1.0] * 4, [3.0] * 4]), "tangent")
+
+
 def test_a_loop_over_rows_is_one_equation():
     program = da.linearize(lambda x: sum(np.sum(row) for row in x), X)[1].program
     names = [e.op.name for e in program.equations]
