@@ -154,6 +154,8 @@ def _extremum(name: str, impl) -> Op:
         params = {"axis": axis, "keepdims": keepdims}
         x, t = primals[0], tangents[0]
         out = apply(op, (x,), params)
+        if not axis:
+            return out, t
         tied = equal_or_both_nan(x, kept(out, x.shape, axis, keepdims))
         count = apply(sum, (tied,), params).astype(out.dtype)
         return out, apply(sum, (where(tied, t, 0),), params) / count

@@ -16,7 +16,7 @@ from .kinds import add_tangents, batch_elementwise, bilinear, linear, scaled, un
 from .samples import complex_plane
 
 __all__ = [
-    "convolve", "cumlogaddexp", "cummax", "cummin", "cumprod", "cumsum", "equal_or_both_nan", "exclusive_cumprod", 
+    "convolve", "cumlogaddexp", "cummax", "cummin", "cumprod", "cumsum", "equal_or_both_nan", "exclusive_cumprod",
     "recurrence", "shift", "total_dtype",
 ]  # fmt: skip
 
@@ -231,14 +231,20 @@ cummin = _running_extremum("cummin", np.minimum)
 # infinite, or so large that log 2 is lost) each has half.
 
 
+def _ratio(x, y):
+    """Return exp(x − y), one where they are equal, be they infinite."""
+    same = x == y
+    return np.exp(where(same, 0, x) - where(same, 0, y))
+
+
 def _cumlogaddexp_jvp(primals, tangents, *, axis):
     x, t = primals[0], tangents[0]
     out = cumlogaddexp(x, axis=axis)
     first = _first(out.shape, axis, False)
     before = where(first, out, shift(out, axis=axis))
     both = (x == out) & (before == out) & ~first
-    goes_on = where(both, 0.5, np.exp(where(before == out, 0, before - out)))
-    enters = where(both, 0.5, np.exp(where(x == out, 0, x - out)))
+    goes_on = where(both, 0.5, _ratio(before, out))
+    enters = where(both, 0.5, _ratio(x, out))
     return out, recurrence(goes_on.astype(out.dtype), t * enters.astype(out.dtype), axis=axis)
 
 

@@ -471,16 +471,14 @@ def _logaddexp_reduce(array, axis=0, dtype=None, out=None, keepdims=False, initi
     axes = normalize_axes(axis, x.ndim, "np.logaddexp.reduce")
     if where is not True:
         x = select(np.broadcast_to(operand(where), x.shape), x, -np.inf)
-    top = stop_gradient(np.max(x, axis=axes, keepdims=True, initial=-np.inf))
+    given = initial is not _UNSET and initial is not None
+    start = _numbers(initial).astype(x.dtype) if given else np.asarray(-np.inf, x.dtype)
+    top = stop_gradient(np.maximum(np.max(x, axis=axes, keepdims=True, initial=-np.inf), start))
     top = select(np.isfinite(top), top, 0)
-    total = np.sum(np.exp(x - top), axis=axes, keepdims=True)
+    total = np.sum(np.exp(x - top), axis=axes, keepdims=True) + np.exp(start - top)
     nothing = total == 0  # every entry is −∞, and so is the result
     result = select(nothing, -np.inf, np.log(select(nothing, 1, total)) + top)
-    if not keepdims:
-        result = result.reshape(tuple([n for i, n in enumerate(x.shape) if i not in axes]))
-    if initial is _UNSET or initial is None:
-        return result
-    return np.logaddexp(result, _numbers(initial).astype(result.dtype))
+    return result if keepdims else result.reshape(reduced_shape(x.shape, axes, False))
 
 
 UFUNC_METHODS[np.logaddexp, "reduce"] = _logaddexp_reduce
