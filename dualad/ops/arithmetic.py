@@ -12,10 +12,32 @@ import numpy as np
 from ..core.aval import Aval, aval_of
 from ..core.op import Op
 from .choice import nowhere, where
-from .kinds import add_tangents, batch_elementwise, conform, elementwise_shape, linear, scaled, strong, unary, unbroadcast
+from .kinds import (
+    add_tangents,
+    batch_elementwise,
+    conform,
+    elementwise_shape,
+    linear,
+    scaled,
+    strong,
+    unary,
+    unbroadcast,
+)
 from .samples import anywhere, away_from, between, complex_plane, elementwise, positive
 
-__all__ = ["absolute", "add", "conjugate", "divide", "imag", "multiply", "negative", "power", "real", "sign", "subtract"]
+__all__ = [
+    "absolute",
+    "add",
+    "conjugate",
+    "divide",
+    "imag",
+    "multiply",
+    "negative",
+    "power",
+    "real",
+    "sign",
+    "subtract",
+]
 
 
 # ── sums: linear in both arguments together ──────────────────────────────────────────────────────────────────────
@@ -159,7 +181,12 @@ divide = Op(
 
 square = unary("square", np.square, derivative=lambda x, out: 2 * x, samples=anywhere(), complex_too=True)
 reciprocal = unary(
-    "reciprocal", np.reciprocal, derivative=lambda x, out: -out * out, samples=away_from(0.0), complex_too=True, singular=True
+    "reciprocal",
+    np.reciprocal,
+    derivative=lambda x, out: -out * out,
+    samples=away_from(0.0),
+    complex_too=True,
+    singular=True,
 )
 cbrt = unary("cbrt", np.cbrt, derivative=lambda x, out: 1 / (3 * out * out), samples=away_from(0.0), singular=True)
 
@@ -253,7 +280,8 @@ def _remainder_of(ufunc: np.ufunc, quotient) -> Op:
         shape=elementwise_shape(ufunc),
         jvp=jvp,
         batch=batch_elementwise(ufunc),
-        samples=elementwise(between(5.2, 5.6), between(1.5, 1.7)) + elementwise(between(-5.6, -5.2), between(1.5, 1.7))[1:3],
+        samples=elementwise(between(5.2, 5.6), between(1.5, 1.7))
+        + elementwise(between(-5.6, -5.2), between(1.5, 1.7))[1:3],
         numpy=[ufunc],
         kind="binary",
     )

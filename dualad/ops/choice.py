@@ -10,7 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.dispatch import apply
 from ..core.op import Op
+from ..core.tracer import NO_PARAMS
 from .kinds import add_tangents, batch_elementwise, conform, elementwise_shape, predicate, unbroadcast
 from .samples import anywhere, elementwise, integers
 
@@ -69,7 +71,7 @@ where = Op(
     linear_in=(1, 2),
     joint=True,
     transpose=_where_transpose,
-    batch=batch_elementwise(lambda condition, x, y: where(condition, x, y)),
+    batch=batch_elementwise(np.where),
     samples=[
         (np.array([True, False, True]), (3,), (3,)),
         (np.array([[True], [False]]), (2, 3), (3,)),
@@ -139,7 +141,7 @@ def _bound(name: str, ufunc: np.ufunc, outside) -> Op:
         impl=ufunc,
         shape=elementwise_shape(ufunc),
         jvp=jvp,
-        batch=batch_elementwise(lambda x, bound: op(x, bound)),
+        batch=batch_elementwise(lambda x, bound: apply(op, (x, bound), NO_PARAMS)),
         samples=elementwise(anywhere(), anywhere()),
         kind="binary",
     )

@@ -155,14 +155,14 @@ def _orders(name: str, impl, samples) -> Op:
         shape=lambda x, *, order: Aval(x.shape, x.dtype),
         jvp=jvp,
         batch=lambda size, values, mapped, *, order: op(values[0], order=order),
-        samples=[(*spec, dict(order=n)) for n in (0, 1) for spec in samples],
+        samples=[(*spec, {"order": n}) for n in (0, 1) for spec in samples],
         kind="unary",
     )
     return op
 
 
 def _sinc(x, *, order):
-    """The n-th derivative of sin(πx)/(πx).
+    """Compute the n-th derivative of sin(πx)/(πx).
 
     With u = πx and f(u) = sin(u)/u: from (u f)⁽ⁿ⁾ = u f⁽ⁿ⁾ + n f⁽ⁿ⁻¹⁾ = sin⁽ⁿ⁾ follows the recurrence
     f⁽ⁿ⁾ = (sin⁽ⁿ⁾(u) − n f⁽ⁿ⁻¹⁾)/u, stable for |u| > n/2; nearer to 0 the series
@@ -186,7 +186,7 @@ def _sinc(x, *, order):
 
 
 def _i0(x, *, order):
-    """The n-th derivative of the modified Bessel function I₀(x) = (1/π) ∫₀^π exp(x cos θ) dθ.
+    """Compute the n-th derivative of the modified Bessel function I₀(x) = (1/π) ∫₀^π exp(x cos θ) dθ.
 
     Differentiated under the integral sign; on a periodic integrand the trapezoidal rule converges geometrically, and
     its error, I₂ₘ(x) for m intervals, is below rounding for every x whose I₀ does not overflow. Summed in pairs of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.aval import Aval, broadcast_shapes
+from ..core.aval import Aval
 from ..core.op import Op
 from ..errors import RuleMissingError
 from .kinds import batch_elementwise, elementwise_shape, linear, predicate, unbroadcast
@@ -38,11 +38,11 @@ round_ = Op(
     jvp=None,
     batch=lambda size, values, mapped, *, decimals: round_(values[0], decimals=decimals),
     samples=[
-        ((), dict(decimals=0)),
-        (between(1.26, 1.34)(3), dict(decimals=1)),
-        (between(1210.0, 1230.0)(2, 3), dict(decimals=-2)),
-        ((0, 2), dict(decimals=3)),
-        (integers(3, 40)(4), dict(decimals=-1)),
+        ((), {"decimals": 0}),
+        (between(1.26, 1.34)(3), {"decimals": 1}),
+        (between(1210.0, 1230.0)(2, 3), {"decimals": -2}),
+        ((0, 2), {"decimals": 3}),
+        (integers(3, 40)(4), {"decimals": -1}),
     ],
     kind="predicate",
 )
@@ -60,7 +60,7 @@ def _pair_shape(ufunc: np.ufunc):
 
 
 def _modf_jvp(primals, tangents):
-    """The whole part is a step, so the fraction moves as x does."""
+    """Give the fraction the tangent of x: the whole part is a step."""
     return np.modf(primals[0]), (tangents[0], None)
 
 
@@ -77,7 +77,7 @@ modf = Op(
 
 
 def _frexp_jvp(primals, tangents):
-    """x = m 2^e with e a step: ∂m = 2^(−e) ∂x."""
+    """Scale the tangent as the mantissa: x = m 2^e, where e is a step, so ∂m = 2^(−e) ∂x."""
     mantissa, exponent = np.frexp(primals[0])
     return (mantissa, exponent), (np.ldexp(tangents[0], -exponent), None)
 

@@ -2,8 +2,8 @@
 
 Loaded when a ufunc outside NumPy first meets a tensor, for SciPy is optional and slow to import. A parameter in which
 no closed form is known (the order of a Bessel function, the shape of an incomplete gamma function) is refused by name;
-a ufunc that is not declared here is refused altogether. Not for: the Python functions of ``scipy.special`` (``logsumexp``,
-``softmax``, ``polygamma``), which do not dispatch; their versions are in ``dualad.scipy.special``.
+a ufunc that is not declared here is refused altogether. Not for: the Python functions of ``scipy.special``
+(``logsumexp``, ``softmax``, ``polygamma``), which do not dispatch; their versions are in ``dualad.scipy.special``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..core.tables import UFUNCS, VERDICTS, Verdict
 from ..errors import RuleMissingError
 from .choice import nowhere, where
 from .kinds import add_tangents, batch_elementwise, conform, elementwise_shape, scaled, strong
-from .samples import Domain, anywhere, away_from, between, complex_plane, elementwise, integers, positive
+from .samples import Domain, anywhere, away_from, between, elementwise, integers, positive
 
 __all__ = ["polygamma"]
 
@@ -137,7 +137,7 @@ def _tail(w):
 
 
 def _without_cancellation(near, far, x, tail):
-    """Take ``tail(1/x²)`` where ``far`` (x is large), in place of the difference ``near`` of two nearly equal numbers."""
+    """Take ``tail(1/x²)`` where ``far`` (x is large), in place of ``near``, the difference of two nearly equal numbers."""
     if nowhere(far):
         return near
     x = where(far, x, 12)
@@ -185,7 +185,7 @@ _special(sp.log_expit, "x", anywhere(), x=lambda x, out: sp.expit(-x))
 
 
 def _off_corner(x, y, corner: float = 0):
-    """Return ``y``, or 1 more than ``corner`` where ``x = 0`` and ``y`` is at the corner, so that nothing blows up there."""
+    """Return ``y``, moved off the corner (0, ``corner``) where (x, y) is there, so that nothing blows up."""
     both = x == 0
     if not nowhere(both):
         both = both & (y == corner)
@@ -225,10 +225,10 @@ _special(
 
 
 def _polygamma(x, *, order):
-    """The derivative of order n ≥ 1 of digamma: (−1)ⁿ⁺¹ n! ζ(n+1, x) for x ≥ 0.
+    """Compute the derivative of order n ≥ 1 of digamma: (−1)ⁿ⁺¹ n! ζ(n+1, x) for x ≥ 0.
 
-    For x < 0 by reflection, ψₙ(x) = (−1)ⁿ ψₙ(1−x) − π dⁿ/dxⁿ cot πx, where each derivative of c = cot πx is a polynomial
-    in c: P₀ = c, Pₖ₊₁ = −π Pₖ′ (1 + c²).
+    For x < 0 by reflection, ψₙ(x) = (−1)ⁿ ψₙ(1−x) − π dⁿ/dxⁿ cot πx, where each derivative of c = cot πx is a
+    polynomial in c: P₀ = c, Pₖ₊₁ = −π Pₖ′ (1 + c²).
     """
     x = strong(x)
     wide = np.asarray(x, np.float64)
@@ -254,8 +254,8 @@ polygamma = Op(
     shape=lambda x, *, order: Aval(x.shape, x.dtype),
     jvp=_polygamma_jvp,
     batch=lambda size, values, mapped, *, order: polygamma(values[0], order=order),
-    samples=[(*spec, dict(order=n)) for n in (1, 2) for spec in elementwise(positive())]
-    + [(between(-2.8, -2.2)(3), dict(order=1))],
+    samples=[(*spec, {"order": n}) for n in (1, 2) for spec in elementwise(positive())]
+    + [(between(-2.8, -2.2)(3), {"order": 1})],
     kind="special",
 )
 
@@ -341,14 +341,10 @@ def _real_only(name: str, rule: Callable) -> Callable:
     return partial
 
 
-def _cylinder(ufunc: np.ufunc, rule: Callable | None = None, *, real_only=False, complex_too=True) -> None:
+def _cylinder(ufunc: np.ufunc, rule: Callable | None = None, *, real_only=False) -> None:
     """Declare a function whose orders satisfy 2 f′ᵥ = fᵥ₋₁ − fᵥ₊₁, or another rule."""
     rule = rule or (lambda v, z, out: 0.5 * (ufunc(v - 1, z) - ufunc(v + 1, z)))
-    op = _special(
-        ufunc, "v z", _orders, positive(), z=_real_only(ufunc.__name__, rule) if real_only else rule
-    )
-    if complex_too and not real_only:
-        op.samples = [*op.samples, (_orders(3), complex_plane(positive())(3))]
+    _special(ufunc, "v z", _orders, positive(), z=_real_only(ufunc.__name__, rule) if real_only else rule)
 
 
 _cylinder(sp.jv)
@@ -362,13 +358,9 @@ _cylinder(sp.hankel1e, lambda v, z, out: 0.5 * (sp.hankel1e(v - 1, z) - sp.hanke
 _cylinder(sp.hankel2e, lambda v, z, out: 0.5 * (sp.hankel2e(v - 1, z) - sp.hankel2e(v + 1, z)) + out * 1j)
 _cylinder(sp.jve, real_only=True)
 _cylinder(sp.yve, real_only=True)
-_cylinder(
-    sp.ive, lambda v, z, out: 0.5 * (sp.ive(v - 1, z) + sp.ive(v + 1, z)) - np.sign(z) * out, real_only=True
-)
+_cylinder(sp.ive, lambda v, z, out: 0.5 * (sp.ive(v - 1, z) + sp.ive(v + 1, z)) - np.sign(z) * out, real_only=True)
 
-_special(
-    sp.kn, "n x", integers(0, 4), positive(), x=lambda n, x, out: -0.5 * (sp.kv(n - 1.0, x) + sp.kv(n + 1.0, x))
-)
+_special(sp.kn, "n x", integers(0, 4), positive(), x=lambda n, x, out: -0.5 * (sp.kv(n - 1.0, x) + sp.kv(n + 1.0, x)))
 _special(sp.yn, "n x", integers(0, 4), positive(), x=lambda n, x, out: 0.5 * (sp.yv(n - 1.0, x) - sp.yv(n + 1.0, x)))
 _special(sp.j0, "x", anywhere(), x=lambda x, out: -sp.j1(x))
 _special(sp.j1, "x", anywhere(), x=lambda x, out: 0.5 * (sp.j0(x) - sp.jv(2, x)))
@@ -477,9 +469,7 @@ _degree, _point = integers(0, 5), between(-0.9, 0.9)
 _special(sp.eval_chebyt, "n x", _degree, _point, x=lambda n, x, out: n * sp.eval_chebyu(n - 1, x))
 _special(sp.eval_chebyu, "n x", _degree, _point, x=lambda n, x, out: 2 * sp.eval_gegenbauer(n - 1, 2.0, x))
 _special(sp.eval_sh_chebyt, "n x", _degree, _inside, x=lambda n, x, out: 2 * n * sp.eval_chebyu(n - 1, 2 * x - 1))
-_special(
-    sp.eval_sh_chebyu, "n x", _degree, _inside, x=lambda n, x, out: 4 * sp.eval_gegenbauer(n - 1, 2.0, 2 * x - 1)
-)
+_special(sp.eval_sh_chebyu, "n x", _degree, _inside, x=lambda n, x, out: 4 * sp.eval_gegenbauer(n - 1, 2.0, 2 * x - 1))
 _special(sp.eval_legendre, "n x", _degree, _point, x=lambda n, x, out: sp.eval_gegenbauer(n - 1, 1.5, x))
 _special(
     sp.eval_sh_legendre, "n x", _degree, _inside, x=lambda n, x, out: 2 * sp.eval_gegenbauer(n - 1, 1.5, 2 * x - 1)
@@ -497,7 +487,13 @@ _special(
     sp.eval_genlaguerre, "n alpha x", _degree, positive(), positive(),
     x=lambda n, alpha, x, out: -sp.eval_genlaguerre(n - 1, alpha + 1, x),
 )  # fmt: skip
-_special(sp.eval_hermite, "n x", _degree, anywhere(), x=lambda n, x, out: 2 * n * sp.eval_hermite(np.maximum(n - 1, 0), x))
 _special(
-    sp.eval_hermitenorm, "n x", _degree, anywhere(), x=lambda n, x, out: n * sp.eval_hermitenorm(np.maximum(n - 1, 0), x)
+    sp.eval_hermite, "n x", _degree, anywhere(), x=lambda n, x, out: 2 * n * sp.eval_hermite(np.maximum(n - 1, 0), x)
+)
+_special(
+    sp.eval_hermitenorm,
+    "n x",
+    _degree,
+    anywhere(),
+    x=lambda n, x, out: n * sp.eval_hermitenorm(np.maximum(n - 1, 0), x),
 )

@@ -121,7 +121,9 @@ def choose(a, choices, out=None, mode="raise"):
 def clip(a, a_min=_ABSENT, a_max=_ABSENT, out=None, *, min=_ABSENT, max=_ABSENT, **kwargs):
     refuse_out(out, "np.clip")
     if kwargs:
-        raise UnsupportedError(f"np.clip: the keywords {sorted(kwargs)} are not supported on tensors.", "", "leave them out")
+        raise UnsupportedError(
+            f"np.clip: the keywords {sorted(kwargs)} are not supported on tensors.", "", "leave them out"
+        )
     if a_min is _ABSENT and a_max is _ABSENT:
         a_min, a_max = (None if b is _ABSENT else b for b in (min, max))
     elif a_min is _ABSENT or a_max is _ABSENT:

@@ -238,14 +238,14 @@ def test_where_of_complex_and_real() -> None:
 
 def test_select_and_choose_and_piecewise() -> None:
     x = np.array([-2.0, 0.5, 3.0])
-    f = lambda x: np.select([x < 0, x < 1], [x**2, 5 * x], default=7.0)  # noqa: E731
+    f = lambda x: np.select([x < 0, x < 1], [x**2, 5 * x], default=7.0)
     np.testing.assert_allclose(both_modes(f, x)[0], [-4.0, 5.0, 0.0])
     np.testing.assert_allclose(da.jvp(f, (x,), (x,))[0], f(x))
     index = np.array([0, 2, 1])
-    f = lambda x: np.choose(index, [x, 2 * x, x**3])  # noqa: E731
+    f = lambda x: np.choose(index, [x, 2 * x, x**3])
     np.testing.assert_allclose(both_modes(f, x)[0], [1.0, 0.75, 2.0])
     np.testing.assert_allclose(da.jvp(f, (x,), (x,))[0], f(x))
-    f = lambda x: np.piecewise(x, [x < 0, x > 1], [lambda v: -v, lambda v: v**2, 4.0])  # noqa: E731
+    f = lambda x: np.piecewise(x, [x < 0, x > 1], [lambda v: -v, lambda v: v**2, 4.0])
     np.testing.assert_allclose(both_modes(f, x)[0], [-1.0, 0.0, 6.0])
     np.testing.assert_allclose(da.jvp(f, (x,), (x,))[0], f(x))
     np.testing.assert_allclose(da.vmap(f)(x[:, None])[:, 0], f(x))
@@ -398,7 +398,8 @@ def test_questions_answer_with_plain_arrays() -> None:
     x = np.array([0.0, NAN, INF, -INF, 2.0])
     questions = [
         np.isnan, np.isinf, np.isfinite, np.signbit, np.isposinf, np.isneginf, np.isreal, np.iscomplex, np.logical_not,
-        lambda x: x > 1, lambda x: x == 2.0, lambda x: np.isclose(x, 2.0 + 1e-9), lambda x: np.isclose(x, x, equal_nan=True),
+        lambda x: x > 1, lambda x: x == 2.0, lambda x: np.isclose(x, 2.0 + 1e-9),
+        lambda x: np.isclose(x, x, equal_nan=True),
     ]  # fmt: skip
     for f in questions:
         seen = []
@@ -437,7 +438,7 @@ def test_nan_to_num_passes_only_what_it_kept() -> None:
     x = np.array([1.0, NAN, INF, -INF])
     np.testing.assert_array_equal(both_modes(np.nan_to_num, x)[0], [1.0, 0.0, 0.0, 0.0])
     np.testing.assert_array_equal(da.jvp(np.nan_to_num, (x,), (x,))[0], np.nan_to_num(x))
-    f = lambda x: np.nan_to_num(x, nan=7.0, posinf=8.0, neginf=9.0)  # noqa: E731
+    f = lambda x: np.nan_to_num(x, nan=7.0, posinf=8.0, neginf=9.0)
     np.testing.assert_array_equal(da.jvp(f, (x,), (x,))[0], [1.0, 7.0, 8.0, 9.0])
     z = np.array([complex(NAN, 1.0), complex(2.0, -INF)])
     value, tangent = da.jvp(np.nan_to_num, (z,), (np.array([1 + 2j, 3 + 4j]),))
@@ -450,7 +451,9 @@ def test_nan_to_num_passes_only_what_it_kept() -> None:
 # ── promotion and ufunc methods ──────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("f", [np.maximum, np.power, np.hypot, np.arctan2, np.logaddexp, np.remainder, np.copysign, np.fmin])
+@pytest.mark.parametrize(
+    "f", [np.maximum, np.power, np.hypot, np.arctan2, np.logaddexp, np.remainder, np.copysign, np.fmin]
+)
 def test_python_numbers_do_not_widen(f) -> None:
     x = np.array([0.5, 1.5], np.float32)
     for g in (lambda x: f(x, 2.0), lambda x: f(2.0, x), lambda x: f(x, 2)):
