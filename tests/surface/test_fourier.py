@@ -34,7 +34,7 @@ def calls():
             yield name, {"axes": axes}
 
 
-@pytest.mark.parametrize(("name", "kwargs"), calls(), ids=lambda v: v if isinstance(v, str) else None)
+@pytest.mark.parametrize(("name", "kwargs"), list(calls()), ids=lambda v: v if isinstance(v, str) else None)
 def test_values_tangents_and_batches_are_numpys(name, kwargs):
     f = getattr(np.fft, name)
     x = argument(name)
