@@ -64,19 +64,20 @@ def _one(report: CheckReport, notes: dict[str, int], width: int, coloured: bool)
         for c in _COLUMNS
         if any(o.oracle == c or (c == "loop" and o.oracle == "numpy") for r in report.rows for o in r.outcomes)
     ]
+    results = [_result(row, notes) for row in report.rows]
     body = [[_cell(row, column, notes) for column in used] for row in report.rows]
     for timed, short in ((True, False), (False, False), (False, True)):
         header = ["quantity", "result", *(_SHORT.get(c, c) if short else c for c in used), *(["time"] if timed else [])]
         rows = [
-            [row.quantity, row.status, *cells, *([_seconds(row.seconds)] if timed else [])]
-            for row, cells in zip(report.rows, body, strict=True)
+            [row.quantity, result, *cells, *([_seconds(row.seconds)] if timed else [])]
+            for row, result, cells in zip(report.rows, results, body, strict=True)
         ]
         lengths = [max(len(line[k]) for line in [header, *rows]) for k in range(len(header))]
         if sum(lengths) + 2 * len(lengths) <= width:
             return "\n".join([title, *_aligned(header, rows, lengths, coloured)])
     lines = [title]
-    for row, cells in zip(report.rows, body, strict=True):
-        lines.append(f"  {row.quantity}: {colour(row.status, _COLOURS[row.status], coloured)}")
+    for row, result, cells in zip(report.rows, results, body, strict=True):
+        lines.append(f"  {row.quantity}: {colour(result, _COLOURS[row.status], coloured)}")
         lines += [f"    {column} {cell}" for column, cell in zip(used, cells, strict=True) if cell != "-"]
     return "\n".join(lines)
 
@@ -87,9 +88,16 @@ def _aligned(header: list[str], rows: list[list[str]], lengths: list[int], colou
     ]
     for row in rows:
         cells = [cell.ljust(n) for cell, n in zip(row, lengths, strict=True)]
-        cells[1] = colour(cells[1], _COLOURS[row[1]], coloured)
+        cells[1] = colour(cells[1], _COLOURS[row[1].split()[0]], coloured)
         lines.append(("  " + "  ".join(cells)).rstrip())
     return lines
+
+
+def _result(row: Row, notes: dict[str, int]) -> str:
+    """Show the verdict, with a footnote where it needs one; failures are listed in full below the table."""
+    if not row.message or row.failed:
+        return row.status
+    return f"{row.status} [{notes.setdefault(row.message, len(notes) + 1)}]"
 
 
 def _cell(row: Row, column: str, notes: dict[str, int]) -> str:

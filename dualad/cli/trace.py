@@ -48,7 +48,11 @@ def _program(f: Callable, primals: Sequence[Any], options: argparse.Namespace) -
         return trace(f, *primals)
     if options.transpose:
         out, pull = vjp(f, *primals)
-        return trace(pull, tree_map(_cotangent, out))
+
+        def transpose(cotangent: Any) -> Any:
+            return pull(cotangent)
+
+        return trace(transpose, tree_map(_cotangent, out))
     return linearize(f, *primals)[1].program
 
 

@@ -110,7 +110,7 @@ class Answers:
             return answer
         error = None if answer.error is None else answer.error.T
         settled = None if answer.settled is None else answer.settled.T
-        note = f"{_DIRECTIONS} random products instead of {self.function.size} columns"
+        note = f"{_DIRECTIONS} random products instead of all {self.function.size} columns"
         return Estimate(answer.value.T, error, settled, project=lambda J: J @ self.directions.T, note=note)
 
     def curvature(self, second_derivative: Callable[..., Answer], w: np.ndarray, v: np.ndarray) -> Answer:
@@ -127,7 +127,7 @@ class Answers:
         if few:
             error = None if answer.error is None else answer.error / self.scale
             return Estimate(answer.value / self.scale, error, answer.settled)
-        note = f"{_DIRECTIONS} random products instead of {f.size}"
+        note = f"{_DIRECTIONS} random products instead of all {f.size} columns"
         return Estimate(answer.value, answer.error, answer.settled, project=lambda g: directions @ g, note=note)
 
     def complex_curvature(self, w: np.ndarray, v: np.ndarray) -> Answer:
@@ -135,6 +135,17 @@ class Answers:
         if self.function.has_complex_input or self.function.complex_outputs:
             return Unavailable("the function itself takes or returns complex numbers")
         return self.curvature(complex_step.second_derivative, w, v)
+
+    def without_second_derivative(self, w: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return the inputs along which the slope jumps, so that second differences do not settle."""
+        slopes, curvature = self.difference_jacobian(), self.curvature(differences.second_derivative, w, v)
+        nowhere = np.zeros(self.function.size, bool)
+        if isinstance(slopes, Unavailable) or slopes.low is None or slopes.high is None or slopes.project is not None:
+            return nowhere
+        kinks = np.any(slopes.low < slopes.high, axis=0)
+        if isinstance(curvature, Unavailable):
+            return kinks
+        return nowhere if curvature.project is not None or curvature.settled is None else kinks & ~curvature.settled
 
     def dot(
         self, project: Callable[[np.ndarray], Any], other_way: Callable[[], tuple[np.ndarray, np.ndarray]]

@@ -8,6 +8,7 @@ Not for laying out the report (the command line does that).
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -222,6 +223,7 @@ class _Check:
                 floor=by_input(self.weights),
                 groups=x_groups,
                 label=lambda k: f"H v at {f.input_label(k)}",
+                excused=lambda: o.without_second_derivative(self.weights, v),
             ),
             self.row(
                 "vmap-jvp",
@@ -287,6 +289,7 @@ class _Check:
         floor: np.ndarray | float = 0.0,
         groups: np.ndarray | None = None,
         too_big: str = "",
+        excused: Callable[[], np.ndarray] | None = None,
     ) -> Row:
         """Compute one quantity with dualad, and ask the oracles about it."""
         if quantity in self.skip:
@@ -308,7 +311,10 @@ class _Check:
             if oracle not in self.oracles and oracle != "numpy":
                 continue
             self.progress(f"{quantity}: {oracle}")
-            outcome, seen = self.judge(oracle, result, question, asked, label, floor, groups)
+            outcome, seen, wrong = self.judge(oracle, result, question, asked, label, floor, groups)
+            if excused is not None and wrong.shape == result.shape and wrong.any() and excused()[wrong].all():
+                reason = "it differs only where a kink leaves no second derivative"
+                outcome, seen = dataclasses.replace(outcome, status="unavailable", reason=reason, mismatch=None), ~wrong
             outcomes.append(outcome)
             if oracle in _INDEPENDENT or not self.oracles & _INDEPENDENT:
                 judged |= seen
@@ -316,6 +322,9 @@ class _Check:
             return Row(quantity, "mismatch", tuple(outcomes), seconds=seconds)
         if judged.all():
             return Row(quantity, "ok", tuple(outcomes), seconds=seconds)
+        if excused is not None and excused()[~judged].all():
+            message = f"a kink leaves no second derivative at {int((~judged).sum())} of {judged.size} entries"
+            return Row(quantity, "ok" if judged.any() else "skipped", tuple(outcomes), message, seconds)
         k = int(np.argmin(judged.ravel()))
         reasons = "; ".join(f"{o.oracle}: {o.reason}" for o in outcomes if o.reason) or "no oracle applies"
         message = (
@@ -333,40 +342,48 @@ class _Check:
         label: Callable[[int], str],
         floor: np.ndarray | float,
         groups: np.ndarray | None,
-    ) -> tuple[Outcome, np.ndarray]:
-        """Ask one oracle; return its outcome and the entries it judged."""
+    ) -> tuple[Outcome, np.ndarray, np.ndarray]:
+        """Ask one oracle; return its outcome, the entries it judged and (of the result or its projection) the wrong."""
         start = time.perf_counter()
         nothing = np.zeros(result.shape, bool)
         with np.errstate(all="ignore"):
             answer = question()
             if isinstance(answer, Unavailable):
-                return Outcome(
-                    oracle, "unavailable", reason=answer.reason, seconds=time.perf_counter() - start
-                ), nothing
+                return (
+                    Outcome(oracle, "unavailable", reason=answer.reason, seconds=time.perf_counter() - start),
+                    nothing,
+                    nothing,
+                )
             outcome = compare(result, answer, rtol=self.rtol, atol=self.atol, floor=floor, groups=groups)
             if outcome.worst is not None and oracle == "complex-step":
                 doubt = self.doubt_complex_step(answer, outcome.wrong, asked["differences"])
                 if doubt:
-                    return Outcome(oracle, "unavailable", reason=doubt, seconds=time.perf_counter() - start), nothing
+                    return (
+                        Outcome(oracle, "unavailable", reason=doubt, seconds=time.perf_counter() - start),
+                        nothing,
+                        nothing,
+                    )
         seconds = time.perf_counter() - start
         count, total = int(outcome.judged.sum()), outcome.judged.size
         if total and not count:
             reason = answer.note or "it gives NaN here"
-            return Outcome(oracle, "unavailable", reason=reason, total=total, seconds=seconds), nothing
+            return Outcome(oracle, "unavailable", reason=reason, total=total, seconds=seconds), nothing, nothing
         seen = outcome.judged if answer.project is None else np.full(result.shape, outcome.judged.all())
         note = answer.note
         if count < total:
             note = "; ".join(filter(None, [note, f"judged {count} of {total} entries"]))
-        if outcome.at_kinks:
-            note = "; ".join(filter(None, [note, f"{outcome.at_kinks} between one-sided slopes"]))
         if outcome.worst is None:
-            return Outcome(oracle, "ok", outcome.max_error, note, None, count, total, seconds), seen
+            return Outcome(oracle, "ok", outcome.max_error, note, None, count, total, seconds), seen, outcome.wrong
         if not self.rescued(oracle, outcome.wrong, result, answer, asked):
             entry = label(outcome.worst) if answer.project is None else f"random product {outcome.worst}"
             bad = Mismatch(entry, outcome.got, outcome.expected, outcome.tolerance, int(outcome.wrong.sum()))
-            return Outcome(oracle, "mismatch", outcome.max_error, note, bad, count, total, seconds), seen
+            return Outcome(oracle, "mismatch", outcome.max_error, note, bad, count, total, seconds), seen, outcome.wrong
         reason = "it takes another slope at a kink, where any slope between the one-sided ones is right"
-        return Outcome(oracle, "unavailable", reason=reason, total=total, seconds=seconds), nothing
+        return (
+            Outcome(oracle, "unavailable", reason=reason, total=total, seconds=seconds),
+            seen & ~outcome.wrong,
+            nothing,
+        )
 
     def rescued(
         self, oracle: str, wrong: np.ndarray, result: np.ndarray, answer: Estimate, asked: dict[str, Any]

@@ -16,11 +16,13 @@ from dualad.errors import ShapeError
 
 from .estimate import Estimate, Unavailable
 
-__all__ = ["derivative", "jacobian", "second_derivative"]
+__all__ = ["AT_A_KINK", "derivative", "jacobian", "second_derivative"]
 
 _EPS = float(np.finfo(np.float64).eps)
 _FIRST_STEP = 0.0437  # no round number: a step that is a period of the function would see nothing
 _RATIO = 2.0
+
+AT_A_KINK = "some entries are at a kink, where any slope between the one-sided ones is right"
 
 Vector = np.ndarray
 Function = Callable[[Vector], Vector]
@@ -66,8 +68,8 @@ def derivative(f: Function, x: Vector, v: Vector, *, value: Vector | None = None
 
     try:
         found = _richardson(slope, levels=17)
-    except ShapeError as error:
-        return Unavailable(error.what)
+    except ShapeError as changed:
+        return Unavailable(changed.what)
     if found is None:
         return Unavailable(f"the function raises on one side of the point: {probe.said()}")
     best, error = found
@@ -80,7 +82,7 @@ def derivative(f: Function, x: Vector, v: Vector, *, value: Vector | None = None
     if not settled.any():
         worst = float(np.nanmin(error)) if np.isfinite(error).any() else np.inf
         return Unavailable(f"the differences do not settle (estimated error {worst:.1g}: noise, jumps or a boundary)")
-    note = f"{int(kinks.sum())} at a kink" if kinks.any() else ""
+    note = AT_A_KINK if kinks.any() else ""
     return Estimate(best, np.where(kinks, 0.0, error), settled, low, high, note=note)
 
 
@@ -133,8 +135,7 @@ def jacobian(
     def stack(name: str) -> np.ndarray:
         return np.stack([getattr(c, name) for c in columns], axis=1)
 
-    kinks = int(sum((c.low < c.high).sum() for c in columns))  # type: ignore[operator]
-    note = f"{kinks} at a kink" if kinks else ""
+    note = next((column.note for column in columns if column.note), "")
     return Estimate(
         stack("value") / scale,
         np.nan_to_num(stack("error") / scale),
@@ -179,8 +180,9 @@ def second_derivative(f: Callable[[Vector], float], x: Vector, v: Vector, direct
     for u in directions:
 
         def curvature(h: float, u: Vector = u) -> tuple[Vector, Vector] | None:
-            corners = [probe(h * (s * u + t * v)) for s, t in ((1, 1), (1, -1), (-1, 1), (-1, -1))]
-            if any(corner is None for corner in corners):
+            steps = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+            corners = [c for c in (probe(h * (s * u + t * v)) for s, t in steps) if c is not None]
+            if len(corners) < len(steps):
                 return None
             a, b, c, d = corners
             noise = _EPS * (np.abs(a) + np.abs(b) + np.abs(c) + np.abs(d) + np.abs(middle)) / (4 * h * h)
@@ -227,8 +229,9 @@ def _richardson(estimate: Callable[[float], tuple[Vector, Vector] | None], level
     `estimate` gives the value at a step and its rounding noise. The error of a table entry is how far it moved from
     its two parents (Ridders), never less than the noise.
     """
-    best = error = None
+    best = error = np.zeros(0)
     previous: list[Vector] = []
+    started = False
     h = _FIRST_STEP
     with np.errstate(all="ignore"):
         for level in range(levels):
@@ -237,7 +240,8 @@ def _richardson(estimate: Callable[[float], tuple[Vector, Vector] | None], level
                 previous, h = [], h / _RATIO
                 continue
             row, noise = [found[0]], found[1]
-            if best is None or error is None:
+            if not started:
+                started = True
                 best, error = np.array(row[0], np.float64), np.full(row[0].shape, np.inf)
             for order, above in enumerate(previous, start=1):
                 row.append(row[-1] + (row[-1] - above) / (_RATIO ** (2 * order) - 1))
@@ -248,7 +252,7 @@ def _richardson(estimate: Callable[[float], tuple[Vector, Vector] | None], level
             h /= _RATIO
             if level >= 4 and (error <= 1e-11 * np.abs(best) + noise).all():
                 break
-    return None if best is None or error is None else (best, error)
+    return (best, error) if started else None
 
 
 def _one_sided(probe: _Probe, v: Vector, middle: Vector, size: Vector) -> tuple[Vector, Vector, np.ndarray]:

@@ -48,8 +48,8 @@ def test_it_fits_its_width(width):
 def test_reasons_are_footnotes_said_once():
     text = format_reports([REPORT, REPORT], width=120, coloured=False)
     assert text.count("no item assignment") == 1
-    assert text.count("n/a [1]") == 4
-    assert "[1] jax: no item assignment" in text
+    assert text.count("n/a [2]") == 4 and text.count("skipped [1]") == 2
+    assert "[1] too large" in text and "[2] jax: no item assignment" in text
 
 
 def test_failures_name_function_quantity_oracle_and_entry():

@@ -31,6 +31,10 @@ def with_absolute_value(x):
     return np.abs(x) * x + np.abs(x)
 
 
+def kinked(x):
+    return np.sum(np.abs(x) * (1.0 + x * x))
+
+
 def in_complex_plane(z):
     return z * z * np.exp(z)
 
