@@ -137,7 +137,7 @@ def _tail(w):
 
 
 def _without_cancellation(near, far, x, tail):
-    """Take ``tail(1/x²)`` where ``far`` (x is large), in place of ``near``, the difference of two nearly equal numbers."""
+    """Take ``tail(1/x²)`` where ``far`` (x is large), in place of ``near``, the difference of two near numbers."""
     if nowhere(far):
         return near
     x = where(far, x, 12)
