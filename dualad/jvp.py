@@ -14,6 +14,8 @@ import optree
 
 from .core.aval import aval_of, is_inexact
 from .core.boundary import run
+from .core.level import escaped
+from .core.tracer import Tensor
 from .dual import Dual, DualLevel, check_tangent, float0
 from .errors import ArgumentTypeError, DtypeError, OutputError
 from .ops.shaping import stop_gradient as stop_gradient_op
@@ -132,7 +134,10 @@ def output_leaves(out: Any, where: str) -> tuple[list, optree.PyTreeSpec]:
     """Flatten what the function returned, packing object arrays and refusing what is no number."""
     leaves, treedef = flatten(out)
     for i, x in enumerate(leaves):
-        if isinstance(x, np.ndarray) and x.dtype == object:
+        if isinstance(x, Tensor):
+            if not x.level.open:
+                raise escaped(x.level, f"returning from `{where}`")
+        elif isinstance(x, np.ndarray) and x.dtype == object:
             leaves[i] = operand(x)
         elif not is_array(x):
             raise OutputError(

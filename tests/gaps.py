@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import pytest
 
-__all__ = ["JAX_DIFFERS", "OPERATOR_GAPS", "marks"]
+__all__ = ["COMPOSITION_GAPS", "JAX_DIFFERS", "OPERATOR_GAPS", "marks"]
 
 #: (operator, check) -> reason
 OPERATOR_GAPS: dict[tuple[str, str], str] = {}
+
+#: (function of the zoo, length of the words) -> reason
+COMPOSITION_GAPS: dict[tuple[str, int], str] = {}
 
 #: operator -> why JAX's derivative is not the one we choose on the samples; it is judged by differences alone
 JAX_DIFFERS: dict[str, str] = {

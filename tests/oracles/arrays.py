@@ -59,6 +59,8 @@ def pairing(c, t) -> float:
 def leaves_or_none(tree) -> list:
     if isinstance(tree, (tuple, list)):
         return [leaf for item in tree for leaf in leaves_or_none(item)]
+    if isinstance(tree, dict):
+        return [leaf for key in sorted(tree) for leaf in leaves_or_none(tree[key])]
     return [tree]
 
 

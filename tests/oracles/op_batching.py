@@ -9,7 +9,7 @@ import numpy as np
 
 import dualad as da
 
-from .arrays import close, leaves, random_like
+from .arrays import close, leaves, random_like, tolerance
 from .loops import axes_choices, looped, stack_members
 from .op_derivatives import spellings_agree
 from .op_values import Subject
@@ -262,7 +262,8 @@ def check_derivative_of_batched(s: Subject) -> None:
         for j, (i, a) in enumerate(zip(positions, moving_axes, strict=True)):
             parts = [_lane_cotangent(s, positions, lane_of(*moving), axes, cts, b)[j] for b in range(2)]
             want = sum(parts) if a is None else np.stack(parts, a)
-            close(found[j], np.asarray(want, np.asarray(args[i]).dtype), f"vjp of vmap, argument {i}, in_axes={axes}")
+            want = np.asarray(want, np.asarray(args[i]).dtype)
+            close(found[j], want, f"vjp of vmap, argument {i}, in_axes={axes}", rtol=tolerance(want, value))
 
 
 def _scattered(n: int, positions: list[int], values) -> list:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 import dualad as da
-from dualad.core.aval import aval_of
+from dualad.core.aval import Aval, aval_of
 from dualad.errors import RuleMissingError
 from dualad.ops.samples import realize
 
@@ -122,6 +122,11 @@ def single(x):
     return x
 
 
+def _fixes_dtypes(params: dict) -> bool:
+    """Say whether the parameters hold avals, so that the call exists in their dtypes only."""
+    return any(isinstance(a, Aval) for v in params.values() if isinstance(v, tuple) for a in v)
+
+
 # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -137,7 +142,7 @@ def check_value(s: Subject) -> None:
 
 def check_shape_rule(s: Subject) -> None:
     """The shape rule gives the shape and dtype of the real result."""
-    for args in (s.args, tuple(single(a) for a in s.args)):
+    for args in (s.args,) if _fixes_dtypes(s.params) else (s.args, tuple(single(a) for a in s.args)):
         found = s.op.shape(*[aval_of(a) for a in args], **s.params)
         found = list(found) if s.op.multiple else [found]
         values = leaves(s.op.impl(*args, **s.params))
@@ -149,6 +154,8 @@ def check_shape_rule(s: Subject) -> None:
 
 def check_single_precision(s: Subject) -> None:
     """float32 in, float32 out: values, tangents and cotangents have NumPy's dtypes."""
+    if _fixes_dtypes(s.params):
+        return
     args = tuple(single(a) for a in s.args)
     small = Subject(s.op, s.index, args, s.params)
     expected = s.op.impl(*args, **s.params)
