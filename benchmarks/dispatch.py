@@ -73,19 +73,22 @@ def contenders(names, ops, x, v):
 
 
 def measure(table, rounds, seconds=0.01):
-    """Interleaved timing: every round runs every contender for about `seconds`; returns medians in seconds a call."""
+    """Seconds of each round; every round runs every contender for about `seconds`, in turns.
+
+    It is this thread's processor time, which other work on the machine hardly changes: nothing here uses a second one.
+    """
     repeats, samples = {}, {key: [] for key in table}
     for key, call in table.items():
         call()
-        start = time.perf_counter()
+        start = time.thread_time()
         call()
-        repeats[key] = max(1, round(seconds / (time.perf_counter() - start)))
+        repeats[key] = max(1, round(seconds / (time.thread_time() - start)))
     for _ in range(rounds):
         for key, call in table.items():
-            start = time.perf_counter()
+            start = time.thread_time()
             for _ in range(repeats[key]):
                 call()
-            samples[key].append((time.perf_counter() - start) / repeats[key])
+            samples[key].append((time.thread_time() - start) / repeats[key])
     return samples
 
 
