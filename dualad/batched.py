@@ -13,7 +13,7 @@ from .core.aval import Aval, aval_of
 from .core.level import Level, escaped
 from .core.tracer import Tensor
 
-__all__ = ["BatchLevel", "Batched"]
+__all__ = ["BatchLevel", "Batched", "Disagreement"]
 
 
 class BatchLevel(Level):
@@ -24,6 +24,26 @@ class BatchLevel(Level):
     def __init__(self, transform: str, size: int) -> None:
         super().__init__(transform)
         self.size = size
+
+
+class Disagreement(BaseException):
+    """Lanes disagree where Python needs one value; caught by the ``vmap`` whose lanes they are.
+
+    Not an ``Exception``: a ``try`` of the user's around the branch must not swallow it.
+
+    Parameters
+    ----------
+    level : BatchLevel
+        Whose lanes.
+    groups : list of int arrays
+        The lanes that agree with each other.
+    what : str
+        What was asked, for messages.
+    """
+
+    def __init__(self, level: BatchLevel, groups: list, what: str) -> None:
+        super().__init__(what)
+        self.level, self.groups, self.what = level, groups, what
 
 
 class Batched(Tensor):
@@ -59,6 +79,45 @@ class Batched(Tensor):
         if op.multiple:
             return tuple(Batched(o, level) for o in out)
         return Batched(out, level)
+
+    def agreed(self, what: str):
+        """Return the value that all lanes have; where they differ, have ``vmap`` run the lanes in groups that agree.
+
+        This is how Python branches, integers and masks work under ``vmap``: the function runs again, once per group.
+        """
+        if not self.level.open:
+            raise escaped(self.level, what)
+        value = self._value
+        while type(value) is Batched:
+            # The rows of an outer batch must agree first; then any one of them stands for all.
+            value = value.agreed(what)
+        if not isinstance(value, np.ndarray):
+            return None  # not known yet, or carrying a tangent: no group can be formed
+        if not self.level.size:
+            return np.zeros(value.shape[1:], value.dtype)[()]
+        first = value[0]
+        if (value == first).all():
+            return first
+        rows, lane_group = np.unique(value.reshape(self.level.size, -1), axis=0, return_inverse=True)
+        lane_group = lane_group.reshape(-1)
+        raise Disagreement(self.level, [np.flatnonzero(lane_group == g) for g in range(len(rows))], what)
+
+    def __bool__(self):
+        if self.shape != ():
+            return super().__bool__()
+        agreed = self.agreed("the truth value of a batched scalar (if, while, and, or, assert)")
+        return super().__bool__() if agreed is None else bool(agreed)
+
+    def __int__(self):
+        agreed = self.agreed("int() of a batched scalar") if self.shape == () else None
+        return super().__int__() if agreed is None else int(agreed)
+
+    def __index__(self):
+        agreed = self.agreed("a batched integer used as an index or a count") if self._is_index() else None
+        return super().__index__() if agreed is None else int(agreed)
+
+    def _is_index(self) -> bool:
+        return self.shape == () and self.dtype.kind in "iu"
 
     @property
     def shape(self):

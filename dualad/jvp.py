@@ -105,7 +105,13 @@ def stop_gradient(tree: Any) -> Any:
     >>> float(value), float(tangent)
     (9.0, 3.0)
     """
-    return tree_map(lambda x: stop_gradient_op(x) if is_array(x) else x, tree)
+    return tree_map(_stopped, tree)
+
+
+def _stopped(x):
+    value = stop_gradient_op(x) if is_array(x) else x
+    # What was inside a Dual is nobody else's to write to.
+    return value.copy() if isinstance(x, Dual) and isinstance(value, np.ndarray) else value
 
 
 # ── pieces shared by the transforms ──────────────────────────────────────────────────────────────────────────────

@@ -6,22 +6,27 @@ another position. Not for: batching rules (``ops/``) or the Batched tensor (``ba
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import optree
 
-from .batched import Batched, BatchLevel
+from .batched import Batched, BatchLevel, Disagreement
 from .core.boundary import run
-from .errors import ArgumentError, ArgumentTypeError, OutputError
+from .errors import ArgumentError, ArgumentTypeError, BranchError, OutputError
 from .jvp import as_primal, output_leaves
+from .surface.arguments import PerformanceNote
 from .tree import flatten, flatten_prefix, is_array, leaf_names
 
 __all__ = ["vmap"]
 
 
-def vmap(f: Callable, in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None) -> Callable:
+def vmap(
+    f: Callable, in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None, branches: str = "split",
+    max_splits: int = 64,
+) -> Callable:  # fmt: skip
     """Batch a function: map it over an axis of its arguments without a loop.
 
     Parameters
@@ -36,6 +41,12 @@ def vmap(f: Callable, in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | N
         Where the batch axis goes in the result; ``None`` only for results that are the same in all lanes.
     axis_size : int, optional
         Number of lanes; needed only when nothing is mapped.
+    branches : {"split", "error"}
+        What happens where lanes disagree about a Python branch (``if``, ``while``, ``int(n)``, ``range(n)``, a boolean
+        mask as an index): the lanes are split into groups that agree and ``f`` runs once per group, from its
+        beginning, so that side effects happen once per group too; or a ``BranchError`` is raised.
+    max_splits : int
+        How many groups there may be.
 
     Returns
     -------
@@ -46,6 +57,8 @@ def vmap(f: Callable, in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | N
     ------
     ArgumentError, ArgumentTypeError
         For axes that are out of range, inconsistent, of the wrong type or missing.
+    BranchError
+        Where lanes disagree, with ``branches="error"`` or beyond ``max_splits``.
 
     Examples
     --------
@@ -57,6 +70,8 @@ def vmap(f: Callable, in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | N
     """
     _check_axis_types(in_axes, "in_axes")
     _check_axis_types(out_axes, "out_axes")
+    if branches not in ("split", "error"):
+        raise ArgumentError(f"vmap: branches={branches!r}.", "there are two ways", "use 'split' or 'error'")
     name = getattr(f, "__name__", type(f).__name__)
 
     def batched(*args, **kwargs):
@@ -72,16 +87,30 @@ def vmap(f: Callable, in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | N
         axes = flatten_prefix(spec, treedef, "in_axes", "the arguments", _is_axis)
         axes = [_in_axis(x, a, _argument_name(n)) for x, a, n in zip(leaves, axes, names, strict=True)]
         size = _size(leaves, axes, names, axis_size)
-        with BatchLevel("vmap", size) as level:
-            inputs = [
-                x if a is None else Batched(np.moveaxis(x, a, 0) if a else x, level)
-                for x, a in zip(leaves, axes, strict=True)
-            ]
-            inner_args, inner_kwargs = optree.tree_unflatten(treedef, inputs)
-            out = run(f, inner_args, inner_kwargs)
-            out_leaves, out_tree = output_leaves(out, "vmap")
-            places = flatten_prefix(out_axes, out_tree, "out_axes", "the result", _is_axis)
-            results = [_out(x, a, level, name) for x, a in zip(out_leaves, places, strict=True)]
+        lanes = [x if a is None else np.moveaxis(x, a, 0) if a else x for x, a in zip(leaves, axes, strict=True)]
+        mapped = [a is not None for a in axes]
+
+        def run_lanes(values, count):
+            with BatchLevel("vmap", count) as level:
+                inputs = [Batched(x, level) if m else x for x, m in zip(values, mapped, strict=True)]
+                inner_args, inner_kwargs = optree.tree_unflatten(treedef, inputs)
+                try:
+                    out = run(f, inner_args, inner_kwargs)
+                except Disagreement as split:
+                    if split.level is not level:
+                        raise
+                    return split
+                out_leaves, out_tree = output_leaves(out, "vmap")
+                return [_lanes_of(x, level) for x in out_leaves], out_tree
+
+        results = run_lanes(lanes, size)
+        if isinstance(results, Disagreement):
+            if branches == "error":
+                raise _disagreeing(results, name)
+            results = _run_groups(run_lanes, lanes, mapped, results, size, max_splits, name)
+        values, out_tree = results
+        places = flatten_prefix(out_axes, out_tree, "out_axes", "the result", _is_axis)
+        results = [_out(x, a, size, name) for x, a in zip(values, places, strict=True)]
         return optree.tree_unflatten(out_tree, results)
 
     batched.__name__ = f"vmap({name})"
@@ -140,17 +169,30 @@ def _size(leaves, axes, names, axis_size) -> int:
     return next(iter(sizes.values()))
 
 
-def _out(x, axis, level: BatchLevel, name: str):
-    mine = type(x) is Batched and x.level is level
+class _Same:
+    """A result that does not depend on the lane."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value) -> None:
+        self.value = value
+
+
+def _lanes_of(x, level: BatchLevel):
+    """Return a result with its batch axis in front, or as the same for all lanes."""
+    return x._value if type(x) is Batched and x.level is level else _Same(x)
+
+
+def _out(x, axis, size: int, name: str):
     if axis is None:
-        if mine:
+        if not isinstance(x, _Same):
             raise ArgumentError(
-                f"vmap: out_axes is None for a result of shape {x.shape} that differs between lanes (in `{name}`).",
+                f"vmap: out_axes is None for a result of shape {x.shape[1:]} that differs between lanes (in `{name}`).",
                 "one value can't stand for all lanes",
                 "give it an axis such as out_axes=0, or reduce it in the function",
             )
-        return x
-    value = x._value if mine else _repeat(x, level.size)
+        return x.value
+    value = _repeat(x.value, size) if isinstance(x, _Same) else x
     ndim = len(value.shape)
     if not -ndim <= axis < ndim:
         raise ArgumentError(
@@ -158,9 +200,61 @@ def _out(x, axis, level: BatchLevel, name: str):
             "there is no such place for the batch axis",
             f"choose an axis from {-ndim} to {ndim - 1}",
         )
-    if type(value) is Batched and not value.level.open:
-        raise OutputError("vmap: the result belongs to a vmap that has returned.")
     return np.moveaxis(value, 0, axis) if axis % ndim else value
+
+
+# ── branches: groups of lanes that agree ─────────────────────────────────────────────────────────────────────────
+
+
+def _run_groups(run_lanes: Callable, lanes: list, mapped: list, split: Disagreement, size: int, limit: int, name: str):
+    """Run the function once per group of lanes that agree, splitting further as needed, and put the lanes in order."""
+    waiting = list(reversed(split.groups))
+    parts: list[tuple[np.ndarray, list, optree.PyTreeSpec]] = []
+    while waiting:
+        if len(parts) + len(waiting) > limit:
+            raise _disagreeing(split, name, f"there are more than max_splits={limit} groups of lanes that agree")
+        group = waiting.pop()
+        values = [np.take(x, group, axis=0) if m else x for x, m in zip(lanes, mapped, strict=True)]
+        result = run_lanes(values, len(group))
+        if isinstance(result, Disagreement):
+            waiting += [group[g] for g in reversed(result.groups)]
+        else:
+            parts.append((group, *result))
+    warnings.warn(
+        f"vmap({name}): lanes disagree about {split.what}; the function ran for {len(parts)} groups of lanes."
+        " np.where(condition, a, b) keeps them together.",
+        PerformanceNote,
+        stacklevel=3,
+    )
+    out_tree = parts[0][2]
+    if any(tree != out_tree for _, _, tree in parts):
+        raise OutputError(
+            f"vmap: branches of `{name}` returned results of different structures.",
+            "the results of all lanes are joined into one",
+            "return the same structure from every branch",
+        )
+    order = np.argsort(np.concatenate([group for group, _, _ in parts]), kind="stable")
+    joined = []
+    for i in range(out_tree.num_leaves):
+        blocks = [_repeat(v[i].value, len(g)) if isinstance(v[i], _Same) else v[i] for g, v, _ in parts]
+        shapes = {b.shape[1:] for b in blocks}
+        if len(shapes) > 1:
+            raise OutputError(
+                f"vmap: lanes of `{name}` returned different shapes: {', '.join(map(str, sorted(shapes)))}.",
+                "the results of all lanes are joined into one array",
+                "reduce the result in the function (np.sum, np.max), or write it into an array of a fixed shape",
+            )
+        joined.append(np.take(np.concatenate(blocks), order, axis=0))
+    return joined, out_tree
+
+
+def _disagreeing(split: Disagreement, name: str, why: str = "") -> BranchError:
+    return BranchError(
+        f"vmap({name}): lanes disagree about {split.what}.",
+        why or "a Python branch goes one way for all lanes at once, and branches='error' forbids splitting them",
+        "use np.where(condition, a, b), or vmap(f, branches='split', max_splits=...), which runs the function once per"
+        " group of lanes that agree",
+    )
 
 
 def _repeat(x, size: int):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-from ..errors import DualadError
+from ..errors import ConversionError, DualadError
 
 __all__ = ["run"]
 
@@ -23,7 +23,7 @@ def run(f, args, kwargs):
     except DualadError:
         raise
     except (TypeError, ValueError, IndexError) as foreign:
-        ours = _cause(foreign)
+        ours = _cause(foreign) or _about_index(foreign)
         if ours is None:
             raise
         error = type(ours)(f"{ours.what}\n  At: {_user_line(foreign)}", ours.why, ours.instead)
@@ -38,6 +38,17 @@ def _cause(error: BaseException) -> DualadError | None:
         seen.add(id(error))
         error = error.__cause__ or error.__context__
     return None
+
+
+def _about_index(error: BaseException) -> DualadError | None:
+    """Say what to write when a plain array was indexed with a tensor, which NumPy refuses by itself."""
+    if not (isinstance(error, IndexError) and str(error).startswith("only integers, slices")):
+        return None
+    return ConversionError(
+        "a plain array was indexed with something that is no index; if it is a tensor (a traced integer):",
+        "a plain array does not know tensors, and one index can't stand for all lanes of vmap",
+        "make the indexed array a tensor, np.asarray(array, like=x)[x], or use int(x), which splits the lanes of vmap",
+    )
 
 
 def _user_line(error: BaseException) -> str:

@@ -131,6 +131,10 @@ class Tensor:
     def tolist(self):
         raise self._conversion(".tolist()", "iterate over the tensor, or return it from the function")
 
+    def agreed(self, what: str):
+        """Return the plain value this tensor certainly has, or ``None``; a batch may be split into groups that agree."""
+        return None
+
     # ── what every tensor can say of itself ──────────────────────────────────────────────────────────────────────
 
     @property

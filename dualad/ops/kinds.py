@@ -294,7 +294,8 @@ def _ufunc_op(name, ufunc, arity, jvp, samples, numpy, complex_too, kind, fields
 
 def _scale(t, d):
     with np.errstate(invalid="ignore"):
-        return np.where(t == 0, 0, np.multiply(t, d))[()]
+        out = np.where(t == 0, 0, np.multiply(t, d))
+    return out if out.shape else out[()]
 
 
 def _scale_jvp(primals, tangents):

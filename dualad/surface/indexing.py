@@ -111,6 +111,9 @@ def _parsed(e):
         e = operand(e)
     if e.dtype.kind == "b":
         if isinstance(e, Tensor):
+            mask = e.agreed("a boolean mask used as an index")
+            if mask is not None:
+                return _parsed(mask)
             raise UnsupportedError(
                 f"an array was indexed with a boolean mask of shape {e.shape} that is a {e._kind()}.",
                 "the number of entries it selects depends on values that differ between lanes or are not known yet, so"
@@ -143,13 +146,26 @@ def _slice(s: slice, n: int) -> tuple:
     return (start, None if stop < 0 else stop, step)
 
 
+def _basic(index: tuple, shape: tuple) -> tuple | None:
+    """Return the template of an index of ints and slices alone, which most are; None for any other."""
+    if len(index) > len(shape):
+        return None
+    template = []
+    for axis, e in enumerate(index):
+        kind = type(e)
+        if kind is int:
+            template.append(_int(e, axis, shape[axis]))
+        elif kind is slice:
+            template.append(_slice(e, shape[axis]))
+        else:
+            return None
+    return tuple(template)
+
+
 def _getitem(self, index):
-    # The commonest indices of all, an int or a slice of the first axis, need no parsing.
-    kind = type(index)
-    if (kind is int or kind is slice) and self.shape:
-        n = self.shape[0]
-        template, arrays = (_int(index, 0, n) if kind is int else _slice(index, n),), None
-    else:
+    template = _basic(index if type(index) is tuple else (index,), self.shape)
+    arrays = None
+    if template is None:
         template, arrays = parse_index(self, index)
     params = {"template": template}
     if arrays:
@@ -262,9 +278,12 @@ def extract(condition, arr):
 
 
 def _known(x, name: str) -> np.ndarray:
-    """Return the plain values of a tensor that has them, refusing one whose values make no single shape."""
+    """Return which entries of a tensor are not zero, refusing one whose values make no single shape."""
     x = shaping.stop_gradient(operand(x))
     if isinstance(x, Tensor):
+        chosen = np.not_equal(x, 0).agreed(name)
+        if chosen is not None:
+            return chosen
         raise UnsupportedError(
             f"{name} was called on a {x._kind()} of shape {x.shape}.",
             "the number of entries it finds depends on values that differ between lanes or are not known yet, so the"

@@ -34,10 +34,13 @@ def _flattened(a, axis, name: str):
     return a, normalize_axis(axis, a.ndim, name)
 
 
-def known(x, name: str, what: str) -> np.ndarray:
+def _known(x, name: str, what: str) -> np.ndarray:
     """Return the plain values of an argument on which the *shape* of a result, or a choice of method, depends."""
     x = stop_gradient(operand(x))
     if isinstance(x, Tensor):
+        values = x.agreed(name)
+        if values is not None:
+            return np.asarray(values)
         raise UnsupportedError(
             f"{name}: {what} depends on the values of a {x._kind()} of shape {x.shape}.",
             "a shape must be the same in all lanes of vmap, and known when a program is written",
@@ -185,7 +188,7 @@ def unique(
     ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, sorted=True
 ):
     ar = operand(ar)
-    values = known(ar, "np.unique", "the number of distinct values")
+    values = _known(ar, "np.unique", "the number of distinct values")
     _, first, *rest = np.unique(values, True, return_inverse, return_counts, axis, equal_nan=equal_nan)
     if axis is None:
         distinct = ar.reshape(-1)[first]
@@ -197,7 +200,7 @@ def unique(
 
 def _distinct(ar, name: str):
     """Return the plain values, and the distinct entries (a NaN equals none) with their tangents."""
-    values = known(ar, name, "the number of distinct values")
+    values = _known(ar, name, "the number of distinct values")
     return values, operand(ar).reshape(-1)[np.unique(values, True, equal_nan=False)[1]]
 
 
@@ -385,7 +388,7 @@ def searchsorted(a, v, side="left", sorter=None):
 @function(np.digitize)
 def digitize(x, bins, right=False):
     bins = operand(bins)
-    steps = np.diff(known(bins, "np.digitize", "the direction of the bins"))
+    steps = np.diff(_known(bins, "np.digitize", "the direction of the bins"))
     if np.all(steps >= 0):
         return ops.searchsorted(bins, operand(x), side="left" if right else "right")
     if np.all(steps <= 0):
@@ -395,7 +398,7 @@ def digitize(x, bins, right=False):
 
 @function(np.bincount)
 def bincount(x, /, weights=None, minlength=0):
-    x = known(x, "np.bincount", "the number of bins")
+    x = _known(x, "np.bincount", "the number of bins")
     if weights is None:
         return np.bincount(x, minlength=minlength)
     if x.ndim != 1:
