@@ -13,10 +13,10 @@ from ..core.aval import Aval
 from ..core.dispatch import apply
 from ..core.op import Op
 from ..core.tables import OPS
-from .choice import where
+from .choice import nowhere, where
 from .kinds import scaled
 from .samples import complex_plane
-from .scans import equal_or_both_nan, exclusive_cumprod, total_dtype
+from .scans import exclusive_cumprod, total_dtype
 
 __all__ = [
     "all", "any", "argmax", "argmin", "count_nonzero", "kept", "max", "min", "nanargmax", "nanargmin",
@@ -156,7 +156,10 @@ def _extremum(name: str, impl) -> Op:
         out = apply(op, (x,), params)
         if not axis:
             return out, t
-        tied = equal_or_both_nan(x, kept(out, x.shape, axis, keepdims))
+        full = kept(out, x.shape, axis, keepdims)
+        tied, spoiled = x == full, full != full
+        if not nowhere(spoiled):
+            tied = tied | ((x != x) & spoiled)
         count = apply(sum, (tied,), params).astype(out.dtype)
         return out, apply(sum, (where(tied, t, 0),), params) / count
 

@@ -16,7 +16,7 @@ from .arguments import normalize_axes, normalize_axis, operand, refuse_out
 from .functions import function
 from .ufuncs import UFUNC_METHODS
 
-__all__: list[str] = []
+__all__ = ["count_along"]
 
 _UNSET = np._NoValue
 _ALL_AXES = tuple([tuple(range(n)) for n in range(9)])
@@ -25,6 +25,8 @@ _ALL_AXES = tuple([tuple(range(n)) for n in range(9)])
 def _axes(axis, ndim: int, name: str) -> tuple[int, ...]:
     if axis is None and ndim < 9:
         return _ALL_AXES[ndim]
+    if type(axis) is int and 0 <= axis < ndim:
+        return (axis,)
     return normalize_axes(axis, ndim, name)
 
 
@@ -69,6 +71,9 @@ def _initial(initial, result):
 def sum_(a, axis=None, dtype=None, out=None, keepdims=_UNSET, initial=_UNSET, where=_UNSET):
     if not isinstance(a, Tensor):
         a = operand(a)
+    if where is _UNSET and initial is _UNSET and dtype is None and out is None:  # nearly every call
+        axes = _axes(axis, len(a.shape), "np.sum")
+        return apply(ops.sum, (a,), {"axis": axes, "keepdims": keepdims is not _UNSET and bool(keepdims)})
     refuse_out(out, "np.sum")
     if dtype is not None or _given(where):
         a = _masked(_cast(a, dtype), where, 0)
