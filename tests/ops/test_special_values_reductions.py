@@ -220,10 +220,15 @@ def test_out_is_refused(f) -> None:
         da.jvp(lambda x: f(x, out=np.zeros(())), (np.ones(3),), (np.ones(3),))
 
 
-def test_shapes_that_depend_on_values_are_refused_under_vmap() -> None:
+def test_shapes_that_depend_on_values() -> None:
+    """A program can't have them; under vmap they are the shapes of the lanes, if these agree."""
     for f in (np.unique, np.unique_values, lambda x: np.bincount(x.astype(int))):
         with pytest.raises(da.errors.UnsupportedError, match="depends on the values"):
-            da.vmap(f)(np.ones((2, 3)))
+            da.trace(f, np.ones(3))
+    x = np.array([[2.0, 1.0, 2.0], [0.0, 5.0, 5.0]])
+    np.testing.assert_array_equal(da.vmap(np.unique)(x), [[1, 2], [0, 5]])
+    counts = da.vmap(lambda x, w: np.bincount(x, w, minlength=4))(x.astype(int) % 4, x)
+    np.testing.assert_array_equal(counts, [[0, 1, 4, 0], [0, 10, 0, 0]])
 
 
 def test_unique_takes_the_first_of_equal_entries() -> None:
