@@ -1,6 +1,6 @@
 """dualad: forward-mode and batched automatic differentiation of plain NumPy code.
 
-This is the door: the public names, and nothing else.
+This is the door: the public names. Not for: anything else; whatever has a body lives in a room of its own.
 """
 
 from .custom import custom_jvp, custom_vjp

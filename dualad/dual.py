@@ -84,12 +84,12 @@ class Dual(Tensor):
     >>> with da.dual_level() as level:
     ...     y = np.sin(da.make_dual(0.0, 1.0))
     ...     da.unpack_dual(y)
-    (np.float64(0.0), np.float64(1.0))
+    UnpackedDual(primal=np.float64(0.0), tangent=np.float64(1.0))
     """
 
     __slots__ = ()
 
-    def __init__(self, primal, tangent, level: DualLevel) -> None:
+    def __init__(self, primal: Any, tangent: Any, level: DualLevel) -> None:
         self._primal = primal
         self._tangent = tangent
         self.level = level
@@ -239,7 +239,7 @@ def dual_level() -> Iterator[DualLevel]:
             _open_levels.reset(token)
 
 
-def make_dual(primal, tangent, level: DualLevel | None = None) -> Dual:
+def make_dual(primal: Any, tangent: Any, level: DualLevel | None = None) -> Dual:
     """Join a primal and a tangent at a level.
 
     Parameters
@@ -282,7 +282,7 @@ def make_dual(primal, tangent, level: DualLevel | None = None) -> Dual:
     return Dual(primal, tangent if hasattr(tangent, "shape") else np.asarray(tangent)[()], level)
 
 
-def unpack_dual(x, level: DualLevel | None = None) -> UnpackedDual:
+def unpack_dual(x: Any, level: DualLevel | None = None) -> UnpackedDual:
     """Split a value into its primal and its tangent at a level.
 
     Parameters

@@ -7,7 +7,7 @@ Not for: sparse Jacobians.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,8 @@ __all__ = ["hessian", "hvp", "jacfwd", "jacrev", "standard_basis"]
 
 
 def jacfwd(
-    f: Callable, argnums=None, argnames=None, *, has_aux: bool = False, holomorphic: bool = False,
+    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    has_aux: bool = False, holomorphic: bool = False,
     chunk_size: int | None = None,
 ) -> Callable:  # fmt: skip
     """Make the Jacobian function of ``f``, column by column in one batched forward pass.
@@ -103,7 +104,8 @@ def jacfwd(
 
 
 def jacrev(
-    f: Callable, argnums=None, argnames=None, *, has_aux: bool = False, holomorphic: bool = False,
+    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    has_aux: bool = False, holomorphic: bool = False,
     chunk_size: int | None = None,
 ) -> Callable:  # fmt: skip
     """Make the Jacobian function of ``f``, row by row in one batched reverse pass.
@@ -172,7 +174,8 @@ def jacrev(
 
 
 def hessian(
-    f: Callable, argnums=None, argnames=None, *, has_aux: bool = False, holomorphic: bool = False,
+    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    has_aux: bool = False, holomorphic: bool = False,
     chunk_size: int | None = None,
 ) -> Callable:  # fmt: skip
     """Make the Hessian function of a scalar-valued function: forward over reverse, in one batched pass.

@@ -7,7 +7,7 @@ hand-written reverse rule for its nonlinear form: reverse mode is the transpose 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -250,7 +250,12 @@ def _finished(results: list, stage, given: list) -> list:
 
 
 def grad(
-    f: Callable, argnums=None, argnames=None, *, has_aux: bool = False, holomorphic: bool = False
+    f: Callable,
+    argnums: int | Sequence[int] | None = None,
+    argnames: str | Sequence[str] | None = None,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Callable:
     """Make the gradient function of a scalar-valued function.
 
@@ -299,7 +304,8 @@ def grad(
 
 
 def value_and_grad(
-    f: Callable, argnums=None, argnames=None, *, has_aux: bool = False, holomorphic: bool = False,
+    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    has_aux: bool = False, holomorphic: bool = False,
     where: str = "value_and_grad",
 ) -> Callable:  # fmt: skip
     """Make a function that returns the value of ``f`` and its gradient.
