@@ -18,12 +18,17 @@ __all__ = ["Staged", "StagedLevel"]
 
 
 class StagedLevel(Level):
-    """A level at which a program is written."""
+    """A level at which a program is written.
 
-    __slots__ = ("inputs", "steps")
+    With ``owning``, arrays that somebody else could still write to are copied when they become constants of the
+    program. Below a linearizing dual level there is no need: what arrives here has been copied or just computed.
+    """
 
-    def __init__(self, transform: str) -> None:
+    __slots__ = ("inputs", "owning", "steps")
+
+    def __init__(self, transform: str, owning: bool = False) -> None:
         super().__init__(transform)
+        self.owning = owning
         self.steps: list[tuple] = []
         self.inputs: list[Variable] = []
 
@@ -51,9 +56,12 @@ class Staged(Tensor):
         self.level = level
 
     def process(self, op, args, params):
+        """Record an operator as the next step of the program."""
         level = self.level
         if not level.open:
             raise escaped(level, f"`{op.name}`")
+        if level.owning:
+            args = [_owned(a) if type(a) is np.ndarray else a for a in args]
         # An array has a shape and a dtype of its own and serves as its aval; only a Python scalar needs a weak one.
         # One argument or two are spelled out: recording is the larger part of reverse mode's overhead.
         n = len(args)
@@ -88,15 +96,27 @@ class Staged(Tensor):
 
     @property
     def aval(self) -> Aval:
+        """What is known of the value."""
         return self.variable.aval
 
     @property
     def shape(self):
+        """The shape the value will have."""
         return self.variable.aval.shape
 
     @property
     def dtype(self):
+        """The dtype the value will have."""
         return self.variable.aval.dtype
 
     def __repr__(self) -> str:
         return f"Staged({self.aval!r}, level={self.level.number} of {self.level.transform})"
+
+
+def _owned(a: np.ndarray) -> np.ndarray:
+    """Return ``a``, or a read-only copy of it if somebody could write to it."""
+    if not a.flags.writeable and a.base is None:
+        return a
+    copy = a.copy()
+    copy.setflags(write=False)
+    return copy

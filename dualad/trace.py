@@ -50,7 +50,7 @@ def trace(f: Callable, *args, **kwargs) -> Program:
     0.0
     """
     leaves, in_tree = flatten((args, kwargs))
-    with StagedLevel("trace") as level:
+    with StagedLevel("trace", owning=True) as level:
         staged = [
             level.new_input(aval_of(as_primal(x, f"argument leaf {i}", "trace"))) if is_array(x) else x
             for i, x in enumerate(leaves)

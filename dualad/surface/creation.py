@@ -24,11 +24,13 @@ __all__: list[str] = []
 
 def _filled(like, value, shape, dtype):
     """Return ``value``, broadcast and cast, as a constant (in ``like``; ``value`` keeps its own tangents)."""
-    shape = (int(shape),) if np.ndim(shape) == 0 else tuple([int(n) for n in shape])
-    value = operand(value)
-    value_shape = np.shape(value)
-    if np.broadcast_shapes(value_shape, shape) != shape:
-        raise ValueError(f"could not broadcast input array from shape {value_shape} into shape {shape}")
+    if not isinstance(shape, tuple) or not all(type(n) is int for n in shape):
+        shape = (int(shape),) if np.ndim(shape) == 0 else tuple([int(n) for n in shape])
+    if type(value) is not int:
+        value = operand(value)
+        value_shape = np.shape(value)
+        if value_shape and np.broadcast_shapes(value_shape, shape) != shape:
+            raise ValueError(f"could not broadcast input array from shape {value_shape} into shape {shape}")
     return apply(shaping.filled, (like, value), {"shape": shape, "dtype": np.dtype(dtype)})
 
 

@@ -156,10 +156,11 @@ def astype(x, dtype, /, *, copy=True, device=None):
 def transpose(a, axes=None):
     a = operand(a)
     if axes is None:
-        axes = tuple(range(a.ndim))[::-1]
-    axes = tuple([normalize_axis(x, a.ndim, "np.transpose") for x in axes])
-    if sorted(axes) != list(range(a.ndim)):
-        raise ValueError("axes don't match array")
+        axes = tuple(range(a.ndim - 1, -1, -1))
+    else:
+        axes = tuple([normalize_axis(x, a.ndim, "np.transpose") for x in axes])
+        if sorted(axes) != list(range(a.ndim)):
+            raise ValueError("axes don't match array")
     return viewed(shaping.transpose, a, {"axes": axes})
 
 

@@ -106,7 +106,7 @@ def _parsed(e):
             return e.__index__()
         except AttributeError:
             if not hasattr(e, "dtype") or e.dtype.kind not in "biu":
-                raise IndexError(_ONLY) from None
+                raise IndexError(f"{e!r} is no index: {_ONLY}") from None
     elif isinstance(e, np.ndarray) and e.dtype == object:
         e = operand(e)
     if e.dtype.kind == "b":
@@ -123,7 +123,7 @@ def _parsed(e):
             )
         return bool(e) if not e.shape else (e.shape, e.nonzero())
     if e.dtype.kind not in "iu":
-        raise IndexError(f"{_ONLY} (an array of dtype {e.dtype} was given)")
+        raise IndexError(f"an array of dtype {e.dtype} is no index: {_ONLY}")
     return int(e) if not e.shape and not isinstance(e, Tensor) else e
 
 

@@ -164,7 +164,7 @@ def dsplit(ary, indices_or_sections):
     return np.split(ary, indices_or_sections, 2)
 
 
-def unstack(x, /, *, axis=0):
+def _unstack(x, /, *, axis=0):
     x = operand(x)
     if not x.ndim:
         raise ValueError("Input array must be at least 1-d.")
@@ -172,7 +172,7 @@ def unstack(x, /, *, axis=0):
 
 
 if hasattr(np, "unstack"):  # NumPy 2.1
-    function(np.unstack)(unstack)
+    function(np.unstack)(_unstack)
 
 
 # ── grids ────────────────────────────────────────────────────────────────────────────────────────────────────────

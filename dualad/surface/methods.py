@@ -10,10 +10,11 @@ import numpy as np
 
 from ..core.dispatch import apply
 from ..core.op import Op
-from ..core.tables import UFUNCS
+from ..core.tables import FUNCTIONS, UFUNCS
 from ..core.tracer import NO_PARAMS, PLAIN, Tensor
 from ..errors import InPlaceError, UnsupportedError
 from ..ops import arithmetic
+from . import functions
 from .arguments import operand
 from .indexing import set_at
 from .views import target, viewed, writer
@@ -102,7 +103,8 @@ def _delegated(name: str, function) -> None:
     """Install a method whose arguments after ``self`` are those of NumPy's function after the array."""
 
     def method(self, *args, **kwargs):
-        return function(self, *args, **kwargs)
+        # Where the function is a handler of ours, the way through NumPy's dispatch would only come back here.
+        return FUNCTIONS.get(function, function)(self, *args, **kwargs)
 
     method.__name__ = name
     method.__doc__ = f"As ``ndarray.{name}``: NumPy's function of the same name."
@@ -134,7 +136,7 @@ def _method(function):
 @_method
 def reshape(self, *shape, order="C", copy=None):
     """As ``ndarray.reshape``: ``x.reshape(2, -1)`` or ``x.reshape((2, -1))``."""
-    return np.reshape(np.copy(self) if copy else self, shape[0] if len(shape) == 1 else shape, order=order)
+    return functions.reshape(np.copy(self) if copy else self, shape[0] if len(shape) == 1 else shape, order)
 
 
 @_method
@@ -142,7 +144,7 @@ def transpose(self, *axes):
     """As ``ndarray.transpose``: ``x.transpose(1, 0)`` or ``x.transpose((1, 0))``."""
     if len(axes) == 1 and (axes[0] is None or np.iterable(axes[0])):
         axes = axes[0]
-    return np.transpose(self, axes or None)
+    return functions.transpose(self, axes or None)
 
 
 @_method
@@ -152,7 +154,7 @@ def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
         raise TypeError(
             f"Cannot cast array data from {self.dtype!r} to {np.dtype(dtype)!r} according to the rule {casting!r}"
         )
-    return np.astype(self, dtype, copy=copy)
+    return functions.astype(self, dtype, copy=copy)
 
 
 @_method
