@@ -40,6 +40,7 @@ def run(options: argparse.Namespace, version: str) -> int:
     start = time.perf_counter()
     reports: list[CheckReport] = []
     for target, points in work:
+        shared: dict = {}
         for k, point in enumerate(points, start=1):
             progress.prefix = f"[{len(reports) + 1}/{sum(len(p) for _, p in work)}] {target.label}, point {k}: "
             reports.append(
@@ -56,6 +57,7 @@ def run(options: argparse.Namespace, version: str) -> int:
                     jacobian_limit=options.jacobian_limit,
                     source=(target.module, target.name),
                     progress=progress,
+                    shared=shared,
                 )
             )
     progress.clear()

@@ -41,6 +41,8 @@ class Answers:
         Where the function is found when its module is loaded again for JAX.
     progress : callable
         Called with a line of text during long work.
+    shared : dict or None
+        What the points of one function can share.
     """
 
     def __init__(
@@ -49,8 +51,9 @@ class Answers:
         rng: np.random.Generator,
         source: tuple[ModuleType, str] | None,
         progress: Callable[[str], None],
+        shared: dict[Any, Any] | None,
     ) -> None:
-        self.function, self.source, self.progress = function, source, progress
+        self.function, self.source, self.progress, self.shared = function, source, progress, shared
         self.x, self.scale = function.x, function.scale
         self.directions = rng.standard_normal((_DIRECTIONS, function.size)) * self.scale
         self.wiggle = rng.standard_normal((LANES, function.size)) * self.scale
@@ -64,11 +67,11 @@ class Answers:
 
     def jax(self) -> JaxOracle:
         """Return JAX's oracle, with the module loaded a second time."""
-        return self.once("jax", lambda: JaxOracle(self.function, self.source))
+        return self.once("jax", lambda: JaxOracle(self.function, self.source, self.shared))
 
     def jax_jacobian(self) -> Answer:
         """Return JAX's Jacobian."""
-        return self.once("jax jacobian", lambda: self.jax().jacobian())
+        return self.jax().jacobian()
 
     def difference(self, v: np.ndarray) -> Answer:
         """Return J v by central differences."""

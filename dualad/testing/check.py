@@ -52,6 +52,7 @@ def check_function(
     jacobian_limit: int = 250_000,
     source: tuple[ModuleType, str] | None = None,
     progress: Callable[[str], None] | None = None,
+    shared: dict[Any, Any] | None = None,
 ) -> CheckReport:
     """Check all derivatives of a function at a point against independent oracles.
 
@@ -78,6 +79,9 @@ def check_function(
         Where the function is found when its module is loaded again for JAX; found from `f` when None.
     progress : callable, optional
         Called with a line of text as the work goes on.
+    shared : dict, optional
+        Keeps what several points of one function can share (code that JAX compiled): an empty dictionary at first,
+        the same one for all points.
 
     Returns
     -------
@@ -108,7 +112,7 @@ def check_function(
         raise
     except Exception as error:
         return CheckReport(name, point, (Row("value", "error", message=_said(error)),))
-    check = _Check(function, rtol, atol, seed, oracles, dict(skip or {}), jacobian_limit, source, progress)
+    check = _Check(function, rtol, atol, seed, oracles, dict(skip or {}), jacobian_limit, source, progress, shared)
     return CheckReport(name, point, tuple(check.rows()), function.size, function.out_size, check.matrix)
 
 
@@ -126,6 +130,7 @@ class _Check:
         jacobian_limit: int,
         source: tuple[ModuleType, str] | None,
         progress: Callable[[str], None] | None,
+        shared: dict[Any, Any] | None,
     ) -> None:
         self.function, self.rtol, self.atol = function, rtol, atol
         self.oracles, self.skip, self.jacobian_limit = set(oracles), skip, jacobian_limit
@@ -140,7 +145,7 @@ class _Check:
         self.v, self.w = self.tangents[0], self.cotangents[0]
         self.u = rng.standard_normal(n) * self.scale
         self.weights = np.ones(1) if m == 1 else rng.standard_normal(m)
-        self.answers = Answers(function, rng, source, self.progress)
+        self.answers = Answers(function, rng, source, self.progress, shared)
 
     def rows(self) -> list[Row]:
         """Work through all quantities."""

@@ -145,8 +145,10 @@ def compare(
         judged = judged & estimate.settled
     scale = _largest(np.where(finite & judged, np.abs(reference), 0.0), groups)
     tolerance = atol + rtol * np.abs(np.where(finite, reference, 0.0)) + 64 * _EPS * scale + floor
+    noise = np.broadcast_to(floor, reference.shape)
     if estimate.error is not None:
         tolerance = tolerance + 4 * estimate.error
+        noise = noise + 4 * estimate.error
     with np.errstate(invalid="ignore"):
         difference = np.where(finite, np.abs(result - reference), np.where(result == reference, 0.0, np.inf))
     difference = np.where(np.isnan(difference), np.inf, difference)
@@ -159,7 +161,9 @@ def compare(
         at_kinks = int(accepted.sum())
         wrong = wrong & ~accepted
         difference = np.where(accepted, 0.0, difference)
-    max_error = float(np.max(difference / np.where(scale > 0, scale, 1.0), initial=0.0, where=judged))
+    # Relative to the largest entry; a difference within the noise around an exact zero is no relative error of 1.
+    size = np.maximum(scale, noise / rtol if rtol > 0 else 0.0)
+    max_error = float(np.max(difference / np.where(size > 0, size, 1.0), initial=0.0, where=judged))
     if not wrong.any():
         return Comparison(wrong, judged, max_error, None, np.nan, np.nan, np.nan, at_kinks)
     excess = np.where(wrong, difference / np.maximum(tolerance, np.finfo(np.float64).tiny), -1.0)

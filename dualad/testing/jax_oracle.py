@@ -26,6 +26,8 @@ from .real_function import RealFunction
 
 __all__ = ["JaxOracle", "find_source"]
 
+# Up to so many entries, products with the Jacobian are taken from the Jacobian itself.
+_SMALL = 10_000
 _TRANSFORMS = ("grad", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad", "vjp", "vmap")
 
 
@@ -39,6 +41,8 @@ class JaxOracle:
     source : tuple of (module, str) or None
         The module that holds the function and its name there (dots for attributes); found from the function when
         None.
+    shared : dict, optional
+        Keeps the second loading and the compiled code; pass the same one for all points of one function.
 
     Attributes
     ----------
@@ -55,12 +59,19 @@ class JaxOracle:
     'the function is a lambda or defined inside another one, so its module has no name for it'
     """
 
-    def __init__(self, function: RealFunction, source: tuple[ModuleType, str] | None = None) -> None:
+    def __init__(
+        self,
+        function: RealFunction,
+        source: tuple[ModuleType, str] | None = None,
+        shared: dict[Any, Any] | None = None,
+    ) -> None:
         self.function = function
+        self.shared: dict[Any, Any] = {} if shared is None else shared
+        self.jacobian_answer: Estimate | Unavailable | None = None
         self.trouble: Unavailable | None = None
         self.f: Callable | None = None
         self.compiles = True
-        self.compiled: dict[str, Callable] = {}
+        self.compiled: dict[str, Callable] = self.shared.setdefault(_static_parts(function), {})
         if importlib.util.find_spec("jax") is None:
             self.trouble = Unavailable("JAX is not installed (pip install 'dualad[oracle]')")
             return
@@ -73,10 +84,12 @@ class JaxOracle:
         module, name = found
         try:
             with self._in_float64():
-                again: Any = load_again(module, self._replacements())
-                for part in name.split("."):
-                    again = getattr(again, part)
-                self.f = again
+                if (module, name) not in self.shared:
+                    again: Any = load_again(module, self._replacements())
+                    for part in name.split("."):
+                        again = getattr(again, part)
+                    self.shared[module, name] = again
+                self.f = self.shared[module, name]
                 value = self._value(self.function.point)
         except Exception as error:
             self.trouble = Unavailable(_reason(error))
@@ -99,6 +112,8 @@ class JaxOracle:
 
     def jvp(self, v: np.ndarray) -> Estimate | Unavailable:
         """Return J v, shape (m,), for a tangent of shape (n,)."""
+        if self.function.size * self.function.out_size <= _SMALL:
+            return _product(self.jacobian(), lambda J: J @ v, lambda J: J @ np.abs(v))
         point, tangent = self.function.point, self.function.split(v)
 
         def answer(point: Any, tangent: Any) -> Any:
@@ -108,6 +123,8 @@ class JaxOracle:
 
     def vjp(self, w: np.ndarray) -> Estimate | Unavailable:
         """Return Jᵀ w, shape (n,), for a cotangent of shape (m,)."""
+        if self.function.size * self.function.out_size <= _SMALL:
+            return _product(self.jacobian(), lambda J: w @ J, lambda J: np.abs(w) @ J)
 
         def answer(point: Any, cotangent: Any) -> Any:
             return self.jax.vjp(self._call, *point)[1](cotangent)
@@ -116,6 +133,11 @@ class JaxOracle:
 
     def jacobian(self) -> Estimate | Unavailable:
         """Return the (m, n) Jacobian."""
+        if self.jacobian_answer is None:
+            self.jacobian_answer = self._jacobian()
+        return self.jacobian_answer
+
+    def _jacobian(self) -> Estimate | Unavailable:
         function = self.function
 
         mode = self.jax.jacfwd if function.size <= function.out_size else self.jax.jacrev
@@ -192,6 +214,31 @@ class JaxOracle:
                 return Estimate(question())
         except Exception as error:
             return Unavailable(_reason(error))
+
+
+def _product(
+    jacobian: Estimate | Unavailable, product: Callable[[np.ndarray], Any], terms: Callable[[np.ndarray], Any]
+) -> Estimate | Unavailable:
+    """Multiply JAX's Jacobian, with the rounding of the sum: one compilation serves three questions."""
+    if isinstance(jacobian, Unavailable):
+        return jacobian
+    return Estimate(product(jacobian.value), 1e-15 * np.nan_to_num(terms(np.abs(jacobian.value)), posinf=0.0))
+
+
+def _static_parts(function: RealFunction) -> tuple[Any, ...]:
+    """Return what compiled code depends on beside the numbers: shapes, and the arguments that are held fixed."""
+    moving = {position for position, _ in function.slots}
+    fixed: list[Any] = []
+    for position, leaf in enumerate(function.leaves):
+        if position in moving:
+            fixed.append(("moving", np.shape(leaf)))
+        elif isinstance(leaf, np.ndarray):
+            fixed.append((leaf.dtype.str, leaf.shape, leaf.tobytes()) if leaf.dtype != object else ("object", id(leaf)))
+        elif isinstance(leaf, (bool, int, str, np.generic)):
+            fixed.append((type(leaf).__name__, leaf))
+        else:
+            fixed.append((type(leaf).__name__, id(leaf)))
+    return (function.treedef, tuple(fixed), function.out_treedef, tuple(function.active_outputs))
 
 
 def find_source(f: Callable) -> tuple[ModuleType, str] | Unavailable:

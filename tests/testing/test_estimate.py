@@ -88,3 +88,9 @@ def test_other_shapes_are_refused():
 
 def test_empty_arrays_agree():
     assert outcome(np.zeros(0), np.zeros(0)).worst is None
+
+
+def test_noise_around_an_exact_zero_is_no_large_relative_error():
+    found = outcome([0.0, 0.0], [1e-13, -2e-13], error=np.array([5e-13, 5e-13]))
+    assert found.worst is None and found.max_error < 1e-7
+    assert outcome([2.0], [1.0], error=np.array([1e-12])).max_error == pytest.approx(1.0)

@@ -113,3 +113,21 @@ def test_functions_that_no_second_loading_can_find():
     assert "lambda" in find_source(lambda x: x).reason
     assert "no name" in find_source(np.vectorize(lambda x: x)).reason
     assert find_source(functions.scalar) == (sys.modules[functions.__name__], "scalar")
+
+
+def test_points_share_compiled_code_only_when_what_is_held_fixed_is_equal():
+    shared, source = {}, (sys.modules[functions.__name__], "tree")
+
+    def jacobian(w, n):
+        function = RealFunction(functions.tree, ({"w": w, "b": X}, n, "plain"))
+        return JaxOracle(function, source, shared).jacobian().value
+
+    factor = np.exp(X)
+    for w, n in ((X, 3), (2 * X, 3), (X, 5), (X[:1], 3)):
+        found = jacobian(w, n)
+        expected = np.hstack([np.diag(w * factor * n), np.diag(factor * n)]) if w.size == 3 else None
+        if expected is not None:
+            np.testing.assert_allclose(found, expected, rtol=1e-14)
+        else:
+            np.testing.assert_allclose(found[:, 3], factor * n, rtol=1e-14)
+    assert len(shared) == 4, "one second loading, and code for three kinds of points"
