@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import pytest
 
-__all__ = ["COMPOSITION_GAPS", "JAX_DIFFERS", "OPERATOR_GAPS", "marks"]
+__all__ = ["COMPOSITION_GAPS", "JAX_DIFFERS", "OPERATOR_GAPS", "ROWS", "marks"]
 
 #: (operator, check) -> reason
 OPERATOR_GAPS: dict[tuple[str, str], str] = {}
+
+#: row of the capability table -> reason
+ROWS: dict[str, str] = {
+    "A8": "no_tangents is not offered yet; stop_gradient says the same of single values",
+}
 
 #: (function of the zoo, length of the words) -> reason
 COMPOSITION_GAPS: dict[tuple[str, int], str] = {}

@@ -9,10 +9,11 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-from ..errors import ConversionError, DualadError
+from ..errors import ConversionError, DualadError, PlainBufferError
 
 __all__ = ["run"]
 
+_AT = "\n  At: "
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
@@ -20,13 +21,19 @@ def run(f, args, kwargs):
     """Call ``f``; re-raise a refusal of ours that a foreign library has wrapped in an error of its own."""
     try:
         return f(*args, **kwargs)
+    except PlainBufferError as ours:
+        # `out[:] = x` asks the tensor for a plain array directly: the refusal is ours, but knows no line yet.
+        if _AT in ours.what:
+            raise
+        error = type(ours)(f"{ours.what}{_AT}{_user_line(ours)}", ours.why, ours.instead)
+        raise error.with_traceback(ours.__traceback__) from None
     except DualadError:
         raise
     except (TypeError, ValueError, IndexError) as foreign:
         ours = _cause(foreign) or _about_index(foreign)
         if ours is None:
             raise
-        error = type(ours)(f"{ours.what}\n  At: {_user_line(foreign)}", ours.why, ours.instead)
+        error = type(ours)(f"{ours.what}{_AT}{_user_line(foreign)}", ours.why, ours.instead)
         raise error from foreign
 
 
