@@ -64,6 +64,7 @@ class Batched(Tensor):
         self.level = level
 
     def process(self, op, args, params):
+        """Run an operator on all lanes at once, by its batching rule."""
         level = self.level
         if not level.open:
             raise escaped(level, f"`{op.name}`")
@@ -121,10 +122,12 @@ class Batched(Tensor):
 
     @property
     def shape(self):
+        """The shape of one lane."""
         return self._value.shape[1:]
 
     @property
     def dtype(self):
+        """The dtype."""
         return self._value.dtype
 
     def __repr__(self) -> str:

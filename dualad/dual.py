@@ -95,6 +95,7 @@ class Dual(Tensor):
         self.level = level
 
     def process(self, op, args, params):
+        """Run an operator on primals and tangents, by its jvp rule."""
         level = self.level
         if not level.open:
             raise escaped(level, f"`{op.name}`")
@@ -161,6 +162,7 @@ class Dual(Tensor):
 
     @property
     def shape(self):
+        """The shape of the primal, which is the tangent's."""
         try:
             return self._primal.shape
         except AttributeError:  # a Python scalar, kept as it is because it promotes as one
@@ -168,6 +170,7 @@ class Dual(Tensor):
 
     @property
     def dtype(self):
+        """The dtype of the primal."""
         try:
             return self._primal.dtype
         except AttributeError:

@@ -15,10 +15,10 @@ import optree
 
 from .core.aval import Aval, aval_of, is_inexact
 from .errors import ArgumentError, DtypeError, OutputError
-from .jvp import jvp
+from .jvp import jvp, named
 from .selection import select
 from .tree import flatten, is_array, leaf_names
-from .vjp_via_transpose import check_differentiable, grad, named, vjp
+from .vjp_via_transpose import check_differentiable, grad, vjp
 from .vmap import vmap
 
 __all__ = ["hessian", "hvp", "jacfwd", "jacrev", "standard_basis"]
@@ -78,14 +78,16 @@ def jacfwd(
         def push(*tangents):
             moving = iter(tangents)
             directions = optree.tree_unflatten(in_tree, [None if a is None else next(moving) for a in avals])
-            value, tangent, *kept["aux"] = jvp(selection.function, selection.chosen, directions, has_aux=has_aux)
+            value, tangent, *kept["aux"] = jvp(selection.function, selection.chosen, tuple(directions), has_aux=has_aux)
             out_leaves, kept["out_tree"] = flatten(tangent)
             kept["in_dtypes"] = [aval_of(v).dtype for v in flatten(value)[0]]
             return out_leaves
 
         real = [a for a in avals if a is not None]
         columns = _in_chunks(push, real, chunk_size)
-        for dtype, name in zip(kept["in_dtypes"], leaf_names(kept["out_tree"].unflatten(columns), "output"), strict=True):
+        for dtype, name in zip(
+            kept["in_dtypes"], leaf_names(kept["out_tree"].unflatten(columns), "output"), strict=True
+        ):
             if not is_inexact(dtype):
                 raise OutputError(
                     f"jacfwd: {name} has dtype {dtype}.", "integers and booleans have no derivative",
@@ -203,7 +205,9 @@ def hessian(
     """
     gradient = grad(f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic)
     return named(
-        jacfwd(gradient, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic, chunk_size=chunk_size), f, "hessian"
+        jacfwd(gradient, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic, chunk_size=chunk_size),
+        f,
+        "hessian",
     )
 
 
@@ -279,7 +283,7 @@ def _split_last(block, avals: list[Aval]) -> list:
 
 def _checked_chunk(chunk_size, where: str) -> int | None:
     if chunk_size is None or (isinstance(chunk_size, (int, np.integer)) and chunk_size > 0):
-        return chunk_size
+        return None if chunk_size is None else int(chunk_size)
     raise ArgumentError(
         f"{where}: chunk_size={chunk_size!r}.", "it is a number of columns or rows computed at a time",
         "pass a positive int, or None for all at once",

@@ -6,6 +6,7 @@ Not for: the arithmetic of Duals (``dual.py`` and the rules).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,7 +23,17 @@ from .ops.shaping import stop_gradient as stop_gradient_op
 from .surface.arguments import operand
 from .tree import flatten, flatten_like, is_array, leaf_names, tree_map
 
-__all__ = ["as_primal", "jvp", "output_leaves", "shown_tangent", "split", "split_aux", "stop_gradient", "strip"]
+__all__ = [
+    "as_primal",
+    "jvp",
+    "named",
+    "output_leaves",
+    "shown_tangent",
+    "split",
+    "split_aux",
+    "stop_gradient",
+    "strip",
+]
 
 
 def jvp(f: Callable, primals: Sequence, tangents: Sequence, *, has_aux: bool = False) -> tuple:
@@ -123,7 +134,7 @@ def as_primal(x, name: str, where: str):
         if isinstance(x, (np.matrix, np.ma.MaskedArray)):
             raise ArgumentTypeError(
                 f"{where}: {name} is a {type(x).__name__}.",
-                "its arithmetic differs from ndarray's (matrix products, masks), and the rules of differentiation do not know it",
+                "its arithmetic differs from ndarray's (matrix products, masks), and no rule knows it",
                 "pass np.asarray(x) (and x.filled(...) or a separate mask for masked arrays)",
             )
         x = x.view(np.ndarray)
@@ -131,7 +142,9 @@ def as_primal(x, name: str, where: str):
         if x.dtype == object:
             return operand(x)
         raise DtypeError(
-            f"{where}: {name} has dtype {x.dtype}.", "it does not hold numbers", "pass it by closure, or as a static object"
+            f"{where}: {name} has dtype {x.dtype}.",
+            "it does not hold numbers",
+            "pass it by closure, or as a static object",
         )
     return x
 
@@ -145,7 +158,7 @@ def output_leaves(out: Any, where: str) -> tuple[list, optree.PyTreeSpec]:
                 raise escaped(x.level, f"returning from `{where}`")
         elif isinstance(x, np.ndarray) and x.dtype == object:
             leaves[i] = operand(x)
-        elif not is_array(x):
+        elif not is_array(x) or getattr(x, "dtype", float0).kind not in "biufcV":
             raise OutputError(
                 f"{where}: the function returned {x!r} of type {type(x).__name__} at {leaf_names(out, 'output')[i]}.",
                 "only numbers and arrays have derivatives and batch axes",
@@ -193,7 +206,7 @@ def _dual(primal, tangent, level: DualLevel, i: int, tangents):
     if not inexact:
         return primal
     check_tangent(primal, tangent, _tangent_name(tangents, i), "jvp")
-    if not hasattr(tangent, "shape") or type(tangent) is np.ndarray and not tangent.shape:
+    if not hasattr(tangent, "shape") or (type(tangent) is np.ndarray and not tangent.shape):
         tangent = np.asarray(tangent)[()]
     return Dual(primal, tangent, level)
 
@@ -207,7 +220,15 @@ def _tangent_name(tangents, i: int) -> str:
     return names[i] if i < len(names) else f"tangents leaf {i}"
 
 
+def named(function: Callable, f: Callable, where: str) -> Callable:
+    """Give a transformed function the name and the documentation of its original."""
+    functools.update_wrapper(function, f)
+    function.__name__ = f"{where}({getattr(f, '__name__', type(f).__name__)})"
+    return function
+
+
 def split_aux(out, where: str) -> tuple:
+    """Split the pair that a function with has_aux returns."""
     if not (isinstance(out, tuple) and len(out) == 2):
         raise OutputError(
             f"{where}: has_aux=True, but the function returned a {type(out).__name__}.",
@@ -215,6 +236,3 @@ def split_aux(out, where: str) -> tuple:
             "return (output, aux), or drop has_aux",
         )
     return out
-
-
-

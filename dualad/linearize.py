@@ -107,6 +107,14 @@ class Stage:
 
     __slots__ = ("aux", "in_avals", "in_tree", "out_avals", "out_tree", "program")
 
+    aux: Any
+    #: of each leaf of the arguments, ``None`` where it has no tangent
+    in_avals: list[Aval | None]
+    in_tree: optree.PyTreeSpec
+    out_avals: list[Aval]
+    out_tree: optree.PyTreeSpec
+    program: Program
+
 
 def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tuple[Any, Stage]:
     """Run ``f`` once at ``primals`` and write its tangent down."""
@@ -118,7 +126,9 @@ def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tu
         for i, x in enumerate(leaves):
             aval = None
             if is_array(x):
-                x = as_primal(x, f"argument {leaf_names(tuple(primals), '')[i]}" if type(x) is not np.ndarray else "", where)
+                x = as_primal(
+                    x, f"argument {leaf_names(tuple(primals), '')[i]}" if type(x) is not np.ndarray else "", where
+                )
                 a = aval_of(x)
                 if is_inexact(a.dtype):
                     aval = Aval(a.shape, a.dtype)

@@ -7,6 +7,7 @@ through every transform as they are. Not for: anything about derivatives.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -16,8 +17,17 @@ import optree
 from .errors import TreeError
 
 __all__ = [
-    "NAMESPACE", "flatten", "flatten_like", "flatten_prefix", "is_array", "leaf_names", "register_dataclass", "register_node", "tree_map", "treedef_outline",
-]  # fmt: skip
+    "NAMESPACE",
+    "flatten",
+    "flatten_like",
+    "flatten_prefix",
+    "is_array",
+    "leaf_names",
+    "register_dataclass",
+    "register_node",
+    "tree_map",
+    "treedef_outline",
+]
 
 NAMESPACE = "dualad"
 
@@ -51,10 +61,14 @@ def flatten_like(treedef: optree.PyTreeSpec, tree: Any, what: str, like: str) ->
     A leaf position of ``treedef`` may hold ``None`` in ``tree``.
     """
     try:
-        return treedef.flatten_up_to(tree)
+        leaves = treedef.flatten_up_to(tree)
+        if any([isinstance(x, (tuple, list, dict)) for x in leaves]):
+            raise TypeError("a leaf there, a container here")
+        return leaves
     except (ValueError, TypeError) as error:
         raise TreeError(
-            f"{what} has another structure than {like}:\n    {what}: {_outline(tree)}\n    {like}: {treedef_outline(treedef)}",
+            f"{what} has another structure than {like}:\n    {what}: {_outline(tree)}\n"
+            f"    {like}: {treedef_outline(treedef)}",
             f"they are matched leaf by leaf ({error})",
             f"give {what} the same nesting of tuples, lists and dicts as {like}",
         ) from None
@@ -117,7 +131,7 @@ def register_dataclass(cls: type) -> type:
     >>> da.grad(lambda p: p.x * p.y)(Point(2.0, 5.0))
     Point(x=np.float64(5.0), y=np.float64(2.0))
     """
-    names = [f for f in cls.__dataclass_fields__]
+    names = [field.name for field in dataclasses.fields(cls)]
 
     def unflatten(_, children):
         instance = object.__new__(cls)

@@ -17,8 +17,8 @@ from .batched import Batched
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
 from .dual import Dual, float0
-from .errors import ArgumentTypeError, DtypeError, NotLinearError, OutputError, RuleMissingError, ShapeError
-from .jvp import as_primal, output_leaves
+from .errors import DtypeError, OutputError, RuleMissingError, ShapeError
+from .jvp import as_primal, named, output_leaves
 from .linearize import stage_tangents
 from .program.check import check_linear
 from .program.ir import Program
@@ -27,7 +27,7 @@ from .selection import select
 from .staged import Staged, StagedLevel
 from .tree import flatten, flatten_like, is_array, leaf_names
 
-__all__ = ["backward", "check_differentiable", "grad", "linear_transpose", "named", "value_and_grad", "vjp"]
+__all__ = ["backward", "check_differentiable", "grad", "linear_transpose", "value_and_grad", "vjp"]
 
 
 # ── the walk ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -55,7 +55,7 @@ def backward(program: Program, cotangents: list, strong: bool = False) -> list:
             ct = pending.pop(outs[0], None)
             if ct is None:
                 continue
-        rule = strong and op.strong_transpose or op.transpose
+        rule = (strong and op.strong_transpose) or op.transpose
         if rule is None:
             raise RuleMissingError(
                 f"the operator `{op.name}` has no transpose.",
@@ -94,7 +94,7 @@ def _may_be_nan(x) -> bool:
     if x is None or isinstance(x, Staged):
         return x is not None
     if isinstance(x, Dual):
-        return _may_be_nan(x._primal) or not isinstance(x._tangent, Staged) and _may_be_nan(x._tangent)
+        return _may_be_nan(x._primal) or (not isinstance(x._tangent, Staged) and _may_be_nan(x._tangent))
     if isinstance(x, Batched):
         return _may_be_nan(x._value)
     if isinstance(x, (np.ndarray, np.generic)):
@@ -141,7 +141,7 @@ class Pullback:
         stage = self._stage
         leaves = flatten_like(stage.out_tree, ct, "the cotangent", "the function's output")
         given = _checked_cotangents(leaves, stage.out_avals, ct)
-        results = iter(_finished(_backward_strong_if_needed(stage.program, given), stage, given))
+        results = iter(_finished(_backward_strong_if_needed(stage.program, given), stage.in_avals, given))
         full = [
             next(results) if aval is not None else np.zeros(x.shape, float0)[()] if type(x) is Aval else x
             for x, aval in zip(self._leaves, stage.in_avals, strict=True)
@@ -196,7 +196,7 @@ def vjp(f: Callable, *primals, has_aux: bool = False) -> tuple:
 
 def _checked_cotangents(leaves: list, avals: list[Aval], ct) -> list:
     """Check the cotangents of all outputs and return those of the differentiable ones, as arrays."""
-    given = []
+    given: list = []
     for i, (c, aval) in enumerate(zip(leaves, avals, strict=True)):
         if c is None:
             if is_inexact(aval.dtype):
@@ -231,10 +231,10 @@ def _leaf(tree, i: int) -> str:
     return leaf_names(tree, "the cotangent")[i]
 
 
-def _finished(results: list, stage, given: list) -> list:
+def _finished(results: list, in_avals: list, given: list) -> list:
     """Give each result its argument's dtype, zeros where nothing arrived, and memory of its own."""
     out, taken = [], {id(c) for c in given}
-    for r, aval in zip(results, (a for a in stage.in_avals if a is not None), strict=True):
+    for r, aval in zip(results, (a for a in in_avals if a is not None), strict=True):
         if r is None:
             r = np.zeros(aval.shape, aval.dtype)[()]
         elif r.dtype != aval.dtype:
@@ -337,7 +337,7 @@ def value_and_grad(
         out, stage = stage_tangents(selection.function, selection.chosen, has_aux, where)
         _check_scalar(out, holomorphic, where)
         one = [np.ones((), a.dtype)[()] for a in stage.out_avals]
-        results = iter(_finished(_backward_strong_if_needed(stage.program, one), stage, one))
+        results = iter(_finished(_backward_strong_if_needed(stage.program, one), stage.in_avals, one))
         leaves = flatten(selection.chosen)[0]
         full = [next(results) if a is not None else x for x, a in zip(leaves, stage.in_avals, strict=True)]
         gradients = optree.tree_unflatten(stage.in_tree, full)
@@ -346,14 +346,8 @@ def value_and_grad(
     return named(value_and_gradient, f, where)
 
 
-def named(function: Callable, f: Callable, where: str) -> Callable:
-    function.__name__ = f"{where}({getattr(f, '__name__', type(f).__name__)})"
-    function.__doc__ = f.__doc__
-    function.__wrapped__ = f
-    return function
-
-
 def check_differentiable(x, name: str, holomorphic: bool, where: str) -> None:
+    """Refuse an argument that has integers or booleans among its arrays."""
     leaves = flatten(x)[0]
     for path, leaf in zip(leaf_names(x, name), leaves, strict=True):
         if not is_array(leaf):
@@ -363,7 +357,7 @@ def check_differentiable(x, name: str, holomorphic: bool, where: str) -> None:
             raise DtypeError(
                 f"{where}: {path} has dtype {dtype}.",
                 "a function of integers or booleans has no derivative",
-                f"pass floats (x.astype(float), 3.0 instead of 3), or leave it out of argnums",
+                "pass floats (x.astype(float), 3.0 instead of 3), or leave it out of argnums",
             )
         if holomorphic and dtype.kind != "c":
             raise DtypeError(
@@ -377,7 +371,8 @@ def _check_scalar(out, holomorphic: bool, where: str) -> None:
     leaves, treedef = flatten(out)
     if len(leaves) != 1 or not optree.treespec_is_leaf(treedef):
         raise OutputError(
-            f"{where}: the function returned a {type(out).__name__}{'' if out is not None else ' (no return statement?)'}.",
+            f"{where}: the function returned a {type(out).__name__}"
+            f"{'' if out is not None else ' (is there no return statement?)'}.",
             "a gradient is the derivative of one number",
             "return a scalar (and other results through has_aux=True), or use jacrev or vjp",
         )
@@ -398,7 +393,7 @@ def _check_scalar(out, holomorphic: bool, where: str) -> None:
         raise OutputError(
             f"{where}: the function returned a complex number.",
             "the gradient of a complex number is not one vector",
-            "return a real number (np.real, np.abs), or pass holomorphic=True if the function is complex-differentiable",
+            "return a real number (np.real, np.abs), or pass holomorphic=True for a complex-differentiable function",
         )
 
 
@@ -441,18 +436,27 @@ def linear_transpose(f: Callable, *examples) -> Callable:
                 f"linear_transpose: example {i} has dtype {a.dtype}.", "linear maps act on real or complex vectors",
                 "pass floats; integer arguments belong in the function's closure",
             )  # fmt: skip
-    with StagedLevel("linear_transpose") as level:
+    with StagedLevel("linear_transpose", owning=True) as level:
         out = run(f, optree.tree_unflatten(in_tree, [level.new_input(a) for a in avals]), {})
         out_leaves, out_tree = output_leaves(out, "linear_transpose")
         out_avals = [aval_of(x) for x in out_leaves]
         program = level.finish(out_leaves, "linear_transpose")
     check_linear(program)
-    stage = type("Ends", (), {})()
-    stage.in_avals, stage.out_avals, stage.out_tree, stage.in_tree = avals, out_avals, out_tree, in_tree
+    return Transposed(program, avals, in_tree, out_avals, out_tree)
 
-    def transposed(ct):
-        cts = _checked_cotangents(flatten_like(out_tree, ct, "the cotangent", "the function's output"), out_avals, ct)
-        return optree.tree_unflatten(in_tree, _finished(_backward_strong_if_needed(program, cts), stage, cts))
 
-    transposed.out_avals = out_avals  # what a cotangent has to look like
-    return transposed
+class Transposed:
+    """The transpose of a linear function: ``transposed(ct)`` returns one cotangent per argument of the function."""
+
+    __slots__ = ("in_avals", "in_tree", "out_avals", "out_tree", "program")
+
+    def __init__(self, program: Program, in_avals: list, in_tree, out_avals: list, out_tree) -> None:
+        self.program, self.in_avals, self.in_tree = program, in_avals, in_tree
+        self.out_avals, self.out_tree = out_avals, out_tree
+
+    def __call__(self, ct):
+        """Apply the transpose to a cotangent of the function's output."""
+        leaves = flatten_like(self.out_tree, ct, "the cotangent", "the function's output")
+        cts = _checked_cotangents(leaves, self.out_avals, ct)
+        results = _backward_strong_if_needed(self.program, cts)
+        return optree.tree_unflatten(self.in_tree, _finished(results, self.in_avals, cts))

@@ -16,7 +16,7 @@ import optree
 from .batched import Batched, BatchLevel, Disagreement
 from .core.boundary import run
 from .errors import ArgumentError, ArgumentTypeError, BranchError, OutputError
-from .jvp import as_primal, output_leaves
+from .jvp import as_primal, named, output_leaves
 from .surface.arguments import PerformanceNote
 from .tree import flatten, flatten_prefix, is_array, leaf_names
 
@@ -76,7 +76,7 @@ def vmap(
 
     def batched(*args, **kwargs):
         leaves, treedef = flatten((args, kwargs))
-        spec = (tuple(in_axes) if isinstance(in_axes, list) else in_axes, 0 if kwargs else {})
+        spec: tuple = (tuple(in_axes) if isinstance(in_axes, list) else in_axes, 0 if kwargs else {})
         if isinstance(spec[0], tuple) and len(spec[0]) != len(args):
             raise ArgumentError(
                 f"vmap: in_axes has {len(spec[0])} entries, the call has {len(args)} positional arguments.",
@@ -113,14 +113,11 @@ def vmap(
         results = [_out(x, a, size, name) for x, a in zip(values, places, strict=True)]
         return optree.tree_unflatten(out_tree, results)
 
-    batched.__name__ = f"vmap({name})"
-    batched.__doc__ = f.__doc__
-    batched.__wrapped__ = f
-    return batched
+    return named(batched, f, "vmap")
 
 
 def _is_axis(x) -> bool:
-    return x is None or isinstance(x, (int, np.integer)) and not isinstance(x, bool)
+    return x is None or (isinstance(x, (int, np.integer)) and not isinstance(x, bool))
 
 
 def _check_axis_types(axes: Any, name: str) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 __all__ = ["Aval", "aval_of", "broadcast_shapes", "is_inexact", "is_weak", "python_type", "result_dtype"]
 
 
-
 class Aval:
     """Shape and dtype of an array; ``weak`` marks a Python scalar, which does not widen a dtype (NEP 50)."""
 

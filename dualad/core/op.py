@@ -95,7 +95,12 @@ class Op:
                 "give samples=, with the special points of its domain",
             )
         self.name, self.impl, self.shape, self.jvp = name, impl, shape, jvp
-        self.linear_in, self.joint, self.transpose, self.strong_transpose = linear_in, joint, transpose, strong_transpose
+        self.linear_in, self.joint, self.transpose, self.strong_transpose = (
+            linear_in,
+            joint,
+            transpose,
+            strong_transpose,
+        )
         self.batch, self.sparsity, self.samples, self.numpy = batch, sparsity, samples, tuple(numpy)
         self.multiple, self.kind, self.place = multiple, kind, _declared_at()
         OPS[name] = self

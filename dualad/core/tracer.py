@@ -7,6 +7,8 @@ installs here, nor for what any tensor does with a call (its ``process``).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..errors import BranchError, ConversionError, PlainBufferError
@@ -32,8 +34,9 @@ class Tensor:
     """
 
     # A write may put what another kind of tensor holds into this box (surface/views.py), so all have one layout:
-    # _primal and _tangent of a Dual, _value of a Batched, variable of a Staged; _link and _views where memory is shared.
+    # _primal and _tangent of a Dual, _value of a Batched, variable of a Staged; _link, _views where memory is shared.
     __slots__ = ("__weakref__", "_link", "_primal", "_tangent", "_value", "_views", "level", "variable")
+    level: Any
     __array_priority__ = 1000
     __hash__ = object.__hash__
 
@@ -117,7 +120,7 @@ class Tensor:
 
     def __bool__(self):
         raise BranchError(
-            f"the truth value of a {self._kind()} of shape {self.shape} was asked for (if, while, and, or, not, assert).",
+            f"the truth value of a {self._kind()} of shape {self.shape} was asked for (if, while, and, or, assert).",
             "it stands for several values, or for values not known yet, so no single branch is right",
             "use np.where(condition, a, b), np.logical_and/or/not, or np.any/np.all inside np.where",
         )
@@ -132,7 +135,7 @@ class Tensor:
         raise self._conversion(".tolist()", "iterate over the tensor, or return it from the function")
 
     def agreed(self, what: str):
-        """Return the plain value this tensor certainly has, or ``None``; a batch may be split into groups that agree."""
+        """Return the plain value this tensor certainly has, or ``None``; a batch may be split into groups."""
         return None
 
     # ── what every tensor can say of itself ──────────────────────────────────────────────────────────────────────

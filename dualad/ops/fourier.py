@@ -18,7 +18,7 @@ from .samples import complex_plane
 __all__ = ["fft", "ifft", "irfft", "rfft"]
 
 _FLIPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
-_COMPLEX = {np.dtype("float16"): np.dtype("complex64"), np.dtype("float32"): np.dtype("complex64")}
+_COMPLEX: dict = {np.dtype("float16"): np.dtype("complex64"), np.dtype("float32"): np.dtype("complex64")}
 _COMPLEX |= {d: d for d in map(np.dtype, ("complex64", "complex128", "clongdouble"))}
 _COMPLEX |= {np.dtype("longdouble"): np.dtype("clongdouble"), np.dtype("float64"): np.dtype("complex128")}
 

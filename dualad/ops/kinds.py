@@ -1,7 +1,7 @@
 """Kinds: the rules that many operators share, so that a declaration says only what is particular.
 
-For: ``unary``, ``binary``, ``predicate``, ``linear``, ``bilinear`` and the pieces they are made of (``batch_elementwise``,
-``unbroadcast``, ``scaled``). Not for: any single operator.
+For: ``unary``, ``binary``, ``predicate``, ``linear``, ``bilinear`` and the pieces they are made of
+(``batch_elementwise``, ``unbroadcast``, ``scaled``). Not for: any single operator.
 
 Notation in the derivations: x, y are primals, t tangents, c cotangents, ⟨c, t⟩ = Re Σ c·t the pairing, which is not
 conjugated, so that a transpose multiplies by the derivative itself (JAX's convention for complex numbers).
@@ -21,9 +21,21 @@ from ..core.tracer import NO_PARAMS
 from .samples import elementwise
 
 __all__ = [
-    "add_tangents", "batch_elementwise", "bilinear", "binary", "broadcast_like", "conform", "elementwise_shape", "linear",
-    "lead", "predicate", "scaled", "strong", "unary", "unbroadcast",
-]  # fmt: skip
+    "add_tangents",
+    "batch_elementwise",
+    "bilinear",
+    "binary",
+    "broadcast_like",
+    "conform",
+    "elementwise_shape",
+    "lead",
+    "linear",
+    "predicate",
+    "scaled",
+    "strong",
+    "unary",
+    "unbroadcast",
+]
 
 # ── shapes ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -147,8 +159,8 @@ def batch_elementwise(op_of: Callable) -> Callable:
     """Make the batching rule of an elementwise operator: align ranks behind the batch axis, then broadcast."""
 
     def batch(size, values, mapped, **params):
-        ndim = max([np.ndim(v) - m for v, m in zip(values, mapped)])
-        return op_of(*[lead(v, ndim) if m else v for v, m in zip(values, mapped)], **params)
+        ndim = max([np.ndim(v) - m for v, m in zip(values, mapped, strict=True)])
+        return op_of(*[lead(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)], **params)
 
     return batch
 
@@ -243,8 +255,7 @@ def linear(name: str, *, impl, shape, transpose, batch, samples, linear_in=(0,),
             return one(size, values[0], **params)
 
     def jvp(primals, tangents, **params):
-        x, *rest = primals
-        return apply(op, primals, params), apply(op, (tangents[0], *rest), params)
+        return apply(op, primals, params), apply(op, (tangents[0], *primals[1:]), params)
 
     op = Op(
         name, impl=impl, shape=shape, jvp=jvp, linear_in=linear_in, transpose=transpose, batch=batch, samples=samples,
@@ -265,7 +276,17 @@ def bilinear(name: str, *, impl, shape, transpose, batch, samples, **fields) -> 
         return out, total
 
     fields.setdefault("linear_in", (0, 1))
-    op = Op(name, impl=impl, shape=shape, jvp=jvp, transpose=transpose, batch=batch, samples=samples, kind="bilinear", **fields)
+    op = Op(
+        name,
+        impl=impl,
+        shape=shape,
+        jvp=jvp,
+        transpose=transpose,
+        batch=batch,
+        samples=samples,
+        kind="bilinear",
+        **fields,
+    )
     return op
 
 
@@ -307,7 +328,7 @@ def _scale_jvp(primals, tangents):
 
 
 def _scale_transpose(ct, t, d):
-    """In the factor, for a fixed t, the map is multiplication by t where t ≠ 0 and zero elsewhere: its own transpose."""
+    """In the factor, for a fixed t, the map multiplies by t where t ≠ 0 and is zero elsewhere: its own transpose."""
     if type(t) is Aval:
         return unbroadcast(scale(ct, d), t), None
     return None, unbroadcast(scale(t, ct), d)

@@ -24,7 +24,9 @@ def check(program: Program) -> None:
     for i, equation in enumerate(program.equations):
         for a in equation.args:
             if isinstance(a, Variable) and a not in known:
-                raise ProgramError(f"equation {i} ({equation.op.name}) reads a variable that nothing before it assigns.")
+                raise ProgramError(
+                    f"equation {i} ({equation.op.name}) reads a variable that nothing before it assigns."
+                )
         avals = [a.aval if isinstance(a, Variable) else aval_of(a) for a in equation.args]
         expected = equation.op.shape(*avals, **equation.params)
         expected = expected if equation.op.multiple else (expected,)

@@ -1,8 +1,8 @@
 """The program form: variables, equations, programs; what ``linearize`` writes down and ``trace`` returns.
 
-For: the data, and running it forwards. A program is a flat list of equations in the order they ran, each result assigned once, so that
-evaluation, transposition and destruction are loops, never recursions. Not for: printing (``show.py``), checking
-(``check.py``), or running one backwards (``vjp_via_transpose.py``).
+For: the data, and running it forwards. A program is a flat list of equations in the order they ran, each result
+assigned once, so that evaluation, transposition and destruction are loops, never recursions. Not for: printing
+(``show.py``), checking (``check.py``), or running one backwards (``vjp_via_transpose.py``).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Program:
         for i, (x, v) in enumerate(zip(arrays, self.inputs, strict=True)):
             if np.shape(x) != v.aval.shape:
                 raise ShapeError(
-                    f"the program `{self.name}` was called with shape {np.shape(x)} for input {i}, traced with {v.aval!r}.",
+                    f"the program `{self.name}` was called with shape {np.shape(x)} for input {i}, a {v.aval!r}.",
                     "a program is written for one set of shapes",
                     "trace the function again with arguments of the new shapes",
                 )

@@ -55,7 +55,9 @@ class _Names:
             name = self.variables.get(x)
             if name is None:
                 n = len(self.variables)
-                name = self.variables[x] = _LETTERS[n % len(_LETTERS)] + (str(n // len(_LETTERS)) if n >= len(_LETTERS) else "")
+                name = self.variables[x] = _LETTERS[n % len(_LETTERS)] + (
+                    str(n // len(_LETTERS)) if n >= len(_LETTERS) else ""
+                )
             return name
         if type(x) in (bool, int, float, complex):
             return repr(x)

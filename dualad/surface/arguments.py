@@ -23,7 +23,7 @@ class PerformanceNote(UserWarning):
 
 def operand(x):
     """Return an operand as an array, a tensor or a Python scalar; pack object arrays and lists that hold tensors."""
-    if isinstance(x, Tensor) or type(x) in PLAIN and not (type(x) is np.ndarray and x.dtype == object):
+    if isinstance(x, Tensor) or (type(x) in PLAIN and not (type(x) is np.ndarray and x.dtype == object)):
         return x
     if isinstance(x, (list, tuple)):
         return _from_sequence(x)

@@ -31,7 +31,9 @@ def _length(n, default: int) -> int:
 def _real(a, name: str):
     if a.dtype.kind == "c":
         raise DtypeError(
-            f"np.fft.{name} was called on dtype {a.dtype}.", "it transforms real values", "use np.fft.fft, or np.real(x)"
+            f"np.fft.{name} was called on dtype {a.dtype}.",
+            "it transforms real values",
+            "use np.fft.fft, or np.real(x)",
         )
     return a
 
@@ -85,7 +87,9 @@ def _axes(a, s, axes, name: str) -> list[tuple[int, int | None]]:
     axes = [normalize_axes(i, a.ndim, name)[0] for i in axes]
     lengths = [None] * len(axes) if s is None else [None if n is None or n == -1 else n for n in s]
     if len(lengths) != len(axes):
-        raise ArgumentError(f"{name}: s has {len(lengths)} entries for {len(axes)} axes.", "", "give one length per axis")
+        raise ArgumentError(
+            f"{name}: s has {len(lengths)} entries for {len(axes)} axes.", "", "give one length per axis"
+        )
     return list(zip(axes, lengths, strict=True))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.aval import aval_of
 from ..core.dispatch import apply
+from ..core.tables import OPS
 from ..core.tracer import Tensor
 from ..errors import UnsupportedError
 from ..ops import indexing, joining, shaping
@@ -281,7 +282,7 @@ def _known(x, name: str) -> np.ndarray:
     """Return which entries of a tensor are not zero, refusing one whose values make no single shape."""
     x = shaping.stop_gradient(operand(x))
     if isinstance(x, Tensor):
-        chosen = np.not_equal(x, 0).agreed(name)
+        chosen = apply(OPS["not_equal"], (x, 0), {}).agreed(name)
         if chosen is not None:
             return chosen
         raise UnsupportedError(

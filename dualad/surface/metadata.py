@@ -51,7 +51,7 @@ def common_type(*arrays):
 
 @function(np.min_scalar_type, kind="metadata")
 def min_scalar_type(a, /):
-    """The dtype alone is known of a tensor, as of any array with axes."""
+    """Return the dtype: that alone is known of a tensor, as of any array with axes."""
     return a.dtype
 
 

@@ -33,9 +33,15 @@ _WRITES = (
     "it writes into its argument, and writing into tensors in place is not supported yet",
     "use the functional form: np.where(mask, new, old), np.concatenate, or x = x + ...",
 )
-_CALLS = ("it calls a Python function entry by entry on plain values", "use dualad.vmap(f), or NumPy functions on whole arrays")
+_CALLS = (
+    "it calls a Python function entry by entry on plain values",
+    "use dualad.vmap(f), or NumPy functions on whole arrays",
+)
 _PRINTING = ("the text of a tensor is its repr", "use repr(x), or print(x)")
-_SOURCE = ("it creates an array from text, a buffer or a file, not from tensors", "create a plain array, then compute with it")
+_SOURCE = (
+    "it creates an array from text, a buffer or a file, not from tensors",
+    "create a plain array, then compute with it",
+)
 
 #: module or name -> (reason, rewrite)
 REASONS: dict[str, tuple[str, str]] = {
@@ -49,7 +55,16 @@ REASONS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(["copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"], _WRITES),
     **dict.fromkeys(["fromfunction"], _CALLS),
     **dict.fromkeys(
-        ["intersect1d", "setdiff1d", "setxor1d", "union1d", "unique_all", "unique_counts", "unique_inverse", "trim_zeros"],
+        [
+            "intersect1d",
+            "setdiff1d",
+            "setxor1d",
+            "union1d",
+            "unique_all",
+            "unique_counts",
+            "unique_inverse",
+            "trim_zeros",
+        ],
         _SETS,
     ),
     "nextafter": ("the distance to the next float is not a smooth function", "apply it to dualad.stop_gradient(x)"),

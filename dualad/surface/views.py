@@ -113,8 +113,8 @@ def target(out, result, name: str):
     """Write ``result`` into ``out``, as ``out=`` and the augmented operators do, with NumPy's rules; return ``out``."""
     if not isinstance(out, Tensor):
         raise InPlaceError(
-            f"{name}: out= (or an augmented assignment such as +=) has a plain array of shape {np.shape(out)} as its target,"
-            " and the result is traced.",
+            f"{name}: out= (or an augmented assignment such as +=) has a plain array of shape {np.shape(out)} as its"
+            " target, and the result is traced.",
             "a plain array can hold neither a tangent nor a batch axis",
             "use the result (y = f(x), or a = a + x), or make the target with np.zeros_like(x) or np.zeros(n, like=x)",
         )
@@ -123,17 +123,20 @@ def target(out, result, name: str):
     if found.shape != wanted.shape:
         if np.broadcast_shapes(found.shape, wanted.shape) != wanted.shape:
             raise ValueError(
-                f"non-broadcastable output operand with shape {wanted.shape} doesn't match the broadcast shape {found.shape}"
+                f"non-broadcastable output operand with shape {wanted.shape} doesn't match the broadcast shape"
+                f" {found.shape}"
             )
         result = np.broadcast_to(result, wanted.shape)
     if found.dtype != wanted.dtype:
         if not np.can_cast(found.dtype, wanted.dtype, "same_kind"):
             raise InPlaceError(
-                f"{name}: a result of dtype {found.dtype} can't be written into a {out._kind()} of dtype {wanted.dtype}.",
+                f"{name}: a result of dtype {found.dtype} was to be written into a {out._kind()} of {wanted.dtype}.",
                 "part of the value would be lost",
                 "make the target of the result's dtype, or cast the result with .astype first",
             )
-        result = np.astype(result if type(result) in PLAIN or isinstance(result, Tensor) else np.asarray(result), wanted.dtype)
+        result = np.astype(
+            result if type(result) in PLAIN or isinstance(result, Tensor) else np.asarray(result), wanted.dtype
+        )
     assign(out, result)
     return out
 

@@ -1,4 +1,4 @@
-"""Writing: ``x[i] = v``, ``x += v``, ``out=``, ``ufunc.at``, ``np.copyto`` and its relatives, and the functional ``x.at``.
+"""Writing: ``x[i] = v``, ``x += v``, ``out=``, ``ufunc.at``, ``np.copyto`` and its relatives; functional: ``x.at``.
 
 Each computes what the array will hold after the write, as a value, and puts that into the tensor
 (``surface/views.py``). Not for: plain arrays as targets of traced values; those are refused.
@@ -301,4 +301,4 @@ class At:
         return _updated(np.maximum, self._x, self._index[0], value)
 
 
-Tensor.at = property(lambda self: At(self))
+Tensor.at = property(At)
