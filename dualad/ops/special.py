@@ -12,97 +12,20 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import scipy.special as sp
+import scipy.special._ufuncs as sp  # with SCIPY_ARRAY_API=1 the public names are functions around these
 
 from ..core.aval import Aval, aval_of
 from ..core.op import Op
 from ..core.tables import UFUNCS, VERDICTS, Verdict
-from ..errors import RuleMissingError
 from .choice import nowhere, where
-from .kinds import add_tangents, batch_elementwise, conform, elementwise_shape, scaled, strong
+from .kinds import strong
 from .samples import Domain, anywhere, away_from, between, elementwise, integers, positive
+from .special_kinds import no_rule, special, special_tuple
 
 __all__ = ["polygamma"]
 
 _SQRT_PI, _SQRT_2, _SQRT_2PI = math.sqrt(math.pi), math.sqrt(2), math.sqrt(2 * math.pi)
 _DEGREE = math.pi / 180
-
-
-# ── two ways to declare ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _special(
-    ufunc: np.ufunc, names: str, *domains: Domain, complex_too=False, singular=False, name=None, **partials: Callable
-) -> Op:
-    """Declare a ufunc: the names of its arguments, their domains, and a partial derivative for each that has one.
-
-    ``x=lambda a, x, out: ...`` is the partial derivative in ``x`` from all arguments and the value. ``singular`` marks
-    derivatives with a pole in the closed domain (see ``kinds.unary``).
-    """
-    name = name or ufunc.__name__.lstrip("_")
-    order = [(n, partials.get(n)) for n in names.split()]
-
-    def tangent_of(primals, tangents, out):
-        arguments = [strong(p) for p in primals]
-        total = None
-        for (argument, partial), t in zip(order, tangents, strict=True):
-            if t is None:
-                continue
-            if partial is None:
-                raise _no_rule(name, argument)
-            d = partial(*arguments, out)
-            total = add_tangents(total, scaled(t, d) if singular else t * d)
-        return conform(total, out)
-
-    def jvp(primals, tangents):
-        out = ufunc(*primals)
-        if not singular:
-            return out, tangent_of(primals, tangents, out)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return out, tangent_of(primals, tangents, out)
-
-    return Op(
-        name,
-        impl=ufunc,
-        shape=elementwise_shape(ufunc),
-        jvp=jvp,
-        batch=batch_elementwise(ufunc),
-        samples=elementwise(*domains, complex_too=complex_too),
-        numpy=[ufunc],
-        kind="special",
-    )
-
-
-def _special_tuple(ufunc: np.ufunc, domain: Domain, derivatives: Callable) -> Op:
-    """Declare a ufunc of one argument with several results: ``derivatives(x, outs)`` returns one for each."""
-
-    def shape(x: Aval) -> tuple[Aval, ...]:
-        dtypes = ufunc.resolve_dtypes((float if x.weak else x.dtype, *[None] * ufunc.nout))
-        return tuple([Aval(x.shape, dtype) for dtype in dtypes[1:]])
-
-    def jvp(primals, tangents):
-        outs = ufunc(primals[0])
-        return outs, tuple([tangents[0] * d for d in derivatives(strong(primals[0]), outs)])
-
-    return Op(
-        ufunc.__name__,
-        impl=ufunc,
-        shape=shape,
-        jvp=jvp,
-        batch=batch_elementwise(ufunc),
-        samples=elementwise(domain, complex_too=True),
-        numpy=[ufunc],
-        multiple=True,
-        kind="special",
-    )
-
-
-def _no_rule(name: str, argument: str, why: str = "no closed form of that derivative is known") -> RuleMissingError:
-    return RuleMissingError(
-        f"scipy.special.{name} was differentiated in its argument `{argument}`.",
-        why,
-        f"keep `{argument}` constant (dualad.stop_gradient), or give a rule of your own",
-    )
 
 
 def _same(special: np.ufunc, ufunc: np.ufunc) -> None:
@@ -122,10 +45,10 @@ _degrees = between(-70.0, 70.0)
 
 # ── error functions ──────────────────────────────────────────────────────────────────────────────────────────────
 
-_special(sp.erf, "x", anywhere(), complex_too=True, x=lambda x, out: (2 / _SQRT_PI) * np.exp(-x * x))
-_special(sp.erfc, "x", anywhere(), complex_too=True, x=lambda x, out: (-2 / _SQRT_PI) * np.exp(-x * x))
-_special(sp.erfi, "x", anywhere(), complex_too=True, x=lambda x, out: (2 / _SQRT_PI) * np.exp(x * x))
-_special(sp.wofz, "z", anywhere(), complex_too=True, z=lambda z, out: 2j / _SQRT_PI - 2 * z * out)
+special(sp.erf, "x", anywhere(), complex_too=True, x=lambda x, out: (2 / _SQRT_PI) * np.exp(-x * x))
+special(sp.erfc, "x", anywhere(), complex_too=True, x=lambda x, out: (-2 / _SQRT_PI) * np.exp(-x * x))
+special(sp.erfi, "x", anywhere(), complex_too=True, x=lambda x, out: (2 / _SQRT_PI) * np.exp(x * x))
+special(sp.wofz, "z", anywhere(), complex_too=True, z=lambda z, out: 2j / _SQRT_PI - 2 * z * out)
 
 
 def _tail(w):
@@ -158,16 +81,16 @@ def _dawsn_derivative(x, out):
     return _without_cancellation(near, np.absolute(x) > 12, x, lambda w: -0.5 * w * _tail(w))
 
 
-_special(sp.erfcx, "x", anywhere(), complex_too=True, x=_erfcx_derivative)
-_special(sp.dawsn, "x", anywhere(), complex_too=True, x=_dawsn_derivative)
-_special(sp.erfinv, "x", between(-0.9, 0.9), singular=True, x=lambda x, out: (_SQRT_PI / 2) * np.exp(out * out))
-_special(sp.erfcinv, "x", between(0.1, 1.9), singular=True, x=lambda x, out: (-_SQRT_PI / 2) * np.exp(out * out))
-_special(sp.ndtr, "x", anywhere(), complex_too=True, x=lambda x, out: np.exp(-0.5 * x * x) / _SQRT_2PI)
-_special(sp.ndtri, "p", _inside, singular=True, p=lambda p, out: _SQRT_2PI * np.exp(0.5 * out * out))
+special(sp.erfcx, "x", anywhere(), complex_too=True, x=_erfcx_derivative)
+special(sp.dawsn, "x", anywhere(), complex_too=True, x=_dawsn_derivative)
+special(sp.erfinv, "x", between(-0.9, 0.9), singular=True, x=lambda x, out: (_SQRT_PI / 2) * np.exp(out * out))
+special(sp.erfcinv, "x", between(0.1, 1.9), singular=True, x=lambda x, out: (-_SQRT_PI / 2) * np.exp(out * out))
+special(sp.ndtr, "x", anywhere(), complex_too=True, x=lambda x, out: np.exp(-0.5 * x * x) / _SQRT_2PI)
+special(sp.ndtri, "p", _inside, singular=True, p=lambda p, out: _SQRT_2PI * np.exp(0.5 * out * out))
 # φ(x)/Φ(x) = √(2/π) / erfcx(−x/√2), without the difference of large exponents.
-_special(sp.log_ndtr, "x", anywhere(), x=lambda x, out: (2 / _SQRT_2PI) / sp.erfcx(x * (-1 / _SQRT_2)))
-_special(sp.ndtri_exp, "y", between(-5.0, -0.1), y=lambda y, out: (_SQRT_2PI / 2) * sp.erfcx(out * (-1 / _SQRT_2)))
-_special(
+special(sp.log_ndtr, "x", anywhere(), x=lambda x, out: (2 / _SQRT_2PI) / sp.erfcx(x * (-1 / _SQRT_2)))
+special(sp.ndtri_exp, "y", between(-5.0, -0.1), y=lambda y, out: (_SQRT_2PI / 2) * sp.erfcx(out * (-1 / _SQRT_2)))
+special(
     sp.owens_t, "h a", anywhere(), anywhere(),
     h=lambda h, a, out: np.exp(-0.5 * h * h) * sp.erf(a * h / _SQRT_2) * (-0.5 / _SQRT_2PI),
     a=lambda h, a, out: np.exp(-0.5 * h * h * (1 + a * a)) / (2 * math.pi * (1 + a * a)),
@@ -179,9 +102,9 @@ _special(
 # In x log y the points x = 0 = y are replaced, where the value is 0 by definition and so are the derivatives (except
 # that of kl_div in y, which is y there). Where only x = 0, nothing is: the mixed derivative 1/y must stay.
 
-_special(sp.expit, "x", anywhere(), x=lambda x, out: out * sp.expit(-x))
-_special(sp.logit, "x", _inside, singular=True, x=lambda x, out: 1 / (x * (1 - x)))
-_special(sp.log_expit, "x", anywhere(), x=lambda x, out: sp.expit(-x))
+special(sp.expit, "x", anywhere(), x=lambda x, out: out * sp.expit(-x))
+special(sp.logit, "x", _inside, singular=True, x=lambda x, out: 1 / (x * (1 - x)))
+special(sp.log_expit, "x", anywhere(), x=lambda x, out: sp.expit(-x))
 
 
 def _off_corner(x, y, corner: float = 0):
@@ -198,23 +121,23 @@ def _log_ratio(x, y):
     return np.log(where((x == 0) & (y == 0), 1, x) / _off_corner(x, y))
 
 
-_special(
+special(
     sp.xlogy, "x y", anywhere(), positive(), complex_too=True, singular=True,
     x=lambda x, y, out: np.log(_off_corner(x, y)),
     y=lambda x, y, out: x / _off_corner(x, y),
 )  # fmt: skip
-_special(
+special(
     sp.xlog1py, "x y", anywhere(), positive(), complex_too=True, singular=True,
     x=lambda x, y, out: np.log1p(_off_corner(x, y, -1)),
     y=lambda x, y, out: x / (1 + _off_corner(x, y, -1)),
 )  # fmt: skip
-_special(sp.entr, "x", positive(), singular=True, x=lambda x, out: -1 - np.log(x))
-_special(
+special(sp.entr, "x", positive(), singular=True, x=lambda x, out: -1 - np.log(x))
+special(
     sp.rel_entr, "x y", positive(), positive(), singular=True,
     x=lambda x, y, out: 1 + _log_ratio(x, y),
     y=lambda x, y, out: -x / _off_corner(x, y),
 )  # fmt: skip
-_special(
+special(
     sp.kl_div, "x y", positive(), positive(), singular=True,
     x=lambda x, y, out: _log_ratio(x, y),
     y=lambda x, y, out: 1 - x / _off_corner(x, y),
@@ -233,7 +156,7 @@ def _polygamma(x, *, order):
     x = strong(x)
     wide = np.asarray(x, np.float64)
     left = wide < 0
-    out = (-1.0) ** (order + 1) * math.factorial(order) * sp.zeta(order + 1.0, np.where(left, 1 - wide, wide))
+    out = (-1.0) ** (order + 1) * math.factorial(order) * sp._zeta(order + 1.0, np.where(left, 1 - wide, wide))
     if left.any():
         cot = np.polynomial.Polynomial([0.0, 1.0])
         for _ in range(order):
@@ -262,7 +185,7 @@ polygamma = Op(
 
 def _digamma_derivative(x, out):
     if aval_of(x).dtype.kind == "c":
-        raise _no_rule("digamma", "x", "x is complex, and SciPy has no trigamma function of complex numbers")
+        raise no_rule("digamma", "x", "x is complex, and SciPy has no trigamma function of complex numbers")
     return polygamma(x, order=1)
 
 
@@ -270,12 +193,12 @@ def _rgamma_derivative(x, out):
     """−ψ/Γ, which near the zeros of 1/Γ is 0·∞; left of ½ by reflection, 1/Γ(x) = sin(πx) Γ(1−x)/π."""
     left = np.real(x) < 0.5
     right = where(left, 1, x)
-    d = -sp.digamma(right) * sp.rgamma(right)
+    d = -sp.psi(right) * sp.rgamma(right)
     if nowhere(left):
         return d
     a = where(left, x, 0.25)
     g = sp.gamma(1 - a)
-    return where(left, np.cos(math.pi * a) * g - np.sin(math.pi * a) * g * sp.digamma(1 - a) / math.pi, d)
+    return where(left, np.cos(math.pi * a) * g - np.sin(math.pi * a) * g * sp.psi(1 - a) / math.pi, d)
 
 
 def _gamma_density(a, x):
@@ -286,43 +209,43 @@ def _beta_density(a, b, x):
     return np.exp(sp.xlogy(a - 1, x) + sp.xlog1py(b - 1, -x) - sp.betaln(a, b))
 
 
-_special(sp.gamma, "x", positive(), x=lambda x, out: out * sp.digamma(x))
-_special(sp.gammaln, "x", positive(), x=lambda x, out: sp.digamma(x))
-_special(sp.loggamma, "x", positive(), x=lambda x, out: sp.digamma(x))
-_special(sp.rgamma, "x", away_from(0.5), x=_rgamma_derivative)
-_special(sp.digamma, "x", positive(), x=_digamma_derivative)
-_special(
+special(sp.gamma, "x", positive(), x=lambda x, out: out * sp.psi(x))
+special(sp.gammaln, "x", positive(), x=lambda x, out: sp.psi(x))
+special(sp.loggamma, "x", positive(), x=lambda x, out: sp.psi(x))
+special(sp.rgamma, "x", away_from(0.5), x=_rgamma_derivative)
+special(sp.psi, "x", positive(), x=_digamma_derivative)
+special(
     sp.beta, "a b", positive(), positive(),
-    a=lambda a, b, out: out * (sp.digamma(a) - sp.digamma(a + b)),
-    b=lambda a, b, out: out * (sp.digamma(b) - sp.digamma(a + b)),
+    a=lambda a, b, out: out * (sp.psi(a) - sp.psi(a + b)),
+    b=lambda a, b, out: out * (sp.psi(b) - sp.psi(a + b)),
 )  # fmt: skip
-_special(
+special(
     sp.betaln, "a b", positive(), positive(),
-    a=lambda a, b, out: sp.digamma(a) - sp.digamma(a + b),
-    b=lambda a, b, out: sp.digamma(b) - sp.digamma(a + b),
+    a=lambda a, b, out: sp.psi(a) - sp.psi(a + b),
+    b=lambda a, b, out: sp.psi(b) - sp.psi(a + b),
 )  # fmt: skip
-_special(
+special(
     sp.poch, "z m", positive(), positive(),
-    z=lambda z, m, out: out * (sp.digamma(z + m) - sp.digamma(z)),
-    m=lambda z, m, out: out * sp.digamma(z + m),
+    z=lambda z, m, out: out * (sp.psi(z + m) - sp.psi(z)),
+    m=lambda z, m, out: out * sp.psi(z + m),
 )  # fmt: skip
-_special(
+special(
     sp.binom, "n k", between(3.2, 5.7), between(0.3, 2.8),
-    n=lambda n, k, out: out * (sp.digamma(n + 1) - sp.digamma(n - k + 1)),
-    k=lambda n, k, out: out * (sp.digamma(n - k + 1) - sp.digamma(k + 1)),
+    n=lambda n, k, out: out * (sp.psi(n + 1) - sp.psi(n - k + 1)),
+    k=lambda n, k, out: out * (sp.psi(n - k + 1) - sp.psi(k + 1)),
 )  # fmt: skip
-_special(sp._ufuncs._zeta, "x q", between(1.5, 4.0), positive(), q=lambda x, q, out: -x * sp._ufuncs._zeta(x + 1, q))
-_special(sp._ufuncs._riemann_zeta, "x", between(1.5, 4.0))
+special(sp._zeta, "x q", between(1.5, 4.0), positive(), q=lambda x, q, out: -x * sp._zeta(x + 1, q))
+special(sp._riemann_zeta, "x", between(1.5, 4.0))
 
-_special(sp.gammainc, "a x", positive(), positive(), singular=True, x=lambda a, x, out: _gamma_density(a, x))
-_special(sp.gammaincc, "a x", positive(), positive(), singular=True, x=lambda a, x, out: -_gamma_density(a, x))
-_special(sp.gammaincinv, "a y", positive(), _inside, singular=True, y=lambda a, y, out: 1 / _gamma_density(a, out))
-_special(sp.gammainccinv, "a y", positive(), _inside, singular=True, y=lambda a, y, out: -1 / _gamma_density(a, out))
+special(sp.gammainc, "a x", positive(), positive(), singular=True, x=lambda a, x, out: _gamma_density(a, x))
+special(sp.gammaincc, "a x", positive(), positive(), singular=True, x=lambda a, x, out: -_gamma_density(a, x))
+special(sp.gammaincinv, "a y", positive(), _inside, singular=True, y=lambda a, y, out: 1 / _gamma_density(a, out))
+special(sp.gammainccinv, "a y", positive(), _inside, singular=True, y=lambda a, y, out: -1 / _gamma_density(a, out))
 _beta_domains = (positive(), positive(), _inside)
-_special(sp.betainc, "a b x", *_beta_domains, singular=True, x=lambda a, b, x, out: _beta_density(a, b, x))
-_special(sp.betaincc, "a b x", *_beta_domains, singular=True, x=lambda a, b, x, out: -_beta_density(a, b, x))
-_special(sp.betaincinv, "a b y", *_beta_domains, singular=True, y=lambda a, b, y, out: 1 / _beta_density(a, b, out))
-_special(sp.betainccinv, "a b y", *_beta_domains, singular=True, y=lambda a, b, y, out: -1 / _beta_density(a, b, out))
+special(sp.betainc, "a b x", *_beta_domains, singular=True, x=lambda a, b, x, out: _beta_density(a, b, x))
+special(sp.betaincc, "a b x", *_beta_domains, singular=True, x=lambda a, b, x, out: -_beta_density(a, b, x))
+special(sp.betaincinv, "a b y", *_beta_domains, singular=True, y=lambda a, b, y, out: 1 / _beta_density(a, b, out))
+special(sp.betainccinv, "a b y", *_beta_domains, singular=True, y=lambda a, b, y, out: -1 / _beta_density(a, b, out))
 
 
 # ── Bessel functions: in the argument; half the sum or difference of the neighbouring orders, with no pole at 0 ───
@@ -335,7 +258,7 @@ def _real_only(name: str, rule: Callable) -> Callable:
 
     def partial(v, z, out):
         if aval_of(z).dtype.kind == "c":
-            raise _no_rule(name, "z", "z is complex, and the scaling of the function is not complex-differentiable")
+            raise no_rule(name, "z", "z is complex, and the scaling of the function is not complex-differentiable")
         return rule(v, z, out)
 
     return partial
@@ -344,7 +267,7 @@ def _real_only(name: str, rule: Callable) -> Callable:
 def _cylinder(ufunc: np.ufunc, rule: Callable | None = None, *, real_only=False) -> None:
     """Declare a function whose orders satisfy 2 f′ᵥ = fᵥ₋₁ − fᵥ₊₁, or another rule."""
     rule = rule or (lambda v, z, out: 0.5 * (ufunc(v - 1, z) - ufunc(v + 1, z)))
-    _special(ufunc, "v z", _orders, positive(), z=_real_only(ufunc.__name__, rule) if real_only else rule)
+    special(ufunc, "v z", _orders, positive(), z=_real_only(ufunc.__name__, rule) if real_only else rule)
 
 
 _cylinder(sp.jv)
@@ -360,21 +283,21 @@ _cylinder(sp.jve, real_only=True)
 _cylinder(sp.yve, real_only=True)
 _cylinder(sp.ive, lambda v, z, out: 0.5 * (sp.ive(v - 1, z) + sp.ive(v + 1, z)) - np.sign(z) * out, real_only=True)
 
-_special(sp.kn, "n x", integers(0, 4), positive(), x=lambda n, x, out: -0.5 * (sp.kv(n - 1.0, x) + sp.kv(n + 1.0, x)))
-_special(sp.yn, "n x", integers(0, 4), positive(), x=lambda n, x, out: 0.5 * (sp.yv(n - 1.0, x) - sp.yv(n + 1.0, x)))
-_special(sp.j0, "x", anywhere(), x=lambda x, out: -sp.j1(x))
-_special(sp.j1, "x", anywhere(), x=lambda x, out: 0.5 * (sp.j0(x) - sp.jv(2, x)))
-_special(sp.y0, "x", positive(), x=lambda x, out: -sp.y1(x))
-_special(sp.y1, "x", positive(), x=lambda x, out: 0.5 * (sp.y0(x) - sp.yv(2, x)))
-_special(sp.i0, "x", anywhere(), x=lambda x, out: sp.i1(x), name="bessel_i0")
-_special(sp.i1, "x", anywhere(), x=lambda x, out: 0.5 * (sp.i0(x) + sp.iv(2, x)))
-_special(sp.i0e, "x", away_from(0.0), x=lambda x, out: sp.i1e(x) - np.sign(x) * out)
-_special(sp.i1e, "x", away_from(0.0), x=lambda x, out: 0.5 * (sp.i0e(x) + sp.ive(2, x)) - np.sign(x) * out)
-_special(sp.k0, "x", positive(), x=lambda x, out: -sp.k1(x))
-_special(sp.k1, "x", positive(), x=lambda x, out: -0.5 * (sp.k0(x) + sp.kv(2, x)))
-_special(sp.k0e, "x", positive(), x=lambda x, out: out - sp.k1e(x))
-_special(sp.k1e, "x", positive(), x=lambda x, out: out - 0.5 * (sp.k0e(x) + sp.kve(2, x)))
-_special_tuple(sp.airy, anywhere(), lambda z, outs: (outs[1], z * outs[0], outs[3], z * outs[2]))
+special(sp.kn, "n x", integers(0, 4), positive(), x=lambda n, x, out: -0.5 * (sp.kv(n - 1.0, x) + sp.kv(n + 1.0, x)))
+special(sp.yn, "n x", integers(0, 4), positive(), x=lambda n, x, out: 0.5 * (sp.yv(n - 1.0, x) - sp.yv(n + 1.0, x)))
+special(sp.j0, "x", anywhere(), x=lambda x, out: -sp.j1(x))
+special(sp.j1, "x", anywhere(), x=lambda x, out: 0.5 * (sp.j0(x) - sp.jv(2, x)))
+special(sp.y0, "x", positive(), x=lambda x, out: -sp.y1(x))
+special(sp.y1, "x", positive(), x=lambda x, out: 0.5 * (sp.y0(x) - sp.yv(2, x)))
+special(sp.i0, "x", anywhere(), x=lambda x, out: sp.i1(x), name="bessel_i0")
+special(sp.i1, "x", anywhere(), x=lambda x, out: 0.5 * (sp.i0(x) + sp.iv(2, x)))
+special(sp.i0e, "x", away_from(0.0), x=lambda x, out: sp.i1e(x) - np.sign(x) * out)
+special(sp.i1e, "x", away_from(0.0), x=lambda x, out: 0.5 * (sp.i0e(x) + sp.ive(2, x)) - np.sign(x) * out)
+special(sp.k0, "x", positive(), x=lambda x, out: -sp.k1(x))
+special(sp.k1, "x", positive(), x=lambda x, out: -0.5 * (sp.k0(x) + sp.kv(2, x)))
+special(sp.k0e, "x", positive(), x=lambda x, out: out - sp.k1e(x))
+special(sp.k1e, "x", positive(), x=lambda x, out: out - 0.5 * (sp.k0e(x) + sp.kve(2, x)))
+special_tuple(sp.airy, anywhere(), lambda z, outs: (outs[1], z * outs[0], outs[3], z * outs[2]))
 
 
 # ── integrals and hypergeometric functions ───────────────────────────────────────────────────────────────────────
@@ -382,21 +305,21 @@ _special_tuple(sp.airy, anywhere(), lambda z, outs: (outs[1], z * outs[0], outs[
 # Quotients with a removable singularity, such as log(z)/(1 − z), are hypergeometric functions, whose rule
 # ∂/∂z F(a; c; z) = (a/c) F(a+1; c+1; z) gives every derivative right at that point too.
 
-_special(sp.hyp0f1, "v z", positive(), anywhere(), z=lambda v, z, out: sp.hyp0f1(v + 1, z) / v)
-_special(
+special(sp.hyp0f1, "v z", positive(), anywhere(), z=lambda v, z, out: sp.hyp0f1(v + 1, z) / v)
+special(
     sp.hyp1f1, "a b x", positive(), positive(), anywhere(),
     x=lambda a, b, x, out: (a / b) * sp.hyp1f1(a + 1, b + 1, x),
 )  # fmt: skip
-_special(
+special(
     sp.hyp2f1, "a b c z", positive(), positive(), positive(), between(-0.8, 0.8),
     z=lambda a, b, c, z, out: (a * b / c) * sp.hyp2f1(a + 1, b + 1, c + 1, z),
 )  # fmt: skip
-_special(sp.exprel, "x", anywhere(), x=lambda x, out: 0.5 * sp.hyp1f1(2, 3, x))
-_special(sp.spence, "z", positive(), z=lambda z, out: -sp.hyp2f1(1, 1, 2, 1 - z))
-_special(sp.ellipk, "m", between(-0.9, 0.9), m=lambda m, out: (math.pi / 8) * sp.hyp2f1(1.5, 1.5, 2, m))
-_special(sp.ellipe, "m", between(-0.9, 0.9), m=lambda m, out: (-math.pi / 8) * sp.hyp2f1(0.5, 1.5, 2, m))
-_special(sp.exp1, "z", positive(), complex_too=True, z=lambda z, out: -np.exp(-z) / z)
-_special(sp.expi, "x", positive(), complex_too=True, x=lambda x, out: np.exp(x) / x)
+special(sp.exprel, "x", anywhere(), x=lambda x, out: 0.5 * sp.hyp1f1(2, 3, x))
+special(sp.spence, "z", positive(), z=lambda z, out: -sp.hyp2f1(1, 1, 2, 1 - z))
+special(sp.ellipk, "m", between(-0.9, 0.9), m=lambda m, out: (math.pi / 8) * sp.hyp2f1(1.5, 1.5, 2, m))
+special(sp.ellipe, "m", between(-0.9, 0.9), m=lambda m, out: (-math.pi / 8) * sp.hyp2f1(0.5, 1.5, 2, m))
+special(sp.exp1, "z", positive(), complex_too=True, z=lambda z, out: -np.exp(-z) / z)
+special(sp.expi, "x", positive(), complex_too=True, x=lambda x, out: np.exp(x) / x)
 
 
 def _expn_derivative(n, x, out):
@@ -406,13 +329,13 @@ def _expn_derivative(n, x, out):
     return d if nowhere(first) else where(first, -(np.exp(-x) + out) / x, d)
 
 
-_special(sp.expn, "n x", integers(0, 4), positive(), x=_expn_derivative)
-_special_tuple(sp.fresnel, anywhere(), lambda z, outs: (np.sin(math.pi / 2 * z * z), np.cos(math.pi / 2 * z * z)))
-_special_tuple(sp.sici, positive(), lambda x, outs: (np.sin(x) / x, np.cos(x) / x))
-_special_tuple(sp.shichi, positive(), lambda x, outs: (np.sinh(x) / x, np.cosh(x) / x))
-_special(sp.wrightomega, "z", anywhere(), complex_too=True, z=lambda z, out: out / (1 + out))
-_special(
-    sp._ufuncs._lambertw, "z k tol", positive(), Domain(lambda rng, shape: np.zeros(shape, int)), between(1e-14, 1e-12),
+special(sp.expn, "n x", integers(0, 4), positive(), x=_expn_derivative)
+special_tuple(sp.fresnel, anywhere(), lambda z, outs: (np.sin(math.pi / 2 * z * z), np.cos(math.pi / 2 * z * z)))
+special_tuple(sp.sici, positive(), lambda x, outs: (np.sin(x) / x, np.cos(x) / x))
+special_tuple(sp.shichi, positive(), lambda x, outs: (np.sinh(x) / x, np.cosh(x) / x))
+special(sp.wrightomega, "z", anywhere(), complex_too=True, z=lambda z, out: out / (1 + out))
+special(
+    sp._lambertw, "z k tol", positive(), Domain(lambda rng, shape: np.zeros(shape, int)), between(1e-14, 1e-12),
     singular=True, z=lambda z, k, tol, out: np.exp(-out) / (1 + out),
 )  # fmt: skip
 
@@ -421,19 +344,19 @@ _special(
 #
 # boxcox(x, λ) = (x^λ − 1)/λ = log(x) exprel(λ log x), so that its derivative in λ is log²(x) exprel′(λ log x).
 
-_special(
+special(
     sp.boxcox, "x lmbda", positive(), anywhere(), singular=True,
     x=lambda x, lmbda, out: np.power(x, lmbda - 1),
     lmbda=lambda x, lmbda, out: 0.5 * np.log(x) ** 2 * sp.hyp1f1(2, 3, lmbda * np.log(x)),
 )  # fmt: skip
-_special(
+special(
     sp.boxcox1p, "x lmbda", positive(), anywhere(), singular=True,
     x=lambda x, lmbda, out: np.power(1 + x, lmbda - 1),
     lmbda=lambda x, lmbda, out: 0.5 * np.log1p(x) ** 2 * sp.hyp1f1(2, 3, lmbda * np.log1p(x)),
 )  # fmt: skip
-_special(sp.inv_boxcox, "y lmbda", positive(), _inside, y=lambda y, lmbda, out: np.power(out, 1 - lmbda))
-_special(sp.inv_boxcox1p, "y lmbda", positive(), _inside, y=lambda y, lmbda, out: np.power(1 + out, 1 - lmbda))
-_special(
+special(sp.inv_boxcox, "y lmbda", positive(), _inside, y=lambda y, lmbda, out: np.power(out, 1 - lmbda))
+special(sp.inv_boxcox1p, "y lmbda", positive(), _inside, y=lambda y, lmbda, out: np.power(1 + out, 1 - lmbda))
+special(
     sp.powm1, "x y", positive(), anywhere(), singular=True,
     x=lambda x, y, out: y * np.power(x, y - 1),
     y=lambda x, y, out: (1 + out) * np.log(x),
@@ -444,53 +367,51 @@ def _huber_inside(delta, r, inside, outside):
     return where(np.absolute(r) <= delta, inside, outside)
 
 
-_special(
+special(
     sp.huber, "delta r", between(0.9, 1.1), away_from(1.0, -1.0),
     delta=lambda delta, r, out: _huber_inside(delta, r, 0.0, np.absolute(r) - delta),
     r=lambda delta, r, out: _huber_inside(delta, r, r, delta * np.sign(r)),
 )  # fmt: skip
-_special(
+special(
     sp.pseudo_huber, "delta r", positive(), anywhere(),
     delta=lambda delta, r, out: 2 * out / delta - r * r / np.hypot(delta, r),
     r=lambda delta, r, out: delta * r / np.hypot(delta, r),
 )  # fmt: skip
-_special(sp.exp10, "x", anywhere(), x=lambda x, out: out * math.log(10))
-_special(sp.cosm1, "x", anywhere(), x=lambda x, out: -np.sin(x))
-_special(sp.sindg, "x", _degrees, x=lambda x, out: _DEGREE * sp.cosdg(x))
-_special(sp.cosdg, "x", _degrees, x=lambda x, out: -_DEGREE * sp.sindg(x))
-_special(sp.tandg, "x", _degrees, x=lambda x, out: _DEGREE * (1 + out * out))
-_special(sp.cotdg, "x", between(20.0, 70.0), x=lambda x, out: -_DEGREE * (1 + out * out))
+special(sp.exp10, "x", anywhere(), x=lambda x, out: out * math.log(10))
+special(sp.cosm1, "x", anywhere(), x=lambda x, out: -np.sin(x))
+special(sp.sindg, "x", _degrees, x=lambda x, out: _DEGREE * sp.cosdg(x))
+special(sp.cosdg, "x", _degrees, x=lambda x, out: -_DEGREE * sp.sindg(x))
+special(sp.tandg, "x", _degrees, x=lambda x, out: _DEGREE * (1 + out * out))
+special(sp.cotdg, "x", between(20.0, 70.0), x=lambda x, out: -_DEGREE * (1 + out * out))
 
 
 # ── orthogonal polynomials: the derivative is a polynomial of the next family, one degree lower ──────────────────
 
 _degree, _point = integers(0, 5), between(-0.9, 0.9)
 
-_special(sp.eval_chebyt, "n x", _degree, _point, x=lambda n, x, out: n * sp.eval_chebyu(n - 1, x))
-_special(sp.eval_chebyu, "n x", _degree, _point, x=lambda n, x, out: 2 * sp.eval_gegenbauer(n - 1, 2.0, x))
-_special(sp.eval_sh_chebyt, "n x", _degree, _inside, x=lambda n, x, out: 2 * n * sp.eval_chebyu(n - 1, 2 * x - 1))
-_special(sp.eval_sh_chebyu, "n x", _degree, _inside, x=lambda n, x, out: 4 * sp.eval_gegenbauer(n - 1, 2.0, 2 * x - 1))
-_special(sp.eval_legendre, "n x", _degree, _point, x=lambda n, x, out: sp.eval_gegenbauer(n - 1, 1.5, x))
-_special(
-    sp.eval_sh_legendre, "n x", _degree, _inside, x=lambda n, x, out: 2 * sp.eval_gegenbauer(n - 1, 1.5, 2 * x - 1)
-)
-_special(
+special(sp.eval_chebyt, "n x", _degree, _point, x=lambda n, x, out: n * sp.eval_chebyu(n - 1, x))
+special(sp.eval_chebyu, "n x", _degree, _point, x=lambda n, x, out: 2 * sp.eval_gegenbauer(n - 1, 2.0, x))
+special(sp.eval_sh_chebyt, "n x", _degree, _inside, x=lambda n, x, out: 2 * n * sp.eval_chebyu(n - 1, 2 * x - 1))
+special(sp.eval_sh_chebyu, "n x", _degree, _inside, x=lambda n, x, out: 4 * sp.eval_gegenbauer(n - 1, 2.0, 2 * x - 1))
+special(sp.eval_legendre, "n x", _degree, _point, x=lambda n, x, out: sp.eval_gegenbauer(n - 1, 1.5, x))
+special(sp.eval_sh_legendre, "n x", _degree, _inside, x=lambda n, x, out: 2 * sp.eval_gegenbauer(n - 1, 1.5, 2 * x - 1))
+special(
     sp.eval_gegenbauer, "n alpha x", _degree, positive(), _point,
     x=lambda n, alpha, x, out: 2 * alpha * sp.eval_gegenbauer(n - 1, alpha + 1, x),
 )  # fmt: skip
-_special(
+special(
     sp.eval_jacobi, "n alpha beta x", _degree, positive(), positive(), _point,
     x=lambda n, alpha, beta, x, out: 0.5 * (n + alpha + beta + 1) * sp.eval_jacobi(n - 1, alpha + 1, beta + 1, x),
 )  # fmt: skip
-_special(sp.eval_laguerre, "n x", _degree, positive(), x=lambda n, x, out: -sp.eval_genlaguerre(n - 1, 1.0, x))
-_special(
+special(sp.eval_laguerre, "n x", _degree, positive(), x=lambda n, x, out: -sp.eval_genlaguerre(n - 1, 1.0, x))
+special(
     sp.eval_genlaguerre, "n alpha x", _degree, positive(), positive(),
     x=lambda n, alpha, x, out: -sp.eval_genlaguerre(n - 1, alpha + 1, x),
 )  # fmt: skip
-_special(
+special(
     sp.eval_hermite, "n x", _degree, anywhere(), x=lambda n, x, out: 2 * n * sp.eval_hermite(np.maximum(n - 1, 0), x)
 )
-_special(
+special(
     sp.eval_hermitenorm,
     "n x",
     _degree,

@@ -1,0 +1,93 @@
+"""How a ufunc of ``scipy.special`` is declared: the names of its arguments and a partial derivative for each.
+
+A parameter without a partial derivative is refused by name when it is differentiated. Not for: any single function
+(``special.py``, ``distributions.py``). This module needs no SciPy; those that use it do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..core.aval import Aval
+from ..core.op import Op
+from ..errors import RuleMissingError
+from .kinds import add_tangents, batch_elementwise, conform, elementwise_shape, scaled, strong
+from .samples import Domain, elementwise
+
+__all__ = ["no_rule", "special", "special_tuple"]
+
+
+def special(
+    ufunc: np.ufunc, names: str, *domains: Domain, complex_too=False, singular=False, name=None, **partials: Callable
+) -> Op:
+    """Declare a ufunc: the names of its arguments, their domains, and a partial derivative for each that has one.
+
+    ``x=lambda a, x, out: ...`` is the partial derivative in ``x`` from all arguments and the value. ``singular`` marks
+    derivatives with a pole in the closed domain (see ``kinds.unary``).
+    """
+    name = name or ufunc.__name__.lstrip("_")
+    order = [(n, partials.get(n)) for n in names.split()]
+
+    def tangent_of(primals, tangents, out):
+        arguments = [strong(p) for p in primals]
+        total = None
+        for (argument, partial), t in zip(order, tangents, strict=True):
+            if t is None:
+                continue
+            if partial is None:
+                raise no_rule(name, argument)
+            d = partial(*arguments, out)
+            total = add_tangents(total, scaled(t, d) if singular else t * d)
+        return conform(total, out)
+
+    def jvp(primals, tangents):
+        out = ufunc(*primals)
+        if not singular:
+            return out, tangent_of(primals, tangents, out)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return out, tangent_of(primals, tangents, out)
+
+    return Op(
+        name,
+        impl=ufunc,
+        shape=elementwise_shape(ufunc),
+        jvp=jvp,
+        batch=batch_elementwise(ufunc),
+        samples=elementwise(*domains, complex_too=complex_too),
+        numpy=[ufunc],
+        kind="special",
+    )
+
+
+def special_tuple(ufunc: np.ufunc, domain: Domain, derivatives: Callable) -> Op:
+    """Declare a ufunc of one argument with several results: ``derivatives(x, outs)`` returns one for each."""
+
+    def shape(x: Aval) -> tuple[Aval, ...]:
+        dtypes = ufunc.resolve_dtypes((float if x.weak else x.dtype, *[None] * ufunc.nout))
+        return tuple([Aval(x.shape, dtype) for dtype in dtypes[1:]])
+
+    def jvp(primals, tangents):
+        outs = ufunc(primals[0])
+        return outs, tuple([tangents[0] * d for d in derivatives(strong(primals[0]), outs)])
+
+    return Op(
+        ufunc.__name__,
+        impl=ufunc,
+        shape=shape,
+        jvp=jvp,
+        batch=batch_elementwise(ufunc),
+        samples=elementwise(domain, complex_too=True),
+        numpy=[ufunc],
+        multiple=True,
+        kind="special",
+    )
+
+
+def no_rule(name: str, argument: str, why: str = "no closed form of that derivative is known") -> RuleMissingError:
+    return RuleMissingError(
+        f"scipy.special.{name} was differentiated in its argument `{argument}`.",
+        why,
+        f"keep `{argument}` constant (dualad.stop_gradient), or give a rule of your own",
+    )
