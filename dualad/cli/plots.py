@@ -55,6 +55,7 @@ def jacobian_png(matrix: np.ndarray, title: str) -> bytes:
     image = axes.imshow(values, cmap="RdBu_r", norm=norm, aspect="auto", interpolation="nearest")
     axes.set(title=title, xlabel="inputs", ylabel="outputs")
     axes.title.set_fontsize(8)
+    axes.locator_params(integer=True)
     middle = float(np.sqrt(largest * threshold))
     ticks = [-largest, -middle, 0.0, middle, largest] if middle < largest else [-largest, 0.0, largest]
     figure.colorbar(image, ticks=ticks, format="%.1e")
