@@ -72,6 +72,7 @@ def test_right_functions_exit_0(folder, capsys):
         assert word in out
 
 
+@pytest.mark.slow
 def test_one_function_and_folders(folder, capsys):
     assert main(["check", f"{folder / 'right.py'}:wave", "-q"]) == 0
     assert "1 function, 2 points" in capsys.readouterr().out
@@ -120,6 +121,7 @@ def test_json_on_standard_output_is_all_there_is(folder, capsys):
     assert "wave" in captured.err, "the table goes to standard error then"
 
 
+@pytest.mark.slow
 def test_all_files_of_a_failing_run(planted, capsys):
     pytest.importorskip("matplotlib")
     out = planted.parent / "made" / "deep"

@@ -55,6 +55,7 @@ def balanced(page):
     return not parser.open and not parser.trouble
 
 
+@pytest.mark.slow
 def test_the_page_holds_everything_and_loads_nothing():
     pytest.importorskip("matplotlib")
     page = to_html([REPORT], summary="1 function", settings={"rtol": 1e-7})

@@ -33,6 +33,7 @@ def test_any_matrix_becomes_a_png(matrix):
     assert width > 200 and height > 200
 
 
+@pytest.mark.slow
 def test_errors_are_drawn_without_global_state():
     pytest.importorskip("matplotlib")
     before = "matplotlib.pyplot" in sys.modules
