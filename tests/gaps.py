@@ -14,6 +14,10 @@ OPERATOR_GAPS: dict[tuple[str, str], str] = {}
 
 #: row of the capability table -> reason
 ROWS: dict[str, str] = {
+    "E4 concatenate": "a join records an array of zeros for a part that does not move, as large as that part",
+    "F10": "axis_name and collectives are optional and not offered",
+    "pole of a traced derivative": "a rule's errstate does not reach the program it is recorded in: the numbers are"
+    " right, but NumPy warns about the infinite factor when the program runs",
     "A8": "no_tangents is not offered yet; stop_gradient says the same of single values",
 }
 

@@ -1,0 +1,729 @@
+"""Reverse mode: rows C1 to C13, D1 to D4, and E2 to E8 of the capability table.
+
+Not for: operators' transposes (`tests/ops/test_every_op.py`) or whole Jacobians (`test_jacobian.py`).
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import tracemalloc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import dualad as da
+from dualad.errors import ArgumentError, ArgumentTypeError, DtypeError, NotLinearError, OutputError, ShapeError, TreeError
+from tests import gaps
+from tests.oracles.arrays import pairing
+
+
+def square(x):
+    return x * x
+
+
+# ── C1, C2: products and several roots ───────────────────────────────────────────────────────────────────────────
+
+
+def test_c1_closed_forms() -> None:
+    """Row C1: x² + yx + y² has the gradient (2x + y, x + 2y)."""
+    f = lambda x, y: x**2 + y * x + y**2
+    assert da.grad(f, (0, 1))(3.0, 5.0) == (11.0, 13.0)
+    # and a combination of those gradients differentiates to 5 and 4: ∂(2 gₓ + g_y) = (4+1, 2+2)
+    g = lambda x, y: (lambda p: 2 * p[0] + p[1])(da.grad(f, (0, 1))(x, y))
+    assert da.grad(g, (0, 1))(3.0, 5.0) == (5.0, 4.0)
+
+
+def test_c1_reused_nodes_receive_the_sum() -> None:
+    """Row C1: a graph in which one cotangent is waiting in three places gives exactly 34 and 17."""
+
+    def f(x, y):
+        a, b, c = x + 2, y + 2, x + 2
+        together = a + b + c
+        for _ in range(4):
+            a, b, c = a * 2, b * 2, c * 2
+        return together + (a + b + c)  # x: 16 + 16 + 2, y: 16 + 1
+
+    _, pull = da.vjp(f, np.ones((5, 5)), np.ones((5, 5)))
+    x, y = pull(np.ones((5, 5)))
+    assert (x == 34.0).all() and (y == 17.0).all()
+
+
+def test_c1_an_expression_with_division() -> None:
+    """Row C1: (x/y + y/x)·x − 3/y has ∂x = 2x/y and ∂y = −x²/y² + 1 + 3/y²."""
+    division = lambda x, y: (x / y + y / x) * x - 3 / y
+    assert da.grad(division, (0, 1))(2.0, 4.0) == pytest.approx((1.0, -0.25 + 1 + 3 / 16), rel=1e-15)
+
+
+def test_c1_an_argmax_branch_contributes_nothing() -> None:
+    """Row C1."""
+    f = lambda x: np.sum(x * 2) + np.argmax(x) * 10.0
+    assert da.grad(f)(np.array([1.0, 3.0, 2.0])).tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize("ct", [np.ones(3), np.ones((2, 1)), 1.0, np.ones((1, 2))])
+def test_c1_a_cotangent_of_the_wrong_shape(ct) -> None:
+    """Rows C1, C8: ValueError that names both shapes and explains the batched reading."""
+    _, pull = da.vjp(square, np.ones(2))
+    with pytest.raises(ShapeError) as error:
+        pull(ct)
+    assert str(np.shape(ct)) in str(error.value) and "(2,)" in str(error.value) and "vmap(pull)" in error.value.instead
+    assert isinstance(error.value, ValueError)
+
+
+@pytest.mark.parametrize("ct", [np.ones(2, np.float32), np.ones(2, int), np.ones(2, complex)])
+def test_c1_a_cotangent_of_the_wrong_dtype(ct) -> None:
+    """Row C1."""
+    with pytest.raises(DtypeError, match=str(ct.dtype)):
+        da.vjp(square, np.ones(2))[1](ct)
+
+
+def test_c1_a_cotangent_of_the_wrong_structure() -> None:
+    """Row C1: both structures are shown."""
+    _, pull = da.vjp(lambda x: {"a": x, "b": (x, x)}, 1.0)
+    for ct in ({"a": 1.0}, (1.0, 1.0), {"a": 1.0, "b": (1.0,)}, 1.0, {"a": (1.0,), "b": (1.0, 1.0)}):
+        with pytest.raises(TreeError, match="cotangent"):
+            pull(ct)
+    assert pull({"a": 1.0, "b": (1.0, None)}) == (2.0,)
+
+
+def test_c2_several_repeated_and_dependent_roots() -> None:
+    """Row C2: cotangents of several outputs add; y and z = f(y) together give 2x·gy + 6x⁵·gz."""
+    _, pull = da.vjp(lambda x: (x**2, (x**2) ** 3), 2.0)
+    assert pull((1.0, 10.0)) == (2 * 2.0 * 1 + 6 * 2.0**5 * 10,)
+    _, pull = da.vjp(lambda x: (lambda y: (y, y))(x * 3), 1.0)
+    assert pull((1.0, 1.0)) == (6.0,)
+
+
+def test_c2_a_constant_output_accepts_a_cotangent() -> None:
+    """Row C2: it contributes zeros."""
+    _, pull = da.vjp(lambda x: (x * 2, 5.0, np.ones(3), 7), 1.0)
+    assert pull((1.0, 100.0, np.ones(3), None)) == (2.0,)
+
+
+def test_c2_two_stages_equal_the_direct_product() -> None:
+    """Rows C2, C12: pull₂ ∘ pull₁; the tail alone gives 1, the chain gives 2."""
+    head, tail = lambda x: np.sin(x) * x, lambda y: np.sum(y**3)
+    x = np.array([0.3, 0.5])
+    y, pull_head = da.vjp(head, x)
+    _, pull_tail = da.vjp(tail, y)
+    np.testing.assert_allclose(pull_head(pull_tail(1.0)[0])[0], da.grad(lambda v: tail(head(v)))(x), rtol=1e-14)
+    doubled, outer = da.vjp(lambda v: v * 2.0, 3.0)
+    _, inner = da.vjp(lambda v: v + 1.0, doubled)
+    assert inner(1.0) == (1.0,) and outer(inner(1.0)[0]) == (2.0,)
+
+
+def test_c2_sharded_stages() -> None:
+    """Row C2: intermediates in shards of 2 out of 10; Σ l i² (1 + l)-style weights come out exactly."""
+    leaves = np.arange(10.0)
+    intermediate = lambda v: v * np.arange(10.0)
+    loss = lambda v: np.sum(v * np.arange(10.0) * (1 + np.arange(10.0)))
+    value, pull = da.vjp(intermediate, leaves)
+    total = np.zeros(10)
+    full = da.grad(loss)(value)
+    for k in range(0, 10, 2):
+        ct = np.zeros(10)
+        ct[k : k + 2] = full[k : k + 2]
+        total += pull(ct)[0]
+    np.testing.assert_array_equal(total, np.arange(10.0) ** 2 * (1 + np.arange(10.0)))
+
+
+# ── C3, C4, C5: which inputs ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_c3_argnums() -> None:
+    """Row C3: int, negative, tuple; in the order asked for."""
+    f = lambda a, b, c: a * b**2 * c**3
+    assert da.grad(f)(1.0, 2.0, 3.0) == 4 * 27.0
+    assert da.grad(f, 1)(1.0, 2.0, 3.0) == 4 * 27.0
+    assert da.grad(f, -1)(1.0, 2.0, 3.0) == 4 * 27.0
+    assert da.grad(f, (2, 0))(1.0, 2.0, 3.0) == (4 * 27.0, 4 * 27.0)
+    assert da.grad(f, argnums=(1,))(1.0, 2.0, 3.0) == (4 * 27.0,)
+
+
+def test_c3_argnames() -> None:
+    """Row C3: keyword arguments by name; with argnums both."""
+    f = lambda a, *, b, c: a * b * c
+    assert da.grad(f, argnames="b")(2.0, b=3.0, c=5.0) == 10.0
+    assert da.grad(f, argnames=("b", "c"))(2.0, b=3.0, c=5.0) == {"b": 10.0, "c": 6.0}
+    assert da.grad(f, argnums=0, argnames="c")(2.0, b=3.0, c=5.0) == (15.0, 6.0)
+    with pytest.raises(ArgumentError, match="argnames"):
+        da.grad(f, argnames="z")(2.0, b=3.0, c=5.0)
+
+
+@pytest.mark.parametrize(
+    ("argnums", "error"),
+    [((), ArgumentError), ([], ArgumentError), (3, ArgumentTypeError), (-4, ArgumentTypeError), ((0, 5), ArgumentTypeError),
+     (1.0, ArgumentTypeError), ("x", ArgumentTypeError), (True, ArgumentTypeError), ((0, 0), ArgumentError), ((0, -3), ArgumentError)],
+)  # fmt: skip
+def test_c3_bad_argnums(argnums, error) -> None:
+    """Row C3: an empty list is a ValueError with a message of its own; out of range TypeError."""
+    for transform in (da.grad, da.value_and_grad, da.jacfwd, da.jacrev):
+        with pytest.raises(error) as raised:
+            transform(lambda a, b, c: a * b * c, argnums)(1.0, 2.0, 3.0)
+        assert issubclass(error, ValueError if error is ArgumentError else TypeError)
+        assert transform.__name__ in str(raised.value)
+
+
+def test_c3_gradient_ascent_increases_the_value() -> None:
+    """Row C3: five steps of 0.05."""
+    f = lambda x: -np.sum((x - 1.0) ** 4)
+    x, values = np.array([3.0, -1.0]) / 2, []
+    for _ in range(5):
+        value, g = da.value_and_grad(f)(x)
+        values.append(value)
+        x = x + 0.05 * g
+    assert values == sorted(values) and values[0] < values[-1]
+
+
+def test_c4_an_unused_input_has_zeros_of_its_shape_and_dtype() -> None:
+    """Row C4: also empty ones; broadcasting (4,0) + (4,1) gives zeros (4,1) and an empty (4,0)."""
+    grads = da.grad(lambda a, b, c: np.sum(a), (0, 1, 2))(np.ones(2), np.ones((3, 1), np.float32), 2.0)
+    assert np.array_equal(grads[1], np.zeros((3, 1))) and grads[1].dtype == np.float32
+    assert grads[2] == 0.0 and np.shape(grads[2]) == ()
+    empty, one = da.grad(lambda a, b: np.sum(a + b), (0, 1))(np.ones((4, 0)), np.ones((4, 1)))
+    assert empty.shape == (4, 0) and np.array_equal(one, np.zeros((4, 1)))
+
+
+def test_c4_higher_derivatives_of_a_linear_use_are_zero() -> None:
+    """Row C4: second and third."""
+    f = lambda x: 3.0 * x
+    assert da.grad(f)(2.0) == 3.0 and da.grad(da.grad(f))(2.0) == 0.0 and da.grad(da.grad(da.grad(f)))(2.0) == 0.0
+    assert da.grad(lambda x: np.split(x, 2)[0].sum())(np.arange(4.0)).tolist() == [1.0, 1.0, 0.0, 0.0]
+
+
+def _raising(log):
+    @da.custom_vjp
+    def f(x):
+        return x * 2.0
+
+    def bwd(residuals, ct):
+        log.append("ran")
+        raise RuntimeError("this branch was not needed")
+
+    f.defvjp(lambda x: (x * 2.0, ()), bwd)
+    return f
+
+
+def test_c5_a_branch_that_nobody_asks_for_is_pruned() -> None:
+    """Row C5: its pullback does not run with argnums=0, and its error surfaces with argnums=1."""
+    log: list = []
+    h = _raising(log)
+    f = lambda a, b: a * 3.0 + h(b)
+    assert da.grad(f, 0)(1.0, 2.0) == 3.0 and not log
+    with pytest.raises(RuntimeError, match="not needed"):
+        da.grad(f, 1)(1.0, 2.0)
+    assert log
+    log.clear()
+    assert da.grad(lambda a, b: (h(b), a * 3.0)[1], (0, 1))(1.0, 2.0) == (3.0, 0.0) and not log
+
+
+# ── C6: bad calls ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("f", "said"),
+    [
+        (lambda x: np.array([1.0]) * x, r"shape \(1,\)"),
+        (lambda x: np.ones((2, 2)) * x, r"shape \(2, 2\)"),
+        (lambda x: 3, "int64"),
+        (lambda x: x > 2, "bool"),
+        (lambda x: x + 1j, "complex"),
+        (lambda x: None, "no return"),
+        (lambda x: (x, x), "tuple"),
+        (lambda x: {"a": x}, "dict"),
+        (lambda x: "text", "text"),
+    ],
+)
+def test_c6_grad_needs_one_real_number(f, said: str) -> None:
+    """Row C6, D8: TypeError, each with its own text."""
+    for transform in (da.grad, da.value_and_grad, da.hessian):
+        with pytest.raises(OutputError, match=said) as error:
+            transform(f)(1.0)
+        assert isinstance(error.value, TypeError) and error.value.why
+
+
+@pytest.mark.parametrize("x", [3, True, np.arange(3), np.array([True]), {"a": [1.0, 2]}])
+def test_c6_grad_of_an_integer(x) -> None:
+    """Row C6, issue: TypeError that says to pass floats, naming the leaf."""
+    for transform in (da.grad, da.value_and_grad, da.jacfwd, da.jacrev, da.hessian):
+        with pytest.raises(DtypeError, match="argument 0") as error:
+            transform(lambda v: 1.0)(x)
+        assert "float" in error.value.instead
+
+
+def test_c6_the_pullback_takes_one_cotangent() -> None:
+    """Row C6: pull() and pull(a, b)."""
+    _, pull = da.vjp(square, 3.0)
+    for args in ((), (1.0, 1.0)):
+        with pytest.raises(TypeError):
+            pull(*args)
+    with pytest.raises(TypeError):
+        da.vjp()
+
+
+def test_c6_grad_without_arguments() -> None:
+    with pytest.raises(ArgumentError, match="argnames"):
+        da.grad(lambda x: x)(x=1.0)
+
+
+# ── C7, C8, C9: the pullback is a pure function ──────────────────────────────────────────────────────────────────
+
+
+def test_c7_the_pullback_may_be_called_again_and_under_any_transform() -> None:
+    """Row C7: different cotangents, derivatives of it, batches of it."""
+    x = np.array([0.3, 0.5])
+    _, pull = da.vjp(lambda v: np.sin(v) * v, x)
+    d = np.cos(x) * x + np.sin(x)
+    for ct in (np.ones(2), np.array([1.0, -3.0]), np.ones(2)):
+        np.testing.assert_allclose(pull(ct)[0], ct * d, rtol=1e-15)
+    _, tangent = da.jvp(lambda c: pull(c)[0], (np.ones(2),), (np.array([0.0, 1.0]),))
+    np.testing.assert_allclose(tangent, d * [0, 1], rtol=1e-15)
+    cts = np.arange(6.0).reshape(3, 2)
+    np.testing.assert_allclose(da.vmap(pull)(cts)[0], cts * d, rtol=1e-15)
+
+
+def test_c7_from_threads() -> None:
+    """Row C7: five threads pull through one polynomial."""
+    _, pull = da.vjp(lambda v: v**3 + 2 * v, np.arange(1000.0))
+    barrier = threading.Barrier(5)
+
+    def work(k):
+        barrier.wait()
+        return pull(np.full(1000, float(k)))[0]
+
+    with ThreadPoolExecutor(5) as pool:
+        for k, got in enumerate(pool.map(work, range(5))):
+            np.testing.assert_allclose(got, k * (3 * np.arange(1000.0) ** 2 + 2), rtol=1e-15)
+
+
+def test_c8_batched_cotangents() -> None:
+    """Row C8: arange(3) over (3, 2, 2) comes back unchanged; a scalar output takes (3,)."""
+    cts = np.broadcast_to(np.arange(3.0)[:, None, None], (3, 2, 2))
+    _, pull = da.vjp(lambda v: v * 1.0, np.ones((2, 2)))
+    np.testing.assert_array_equal(da.vmap(pull)(cts)[0], cts)
+    _, pull = da.vjp(np.sum, np.ones(2))
+    np.testing.assert_array_equal(da.vmap(pull)(np.arange(3.0))[0], [[0, 0], [1, 1], [2, 2]])
+    with pytest.raises(ShapeError, match=r"\(2, 2\)"):
+        da.vmap(da.vjp(square, np.ones((2, 2)))[1])(np.ones((3, 2, 1)))
+
+
+@pytest.mark.parametrize("f", [lambda x: x, lambda x: x * 1.0, lambda x: (x, x), lambda x: x.T, lambda x: x.reshape(4),
+                               lambda x: np.stack([x, x]), lambda x: x + 0.0, lambda x, y=None: np.broadcast_to(x, (2, 2, 2))])  # fmt: skip
+def test_c9_cotangents_are_not_modified_and_results_share_no_memory(f) -> None:
+    """Row C9: two results of one pullback share memory neither with each other nor with the cotangent."""
+    x = np.arange(4.0).reshape(2, 2)
+    value, pull = da.vjp(f, x)
+    import optree
+
+    ct = optree.tree_map(lambda v: np.random.default_rng(0).normal(size=np.shape(v)), value)
+    kept = optree.tree_map(np.copy, ct)
+    first, second = pull(ct)[0], pull(ct)[0]
+    np.testing.assert_array_equal(first, second)
+    assert not np.shares_memory(first, second)
+    for c, k in zip(optree.tree_leaves(ct), optree.tree_leaves(kept), strict=True):
+        assert not np.shares_memory(first, c)
+        np.testing.assert_array_equal(c, k)
+    first[...] = np.nan
+    np.testing.assert_array_equal(pull(ct)[0], second)
+
+
+def test_c9_two_arguments_share_no_memory() -> None:
+    """Row C9: x + y gives the cotangent to both."""
+    a, b = da.vjp(lambda x, y: x + y, np.ones(3), np.ones(3))[1](np.ones(3))
+    assert not np.shares_memory(a, b)
+    a, b = da.grad(lambda x, y: np.sum(x + y), (0, 1))(np.ones(3), np.ones(3))
+    assert not np.shares_memory(a, b) and a.flags.writeable and b.flags.writeable
+
+
+# ── C10, C11, C13 ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_c10_values_and_aux() -> None:
+    """Row C10: ((value, aux), grads)."""
+    f = lambda x: (np.sum(x**2), {"x": x, "n": 3})
+    (value, aux), g = da.value_and_grad(f, has_aux=True)(np.array([1.0, 2.0]))
+    assert value == 5.0 and g.tolist() == [2.0, 4.0] and aux["n"] == 3 and aux["x"].tolist() == [1.0, 2.0]
+    g, aux = da.grad(f, has_aux=True)(np.array([1.0, 2.0]))
+    assert g.tolist() == [2.0, 4.0] and type(aux["x"]) is np.ndarray
+    value, pull, aux = da.vjp(f, np.array([1.0, 2.0]), has_aux=True)
+    assert pull(1.0)[0].tolist() == [2.0, 4.0] and type(aux["x"]) is np.ndarray
+    with pytest.raises(OutputError, match="has_aux"):
+        da.grad(lambda x: x, has_aux=True)(1.0)
+
+
+def test_c10_outputs_without_derivative_are_excluded() -> None:
+    """Row C10: integer outputs take None, zeros or float0."""
+    _, pull = da.vjp(lambda x: (x * 2, np.argsort(x)), np.array([2.0, 1.0]))
+    for nothing in (None, np.zeros(2, int), np.zeros(2, da.float0)):
+        assert pull((np.ones(2), nothing))[0].tolist() == [2.0, 2.0]
+    with pytest.raises(DtypeError, match="int"):
+        pull((np.ones(2), np.ones(2)))
+
+
+def test_integer_arguments_of_vjp_come_back_as_float0() -> None:
+    _, pull = da.vjp(lambda x, n: x * n, 2.0, np.array([1, 2]))
+    x, n = pull(np.ones(2))
+    assert x == 3.0 and n.dtype == da.float0 and n.shape == (2,)
+
+
+def test_c13_transposition_visits_equations_in_reverse_order() -> None:
+    """Row C13: three identities that log are pulled through as c, b, a."""
+    log: list = []
+
+    def logging_identity(name):
+        @da.custom_vjp
+        def f(x):
+            return x * 1.0
+
+        def bwd(residuals, ct):
+            log.append(name)
+            return (ct,)
+
+        f.defvjp(lambda x: (x * 1.0, ()), bwd)
+        return f
+
+    a, b, c = (logging_identity(n) for n in "abc")
+    assert da.grad(lambda x: c(b(a(x))) * 2.0)(1.0) == 2.0
+    assert log == ["c", "b", "a"]
+
+
+# ── D1, D3, D4: second order ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_d1_all_spellings_of_the_second_derivative() -> None:
+    """Rows D1, D3, D4: grad∘grad, jvp∘grad, grad∘jvp agree to 1e-9, and repeat exactly."""
+    f = lambda x: np.sum(np.tanh(x) ** 3 / (1 + x**2))
+    x, v = np.array([0.3, -0.7, 1.1]), np.array([1.0, 2.0, -1.0])
+    a = da.grad(lambda y: da.grad(f)(y) @ v)(x)
+    b = da.jvp(da.grad(f), (x,), (v,))[1]
+    c = da.grad(lambda y: da.jvp(f, (y,), (v,))[1])(x)
+    np.testing.assert_allclose(a, b, rtol=1e-9)
+    np.testing.assert_allclose(c, b, rtol=1e-9)
+    np.testing.assert_array_equal(a, da.grad(lambda y: da.grad(f)(y) @ v)(x))
+
+
+def test_d4_tangents_for_primals_and_cotangents() -> None:
+    """Row D4: both slots of the vjp; missing tangents count as zero."""
+    g = lambda x, c: da.vjp(np.sin, x)[1](c)[0]  # c cos x
+    x, c = 0.4, 1.5
+    assert da.jvp(g, (x, c), (1.0, 10.0))[1] == pytest.approx(-c * np.sin(x) + 10 * np.cos(x), rel=1e-14)
+    assert da.jvp(g, (x, c), (None, 10.0))[1] == pytest.approx(10 * np.cos(x), rel=1e-14)
+    assert da.jvp(g, (x, c), (1.0, None))[1] == pytest.approx(-c * np.sin(x), rel=1e-14)
+
+
+# ── holomorphic and complex ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_complex_convention() -> None:
+    """Section 1: |z|² at 1 + 2i gives 2 − 4i; a VJP multiplies by the derivative, unconjugated."""
+    z = 1 + 2j
+    assert da.grad(lambda w: np.abs(w) ** 2)(z) == pytest.approx(2 - 4j, rel=1e-15)
+    assert da.grad(lambda w: w**3, holomorphic=True)(z) == pytest.approx(3 * z**2, rel=1e-15)
+    assert da.vjp(lambda w: w * w, z)[1](1j)[0] == pytest.approx(1j * 2 * z, rel=1e-15)
+    with pytest.raises(DtypeError, match="holomorphic"):
+        da.grad(lambda x: x + 0j, holomorphic=True)(1.0)
+
+
+# ── E2, E3: linear_transpose ─────────────────────────────────────────────────────────────────────────────────────
+
+LINEAR = {
+    "matrix product": (lambda v: np.arange(6.0).reshape(2, 3) @ v, (np.zeros(3),)),
+    "diagonal": (np.diagonal, (np.zeros((3, 3)),)),
+    "selection": (lambda v: v[1], (np.zeros((3, 2)),)),
+    "slice": (lambda v: v[1:, ::2], (np.zeros((3, 4)),)),
+    "sum and broadcast": (lambda v: np.sum(v, axis=0) + v[0], (np.zeros((2, 3)),)),
+    "two arguments": (lambda v, w: 2 * v - np.flip(w), (np.zeros(3), np.zeros(3))),
+    "trees": (lambda p: {"a": p["x"] * 2, "b": np.concatenate([p["x"], p["y"]])}, ({"x": np.zeros(2), "y": np.zeros(1)},)),
+    "complex": (lambda v: 1j * v + np.conj(v), (np.zeros(2, complex),)),
+    "real to complex": (lambda v: (2 + 1j) * v, (np.zeros(2),)),
+    "a nonlinear constant": (lambda v: np.sin(np.ones(3)) * v / np.exp(2.0), (np.zeros(3),)),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_e2_transpose_and_double_transpose(name: str, rng) -> None:
+    """Row E2: ⟨w, f(v)⟩ = ⟨fᵀ(w), v⟩; the double transpose is f; cotangents may be broadcast arrays."""
+    import optree
+
+    f, examples = LINEAR[name]
+    draw = lambda tree: optree.tree_map(
+        lambda x: rng.normal(size=np.shape(x)) + (1j * rng.normal(size=np.shape(x)) if np.iscomplexobj(x) else 0.0), tree
+    )
+    v = draw(examples)
+    out = f(*v)
+    w = draw(out)
+    back = da.linear_transpose(f, *examples)
+    assert pairing(w, out) == pytest.approx(pairing(back(w), v), rel=1e-12, abs=1e-12)
+    twice = da.linear_transpose(back, w)(v)
+    leaves = zip(optree.tree_leaves(twice), optree.tree_leaves((out,)), strict=True)
+    for a, b in leaves:
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+
+
+def test_e2_stride_0_cotangents() -> None:
+    """Row E2: the diagonal of an expanded value gives value·identity; select and slice scatter into zeros."""
+    back = da.linear_transpose(np.diagonal, np.zeros((3, 3)))
+    np.testing.assert_array_equal(back(np.broadcast_to(2.0, (3,)))[0], 2 * np.eye(3))
+    back = da.linear_transpose(lambda v: v[1:3], np.zeros(4))
+    np.testing.assert_array_equal(back(np.broadcast_to(5.0, (2,)))[0], [0.0, 5.0, 5.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("f", "said"),
+    [
+        (np.sin, "sin"),
+        (lambda v: v * v, "multiply"),
+        (lambda v: v + 1.0, "affine"),
+        (lambda v: v - np.ones(2), "affine"),
+        (lambda v: np.concatenate([v, np.ones(1)]), "affine"),
+        (lambda v: np.ones(2), "constant"),
+        (lambda v: (v, np.ones(2)), "constant"),
+        (lambda v: 1.0 / v, "divide"),
+        (lambda v: np.abs(v), "absolute"),
+        (lambda v: np.where(np.array([True, False]), v, 1.0), "affine"),
+        (lambda v: v**2, "power|square"),
+        (lambda v: v @ v, "matmul|dot"),
+    ],
+)
+def test_e3_what_is_not_linear_is_refused(f, said: str) -> None:
+    """Row E3: nonlinear and affine functions, with words."""
+    with pytest.raises(NotLinearError, match=said) as error:
+        da.linear_transpose(f, np.ones(2))
+    assert error.value.why and error.value.instead
+
+
+def test_e3_dead_nonlinear_code_is_eliminated_first() -> None:
+    """Issue: dead code is no reason to refuse."""
+    back = da.linear_transpose(lambda v: (np.sin(v) + 1, 2 * v)[1], np.zeros(2))
+    np.testing.assert_array_equal(back(np.ones(2))[0], [2.0, 2.0])
+    assert da.linear_transpose(lambda v: v + 0.0, 1.0)(3.0) == (3.0,)
+
+
+# ── E4, E6: memory ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _kept_by(make) -> tuple[int, object]:
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    kept = make()
+    gc.collect()
+    after = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    return after - before, kept
+
+
+def test_e4_linear_operations_keep_nothing() -> None:
+    """Row E4: 3·x + 1 keeps less than a hundredth of x; overwriting x afterwards changes nothing."""
+    x = np.ones(200_000)
+    f = lambda v: 3 * v + 1
+    size, pull = _kept_by(lambda: da.vjp(f, x)[1])
+    assert size < x.nbytes / 100
+    x[:] = 7.0
+    np.testing.assert_array_equal(pull(np.ones(200_000))[0][:3], [3.0, 3.0, 3.0])
+    assert pull.program.constants == []
+
+
+@pytest.mark.parametrize(
+    ("f", "arrays"),
+    [
+        (lambda x: x[2:5], 0),
+        (lambda x: np.sum(x), 0),
+        (lambda x: x.reshape(2, -1).T, 0),
+        (lambda x: x * np.full(10, 2.0), 1),
+        (lambda x: x * 2.0, 0),
+        (lambda x: np.exp(x), 1),
+        pytest.param(
+            lambda x: np.concatenate([x, np.sin(np.ones(10))]), 0, marks=gaps.marks(gaps.ROWS, "E4 concatenate")
+        ),
+        (lambda x: (np.sin(x), x * 2.0)[1], 0),
+    ],
+)
+def test_e4_residuals_are_counted(f, arrays: int) -> None:
+    """Row E4: indexing keeps the index, a sum the shape; a product one factor; numbers and dead branches nothing."""
+    program = da.vjp(f, np.ones(10))[1].program
+    assert len([c for c in program.constants if np.size(c) >= 3]) == arrays
+
+
+def test_e6_residuals_are_freed_by_reference_count() -> None:
+    """Row E6: with the collector off, dropping the pullback frees what it kept and what the function captured."""
+    gc.disable()
+    try:
+        captured = np.full(1000, 2.0)
+        seen = weakref.ref(captured)
+        f = lambda x, c=captured: np.sum(np.sin(x * c))
+        value, pull = da.vjp(f, np.ones(1000))
+        residuals = [weakref.ref(c) for c in pull.program.constants if isinstance(c, np.ndarray)]
+        assert residuals and all(r() is not None for r in residuals)
+        del f, captured
+        pull(1.0)
+        del pull
+        assert all(r() is None for r in residuals)
+        assert seen() is None
+    finally:
+        gc.enable()
+
+
+def test_e6_transforms_make_no_reference_cycles() -> None:
+    """Row E6: nothing is left to the cycle collector by any transform."""
+    x = np.ones(10)
+
+    def everything():
+        da.grad(lambda v: np.sum(np.sin(v) * v))(x)
+        da.jvp(np.sin, (x,), (x,))
+        da.vmap(lambda v: v * 2.0)(x)
+        da.linearize(np.sin, x)[1](x)
+        da.trace(np.sin, x)(x)
+        da.hessian(lambda v: np.sum(v**3))(x)
+        da.vjp(np.sin, x)[1](x)
+
+    everything()
+    gc.collect()
+    gc.disable()
+    try:
+        everything()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
+# ── E7: depth ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.slow
+def test_e7_programs_of_150_000_operations() -> None:
+    """Row E7: written, evaluated, transposed and freed without recursion; also where the program branches out."""
+
+    def chain(x):
+        for _ in range(75_000):
+            x = x * 1.00001 - 0.00001
+        return x
+
+    value, pull = da.vjp(chain, 1.0)
+    assert len(pull.program.equations) >= 75_000
+    assert pull(1.0)[0] == pytest.approx(1.00001**75_000, rel=1e-9)
+    _, lin = da.linearize(chain, 1.0)
+    assert lin(1.0) == pytest.approx(1.00001**75_000, rel=1e-9)
+    program = da.trace(chain, 1.0)
+    assert len(program.equations) == 150_000 and program(1.0) == pytest.approx(value, rel=1e-12)
+    del pull, lin, program
+
+    def ladder(x):
+        a, b = x, x
+        for _ in range(25_000):
+            a, b = a * 0.5 + b * 0.5, b * 0.75 + a * 0.25
+        return a + b
+
+    assert da.grad(ladder)(1.0) == pytest.approx(2.0, rel=1e-9)
+    gc.collect()
+
+
+def test_e7_nests_deeply() -> None:
+    """Row E7: a derivative of a derivative of a … as deep as Python's own stack allows for user code."""
+
+    def nest(n):
+        if n == 0:
+            return lambda x: x**2
+        inner = nest(n - 1)
+        return lambda x: da.jvp(inner, (x,), (1.0,))[0] + x * 0.0
+
+    assert da.grad(nest(20))(3.0) == 6.0
+
+
+# ── E8: mutation by the caller ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _or_raised(write) -> None:
+    """A write by the caller either raises or succeeds; what follows must be right in both cases."""
+    try:
+        write()
+    except ValueError as error:
+        assert "read-only" in str(error)
+
+
+PRODUCTS = {
+    "product": lambda x, c: x * c,
+    "product with itself": lambda x, c: x * x * c,
+    "sin": lambda x, c: np.sin(x) * c,
+    "matmul": lambda x, c: np.outer(x, x) @ c,
+    "division": lambda x, c: c / x,
+    "returned as it is": lambda x, c: (x, x * c)[1] * x,
+    "where": lambda x, c: np.where(c > 2, x * c, x),
+    "view of the input": lambda x, c: x[::-1] * c[::-1] * x,
+    "exp returned": lambda x, c: np.exp(x),
+}
+
+
+@pytest.mark.parametrize("transform", ["vjp", "linearize"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_e8_mutation_of_inputs_captured_arrays_and_results(name: str, transform: str) -> None:
+    """Row E8: between vjp and pull the caller overwrites everything in reach: the gradient is that of before."""
+    x, c = np.array([1.0, 2.0, 3.0]), np.array([4.0, 1.0, 6.0])
+    f = PRODUCTS[name]
+    ct = np.array([1.0, 10.0, 100.0])
+    if transform == "vjp":
+        expected = da.vjp(lambda v: f(v, c.copy()), x.copy())[1](ct)[0]
+        value, pull = da.vjp(lambda v: f(v, c), x)
+        apply = lambda: pull(ct)[0]
+    else:
+        expected = da.linearize(lambda v: f(v, c.copy()), x.copy())[1](ct)
+        value, lin = da.linearize(lambda v: f(v, c), x)
+        apply = lambda: lin(ct)
+    for target in (x, c, value):
+        _or_raised(lambda t=target: t.__setitem__(slice(None), -7.0))
+        np.testing.assert_array_equal(apply(), expected)
+
+
+def test_e8_mutation_during_the_function() -> None:
+    """Row E8: the function reuses a buffer of its own between two uses of it; views and captured lists too."""
+
+    def f(x):
+        buffer = np.full(2, 2.0)
+        a = x * buffer
+        buffer[:] = 5.0
+        b = x * buffer
+        view = buffer[:1]
+        c = x * view
+        buffer[0] = 11.0
+        return np.sum(a) + np.sum(b) + np.sum(c)
+
+    assert da.grad(f)(np.ones(2)).tolist() == [12.0, 12.0]
+    assert da.linearize(f, np.ones(2))[1](np.array([1.0, 0.0])) == 12.0
+
+
+def test_e8_a_large_captured_array_that_changes_in_every_step() -> None:
+    """Row E8: one copy serves while it is equal, and never longer."""
+    weights = np.ones(500)
+
+    def f(x):
+        total = 0.0
+        for k in range(4):
+            weights[k] = k + 2.0
+            total = total + np.sum(x * weights)
+        return total
+
+    g = da.grad(f)(np.ones(500))
+    assert g[:5].tolist() == [4 * 2.0, 1 + 3 * 3.0, 2 + 2 * 4.0, 3 + 5.0, 4.0]
+
+
+def test_e8_aux_may_be_written_to() -> None:
+    """Row E8: a residual handed out through has_aux belongs to the caller."""
+
+    def f(x):
+        y = np.exp(x)
+        return np.sum(y * y), y
+
+    value, pull, y = da.vjp(f, np.zeros(3), has_aux=True)
+    _or_raised(lambda: y.__setitem__(slice(None), 100.0))
+    assert pull(1.0)[0].tolist() == [2.0, 2.0, 2.0]
+
+
+def test_e8_values_returned_by_grad_are_the_caller_s() -> None:
+    x = np.ones(3)
+    g = da.grad(lambda v: np.sum(v * x))(x)
+    assert not np.shares_memory(g, x)
+    g[:] = 5.0
+    assert x.tolist() == [1.0, 1.0, 1.0]
