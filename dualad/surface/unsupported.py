@@ -29,10 +29,6 @@ _ROOTS = (
     "differentiate the defining equation p(x) = 0 implicitly, or use np.linalg.eigvals on the companion matrix",
 )
 _MEMORY = ("a tensor is not one block of memory", "compare arrays outside the transform")
-_WRITES = (
-    "it writes into its argument, and writing into tensors in place is not supported yet",
-    "use the functional form: np.where(mask, new, old), np.concatenate, or x = x + ...",
-)
 _CALLS = (
     "it calls a Python function entry by entry on plain values",
     "use dualad.vmap(f), or NumPy functions on whole arrays",
@@ -48,11 +44,10 @@ REASONS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(["save", "savez", "savez_compressed", "savetxt"], _FILES),
     **dict.fromkeys(["loadtxt", "genfromtxt", "fromfile", "fromstring", "frombuffer", "fromiter"], _SOURCE),
     **dict.fromkeys(["busday_count", "busday_offset", "is_busday", "datetime_as_string", "isnat"], _DATES),
-    **dict.fromkeys(["packbits", "unpackbits", "bitwise_count"], _BITS),
+    **dict.fromkeys(["packbits", "unpackbits"], _BITS),
     **dict.fromkeys(["poly", "roots"], _ROOTS),
     **dict.fromkeys(["shares_memory", "may_share_memory"], _MEMORY),
     **dict.fromkeys(["array2string", "array_repr", "array_str"], _PRINTING),
-    **dict.fromkeys(["copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"], _WRITES),
     **dict.fromkeys(["fromfunction"], _CALLS),
     **dict.fromkeys(
         [
@@ -60,15 +55,10 @@ REASONS: dict[str, tuple[str, str]] = {
             "setdiff1d",
             "setxor1d",
             "union1d",
-            "unique_all",
-            "unique_counts",
-            "unique_inverse",
             "trim_zeros",
         ],
         _SETS,
     ),
-    "nextafter": ("the distance to the next float is not a smooth function", "apply it to dualad.stop_gradient(x)"),
-    "spacing": ("the distance to the next float is not a smooth function", "apply it to dualad.stop_gradient(x)"),
     "require": ("memory layout is no property of a tensor", "leave it out"),
 }
 
@@ -90,15 +80,23 @@ def unsupported(function: Callable) -> UnsupportedError:
 
 
 def verdict_of(function: Callable) -> Verdict | None:
-    """Return what dualad does with a NumPy callable, or ``None`` for one that is not covered yet."""
+    """Return what dualad does with a NumPy callable, or ``None`` for one that is not covered yet.
+
+    NumPy has private twins of some functions (of ``np.ones`` for ``like=``), which mean what their namesakes do.
+    """
     if function in VERDICTS:
         return VERDICTS[function]
-    reason = REASONS.get(getattr(function, "__name__", ""))
-    if getattr(function, "__module__", None) == "numpy.lib.recfunctions":
-        reason = _RECORDS
-    elif isinstance(function, np.ufunc) and _is_text(function):
-        reason = _TEXT
-    return None if reason is None else Verdict("unsupported", *reason)
+    name, module = getattr(function, "__name__", ""), getattr(function, "__module__", None) or ""
+    twin = getattr(np, name, None)
+    if module == "numpy" and twin in VERDICTS:
+        return VERDICTS[twin]
+    if name in REASONS:
+        return Verdict("unsupported", *REASONS[name])
+    if module == "numpy.lib.recfunctions":
+        return Verdict("unsupported", *_RECORDS)
+    if module in ("numpy.strings", "numpy.char") or (isinstance(function, np.ufunc) and _is_text(function)):
+        return Verdict("unsupported", *_TEXT)
+    return None
 
 
 def _is_text(ufunc: np.ufunc) -> bool:

@@ -23,7 +23,12 @@ def calls():
         for n, axis, norm in [(None, -1, None), (3, 0, "ortho"), (7, 1, "forward"), (4, -2, "backward"), (1, 2, None)]:
             yield name, {"n": n, "axis": axis, "norm": norm}
     for name in MANY_AXES:
-        for s, axes, norm in [(None, None, None), ((2, 6), (0, 2), "ortho"), (None, (1, 0), "forward"), ((3, 4), None, None)]:
+        for s, axes, norm in [
+            (None, None, None),
+            ((2, 6), (0, 2), "ortho"),
+            (None, (1, 0), "forward"),
+            ((3, 4), None, None),
+        ]:
             if name.endswith("2") and axes is None:
                 axes = (-2, -1)
             if s is not None and axes is None:
@@ -66,7 +71,9 @@ def test_single_precision_stays():
     assert da.grad(lambda a: np.sum(np.abs(np.fft.rfft(a)) ** 2))(X.astype(np.float32)).dtype == np.float32
 
 
-@pytest.mark.parametrize("call", [lambda a: np.fft.fft(a, norm="other"), lambda a: np.fft.fft(a, n=0), lambda a: np.fft.rfft(a * 1j)])
+@pytest.mark.parametrize(
+    "call", [lambda a: np.fft.fft(a, norm="other"), lambda a: np.fft.fft(a, n=0), lambda a: np.fft.rfft(a * 1j)]
+)
 def test_bad_calls_are_refused(call):
     with pytest.raises((ValueError, TypeError)):
         da.jvp(call, (X,), (X,))

@@ -1,0 +1,200 @@
+"""NumPy's functions of polynomials given by coefficients, highest power first, and ``np.emath``.
+
+Leading coefficients that are exactly zero are kept, where NumPy trims them: a coefficient that is zero now may still
+have a tangent. Not for: ``np.poly`` and ``np.roots``, which are refused.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import UnsupportedError
+from .arguments import operand
+from .functions import function
+
+__all__: list[str] = []
+
+
+def _overridable(name: str) -> list:
+    """Return a function of ``np.polynomial.polynomial`` if this release of NumPy lets it be overridden."""
+    candidate = getattr(np.polynomial.polynomial, name)
+    return [candidate] if hasattr(candidate, "_implementation") else []
+
+
+def _coefficients(p):
+    return np.atleast_1d(operand(p))
+
+
+@function(np.polyval, kind="composite")
+def polyval(p, x):
+    p, x = _coefficients(p), operand(x)
+    y = p[0] + 0 * x
+    for k in range(1, p.shape[0]):
+        y = y * x + p[k]
+    return y
+
+
+def _padded(p, length: int):
+    return p if p.shape[0] == length else np.concatenate([np.zeros(length - p.shape[0], p.dtype), p])
+
+
+@function(np.polyadd, kind="composite")
+def polyadd(a1, a2):
+    a1, a2 = _coefficients(a1), _coefficients(a2)
+    length = max(a1.shape[0], a2.shape[0])
+    return _padded(a1, length) + _padded(a2, length)
+
+
+@function(np.polysub, kind="composite")
+def polysub(a1, a2):
+    a1, a2 = _coefficients(a1), _coefficients(a2)
+    length = max(a1.shape[0], a2.shape[0])
+    return _padded(a1, length) - _padded(a2, length)
+
+
+@function(np.polymul, kind="composite")
+def polymul(a1, a2):
+    return np.convolve(_coefficients(a1), _coefficients(a2))
+
+
+@function(np.polydiv, kind="composite")
+def polydiv(u, v):
+    """Divide by synthetic division: one quotient coefficient after the other."""
+    u, v = _coefficients(u) + 0.0, _coefficients(v) + 0.0
+    steps = u.shape[0] - v.shape[0] + 1
+    if steps < 1:
+        return np.zeros(1, np.result_type(u, v)), u
+    quotient = []
+    for k in range(steps):
+        d = u[k] / v[0]
+        quotient.append(d)
+        u = u - np.concatenate([np.zeros(k, v.dtype), d * v, np.zeros(steps - 1 - k, v.dtype)])
+    # What is left of the leading coefficients is zero but for rounding.
+    rest = u[steps:] if u.shape[0] > steps else u[-1:]
+    return np.stack(quotient), rest
+
+
+@function(np.polyder, kind="composite")
+def polyder(p, m=1):
+    p = _coefficients(p)
+    if m < 0:
+        raise ValueError("Order of derivative must be positive (see polyint)")
+    for _ in range(m):
+        n = p.shape[0] - 1
+        p = p[:-1] * np.arange(n, 0, -1)
+    return p
+
+
+@function(np.polyint, kind="composite")
+def polyint(p, m=1, k=None):
+    p = _coefficients(p)
+    if m < 0:
+        raise ValueError("Order of integral must be positive (see polyder)")
+    constants = np.zeros(m) if k is None else np.atleast_1d(operand(k))
+    if constants.shape[0] == 1 and m > 1:
+        constants = constants * np.ones(m)
+    if constants.shape[0] < m:
+        raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
+    for i in range(m):
+        p = np.concatenate([p / np.arange(p.shape[0], 0, -1), constants[i : i + 1]])
+    return p
+
+
+@function(np.polyfit, kind="composite")
+def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
+    if full or cov:
+        raise UnsupportedError(
+            "np.polyfit was called on tensors with full=True or cov=True.",
+            "only the coefficients have a rule so far",
+            "compute the residuals from them: y - np.polyval(p, x)",
+        )
+    x, y = operand(x) + 0.0, operand(y) + 0.0
+    left, right = np.vander(x, int(deg) + 1), y
+    if w is not None:
+        w = operand(w) + 0.0
+        left, right = left * w[:, None], right * (w if right.ndim == 1 else w[:, None])
+    # Scaling the columns improves the condition of the system, as NumPy does.
+    scale = np.sqrt(np.sum(left * left, axis=0))
+    rcond = x.shape[0] * np.finfo(x.dtype).eps if rcond is None else rcond
+    c = np.linalg.lstsq(left / scale, right, rcond)[0]
+    return c / (scale if c.ndim == 1 else scale[:, None])
+
+
+# np.polynomial's one-dimensional functions are arithmetic and run on tensors as they are; these two reach NumPy.
+
+
+def _powers(x, n: int):
+    return np.stack([x**k if k else x * 0 + 1 for k in range(n)], axis=-1)
+
+
+@function(*_overridable("polyval2d"), kind="composite")
+def polyval2d(x, y, c):
+    x, y, c = operand(x), operand(y), operand(c)
+    return np.einsum("...i,...j,ij->...", _powers(x, c.shape[0]), _powers(y, c.shape[1]), c)
+
+
+@function(*_overridable("polygrid2d"), kind="composite")
+def polygrid2d(x, y, c):
+    x, y, c = operand(x), operand(y), operand(c)
+    left, right = _powers(np.ravel(x), c.shape[0]), _powers(np.ravel(y), c.shape[1])
+    return np.reshape(np.einsum("ai,bj,ij->ab", left, right, c), np.shape(x) + np.shape(y))
+
+
+# ── np.emath: complex results where real ones do not exist ───────────────────────────────────────────────────────
+
+
+def _complex_if(x, outside):
+    """Return ``x``, complex if some entry lies outside the real domain; a branch on values, as in NumPy."""
+    x = operand(x)
+    if np.result_type(x).kind == "c" or not bool(np.any(outside(x))):
+        return x
+    return x + 0j
+
+
+@function(np.emath.sqrt, kind="composite")
+def sqrt(x):
+    return np.sqrt(_complex_if(x, lambda v: v < 0))
+
+
+@function(np.emath.log, kind="composite")
+def log(x):
+    return np.log(_complex_if(x, lambda v: v < 0))
+
+
+@function(np.emath.log2, kind="composite")
+def log2(x):
+    return np.log2(_complex_if(x, lambda v: v < 0))
+
+
+@function(np.emath.log10, kind="composite")
+def log10(x):
+    return np.log10(_complex_if(x, lambda v: v < 0))
+
+
+@function(np.emath.logn, kind="composite")
+def logn(n, x):
+    return np.log(_complex_if(x, lambda v: v < 0)) / np.log(_complex_if(n, lambda v: v < 0))
+
+
+@function(np.emath.power, kind="composite")
+def power(x, p):
+    x = _complex_if(x, lambda v: v < 0)
+    p = operand(p)
+    if np.result_type(p).kind in "iu" and bool(np.any(p < 0)):
+        p = p * 1.0
+    return np.power(x, p)
+
+
+@function(np.emath.arccos, kind="composite")
+def arccos(x):
+    return np.arccos(_complex_if(x, lambda v: np.abs(v) > 1))
+
+
+@function(np.emath.arcsin, kind="composite")
+def arcsin(x):
+    return np.arcsin(_complex_if(x, lambda v: np.abs(v) > 1))
+
+
+@function(np.emath.arctanh, kind="composite")
+def arctanh(x):
+    return np.arctanh(_complex_if(x, lambda v: np.abs(v) > 1))
