@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.aval import aval_of
+from ..core.aval import aval_of, is_inexact
 from ..errors import NotLinearError, ProgramError
 from .ir import Program
 from .variable import Variable
@@ -60,6 +60,13 @@ def check_linear(program: Program) -> None:
                 f"`{op.name}` is not linear in {'these positions' if len(inside) > 1 else 'that position'}"
                 + (" together (it is linear in each alone)" if not outside else ""),
                 "pass a linear function, or linearize this one at a point first: dualad.linearize(f, *primals)[1]",
+            )
+        if inside and any(not is_inexact(v.aval.dtype) for v in equation.outs):
+            raise NotLinearError(
+                f"the function turns a value that depends on its arguments into dtype {equation.outs[0].aval.dtype}"
+                f" (`{op.name}`).",
+                "rounding to integers or booleans is not linear",
+                "keep the value floating-point",
             )
         if op.joint:
             for i in linear_in:

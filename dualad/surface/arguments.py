@@ -109,12 +109,12 @@ def normalize_axes(axis, ndim: int, where: str) -> tuple[int, ...]:
 
 
 def refuse_out(out, name: str) -> None:
-    """Refuse ``out=``, unless it is None."""
+    """Refuse ``out`` given by position; by keyword, the tracer has taken it off and writes into it."""
     if out is not None:
         raise InPlaceError(
-            f"{name}: out= was given an array of type {type(out).__name__}.",
-            "a plain array can't hold a tangent, and writing into tensors is not supported yet",
-            f"use the result: y = {name}(...)",
+            f"{name}: out was given by position, as an array of type {type(out).__name__}.",
+            "only out= as a keyword is looked at before the function runs",
+            f"write {name}(..., out=target), or use the result",
         )
 
 

@@ -55,7 +55,8 @@ def _totals(position, inside, weights, count: int):
 
 @function(np.histogram, kind="composite")
 def histogram(a, bins=10, range=None, density=None, weights=None):
-    counts, (edges,) = np.histogramdd([np.ravel(operand(a))], [bins], None if range is None else [range], density, weights)
+    ranges = None if range is None else [range]
+    counts, (edges,) = np.histogramdd([np.ravel(operand(a))], [bins], ranges, density, weights)
     return (counts if density or weights is not None else np.astype(counts, np.intp)), edges
 
 
@@ -106,7 +107,8 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     results = [operand(func1d(rows[i], *args, **kwargs)) for i in np.ndindex(outer)]
     inner = np.shape(results[0])
     stacked = np.reshape(np.stack(results), outer + inner)
-    return np.moveaxis(stacked, tuple(range(len(outer), len(outer) + len(inner))), tuple(range(axis, axis + len(inner))))
+    here, there = range(len(outer), len(outer) + len(inner)), range(axis, axis + len(inner))
+    return np.moveaxis(stacked, tuple(here), tuple(there))
 
 
 @function(np.apply_over_axes, kind="composite")

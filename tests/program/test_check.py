@@ -62,6 +62,7 @@ def test_inputs_are_distinct():
         lambda v: v @ v,
         lambda v: np.maximum(v, 0.0),
         lambda v: np.where(v > 0, v, 0.0),
+        lambda v: v.astype(int),
     ],
 )
 def test_functions_that_are_not_linear_are_refused(f):

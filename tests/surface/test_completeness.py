@@ -98,7 +98,7 @@ def test_our_parameters_are_numpys(f):
     names = [p.name for p in ours]
     # out= is taken off by the tracer, like= by NumPy itself.
     wanted = [p.name for p in theirs if p.name != "like"]
-    positional = [p.name for p in theirs if p.kind in (p.POSITIONAL_OR_KEYWORD,) and p.name not in ("like", "out")]
+    positional = [p.name for p in theirs if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in ("like", "out")]
     missing = [n for n in wanted if n not in names and n != "out"]
     assert not missing, f"{spelled(f)} lacks {missing}"
     assert [n for n in names if n in positional] == positional

@@ -5,7 +5,6 @@ import pytest
 
 import dualad as da
 from dualad.errors import UnsupportedError
-
 from tests.oracles.calls import check_call
 
 RNG = np.random.default_rng(5)

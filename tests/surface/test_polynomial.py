@@ -5,7 +5,6 @@ import pytest
 
 import dualad as da
 from dualad.errors import UnsupportedError
-
 from tests.oracles.calls import check_call
 
 P, Q = np.array([2.0, -1.0, 0.5, 3.0]), np.array([1.5, 0.25])
