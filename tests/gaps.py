@@ -15,6 +15,7 @@ OPERATOR_GAPS: dict[tuple[str, str], str] = {}
 #: row of the capability table -> reason
 ROWS: dict[str, str] = {
     "E4 concatenate": "a join records an array of zeros for a part that does not move, as large as that part",
+    "D9 strict": "assert_depends is optional and not offered; unused inputs have zeros",
     "F10": "axis_name and collectives are optional and not offered",
     "pole of a traced derivative": "a rule's errstate does not reach the program it is recorded in: the numbers are"
     " right, but NumPy warns about the infinite factor when the program runs",

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from ..errors import DeclarationError
 from .dispatch import apply
 from .tables import OPS, UFUNCS, VERDICTS, Verdict
 
 __all__ = ["Op"]
+
+#: files whose functions make declarations for others
+_MAKERS = (__file__, str(Path(__file__).resolve().parents[1] / "ops" / "kinds.py"))
 
 
 class Op:
@@ -53,13 +57,15 @@ class Op:
     strong_transpose : callable or None
         The transpose in which an exactly zero cotangent stays zero beside an infinite factor, where that differs
         from ``transpose``.
+    sparse_transpose : bool
+        Of an operator with several results: whether ``transpose`` is given ``None`` for exactly zero cotangents.
     kind : str
         The kind it was made by, for tables.
     """
 
     __slots__ = (
         "batch", "impl", "joint", "jvp", "kind", "linear_in", "multiple", "name", "numpy", "place", "samples", "shape",
-        "sparsity", "strong_transpose", "transpose",
+        "sparse_transpose", "sparsity", "strong_transpose", "transpose",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +84,7 @@ class Op:
         numpy: Sequence[Callable] = (),
         multiple: bool = False,
         strong_transpose: Callable | None = None,
+        sparse_transpose: bool = False,
         kind: str = "op",
     ) -> None:
         if name in OPS:
@@ -103,6 +110,7 @@ class Op:
         )
         self.batch, self.sparsity, self.samples, self.numpy = batch, sparsity, samples, tuple(numpy)
         self.multiple, self.kind, self.place = multiple, kind, _declared_at()
+        self.sparse_transpose = sparse_transpose
         OPS[name] = self
         for function in self.numpy:
             UFUNCS[function] = self
@@ -129,8 +137,8 @@ def _op_named(name: str) -> Op:
 
 
 def _declared_at() -> str:
-    """Return ``file:line`` of the declaration: the nearest frame that is neither this file nor a kind."""
+    """Return ``file:line`` of the declaration: the nearest frame that is neither in this file nor in a kind."""
     frame = sys._getframe(1)
-    while frame.f_back and frame.f_code.co_filename.endswith(("op.py", "kinds.py")):
+    while frame.f_code.co_filename in _MAKERS and frame.f_code.co_name != "<module>":
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

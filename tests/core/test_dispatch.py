@@ -1,0 +1,67 @@
+"""Dispatch: the innermost tensor goes first; plain arrays never enter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import dualad as da
+from dualad.core.dispatch import apply
+from dualad.core.level import Level
+from dualad.core.tables import OPS
+from dualad.core.tracer import Tensor
+
+
+class Recorder(Tensor):
+    """A tensor that says when it was asked."""
+
+    __slots__ = ("level", "log", "name")
+
+    def __init__(self, name: str, level: Level, log: list) -> None:
+        self.name, self.level, self.log = name, level, log
+
+    shape, dtype = (), np.dtype(float)
+
+    def process(self, op, args, params):
+        self.log.append((self.name, op.name, len(args)))
+        return "processed"
+
+
+def test_the_highest_level_is_asked_wherever_it_stands() -> None:
+    log: list = []
+    low, high = Recorder("low", Level("a"), log), Recorder("high", Level("b"), log)
+    for args in ((low, high), (high, low), (1.0, high), (high, np.ones(2)), (low, 1.0)):
+        assert apply(OPS["add"], args, {}) == "processed"
+    assert log == [("high", "add", 2)] * 4 + [("low", "add", 2)]
+
+
+def test_every_way_in_leads_to_the_same_place() -> None:
+    log: list = []
+    low, high = Recorder("low", Level("a"), log), Recorder("high", Level("b"), log)
+    for call in (
+        lambda: low + high, lambda: high + low, lambda: np.add(low, high), lambda: np.add(high, low), lambda: 1.0 + high,
+        lambda: np.ones(2) + high, lambda: np.float64(1.0) + high, lambda: high + np.ones(2), lambda: np.add(np.ones(2), high),
+        lambda: high.__radd__(low),
+    ):  # fmt: skip
+        assert call() == "processed"
+    assert {entry[0] for entry in log} == {"high"}
+
+
+def test_plain_arrays_never_enter(monkeypatch) -> None:
+    """DESIGN section 1: interception is by the type of the argument; NumPy itself is untouched."""
+    import dualad.core.tracer as tracer
+
+    def fail(*args, **kwargs):
+        raise AssertionError("plain NumPy was intercepted")
+
+    monkeypatch.setattr(tracer.Tensor, "__array_ufunc__", fail)
+    monkeypatch.setattr(tracer.Tensor, "__array_function__", fail)
+    x = np.ones((2, 2))
+    np.testing.assert_array_equal(np.linalg.inv(np.sin(x) + 2 * np.eye(2)) @ x, np.linalg.inv(np.sin(x) + 2 * np.eye(2)) @ x)
+    f = lambda v: np.sum(np.where(v > 0, np.sqrt(v), 0.0))
+    assert f(x) == 4.0 and type(f(x)) is np.float64
+
+
+def test_numpy_is_not_patched() -> None:
+    """No global state: NumPy's own functions are the ones it came with."""
+    assert isinstance(np.sin, np.ufunc) and np.sum.__module__ == "numpy" and np.linalg.solve.__module__ == "numpy.linalg"
+    assert da.jvp(np.sin, (0.0,), (1.0,))[1] == 1.0

@@ -1,0 +1,69 @@
+"""Errors: what you did, why it can't work, what to write instead, under a stable code.
+
+Not for: when each one is raised; that is tested where it happens.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from dualad import errors
+from dualad.errors import DualadError, catalogue
+
+FROZEN = {
+    "DAD000": "DualadError",
+    "DAD001": "EscapedTensorError",
+    "DAD002": "TreeError",
+    "DAD003": "ShapeError",
+    "DAD004": "DtypeError",
+    "DAD005": "ArgumentError",
+    "DAD006": "ArgumentTypeError",
+    "DAD007": "OutputError",
+    "DAD008": "ConversionError",
+    "DAD009": "UnsupportedError",
+    "DAD010": "RuleMissingError",
+    "DAD011": "NotLinearError",
+    "DAD012": "BranchError",
+    "DAD013": "PlainBufferError",
+    "DAD014": "InPlaceError",
+    "DAD015": "DeclarationError",
+    "DAD016": "ProgramError",
+}
+CATCHABLE_AS = {
+    "EscapedTensorError": RuntimeError, "TreeError": TypeError, "ShapeError": ValueError, "DtypeError": TypeError,
+    "ArgumentError": ValueError, "ArgumentTypeError": TypeError, "OutputError": TypeError, "ConversionError": TypeError,
+    "UnsupportedError": NotImplementedError, "RuleMissingError": NotImplementedError, "NotLinearError": TypeError,
+    "BranchError": TypeError, "PlainBufferError": TypeError, "InPlaceError": TypeError, "DeclarationError": TypeError,
+    "ProgramError": ValueError,
+}  # fmt: skip
+CLASSES = catalogue()
+
+
+def test_codes_are_unique_and_never_change() -> None:
+    codes = [cls.code for cls in CLASSES]
+    assert len(set(codes)) == len(codes) and codes == sorted(codes)
+    assert {code: name for code, name in FROZEN.items()} == {c.code: c.__name__ for c in CLASSES if c.code in FROZEN}
+    titles = [cls.title for cls in CLASSES]
+    assert len(set(titles)) == len(titles) and all(titles)
+
+
+def test_every_class_is_public_and_in_the_catalogue() -> None:
+    classes = {c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, DualadError)}
+    assert classes == set(CLASSES)
+    assert {c.__name__ for c in classes} | {"catalogue"} == set(errors.__all__)
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda c: c.__name__)
+def test_message_attributes_and_copies(cls) -> None:
+    error = cls("what happened.", "why it can't", "do this")
+    text = str(error)
+    assert text.splitlines() == [f"[{cls.code}] what happened.", "  Why: why it can't", "  Instead: do this"]
+    assert (error.what, error.why, error.instead) == ("what happened.", "why it can't", "do this")
+    for other in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):
+        assert type(other) is cls and str(other) == text
+    assert str(cls("only what.")) == f"[{cls.code}] only what."
+    if cls.__name__ in CATCHABLE_AS:
+        assert issubclass(cls, CATCHABLE_AS[cls.__name__])
