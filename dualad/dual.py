@@ -16,10 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .core.aval import aval_of, is_inexact
+from .core.capture import check_inside
 from .core.dispatch import apply
 from .core.level import Level, escaped
+from .core.quiet import boundary, in_use
 from .core.tracer import Tensor
 from .errors import ArgumentError, DtypeError, ShapeError
+from .surface.deferred import settle
 
 __all__ = ["Dual", "DualLevel", "UnpackedDual", "check_tangent", "dual_level", "float0", "make_dual", "unpack_dual"]
 
@@ -99,6 +102,8 @@ class Dual(Tensor):
         level = self.level
         if not level.open:
             raise escaped(level, f"`{op.name}`")
+        if in_use and level.number < boundary.get():  # inside no_tangents()
+            return apply(op, [a._primal if type(a) is Dual and a.level is level else a for a in args], params)
         linearizing = level.linearizing
         # Most operators have one argument or two; spelled out, these cases save a third of the time of a call.
         n = len(args)
@@ -141,6 +146,8 @@ class Dual(Tensor):
             value = apply(op, primals, params)
             tangent = (None,) * len(value) if op.multiple else None
         if op.multiple:
+            check_inside(value, level, op, params)
+            check_inside(tangent, level, op, params)
             return tuple(_wrap(v, t, level) for v, t in zip(value, tangent, strict=True))
         if tangent is None:
             return _wrap(value, None, level)
@@ -311,6 +318,7 @@ def unpack_dual(x: Any, level: DualLevel | None = None) -> UnpackedDual:
     if level is None:
         levels = _open_levels.get()
         level = levels[-1] if levels else None
+    settle(x)
     if isinstance(x, Dual):
         if x.level is level and level.open:
             return UnpackedDual(x.primal, x.tangent)

@@ -21,6 +21,7 @@ from .dual import Dual, DualLevel, check_tangent, float0
 from .errors import ArgumentTypeError, DtypeError, OutputError
 from .ops.shaping import stop_gradient as stop_gradient_op
 from .surface.arguments import operand
+from .surface.deferred import settle
 from .tree import flatten, flatten_like, is_array, leaf_names, tree_map
 
 __all__ = [
@@ -130,6 +131,7 @@ def _stopped(x):
 
 def as_primal(x, name: str, where: str):
     """Check and return one leaf of the primals: arrays as they are, subclasses viewed as ndarray or refused."""
+    settle(x)
     if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
         if isinstance(x, (np.matrix, np.ma.MaskedArray)):
             raise ArgumentTypeError(
@@ -183,7 +185,7 @@ def strip(x, level: DualLevel):
     """Return an auxiliary output without its tangent at this level."""
     if isinstance(x, np.ndarray) and x.dtype == object:
         x = operand(x)
-    return split(x, level)[0]
+    return split(settle(x), level)[0]
 
 
 def shown_tangent(value, tangent):

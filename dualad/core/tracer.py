@@ -34,8 +34,9 @@ class Tensor:
     """
 
     # A write may put what another kind of tensor holds into this box (surface/views.py), so all have one layout:
-    # _primal and _tangent of a Dual, _value of a Batched, variable of a Staged; _link, _views where memory is shared.
-    __slots__ = ("__weakref__", "_link", "_primal", "_tangent", "_value", "_views", "level", "variable")
+    # _primal and _tangent of a Dual, _value of a Batched, variable of a Staged; _link and _views where memory is
+    # shared; _notes while writes are deferred.
+    __slots__ = ("__weakref__", "_link", "_notes", "_primal", "_tangent", "_value", "_views", "level", "variable")
     level: Any
     __array_priority__ = 1000
     __hash__ = object.__hash__
@@ -137,6 +138,14 @@ class Tensor:
     def agreed(self, what: str):
         """Return the plain value this tensor certainly has, or ``None``; a batch may be split into groups."""
         return None
+
+    def become(self, other: Tensor) -> None:
+        """Take over what is in another tensor's box, and its kind."""
+        self.__class__ = type(other)
+        self.level = other.level
+        for slot in ("_primal", "_tangent", "_value", "variable"):
+            if hasattr(other, slot):
+                setattr(self, slot, getattr(other, slot))
 
     # ── what every tensor can say of itself ──────────────────────────────────────────────────────────────────────
 

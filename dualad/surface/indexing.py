@@ -16,6 +16,7 @@ from ..errors import UnsupportedError
 from ..ops import indexing, joining, shaping
 from ..ops.indexing import ARRAY, indexed_shape
 from .arguments import normalize_axis, operand
+from .deferred import Deferred, is_entry, read
 from .functions import function
 from .views import link, target
 
@@ -169,6 +170,8 @@ def _getitem(self, index):
     if template is None:
         template, arrays = parse_index(self, index)
     params = {"template": template}
+    if type(self) is Deferred and not arrays and is_entry(template, self):
+        return read(self, template)
     if arrays:
         return apply(indexing.index, (self, *arrays), params)
     out = self.process(indexing.index, (self,), params)

@@ -102,11 +102,13 @@ def _fill(x: Tensor, new) -> None:
     """Replace the content of a box, even by that of another kind of tensor: their boxes have one layout."""
     if not isinstance(new, Tensor):
         new = indexing.index_set(x, new, template=())  # a constant, as a tensor of the same kind
-    x.__class__ = type(new)
-    x.level = new.level
-    for slot in ("_primal", "_tangent", "_value", "variable"):
-        if hasattr(new, slot):
-            setattr(x, slot, getattr(new, slot))
+        if not isinstance(new, Tensor):
+            raise InPlaceError(
+                f"a {x._kind()} of shape {x.shape} was written to inside no_tangents().",
+                "the whole of it would become a constant, for all who hold it",
+                "write outside of no_tangents(), or into a copy made inside it",
+            )
+    x.become(new)
 
 
 def target(out, result, name: str):

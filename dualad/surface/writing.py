@@ -16,6 +16,7 @@ from ..core.tracer import Tensor
 from ..errors import InPlaceError, UnsupportedError
 from ..ops import indexing
 from .arguments import normalize_axis, operand
+from .deferred import defer, is_entry
 from .functions import function
 from .indexing import parse_index, set_at
 from .ufuncs import UFUNC_METHODS
@@ -35,10 +36,15 @@ def _setitem(self, index, value):
     if isinstance(index, Tensor) and index.dtype.kind == "b":
         assign(self, _masked(self, index, value))
         return
-    template, arrays = parse_index(self, index)
+    if type(index) is int and len(self.shape) == 1 and 0 <= index < self.shape[0]:
+        template, arrays = (index,), None  # by far the commonest write: no parsing
+    else:
+        template, arrays = parse_index(self, index)
     if not arrays and is_view_of(value, self, indexing.index, {"template": template}):
         return  # x[i] += v has already written through the view x[i]
     _check_kind(self, value, "x[...] = v")
+    if not arrays and is_entry(template, self) and defer(self, template, value):
+        return
     assign(self, set_at(self, index, value))
 
 

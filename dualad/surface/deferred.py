@@ -1,0 +1,131 @@
+"""Deferred writes: element after element into one array, at the cost of one write.
+
+A write replaces what is in a tensor's box by a copy with one entry changed; filling an array of n entries that way
+would cost n copies. So a write of a single entry is only noted, and the box turns into a :class:`Deferred` tensor until
+somebody reads it. Its level is above all others, so dispatch hands it every call it is an argument of; it then carries
+out what was noted, in one scatter, turns back into what it was, and dispatches the call again. Entries that are read
+one by one are answered from the notes, so recurrences (``y[i] = a * y[i - 1]``) cost no copies either.
+
+Code that never writes never meets any of this. Not for: arrays with views, whose writes are carried out at once.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..core.aval import Aval, aval_of
+from ..core.dispatch import apply
+from ..core.tracer import Tensor
+from ..ops import indexing
+from .arguments import operand
+
+__all__ = ["Deferred", "defer", "is_entry", "read", "settle"]
+
+
+class _Above:
+    """The level of tensors with deferred writes: dispatch asks them first."""
+
+    __slots__ = ()
+    number = math.inf
+    open = True
+    transform = "a write"
+
+
+_ABOVE = _Above()
+
+
+class Deferred(Tensor):
+    """A tensor with noted writes: ``_notes`` is (class, level, aval, {position: value})."""
+
+    __slots__ = ()
+
+    def process(self, op, args, params):
+        settle(self)
+        return apply(op, args, params)
+
+    @property
+    def aval(self) -> Aval:
+        return self._notes[2]
+
+    @property
+    def shape(self):
+        return self._notes[2].shape
+
+    @property
+    def dtype(self):
+        return self._notes[2].dtype
+
+    def __getattr__(self, name: str):
+        # What only the tensor's own kind knows (.primal, .tangent, ...): be that again, and ask anew. The slots that
+        # may be empty stay missing.
+        if name in Tensor.__slots__:
+            raise AttributeError(name)
+        settle(self)
+        return getattr(self, name)
+
+    def agreed(self, what: str):
+        return settle(self).agreed(what)
+
+    def __bool__(self):
+        return bool(settle(self))
+
+    def __repr__(self) -> str:
+        return repr(settle(self))
+
+
+def is_entry(template: tuple, x: Tensor) -> bool:
+    """Say whether an index without arrays names one entry."""
+    return len(template) == len(x.shape) and all([type(e) is int for e in template])
+
+
+def defer(x: Tensor, position: tuple[int, ...], value) -> bool:
+    """Note the write of one entry, if it can wait; say whether it was noted."""
+    value = operand(value)
+    if np.shape(value) != () or hasattr(x, "_link") or any(r() is not None for r in getattr(x, "_views", ())):
+        return False
+    if type(x) is Deferred:
+        aval, notes = x._notes[2], x._notes[3]
+    else:
+        aval, notes = Aval(x.shape, x.dtype), {}
+    if aval_of(value).dtype != aval.dtype:
+        value = np.astype(value if hasattr(value, "shape") else np.asarray(value), aval.dtype)
+    if type(value) is np.ndarray:
+        value = value[()]  # a number of its own, which a later write to the caller's array does not change
+    if type(x) is not Deferred:
+        x._notes = (type(x), x.level, aval, notes)
+        x.__class__, x.level = Deferred, _ABOVE
+    notes[position] = value
+    return True
+
+
+def read(x: Deferred, position: tuple[int, ...]):
+    """Return one entry without carrying out the writes."""
+    cls, level, aval, notes = x._notes
+    if position in notes:
+        return notes[position]
+    x.__class__, x.level = cls, level
+    try:
+        return apply(indexing.index, (x,), {"template": position})
+    finally:
+        x.__class__, x.level = Deferred, _ABOVE
+
+
+def settle(x: Tensor) -> Tensor:
+    """Carry out the noted writes, if there are any, and return the tensor, which is what it was before them."""
+    if type(x) is not Deferred:
+        return x
+    cls, level, aval, notes = x._notes
+    x.__class__, x.level = cls, level
+    del x._notes
+    if len(notes) == 1:
+        ((position, value),) = notes.items()
+        new = apply(indexing.index_set, (x, value), {"template": position})
+    else:
+        positions = np.array(list(notes), dtype=np.intp)
+        values = np.stack(list(notes.values()))
+        template = (indexing.ARRAY,) * len(aval.shape)
+        new = apply(indexing.index_set, (x, values, *positions.T), {"template": template})
+    x.become(new)
+    return x
