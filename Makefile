@@ -5,6 +5,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 WORKERS ?= auto
+# What the quick gate leaves to `make test`: every operator through every check, all compositions, whole programs.
+FAST   := --ignore=tests/ops/test_every_op.py --ignore=tests/compose --ignore=tests/examples --ignore=tests/cli \
+          --ignore=tests/testing --ignore=tests/benchmarks
 GET_PIP ?= https://bootstrap.pypa.io/get-pip.py
 
 .DEFAULT_GOAL := help
@@ -15,7 +18,7 @@ GET_PIP ?= https://bootstrap.pypa.io/get-pip.py
 help:
 	@echo "make demo    check the examples' derivatives against JAX and write build/demo/report.html"
 	@echo "make test    the whole test suite"
-	@echo "make check   the quick gate: lint, house rules, the tests not marked slow"
+	@echo "make check   the quick gate: lint, house rules, the fast tests (under two minutes)"
 	@echo "make bench   the benchmarks: tables of ratios against autograd and JAX"
 	@echo "make docs    the documentation, warnings as errors, into build/docs"
 	@echo "make lint | types | format | clean | distclean"
@@ -31,8 +34,7 @@ test: $(VENV)/.installed-test
 check: $(VENV)/.installed-lint $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/python -m pytest -q tests/test_house.py
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" --deselect tests/test_house.py
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" $(FAST)
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
