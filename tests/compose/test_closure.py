@@ -25,13 +25,14 @@ def cases() -> list:
     ]
 
 
+@pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")  # lanes that disagree are split
 @pytest.mark.parametrize(("name", "length"), cases())
 def test_every_word_is_jax_s_number(name: str, length: int) -> None:
     animal = ZOO[name]
     failures = []
     for word in WORDS[length]:
-        if animal.branches and set(word) & set("MT"):
-            continue
+        if animal.branches and "T" in word:
+            continue  # a program has no value to branch on: refused, below
         try:
             ours, theirs = found(name, animal, word), expected(name, animal, word)
             if not abs(ours - theirs) <= 1e-8 * (1 + abs(theirs)):
@@ -42,9 +43,9 @@ def test_every_word_is_jax_s_number(name: str, length: int) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n, a in ZOO.items() if a.branches])
-@pytest.mark.parametrize("word", ["M", "T", "JM", "VT", "MV", "TJ"])
+@pytest.mark.parametrize("word", ["T", "VT", "TJ", "MT", "TM", "JTV"])
 def test_a_branch_on_values_is_refused_not_guessed(name: str, word: str) -> None:
-    """Rows F8 and D2: under vmap and trace there is no single value to branch on."""
+    """Row F8: under trace there is no value to branch on."""
     with pytest.raises(BranchError, match=r"np\.where"):
         found(name, ZOO[name], word)
 
