@@ -156,7 +156,7 @@ def output_leaves(out: Any, where: str) -> tuple[list, optree.PyTreeSpec]:
     leaves, treedef = flatten(out)
     for i, x in enumerate(leaves):
         if isinstance(x, Tensor):
-            if not x.level.open:
+            if not settle(x).level.open:
                 raise escaped(x.level, f"returning from `{where}`")
         elif isinstance(x, np.ndarray) and x.dtype == object:
             leaves[i] = operand(x)

@@ -34,8 +34,11 @@ def _setitem(self, index, value):
             f"'{self.dtype.name}' object does not support item assignment (a 0-d result is a scalar, as in NumPy)"
         )
     if isinstance(index, Tensor) and index.dtype.kind == "b":
-        assign(self, _masked(self, index, value))
-        return
+        known = None if np.shape(value) == () else index.agreed("a boolean mask used as an index")
+        if known is None:
+            assign(self, _masked(self, index, value))
+            return
+        index = known
     if type(index) is int and len(self.shape) == 1 and 0 <= index < self.shape[0]:
         template, arrays = (index,), None  # by far the commonest write: no parsing
     else:
