@@ -265,7 +265,11 @@ def test_a10_their_tangent_is_float0(f) -> None:
 def test_a11_a_plain_target_of_a_traced_result_is_refused() -> None:
     """Row A11: TypeError naming out=, and the target is unchanged."""
     target = np.full(2, 7.0)
-    for call in (lambda x: np.add(x, 1.0, out=target), lambda x: np.sin(x, out=target), lambda x: np.sum(x, out=target[0:1].reshape(()))):
+    for call in (
+        lambda x: np.add(x, 1.0, out=target),
+        lambda x: np.sin(x, out=target),
+        lambda x: np.sum(x, out=target[0:1].reshape(())),
+    ):
         with pytest.raises(InPlaceError, match="out=") as error:
             da.jvp(call, (np.ones(2),), (np.ones(2),))
         assert isinstance(error.value, TypeError)

@@ -45,7 +45,7 @@ CLASSES = catalogue()
 def test_codes_are_unique_and_never_change() -> None:
     codes = [cls.code for cls in CLASSES]
     assert len(set(codes)) == len(codes) and codes == sorted(codes)
-    assert {code: name for code, name in FROZEN.items()} == {c.code: c.__name__ for c in CLASSES if c.code in FROZEN}
+    assert dict(FROZEN.items()) == {c.code: c.__name__ for c in CLASSES if c.code in FROZEN}
     titles = [cls.title for cls in CLASSES]
     assert len(set(titles)) == len(titles) and all(titles)
 

@@ -24,7 +24,7 @@ from tests.oracles import jax_side  # noqa: F401  (float64, quick compilation)
 from tests.oracles.arrays import close, leaves
 from tests.strategies import shapes
 
-REAL = [n for n in ZOO if n not in ("interference",)]
+REAL = [n for n in ZOO if n != "interference"]
 
 
 def real_arguments(name: str) -> tuple:
@@ -92,7 +92,9 @@ def test_d10_equals_a_python_loop_with_mixed_inputs_and_outputs() -> None:
             tangents[i] = e.reshape(np.shape(args[i]))[()]
             column = da.jvp(f, args, tangents)[1]
             for o in range(4):
-                np.testing.assert_allclose(np.reshape(got[o][i], (*np.shape(column[o]), -1))[..., k], column[o], atol=1e-15)
+                np.testing.assert_allclose(
+                    np.reshape(got[o][i], (*np.shape(column[o]), -1))[..., k], column[o], atol=1e-15
+                )
     close(leaves(da.jacrev(f, (0, 1, 2))(*args)), leaves(got), "jacrev")
 
 
@@ -170,7 +172,9 @@ def test_d8_what_has_no_jacobian_is_refused() -> None:
     assert da.jacrev(np.sin, holomorphic=True)(z) == pytest.approx(np.cos(z))
 
 
-@pytest.mark.parametrize("f", [lambda x: np.sum(3.0 * x), lambda x: 5.0, lambda x: x[0], lambda x: np.sum(np.ones(3) @ x)])
+@pytest.mark.parametrize(
+    "f", [lambda x: np.sum(3.0 * x), lambda x: 5.0, lambda x: x[0], lambda x: np.sum(np.ones(3) @ x)]
+)
 def test_d9_the_hessian_of_a_linear_function_is_exactly_zero(f) -> None:
     """Row D9: of a constant too."""
     H = da.hessian(f)(np.arange(3.0))
@@ -185,7 +189,9 @@ def test_d11_the_standard_basis() -> None:
     dtypes = [np.float64, np.float32, np.float64, np.complex64]
     avals = [Aval(s, np.dtype(d)) for s, d in zip([(2, 3), (3,), (3, 4, 2), ()], dtypes, strict=True)]
     basis = standard_basis(avals)
-    assert [b.shape for b in basis] == [(34, 2, 3), (34, 3), (34, 3, 4, 2), (34,)] and [b.dtype for b in basis] == dtypes
+    assert [b.shape for b in basis] == [(34, 2, 3), (34, 3), (34, 3, 4, 2), (34,)] and [
+        b.dtype for b in basis
+    ] == dtypes
     np.testing.assert_array_equal(np.concatenate([b.reshape(34, -1) for b in basis], axis=1), np.eye(34))
 
 

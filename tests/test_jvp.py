@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 
 import dualad as da
 from dualad.errors import (
-    ArgumentTypeError, ConversionError, DtypeError, OutputError, PlainBufferError, ShapeError, TreeError, UnsupportedError,
+    ArgumentTypeError,
+    ConversionError,
+    DtypeError,
+    OutputError,
+    PlainBufferError,
+    ShapeError,
+    TreeError,
+    UnsupportedError,
 )  # fmt: skip
 from tests.strategies import arrays, shapes, trees
 
@@ -155,7 +162,12 @@ def test_b3_casts_keep_the_tangent(dtype) -> None:
 def test_b3_copies_and_broadcasts_keep_the_tangent() -> None:
     """Row B3: a 3×3 value copied into 1×3×3, and other views."""
     x, t = np.arange(9.0).reshape(3, 3), np.eye(3)
-    for f in (lambda v: np.broadcast_to(v, (1, 3, 3)), lambda v: v[None], lambda v: v.copy()[None], lambda v: np.stack([v])):
+    for f in (
+        lambda v: np.broadcast_to(v, (1, 3, 3)),
+        lambda v: v[None],
+        lambda v: v.copy()[None],
+        lambda v: np.stack([v]),
+    ):
         value, tangent = da.jvp(f, (x,), (t,))
         np.testing.assert_array_equal(value, x[None])
         np.testing.assert_array_equal(tangent, t[None])
@@ -257,7 +269,9 @@ def test_a_numpy_function_that_is_not_covered_is_refused(name: str, tmp_path) ->
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("x", [np.array(["a", "b"]), np.array([{}, None], object), np.array(["2020-01-01"], "datetime64[D]")])
+@pytest.mark.parametrize(
+    "x", [np.array(["a", "b"]), np.array([{}, None], object), np.array(["2020-01-01"], "datetime64[D]")]
+)
 def test_arrays_that_hold_no_numbers_are_refused(x) -> None:
     for transform in (lambda v: da.jvp(square, (v,), (v,)), lambda v: da.vjp(square, v), lambda v: da.vmap(square)(v),
                       lambda v: da.trace(square, v)):  # fmt: skip

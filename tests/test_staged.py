@@ -22,7 +22,9 @@ def level():
 
 def test_a_staged_tensor_knows_its_aval_and_nothing_else(level) -> None:
     x = level.new_input(Aval((2, 3), np.dtype(np.float32)))
-    assert x.shape == (2, 3) and x.dtype == np.float32 and x.ndim == 2 and len(x) == 2 and x.aval == Aval((2, 3), x.dtype)
+    assert (
+        x.shape == (2, 3) and x.dtype == np.float32 and x.ndim == 2 and len(x) == 2 and x.aval == Aval((2, 3), x.dtype)
+    )
     assert "f32[2,3]" in repr(x)
     for question in (bool, float, int):
         with pytest.raises(TypeError):

@@ -59,7 +59,9 @@ def test_arguments_keep_their_structure() -> None:
         program({"a": np.ones(3)}, k=2.0)
 
 
-@pytest.mark.parametrize("f", [lambda x: x if x > 0 else -x, lambda x: [x for _ in range(int(x))], lambda x: 1.0 if x else 0.0])
+@pytest.mark.parametrize(
+    "f", [lambda x: x if x > 0 else -x, lambda x: [x for _ in range(int(x))], lambda x: 1.0 if x else 0.0]
+)
 def test_branches_on_values_are_refused(f) -> None:
     with pytest.raises((BranchError, TypeError)) as error:
         da.trace(f, 1.0)
@@ -68,7 +70,11 @@ def test_branches_on_values_are_refused(f) -> None:
 
 def test_integers_and_booleans_are_staged_too() -> None:
     program = da.trace(lambda x, n: (np.argmax(x), x > 0, n + 1, np.where(x > 0, n, -n)), np.ones(3), 2)
-    close(leaves(program(np.array([-1.0, 5.0, 2.0]), 7)), [np.int64(1), np.array([False, True, True]), np.int64(8), np.array([-7, 7, 7])], "trace")  # fmt: skip
+    close(
+        leaves(program(np.array([-1.0, 5.0, 2.0]), 7)),
+        [np.int64(1), np.array([False, True, True]), np.int64(8), np.array([-7, 7, 7])],
+        "trace",
+    )
 
 
 def test_outputs_without_a_number_are_refused() -> None:
@@ -90,9 +96,25 @@ def test_text() -> None:
 @given(data=st.data())
 def test_reads_back_what_it_prints(data) -> None:
     """Random straight-line programs: str, read, str, and the same numbers."""
-    unary = [np.sin, np.exp, np.tanh, np.negative, lambda v: v[::-1], lambda v: np.sum(v, keepdims=True) * v, lambda v: v.reshape(3, 1).T[0]]
-    binary = [np.add, np.multiply, np.maximum, lambda a, b: np.where(a > b, a, 2.0 * b), lambda a, b: np.stack([a, b])[1]]
-    plan = data.draw(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=8))
+    unary = [
+        np.sin,
+        np.exp,
+        np.tanh,
+        np.negative,
+        lambda v: v[::-1],
+        lambda v: np.sum(v, keepdims=True) * v,
+        lambda v: v.reshape(3, 1).T[0],
+    ]
+    binary = [
+        np.add,
+        np.multiply,
+        np.maximum,
+        lambda a, b: np.where(a > b, a, 2.0 * b),
+        lambda a, b: np.stack([a, b])[1],
+    ]
+    plan = data.draw(
+        st.lists(st.tuples(st.integers(0, 11), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=8)
+    )
 
     def f(x, y):
         values = [x, y]

@@ -19,7 +19,6 @@ from tests.oracles.arrays import close, leaves
 from tests.oracles.loops import axes_choices, looped, stack_members
 from tests.strategies import shapes
 
-
 # ── F1, F2: equals the loop; axis specifications ─────────────────────────────────────────────────────────────────
 
 
@@ -94,7 +93,11 @@ def test_f3_an_inner_vmap_that_maps_only_a_dummy() -> None:
 
 BAD_AXES = {
     "inconsistent sizes": (lambda: da.vmap(np.add)(np.ones(2), np.ones(3)), ArgumentError, "2.*3"),
-    "inconsistent sizes in a tree": (lambda: da.vmap(lambda p: p["a"])({"a": np.ones(2), "b": np.ones(4)}), ArgumentError, r"\['b'\] has 4"),
+    "inconsistent sizes in a tree": (
+        lambda: da.vmap(lambda p: p["a"])({"a": np.ones(2), "b": np.ones(4)}),
+        ArgumentError,
+        r"\['b'\] has 4",
+    ),
     "all None": (lambda: da.vmap(np.sin, None)(np.ones(2)), ArgumentError, "axis_size"),
     "out of range": (lambda: da.vmap(np.sin, 2)(np.ones((2, 3))), ArgumentError, "2 dimensions"),
     "out of range, negative": (lambda: da.vmap(np.sin, -3)(np.ones((2, 3))), ArgumentError, r"\(2, 3\)"),
@@ -107,9 +110,13 @@ BAD_AXES = {
     "out_axes out of range": (lambda: da.vmap(np.sin, 0, 2)(np.ones(2)), ArgumentError, "out_axes"),
     "out_axes a float": (lambda: da.vmap(np.sin, 0, 1.5), ArgumentTypeError, "out_axes"),
     "no arguments": (lambda: da.vmap(lambda: 1.0)(), ArgumentError, "nothing is mapped"),
-    "a tree that does not fit": (lambda: da.vmap(lambda p: p["a"], ({"b": 0},))({"a": np.ones(2)}), TypeError, "in_axes"),
+    "a tree that does not fit": (
+        lambda: da.vmap(lambda p: p["a"], ({"b": 0},))({"a": np.ones(2)}),
+        TypeError,
+        "in_axes",
+    ),
     "out_axes that do not fit": (lambda: da.vmap(lambda x: (x, x), 0, (0,))(np.ones(2)), TypeError, "out_axes"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BAD_AXES)

@@ -10,7 +10,6 @@ import pytest
 
 import dualad as da
 from dualad.errors import BranchError
-
 from tests import gaps
 
 from .words import WORDS, Instance, expected, found

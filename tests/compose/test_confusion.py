@@ -163,7 +163,9 @@ def test_transforms_in_threads_do_not_see_each_other() -> None:
         out = []
         for i in range(20):
             x = 1.0 + k + i / 10
-            out.append(d(lambda a: a * r(lambda b: a * d(lambda c: b * c**2)(b))(a))(x))  # d/dx x·d/db(a·2b²)=x·4x² → 12x²
+            out.append(
+                d(lambda a: a * r(lambda b: a * d(lambda c: b * c**2)(b))(a))(x)
+            )  # d/dx x·d/db(a·2b²)=x·4x² → 12x²
         return out
 
     with ThreadPoolExecutor(6) as pool:
@@ -208,7 +210,13 @@ class Stop(Exception):
 
 @pytest.mark.parametrize(
     "transform",
-    [d, r, lambda f: lambda x: da.vmap(f)(np.array([x])), lambda f: lambda x: da.trace(f, x), lambda f: lambda x: da.linearize(f, x)],
+    [
+        d,
+        r,
+        lambda f: lambda x: da.vmap(f)(np.array([x])),
+        lambda f: lambda x: da.trace(f, x),
+        lambda f: lambda x: da.linearize(f, x),
+    ],
     ids=["jvp", "grad", "vmap", "trace", "linearize"],
 )
 def test_an_exception_leaves_nothing_open(transform) -> None:

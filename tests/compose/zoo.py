@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy
+import numpy  # noqa: ICN001  (np is the namespace that a function is given)
 
 __all__ = ["ZOO", "Animal"]
 

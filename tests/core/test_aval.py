@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from dualad.core.aval import Aval, aval_of, broadcast_shapes, is_inexact, is_weak, result_dtype
 from tests.strategies import shapes
 
-VALUES = [True, 3, 2.5, 1j, np.float32(1), np.int8(1), np.ones(2, np.float32), np.ones((2, 1)), np.zeros((0, 3), complex),
-          np.array([1, 2], np.uint8), np.array(False)]  # fmt: skip
+VALUES = [
+    True, 3, 2.5, 1j, np.float32(1), np.int8(1), np.ones(2, np.float32), np.ones((2, 1)), np.zeros((0, 3), complex),
+    np.array([1, 2], np.uint8), np.array(False),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("pair", list(itertools.product(VALUES, VALUES)), ids=lambda p: f"{p[0]!r} and {p[1]!r}")
+@pytest.mark.parametrize("pair", list(itertools.product(VALUES, VALUES)), ids=repr)
 def test_promotion_is_numpy_s(pair) -> None:
     """NEP 50: Python scalars are weak, NumPy scalars are not."""
     assert result_dtype(*map(aval_of, pair)) == np.result_type(*pair)

@@ -38,10 +38,17 @@ def test_every_way_in_leads_to_the_same_place() -> None:
     log: list = []
     low, high = Recorder("low", Level("a"), log), Recorder("high", Level("b"), log)
     for call in (
-        lambda: low + high, lambda: high + low, lambda: np.add(low, high), lambda: np.add(high, low), lambda: 1.0 + high,
-        lambda: np.ones(2) + high, lambda: np.float64(1.0) + high, lambda: high + np.ones(2), lambda: np.add(np.ones(2), high),
+        lambda: low + high,
+        lambda: high + low,
+        lambda: np.add(low, high),
+        lambda: np.add(high, low),
+        lambda: 1.0 + high,
+        lambda: np.ones(2) + high,
+        lambda: np.float64(1.0) + high,
+        lambda: high + np.ones(2),
+        lambda: np.add(np.ones(2), high),
         lambda: high.__radd__(low),
-    ):  # fmt: skip
+    ):
         assert call() == "processed"
     assert {entry[0] for entry in log} == {"high"}
 
@@ -56,12 +63,16 @@ def test_plain_arrays_never_enter(monkeypatch) -> None:
     monkeypatch.setattr(tracer.Tensor, "__array_ufunc__", fail)
     monkeypatch.setattr(tracer.Tensor, "__array_function__", fail)
     x = np.ones((2, 2))
-    np.testing.assert_array_equal(np.linalg.inv(np.sin(x) + 2 * np.eye(2)) @ x, np.linalg.inv(np.sin(x) + 2 * np.eye(2)) @ x)
+    np.testing.assert_array_equal(
+        np.linalg.inv(np.sin(x) + 2 * np.eye(2)) @ x, np.linalg.inv(np.sin(x) + 2 * np.eye(2)) @ x
+    )
     f = lambda v: np.sum(np.where(v > 0, np.sqrt(v), 0.0))
     assert f(x) == 4.0 and type(f(x)) is np.float64
 
 
 def test_numpy_is_not_patched() -> None:
     """No global state: NumPy's own functions are the ones it came with."""
-    assert isinstance(np.sin, np.ufunc) and np.sum.__module__ == "numpy" and np.linalg.solve.__module__ == "numpy.linalg"
+    assert (
+        isinstance(np.sin, np.ufunc) and np.sum.__module__ == "numpy" and np.linalg.solve.__module__ == "numpy.linalg"
+    )
     assert da.jvp(np.sin, (0.0,), (1.0,))[1] == 1.0

@@ -35,4 +35,6 @@ def test_numbers_are_unique_across_threads() -> None:
 def test_the_error_names_transform_and_remedy() -> None:
     error = escaped(Level("vmap"), "`sin`")
     assert isinstance(error, EscapedTensorError)
-    assert "`vmap`" in str(error) and "`sin`" in str(error) and "has_aux" in str(error) and "stop_gradient" in str(error)
+    assert (
+        "`vmap`" in str(error) and "`sin`" in str(error) and "has_aux" in str(error) and "stop_gradient" in str(error)
+    )

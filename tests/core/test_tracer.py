@@ -100,5 +100,5 @@ def test_tensors_are_read_only_in_their_metadata() -> None:
 
 def test_copies() -> None:
     """Row Q1: copying inside a transform keeps the tangent."""
-    value, tangent = under_jvp(lambda x: copy.copy(x) * x)
+    _value, tangent = under_jvp(lambda x: copy.copy(x) * x)
     assert tangent == 3.0

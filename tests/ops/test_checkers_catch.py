@@ -21,13 +21,13 @@ SHIFT = np.arange(6.0).reshape(2, 3) / 7
 
 def right_square(**changes) -> Op:
     """Declare x², nonlinear, in one argument."""
-    fields = dict(
-        impl=np.square,
-        shape=elementwise_shape(np.square),
-        jvp=lambda primals, tangents: (primals[0] * primals[0], tangents[0] * (2.0 * primals[0])),
-        batch=batch_elementwise(lambda x: x * x),
-        samples=[((2, 3),), ((),)],
-    )
+    fields = {
+        "impl": np.square,
+        "shape": elementwise_shape(np.square),
+        "jvp": lambda primals, tangents: (primals[0] * primals[0], tangents[0] * (2.0 * primals[0])),
+        "batch": batch_elementwise(lambda x: x * x),
+        "samples": [((2, 3),), ((),)],
+    }
     return Op("test square", **{**fields, **changes})
 
 
@@ -43,31 +43,31 @@ def _product_jvp(primals, tangents):
 
 def right_product(**changes) -> Op:
     """Declare x·y, bilinear, with broadcasting."""
-    fields = dict(
-        impl=np.multiply,
-        shape=elementwise_shape(np.multiply),
-        jvp=_product_jvp,
-        linear_in=(0, 1),
-        transpose=lambda ct, x, y: (
+    fields = {
+        "impl": np.multiply,
+        "shape": elementwise_shape(np.multiply),
+        "jvp": _product_jvp,
+        "linear_in": (0, 1),
+        "transpose": lambda ct, x, y: (
             (unbroadcast(ct * y, x), None) if type(x) is Aval else (None, unbroadcast(ct * x, y))
         ),
-        batch=batch_elementwise(np.multiply),
-        samples=[((2, 3), (2, 3)), ((2, 1), (3,))],
-    )
+        "batch": batch_elementwise(np.multiply),
+        "samples": [((2, 3), (2, 3)), ((2, 1), (3,))],
+    }
     return Op("test product", **{**fields, **changes})
 
 
 def right_flip(**changes) -> Op:
     """Declare the reversal of the first axis, linear, with a parameter."""
-    fields = dict(
-        impl=lambda x, *, axis: np.flip(x, axis),
-        shape=lambda x, *, axis: Aval(x.shape, x.dtype),
-        jvp=lambda primals, tangents, *, axis: (flipped(primals[0], axis), flipped(tangents[0], axis)),
-        linear_in=(0,),
-        transpose=lambda ct, x, *, axis: (flipped(ct, axis),),
-        batch=lambda size, values, mapped, *, axis: flipped(values[0], axis + 1),
-        samples=[((3,), {"axis": 0}), ((2, 3), {"axis": 1})],
-    )
+    fields = {
+        "impl": lambda x, *, axis: np.flip(x, axis),
+        "shape": lambda x, *, axis: Aval(x.shape, x.dtype),
+        "jvp": lambda primals, tangents, *, axis: (flipped(primals[0], axis), flipped(tangents[0], axis)),
+        "linear_in": (0,),
+        "transpose": lambda ct, x, *, axis: (flipped(ct, axis),),
+        "batch": lambda size, values, mapped, *, axis: flipped(values[0], axis + 1),
+        "samples": [((3,), {"axis": 0}), ((2, 3), {"axis": 1})],
+    }
     return Op("test flip", **{**fields, **changes})
 
 
@@ -77,77 +77,93 @@ def flipped(x, axis):
 
 WRONG = {
     # x² with one thing wrong
-    "derivative": (right_square, dict(jvp=lambda p, t: (p[0] * p[0], t[0] * p[0])), "first"),
+    "derivative": (right_square, {"jvp": lambda p, t: (p[0] * p[0], t[0] * p[0])}, "first"),
     "derivative of a derivative": (
         right_square,
         # The first derivative is right, but its factor is hidden from the outer level: a constant to it.
-        dict(jvp=lambda p, t: (p[0] * p[0], t[0] * (2.0 * _hidden(p[0])))),
+        {"jvp": lambda p, t: (p[0] * p[0], t[0] * (2.0 * _hidden(p[0])))},
         "second",
     ),
     "third derivative": (
         right_square,
-        dict(impl=lambda x: x**3, jvp=lambda p, t: (p[0] * p[0] * p[0], t[0] * (3.0 * _square_to_first_order(p[0])))),
+        {"impl": lambda x: x**3, "jvp": lambda p, t: (p[0] * p[0] * p[0], t[0] * (3.0 * _square_to_first_order(p[0])))},
         "third",
     ),
-    "value under jvp": (right_square, dict(jvp=lambda p, t: (p[0] + p[0], t[0] * (2.0 * p[0]))), "first"),
-    "shape": (right_square, dict(shape=lambda x: Aval((*x.shape, 1), x.dtype)), "shape_rule"),
-    "dtype": (right_square, dict(shape=lambda x: Aval(x.shape, np.dtype("float32"))), "shape_rule"),
-    "single precision": (right_square, dict(impl=lambda x: np.square(x).astype(float)), "single_precision"),
+    "value under jvp": (right_square, {"jvp": lambda p, t: (p[0] + p[0], t[0] * (2.0 * p[0]))}, "first"),
+    "shape": (right_square, {"shape": lambda x: Aval((*x.shape, 1), x.dtype)}, "shape_rule"),
+    "dtype": (right_square, {"shape": lambda x: Aval(x.shape, np.dtype("float32"))}, "shape_rule"),
+    "single precision": (right_square, {"impl": lambda x: np.square(x).astype(float)}, "single_precision"),
     "the value in single precision": (
         right_square,
-        dict(jvp=lambda p, t: (p[0] * p[0] * np.float64(1), t[0] * 2.0 * p[0])),
+        {"jvp": lambda p, t: (p[0] * p[0] * np.float64(1), t[0] * 2.0 * p[0])},
         "single_precision",
     ),
     "batch reads the first lane": (
         right_square,
-        dict(batch=lambda size, v, m: np.broadcast_to(v[0][:1] * v[0][:1], v[0].shape)),
+        {"batch": lambda size, v, m: np.broadcast_to(v[0][:1] * v[0][:1], v[0].shape)},
         "batched_value",
     ),
-    "batch loses its axis": (right_square, dict(batch=lambda size, v, m: np.sum(v[0] * v[0], axis=0)), "batched_value"),
+    "batch loses its axis": (right_square, {"batch": lambda size, v, m: np.sum(v[0] * v[0], axis=0)}, "batched_value"),
     "batch drops the tangent": (
         right_square,
-        dict(batch=lambda size, v, m: np.square(_hidden(v[0]))),
+        {"batch": lambda size, v, m: np.square(_hidden(v[0]))},
         "derivative_of_batched",
     ),
-    "writes to its argument": (right_square, dict(impl=lambda x: np.square(x, out=np.asarray(x))), "value"),
-    "declared constant": (right_square, dict(jvp=None), "no_tangent"),
+    "writes to its argument": (right_square, {"impl": lambda x: np.square(x, out=np.asarray(x))}, "value"),
+    "declared constant": (right_square, {"jvp": None}, "no_tangent"),
     # x·y with one thing wrong
-    "a dropped tangent": (right_product, dict(jvp=lambda p, t: _product_jvp(p, (t[0], None) if t[0] is not None else t)), "first"),
+    "a dropped tangent": (
+        right_product,
+        {"jvp": lambda p, t: _product_jvp(p, (t[0], None) if t[0] is not None else t)},
+        "first",
+    ),
     "transpose": (
         right_product,
-        dict(transpose=lambda ct, x, y: (unbroadcast(ct, x), None) if type(x) is Aval else (None, unbroadcast(ct * x, y))),
+        {
+            "transpose": lambda ct, x, y: (
+                (unbroadcast(ct, x), None) if type(x) is Aval else (None, unbroadcast(ct * x, y))
+            )
+        },
         "transpose",
     ),
     "transpose that forgets to sum": (
         right_product,
-        dict(transpose=lambda ct, x, y: (ct * y, None) if type(x) is Aval else (None, ct * x)),
+        {"transpose": lambda ct, x, y: (ct * y, None) if type(x) is Aval else (None, ct * x)},
         "transpose",
     ),
-    "transpose of too few": (right_product, dict(transpose=lambda ct, x, y: (unbroadcast(ct * y, x),)), "transpose"),
-    "joint where it is not": (right_product, dict(joint=True), "transpose"),
+    "transpose of too few": (right_product, {"transpose": lambda ct, x, y: (unbroadcast(ct * y, x),)}, "transpose"),
+    "joint where it is not": (right_product, {"joint": True}, "transpose"),
     "batch of two mapped alike": (
         right_product,
-        dict(batch=lambda size, v, m: v[0] * v[1]),  # right only when both or equal ranks are mapped
+        {"batch": lambda size, v, m: v[0] * v[1]},  # right only when both or equal ranks are mapped
         "batched_value",
     ),
     "strong transpose": (
         right_product,
-        dict(strong_transpose=lambda ct, x, y: (unbroadcast(-ct * y, x), None) if type(x) is Aval else (None, unbroadcast(ct * x, y))),
+        {
+            "strong_transpose": lambda ct, x, y: (
+                (unbroadcast(-ct * y, x), None) if type(x) is Aval else (None, unbroadcast(ct * x, y))
+            )
+        },
         "transpose",
     ),
     # flip with one thing wrong
-    "transpose of the wrong axis": (right_flip, dict(transpose=lambda ct, x, *, axis: (flipped(ct, 0),)), "transpose"),
-    "batch of the wrong axis": (right_flip, dict(batch=lambda size, v, m, *, axis: flipped(v[0], axis)), "batched_value"),
-    "not linear": (right_flip, dict(impl=lambda x, *, axis: np.flip(x, axis) ** 2), "linear"),
-    "affine": (right_flip, dict(impl=lambda x, *, axis: np.flip(x, axis) + 1.0), "linear"),
-    "jvp that forgets to flip": (right_flip, dict(jvp=lambda p, t, *, axis: (flipped(p[0], axis), t[0])), "first"),
+    "transpose of the wrong axis": (right_flip, {"transpose": lambda ct, x, *, axis: (flipped(ct, 0),)}, "transpose"),
+    "batch of the wrong axis": (
+        right_flip,
+        {"batch": lambda size, v, m, *, axis: flipped(v[0], axis)},
+        "batched_value",
+    ),
+    "not linear": (right_flip, {"impl": lambda x, *, axis: np.flip(x, axis) ** 2}, "linear"),
+    "affine": (right_flip, {"impl": lambda x, *, axis: np.flip(x, axis) + 1.0}, "linear"),
+    "jvp that forgets to flip": (right_flip, {"jvp": lambda p, t, *, axis: (flipped(p[0], axis), t[0])}, "first"),
     "tangent of another shape": (
         right_flip,
-        dict(jvp=lambda p, t, *, axis: (flipped(p[0], axis), flipped(t[0], axis)[None])),
+        {"jvp": lambda p, t, *, axis: (flipped(p[0], axis), flipped(t[0], axis)[None])},
         "first",
     ),
-    "staged dtype": (right_flip, dict(shape=lambda x, *, axis: Aval(x.shape, np.dtype(complex))), "shape_rule"),
-}  # fmt: skip
+    "staged dtype": (right_flip, {"shape": lambda x, *, axis: Aval(x.shape, np.dtype(complex))}, "shape_rule"),
+}
 
 
 def _hidden(x):

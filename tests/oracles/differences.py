@@ -18,7 +18,9 @@ _WEIGHTS = {1: 45.0, 2: -9.0, 3: 1.0}
 
 def along(f, args, tangents) -> tuple[list, float]:
     """Return d/dh f(args + h·tangents) at h = 0, a list of leaves, and the relative accuracy to expect of it."""
-    single = any(np.asarray(x).dtype in (np.float32, np.complex64, np.float16) for x in (*leaves(args), *leaves(f(*args))))
+    single = any(
+        np.asarray(x).dtype in (np.float32, np.complex64, np.float16) for x in (*leaves(args), *leaves(f(*args)))
+    )
     h = 0.03 if single else 1e-3
     total = None
     for k, w in _WEIGHTS.items():
@@ -28,7 +30,9 @@ def along(f, args, tangents) -> tuple[list, float]:
             values = [np.asarray(v) for v in leaves(f(*moved))]
             terms = [sign * w * v.astype(np.complex128 if v.dtype.kind == "c" else np.float64)
                      if v.dtype.kind in "fc" else None for v in values]  # fmt: skip
-            total = terms if total is None else [None if a is None else a + b for a, b in zip(total, terms, strict=True)]
+            total = (
+                terms if total is None else [None if a is None else a + b for a, b in zip(total, terms, strict=True)]
+            )
     return [None if t is None else t / (60 * h) for t in total], (5e-3 if single else 2e-7)
 
 

@@ -29,7 +29,9 @@ def counterpart(op):
     """Return JAX's function of the same meaning as an operator, or None."""
     for function in op.numpy:
         module = getattr(function, "__module__", "") or ""
-        home = {"numpy.linalg": jnp.linalg, "numpy.fft": jnp.fft}.get(module.removesuffix("._linalg").removesuffix("._pocketfft"))
+        home = {"numpy.linalg": jnp.linalg, "numpy.fft": jnp.fft}.get(
+            module.removesuffix("._linalg").removesuffix("._pocketfft")
+        )
         for place in (home, jax.scipy.special if _is_special(function) else jnp):
             found = getattr(place, function.__name__, None) if place else None
             if found is not None:

@@ -94,7 +94,7 @@ def _realized(op, member: int) -> list:
 
 def _another(first, x, k: int):
     """Return the k-th member of an argument that the samples may have given as one concrete value."""
-    if not isinstance(x, np.ndarray) or x is not first and not np.array_equal(first, x):
+    if not isinstance(x, np.ndarray) or (x is not first and not np.array_equal(first, x)):
         return x
     return x * (1 + k / 64) if x.dtype.kind in "fc" else np.roll(x, k)
 
@@ -179,14 +179,16 @@ def check_single_precision(s: Subject) -> None:
         x = np.asarray(x)
         assert c.dtype == x.dtype and c.shape == x.shape, f"cotangent {c.dtype}{c.shape} for {x.dtype}{x.shape}"
     big, big_moving = s.reduced()
-    wide = da.jvp(big, big_moving, [np.asarray(t, np.asarray(x).dtype)[()] for t, x in zip(tangents, big_moving, strict=True)])
+    wide = da.jvp(
+        big, big_moving, [np.asarray(t, np.asarray(x).dtype)[()] for t, x in zip(tangents, big_moving, strict=True)]
+    )
     close(tangent, wide[1], "float32 tangent against float64", rtol=2e-2, dtypes=False)
 
 
 def check_scalar_dtypes(s: Subject) -> None:
     """A Python scalar beside a float32 array does not widen the result (NEP 50), in value, tangent and program."""
     args = tuple(single(a) for a in s.args)
-    scalars = [i for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.shape == () and a.dtype.kind in "f"]
+    scalars = [i for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.shape == () and a.dtype.kind == "f"]
     if not scalars or len(args) == len(scalars):
         return
     i = scalars[0]
