@@ -10,7 +10,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import dualad.ops.special  # noqa: F401  (declares the operators of scipy.special)
+# What needs SciPy is not declared by importing dualad.
+import dualad.ops.matrix_functions
+import dualad.ops.special
+import dualad.ops.triangular  # noqa: F401
 from dualad.core.tables import OPS
 from tests import gaps
 from tests.oracles import jax_side, op_batching, op_derivatives, op_values
@@ -87,7 +90,9 @@ def cases():
     for op in OPS.values():
         for name, (applies, _) in CHECKS.items():
             if applies(op):
-                yield pytest.param(op, name, id=f"{op.name}-{name}", marks=gaps.marks(gaps.OPERATOR_GAPS, (op.name, name)))
+                yield pytest.param(
+                    op, name, id=f"{op.name}-{name}", marks=gaps.marks(gaps.OPERATOR_GAPS, (op.name, name))
+                )
 
 
 @pytest.mark.parametrize(("op", "check"), list(cases()))

@@ -1,0 +1,208 @@
+"""Triangular systems and LU with pivots, by SciPy's LAPACK.
+
+Loaded with ``dualad.scipy.linalg``, for SciPy is optional. Matrices stand in the last two axes; stacks of them are
+looped over, as SciPy does. Not for: general systems and Cholesky (``factorization.py``), which NumPy has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import get_lapack_funcs, solve_triangular
+
+from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.op import Op
+from .factorization import complex_matrix, floating, matrix, square, strictly_lower, transposed
+from .kinds import lead, unbroadcast
+from .samples import Domain, well_conditioned
+
+__all__ = ["lu", "over_stack", "permutation", "triangle", "triangular_solve"]
+
+
+def over_stack(function: Callable, arrays, core: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Call a function of matrices once per member of a (broadcast) stack; ``core`` is the shape of one result."""
+    stack = np.broadcast_shapes(*[a.shape[:-2] for a in arrays])
+    out = np.empty((*stack, *core), dtype)
+    if out.size:
+        arrays = [np.broadcast_to(a, (*stack, *a.shape[-2:])) for a in arrays]
+        for index in np.ndindex(*stack):
+            out[index] = function(*[a[index] for a in arrays])
+    return out
+
+
+def triangle(a, lower: bool, unit: bool):
+    """Return the entries of ``a`` that a triangular system reads, zeros elsewhere (also on a unit diagonal)."""
+    n = a.shape[-1]
+    keep = strictly_lower(n) if lower else strictly_lower(n).T
+    return np.where(keep if unit else keep | np.eye(n, dtype=bool), a, np.zeros((), a.dtype))
+
+
+# ── T x = b ──────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# ∂x = T⁻¹ (∂b − ∂T x), linear in b, with transpose T⁻ᵀ, whose triangle is the other one. T is one triangle of the
+# matrix given, without its diagonal if that counts as ones; ∂T is the same part of its tangent.
+
+
+def _solve(a, b, *, lower, unit):
+    dtype = floating(np.result_type(a, b))
+    a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+
+    def one(a, b):
+        return solve_triangular(a, b, lower=lower, unit_diagonal=unit, check_finite=False)
+
+    return over_stack(one, (a, b), b.shape[-2:], dtype)
+
+
+def _solve_shape(a: Aval, b: Aval, *, lower, unit) -> Aval:
+    square(a)
+    if len(b.shape) < 2 or a.shape[-1] != b.shape[-2]:
+        raise ValueError(f"shapes of a {a.shape} and b {b.shape} are incompatible")
+    dtype = floating(result_dtype(a, b))
+    return Aval((*broadcast_shapes(Aval(a.shape[:-2], dtype), Aval(b.shape[:-2], dtype)), *b.shape[-2:]), dtype)
+
+
+def _solve_jvp(primals, tangents, *, lower, unit):
+    a, b = primals
+    ta, tb = tangents
+    x = triangular_solve(a, b, lower=lower, unit=unit)
+    right = tb
+    if ta is not None:
+        moved = triangle(ta, lower, unit) @ x
+        right = -moved if tb is None else tb - moved
+    return x, triangular_solve(a, right, lower=lower, unit=unit)
+
+
+def _solve_transpose(ct, a, b, *, lower, unit):
+    return None, unbroadcast(triangular_solve(transposed(a), ct, lower=not lower, unit=unit), b)
+
+
+def _solve_batch(size, values, mapped, *, lower, unit):
+    a, b = values
+    if not mapped[0] and np.ndim(a) == 2:
+        # One matrix for all lanes: all their right-hand sides are columns of one.
+        rows = np.moveaxis(b, -2, 0)
+        flat = rows.reshape((rows.shape[0], int(np.prod(rows.shape[1:]))))
+        x = triangular_solve(a, flat, lower=lower, unit=unit)
+        return np.moveaxis(x.reshape(rows.shape), 0, -2)
+    ndim = max(np.ndim(v) - m for v, m in zip(values, mapped, strict=True))
+    values = [lead(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)]
+    return triangular_solve(*values, lower=lower, unit=unit)
+
+
+_regular = well_conditioned()
+_complex_regular = complex_matrix(_regular)
+_lower, _upper = {"lower": True, "unit": False}, {"lower": False, "unit": False}
+
+triangular_solve = Op(
+    "triangular_solve",
+    impl=_solve,
+    shape=_solve_shape,
+    jvp=_solve_jvp,
+    linear_in=(1,),
+    transpose=_solve_transpose,
+    batch=_solve_batch,
+    samples=[
+        (_regular(3, 3), (3, 2), _lower), (_regular(3, 3), (3, 1), _upper), (_regular(1, 1), (1, 1), _lower),
+        (_regular(3, 3), (3, 2), {"lower": True, "unit": True}), (_regular(2, 3, 3), (3, 2), _upper),
+        (_regular(3, 3), (2, 3, 2), _lower), (_regular(0, 2, 2), (2, 1), _lower), (_regular(2, 2), (2, 0), _lower),
+        (_complex_regular(3, 3), (3, 2), {"lower": False, "unit": True}),
+        (_regular(3, 3), _complex_regular(3, 3), _upper),
+    ],
+)  # fmt: skip
+
+
+# ── LU: the rows of A, interchanged, are L U; both in one matrix, without the ones on the diagonal of L ──────────
+#
+# Let k = min(m, n), L₁ and U₁ the square blocks, X = P ∂A, F = L₁⁻¹ X₁₁ U₁⁻¹ = L₁⁻¹ ∂L₁ + ∂U₁ U₁⁻¹: strictly lower
+# plus upper triangular. So ∂L₁ = L₁ low(F), ∂U₁ = up(F) U₁; below, X₂₁ = ∂L₂ U₁ + L₂ ∂U₁; on the right,
+# X₁₂ = ∂L₁ U₂ + L₁ ∂U₂. The interchanges are constant wherever the derivative exists.
+
+
+def _lu(a):
+    a = a.astype(floating(a.dtype), copy=False)
+    *stack, m, n = a.shape
+    factors, pivots = np.array(a), np.empty((*stack, min(m, n)), np.int32)
+    if a.size:
+        (getrf,) = get_lapack_funcs(("getrf",), (a,))
+        for index in np.ndindex(*stack):
+            factors[index], pivots[index], _ = getrf(a[index])
+    return factors, pivots
+
+
+def _lu_shape(a: Aval):
+    *stack, m, n = matrix(a).shape
+    return Aval(a.shape, floating(a.dtype)), Aval((*stack, min(m, n)), np.dtype(np.int32))
+
+
+def _lu_jvp(primals, tangents):
+    factors, pivots = lu(primals[0])
+    m, n = factors.shape[-2:]
+    k = min(m, n)
+    order = permutation(pivots, rows=m)
+    x = np.take_along_axis(tangents[0], np.expand_dims(order, -1), axis=-2)
+    f = factors[..., :k, :k]
+    lower = triangle(f, True, True) + np.eye(k, dtype=f.dtype)
+    upper = triangle(f, False, False)
+    moved = triangular_solve(lower, x[..., :k, :k], lower=True, unit=True)
+    moved = _right_solve(moved, upper)
+    low, up = triangle(moved, True, True), triangle(moved, False, False)
+    t = lower @ low + up @ upper
+    if m > k:
+        below = _right_solve(x[..., k:, :], upper) - factors[..., k:, :] @ up
+        t = np.concatenate([t, below], axis=-2)
+    elif n > k:
+        right = triangular_solve(lower, x[..., k:], lower=True, unit=True) - low @ factors[..., k:]
+        t = np.concatenate([t, right], axis=-1)
+    return (factors, pivots), (t, None)
+
+
+def _right_solve(b, upper):
+    """Return b U⁻¹."""
+    return transposed(triangular_solve(transposed(upper), transposed(b), lower=True, unit=False))
+
+
+lu = Op(
+    "lu",
+    impl=_lu,
+    shape=_lu_shape,
+    jvp=_lu_jvp,
+    batch=lambda size, values, mapped: lu(values[0]),
+    samples=[
+        (_regular(3, 3),), ((4, 2),), ((2, 4),), (_regular(1, 1),), ((2, 3, 3),), ((0, 2, 2),), ((2, 4, 2),),
+        (_complex_regular(3, 3),), (lambda rng: rng.normal(size=(2, 3)) + 1j * rng.normal(size=(2, 3)),),
+    ],
+    multiple=True,
+)  # fmt: skip
+
+
+# ── the order of rows that LAPACK's interchanges make ────────────────────────────────────────────────────────────
+
+
+def _permutation(pivots, *, rows):
+    order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
+    for i in range(pivots.shape[-1]):
+        j = pivots[..., i : i + 1]
+        other = np.take_along_axis(order, j, axis=-1)
+        np.put_along_axis(order, j, order[..., i : i + 1].copy(), axis=-1)
+        order[..., i : i + 1] = other
+    return order
+
+
+def _pivots(rng, shape):
+    return np.arange(shape[-1]) + rng.integers(0, 2, shape)
+
+
+permutation = Op(
+    "permutation",
+    impl=_permutation,
+    shape=lambda pivots, *, rows: Aval((*pivots.shape[:-1], rows), np.dtype(np.intp)),
+    jvp=None,
+    batch=lambda size, values, mapped, **params: permutation(values[0], **params),
+    samples=[
+        (Domain(_pivots)(3), {"rows": 4}),
+        (Domain(_pivots)(2, 3), {"rows": 4}),
+        (Domain(_pivots)(0, 2), {"rows": 3}),
+    ],
+    kind="predicate",
+)

@@ -1,0 +1,118 @@
+"""How a function of SciPy gets a second meaning for tensors and keeps its first for everything else.
+
+For: ``mirrors`` (our version beside SciPy's), ``refuses`` (a reason instead of a version) and ``falls_back`` (the names
+of a SciPy module that have neither). Not for: any single function.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.tables import Verdict
+from ..core.tracer import Tensor
+from ..errors import UnsupportedError
+
+__all__ = ["MIRRORED", "falls_back", "mirrors", "refuses", "tensor_in"]
+
+#: qualified name of a SciPy function -> what dualad does with it on tensors; the coverage table is made of it
+MIRRORED: dict[str, Verdict] = {}
+
+
+def tensor_in(*values: Any) -> Tensor | None:
+    """Return the first tensor among arguments, in their lists and tuples, or in object arrays; None without one."""
+    for x in values:
+        if isinstance(x, Tensor):
+            return x
+        if isinstance(x, (list, tuple)):
+            found = tensor_in(*x)
+        elif isinstance(x, np.ndarray) and x.dtype == object:
+            found = tensor_in(*x.ravel().tolist())
+        else:
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def mirrors(original: Callable | None, kind: str = "composite") -> Callable:
+    """Decorate our version of a SciPy function: it is called if there is a tensor among the arguments, else SciPy's.
+
+    Parameters
+    ----------
+    original : callable or None
+        SciPy's function; None where the installed SciPy does not have it yet, and ours serves all arguments.
+    kind : str
+        ``"op"`` or ``"composite"``, for the coverage table.
+    """
+
+    def decorate(ours: Callable) -> Callable:
+        module = ours.__module__.removeprefix("dualad.")
+        MIRRORED[f"{module}.{ours.__name__}"] = Verdict(kind)
+        if original is None:
+            return ours
+
+        @functools.wraps(ours)
+        def function(*args, **kwargs):
+            if tensor_in(*args, *kwargs.values()) is None:
+                return original(*args, **kwargs)
+            return ours(*args, **kwargs)
+
+        function.__doc__ = _documented(ours, f"{module}.{ours.__name__}")
+        return function
+
+    return decorate
+
+
+def _documented(ours: Callable, name: str) -> str:
+    note = inspect.getdoc(ours) or ""
+    reference = f"Compute ``{name}``, of arrays or tensors; arguments and results are SciPy's."
+    return f"{reference}\n\n{note}".rstrip()
+
+
+def refuses(original: Callable, name: str, why: str, instead: str = "") -> Callable:
+    """Make a function that is SciPy's for plain arguments and an error with a reason for tensors."""
+    MIRRORED[name] = Verdict("unsupported", why, instead)
+
+    @functools.wraps(original)
+    def function(*args, **kwargs):
+        tensor = tensor_in(*args, *kwargs.values())
+        if tensor is not None:
+            raise UnsupportedError(
+                f"{name} was called on a {type(tensor).__name__} of shape {tensor.shape}.", why, instead
+            )
+        return original(*args, **kwargs)
+
+    return function
+
+
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
+_NO_VERSION = "it is compiled or coerces its arguments to plain arrays, and has no differentiable version here"
+_INSTEAD = (
+    "compute it outside the transform, compose it of functions that have one, or give a rule of your own"
+    " (dualad.custom_jvp)"
+)
+
+
+def falls_back(module: types.ModuleType, namespace: dict) -> tuple[Callable, Callable]:
+    """Make ``__getattr__`` and ``__dir__`` of a module that mirrors a SciPy module: SciPy's names, guarded.
+
+    A function refuses tensors with words; ufuncs, which dispatch, classes and constants are passed on as they are.
+    """
+
+    def __getattr__(name: str) -> Any:
+        thing = getattr(module, name)
+        if isinstance(thing, _FUNCTIONS) and not name.startswith("_"):
+            thing = refuses(thing, f"{module.__name__}.{name}", _NO_VERSION, _INSTEAD)
+            namespace[name] = thing
+        return thing
+
+    def __dir__() -> list[str]:
+        return sorted({*namespace, *dir(module)})
+
+    return __getattr__, __dir__
