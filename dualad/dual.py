@@ -327,7 +327,7 @@ def unpack_dual(x: Any, level: DualLevel | None = None) -> UnpackedDual:
     return UnpackedDual(x, None)
 
 
-def check_tangent(primal, tangent, name: str, where: str) -> None:
+def check_tangent(primal, tangent, name: object, where: str) -> None:
     """Refuse a tangent that does not have its primal's shape and dtype; nothing is broadcast or cast."""
     p, t = aval_of(primal), aval_of(tangent)
     if not is_inexact(p.dtype):

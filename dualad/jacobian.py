@@ -17,7 +17,7 @@ from .core.aval import Aval, aval_of, is_inexact
 from .errors import ArgumentError, DtypeError, OutputError
 from .jvp import jvp, named
 from .selection import select
-from .tree import flatten, is_array, leaf_names
+from .tree import LeafName, flatten, is_array
 from .vjp_via_transpose import check_differentiable, grad, vjp
 from .vmap import vmap
 
@@ -85,10 +85,9 @@ def jacfwd(
 
         real = [a for a in avals if a is not None]
         columns = _in_chunks(push, real, chunk_size)
-        for dtype, name in zip(
-            kept["in_dtypes"], leaf_names(kept["out_tree"].unflatten(columns), "output"), strict=True
-        ):
+        for i, dtype in enumerate(kept["in_dtypes"]):
             if not is_inexact(dtype):
+                name = LeafName(kept["out_tree"].unflatten(columns), "output", i)
                 raise OutputError(
                     f"jacfwd: {name} has dtype {dtype}.", "integers and booleans have no derivative",
                     "return it through has_aux=True, or convert it to float",
@@ -143,10 +142,10 @@ def jacrev(
         out, pull, *aux = vjp(selection.function, *selection.chosen, has_aux=has_aux)
         out_leaves, out_tree = flatten(out)
         avals = [aval_of(x) for x in out_leaves]
-        for a, name in zip(avals, leaf_names(out, "output"), strict=True):
+        for i, a in enumerate(avals):
             if not is_inexact(a.dtype) or (a.dtype.kind == "c" and not holomorphic):
                 raise OutputError(
-                    f"jacrev: {name} has dtype {a.dtype}.",
+                    f"jacrev: {LeafName(out, 'output', i)} has dtype {a.dtype}.",
                     "integers have no derivative, and the derivative of a complex number is not one row",
                     "return it through has_aux=True, take its real and imaginary parts, or pass holomorphic=True if the"
                     " function is complex-differentiable",
@@ -291,10 +290,10 @@ def _checked_chunk(chunk_size, where: str) -> int | None:
 
 
 def _check_real(x, name: str, holomorphic: bool) -> None:
-    for path, leaf in zip(leaf_names(x, name), flatten(x)[0], strict=True):
+    for i, leaf in enumerate(flatten(x)[0]):
         if is_array(leaf) and aval_of(leaf).dtype.kind == "c" and not holomorphic:
             raise DtypeError(
-                f"jacfwd: {path} is complex.",
+                f"jacfwd: {LeafName(x, name, i)} is complex.",
                 "a function of a complex number has two real directions, and one column can't hold both",
                 "pass holomorphic=True if the function is complex-differentiable, or differentiate in real and"
                 " imaginary parts",

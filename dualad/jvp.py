@@ -22,7 +22,7 @@ from .errors import ArgumentTypeError, DtypeError, OutputError
 from .ops.shaping import stop_gradient as stop_gradient_op
 from .surface.arguments import operand
 from .surface.deferred import settle
-from .tree import flatten, flatten_like, is_array, leaf_names, tree_map
+from .tree import LeafName, flatten, flatten_like, is_array, leaf_names, tree_map
 
 __all__ = [
     "as_primal",
@@ -129,7 +129,7 @@ def _stopped(x):
 # ── pieces shared by the transforms ──────────────────────────────────────────────────────────────────────────────
 
 
-def as_primal(x, name: str, where: str):
+def as_primal(x, name: object, where: str):
     """Check and return one leaf of the primals: arrays as they are, subclasses viewed as ndarray or refused."""
     settle(x)
     if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
@@ -199,15 +199,16 @@ def shown_tangent(value, tangent):
 def _dual(primal, tangent, level: DualLevel, i: int, tangents):
     if not is_array(primal):
         return primal
+    name = LeafName(tangents, "tangents", i)
     primal = as_primal(primal, f"primals leaf {i}", "jvp")
     inexact = is_inexact(aval_of(primal).dtype)
     if tangent is None:
         return Dual(primal, None, level) if inexact else primal
     if not inexact and not _vanishes(tangent):
-        check_tangent(primal, tangent, _tangent_name(tangents, i), "jvp")
+        check_tangent(primal, tangent, name, "jvp")
     if not inexact:
         return primal
-    check_tangent(primal, tangent, _tangent_name(tangents, i), "jvp")
+    check_tangent(primal, tangent, name, "jvp")
     if not hasattr(tangent, "shape") or (type(tangent) is np.ndarray and not tangent.shape):
         tangent = np.asarray(tangent)[()]
     return Dual(primal, tangent, level)
@@ -215,11 +216,6 @@ def _dual(primal, tangent, level: DualLevel, i: int, tangents):
 
 def _vanishes(tangent) -> bool:
     return aval_of(tangent).dtype == float0 or not np.any(tangent)
-
-
-def _tangent_name(tangents, i: int) -> str:
-    names = leaf_names(tuple(tangents), "tangents")
-    return names[i] if i < len(names) else f"tangents leaf {i}"
 
 
 def named(function: Callable, f: Callable, where: str) -> Callable:

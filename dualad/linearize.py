@@ -20,7 +20,7 @@ from .dual import Dual, DualLevel, check_tangent
 from .jvp import as_primal, output_leaves, shown_tangent, split, split_aux, strip
 from .program.ir import Program, evaluate
 from .staged import StagedLevel
-from .tree import flatten, flatten_like, is_array, leaf_names, tree_map
+from .tree import LeafName, flatten, flatten_like, is_array, tree_map
 
 __all__ = ["Linear", "linearize", "stage_tangents"]
 
@@ -126,9 +126,7 @@ def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tu
         for i, x in enumerate(leaves):
             aval = None
             if is_array(x):
-                x = as_primal(
-                    x, f"argument {leaf_names(tuple(primals), '')[i]}" if type(x) is not np.ndarray else "", where
-                )
+                x = as_primal(x, LeafName(primals, "arguments", i), where)
                 a = aval_of(x)
                 if is_inexact(a.dtype):
                     aval = Aval(a.shape, a.dtype)

@@ -18,6 +18,7 @@ from .errors import TreeError
 
 __all__ = [
     "NAMESPACE",
+    "LeafName",
     "flatten",
     "flatten_like",
     "flatten_prefix",
@@ -53,6 +54,19 @@ def leaf_names(tree: Any, name: str) -> list[str]:
     """Return how each leaf is reached from ``name``: ``params['w'][0]``."""
     accessors = optree.tree_accessors(tree, namespace=NAMESPACE)
     return [a.codify(name) if len(a) else name for a in accessors]
+
+
+class LeafName:
+    """How leaf ``i`` of a tree is reached from ``name``, worked out only if a message asks for it."""
+
+    __slots__ = ("i", "name", "tree")
+
+    def __init__(self, tree: Any, name: str, i: int) -> None:
+        self.tree, self.name, self.i = tree, name, i
+
+    def __str__(self) -> str:
+        names = leaf_names(self.tree, self.name)
+        return names[self.i] if self.i < len(names) else f"{self.name} leaf {self.i}"
 
 
 def flatten_like(treedef: optree.PyTreeSpec, tree: Any, what: str, like: str) -> list:

@@ -25,7 +25,7 @@ from .program.ir import Program
 from .program.variable import Variable
 from .selection import select
 from .staged import Staged, StagedLevel
-from .tree import flatten, flatten_like, is_array, leaf_names
+from .tree import LeafName, flatten, flatten_like, is_array, leaf_names
 
 __all__ = ["backward", "check_differentiable", "grad", "linear_transpose", "value_and_grad", "vjp"]
 
@@ -50,7 +50,8 @@ def backward(program: Program, cotangents: list, strong: bool = False) -> list:
             ct = [pending.pop(v, None) for v in outs]
             if all([c is None for c in ct]):
                 continue
-            ct = [np.zeros(v.aval.shape, v.aval.dtype) if c is None else c for c, v in zip(ct, outs, strict=True)]
+            if not op.sparse_transpose:
+                ct = [np.zeros(v.aval.shape, v.aval.dtype) if c is None else c for c, v in zip(ct, outs, strict=True)]
         else:
             ct = pending.pop(outs[0], None)
             if ct is None:
@@ -348,10 +349,10 @@ def value_and_grad(
 
 def check_differentiable(x, name: str, holomorphic: bool, where: str) -> None:
     """Refuse an argument that has integers or booleans among its arrays."""
-    leaves = flatten(x)[0]
-    for path, leaf in zip(leaf_names(x, name), leaves, strict=True):
+    for i, leaf in enumerate(flatten(x)[0]):
         if not is_array(leaf):
             continue
+        path = LeafName(x, name, i)
         dtype = aval_of(as_primal(leaf, path, where)).dtype
         if not is_inexact(dtype):
             raise DtypeError(

@@ -18,7 +18,7 @@ from .core.boundary import run
 from .errors import ArgumentError, ArgumentTypeError, BranchError, OutputError
 from .jvp import as_primal, named, output_leaves
 from .surface.arguments import PerformanceNote
-from .tree import flatten, flatten_prefix, is_array, leaf_names
+from .tree import LeafName, flatten, flatten_prefix, is_array
 
 __all__ = ["vmap"]
 
@@ -83,9 +83,9 @@ def vmap(
                 "a tuple in_axes has one entry per positional argument",
                 f"write in_axes={(0,) * len(args)} (None for an argument that is not mapped), or a single axis for all",
             )
-        names = leaf_names((args, kwargs), "")
+        names = [_ArgumentName((args, kwargs), "", i) for i in range(len(leaves))]
         axes = flatten_prefix(spec, treedef, "in_axes", "the arguments", _is_axis)
-        axes = [_in_axis(x, a, _argument_name(n)) for x, a, n in zip(leaves, axes, names, strict=True)]
+        axes = [_in_axis(x, a, n) for x, a, n in zip(leaves, axes, names, strict=True)]
         size = _size(leaves, axes, names, axis_size)
         lanes = [x if a is None else np.moveaxis(x, a, 0) if a else x for x, a in zip(leaves, axes, strict=True)]
         mapped = [a is not None for a in axes]
@@ -130,7 +130,7 @@ def _check_axis_types(axes: Any, name: str) -> None:
             )
 
 
-def _in_axis(x, axis, name: str):
+def _in_axis(x, axis, name: object):
     """Return the axis to map a leaf over, made non-negative, or None."""
     if axis is None or not is_array(x):
         return None
@@ -146,7 +146,7 @@ def _in_axis(x, axis, name: str):
 
 
 def _size(leaves, axes, names, axis_size) -> int:
-    sizes = {n: x.shape[a] for x, a, n in zip(leaves, axes, names, strict=True) if a is not None}
+    sizes: dict = {n: x.shape[a] for x, a, n in zip(leaves, axes, names, strict=True) if a is not None}
     if axis_size is not None:
         sizes["axis_size"] = axis_size
     if not sizes:
@@ -158,7 +158,7 @@ def _size(leaves, axes, names, axis_size) -> int:
     if len(set(sizes.values())) > 1:
         raise ArgumentError(
             "vmap: the mapped axes have different sizes: "
-            + ", ".join(f"{n if n == 'axis_size' else _argument_name(n)} has {s}" for n, s in sizes.items())
+            + ", ".join(f"{n} has {s}" for n, s in sizes.items())
             + ".",
             "lane i takes entry i of every mapped argument",
             "choose axes of one size in in_axes, or None for an argument that is the same in all lanes",
@@ -260,9 +260,14 @@ def _repeat(x, size: int):
     return out.copy() if isinstance(out, np.ndarray) else out
 
 
-def _argument_name(path: str) -> str:
-    """Turn ``[0][1]['w']``, a path into (args, kwargs), into ``argument 1['w']``."""
-    if path.startswith("[0][") and "]" in path[4:]:
-        number, _, rest = path[4:].partition("]")
-        return f"argument {number}{rest}"
-    return f"argument {path.removeprefix('[1]')}"
+class _ArgumentName(LeafName):
+    """The name of a leaf of (args, kwargs) as the caller knows it: ``argument 1['w']``."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        path = super().__str__()
+        if path.startswith("[0][") and "]" in path[4:]:
+            number, _, rest = path[4:].partition("]")
+            return f"argument {number}{rest}"
+        return f"argument {path.removeprefix('[1]')}"
