@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .core.aval import Aval, aval_of
+from .core.capture import check_inside
 from .core.level import Level, escaped
 from .core.tracer import Tensor
 
@@ -78,6 +79,7 @@ class Batched(Tensor):
                 mapped.append(False)
         out = (op.batch or _loop(op))(level.size, values, mapped, **params)
         if op.multiple:
+            check_inside(out, level, op, params)
             return tuple(Batched(o, level) for o in out)
         return Batched(out, level)
 

@@ -12,6 +12,7 @@ __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
     "BranchError",
+    "CapturedTensorError",
     "CheckError",
     "ConversionError",
     "DeclarationError",
@@ -172,6 +173,13 @@ class ProgramError(DualadError, ValueError):
 
     code = "DAD016"
     title = "a malformed program"
+
+
+class CapturedTensorError(DualadError, TypeError):
+    """A function with a rule of its own read a traced value that is not one of its arguments."""
+
+    code = "DAD017"
+    title = "a traced value that came in through a closure"
 
 
 class LoadingError(DualadError, ImportError):
