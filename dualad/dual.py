@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .core.aval import aval_of, is_inexact
+from .core.boundary import running
 from .core.capture import check_inside
 from .core.dispatch import apply
 from .core.level import Level, escaped
@@ -109,8 +110,8 @@ class Dual(Tensor):
         n = len(args)
         if n == 1:
             x = args[0]
-            primals, tangents = (x._primal,), (x._tangent,)
-            live = x._tangent is not None
+            t = x._tangent
+            primals, tangents, live = (x._primal,), (t,), t is not None
         elif n == 2:
             x, y = args
             if type(x) is Dual and x.level is level:
@@ -242,11 +243,12 @@ def dual_level() -> Iterator[DualLevel]:
     """
     around = _open_levels.get()
     with DualLevel("dual_level", index=len(around)) as level:
-        token = _open_levels.set((*around, level))
+        token, inside = _open_levels.set((*around, level)), running.set(True)
         try:
             yield level
         finally:
             _open_levels.reset(token)
+            running.reset(inside)
 
 
 def make_dual(primal: Any, tangent: Any, level: DualLevel | None = None) -> Dual:

@@ -135,6 +135,8 @@ def scaled(t, d):
 
 def unbroadcast(ct, aval: Aval):
     """Sum a cotangent over the axes its argument was broadcast along; drop the imaginary part for a real argument."""
+    if ct.dtype is aval.dtype and ct.shape == aval.shape:
+        return ct
     if ct.shape != aval.shape:
         extra = ct.ndim - len(aval.shape)
         repeated = tuple([i + extra for i, n in enumerate(aval.shape) if n == 1 and ct.shape[i + extra] != 1])
