@@ -283,6 +283,21 @@ _cylinder(sp.jve, real_only=True)
 _cylinder(sp.yve, real_only=True)
 _cylinder(sp.ive, lambda v, z, out: 0.5 * (sp.ive(v - 1, z) + sp.ive(v + 1, z)) - np.sign(z) * out, real_only=True)
 
+# Spherical ones: (2n + 1) f′ₙ is a sum or difference of n fₙ₋₁ and (n + 1) fₙ₊₁.
+
+
+def _spherical(ufunc: np.ufunc, before: int, after: int, domain: Domain) -> None:
+    def derivative(n, z, out):
+        return (before * n * ufunc(np.maximum(n - 1, 0), z) + after * (n + 1) * ufunc(n + 1, z)) / (2 * n + 1)
+
+    special(ufunc, "n z", integers(0, 4), domain, z=derivative)
+
+
+_spherical(sp._spherical_jn, 1, -1, positive())
+_spherical(sp._spherical_yn, 1, -1, positive())
+_spherical(sp._spherical_in, 1, 1, positive())
+_spherical(sp._spherical_kn, -1, -1, positive())
+
 special(sp.kn, "n x", integers(0, 4), positive(), x=lambda n, x, out: -0.5 * (sp.kv(n - 1.0, x) + sp.kv(n + 1.0, x)))
 special(sp.yn, "n x", integers(0, 4), positive(), x=lambda n, x, out: 0.5 * (sp.yv(n - 1.0, x) - sp.yv(n + 1.0, x)))
 special(sp.j0, "x", anywhere(), x=lambda x, out: -sp.j1(x))

@@ -63,16 +63,11 @@ def mirrors(original: Callable | None, kind: str = "composite") -> Callable:
                 return original(*args, **kwargs)
             return ours(*args, **kwargs)
 
-        function.__doc__ = _documented(ours, f"{module}.{ours.__name__}")
+        summary = inspect.getdoc(ours) or f"Compute ``{module}.{ours.__name__}`` of arrays or tensors."
+        function.__doc__ = f"{summary}\n\nParameters and results are those of ``{module}.{ours.__name__}``.\n"
         return function
 
     return decorate
-
-
-def _documented(ours: Callable, name: str) -> str:
-    note = inspect.getdoc(ours) or ""
-    reference = f"Compute ``{name}``, of arrays or tensors; arguments and results are SciPy's."
-    return f"{reference}\n\n{note}".rstrip()
 
 
 def refuses(original: Callable, name: str, why: str, instead: str = "") -> Callable:
