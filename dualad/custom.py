@@ -182,6 +182,7 @@ class custom_jvp(UserFunction):
         return rule
 
     def __call__(self, *args, **kwargs):
+        """Call the function; under a transform, as one operator with the rule."""
         if self.rule is None:
             raise RuleMissingError(
                 f"the custom_jvp function `{self.__name__}` was called without a rule.",
@@ -226,10 +227,8 @@ def _checked_pair(pair, name: str, trees: list) -> list:
         )
     values, tree = flat_output(pair[0], where, trees), trees[0]
     names = [LeafName(pair[0], "the tangent of the value", i) for i in range(len(values))]
-    tangents = [
-        None if isinstance(t, SymbolicZero) else t
-        for t in flatten_like(tree, pair[1], f"the tangent of {where}", "its value")
-    ]
+    given = flatten_like(tree, pair[1], f"the tangent of {where}", "its value")
+    tangents = [None if isinstance(t, SymbolicZero) else t for t in given]
     avals: list[Aval | None] = []
     for v, t, path in zip(values, tangents, names, strict=True):
         aval = aval_of(v)

@@ -60,7 +60,7 @@ class ForwardArgument:
 
 
 class _Found:
-    """What running fwd at one point told: the structures that bwd is given. ``mapped`` is filled in by batched calls."""
+    """What running fwd at one point told: the structures that bwd is given; ``mapped`` is for batched calls."""
 
     __slots__ = ("count", "mapped", "out", "outs", "residuals")
 
@@ -240,6 +240,7 @@ class custom_vjp(UserFunction):
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def __call__(self, *args, **kwargs):
+        """Call the function; under a transform, as one operator with the rule."""
         if self.fwd is None or self.bwd is None:
             raise RuleMissingError(
                 f"the custom_vjp function `{self.__name__}` was called without a rule.",
@@ -295,20 +296,20 @@ class custom_vjp(UserFunction):
         """Check what ``bwd`` returned and return one cotangent per array argument, zeros for ``None``."""
         where = f"the bwd rule of `{self.__name__}`"
         if not isinstance(given, tuple) or len(given) != len(others):
+            returned = f"{len(given)} values" if isinstance(given, tuple) else f"a {type(given).__name__}"
             raise TreeError(
-                f"{where} returned {f'{len(given)} values' if isinstance(given, tuple) else f'a {type(given).__name__}'}"
-                f" for {len(others)} arguments.",
+                f"{where} returned {returned} for {len(others)} arguments.",
                 "it returns a tuple with one cotangent per argument of the function"
                 + (", those of nondiff_argnums left out" if self.nondiff_argnums else ""),
                 "write `return (ct_x,)` for one argument, with None in place of a cotangent that is zero",
             )
         spread: list = []
         for x, g in zip(others, given, strict=True):
-            spread += (
-                [None] * len(flatten(x)[0])
-                if g is None
-                else flatten_like(flatten(x)[1], g, f"a cotangent of {where}", "its argument")
-            )
+            leaves, tree = flatten(x)
+            if g is None:
+                spread += [None] * len(leaves)
+            else:
+                spread += flatten_like(tree, g, f"a cotangent of {where}", "its argument")
         wanted: list[Aval | None] = [None] * template.tree.num_leaves
         for i, a in zip(template.arrays, avals, strict=True):
             wanted[i] = a if is_inexact(a.dtype) else None

@@ -183,6 +183,7 @@ class custom_vmap(UserFunction):
         return rule
 
     def __call__(self, *args, **kwargs):
+        """Call the function; under a transform, as one operator with the rule."""
         if self.rule is None:
             raise RuleMissingError(
                 f"the custom_vmap function `{self.__name__}` was called without a rule.",

@@ -52,8 +52,8 @@ class LinearCall:
     __slots__ = ("backward", "batcher", "forward", "name", "once", "opaque", "sparse")
 
     def __init__(
-        self, name: str, forward: Callable, backward: Callable | None = None, *, opaque: bool = False, once: bool = False,
-        sparse: bool = False, batcher: Callable | None = None,
+        self, name: str, forward: Callable, backward: Callable | None = None, *, opaque: bool = False,
+        once: bool = False, sparse: bool = False, batcher: Callable | None = None,
     ) -> None:  # fmt: skip
         self.name, self.forward, self.backward = name, forward, backward
         self.opaque, self.once, self.sparse, self.batcher = opaque, once, sparse, batcher
@@ -220,8 +220,8 @@ def linear_call(f: Callable, f_transpose: Callable | None, residuals: Any, vecto
     f : callable
         ``f(residuals, vectors) -> results``, linear in ``vectors``.
     f_transpose : callable or None
-        ``f_transpose(residuals, cotangents) -> vectors``: like ``results`` in, like ``vectors`` out. ``None`` transposes
-        ``f``, which must then be written in NumPy.
+        ``f_transpose(residuals, cotangents) -> vectors``: like ``results`` in, like ``vectors`` out. ``None``
+        transposes ``f``, which must then be written in NumPy.
     residuals : tree
         What the linear map depends on. A derivative in it differentiates ``f`` itself.
     vectors : tree of floating or complex arrays
@@ -268,7 +268,8 @@ def linear_call(f: Callable, f_transpose: Callable | None, residuals: Any, vecto
         avals[i] = a = aval_of(x)
         if not is_inexact(a.dtype):
             raise DtypeError(
-                f"linear_call of `{name}`: {paths[i]} has dtype {a.dtype}.", "linear maps act on real or complex vectors",
+                f"linear_call of `{name}`: {paths[i]} has dtype {a.dtype}.",
+                "linear maps act on real or complex vectors",
                 "pass integers among the residuals",
             )  # fmt: skip
     trees: list = [None]
