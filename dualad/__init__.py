@@ -16,6 +16,7 @@ from .trace import trace
 from .tree import register_dataclass, register_node
 from .vjp_via_transpose import grad, linear_transpose, value_and_grad, vjp
 from .vmap import vmap
+from .wrap import wrap
 
 __version__ = "0.1.0"
 
@@ -47,4 +48,5 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
+    "wrap",
 ]
