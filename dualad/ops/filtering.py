@@ -1,0 +1,171 @@
+"""Convolution in several dimensions and recursive filters, by SciPy.
+
+Loaded with ``dualad.scipy.signal``, for SciPy is optional. Not for: convolution along one axis (``scans.convolve``),
+or SciPy's signatures (``dualad/scipy/signal.py``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.signal as sg
+
+from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.op import Op
+from .factorization import floating
+from .kinds import add_tangents, bilinear, lead, unbroadcast
+from .samples import between, complex_plane
+
+__all__ = ["all_pole", "convolve_nd"]
+
+
+# ── convolution ──────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# The last ``ndim`` axes are convolved, those before them broadcast: out[k] = Σ x[i] y[k−i] over all k ("full"), or over
+# those where y lies inside x ("valid"; no axis of y is longer than that of x). Σₖ c[k] y[k−i] is the convolution of c
+# with y reversed, so "full" transposes to "valid", and "valid" to "full" in x and to "valid" in y.
+
+
+def _convolve(x, y, *, mode, method, ndim):
+    stack = np.broadcast_shapes(x.shape[:-ndim], y.shape[:-ndim])
+    core = _core(x.shape[-ndim:], y.shape[-ndim:], mode)
+    if not np.prod(stack, dtype=int) or not np.prod(core, dtype=int):
+        return np.zeros((*stack, *core), np.result_type(x, y))
+    if not stack:
+        return np.asarray(sg.convolve(x, y, mode, method), np.result_type(x, y))
+    out = np.empty((*stack, *core), np.result_type(x, y))
+    x, y = [np.broadcast_to(v, (*stack, *v.shape[-ndim:])) for v in (x, y)]
+    for index in np.ndindex(*stack):
+        out[index] = sg.convolve(x[index], y[index], mode, method)
+    return out
+
+
+def _core(x: tuple[int, ...], y: tuple[int, ...], mode: str) -> tuple[int, ...]:
+    return tuple([n + m - 1 if mode == "full" else n - m + 1 for n, m in zip(x, y, strict=True)])
+
+
+def _convolve_shape(x, y, *, mode, method, ndim) -> Aval:
+    inner, outer = x.shape[-ndim:], y.shape[-ndim:]
+    if not all(inner + outer):
+        raise ValueError("an array with an axis of length 0 can't be convolved")
+    if mode == "valid" and any(n < m for n, m in zip(inner, outer, strict=True)):
+        raise ValueError(f"mode 'valid': {outer} is not inside {inner}")
+    dtype = result_dtype(x, y)
+    stack = broadcast_shapes(Aval(x.shape[:-ndim], dtype), Aval(y.shape[:-ndim], dtype))
+    return Aval((*stack, *_core(inner, outer, mode)), dtype)
+
+
+def _convolve_transpose(ct, x, y, *, mode, method, ndim):
+    def reverse(v):
+        return np.flip(v, tuple(range(v.ndim - ndim, v.ndim)))
+
+    def run(a, b, mode):
+        return convolve_nd(a, b, mode=mode, method=method, ndim=ndim)
+
+    if type(x) is Aval:
+        return unbroadcast(run(ct, reverse(y), "valid" if mode == "full" else "full"), x), None
+    if mode == "full":
+        return None, unbroadcast(run(ct, reverse(x), "valid"), y)
+    return None, unbroadcast(run(reverse(x), ct, "valid"), y)
+
+
+def _convolve_batch(size, values, mapped, *, mode, method, ndim):
+    ranks = [np.ndim(v) - m for v, m in zip(values, mapped, strict=True)]
+    if size and max(ranks) == ndim and not all(mapped) and (mapped[0] or mode == "full"):
+        # The axis of lanes, convolved with one of length one, stays as it is: one more dimension, no loop.
+        x, y = [v if m else v.reshape((1, *v.shape)) for v, m in zip(values, mapped, strict=True)]
+        return convolve_nd(x, y, mode=mode, method=method, ndim=ndim + 1)
+    values = [lead(v, max(ranks)) if m else v for v, m in zip(values, mapped, strict=True)]
+    return convolve_nd(*values, mode=mode, method=method, ndim=ndim)
+
+
+def _way(mode: str, ndim: int, method: str = "direct") -> dict:
+    return {"mode": mode, "method": method, "ndim": ndim}
+
+
+convolve_nd = bilinear(
+    "convolve_nd",
+    impl=_convolve,
+    shape=_convolve_shape,
+    transpose=_convolve_transpose,
+    batch=_convolve_batch,
+    samples=[
+        ((4,), (3,), _way("full", 1)), ((3, 4), (2, 2), _way("full", 2)), ((3, 4), (2, 3), _way("valid", 2)),
+        ((3, 4), (2, 3), _way("valid", 2, "fft")), ((2, 3), (3, 2), _way("full", 2, "fft")),
+        ((1, 1), (1, 1), _way("valid", 2)), ((2, 1, 4), (3, 2), _way("full", 1)),
+        ((2, 3, 3), (2, 2, 2), _way("valid", 2)),
+        ((0, 3), (2,), _way("full", 1)), (complex_plane()(4), complex_plane()(2), _way("full", 1)),
+        (complex_plane()(3, 3), (2, 2), _way("valid", 2, "fft")),
+    ],
+)  # fmt: skip
+
+
+# ── the recursive half of a filter ───────────────────────────────────────────────────────────────────────────────
+#
+# y[n] = x[n] − Σ aₖ y[n−k], 1 ≤ k ≤ m, along the last axis, at rest before the first entry; a = (a₁, …, aₘ). Linear
+# in x, with a lower triangular Toeplitz matrix: its transpose is the same filter run from the end. In a:
+#
+#     ∂y[n] = ∂x[n] − Σ ∂aₖ y[n−k] − Σ aₖ ∂y[n−k],    the same filter of ∂x[n] − Σ ∂aₖ y[n−k].
+
+
+def _all_pole(a, x):
+    dtype = floating(np.result_type(a, x))
+    stack = np.broadcast_shapes(a.shape[:-1], x.shape[:-1])
+    out = np.empty((*stack, x.shape[-1]), dtype)
+    if not out.size:
+        return out
+    one, unit = np.ones(1, dtype), np.ones((*a.shape[:-1], 1), dtype)
+    factors = np.concatenate([unit, a], -1).astype(dtype, copy=False)
+    if a.ndim == 1:
+        return sg.lfilter(one, factors, x.astype(dtype, copy=False))
+    factors = np.broadcast_to(factors, (*stack, factors.shape[-1]))
+    x = np.broadcast_to(x, out.shape)
+    for index in np.ndindex(*stack):
+        out[index] = sg.lfilter(one, factors[index], x[index].astype(dtype, copy=False))
+    return out
+
+
+def _all_pole_shape(a: Aval, x: Aval) -> Aval:
+    dtype = floating(result_dtype(a, x))
+    return Aval((*broadcast_shapes(Aval(a.shape[:-1], dtype), Aval(x.shape[:-1], dtype)), x.shape[-1]), dtype)
+
+
+def _all_pole_jvp(primals, tangents):
+    a, x = primals
+    ta, tx = tangents
+    y = all_pole(a, x)
+    if ta is not None and a.shape[-1] and y.shape[-1]:
+        tx = add_tangents(tx, -_delayed(ta, y))
+    return y, None if tx is None else all_pole(a, tx)
+
+
+def _delayed(a, y):
+    """Return Σ aₖ y[n−k]."""
+    n = y.shape[-1]
+    total = None
+    for k in range(1, min(a.shape[-1], n - 1) + 1):
+        zeros = np.zeros((*y.shape[:-1], k), y.dtype)
+        total = add_tangents(total, a[..., k - 1 : k] * np.concatenate([zeros, y[..., : n - k]], -1))
+    return a[..., :1] * np.zeros(y.shape, y.dtype) if total is None else total
+
+
+def _all_pole_batch(size, values, mapped):
+    ndim = max([np.ndim(v) - m for v, m in zip(values, mapped, strict=True)])
+    return all_pole(*[lead(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
+
+
+_stable = between(-0.4, 0.4)
+
+all_pole = Op(
+    "all_pole",
+    impl=_all_pole,
+    shape=_all_pole_shape,
+    jvp=_all_pole_jvp,
+    linear_in=(1,),
+    transpose=lambda ct, a, x: (None, unbroadcast(np.flip(all_pole(a, np.flip(ct, -1)), -1), x)),
+    batch=_all_pole_batch,
+    samples=[
+        (_stable(2), (5,)), (_stable(2), (2, 4)), (_stable(3), (1,)), (_stable(2, 1), (2, 4)), (_stable(0), (3,)),
+        (_stable(2), (0, 3)), (_stable(1), (2, 0)), (_stable(2), complex_plane()(4)),
+        (complex_plane(_stable)(1), (3,)),
+    ],
+)  # fmt: skip

@@ -1,0 +1,233 @@
+"""Products with sparse matrices and solutions of sparse systems, by SciPy.
+
+A matrix is its entries ``data`` and a :class:`Pattern`, the places where they stand in compressed rows. The entries may
+be traced like everything else; the pattern is constant. With ``transposed`` the operator is that of the transposed
+matrix, for which nothing is rearranged.
+Loaded with ``dualad.scipy.sparse``, for SciPy is optional. Not for: SciPy's classes (``dualad/scipy/sparse.py``).
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import scipy.sparse as ss
+from scipy.sparse.linalg import splu
+
+from ..core.aval import Aval, result_dtype
+from ..core.op import Op
+from .factorization import floating
+from .kinds import add_tangents, bilinear, unbroadcast
+
+__all__ = ["Pattern", "csr_product", "csr_solve"]
+
+
+class Pattern:
+    """Where the entries of a sparse matrix stand.
+
+    Parameters
+    ----------
+    indices : array of int, shape (entries,)
+        Their columns, row by row.
+    indptr : array of int, shape (rows + 1,)
+        Where each row begins.
+    columns : int
+        The number of columns.
+    """
+
+    __slots__ = ("columns", "indices", "indptr")
+
+    def __init__(self, indices: np.ndarray, indptr: np.ndarray, columns: int) -> None:
+        self.indices, self.indptr, self.columns = indices, indptr, columns
+
+    def __repr__(self) -> str:
+        return f"<pattern of {len(self.indices)} entries, shape {self.shape}>"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.indptr) - 1, self.columns
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The row of every entry."""
+        return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+
+    def matrix(self, data: np.ndarray, transposed: bool):
+        """Return SciPy's matrix."""
+        shape = self.shape
+        out = (ss.csc_array if transposed else ss.csr_array)(shape[::-1] if transposed else shape, dtype=data.dtype)
+        # Set without the constructor's checks, which cost more than a small product.
+        out.data, out.indices, out.indptr = data, self.indices, self.indptr
+        return out
+
+    def repeated(self, size: int) -> Pattern:
+        """Return the pattern of a block-diagonal matrix of so many copies."""
+        lane = np.arange(size).reshape((size, 1))
+        starts = (self.indptr[:-1] + lane * len(self.indices)).ravel()
+        indices = (self.indices + lane * self.columns).ravel()
+        return Pattern(indices, np.append(starts, len(indices)), size * self.columns)
+
+
+def _dimensions(pattern: Pattern, transposed: bool) -> tuple[int, int]:
+    return pattern.shape[::-1] if transposed else pattern.shape
+
+
+# ── lanes ────────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# Where only x is mapped, its lanes are columns of one product. Where the matrix is, the lanes are the blocks of one
+# block-diagonal matrix.
+
+
+def _batch(size, values, mapped, op, pattern: Pattern, transposed: bool):
+    data, x = values
+    if not mapped[0]:
+        n, k = x.shape[1:]
+        flat = np.moveaxis(x, 0, 1).reshape((n, size * k))
+        out = op(data, flat, pattern=pattern, transposed=transposed)
+        return np.moveaxis(out.reshape((out.shape[0], size, k)), 1, 0)
+    x = x if mapped[1] else np.broadcast_to(x, (size, *np.shape(x)))
+    n, k = x.shape[1:]
+    data, x = data.reshape((size * data.shape[1],)), x.reshape((size * n, k))
+    out = op(data, x, pattern=pattern.repeated(size), transposed=transposed)
+    return out.reshape((size, _dimensions(pattern, transposed)[0], k))
+
+
+# ── products: y = A x for x of shape (n, k) ──────────────────────────────────────────────────────────────────────
+#
+# Entry e stands in row r and column c: y[r] = Σ data[e] x[c]. The cotangent of x is Aᵀ ct; that of data[e] is
+# Σ ct[r] x[c] over the columns of x.
+
+
+def _product(data, x, *, pattern, transposed):
+    return np.asarray(pattern.matrix(data, transposed) @ x)
+
+
+def _product_shape(data, x, *, pattern, transposed) -> Aval:
+    rows, inner = _dimensions(pattern, transposed)
+    if len(x.shape) != 2 or x.shape[0] != inner:
+        raise ValueError(f"a sparse matrix of shape {(rows, inner)} can't be multiplied by an array of shape {x.shape}")
+    return Aval((rows, x.shape[1]), result_dtype(data, x))
+
+
+def _product_transpose(ct, data, x, *, pattern, transposed):
+    if type(x) is Aval:
+        return None, unbroadcast(csr_product(data, ct, pattern=pattern, transposed=not transposed), x)
+    left, right = (x, ct) if transposed else (ct, x)
+    back = (np.take(left, pattern.rows, 0) * np.take(right, pattern.indices, 0)).sum(1)
+    return unbroadcast(back, data), None
+
+
+def _example(rows: int, columns: int) -> Pattern:
+    """Return a pattern with an empty row, or with a full diagonal if it is square."""
+    mask = np.add.outer(np.arange(rows), 2 * np.arange(columns)) % 3 == 0
+    if rows == columns:
+        mask |= np.eye(rows, dtype=bool)
+    else:
+        mask[1] = False
+    matrix = ss.csr_array(mask)
+    return Pattern(matrix.indices, matrix.indptr, columns)
+
+
+def _complex(*shape: int):
+    return lambda rng: rng.normal(size=shape) + 1j * rng.normal(size=shape)
+
+
+def _real(*shape: int):
+    return shape
+
+
+def _product_samples():
+    for rows, columns, k, transposed, make in (
+        (3, 4, 2, False, _real), (3, 4, 1, True, _real), (1, 1, 1, False, _real), (2, 3, 0, False, _real),
+        (3, 4, 2, False, _complex),
+    ):  # fmt: skip
+        pattern = _example(rows, columns)
+        x = make(rows if transposed else columns, k)
+        yield _real(len(pattern.indices)), x, {"pattern": pattern, "transposed": transposed}
+
+
+csr_product = bilinear(
+    "csr_product",
+    impl=_product,
+    shape=_product_shape,
+    transpose=_product_transpose,
+    batch=lambda size, values, mapped, *, pattern, transposed: _batch(
+        size, values, mapped, csr_product, pattern, transposed
+    ),
+    samples=list(_product_samples()),
+)
+
+
+# ── solutions: A x = b for b of shape (n, k) ─────────────────────────────────────────────────────────────────────
+#
+# ∂x = A⁻¹ (∂b − ∂A x), linear in b, with transpose A⁻ᵀ. Aᵀ is solved with the factors of A.
+
+
+@functools.lru_cache(maxsize=4)
+def _factors(data: bytes, dtype: str, pattern: Pattern):
+    """Factorize a matrix given by the bytes of its entries: value, derivative and transpose need the same factors."""
+    matrix = pattern.matrix(np.frombuffer(data, dtype), False)
+    try:
+        return splu(matrix.tocsc())
+    except RuntimeError as error:  # "Factor is exactly singular"
+        raise np.linalg.LinAlgError(f"the sparse matrix of shape {matrix.shape} is singular") from error
+
+
+def _solve(data, b, *, pattern, transposed):
+    own = floating(data.dtype)
+    dtype = np.result_type(own, floating(b.dtype))
+    if not b.size:
+        return np.zeros(b.shape, dtype)
+    factors = _factors(np.asarray(data, own).tobytes(), own.str, pattern)
+    way = "T" if transposed else "N"
+    if dtype.kind == "c" and own.kind != "c":
+        real, imaginary = [factors.solve(np.ascontiguousarray(part, own), way) for part in (b.real, b.imag)]
+        return (real + 1j * imaginary).astype(dtype)
+    return factors.solve(np.ascontiguousarray(b, own), way).astype(dtype)
+
+
+def _solve_shape(data, b, *, pattern, transposed) -> Aval:
+    rows, columns = pattern.shape
+    if rows != columns or len(b.shape) != 2 or b.shape[0] != rows:
+        raise ValueError(f"a sparse system of shape {pattern.shape} can't have a right-hand side of shape {b.shape}")
+    return Aval(b.shape, np.result_type(floating(data.dtype), floating(b.dtype)))
+
+
+def _solve_jvp(primals, tangents, **params):
+    data, b = primals
+    x, right = csr_solve(data, b, **params), tangents[1]
+    if tangents[0] is not None:
+        right = add_tangents(right, -csr_product(tangents[0], x, **params))
+    return x, csr_solve(data, right, **params)
+
+
+def _solve_transpose(ct, data, b, *, pattern, transposed):
+    return None, unbroadcast(csr_solve(data, ct, pattern=pattern, transposed=not transposed), b)
+
+
+def _solve_samples():
+    for n, k, transposed, makes in (
+        (4, 2, False, (_real, _real)), (4, 1, True, (_real, _real)), (1, 1, False, (_real, _real)),
+        (3, 0, False, (_real, _real)), (3, 2, True, (_real, _complex)), (3, 1, False, (_complex, _real)),
+    ):  # fmt: skip
+        pattern = _example(n, n)
+        yield _dominant(pattern, makes[0] is _complex), makes[1](n, k), {"pattern": pattern, "transposed": transposed}
+
+
+def _dominant(pattern: Pattern, imaginary: bool):
+    diagonal = np.where(pattern.indices == pattern.rows, 4.0, 0.0)
+    return lambda rng: diagonal + rng.normal(size=diagonal.shape) * (1 + 0.5j if imaginary else 1.0)
+
+
+csr_solve = Op(
+    "csr_solve",
+    impl=_solve,
+    shape=_solve_shape,
+    jvp=_solve_jvp,
+    linear_in=(1,),
+    transpose=_solve_transpose,
+    batch=lambda size, values, mapped, *, pattern, transposed: _batch(
+        size, values, mapped, csr_solve, pattern, transposed
+    ),
+    samples=list(_solve_samples()),
+)

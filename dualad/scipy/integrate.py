@@ -1,0 +1,215 @@
+"""``scipy.integrate``: integrals of samples.
+
+The rules are linear in the samples ``y`` and, where the points ``x`` are traced, differentiable in them too.
+Not for: integrals of functions (``quad``, ``solve_ivp``, ...), which call the integrand on numbers.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import scipy.integrate as si
+
+from ..core.tracer import Tensor
+from ..surface.arguments import normalize_axis, operand
+from .mirror import falls_back, mirrors
+
+__all__ = ["cumulative_simpson", "cumulative_trapezoid", "romb", "simpson", "trapezoid"]
+
+
+def _samples(y, axis, name: str):
+    y = operand(y)
+    return y, normalize_axis(axis, np.ndim(y), f"scipy.integrate.{name}")
+
+
+def _floating(x):
+    x = operand(x)
+    return x if np.result_type(x).kind in "fc" else np.astype(np.asarray(x) if np.isscalar(x) else x, np.float64)
+
+
+def _points(x, y, axis: int):
+    """Return the points, with as many axes as ``y``."""
+    x = operand(x)
+    if x.ndim == 1:
+        x = x.reshape((1,) * axis + (-1,) + (1,) * (y.ndim - axis - 1))
+    elif x.ndim != y.ndim:
+        raise ValueError("If given, shape of x must be 1-D or the same as y.")
+    if x.shape[axis] != y.shape[axis]:
+        raise ValueError("If given, length of x along axis must be the same as y.")
+    return x
+
+
+def _along(axis: int, *cut) -> tuple:
+    return (slice(None),) * axis + (slice(*cut),)
+
+
+@mirrors(si.trapezoid)
+def trapezoid(y, x=None, dx=1.0, axis=-1):
+    """Integrate samples by the trapezoidal rule."""
+    return np.trapezoid(y, x, dx, axis)
+
+
+@mirrors(si.cumulative_trapezoid)
+def cumulative_trapezoid(y, x=None, dx=1.0, axis=-1, initial=None):
+    """Integrate samples cumulatively by the trapezoidal rule."""
+    y, axis = _samples(y, axis, "cumulative_trapezoid")
+    if not y.shape[axis]:
+        raise ValueError("At least one point is required along `axis`.")
+    d = dx if x is None else np.diff(_points(x, y, axis), axis=axis)
+    out = np.cumsum(d * (y[_along(axis, 1, None)] + y[_along(axis, None, -1)]) / 2.0, axis=axis)
+    if initial is None:
+        return out
+    if isinstance(initial, Tensor) or not np.isscalar(initial) or initial != 0:
+        raise ValueError("`initial` must be `None` or `0`.")
+    return np.concatenate([np.zeros(_one(out, axis), out.dtype), out], axis)
+
+
+def _one(x, axis: int) -> tuple[int, ...]:
+    return (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+
+
+# ── Simpson's rule ───────────────────────────────────────────────────────────────────────────────────────────────
+#
+# With an even number of points the last interval is Cartwright's: the integral over it of the parabola through the
+# last three points. Where neighbouring points coincide, SciPy takes a quotient by zero as zero, and so do we.
+
+
+def _quotient(a, b):
+    """Return a/b, zero where b is zero."""
+    zero = b == 0
+    return np.where(zero, 0.0, a / np.where(zero, 1.0, b))
+
+
+@mirrors(si.simpson)
+def simpson(y, x=None, *, dx=1.0, axis=-1):
+    """Integrate samples by Simpson's rule."""
+    y, axis = _samples(y, axis, "simpson")
+    n = y.shape[axis]
+    y = np.moveaxis(y, axis, -1)
+    h = None
+    if x is not None:
+        x = operand(x)
+        h = np.diff(x if x.ndim == 1 else np.moveaxis(_points(x, np.moveaxis(y, -1, axis), axis), axis, -1), axis=-1)
+        if h.shape[-1] != n - 1:
+            raise ValueError("If given, length of x along axis must be the same as y.")
+        h = h * 1.0
+    if n == 2:
+        return 0.5 * (dx if h is None else h[..., 0]) * (y[..., 1] + y[..., 0])
+    if n % 2:
+        return _pairs_of_intervals(y, h, dx, n - 2)
+    before = _pairs_of_intervals(y, h, dx, n - 3)
+    h0, h1 = (operand(dx), operand(dx)) if h is None else (h[..., -2], h[..., -1])
+    alpha = _quotient(2 * h1**2 + 3 * h0 * h1, 6 * (h1 + h0))
+    beta = _quotient(h1**2 + 3 * h0 * h1, 6 * h0)
+    eta = _quotient(h1**3, 6 * h0 * (h0 + h1))
+    return before + alpha * y[..., -1] + beta * y[..., -2] - eta * y[..., -3]
+
+
+def _pairs_of_intervals(y, h, dx, stop: int):
+    """Return the sum over the pairs of intervals that start at 0, 2, ... below ``stop``."""
+    left, middle, right = y[..., :stop:2], y[..., 1 : stop + 1 : 2], y[..., 2 : stop + 2 : 2]
+    if h is None:
+        return (left + 4.0 * middle + right).sum(-1) * (dx / 3.0)
+    h0, h1 = h[..., :stop:2], h[..., 1 : stop + 1 : 2]
+    total, product = h0 + h1, h0 * h1
+    ratio = _quotient(h0, h1)
+    terms = left * (2.0 - _quotient(1.0, ratio)) + middle * (total * _quotient(total, product)) + right * (2.0 - ratio)
+    return (total / 6.0 * terms).sum(-1)
+
+
+@mirrors(si.cumulative_simpson)
+def cumulative_simpson(y, *, x=None, dx=1.0, axis=-1, initial=None):
+    """Integrate samples cumulatively by Simpson's rule."""
+    y, axis = _samples(_floating(y), axis, "cumulative_simpson")
+    shape = y.shape
+    if shape[axis] < 3:
+        out = np.moveaxis(cumulative_trapezoid(y, x, dx, axis), axis, -1)
+    else:
+        d = _spacing(x, dx, shape, axis)
+        out = _each_interval(np.moveaxis(y, axis, -1), d, x is None)
+    if initial is not None:
+        initial = _floating(initial)
+        if np.ndim(initial) and np.shape(initial) != _one(y, axis):
+            raise ValueError(
+                "If provided, `initial` must either be a scalar or have the same shape as `y` but with only 1 point"
+                " along `axis`."
+            )
+        initial = np.moveaxis(np.broadcast_to(initial, _one(y, axis)), axis, -1)
+        out = np.concatenate([initial, out + initial], -1)
+    return np.moveaxis(out, -1, axis)
+
+
+def _spacing(x, dx, shape: tuple[int, ...], axis: int):
+    """Return the lengths of the intervals, along the last axis."""
+    if x is None:
+        dx = _floating(dx)
+        if np.ndim(dx) and np.shape(dx) != (*shape[:axis], 1, *shape[axis + 1 :]):
+            raise ValueError(
+                "If provided, `dx` must either be a scalar or have the same shape as `y` but with only 1 point along"
+                " `axis`."
+            )
+        wide = np.broadcast_to(dx, (*shape[:axis], shape[axis] - 1, *shape[axis + 1 :]))
+        return np.moveaxis(wide, axis, -1)
+    x = _floating(x)
+    if x.shape != shape and x.shape != (shape[axis],):
+        raise ValueError(
+            "If given, shape of `x` must be the same as `y` or 1-D with the same length as `y` along `axis`."
+        )
+    d = np.diff(x if x.ndim == 1 else np.moveaxis(x, axis, -1), axis=-1)
+    if isinstance(d, np.ndarray) and (d <= 0).any():
+        raise ValueError("Input x must be strictly increasing.")
+    return d
+
+
+def _each_interval(y, d, equal: bool):
+    """Integrate interval after interval the parabola through it and its neighbour, on the right for even ones."""
+    rule = _first_of_equal if equal else _first_of_two
+    forward = rule(y, d)
+    backward = np.flip(rule(np.flip(y, -1), np.flip(d, -1)), -1)
+    n = y.shape[-1] - 1
+    number = np.arange(n)
+    takes_right = (number % 2 == 0) & (number < n - 1)
+    first = np.concatenate([forward, forward[..., -1:]], -1)
+    second = np.concatenate([backward[..., :1], backward], -1)
+    return np.cumsum(np.where(takes_right, first, second), axis=-1)
+
+
+def _first_of_equal(y, d):
+    return d[..., :-1] / 3 * (5 * y[..., :-2] / 4 + 2 * y[..., 1:-1] - y[..., 2:] / 4)
+
+
+def _first_of_two(y, d):
+    a, b = d[..., :-1], d[..., 1:]
+    part = a / (a + b)
+    product = part * (a / b)
+    return a / 6 * ((3 - part) * y[..., :-2] + (3 + product + part) * y[..., 1:-1] - product * y[..., 2:])
+
+
+# ── Romberg's rule: trapezoids of halved widths, extrapolated to width zero ──────────────────────────────────────
+
+
+@mirrors(si.romb)
+def romb(y, dx=1.0, axis=-1, show=False):
+    """Integrate samples by Romberg's rule."""
+    y, axis = _samples(y, axis, "romb")
+    y = np.moveaxis(y, axis, -1)
+    intervals = y.shape[-1] - 1
+    if intervals < 1 or intervals & (intervals - 1):
+        raise ValueError("Number of samples must be one plus a non-negative power of 2.")
+    if show:
+        warnings.warn("scipy.integrate.romb: show=True prints numbers, which tensors do not have; nothing is printed.")
+    h = intervals * operand(dx) * 1.0
+    row = [(y[..., 0] + y[..., -1]) / 2.0 * h]
+    step = intervals
+    while step > 1:
+        half = step // 2
+        h = h / 2.0
+        new = [0.5 * row[0] + h * y[..., half::step].sum(-1)]
+        for j, previous in enumerate(row, 1):
+            new.append(new[-1] + (new[-1] - previous) / (4**j - 1))
+        row, step = new, half
+    return row[-1]
+
+
+__getattr__, __dir__ = falls_back(si, globals())
