@@ -17,7 +17,7 @@ from .factorization import complex_matrix, floating, matrix, square, strictly_lo
 from .kinds import lead, unbroadcast
 from .samples import Domain, well_conditioned
 
-__all__ = ["lu", "over_stack", "permutation", "triangle", "triangular_solve"]
+__all__ = ["column_order", "lu", "over_stack", "permutation", "triangle", "triangular_solve"]
 
 
 def over_stack(function: Callable, arrays, core: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -204,5 +204,29 @@ permutation = Op(
         (Domain(_pivots)(2, 3), {"rows": 4}),
         (Domain(_pivots)(0, 2), {"rows": 3}),
     ],
+    kind="predicate",
+)
+
+
+# ── the order in which QR with pivots takes columns ──────────────────────────────────────────────────────────────
+
+
+def _column_order(a):
+    *stack, _, n = a.shape
+    out = np.broadcast_to(np.arange(n, dtype=np.int32), (*stack, n)).copy()
+    if a.size:
+        (geqp3,) = get_lapack_funcs(("geqp3",), (a,))
+        for index in np.ndindex(*stack):
+            out[index] = geqp3(a[index])[1] - 1
+    return out
+
+
+column_order = Op(
+    "column_order",
+    impl=_column_order,
+    shape=lambda a: Aval((*matrix(a).shape[:-2], a.shape[-1]), np.dtype(np.int32)),
+    jvp=None,
+    batch=lambda size, values, mapped: column_order(values[0]),
+    samples=[((3, 3),), ((2, 4),), ((2, 4, 2),), ((0, 2, 2),)],
     kind="predicate",
 )

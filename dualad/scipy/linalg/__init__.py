@@ -1,0 +1,91 @@
+"""``scipy.linalg`` with derivatives, batches and programs.
+
+Options that concern memory or the choice of an algorithm (``overwrite_a``, ``check_finite``, ``lwork``,
+``lapack_driver``, ``driver``) mean nothing on tensors and are ignored there. Vectors have the sign and phase that
+NumPy's algorithms choose. Not for: rules (``ops/``).
+"""
+
+from __future__ import annotations
+
+import scipy.linalg
+
+from ..mirror import falls_back
+from .constructions import (
+    block_diag,
+    circulant,
+    companion,
+    convolution_matrix,
+    fiedler,
+    hankel,
+    khatri_rao,
+    kron,
+    leslie,
+    toeplitz,
+)
+from .factorizations import (
+    cholesky,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    hessenberg,
+    ldl,
+    lu,
+    lu_factor,
+    null_space,
+    ordqz,
+    orth,
+    polar,
+    qr,
+    qz,
+    schur,
+    svd,
+    svdvals,
+)
+from .functions import (
+    coshm,
+    cosm,
+    expm,
+    expm_frechet,
+    fractional_matrix_power,
+    funm,
+    logm,
+    signm,
+    sinhm,
+    sinm,
+    sqrtm,
+    tanhm,
+    tanm,
+)
+from .systems import (
+    cho_factor,
+    cho_solve,
+    det,
+    inv,
+    lstsq,
+    lu_solve,
+    matmul_toeplitz,
+    norm,
+    pinv,
+    pinvh,
+    solve,
+    solve_circulant,
+    solve_continuous_lyapunov,
+    solve_discrete_lyapunov,
+    solve_lyapunov,
+    solve_sylvester,
+    solve_toeplitz,
+    solve_triangular,
+)
+
+__all__ = [
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "coshm",
+    "cosm", "det", "eig", "eigh", "eigvals", "eigvalsh", "expm", "expm_frechet", "fiedler",
+    "fractional_matrix_power", "funm", "hankel", "hessenberg", "inv", "khatri_rao", "kron", "ldl", "leslie", "logm",
+    "lstsq", "lu", "lu_factor", "lu_solve", "matmul_toeplitz", "norm", "null_space", "ordqz", "orth", "pinv",
+    "pinvh", "polar", "qr", "qz", "schur", "signm", "sinhm", "sinm", "solve", "solve_circulant",
+    "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_lyapunov", "solve_sylvester", "solve_toeplitz",
+    "solve_triangular", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
+]  # fmt: skip
+
+__getattr__, __dir__ = falls_back(scipy.linalg, globals())
