@@ -22,6 +22,7 @@ from .core.dispatch import apply
 from .core.level import Level, escaped
 from .core.quiet import boundary, in_use
 from .core.tracer import Tensor
+from .core.watch import watching
 from .errors import ArgumentError, DtypeError, ShapeError
 from .surface.deferred import settle
 
@@ -38,12 +39,13 @@ class DualLevel(Level):
     so arrays the caller could still write to are copied when they meet such a level (``own``).
     """
 
-    __slots__ = ("copies", "index", "linearizing")
+    __slots__ = ("copies", "index", "linearizing", "watch")
 
     def __init__(self, transform: str, linearizing: bool = False, index: int = 0) -> None:
         super().__init__(transform)
         self.linearizing = linearizing
         self.index = index
+        self.watch = watching.get()
         self.copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def __exit__(self, *exc_info) -> None:
@@ -140,9 +142,14 @@ class Dual(Tensor):
             live = any([t is not None for t in tangents])
         rule = op.jvp
         if rule is None:
-            return apply(op, primals, params)
+            value = apply(op, primals, params)
+            if level.watch is not None:
+                level.watch.asked(op, primals, tangents, value, level.transform)
+            return value
         if live:
             value, tangent = rule(primals, tangents, **params)
+            if level.watch is not None:
+                level.watch.ran(op, primals, value, tangent, level.transform)
         else:
             value = apply(op, primals, params)
             tangent = (None,) * len(value) if op.multiple else None

@@ -21,6 +21,7 @@ __all__ = [
     "EscapedTensorError",
     "InPlaceError",
     "LoadingError",
+    "NonFiniteError",
     "NotLinearError",
     "OutputError",
     "PlainBufferError",
@@ -201,6 +202,13 @@ class CheckError(DualadError, AssertionError):
 
     code = "DAD022"
     title = "a derivative that disagrees with an oracle"
+
+
+class NonFiniteError(DualadError, ArithmeticError):
+    """Under ``debug(nan=True)``: a value or a tangent became infinite or NaN."""
+
+    code = "DAD018"
+    title = "a value or a tangent became non-finite"
 
 
 def catalogue() -> list[type[DualadError]]:
