@@ -19,6 +19,7 @@ from .core.boundary import run
 from .dual import Dual, DualLevel, check_tangent
 from .jvp import as_primal, output_leaves, shown_tangent, split, split_aux, strip
 from .program.ir import Program, evaluate
+from .program.packed import PackedProgram, packing_steps, unpacked
 from .staged import StagedLevel
 from .tree import LeafName, flatten, flatten_like, is_array, tree_map
 
@@ -60,7 +61,7 @@ class Linear:
                 t = np.zeros(aval.shape, aval.dtype)
             check_tangent(aval, t, f"tangent leaf {i}", "linearize")
             arguments.append(t if hasattr(t, "shape") else np.asarray(t, aval.dtype)[()])
-        results = iter(evaluate(self.program, arguments))
+        results = iter(evaluate(unpacked(self.program), arguments))
         outs = [next(results) if is_inexact(a.dtype) else shown_tangent(a, None) for a in self._out_avals]
         return optree.tree_unflatten(self._out_tree, outs)
 
@@ -121,6 +122,9 @@ def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tu
     stage = Stage()
     leaves, stage.in_tree = flatten(tuple(primals))
     with StagedLevel(where) as staged, DualLevel(where, linearizing=True) as level:
+        packing = packing_steps()
+        if packing is not None:  # inside residual_hooks
+            staged.steps = packing
         stage.in_avals = []
         duals = []
         for i, x in enumerate(leaves):
@@ -142,11 +146,15 @@ def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tu
             shown_tangent(p, t) for (p, t), a in zip(pairs, stage.out_avals, strict=True) if is_inexact(a.dtype)
         ]
         stage.program = staged.finish(tangents, where)
+        if packing is not None:
+            p = stage.program
+            stage.program = PackedProgram(p.inputs, p.steps, p.outputs, p.name)
         stage.aux = tree_map(lambda x: strip(x, level), aux)
     # A residual must not be an array that the caller gets and may write to.
     residuals: set[int] = set()
     if has_aux or any(type(p) is np.ndarray and p.size > _SMALL for p, _ in pairs):
         residuals = {id(c) for c in stage.program.constants} | {id(d._primal) for d in duals if type(d) is Dual}
+        residuals |= packing.seen if packing is not None else set()
     stage.aux = tree_map(lambda x: _released(x, residuals), stage.aux)
     return optree.tree_unflatten(stage.out_tree, [_released(p, residuals) for p, _ in pairs]), stage
 

@@ -22,6 +22,7 @@ from .jvp import as_primal, named, output_leaves
 from .linearize import stage_tangents
 from .program.check import check_linear
 from .program.ir import Program
+from .program.packed import unpacked
 from .program.variable import Variable
 from .selection import select
 from .staged import Staged, StagedLevel
@@ -84,6 +85,7 @@ def backward(program: Program, cotangents: list, strong: bool = False) -> list:
 
 def _backward_strong_if_needed(program: Program, cotangents: list) -> list:
     """Walk back plainly, and again with strong zeros if anything came out NaN: 0·∞ beside a pole costs only then."""
+    program = unpacked(program)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         results = backward(program, cotangents)
         if any([_may_be_nan(r) for r in results]):

@@ -1,0 +1,109 @@
+"""Programs whose constants are packed away: what ``residual_hooks`` makes of a linear program.
+
+A residual is packed at the moment it is recorded, so that the original can be freed at once, and unpacked each time
+the program is used. Not for: the context manager (``hooks.py``).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import aval_of
+from ..core.tracer import Tensor
+from ..errors import ShapeError
+from .ir import Program
+from .variable import Variable
+
+__all__ = ["PackedProgram", "PackingSteps", "active", "packing_steps", "unpacked"]
+
+#: the innermost pair (pack, unpack); per thread and per asynchronous task
+active: ContextVar[tuple[Callable, Callable] | None] = ContextVar("dualad_residual_hooks", default=None)
+
+
+class _Packed:
+    """One constant, packed."""
+
+    __slots__ = ("aval", "content", "unpack")
+
+    def __init__(self, x, pack: Callable, unpack: Callable) -> None:
+        self.aval, self.unpack = aval_of(x), unpack
+        if type(x) is np.ndarray:
+            x = x.view()
+            x.setflags(write=False)
+        self.content = pack(x)
+
+    def open(self) -> Any:
+        x = self.unpack(self.content)
+        found = aval_of(x)
+        if found != self.aval:
+            raise ShapeError(
+                f"residual_hooks: unpack returned {found!r} for a residual that was {self.aval!r}.",
+                "the program reads what was recorded",
+                "restore its shape and dtype in unpack: x.astype(dtype), x.reshape(shape)",
+            )
+        return x
+
+
+class PackingSteps(list):
+    """The steps of a program being written, which pack every array constant as it is recorded."""
+
+    __slots__ = ("pack", "packed", "seen", "unpack")
+
+    def __init__(self, pack: Callable, unpack: Callable) -> None:
+        super().__init__()
+        self.pack, self.unpack = pack, unpack
+        # By identity, so that an array that is recorded twice is packed once; a weak reference tells whether the
+        # identity is still that array's.
+        self.packed: dict[int, tuple[weakref.ref, _Packed]] = {}
+        self.seen: set[int] = set()
+
+    def append(self, step: tuple) -> None:
+        """Record a step."""
+        op, args, params, outs = step
+        super().append((op, [a if type(a) is Variable else self._packed(a) for a in args], params, outs))
+
+    def _packed(self, a):
+        if not isinstance(a, (np.ndarray, np.generic, Tensor)):
+            return a
+        known = self.packed.get(id(a))
+        if known is not None and known[0]() is a:
+            return known[1]
+        packed = _Packed(a, self.pack, self.unpack)
+        self.seen.add(id(a))
+        if not isinstance(a, np.generic):
+            self.packed[id(a)] = (weakref.ref(a), packed)
+        return packed
+
+
+class PackedProgram(Program):
+    """A program with packed constants."""
+
+    __slots__ = ()
+
+
+def packing_steps() -> PackingSteps | None:
+    """Return an empty list of steps that packs, if hooks are active here."""
+    pair = active.get()
+    return None if pair is None else PackingSteps(*pair)
+
+
+def unpacked(program: Program) -> Program:
+    """Return a program as it can be run: with its constants unpacked, each once."""
+    if type(program) is not PackedProgram:
+        return program
+    opened: dict[int, Any] = {}
+
+    def constant(a):
+        if type(a) is not _Packed:
+            return a
+        if id(a) not in opened:
+            opened[id(a)] = a.open()
+        return opened[id(a)]
+
+    steps = [(op, [constant(a) for a in args], params, outs) for op, args, params, outs in program.steps]
+    return Program(program.inputs, steps, [constant(a) for a in program.outputs], program.name)
