@@ -17,6 +17,7 @@ import optree
 from .errors import TreeError
 
 __all__ = [
+    "LEAVES_SEEN_AS",
     "NAMESPACE",
     "LeafName",
     "flatten",
@@ -32,15 +33,23 @@ __all__ = [
 
 NAMESPACE = "dualad"
 
+#: type of a leaf -> what a transform sees in its place; filled by higher floors (a buffer is seen as its array)
+LEAVES_SEEN_AS: dict[type, Callable] = {}
+
 
 def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
     """Return the leaves of a tree and its structure."""
-    return optree.tree_flatten(tree, namespace=NAMESPACE)
+    leaves, treedef = optree.tree_flatten(tree, namespace=NAMESPACE)
+    for i, x in enumerate(leaves):
+        if type(x) in LEAVES_SEEN_AS:
+            leaves[i] = LEAVES_SEEN_AS[type(x)](x)
+    return leaves, treedef
 
 
 def tree_map(function: Callable, tree: Any) -> Any:
     """Apply a function to every leaf."""
-    return optree.tree_map(function, tree, namespace=NAMESPACE)
+    leaves, treedef = flatten(tree)
+    return optree.tree_unflatten(treedef, [function(x) for x in leaves])
 
 
 def is_array(x: Any) -> bool:

@@ -7,11 +7,15 @@ sequence.") comes out as ours, chained to NumPy's, with the user's line. Not for
 from __future__ import annotations
 
 import traceback
+from contextvars import ContextVar
 from pathlib import Path
 
 from ..errors import ConversionError, DualadError, PlainBufferError
 
-__all__ = ["run"]
+__all__ = ["run", "running"]
+
+#: whether a transform is running a function of the user's here; per thread and per asynchronous task
+running: ContextVar[bool] = ContextVar("dualad_running", default=False)
 
 _AT = "\n  At: "
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
@@ -19,6 +23,7 @@ _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 def run(f, args, kwargs):
     """Call ``f``; re-raise a refusal of ours that a foreign library has wrapped in an error of its own."""
+    inside = running.set(True)
     try:
         return f(*args, **kwargs)
     except PlainBufferError as ours:
@@ -35,6 +40,8 @@ def run(f, args, kwargs):
             raise
         error = type(ours)(f"{ours.what}{_AT}{_user_line(foreign)}", ours.why, ours.instead)
         raise error from foreign
+    finally:
+        running.reset(inside)
 
 
 def _cause(error: BaseException) -> DualadError | None:

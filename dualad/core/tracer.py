@@ -25,6 +25,9 @@ NO_PARAMS: dict = {}
 #: array libraries whose arrays may stand beside tensors as constants
 _ARRAY_LIBRARIES = frozenset({"numpy", "cupy", "dask"})
 
+#: arrays and the kinds of tensors whose calls any tensor answers
+_ARRAYS: set[type] = {np.ndarray}
+
 
 class Tensor:
     """An array seen by one transform.
@@ -35,11 +38,18 @@ class Tensor:
 
     # A write may put what another kind of tensor holds into this box (surface/views.py), so all have one layout:
     # _primal and _tangent of a Dual, _value of a Batched, variable of a Staged; _link and _views where memory is
-    # shared; _notes while writes are deferred.
-    __slots__ = ("__weakref__", "_link", "_notes", "_primal", "_tangent", "_value", "_views", "level", "variable")
+    # shared; _notes while writes are deferred; _given of a Buffer.
+    __slots__ = (
+        "__weakref__", "_given", "_link", "_notes", "_primal", "_tangent", "_value", "_views", "level", "variable",
+    )  # fmt: skip
     level: Any
     __array_priority__ = 1000
     __hash__ = object.__hash__
+
+    def __init_subclass__(cls, opaque: bool = False) -> None:
+        """Register a kind of tensor; an opaque one answers NumPy's array functions itself, before all others."""
+        if not opaque:
+            _ARRAYS.add(cls)
 
     # ── NumPy's protocols ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -48,6 +58,8 @@ class Tensor:
         if method == "__call__" and not kwargs:
             op = UFUNCS.get(ufunc)
             if op is not None:
+                if len(inputs) == 1:
+                    return self.process(op, inputs, NO_PARAMS)
                 top, number = None, 0
                 for a in inputs:
                     if isinstance(a, Tensor):
@@ -60,7 +72,9 @@ class Tensor:
 
     def __array_function__(self, function, types, args, kwargs):
         for t in types:
-            if not issubclass(t, (Tensor, np.ndarray)) and t.__module__.partition(".")[0] not in _ARRAY_LIBRARIES:
+            if t in _ARRAYS or issubclass(t, np.ndarray):
+                continue
+            if issubclass(t, Tensor) or t.__module__.partition(".")[0] not in _ARRAY_LIBRARIES:
                 return NotImplemented
         handler = FUNCTIONS.get(function)
         if handler is None:

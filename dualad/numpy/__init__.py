@@ -1,0 +1,62 @@
+"""NumPy for code that may be traced: ``import dualad.numpy as np``.
+
+It has everything NumPy has. Outside of transforms its functions are NumPy's and its arrays plain arrays. Under a
+transform ``zeros``, ``empty``, ``array``, ``arange``, … make *buffers*, arrays that can receive traced values
+(``out = np.zeros(3); out[0] = x``), ``array`` and ``asarray`` join traced scalars exactly, ``float64(x)`` keeps the
+derivative, and ``isinstance(x, np.ndarray)`` is true for tensors. It is also the array API namespace (2024.12) that
+tensors return from ``__array_namespace__``.
+Not for: the meaning of any function on tensors (``surface/``); NumPy's own functions have the same.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from ..core.tracer import Tensor
+from . import fft, linalg
+from .creation import (
+    arange,
+    array,
+    asanyarray,
+    asarray,
+    asarray_chkfinite,
+    ascontiguousarray,
+    asfortranarray,
+    c_,
+    empty,
+    eye,
+    fromfunction,
+    fromiter,
+    full,
+    identity,
+    indices,
+    isscalar,
+    ndenumerate,
+    ones,
+    r_,
+    require,
+    tri,
+    vectorize,
+    zeros,
+)
+from .forward import falls_back
+from .scalars import SCALARS, ndarray
+from .standard import argsort, array_namespace, cumulative_prod, cumulative_sum, finfo, iinfo, sort, unstack
+
+__all__ = [
+    "arange", "argsort", "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray",
+    "c_", "cumulative_prod", "cumulative_sum", "empty", "eye", "fft", "finfo", "fromfunction", "fromiter", "full",
+    "identity", "iinfo", "indices", "isscalar", "linalg", "ndarray", "ndenumerate", "ones", "r_", "require", "sort",
+    "tri", "unstack", "vectorize", "zeros",
+]  # fmt: skip
+
+__all__ += [name for name in np.__all__ if name not in __all__]
+
+globals().update(SCALARS)
+
+__getattr__, __dir__ = falls_back(np, globals())
+__array_api_version__ = "2024.12"
+
+Tensor.__array_namespace__ = array_namespace(sys.modules[__name__])

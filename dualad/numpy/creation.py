@@ -1,0 +1,246 @@
+"""Creation: under a transform these make buffers, and join traced scalars; outside they are NumPy's.
+
+For: ``array`` and its relatives, ``zeros`` and its relatives, and NumPy's few Python classes that build arrays without
+dispatch (``r_``, ``c_``, ``vectorize``, ``ndenumerate``). Not for: creation like a tensor (``surface/creation.py``).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..core.boundary import running
+from ..core.buffer import Buffer, buffered, traced_in
+from ..core.tracer import Tensor
+from ..surface.arguments import operand
+
+__all__ = [
+    "arange",
+    "array",
+    "asanyarray",
+    "asarray",
+    "asarray_chkfinite",
+    "ascontiguousarray",
+    "asfortranarray",
+    "c_",
+    "empty",
+    "eye",
+    "fromfunction",
+    "fromiter",
+    "full",
+    "identity",
+    "indices",
+    "isscalar",
+    "ndenumerate",
+    "ones",
+    "r_",
+    "require",
+    "tri",
+    "vectorize",
+    "zeros",
+]
+
+
+# ── from values ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None, **kwargs):
+    """As ``numpy.array``; tensors among the entries are joined, exactly, into one tensor."""
+    if like is None and traced_in(object) is not None:
+        return _joined(object, dtype, copy, ndmin)
+    if like is not None:
+        kwargs["like"] = like
+    out = np.array(_unwrapped(object), dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **kwargs)
+    if type(object) is Buffer and not copy and np.may_share_memory(out, object._value):
+        return object if out.shape == object.shape else np.reshape(object, out.shape)
+    return buffered(out, object) if running.get() and like is None else out
+
+
+def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
+    """As ``numpy.asarray``; a tensor stays what it is, and tensors in a list are joined into one."""
+    if device not in (None, "cpu"):
+        raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
+    if like is not None:
+        return np.asarray(a, dtype, order, copy=copy, like=like)
+    if traced_in(a) is not None:
+        return _joined(a, dtype, copy, 0)
+    out = np.asarray(_unwrapped(a), dtype, order, copy=copy)
+    if not running.get():
+        return out
+    return a if type(a) is Buffer and out is a._value else buffered(out, *[a] * isinstance(a, np.ndarray))
+
+
+def _joined(x: Any, dtype: Any, copy: bool | None, ndmin: int):
+    out = operand(x)
+    if copy is False and out is not x:
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
+    dtype = None if dtype is None else np.dtype(dtype)
+    if dtype is not None and dtype != out.dtype:
+        if dtype.kind not in "biufc":
+            raise TypeError(f"a tensor can't be made an array of dtype {dtype}")
+        if copy is False:
+            raise ValueError("Unable to avoid copy while creating an array as requested.")
+        out = np.astype(out, dtype)
+    elif copy and out is x:
+        out = np.copy(out)
+    return np.reshape(out, (1,) * (ndmin - out.ndim) + out.shape) if out.ndim < ndmin else out
+
+
+def _unwrapped(x: Any) -> Any:
+    """Return plain arrays in place of buffers, for NumPy's conversion of nested sequences."""
+    if type(x) is Buffer:
+        return x._value
+    if type(x) in (list, tuple):
+        return type(x)([_unwrapped(item) for item in x])
+    return x
+
+
+def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
+    """As ``numpy.asanyarray``."""
+    if like is None and isinstance(a, np.ndarray) and a.dtype != object:
+        return np.asanyarray(a, dtype, order, copy=copy)
+    return asarray(a, dtype, order, device=device, copy=copy, like=like)
+
+
+def ascontiguousarray(a, dtype=None, *, like=None):
+    """As ``numpy.ascontiguousarray``; the layout of a tensor is nobody's concern."""
+    out = asarray(a, dtype, like=like)
+    if not np.ndim(out):
+        out = np.reshape(out, (1,))
+    return np.ascontiguousarray(out) if type(out) is np.ndarray else out
+
+
+def asfortranarray(a, dtype=None, *, like=None):
+    """As ``numpy.asfortranarray``; the layout of a tensor is nobody's concern."""
+    out = asarray(a, dtype, like=like)
+    return np.asfortranarray(out) if type(out) is np.ndarray else out
+
+
+def require(a, dtype=None, requirements=None, *, like=None):
+    """As ``numpy.require``; of a tensor only the dtype can be required."""
+    if like is None and not running.get() and traced_in(a) is None:
+        return np.require(a, dtype, requirements)
+    return asarray(a, dtype, like=like)
+
+
+def asarray_chkfinite(a, dtype=None, order=None):
+    """As ``numpy.asarray_chkfinite``; what is not known yet is not checked."""
+    out = asarray(a, dtype, order)
+    if isinstance(out, (np.ndarray, Buffer)) and out.dtype.kind in "fc" and not np.isfinite(out).all():
+        raise ValueError("array must not contain infs or NaNs")
+    return out
+
+
+# ── from a shape ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _making(function: Callable) -> Callable:
+    @functools.wraps(function)
+    def make(*args, **kwargs):
+        if not running.get() or kwargs.get("like") is not None:
+            return function(*args, **kwargs)
+        return buffered(function(*_unwrapped(args), **{k: _unwrapped(v) for k, v in kwargs.items()}))
+
+    return make
+
+
+arange, empty, eye, fromfunction, fromiter, identity, indices, ones, tri, zeros = [
+    _making(f)
+    for f in (
+        np.arange, np.empty, np.eye, np.fromfunction, np.fromiter, np.identity, np.indices, np.ones, np.tri, np.zeros,
+    )
+]  # fmt: skip
+
+
+def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
+    """As ``numpy.full``; the value may be traced."""
+    tensor = traced_in(fill_value)
+    if tensor is not None and like is None:
+        return np.full(shape, operand(fill_value), dtype, like=tensor)
+    return _full(shape, fill_value, dtype, order, device=device, **({} if like is None else {"like": like}))
+
+
+_full = _making(np.full)
+
+
+# ── NumPy's classes that convert what they are given ─────────────────────────────────────────────────────────────
+
+
+class _Row:
+    """What ``r_`` is: slices become ranges, and everything is joined along the first axis."""
+
+    def __getitem__(self, key):
+        entries = key if isinstance(key, tuple) else (key,)
+        if traced_in(entries) is None or isinstance(entries[0], str):
+            out = np.r_[_unwrapped(key)]
+            return buffered(out) if running.get() else out
+        return np.concatenate(
+            [
+                np.r_[e] if isinstance(e, slice) else e if np.ndim(e) else np.reshape(e, (1,))
+                for e in map(_entry, entries)
+            ]
+        )
+
+
+class _Column:
+    """What ``c_`` is: vectors become columns, and everything is joined along the last axis."""
+
+    def __getitem__(self, key):
+        entries = key if isinstance(key, tuple) else (key,)
+        if traced_in(entries) is None:
+            out = np.c_[_unwrapped(key)]
+            return buffered(out) if running.get() else out
+        parts = [np.r_[e] if isinstance(e, slice) else e for e in map(_entry, entries)]
+        return np.concatenate([p if np.ndim(p) > 1 else np.reshape(p, (-1, 1)) for p in parts], axis=-1)
+
+
+def _entry(x: Any) -> Any:
+    return x if isinstance(x, slice) else operand(x)
+
+
+r_, c_ = _Row(), _Column()
+
+
+class vectorize(np.vectorize):
+    """As ``numpy.vectorize``; on tensors the function is called entry by entry and the results are joined."""
+
+    def __call__(self, *args, **kwargs):
+        """Call the function on every entry of the broadcast arguments."""
+        if traced_in(args, kwargs) is None or self.signature is not None:
+            return super().__call__(*args, **kwargs)
+        left_out = self.excluded or set()
+        spread = {i: operand(a) for i, a in enumerate(args) if i not in left_out}
+        spread |= {k: operand(a) for k, a in kwargs.items() if k not in left_out}
+        arrays = dict(zip(spread, np.broadcast_arrays(*spread.values()), strict=True))
+        shape = next(iter(arrays.values())).shape
+        results = [
+            self.pyfunc(
+                *[arrays[i][index] if i in arrays else a for i, a in enumerate(args)],
+                **{k: arrays[k][index] if k in arrays else a for k, a in kwargs.items()},
+            )
+            for index in np.ndindex(*shape)
+        ]
+        if not results:
+            raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
+        if isinstance(results[0], tuple):
+            return tuple([np.reshape(array(list(column)), shape) for column in zip(*results, strict=True)])
+        return np.reshape(array(results), shape)
+
+
+class ndenumerate:
+    """As ``numpy.ndenumerate``; a write in the loop is seen."""
+
+    def __init__(self, arr) -> None:
+        self._arr = asarray(arr)
+
+    def __iter__(self) -> Iterator:
+        for index in np.ndindex(*np.shape(self._arr)):
+            yield index, self._arr[index]
+
+
+def isscalar(element) -> bool:
+    """As ``numpy.isscalar``; a result without axes is a scalar, as NumPy's are."""
+    return not element.shape if isinstance(element, Tensor) and type(element) is not Buffer else np.isscalar(element)

@@ -1,0 +1,102 @@
+"""NumPy's types: ``ndarray``, for which tensors are instances, and scalar types that cast a tensor and keep it one.
+
+Each stands for the type of NumPy whose name it has: it equals it, hashes like it, is a dtype where it is one, and has
+its instances. Not for: creating arrays (``creation.py``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.boundary import running
+from ..core.buffer import buffered, traced_in
+from ..core.tracer import Tensor
+from ..dual import Dual
+from .creation import asarray
+
+__all__ = ["SCALARS", "is_array_in_numpy", "ndarray"]
+
+
+def is_array_in_numpy(x: Tensor) -> bool:
+    """Say whether NumPy would have an array in place of this tensor, and not one of its scalars or a Python number."""
+    if x.shape:
+        return True
+    bottom = x
+    while isinstance(bottom, Dual):
+        bottom = bottom._primal
+    return isinstance(bottom, np.ndarray)
+
+
+class _Stands(type):
+    """The type of types that stand for one of NumPy's."""
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is vars(cls).get("_original", cls)
+
+    def __hash__(cls) -> int:
+        return hash(vars(cls).get("_original")) if "_original" in vars(cls) else type.__hash__(cls)
+
+    def __repr__(cls) -> str:
+        return repr(vars(cls)["_original"]) if "_original" in vars(cls) else type.__repr__(cls)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return (
+            issubclass(other, vars(cls)["_original"])
+            if "_original" in vars(cls)
+            else type.__subclasscheck__(cls, other)
+        )
+
+
+class _ArrayType(_Stands):
+    """The type of ``ndarray``."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        if "_original" not in vars(cls):
+            return type.__instancecheck__(cls, x)
+        return isinstance(x, np.ndarray) or (isinstance(x, Tensor) and is_array_in_numpy(x))
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        if "_original" in vars(cls) and type.__subclasscheck__(Tensor, other):
+            return True
+        return super().__subclasscheck__(other)
+
+    def __call__(cls, *args, **kwargs):
+        if "_original" not in vars(cls):
+            return type.__call__(cls, *args, **kwargs)
+        out = np.ndarray(*args, **kwargs)
+        return buffered(out) if running.get() and out.base is None else out
+
+
+class ndarray(np.ndarray, metaclass=_ArrayType):
+    """NumPy's ``ndarray``; tensors are instances too, except where NumPy would have a scalar."""
+
+    _original = np.ndarray
+
+
+class _ScalarType(_Stands):
+    """The type of the scalar types."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        if "_original" not in vars(cls):
+            return type.__instancecheck__(cls, x)
+        return isinstance(x, cls._original)
+
+    def __call__(cls, *args, **kwargs):
+        if "_original" not in vars(cls):
+            return type.__call__(cls, *args, **kwargs)
+        if args and traced_in(args[0]) is not None:
+            return asarray(args[0], cls._original)
+        return cls._original(*args, **kwargs)
+
+
+def _scalar_type(original: type) -> type:
+    return _ScalarType(original.__name__, (original,), {"_original": original, "__doc__": original.__doc__})
+
+
+_STANDING = {
+    t: _scalar_type(t)
+    for t in sorted({t for t in np.sctypeDict.values() if np.dtype(t).kind in "iufc"}, key=lambda t: t.__name__)
+}
+
+#: name in NumPy -> the type that stands for it
+SCALARS = {name: _STANDING[thing] for name, thing in vars(np).items() if isinstance(thing, type) and thing in _STANDING}

@@ -1,0 +1,95 @@
+"""The array API standard (2024.12) where NumPy's own functions say it differently, or older NumPys do not say it.
+
+For: ``sort`` and ``argsort`` with ``descending=``, ``finfo`` and ``iinfo`` of an array, ``fftfreq`` with ``dtype=``,
+``__array_namespace_info__``. Every signature stays NumPy's and gains the standard's. Not for: names that NumPy has as
+the standard wants them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.tracer import Tensor
+from ..errors import ArgumentError
+from .forward import forwarded
+
+__all__ = ["argsort", "array_namespace", "cumulative_prod", "cumulative_sum", "finfo", "iinfo", "sort", "unstack"]
+
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+_sort, _argsort = forwarded(np.sort), forwarded(np.argsort)
+_flip = forwarded(np.flip)
+
+
+def sort(a, /, axis=-1, kind=None, order=None, *, stable=None, descending=False):
+    """As ``numpy.sort``, and with the standard's ``descending=``."""
+    out = _sort(a, axis, kind, order, stable=stable)
+    return out if not descending else _flip(out, -1 if axis is None else axis)
+
+
+def argsort(a, /, axis=-1, kind=None, order=None, *, stable=None, descending=False):
+    """As ``numpy.argsort``, and with the standard's ``descending=``; equal entries keep their order."""
+    if not descending:
+        return _argsort(a, axis, kind, order, stable=stable)
+    if axis is None:
+        a, axis = np.ravel(a), -1
+    # Sorting the reversed array and reversing the result twice over leaves equal entries in their order.
+    stable = True if kind is None and stable is None else stable
+    return np.shape(a)[axis] - 1 - _flip(_argsort(_flip(a, axis), axis, kind, order, stable=stable), axis)
+
+
+def finfo(type, /):
+    """As ``numpy.finfo``, of a dtype, an array or a tensor."""
+    return np.finfo(type.dtype if isinstance(type, (Tensor, np.ndarray)) else type)
+
+
+def iinfo(type, /):
+    """As ``numpy.iinfo``, of a dtype, an array or a tensor."""
+    return np.iinfo(type.dtype if isinstance(type, (Tensor, np.ndarray)) else type)
+
+
+def _scan(x, axis, dtype, include_initial, scan, neutral):
+    if axis is None:
+        if np.ndim(x) > 1:
+            raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+        axis = 0
+    out = scan(x, axis=axis, dtype=dtype)
+    if not include_initial:
+        return out
+    shape = list(out.shape)
+    shape[axis] = 1
+    return np.concatenate([np.full_like(out, neutral, shape=tuple(shape)), out], axis=axis)
+
+
+def _cumulative_sum(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
+    return _scan(x, axis, dtype, include_initial, np.cumsum, 0)
+
+
+def _cumulative_prod(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
+    return _scan(x, axis, dtype, include_initial, np.cumprod, 1)
+
+
+def _unstack(x, /, *, axis=0):
+    return tuple(np.moveaxis(x, axis, 0))
+
+
+# NumPy has these from 2.1 on.
+cumulative_sum = forwarded(np.cumulative_sum) if hasattr(np, "cumulative_sum") else _cumulative_sum
+cumulative_prod = forwarded(np.cumulative_prod) if hasattr(np, "cumulative_prod") else _cumulative_prod
+unstack = forwarded(np.unstack) if hasattr(np, "unstack") else _unstack
+
+
+def array_namespace(namespace):
+    """Make the method ``__array_namespace__`` that answers with a namespace."""
+
+    def __array_namespace__(self, /, *, api_version: str | None = None):
+        """Return ``dualad.numpy``, the array API namespace of tensors."""
+        if api_version is not None and api_version not in _VERSIONS:
+            raise ArgumentError(
+                f"__array_namespace__ was asked for version {api_version!r} of the array API standard.",
+                "dualad.numpy follows the versions up to 2024.12",
+                f"ask for one of {', '.join(_VERSIONS)}",
+            )
+        return namespace
+
+    return __array_namespace__
