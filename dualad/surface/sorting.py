@@ -60,17 +60,15 @@ def _scan(op, a, axis: int, dtype):
     return out if out.dtype == dtype else out.astype(dtype)
 
 
-def _running_total(numpy_functions, ufunc: np.ufunc, op, neutral: int) -> None:
-    plain, array_api, nan = numpy_functions
+def _running_total(plain, array_api: str, nan, ufunc: np.ufunc, op, neutral: int) -> None:
 
     @function(plain)
     def running(a, axis=None, dtype=None, out=None):
         refuse_out(out, f"np.{plain.__name__}")
         return _scan(op, *_flattened(a, axis, f"np.{plain.__name__}"), dtype)
 
-    @function(array_api)
     def cumulative(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
-        name = f"np.{array_api.__name__}"
+        name = f"np.{array_api}"
         refuse_out(out, name)
         x = operand(x)
         if axis is None:
@@ -83,6 +81,9 @@ def _running_total(numpy_functions, ufunc: np.ufunc, op, neutral: int) -> None:
             start = np.full((*x.shape[:axis], 1, *x.shape[axis + 1 :]), neutral, result.dtype)
             result = np.concatenate([start, result], axis)
         return result
+
+    if hasattr(np, array_api):  # NumPy 2.1
+        function(getattr(np, array_api))(cumulative)
 
     @function(nan, kind="composite")
     def nan_running(a, axis=None, dtype=None, out=None):
@@ -105,8 +106,8 @@ def _accumulate(op):
     return accumulate
 
 
-_running_total((np.cumsum, np.cumulative_sum, np.nancumsum), np.add, scans.cumsum, 0)
-_running_total((np.cumprod, np.cumulative_prod, np.nancumprod), np.multiply, scans.cumprod, 1)
+_running_total(np.cumsum, "cumulative_sum", np.nancumsum, np.add, scans.cumsum, 0)
+_running_total(np.cumprod, "cumulative_prod", np.nancumprod, np.multiply, scans.cumprod, 1)
 UFUNC_METHODS[np.maximum, "accumulate"] = _accumulate(scans.cummax)
 UFUNC_METHODS[np.minimum, "accumulate"] = _accumulate(scans.cummin)
 
