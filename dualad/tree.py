@@ -18,8 +18,8 @@ from .errors import TreeError
 
 __all__ = [
     "LEAVES_SEEN_AS",
-    "NAMESPACE",
     "LeafName",
+    "NAMESPACE",
     "flatten",
     "flatten_like",
     "flatten_prefix",
