@@ -263,7 +263,7 @@ def _array_method(name: str) -> Callable:
 
 for _name in (
     "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "choose", "clip", "compress", "conj",
-    "conjugate", "copy", "cumprod", "cumsum", "dot", "flatten", "max", "mean", "min", "nonzero", "prod", "repeat",
+    "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "flatten", "max", "mean", "min", "nonzero", "prod", "repeat",
     "round", "searchsorted", "std", "sum", "take", "trace", "var",
 ):  # fmt: skip
     setattr(Buffer, _name, _array_method(_name))

@@ -20,8 +20,8 @@ __all__ = ["falls_back", "forwarded"]
 
 _VIEWS = (
     "reshape", "ravel", "transpose", "swapaxes", "moveaxis", "rollaxis", "squeeze", "expand_dims", "atleast_1d",
-    "atleast_2d", "atleast_3d", "flip", "fliplr", "flipud", "rot90", "matrix_transpose", "diagonal", "real", "imag",
-    "split", "array_split", "hsplit", "vsplit", "dsplit", "unstack", "linalg.diagonal", "linalg.matrix_transpose",
+    "atleast_2d", "atleast_3d", "flip", "fliplr", "flipud", "rot90", "matrix_transpose", "real", "imag", "split",
+    "array_split", "hsplit", "vsplit", "dsplit", "unstack", "linalg.matrix_transpose",
 )  # fmt: skip
 _WRITERS = ("copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal")
 
