@@ -72,6 +72,8 @@ def for_jax(samples: list) -> list:
     """Return the samples worth a compilation: the largest real one and the largest complex one."""
     real = [s for s in samples if not any(np.iscomplexobj(a) for a in s.args)]
     other = [s for s in samples if any(np.iscomplexobj(a) for a in s.args)]
+    if other and other[0].op.name in gaps.JAX_REAL_ONLY:
+        other = []
     return [max(group, key=lambda s: sum(np.size(a) for a in s.args)) for group in (real, other) if group]
 
 
@@ -95,11 +97,16 @@ def cases():
                 )
 
 
+#: SciPy takes tens of milliseconds for each of these, and a higher derivative is the function of a larger matrix
+SLOW_OPERATORS = {"logm": 1}
+
+
+@pytest.mark.filterwarnings("ignore:logm result may be inaccurate")  # SciPy says so from 1e-13 on
 @pytest.mark.parametrize(("op", "check"), list(cases()))
 def test_operator(op, check) -> None:
     samples = op_values.subjects(op)
     assert samples, f"operator {op.name} has no samples"
-    samples = FEWER_SAMPLES.get(check, list)(samples)
+    samples = FEWER_SAMPLES.get(check, list)(samples)[: SLOW_OPERATORS.get(op.name)]
     failures = []
     for s in samples:
         # Overflow and division by zero are answers at some samples; the numbers are compared, not the warnings.
@@ -112,3 +119,21 @@ def test_operator(op, check) -> None:
     if failures:
         shown = "\n".join(failures[:4])
         pytest.fail(f"{len(failures)} of {len(samples)} samples (declared at {op.place}):\n{shown}", pytrace=False)
+
+
+@pytest.mark.parametrize("name", sorted(gaps.JAX_REAL_ONLY))
+def test_jax_does_refuse_what_the_table_says(name: str) -> None:
+    other = [s for s in op_values.subjects(OPS[name]) if any(np.iscomplexobj(a) for a in s.args)]
+    with pytest.raises((TypeError, ValueError, NotImplementedError)):
+        jax_side.agree(other[0], 1)
+
+
+def test_jax_judges_most_operators_of_numpy() -> None:
+    """JAX is found for what NumPy and JAX have in common, not quietly for nothing."""
+    known = {op.name for op in OPS.values() if known_to_jax(op)}
+    expected = {
+        "add", "divide", "power", "exp", "log1p", "sin", "arctan2", "hypot", "logaddexp", "maximum", "matmul", "expit",
+        "erf", "gammaln", "sqrt", "absolute",
+    }  # fmt: skip
+    assert expected <= known, sorted(expected - known)
+    assert len(known) >= 60
