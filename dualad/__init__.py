@@ -4,6 +4,7 @@ This is the door: the public names. Not for: anything else; whatever has a body 
 """
 
 from . import numpy
+from .checkpoint import checkpoint, checkpoint_name, checkpoint_policies
 from .custom import SymbolicZero, custom_jvp
 from .custom_vjp import custom_vjp, once_differentiable
 from .custom_vmap import custom_vmap
@@ -27,6 +28,9 @@ __version__ = "0.1.0"
 __all__ = [
     "Dual",
     "SymbolicZero",
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
     "custom_jvp",
     "custom_vjp",
     "custom_vmap",

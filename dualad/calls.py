@@ -20,6 +20,7 @@ from .core.tracer import Tensor
 from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError
 from .jvp import output_leaves
 from .staged import StagedLevel
+from .surface.deferred import settle
 from .tree import flatten, flatten_like, is_array
 from .vmap import vmap
 
@@ -65,6 +66,7 @@ class Template:
 def take_apart(tree: Any) -> tuple[Template, list]:
     """Return a tree's template and its arrays."""
     leaves, treedef = flatten(tree)
+    leaves = [settle(x) for x in leaves]
     arrays = [i for i, x in enumerate(leaves) if is_array(x)]
     taken = set(arrays)
     statics = [None if i in taken else x for i, x in enumerate(leaves)]

@@ -23,6 +23,7 @@ __all__ = [
     "LoadingError",
     "NonFiniteError",
     "NotLinearError",
+    "NotRepeatableError",
     "OutputError",
     "PlainBufferError",
     "ProgramError",
@@ -181,6 +182,13 @@ class CapturedTensorError(DualadError, TypeError):
 
     code = "DAD017"
     title = "a traced value that came in through a closure"
+
+
+class NotRepeatableError(DualadError, RuntimeError):
+    """A checkpointed function did something else when it was run again."""
+
+    code = "DAD019"
+    title = "a checkpointed function that can't be repeated"
 
 
 class LoadingError(DualadError, ImportError):

@@ -19,6 +19,7 @@ from .core.boundary import run
 from .dual import Dual, float0
 from .errors import DtypeError, OutputError, RuleMissingError, ShapeError
 from .jvp import as_primal, named, output_leaves
+from .lazy import Lazy
 from .linearize import stage_tangents
 from .program.check import check_linear
 from .program.ir import Program
@@ -100,6 +101,8 @@ def _may_be_nan(x) -> bool:
         return _may_be_nan(x._primal) or (not isinstance(x._tangent, Staged) and _may_be_nan(x._tangent))
     if isinstance(x, Batched):
         return _may_be_nan(x._value)
+    if isinstance(x, Lazy):
+        return _may_be_nan(x.value())
     if isinstance(x, (np.ndarray, np.generic)):
         flat = x.ravel()
         total = flat.dot(flat)
@@ -439,7 +442,7 @@ def linear_transpose(f: Callable, *examples) -> Callable:
                 f"linear_transpose: example {i} has dtype {a.dtype}.", "linear maps act on real or complex vectors",
                 "pass floats; integer arguments belong in the function's closure",
             )  # fmt: skip
-    with StagedLevel("linear_transpose", owning=True) as level:
+    with StagedLevel("linear_transpose", owning=True, linear=True) as level:
         out = run(f, optree.tree_unflatten(in_tree, [level.new_input(a) for a in avals]), {})
         out_leaves, out_tree = output_leaves(out, "linear_transpose")
         out_avals = [aval_of(x) for x in out_leaves]

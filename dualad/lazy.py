@@ -1,0 +1,211 @@
+"""Lazy tensors: values that are computed when, and only if, somebody needs them.
+
+For: ``checkpoint``, which runs a function again for the sake of its residuals and wants no more of it than they take.
+A call that meets a Lazy tensor is noted, as in ``staged.py``; unlike there, its value can always be had, so Python
+branches work. Not for: what is computed again and what is kept (``checkpoint.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from .core.aval import Aval, aval_of
+from .core.dispatch import apply
+from .core.level import Level, escaped
+from .core.tracer import Tensor
+from .errors import NotRepeatableError
+
+__all__ = ["Lazy", "LazyLevel", "force", "forced"]
+
+
+class _Node:
+    """One call of an operator: what to compute, or what was computed (a list of results)."""
+
+    __slots__ = ("args", "avals", "op", "params", "results")
+
+    def __init__(self, op, args: list, params: dict, avals: tuple[Aval, ...], results: list | None = None) -> None:
+        self.op, self.args, self.params, self.avals, self.results = op, args, params, avals, results
+
+
+class _Ref(NamedTuple):
+    """A result of a call. Kept apart from the tensor, whose box a write may fill with another one."""
+
+    node: _Node
+    index: int
+
+
+class LazyLevel(Level):
+    """A level at which calls are noted.
+
+    Parameters
+    ----------
+    transform : str
+        For messages.
+    policy : callable or None
+        ``policy(name, params)`` says whether the results of an operator are kept.
+    names, values : list, optional
+        What an earlier run kept: the names of the operators and the results, in order. Calls that the policy names
+        then take these and compute nothing.
+    """
+
+    __slots__ = ("_kept", "_replay", "policy")
+
+    def __init__(
+        self, transform: str, policy: Callable | None = None, names: list | None = None, values: Iterable = ()
+    ) -> None:
+        super().__init__(transform)
+        self.policy = policy
+        self._kept: list[tuple[str, _Ref]] = []
+        self._replay = None if names is None else iter(list(zip(names, values, strict=True)))
+
+    def given(self, value) -> Lazy:
+        """Return a value that is known as a lazy tensor."""
+        aval = aval_of(value)
+        node = _Node(None, [], {}, (Aval(aval.shape, aval.dtype),), [value])
+        return Lazy(_Ref(node, 0), self)
+
+    def note(self, op, args: list, params: dict) -> _Node:
+        """Note a call, or answer it from what was kept."""
+        avals = op.shape(*[a.node.avals[a.index] if type(a) is _Ref else aval_of(a) for a in args], **params)
+        avals = tuple(avals) if op.multiple else (avals,)
+        node = _Node(op, args, params, avals)
+        if self.policy is not None and self.policy(op.name, params):
+            if self._replay is None:
+                self._kept += [(op.name, _Ref(node, i)) for i in range(len(avals))]
+            else:
+                node.args, node.results = [], [self._next(op.name, a) for a in avals]
+        return node
+
+    def _next(self, name: str, aval: Aval):
+        kept, value = next(self._replay, (None, None))
+        if kept != name or aval_of(value) != aval:
+            raise NotRepeatableError(
+                f"{self.transform}: run again, the function computed `{name}` {aval!r} where its first run computed"
+                f" {f'`{kept}` {aval_of(value)!r}' if kept else 'nothing'}.",
+                "what was kept of the first run can't be put in its place",
+                "checkpoint functions that do the same each time they are run: no random numbers, no counters that they"
+                " read, no state that changes in between",
+            )
+        return value
+
+    def kept(self) -> tuple[list[str], list]:
+        """Return the names and the values of what the policy kept."""
+        force([ref.node for _, ref in self._kept])
+        return [name for name, _ in self._kept], [ref.node.results[ref.index] for _, ref in self._kept]
+
+
+class Lazy(Tensor):
+    """A value that may not have been computed yet."""
+
+    __slots__ = ()
+
+    def __init__(self, ref: _Ref, level: LazyLevel) -> None:
+        self.variable = ref
+        self.level = level
+
+    def process(self, op, args, params):
+        """Note a call."""
+        level = self.level
+        if not level.open:
+            raise escaped(level, f"`{op.name}`")
+        atoms = [
+            a.variable if type(a) is Lazy and a.level is level else _owned(a) if type(a) is np.ndarray else a
+            for a in args
+        ]
+        node = level.note(op, atoms, params)
+        if op.multiple:
+            return tuple([Lazy(_Ref(node, i), level) for i in range(len(node.avals))])
+        return Lazy(_Ref(node, 0), level)
+
+    def value(self):
+        """Return the value, computing it if need be."""
+        node, index = self.variable
+        force([node])
+        return node.results[index]
+
+    @property
+    def aval(self) -> Aval:
+        """What is known of the value."""
+        return self.variable.node.avals[self.variable.index]
+
+    @property
+    def shape(self):
+        """The shape of the value."""
+        return self.aval.shape
+
+    @property
+    def dtype(self):
+        """The dtype of the value."""
+        return self.aval.dtype
+
+    # Whoever needs a plain value gets it: this tensor is not differentiated or batched, it is only late.
+
+    def __bool__(self):
+        return bool(self.value())
+
+    def __int__(self):
+        return int(self.value())
+
+    def __float__(self):
+        return float(self.value())
+
+    def __complex__(self):
+        return complex(self.value())
+
+    def __index__(self):
+        return self.value().__index__()
+
+    def __array__(self, dtype=None, copy=None):
+        value = self.value()
+        return value.__array__(dtype) if isinstance(value, Tensor) else np.asarray(value, dtype)
+
+    def item(self, *args):
+        """Return the value as a Python number."""
+        return self.value().item(*args)
+
+    def tolist(self):
+        """Return the value as lists of Python numbers."""
+        return self.value().tolist()
+
+    def agreed(self, what: str):
+        """Return the plain value, or what the tensor that is the value agrees on."""
+        value = self.value()
+        return value.agreed(what) if isinstance(value, Tensor) else value
+
+    def __repr__(self) -> str:
+        known = self.variable.node.results is not None
+        return f"Lazy({self.value()!r})" if known else f"Lazy({self.aval!r}, not computed yet)"
+
+
+def forced(xs: Iterable) -> list:
+    """Return values in place of lazy tensors, computing what they need, each call once."""
+    xs = list(xs)
+    force([x.variable.node for x in xs if type(x) is Lazy])
+    return [x.value() if type(x) is Lazy else x for x in xs]
+
+
+def force(nodes: list[_Node]) -> None:
+    """Compute calls and what they depend on: a loop with a stack of its own, for programs of any depth."""
+    stack = [n for n in reversed(nodes) if n.results is None]
+    while stack:
+        node = stack[-1]
+        if node.results is not None:
+            stack.pop()
+            continue
+        missing = [a.node for a in node.args if type(a) is _Ref and a.node.results is None]
+        if missing:
+            stack += missing
+            continue
+        args = [a.node.results[a.index] if type(a) is _Ref else a for a in node.args]
+        out = apply(node.op, args, node.params)
+        # The arguments are let go: what nobody else needs is freed.
+        node.results, node.args = list(out) if node.op.multiple else [out], []
+        stack.pop()
+
+
+def _owned(a: np.ndarray) -> np.ndarray:
+    """Return ``a``, or a copy of it if somebody could write to it before the call is computed."""
+    return a if not a.flags.writeable and a.base is None else a.copy()
