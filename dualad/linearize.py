@@ -121,7 +121,7 @@ def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tu
     """Run ``f`` once at ``primals`` and write its tangent down."""
     stage = Stage()
     leaves, stage.in_tree = flatten(tuple(primals))
-    with StagedLevel(where) as staged, DualLevel(where, linearizing=True) as level:
+    with StagedLevel(where, linear=True) as staged, DualLevel(where, linearizing=True) as level:
         packing = packing_steps()
         if packing is not None:  # inside residual_hooks
             staged.steps = packing

@@ -23,13 +23,14 @@ class StagedLevel(Level):
 
     With ``owning``, arrays that somebody else could still write to are copied when they become constants of the
     program. Below a linearizing dual level there is no need: what arrives here has been copied or just computed.
+    ``linear`` says that the program must be linear in its inputs.
     """
 
-    __slots__ = ("inputs", "owning", "steps")
+    __slots__ = ("inputs", "linear", "owning", "steps")
 
-    def __init__(self, transform: str, owning: bool = False) -> None:
+    def __init__(self, transform: str, owning: bool = False, linear: bool = False) -> None:
         super().__init__(transform)
-        self.owning = owning
+        self.owning, self.linear = owning, linear
         self.steps: list[tuple] = []
         self.inputs: list[Variable] = []
 

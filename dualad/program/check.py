@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import aval_of, is_inexact
-from ..errors import NotLinearError, ProgramError
+from ..errors import BranchError, NotLinearError, ProgramError
 from .ir import Program
 from .variable import Variable
 
@@ -86,7 +86,10 @@ def check_linear(program: Program) -> None:
 
 
 def _is_zero(x) -> bool:
-    return not np.any(x)
+    try:
+        return not np.any(x)
+    except BranchError:  # a value that an outer trace does not know: it may be anything
+        return False
 
 
 def _positions(inside: list[int]) -> str:

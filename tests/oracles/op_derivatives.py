@@ -204,6 +204,8 @@ def _linear_groups(s: Subject) -> list[list[int]]:
     """Return the groups of positions the operator is linear in: all together if joint, else one by one."""
     positions = list(s.op.linear_positions(len(s.args), s.params))
     positions = [i for i in positions if inexact(s.args[i])]
+    if not positions:
+        return []  # an operator that is linear in some calls only, and not in this one
     if not s.op.joint:
         return [[i] for i in positions]
     # A joint operator may also meet a constant zero in one position, and one live argument in each.

@@ -14,6 +14,7 @@ import dualad as da
 from dualad.core.aval import Aval, aval_of
 from dualad.errors import RuleMissingError
 from dualad.ops.samples import realize
+from dualad.program.ir import Program
 
 from .arrays import close, describe, generator, inexact, leaves, random_like
 
@@ -123,8 +124,8 @@ def single(x):
 
 
 def _fixes_dtypes(params: dict) -> bool:
-    """Say whether the parameters hold avals, so that the call exists in their dtypes only."""
-    return any(isinstance(a, Aval) for v in params.values() if isinstance(v, tuple) for a in v)
+    """Say whether the parameters hold avals or programs, so that the call exists in their dtypes only."""
+    return any(isinstance(a, (Aval, Program)) for v in params.values() for a in (v if isinstance(v, tuple) else (v,)))
 
 
 # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -189,7 +190,7 @@ def check_scalar_dtypes(s: Subject) -> None:
     """A Python scalar beside a float32 array does not widen the result (NEP 50), in value, tangent and program."""
     args = tuple(single(a) for a in s.args)
     scalars = [i for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.shape == () and a.dtype.kind == "f"]
-    if not scalars or len(args) == len(scalars):
+    if not scalars or len(args) == len(scalars) or _fixes_dtypes(s.params):
         return
     i = scalars[0]
     args = tuple(float(a) if j == i else a for j, a in enumerate(args))

@@ -1,0 +1,555 @@
+"""Operators that run programs: ``switch``, ``while_loop`` and ``scan``.
+
+They stand in traced programs only; while values are known, control flow is Python (``control_flow.py``). Their
+parameters are programs without captured tensors, so every rule is: make another program of the body, and apply the
+operator to that. A derivative is split in two (``separated``): the values with their residuals, stacked by a scan, and
+an operator of the same name that is linear in its first arguments, which reverse mode transposes by running it
+backwards. Not for: functions of users', trees, or words about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from .batched import Batched, BatchLevel
+from .core.aval import Aval, aval_of
+from .core.axes import rename
+from .core.dispatch import apply
+from .core.op import Op
+from .core.tracer import Tensor
+from .dual import Dual
+from .errors import RuleMissingError
+from .jvp import jvp
+from .program.ir import Program
+from .program.variable import Variable
+from .staged import Staged, StagedLevel
+from .subprograms import batched, output_avals, permuted, pushed, repeated, runner, separated, stage, transposed, zeros
+from .surface.deferred import settle
+
+__all__ = ["eager_while", "holds_staged", "inside", "scan", "switch", "switch_linearly", "while_loop"]
+
+
+def holds_staged(x) -> bool:
+    """Say whether the value of a tensor (tangents aside) is a variable of a program."""
+    x = inside(x)
+    return isinstance(x, Staged)
+
+
+def inside(x):
+    """Return what is left of a value when tangents and batch axes are taken off: an array, or an unknown tensor."""
+    while isinstance(x, Tensor):
+        settle(x)
+        if type(x) is Dual:
+            x = x._primal
+        elif type(x) is Batched:
+            x = x._value
+        else:
+            break
+    return x
+
+
+def _strong(aval: Aval) -> Aval:
+    return Aval(aval.shape, aval.dtype)
+
+
+def _avals(program: Program) -> list[Aval]:
+    return [_strong(a) for a in output_avals(program)]
+
+
+def _spread(values: Sequence, flags: Sequence[bool]) -> list:
+    """Put values in the places that flags name; ``None`` elsewhere."""
+    rest = iter(values)
+    return [next(rest) if f else None for f in flags]
+
+
+def _given(values: Sequence, flags: Sequence[bool]) -> list:
+    return [v for v, f in zip(values, flags, strict=True) if f]
+
+
+def _filled(tangents: Sequence, primals: Sequence, flags: Sequence[bool]) -> list:
+    """Return the tangents that flags name, zeros where they were never built."""
+    return [
+        zeros(aval_of(p)) if t is None else t for t, p, f in zip(tangents, primals, flags, strict=True) if f
+    ]
+
+
+def _either(a: Sequence[bool], b: Sequence[bool]) -> list[bool]:
+    return [x or y for x, y in zip(a, b, strict=True)]
+
+
+# ── switch(*vectors, index, *others; branches, linear) ───────────────────────────────────────────────────────────
+#
+# Every branch is a program of (*vectors, *others). With linear = k it is linear in the first k arguments together.
+
+
+def _switch_impl(*args, branches, linear):
+    i = min(max(int(args[linear]), 0), len(branches) - 1)
+    return tuple(_as_declared(runner(branches[i])(*args[:linear], *args[linear + 1 :]), branches[i].outputs))
+
+
+def _as_declared(out: Sequence, declared: Sequence) -> list:
+    """Make Python numbers among results into NumPy's, of the dtypes that the outputs of a program declare."""
+    return [
+        x if hasattr(x, "dtype") else np.asarray(x, (o.aval if type(o) is Variable else aval_of(o)).dtype)[()]
+        for x, o in zip(out, declared, strict=True)
+    ]
+
+
+def _switch_jvp(primals, tangents, *, branches, linear):
+    own = [*tangents[:linear], *tangents[linear + 1 :]]
+    others = [*primals[:linear], *primals[linear + 1 :]]
+    index, params = primals[linear], {"branches": branches, "linear": linear}
+    moving = [t is not None for t in own]
+    if linear and not any(moving[linear:]):
+        vectors = _filled(own[:linear], others[:linear], [True] * linear)
+        return apply(switch, primals, params), apply(switch, (*vectors, *primals[linear:]), params)
+    known, linears, residuals, out = _separated_branches(branches, moving, others, direct=False)
+    values = apply(switch, (index, *others), {"branches": known, "linear": 0})
+    n = len(out)
+    return values[:n], _linear_branches(linears, index, _given(own, moving), residuals, values[n:], out)
+
+
+def _separated_branches(branches, moving, others, direct):
+    """Split all branches; their known programs return the residuals of all, zeros for those of another branch."""
+    forced = [False] * len(branches[0].outputs)
+    while True:
+        parts = [separated(b, moving, forced, direct) for b in branches]
+        union = [any(flags) for flags in zip(*[p.moving for p in parts], strict=True)]
+        if union == forced or all(p.moving == union for p in parts):
+            break
+        forced = union
+    known, linears, computed, residuals = [], [], [], []
+    for b, part in enumerate(parts):
+        for aval, source in zip(part.residuals, part.sources, strict=True):
+            residuals.append(None if source is None else others[source])
+            computed.append((b, aval, source))
+    for b, part in enumerate(parts):
+        n = len(union)
+        mine = iter(part.known.outputs[n:])
+        outputs, inputs, k = list(part.known.outputs[:n]), [], len(part.linear.inputs) - len(part.residuals)
+        tail = iter(part.linear.inputs[k:])
+        for owner, aval, source in computed:
+            variable = next(mine) if owner == b else zeros(aval)
+            inputs.append(next(tail) if owner == b else Variable(aval))
+            if source is None:
+                outputs.append(variable)
+        p = part.known
+        known.append(Program(p.inputs, p.steps, outputs, p.name))
+        p = part.linear
+        linears.append(Program([*p.inputs[:k], *inputs], p.steps, p.outputs, p.name))
+    return tuple(known), tuple(linears), residuals, union
+
+
+def _linear_branches(linears, index, vectors, residuals, computed, out):
+    """Apply the linear branches; what they read is known arguments and computed residuals, in order."""
+    rest = iter(computed)
+    full = [next(rest) if r is None else r for r in residuals]
+    if not any(out):
+        return (None,) * len(out)
+    moved = apply(switch, (*vectors, index, *full), {"branches": linears, "linear": len(vectors)})
+    return tuple(_spread(moved, out))
+
+
+def switch_linearly(index, args: list, unknown: list[bool], branches: tuple) -> tuple:
+    """Apply a switch whose unknown arguments belong to a program that must be linear in them."""
+    others = _given(args, [not u for u in unknown])
+    places = iter(range(len(others)))
+    position = [None if u else next(places) for u in unknown]
+    everything = [others[p] if p is not None else None for p in position]
+    known, linears, residuals, out = _separated_branches(branches, unknown, everything, direct=True)
+    values = apply(switch, (index, *others), {"branches": known, "linear": 0})
+    n = len(out)
+    moved = _linear_branches(linears, index, _given(args, unknown), residuals, values[n:], out)
+    return tuple([v if m is None else m for v, m in zip(values[:n], moved, strict=True)])
+
+
+def _switch_transpose(ct, *args, branches, linear):
+    back = tuple([transposed(b, linear) for b in branches])
+    out = apply(switch, (*ct, *args[linear:]), {"branches": back, "linear": len(ct)})
+    return (*out, *[None] * (len(args) - linear))
+
+
+def _switch_batch(size, values, mapped, *, branches, linear):
+    flags = [*mapped[:linear], *mapped[linear + 1 :]]
+    others = [*values[:linear], *values[linear + 1 :]]
+    n = len(branches[0].outputs)
+    if not mapped[linear]:
+        forced = [False] * n
+        while True:
+            parts = [batched(b, flags, size, forced) for b in branches]
+            union = [any(own) for own in zip(*[own for _, own in parts], strict=True)]
+            if all(own == union for _, own in parts):
+                break
+            forced = union
+        out = apply(switch, values, {"branches": tuple([p for p, _ in parts]), "linear": linear})
+        return tuple([x if m else repeated(x, size) for x, m in zip(out, union, strict=True)])
+    with BatchLevel("vmap", size) as lanes, rename(lanes):
+        inner = [Batched(v, lanes) if m else v for v, m in zip(others, flags, strict=True)]
+        index = Batched(values[linear], lanes)
+        result = _as_declared(runner(branches[-1])(*inner), branches[-1].outputs)
+        for i in range(len(branches) - 2, -1, -1):
+            new = _as_declared(runner(branches[i])(*inner), branches[i].outputs)
+            result = [np.where(index <= i, a, b) for a, b in zip(new, result, strict=True)]
+        return tuple(
+            [x._value if type(x) is Batched and x.level is lanes else repeated(x, size) for x in result]
+        )
+
+
+def _switch_samples():
+    ints, vector, scalar = Aval((), np.dtype(int)), Aval((3,), np.dtype(float)), Aval((), np.dtype(float))
+    plain = tuple([
+        stage(f, [vector, scalar], f.__name__, "samples").program for f in (_sine, _scaled, _shifted)
+    ])  # fmt: skip
+    linear = tuple([stage(f, [vector, scalar], f.__name__, "samples").program for f in (_scaled, _halved)])
+    pick = lambda k: lambda rng: np.asarray(k, ints.dtype)
+    return [
+        *[(pick(k), (3,), (), {"branches": plain, "linear": 0}) for k in (-1, 0, 1, 2, 5)],
+        *[((3,), pick(k), (), {"branches": linear, "linear": 1}) for k in (0, 1)],
+    ]
+
+
+def _sine(v, s):
+    return [np.sin(v) * s, np.sum(v)]
+
+
+def _scaled(v, s):
+    return [v * s, v[0] * 2.0]
+
+
+def _shifted(v, s):
+    return [v + 1.0, s]
+
+
+def _halved(v, s):
+    return [v * 0.5, np.sum(v) * s]
+
+
+switch = Op(
+    "switch",
+    impl=_switch_impl,
+    shape=lambda *avals, branches, linear: tuple(_avals(branches[0])),
+    jvp=_switch_jvp,
+    linear_in=lambda count, params: range(params["linear"]),
+    joint=True,
+    transpose=_switch_transpose,
+    batch=_switch_batch,
+    samples=_switch_samples,
+    multiple=True,
+    kind="control",
+)
+
+
+# ── while_loop(*test constants, *body constants, *carry; test, body, constants) ──────────────────────────────────
+
+
+def eager_while(test: Callable, body: Callable, carry: list) -> list:
+    """Loop in Python while a test of flat values holds; lanes for which it does not stay as they are.
+
+    ``test`` returns a bool, or a batched one of known values; ``body`` returns a new carry.
+    """
+    while True:
+        going = test(*carry)
+        truth = inside(going)
+        if not np.any(truth):
+            return carry
+        new = body(*carry)
+        carry = new if np.all(truth) else [np.where(going, a, b) for a, b in zip(new, carry, strict=True)]
+
+
+def _while_parts(args, constants):
+    a, b = constants
+    return args[:a], args[a : a + b], args[a + b :]
+
+
+def _while_impl(*args, test, body, constants):
+    for_test, for_body, carry = _while_parts(args, constants)
+    ask, step = runner(test), runner(body)
+    carry = list(carry)
+    while ask(*for_test, *carry)[0]:
+        carry = step(*for_body, *carry)
+    return tuple(_as_declared(carry, body.outputs))
+
+
+def _while_jvp(primals, tangents, *, test, body, constants):
+    params = {"test": test, "body": body, "constants": constants}
+    if not any([holds_staged(p) for p in primals]):
+        return _known_while_jvp(primals, tangents, params)
+    for_test, for_body, carry = _while_parts(primals, constants)
+    _, t_body, t_carry = _while_parts(tangents, constants)
+    moving_body, moving = [t is not None for t in t_body], [t is not None for t in t_carry]
+    while True:
+        program, out = pushed(body, [*moving_body, *moving], moving)
+        if out == moving:
+            break
+        moving = _either(moving, out)
+    n, k = len(for_body), len(carry)
+    # The program takes (constants, carry, their tangents); the loop's carry is the carry and its tangents.
+    order = [*range(n), *range(n + k, n + k + sum(moving_body)), *range(n, n + k)]
+    program = permuted(program, [*order, *range(n + k + sum(moving_body), len(program.inputs))])
+    extra = [Variable(_strong(v.aval)) for v, m in zip(body.inputs[n:], moving, strict=True) if m]
+    asked = Program([*test.inputs, *extra], test.steps, test.outputs, test.name)
+    both = apply(
+        while_loop,
+        (
+            *for_test, *for_body, *_given(t_body, moving_body), *carry, *_filled(t_carry, carry, moving),
+        ),
+        {"test": asked, "body": program, "constants": (constants[0], n + sum(moving_body))},
+    )  # fmt: skip
+    return apply(while_loop, primals, params), tuple(_spread(both[k:], moving))
+
+
+def _known_while_jvp(primals, tangents, params):
+    """While the values are known, differentiate the loop as it runs: reverse mode writes down the steps it took."""
+    moving = [i for i, t in enumerate(tangents) if t is not None]
+
+    def loop(*values):
+        full = list(primals)
+        for i, v in zip(moving, values, strict=True):
+            full[i] = v
+        for_test, for_body, carry = _while_parts(full, params["constants"])
+        ask, step = runner(params["test"]), runner(params["body"])
+        out = eager_while(lambda *c: ask(*for_test, *c)[0], lambda *c: step(*for_body, *c), list(carry))
+        return _as_declared(out, params["body"].outputs)
+
+    out, pushed_out = jvp(loop, [primals[i] for i in moving], [tangents[i] for i in moving])
+    return tuple(out), tuple([t if aval_of(v).dtype.kind in "fc" else None for v, t in zip(out, pushed_out, strict=True)])
+
+
+def _while_batch(size, values, mapped, *, test, body, constants):
+    for_test, for_body, carry = _while_parts(values, constants)
+    flags_test, flags_body, flags = _while_parts(mapped, constants)
+    while True:
+        asked, (several,) = batched(test, [*flags_test, *flags], size, [False])
+        if several and not all(flags):
+            flags = [True] * len(flags)
+            continue
+        stepped, out = batched(body, [*flags_body, *flags], size, flags)
+        if out == list(flags):
+            break
+        flags = out
+    carry = [repeated(c, size) if f and not m else c for c, f, m in zip(carry, flags, mapped[sum(constants) :], strict=True)]
+    if not several:
+        params = {"test": asked, "body": stepped, "constants": constants}
+        out = apply(while_loop, (*for_test, *for_body, *carry), params)
+        return tuple([x if f else repeated(x, size) for x, f in zip(out, flags, strict=True)])
+
+    # The loop goes on while any lane does; a lane that is done keeps its carry.
+    ask, step = runner(asked), runner(stepped)
+    a, b = constants
+
+    def any_going(*xs):
+        return [np.any(ask(*xs)[0])]
+
+    def only_going(*xs):
+        tests, rest, now = xs[:a], xs[a : a + b], xs[a + b :]
+        going = ask(*tests, *now)[0]
+        new = step(*rest, *now)
+        return [
+            np.where(np.reshape(going, (size, *[1] * (len(np.shape(y)) - 1))), x, y)
+            for x, y in zip(new, now, strict=True)
+        ]
+
+    params = {
+        "test": stage(any_going, [v.aval for v in asked.inputs], test.name, "vmap").program,
+        "body": stage(
+            only_going, [v.aval for v in (*asked.inputs[:a], *stepped.inputs)], body.name, "vmap"
+        ).program,
+        "constants": (a, a + b),
+    }
+    return apply(while_loop, (*for_test, *for_test, *for_body, *carry), params)
+
+
+def _no_while_transpose(ct, *args, test, body, constants):
+    raise RuleMissingError(
+        "reverse mode met a while_loop whose number of steps is not known when its program is written (in dualad.trace).",
+        "running it backwards takes the values of every step, and their number has no bound",
+        "use dualad.fori_loop or dualad.scan with a fixed number of steps, forward mode (jvp, jacfwd), or reverse mode"
+        " without trace, where the loop is a Python loop",
+    )
+
+
+def _while_samples():
+    real, vector = Aval((), np.dtype(float)), Aval((2,), np.dtype(float))
+    test = stage(lambda c, x, v: [x < c], [real, real, vector], "test", "samples").program
+    body = stage(lambda c, x, v: [x + 1.0, v * c + np.sin(v) * x], [real, real, vector], "body", "samples").program
+    above = lambda rng: np.asarray(2.0 + rng.uniform(0.2, 2.0))
+    below = lambda rng: np.asarray(rng.uniform(-0.3, 0.3))
+    params = {"test": test, "body": body, "constants": (1, 1)}
+    return [(above, (), below, (2,), params), (below, (), above, (2,), params)]
+
+
+while_loop = Op(
+    "while_loop",
+    impl=_while_impl,
+    shape=lambda *avals, test, body, constants: tuple(_avals(body)),
+    jvp=_while_jvp,
+    transpose=_no_while_transpose,
+    batch=_while_batch,
+    samples=_while_samples,
+    multiple=True,
+    kind="control",
+)
+
+
+# ── scan(*constants, *carry, *xs, *residual constants, *residual xs; body, length, reverse, counts, linear) ──────
+#
+# counts = (constants, carry, xs, residual constants). A body is a program of one step's arguments in the same order and
+# returns (*carry, *ys). With linear, the scan is linear in its constants, carry and xs together; the residuals are what
+# else the body reads. Without it there are no residuals.
+
+
+def _groups(values: Sequence, counts: Sequence[int]) -> list[list]:
+    """Cut values into constants, carry, xs, residual constants and residual xs."""
+    out, start = [], 0
+    for n in counts:
+        out.append(list(values[start : start + n]))
+        start += n
+    return [*out, list(values[start:])]
+
+
+def _scan_impl(*args, body, length, reverse, counts, linear):
+    constants, carry, xs, more, rows = _groups(args, counts)
+    step, cut = runner(body), len(constants) + len(carry)
+    # A loop index is a Python number, as in Python's loops: it does not widen a dtype.
+    weak = [v.aval.weak for v in body.inputs[cut : cut + len(xs)]]
+    stacks: list[list] = [[] for _ in body.outputs[len(carry) :]]
+    for i in range(length - 1, -1, -1) if reverse else range(length):
+        now = [x[i].item() if w else x[i] for x, w in zip(xs, weak, strict=True)]
+        out = step(*constants, *carry, *now, *more, *[r[i] for r in rows])
+        carry = out[: len(carry)]
+        for stack, y in zip(stacks, out[len(carry) :], strict=True):
+            stack.append(y)
+    avals = _avals(body)[len(carry) :]
+    ys = [
+        np.stack(stack[::-1] if reverse else stack).astype(a.dtype, copy=False) if stack else np.zeros((0, *a.shape), a.dtype)
+        for stack, a in zip(stacks, avals, strict=True)
+    ]
+    return (*_as_declared(carry, body.outputs[: len(carry)]), *ys)
+
+
+def _scan_shape(*avals, body, length, reverse, counts, linear):
+    out, n = _avals(body), counts[1]
+    return (*out[:n], *[Aval((length, *a.shape), a.dtype) for a in out[n:]])
+
+
+def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
+    params = {"body": body, "length": length, "reverse": reverse, "counts": counts, "linear": linear}
+    vectors = sum(counts[:3])
+    if linear and all([t is None for t in tangents[vectors:]]):
+        moved = _filled(tangents[:vectors], primals[:vectors], [True] * vectors)
+        return apply(scan, primals, params), apply(scan, (*moved, *primals[vectors:]), params)
+    # Order the residuals among the constants and the xs: the scan is then one without residuals.
+    positions = _groups(range(len(primals)), counts)
+    order = [*positions[0], *positions[3], *positions[1], *positions[2], *positions[4]]
+    body = permuted(body, order)
+    primals, tangents = [primals[i] for i in order], [tangents[i] for i in order]
+    nc, nk = counts[0] + counts[3], counts[1]
+    nx = len(primals) - nc - nk
+    moving = [t is not None for t in tangents]
+    free = [False] * (len(body.outputs) - nk)
+    while True:
+        part = separated(body, moving, [*moving[nc : nc + nk], *free])
+        if part.moving[:nk] == moving[nc : nc + nk]:
+            break
+        moving[nc : nc + nk] = _either(moving[nc : nc + nk], part.moving[:nk])
+    n = len(body.outputs)
+    # What the linear scan reads: constants and xs as they are, everything else stacked by the known one.
+    outputs, constants, rows = list(part.known.outputs[:n]), [], []
+    for j, source in enumerate(part.sources):
+        if source is not None and source < nc:
+            constants.append((j, source))
+        elif source is not None and source >= nc + nk:
+            rows.append((j, primals[source]))
+        else:
+            rows.append((j, len(outputs)))
+            outputs.append(part.known.outputs[n + j])
+    known = Program(part.known.inputs, part.known.steps, outputs, part.known.name)
+    plain = {"length": length, "reverse": reverse}
+    values = apply(scan, primals, {"body": known, **plain, "counts": (nc, nk, nx, 0), "linear": False})
+    k = sum(moving)
+    order = [*range(k), *[k + j for j, _ in constants], *[k + j for j, _ in rows]]
+    moved = apply(
+        scan,
+        (
+            *_filled(tangents, primals, moving),
+            *[primals[source] for _, source in constants],
+            *[values[r] if type(r) is int else r for _, r in rows],
+        ),
+        {
+            "body": permuted(part.linear, order), **plain,
+            "counts": (sum(moving[:nc]), sum(moving[nc : nc + nk]), sum(moving[nc + nk :]), len(constants)),
+            "linear": True,
+        },
+    )  # fmt: skip
+    return values[:n], tuple(_spread(moved, part.moving))
+
+
+def _scan_transpose(ct, *args, body, length, reverse, counts, linear):
+    nc, nk, nx, more = counts
+    back = transposed(body, nc + nk + nx, range(nc))
+    # (sums for the constants, cotangents of carry and of ys, residuals) → cotangents of constants, carry and xs
+    started = [zeros(aval_of(a)) for a in args[:nc]]
+    out = apply(
+        scan,
+        (*started, *ct, *args[nc + nk + nx :]),
+        {
+            "body": back, "length": length, "reverse": not reverse,
+            "counts": (0, nc + nk, len(ct) - nk, more), "linear": True,
+        },
+    )  # fmt: skip
+    return (*out, *[None] * (len(args) - nc - nk - nx))
+
+
+def _scan_batch(size, values, mapped, *, body, length, reverse, counts, linear):
+    flags = _groups(mapped, counts)
+    free = [False] * (len(body.outputs) - counts[1])
+    while True:
+        program, out = batched(body, [f for group in flags for f in group], size, [*flags[1], *free])
+        if out[: counts[1]] == flags[1]:
+            break
+        flags[1] = out[: counts[1]]
+    given = _groups(list(zip(values, mapped, strict=True)), counts)
+    constants, more = [[v for v, _ in given[i]] for i in (0, 3)]
+    carry = [repeated(v, size) if f and not m else v for (v, m), f in zip(given[1], flags[1], strict=True)]
+    xs, rows = [[np.moveaxis(v, 0, 1) if m else v for v, m in given[i]] for i in (2, 4)]
+    params = {"body": program, "length": length, "reverse": reverse, "counts": counts, "linear": linear}
+    results = apply(scan, (*constants, *carry, *xs, *more, *rows), params)
+    return tuple([
+        (np.moveaxis(x, 1, 0) if i >= counts[1] else x) if m else repeated(x, size)
+        for i, (x, m) in enumerate(zip(results, out, strict=True))
+    ])  # fmt: skip
+
+
+def _scan_samples():
+    real, vector = Aval((), np.dtype(float)), Aval((2,), np.dtype(float))
+    avals = [real, vector, real]
+    body = stage(lambda c, h, x: [np.sin(h) * c + x, np.sum(h) * x], avals, "body", "samples").program
+    line = stage(
+        lambda c, h, x, r, s: [h * r + c * s, x * s + h[0] * r], [real, vector, real, real, real], "line", "samples"
+    ).program
+    plain = {"body": body, "length": 3, "counts": (1, 1, 1, 0), "linear": False}
+    linear = {"body": line, "length": 3, "counts": (1, 1, 1, 1), "linear": True}
+    return [
+        ((), (2,), (3,), {**plain, "reverse": False}),
+        ((), (2,), (3,), {**plain, "reverse": True}),
+        ((), (2,), (0,), {**plain, "length": 0, "reverse": False}),
+        ((), (2,), (3,), (), (3,), {**linear, "reverse": False}),
+        ((), (2,), (3,), (), (3,), {**linear, "reverse": True}),
+    ]
+
+
+scan = Op(
+    "scan",
+    impl=_scan_impl,
+    shape=_scan_shape,
+    jvp=_scan_jvp,
+    linear_in=lambda count, params: range(sum(params["counts"][:3])) if params["linear"] else (),
+    joint=True,
+    transpose=_scan_transpose,
+    batch=_scan_batch,
+    samples=_scan_samples,
+    multiple=True,
+    kind="control",
+)

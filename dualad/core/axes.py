@@ -1,0 +1,85 @@
+"""Names of mapped axes: which level of ``vmap`` a name means, here and now.
+
+A name is known while the ``vmap(..., axis_name=...)`` that gives it runs, in its own thread or asynchronous task. Where
+an operator's rule takes the lanes of a named level apart and maps something over them again, the new level takes the
+name over (``rename``); where it takes them one by one, the name means nothing for a while (``unavailable``). Not for:
+what a collective computes (``collectives.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from ..errors import ArgumentError
+from .level import Level
+
+__all__ = ["Lanes", "axis_level", "named", "rename", "unavailable"]
+
+#: name -> level, or what is going on with its lanes that no collective can look through
+_axes: ContextVar[dict[str, Any] | None] = ContextVar("dualad_axes", default=None)
+
+
+class Lanes(int):
+    """The number of lanes of a named axis; rules hand it on, and with it the name."""
+
+    name: str
+
+    def __new__(cls, count: int, name: str) -> Lanes:
+        lanes = super().__new__(cls, count)
+        lanes.name = name
+        return lanes
+
+
+@contextmanager
+def named(name: str, meaning: Any) -> Iterator[None]:
+    """Let a name mean a level."""
+    token = _axes.set({**(_axes.get() or {}), name: meaning})
+    try:
+        yield
+    finally:
+        _axes.reset(token)
+
+
+@contextmanager
+def rename(level: Level) -> Iterator[None]:
+    """Let a level opened for lanes that had a name take the name over; without a name, nothing happens."""
+    size = level.size  # type: ignore[attr-defined]
+    if type(size) is Lanes:
+        with named(size.name, level):
+            yield
+    else:
+        yield
+
+
+@contextmanager
+def unavailable(size: int, operation: str) -> Iterator[None]:
+    """Let the name of some lanes mean nothing while an operation takes them one by one."""
+    if type(size) is Lanes:
+        with named(size.name, operation):
+            yield
+    else:
+        yield
+
+
+def axis_level(name: str, where: str) -> Level:
+    """Return the level that a name means, or say why it means none."""
+    axes = _axes.get() or {}
+    level = axes.get(name)
+    if isinstance(level, Level):
+        return level
+    if level is None:
+        known = ", ".join(map(repr, sorted(axes))) or "none"
+        raise ArgumentError(
+            f"{where}: no mapped axis is named {name!r} here; the names known are: {known}.",
+            "a collective works across the lanes of the vmap that names the axis, while that vmap runs (and in its"
+            " thread)",
+            f"call it inside the function given to dualad.vmap(f, axis_name={name!r})",
+        )
+    raise ArgumentError(
+        f"{where}: the lanes of the axis {name!r} are not together here.",
+        f"`{level}` has no batching rule and is run once per lane, one after the other",
+        "call the collective outside of it",
+    )
