@@ -164,7 +164,7 @@ def jacrev(
         blocks = []
         start = 0
         for a in avals:
-            mine = iter([r[start : start + a.size].reshape(a.shape + r.shape[1:]) for r in rows])
+            mine = iter([_scalar(r[start : start + a.size].reshape(a.shape + r.shape[1:])) for r in rows])
             start += a.size
             inside = [next(mine) if m else x for x, m in zip(in_leaves, mapped, strict=True)]
             blocks.append(selection.arrange(optree.tree_unflatten(in_tree, inside)))
@@ -269,13 +269,18 @@ def _in_chunks(function: Callable, avals: list[Aval], chunk_size: int | None) ->
     return [np.concatenate(p) for p in zip(*parts, strict=True)]
 
 
+def _scalar(x):
+    """Return a 0-d array as the scalar NumPy's functions would return."""
+    return x[()] if isinstance(x, np.ndarray) and not x.shape else x
+
+
 def _split_last(block, avals: list[Aval]) -> list:
     """Cut the last axis into pieces of the avals' sizes and give each its aval's shape."""
     if len(avals) == 1:
-        return [block.reshape(block.shape[:-1] + avals[0].shape)]
+        return [_scalar(block.reshape(block.shape[:-1] + avals[0].shape))]
     parts, start = [], 0
     for a in avals:
-        parts.append(block[..., start : start + a.size].reshape(block.shape[:-1] + a.shape))
+        parts.append(_scalar(block[..., start : start + a.size].reshape(block.shape[:-1] + a.shape)))
         start += a.size
     return parts
 
