@@ -1,0 +1,360 @@
+"""Distributions with SciPy's methods: location, scale, support and invalid parameters handled once for all.
+
+A distribution is declared by formulas for its standard form. Outside the support the density is zero, its logarithm
+−∞, both with derivative zero: values and tangents there are *selected*, so that what a formula gives at a point where
+it does not hold is never seen. Invalid parameters give NaN. As in SciPy everything is computed in double precision.
+Not for: any single distribution (``continuous.py``, ``discrete.py``), or multivariate ones (``multivariate.py``).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.tables import Verdict
+from ...errors import UnsupportedError
+from ...ops.choice import nowhere
+from ...surface.arguments import operand
+from ..mirror import MIRRORED, tensor_in
+
+__all__ = ["Continuous", "Discrete", "double"]
+
+
+def double(x):
+    """Return an argument as an array or tensor of double precision."""
+    x = operand(x)
+    if isinstance(x, (bool, int, float)):
+        return np.float64(x)
+    return np.astype(x, np.float64) if x.dtype != np.float64 and x.dtype.kind in "biuf" else x
+
+
+class _Distribution:
+    """What continuous and discrete distributions share: how they are called."""
+
+    _methods: frozenset[str]
+    _defaults: tuple[tuple[str, float], ...]
+
+    def __init__(self, original, support=(-math.inf, math.inf), *, valid: Callable | None = None, **formulas: Callable):
+        self._original = original
+        self._formulas = _completed(formulas)
+        self._offered = self._methods & set(self._formulas)
+        self._support_of = support if callable(support) else lambda *shapes: support
+        names = [n.strip() for n in (original.shapes or "").split(",") if n.strip()]
+        self._valid = valid or (lambda *shapes: _all_of([s > 0 for s in shapes]))
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        self._shapes = inspect.Signature(
+            [inspect.Parameter(n, kind) for n in names]
+            + [inspect.Parameter(n, kind, default=d) for n, d in self._defaults]
+        )
+        self.__doc__ = (
+            f"``scipy.stats.{original.name}``, whose methods {', '.join(sorted(self._offered))} also"
+            " take tensors, as the argument and as parameters."
+        )
+        for method in self._offered:
+            MIRRORED[f"scipy.stats.{original.name}.{method}"] = Verdict("composite")
+
+    def __call__(self, *args, **kwargs):
+        """Freeze the distribution: fix its parameters."""
+        self._shapes.bind(*args, **kwargs)
+        return _Frozen(self, args, kwargs)
+
+    freeze = __call__
+
+    def __repr__(self) -> str:
+        return f"<dualad.scipy.stats.{self._original.name}>"
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *dir(self._original)})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        thing = getattr(self._original, name)
+        if not callable(thing):
+            return thing
+
+        def method(*args, **kwargs):
+            tensor = tensor_in(*args, *kwargs.values())
+            if tensor is None:
+                return thing(*args, **kwargs)
+            if name not in self._offered:
+                have = ", ".join(sorted(self._offered))
+                raise UnsupportedError(
+                    f"scipy.stats.{self._original.name}.{name} was called on a {type(tensor).__name__} of shape"
+                    f" {tensor.shape}.",
+                    "it has no formula here whose derivative is known",
+                    f"use one of the methods that have: {have}",
+                )
+            x, *rest = args or (kwargs.pop(self._argument(name)),)
+            bound = self._shapes.bind(*rest, **kwargs)
+            bound.apply_defaults()
+            with np.errstate(all="ignore"):
+                return getattr(self, f"_compute_{name}")(double(x), *[double(v) for v in bound.arguments.values()])
+
+        method.__name__ = name
+        method.__doc__ = thing.__doc__
+        return method
+
+    def _argument(self, name: str) -> str:
+        return "q" if name in ("ppf", "isf") else self._variable
+
+    _variable = "x"
+
+
+class _Frozen:
+    """A distribution with its parameters fixed."""
+
+    def __init__(self, dist: _Distribution, args: tuple, kwargs: dict) -> None:
+        self.dist, self.args, self.kwds = dist, args, kwargs
+
+    def __repr__(self) -> str:
+        return f"<frozen {self.dist!r}>"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name not in self.dist._methods:
+            if tensor_in(*self.args, *self.kwds.values()) is None:
+                return getattr(self.dist._original(*self.args, **self.kwds), name)
+            refused = getattr(self.dist, name)
+            return lambda *args, **kwargs: refused(*args, *self.args, **kwargs, **self.kwds)
+        method = getattr(self.dist, name)
+        return lambda *args, **kwargs: method(*(args or kwargs.values()), *self.args, **self.kwds)
+
+
+def _all_of(conditions: list):
+    out = True
+    for c in conditions:
+        out = c if out is True else out & c
+    return out
+
+
+def _middle(low, high):
+    """Return a point inside the support."""
+    if isinstance(low, float) and isinstance(high, float):
+        if math.isinf(low):
+            return 0.5 if math.isinf(high) else high - 1.0
+        return low + 1.0 if math.isinf(high) else 0.5 * (low + high)
+    left, right = np.isinf(low), np.isinf(high)
+    low, high = np.where(left, 0.0, low), np.where(right, 0.0, high)
+    return np.where(left, np.where(right, 0.5, high - 1.0), np.where(right, low + 1.0, 0.5 * (low + high)))
+
+
+class Continuous(_Distribution):
+    """A continuous distribution.
+
+    Parameters
+    ----------
+    original : scipy.stats.rv_continuous
+        SciPy's.
+    support : (float, float) or callable
+        The support of the standard form, or a function of the shapes that gives it.
+    valid : callable, optional
+        Which shapes are valid; positive ones if left out.
+    logpdf : callable
+        ``logpdf(z, *shapes)`` of the standard form, inside the support.
+    ends : callable, optional
+        The density at the ends of the support, where its logarithm may have a pole and the density has none.
+    cdf, sf, logcdf, logsf, ppf, isf : callable, optional
+        The other functions of the standard form, strictly inside the support.
+    """
+
+    _methods = frozenset({"cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"})
+    _defaults = (("loc", 0.0), ("scale", 1.0))
+
+    def _standard(self, x, shapes, loc, scale):
+        """Return the standardized argument, the shapes where they are valid, the support, and where all is well."""
+        ok = _all_of([self._valid(*shapes), scale > 0] if shapes else [scale > 0])
+        if not nowhere(np.logical_not(ok)):
+            shapes = [np.where(ok, s, 1.0) for s in shapes]
+            scale = np.where(ok, scale, 1.0)
+        z = (x - loc) / scale
+        return z, shapes, scale, self._support_of(*shapes), ok & np.logical_not(np.isnan(z))
+
+    # ── densities ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _inside(self, z, low, high, ok):
+        closed = ok & np.isfinite(z)
+        if self._formulas.get("open_below"):
+            return closed & (z > low) & (z <= high)
+        return closed & (z >= low) & (z <= high)
+
+    def _compute_logpdf(self, x, *parameters):
+        *shapes, loc, scale = parameters
+        z, shapes, scale, (low, high), ok = self._standard(x, shapes, loc, scale)
+        inside = self._inside(z, low, high, ok)
+        out = self._formulas["logpdf"](self._moved(z, inside, low, high), *shapes) - np.log(scale)
+        return _finished(out, inside, -math.inf, ok)
+
+    def _moved(self, z, inside, low, high):
+        """Return z, moved into the support where it is not there."""
+        return z if nowhere(np.logical_not(inside)) else np.where(inside, z, _middle(low, high))
+
+    def _compute_pdf(self, x, *parameters):
+        *shapes, loc, scale = parameters
+        z, shapes, scale, (low, high), ok = self._standard(x, shapes, loc, scale)
+        inside = self._inside(z, low, high, ok)
+        ends = self._formulas.get("ends")
+        at_end = inside & ((z == low) | (z == high)) if ends else False
+        if nowhere(at_end):
+            out = np.exp(self._formulas["logpdf"](self._moved(z, inside, low, high), *shapes))
+        else:
+            between = inside & np.logical_not(at_end)
+            out = np.exp(self._formulas["logpdf"](self._moved(z, between, low, high), *shapes))
+            out = np.where(at_end, ends(self._moved(z, at_end, low, high), *shapes), out)
+        return _finished(out / scale, inside, 0.0, ok)
+
+    # ── distribution functions ───────────────────────────────────────────────────────────────────────────────────
+
+    def _distribution(self, name: str, below: float, above: float, parameters, x):
+        *shapes, loc, scale = parameters
+        z, shapes, scale, (low, high), ok = self._standard(x, shapes, loc, scale)
+        inside = ok & (z > low) & (z < high)
+        out = self._formulas[name](self._moved(z, inside, low, high), *shapes)
+        return _finished(out, inside, np.where(z >= high, above, below), ok)
+
+    def _compute_cdf(self, x, *parameters):
+        return self._distribution("cdf", 0.0, 1.0, parameters, x)
+
+    def _compute_sf(self, x, *parameters):
+        return self._distribution("sf", 1.0, 0.0, parameters, x)
+
+    def _compute_logcdf(self, x, *parameters):
+        return self._distribution("logcdf", -math.inf, 0.0, parameters, x)
+
+    def _compute_logsf(self, x, *parameters):
+        return self._distribution("logsf", 0.0, -math.inf, parameters, x)
+
+    # ── quantiles ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _quantile(self, name: str, upwards: bool, parameters, q):
+        *shapes, loc, scale = parameters
+        _, shapes, scale, (low, high), ok = self._standard(loc, shapes, loc, scale)
+        inside = ok & (q > 0) & (q < 1)
+        q_inside = q if nowhere(np.logical_not(inside)) else np.where(inside, q, 0.5)
+        out = self._formulas[name](q_inside, *shapes) * scale + loc
+        first, last = (low, high) if upwards else (high, low)
+        out = np.where(q == 0, _placed(first, loc, scale), np.where(q == 1, _placed(last, loc, scale), out))
+        return _finished(out, ok & (q >= 0) & (q <= 1), math.nan, ok)
+
+    def _compute_ppf(self, q, *parameters):
+        return self._quantile("ppf", True, parameters, q)
+
+    def _compute_isf(self, q, *parameters):
+        return self._quantile("isf", False, parameters, q)
+
+
+def _placed(end, loc, scale):
+    """Return an end of the support; where it is infinite it does not move with its parameters."""
+    if isinstance(end, float):
+        return end if math.isinf(end) else end * scale + loc
+    infinite = np.isinf(end)
+    return np.where(infinite, end, np.where(infinite, 0.0, end) * scale + loc)
+
+
+def _completed(formulas: dict[str, Callable]) -> dict[str, Callable]:
+    """Add the functions that follow from those given."""
+    out = dict(formulas)
+    if "logpdf" in out:
+        out["pdf"] = lambda *a: np.exp(out["logpdf"](*a))
+    if "logpmf" in out:
+        out["pmf"] = lambda *a: np.exp(out["logpmf"](*a))
+    if "cdf" in out or "sf" in out:
+        out.setdefault("cdf", lambda *a: 1.0 - out["sf"](*a))
+        out.setdefault("sf", lambda *a: 1.0 - out["cdf"](*a))
+        out.setdefault("logcdf", lambda *a: _log_of(out["cdf"](*a), out["sf"](*a)))
+        out.setdefault("logsf", lambda *a: _log_of(out["sf"](*a), out["cdf"](*a)))
+    if "ppf" in out:
+        out.setdefault("isf", lambda q, *shapes: out["ppf"](1.0 - q, *shapes))
+    return out
+
+
+def _log_of(p, rest):
+    """Return log(p) of a probability, by what is missing to one if that is the smaller number."""
+    near = p > 0.5
+    return np.where(near, np.log1p(-np.where(near, rest, 0.0)), np.log(np.where(near, 1.0, p)))
+
+
+def _finished(out, inside, outside, ok):
+    """Put the value of the outside where it belongs, and NaN where parameters or argument are no numbers."""
+    if not nowhere(np.logical_not(inside)):
+        out = np.where(inside, out, outside)
+    return out if nowhere(np.logical_not(ok)) else np.where(ok, out, math.nan)
+
+
+class Discrete(_Distribution):
+    """A distribution on integers.
+
+    Parameters
+    ----------
+    original : scipy.stats.rv_discrete
+        SciPy's.
+    support, valid
+        As for a continuous one.
+    logpmf : callable
+        ``logpmf(k, *shapes)`` inside the support.
+    edge : (callable, callable), optional
+        At which shapes the logarithm has a pole and the probability has none, and the probability there.
+    cdf, sf : callable, optional
+        The distribution function inside the support, of an integer.
+    """
+
+    _methods = frozenset({"cdf", "logcdf", "logpmf", "logsf", "pmf", "sf"})
+    _defaults = (("loc", 0.0),)
+    _variable = "k"
+
+    def _standard(self, k, shapes, loc):
+        ok = self._valid(*shapes)
+        if not nowhere(np.logical_not(ok)):
+            shapes = [np.where(ok, s, 0.5) for s in shapes]
+        k = k - loc
+        return k, shapes, self._support_of(*shapes), ok & np.logical_not(np.isnan(k))
+
+    def _mass(self, k, parameters):
+        """Return what is needed of a probability: argument, shapes, where it is not zero and where all is well."""
+        *shapes, loc = parameters
+        k, shapes, (low, high), ok = self._standard(k, shapes, loc)
+        inside = ok & np.isfinite(k) & (k >= low) & (k <= high) & (np.floor(k) == k)
+        if not nowhere(np.logical_not(inside)):
+            k = np.where(inside, k, low)
+        return k, shapes, inside, ok
+
+    def _compute_logpmf(self, k, *parameters):
+        k, shapes, inside, ok = self._mass(k, parameters)
+        return _finished(self._formulas["logpmf"](k, *shapes), inside, -math.inf, ok)
+
+    def _compute_pmf(self, k, *parameters):
+        k, shapes, inside, ok = self._mass(k, parameters)
+        is_edge, direct = self._formulas.get("edge", (lambda *shapes: False, None))
+        edge = is_edge(*shapes)
+        if nowhere(edge):
+            out = self._formulas["pmf"](k, *shapes)
+        else:
+            away = [np.where(edge, 0.5, s) for s in shapes]
+            out = np.where(edge, direct(k, *shapes), self._formulas["pmf"](np.where(edge, 0.0, k), *away))
+        return _finished(out, inside, 0.0, ok)
+
+    def _distribution(self, name: str, below: float, above: float, parameters, x):
+        *shapes, loc = parameters
+        k, shapes, (low, high), ok = self._standard(x, shapes, loc)
+        inside = ok & (k >= low) & (k < high)
+        whole = np.floor(k)
+        if not nowhere(np.logical_not(inside)):
+            whole = np.where(inside, whole, low)
+        return _finished(self._formulas[name](whole, *shapes), inside, np.where(k >= high, above, below), ok)
+
+    def _compute_cdf(self, k, *parameters):
+        return self._distribution("cdf", 0.0, 1.0, parameters, k)
+
+    def _compute_sf(self, k, *parameters):
+        return self._distribution("sf", 1.0, 0.0, parameters, k)
+
+    def _compute_logcdf(self, k, *parameters):
+        return self._distribution("logcdf", -math.inf, 0.0, parameters, k)
+
+    def _compute_logsf(self, k, *parameters):
+        return self._distribution("logsf", 0.0, -math.inf, parameters, k)

@@ -1,0 +1,187 @@
+"""Distributions of vectors: normal, Dirichlet, multinomial.
+
+Not for: distributions of numbers (``continuous.py``, ``discrete.py``).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.special._ufuncs as sp
+import scipy.stats as st
+
+from ...core.tables import Verdict
+from ...core.tracer import Tensor
+from ...errors import UnsupportedError
+from ...jvp import stop_gradient
+from ...ops.triangular import triangular_solve
+from ..mirror import MIRRORED, tensor_in
+from .distribution import double
+
+__all__ = ["dirichlet", "multinomial", "multivariate_normal"]
+
+
+class _Multivariate:
+    """A distribution of vectors: SciPy's, but for the methods given, which take tensors too."""
+
+    def __init__(self, name: str, **methods: Callable) -> None:
+        self._original, self._own, self._name = getattr(st, name), methods, name
+        self.__doc__ = f"``scipy.stats.{name}``, whose methods {', '.join(sorted(methods))} also take tensors."
+        for method in methods:
+            MIRRORED[f"scipy.stats.{name}.{method}"] = Verdict("composite")
+
+    def __repr__(self) -> str:
+        return f"<dualad.scipy.stats.{self._name}>"
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *dir(self._original)})
+
+    def __call__(self, *args, **kwargs):
+        """Freeze the distribution: fix its parameters."""
+        return _Frozen(self, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        thing = getattr(self._original, name)
+        if not callable(thing):
+            return thing
+
+        def method(*args, **kwargs):
+            tensor = tensor_in(*args, *kwargs.values())
+            if tensor is None:
+                return thing(*args, **kwargs)
+            if name not in self._own:
+                raise UnsupportedError(
+                    f"scipy.stats.{self._name}.{name} was called on a {type(tensor).__name__} of shape {tensor.shape}.",
+                    "it has no formula here whose derivative is known",
+                    f"use one of the methods that have: {', '.join(sorted(self._own))}",
+                )
+            bound = inspect.signature(thing).bind(*args, **kwargs)
+            bound.apply_defaults()
+            with np.errstate(all="ignore"):
+                return self._own[name](**bound.arguments)
+
+        method.__name__ = name
+        method.__doc__ = thing.__doc__
+        return method
+
+
+class _Frozen:
+    """A distribution of vectors with its parameters fixed."""
+
+    def __init__(self, dist: _Multivariate, args: tuple, kwargs: dict) -> None:
+        self._dist, self._args, self._kwds = dist, args, kwargs
+
+    def __repr__(self) -> str:
+        return f"<frozen {self._dist!r}>"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in self._dist._own:
+            method = getattr(self._dist, name)
+            return lambda x: method(x, *self._args, **self._kwds)
+        if tensor_in(*self._args, *self._kwds.values()) is None:
+            return getattr(self._dist._original(*self._args, **self._kwds), name)
+        return lambda *args, **kwargs: getattr(self._dist, name)(*args, *self._args, **kwargs, **self._kwds)
+
+
+def _known(x):
+    """Return the plain value of an argument that is known now, or None (under ``vmap`` or ``trace``)."""
+    x = stop_gradient(x)
+    return None if isinstance(x, Tensor) else x
+
+
+# ── normal ───────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# With Σ = L Lᵀ: −½ |L⁻¹(x − μ)|² − Σ log Lᵢᵢ − ½ n log 2π.
+
+
+def _normal_logpdf(x, mean=None, cov=1, allow_singular=False):
+    if isinstance(cov, st.Covariance):
+        cov = cov.covariance
+    mean = None if mean is None else double(mean)
+    cov = double(1.0 if cov is None else cov)
+    if mean is None:
+        dim = 1 if np.ndim(cov) < 2 else cov.shape[0]
+        mean = np.zeros(dim)
+    mean = mean.reshape((-1,)) if np.ndim(mean) == 0 else mean
+    if np.ndim(mean) != 1:
+        raise ValueError(f"Array 'mean' must be a vector of length {np.size(mean)}.")
+    dim = mean.shape[0]
+    if np.ndim(cov) == 0:
+        cov = cov * np.eye(dim)
+    elif np.ndim(cov) == 1:
+        cov = cov.reshape((1, 1)) if dim == 1 else np.diag(cov)
+    if cov.shape != (dim, dim):
+        raise ValueError(f"Dimension mismatch: array 'cov' is of shape {cov.shape}, but 'mean' has length {dim}.")
+    x = double(x)
+    x = x.reshape((1,)) if np.ndim(x) == 0 else x
+    if np.ndim(x) == 1:
+        x = x.reshape((-1, 1) if dim == 1 else (1, -1))
+    root = np.linalg.cholesky(cov)
+    deviation = x - mean
+    rows = deviation.reshape((-1, dim))
+    whitened = triangular_solve(root, rows.T, lower=True, unit=False)
+    out = -0.5 * (whitened * whitened).sum(0) - np.log(np.diagonal(root)).sum() - 0.5 * dim * math.log(2 * math.pi)
+    return np.squeeze(out.reshape(deviation.shape[:-1]))
+
+
+def _normal_pdf(x, mean=None, cov=1, allow_singular=False):
+    return np.exp(_normal_logpdf(x, mean, cov, allow_singular))
+
+
+multivariate_normal = _Multivariate("multivariate_normal", logpdf=_normal_logpdf, pdf=_normal_pdf)
+
+
+# ── Dirichlet ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _dirichlet_logpdf(x, alpha):
+    x, alpha = double(x), double(alpha)
+    if np.ndim(alpha) != 1:
+        raise ValueError(f"Parameter vector 'a' must be one dimensional, but a.shape = {np.shape(alpha)}.")
+    if x.shape[0] + 1 == alpha.shape[0]:
+        x = np.concatenate([x, 1.0 - x.sum(0, keepdims=True)])
+    elif x.shape[0] != alpha.shape[0]:
+        raise ValueError(
+            "Vector 'x' must have either the same number of entries as, or one entry fewer than, parameter vector 'a',"
+            f" but alpha.shape = {alpha.shape} and x.shape = {x.shape}."
+        )
+    x_known, alpha_known = _known(x), _known(alpha)
+    if x_known is not None and alpha_known is not None:
+        st.dirichlet.logpdf(x_known, alpha_known)  # raises where SciPy does: off the simplex, α ≤ 0
+    columns = alpha.reshape((-1,) + (1,) * (np.ndim(x) - 1))
+    norm = sp.gammaln(alpha).sum() - sp.gammaln(alpha.sum())
+    return np.squeeze(sp.xlogy(columns - 1, x).sum(0) - norm)
+
+
+dirichlet = _Multivariate(
+    "dirichlet", logpdf=_dirichlet_logpdf, pdf=lambda x, alpha: np.exp(_dirichlet_logpdf(x, alpha))
+)
+
+
+# ── multinomial ──────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# Probabilities that do not sum to one give NaN, where SciPy (until 1.17) replaced the last of them with a warning.
+
+
+def _multinomial_logpmf(x, n, p):
+    x, n, p = double(x), double(n), double(p)
+    outside = np.any((x < 0) | (np.floor(x) != x), axis=-1) | (x.sum(-1) != n)
+    bad = np.any((p < 0) | (p > 1), axis=-1) | (n < 0) | (np.abs(1 - p.sum(-1)) > 1e-6)
+    inside = np.expand_dims(np.logical_not(outside | bad), -1)
+    out = sp.gammaln(np.where(bad, 1.0, n) + 1) + (
+        sp.xlogy(np.where(inside, x, 1.0), np.where(inside, p, 0.5)) - sp.gammaln(np.where(inside, x, 1.0) + 1)
+    ).sum(-1)
+    return np.where(bad, math.nan, np.where(outside, -math.inf, out))
+
+
+multinomial = _Multivariate(
+    "multinomial", logpmf=_multinomial_logpmf, pmf=lambda x, n, p: np.exp(_multinomial_logpmf(x, n, p))
+)
