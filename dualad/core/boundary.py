@@ -10,6 +10,8 @@ import traceback
 from contextvars import ContextVar
 from pathlib import Path
 
+import numpy as np
+
 from ..errors import ConversionError, DualadError, PlainBufferError
 
 __all__ = ["run", "running"]
@@ -19,6 +21,8 @@ running: ContextVar[bool] = ContextVar("dualad_running", default=False)
 
 _AT = "\n  At: "
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
+#: where frames are nobody's who reads the message
+_LIBRARIES = (_PACKAGE, str(Path(np.__file__).resolve().parent), "<__array_function__ internals>")
 
 
 def run(f, args, kwargs):
@@ -35,7 +39,7 @@ def run(f, args, kwargs):
     except DualadError:
         raise
     except (TypeError, ValueError, IndexError) as foreign:
-        ours = _cause(foreign) or _about_index(foreign)
+        ours = _cause(foreign) or _about_index(foreign) or _about_objects(foreign)
         if ours is None:
             raise
         error = type(ours)(f"{ours.what}{_AT}{_user_line(foreign)}", ours.why, ours.instead)
@@ -65,7 +69,25 @@ def _about_index(error: BaseException) -> DualadError | None:
     )
 
 
+def _about_objects(error: BaseException) -> DualadError | None:
+    """Say what to write when NumPy itself computed with an object array and could not."""
+    text = str(error)
+    if not isinstance(error, TypeError) or not any(part in text for part in _OBJECTS):
+        return None
+    return ConversionError(
+        f"NumPy was given an array of Python objects ({text.splitlines()[0]}); if np.array or np.asarray built it of"
+        " tensors and numbers:",
+        "such an array has no tensor's type, so NumPy computes with its entries one by one, and a number beside a"
+        " tensor (or an entry in compiled code) can't do what is asked",
+        "build the array with np.stack([...]) or np.array([...], like=x), with `import dualad.numpy as np`, or lift the"
+        " function with dualad.lift",
+    )
+
+
+_OBJECTS = ("which has no callable", "dtype('O')", "not supported for the input types")
+
+
 def _user_line(error: BaseException) -> str:
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_PACKAGE)]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_LIBRARIES)]
     last = frames[-1] if frames else traceback.extract_tb(error.__traceback__)[-1]
     return f"{last.filename}:{last.lineno}: {last.line}"

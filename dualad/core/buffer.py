@@ -211,6 +211,9 @@ class Buffer(Tensor, opaque=True):
         """As ``ndarray.tolist``."""
         return self._value.tolist()
 
+    def __reduce_ex__(self, protocol):
+        return self._value.__reduce_ex__(protocol)
+
     def __bool__(self):
         return bool(self._value)
 
@@ -263,8 +266,8 @@ def _array_method(name: str) -> Callable:
 
 for _name in (
     "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "choose", "clip", "compress", "conj",
-    "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "flatten", "max", "mean", "min", "nonzero", "prod", "repeat",
-    "round", "searchsorted", "std", "sum", "take", "trace", "var",
+    "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "flatten", "max", "mean", "min", "nonzero", "prod",
+    "repeat", "round", "searchsorted", "std", "sum", "take", "trace", "var",
 ):  # fmt: skip
     setattr(Buffer, _name, _array_method(_name))
 

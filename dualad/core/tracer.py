@@ -65,7 +65,7 @@ class Tensor:
                     if isinstance(a, Tensor):
                         if a.level.number > number:
                             top, number = a, a.level.number
-                    elif type(a) not in PLAIN:
+                    elif type(a) not in PLAIN or (type(a) is np.ndarray and a.dtype.hasobject):
                         return HOOKS["ufunc"](ufunc, method, inputs, kwargs)
                 return top.process(op, inputs, NO_PARAMS)
         return HOOKS["ufunc"](ufunc, method, inputs, kwargs)
@@ -148,6 +148,13 @@ class Tensor:
 
     def tolist(self):
         raise self._conversion(".tolist()", "iterate over the tensor, or return it from the function")
+
+    def __reduce_ex__(self, protocol):
+        raise self._conversion(
+            "pickle (or a copy made through it)",
+            "return the value from the transform and pickle that, or pickle dualad.stop_gradient(x) if the number alone"
+            " is wanted; np.copy(x) and copy.copy(x) keep the derivative",
+        )
 
     def agreed(self, what: str):
         """Return the plain value this tensor certainly has, or ``None``; a batch may be split into groups."""

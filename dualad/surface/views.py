@@ -117,6 +117,9 @@ def _fill(x: Tensor, new) -> None:
 def target(out, result, name: str):
     """Write ``result`` into ``out``, as ``out=`` and the augmented operators do, with NumPy's rules; return ``out``."""
     if not isinstance(out, Tensor):
+        if type(out) is np.ndarray and out.dtype == object and np.shape(result) == out.shape:
+            out[...] = np.asarray(result, object)  # np.array([x, 1.0]) += y: its entries may be tensors
+            return out
         raise InPlaceError(
             f"{name}: out= (or an augmented assignment such as +=) has a plain array of shape {np.shape(out)} as its"
             " target, and the result is traced.",
