@@ -72,6 +72,7 @@ TESTS_WITHOUT_A_MODULE = {
     "ops/test_every_op.py",
     "ops/test_special_values*.py",
     "ops/test_checkers_catch.py",
+    "scipy/test_scipy_direct.py",
     "surface/test_completeness.py",
     "surface/test_signatures.py",
     "surface/test_like_numpy.py",

@@ -15,7 +15,7 @@ import sys
 import numpy as np
 
 from ..core.tracer import Tensor
-from . import fft, linalg
+from . import fft, linalg, special
 from .creation import (
     arange,
     array,
@@ -49,7 +49,7 @@ __all__ = [
     "arange", "argsort", "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray",
     "c_", "cumulative_prod", "cumulative_sum", "empty", "eye", "fft", "finfo", "fromfunction", "fromiter", "full",
     "identity", "iinfo", "indices", "isscalar", "linalg", "ndarray", "ndenumerate", "ones", "r_", "require", "sort",
-    "tri", "unstack", "vectorize", "zeros",
+    "special", "tri", "unstack", "vectorize", "zeros",
 ]  # fmt: skip
 
 __all__ += [name for name in np.__all__ if name not in __all__]

@@ -369,8 +369,17 @@ special(
     x=lambda x, lmbda, out: np.power(1 + x, lmbda - 1),
     lmbda=lambda x, lmbda, out: 0.5 * np.log1p(x) ** 2 * sp.hyp1f1(2, 3, lmbda * np.log1p(x)),
 )  # fmt: skip
-special(sp.inv_boxcox, "y lmbda", positive(), _inside, y=lambda y, lmbda, out: np.power(out, 1 - lmbda))
-special(sp.inv_boxcox1p, "y lmbda", positive(), _inside, y=lambda y, lmbda, out: np.power(1 + out, 1 - lmbda))
+# inv_boxcox(y, λ) = exp(y log(1 + λy)/(λy)), and log(1 + u)/u = F(1, 1; 2; −u).
+special(
+    sp.inv_boxcox, "y lmbda", positive(), _inside,
+    y=lambda y, lmbda, out: np.power(out, 1 - lmbda),
+    lmbda=lambda y, lmbda, out: -0.5 * y * y * sp.hyp2f1(2, 2, 3, -lmbda * y) * out,
+)  # fmt: skip
+special(
+    sp.inv_boxcox1p, "y lmbda", positive(), _inside,
+    y=lambda y, lmbda, out: np.power(1 + out, 1 - lmbda),
+    lmbda=lambda y, lmbda, out: -0.5 * y * y * sp.hyp2f1(2, 2, 3, -lmbda * y) * (1 + out),
+)  # fmt: skip
 special(
     sp.powm1, "x y", positive(), anywhere(), singular=True,
     x=lambda x, y, out: y * np.power(x, y - 1),

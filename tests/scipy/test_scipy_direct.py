@@ -1,0 +1,215 @@
+"""SciPy's own functions called on tensors, in its default setting and with `SCIPY_ARRAY_API=1`.
+
+Every ufunc that has a rule works in both settings under its public name. Of the functions that are not ufuncs:
+
+=====================================================================  =========  ===================
+what                                                                   default    SCIPY_ARRAY_API=1
+=====================================================================  =========  ===================
+special: jvp, yvp, softplus, lambertw (in z)                           yes        yes
+special.zeta (in q)                                                    yes        no
+special: softmax                                                       yes        yes
+special: logsumexp, log_softmax                                        no         yes
+special: polygamma, multigammaln, comb, spherical_jn                   no         no
+fft: fft, ifft, rfft and relatives                                     no         yes
+integrate: trapezoid, cumulative_trapezoid, simpson, romb              yes        yes
+stats: zscore, gmean, hmean, skew, kurtosis, moment, sem, entropy      no         yes
+linalg: block_diag, fiedler                                            yes        yes
+linalg: toeplitz                                                       yes        no
+signal: fftconvolve, hilbert                                           no         yes
+signal.convolve (direct), optimize.rosen                               yes        yes
+optimize.newton, integrate.fixed_quad                                  yes        yes
+spatial.transform.Rotation                                             no         yes
+linalg.solve, ndimage.gaussian_filter, signal.sawtooth, fft.dct        no         no
+=====================================================================  =========  ===================
+
+By default SciPy asks for plain arrays, and what works beyond ufuncs mostly computes with object arrays of scalars,
+which is slow. With the flag all arrays of a call must be tensors; beside them may be numbers. "No" is an error, never
+a number without its derivative; `dualad.scipy` has versions of many of these. The setting is read when SciPy is
+imported, so each is tried in a process of its own. Releases of SciPy differ in what they offer; the table is checked
+against the one that it was made for, and the rule that nothing is silently wrong against any.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MADE_FOR = (1, 17)
+
+YES, NO = "yes", "no"
+
+#: name -> outcome by default, outcome with the flag
+EXPECTED = {
+    "special.jvp": (YES, YES), "special.yvp": (YES, YES), "special.softplus": (YES, YES), "special.zeta": (YES, NO),
+    "special.lambertw": (YES, YES),
+    "special.softmax": (YES, YES), "special.logsumexp": (NO, YES), "special.log_softmax": (NO, YES),
+    "special.polygamma": (NO, NO), "special.multigammaln": (NO, NO), "special.comb": (NO, NO),
+    "special.spherical_jn": (NO, NO),
+    "fft.fft": (NO, YES), "fft.rfft": (NO, YES), "fft.dct": (NO, NO),
+    "integrate.trapezoid": (YES, YES), "integrate.cumulative_trapezoid": (YES, YES),
+    "integrate.simpson": (YES, YES), "integrate.romb": (YES, YES), "integrate.fixed_quad": (YES, YES),
+    "stats.zscore": (NO, YES), "stats.gmean": (NO, YES), "stats.hmean": (NO, YES), "stats.skew": (NO, YES),
+    "stats.kurtosis": (NO, YES), "stats.moment": (NO, YES), "stats.sem": (NO, YES), "stats.entropy": (NO, YES),
+    "linalg.block_diag": (YES, YES), "linalg.fiedler": (YES, YES), "linalg.toeplitz": (YES, NO),
+    "linalg.solve": (NO, NO),
+    "signal.fftconvolve": (NO, YES), "signal.hilbert": (NO, YES), "signal.convolve": (YES, YES),
+    "signal.sawtooth": (NO, NO), "ndimage.gaussian_filter": (NO, NO),
+    "optimize.rosen": (YES, YES), "optimize.newton": (YES, YES), "Rotation": (NO, YES),
+}  # fmt: skip
+
+
+def calls() -> dict:
+    """The functions of `EXPECTED`, of one vector each."""
+    import scipy.fft as sf
+    import scipy.integrate as si
+    import scipy.linalg as sl
+    import scipy.ndimage as nd
+    import scipy.optimize as so
+    import scipy.signal as sg
+    import scipy.special as sp
+    import scipy.stats as st
+    from scipy.spatial.transform import Rotation
+
+    return {
+        "special.jvp": lambda x: sp.jvp(1, x), "special.yvp": lambda x: sp.yvp(1, x, 2),
+        "special.zeta": lambda x: sp.zeta(2.5, x),
+        "special.softplus": getattr(sp, "softplus", lambda x: np.logaddexp(0, x)),
+        "special.lambertw": lambda x: np.real(sp.lambertw(x)),
+        "special.softmax": sp.softmax, "special.logsumexp": sp.logsumexp, "special.log_softmax": sp.log_softmax,
+        "special.polygamma": lambda x: sp.polygamma(1, x), "special.multigammaln": lambda x: sp.multigammaln(x + 1, 2),
+        "special.comb": lambda x: sp.comb(x + 3, 2), "special.spherical_jn": lambda x: sp.spherical_jn(1, x),
+        "fft.fft": lambda x: np.abs(sf.fft(x)), "fft.rfft": lambda x: np.abs(sf.rfft(x)), "fft.dct": sf.dct,
+        "integrate.trapezoid": si.trapezoid, "integrate.cumulative_trapezoid": si.cumulative_trapezoid,
+        "integrate.simpson": si.simpson, "integrate.romb": si.romb,
+        "integrate.fixed_quad": lambda x: si.fixed_quad(lambda t: np.sin(t * x[0]) + x[1], 0, 1)[0],
+        "stats.zscore": st.zscore, "stats.gmean": st.gmean, "stats.hmean": st.hmean, "stats.skew": st.skew,
+        "stats.kurtosis": st.kurtosis, "stats.moment": lambda x: st.moment(x, 3), "stats.sem": st.sem,
+        "stats.entropy": st.entropy,
+        "linalg.block_diag": lambda x: sl.block_diag(x, x), "linalg.fiedler": sl.fiedler,
+        "linalg.toeplitz": sl.toeplitz, "linalg.solve": lambda x: sl.solve(np.eye(5), x),
+        "signal.fftconvolve": lambda x: sg.fftconvolve(x, x), "signal.hilbert": lambda x: np.abs(sg.hilbert(x)),
+        "signal.convolve": lambda x: sg.convolve(x, x, method="direct"), "signal.sawtooth": sg.sawtooth,
+        "ndimage.gaussian_filter": lambda x: nd.gaussian_filter(x, 1.0),
+        "optimize.rosen": so.rosen, "optimize.newton": lambda x: so.newton(lambda t: t**2 - x[0], 1.0),
+        "Rotation": lambda x: Rotation.from_rotvec(x[:3]).as_matrix(),
+    }  # fmt: skip
+
+
+def outcome(f) -> str:
+    """Try one function under jvp, vjp and vmap: "yes", "no: ..." or "wrong: ..."."""
+    import dualad as da
+    from tests.oracles import differences
+    from tests.oracles.arrays import close, pairing
+
+    x, t = np.array([0.31, 0.47, 0.86, 0.59, 0.72]), np.array([0.5, -0.3, 0.8, 0.1, -0.6])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            value, tangent = da.jvp(f, (x,), (t,))
+            reverse, pull = da.vjp(f, x)
+            back = pull(np.ones_like(reverse))
+            lanes = da.vmap(f)(np.stack([x, x + 0.1]))
+        except Exception as error:  # any error is an answer; silence is none
+            return f"{NO}: {type(error).__name__}"
+    try:
+        close(value, f(x), "value")
+        differences.compare(tangent, differences.along(f, (x,), (t,)), "tangent")
+        close(pairing(back, [t]), pairing([np.ones_like(reverse)], [tangent]), "pairing", rtol=1e-9)
+        close(lanes, np.stack([f(x), f(x + 0.1)]), "lanes")
+    except AssertionError as error:
+        return f"wrong: {error}"
+    return YES
+
+
+def ufuncs() -> dict:
+    """Try every ufunc that has a rule, by its public name, on one of its samples; name -> error, or nothing."""
+    import scipy.special
+    import scipy.special._ufuncs as raw
+
+    import dualad as da
+    import dualad.ops.special
+    from dualad.core.tables import UFUNCS
+    from dualad.ops.samples import realize
+    from tests.oracles.arrays import close, leaves
+
+    failures, count = {}, 0
+    for name in dir(scipy.special):
+        ufunc = getattr(raw, name, None)
+        op = UFUNCS.get(ufunc) if isinstance(ufunc, np.ufunc) and not name.startswith("_") else None
+        if op is None or name == "lambertw":
+            continue
+        count += 1
+        # SciPy's namespaces do not mix: beside tensors only numbers, no plain arrays.
+        *numbers, moving = realize(op)[1].args
+        numbers = [a.ravel()[0].item() for a in numbers]
+
+        def f(function, x, numbers=numbers):
+            return function(*numbers, x)
+
+        try:
+            found = da.jvp(lambda x, name=name: f(getattr(scipy.special, name), x), (moving,), (moving,))
+            close(
+                leaves(found), leaves(da.jvp(lambda x, name=name: f(getattr(raw, name), x), (moving,), (moving,))), name
+            )
+            stacked = np.stack([moving, moving])
+            close(
+                leaves(da.vmap(lambda x, name=name: f(getattr(scipy.special, name), x))(stacked))[0][0],
+                leaves(found)[0],
+                name,
+            )
+        except Exception as error:
+            failures[name] = f"{type(error).__name__}: {error}"
+    return {"count": count, "failures": failures}
+
+
+def main() -> None:
+    """Print all outcomes of this process's setting."""
+    import dualad.numpy  # noqa: F401  (gives tensors their namespace)
+
+    print(json.dumps({"functions": {name: outcome(f) for name, f in calls().items()}, "ufuncs": ufuncs()}))
+
+
+@pytest.fixture(scope="module", params=[0, 1], ids=["default", "SCIPY_ARRAY_API=1"])
+def setting(request) -> tuple[int, dict]:
+    # Any value of the variable, "0" too, is a yes.
+    env = {name: value for name, value in os.environ.items() if name != "SCIPY_ARRAY_API"}
+    if request.param:
+        env["SCIPY_ARRAY_API"] = "1"
+    done = subprocess.run(
+        [sys.executable, "-c", "import tests.scipy.test_scipy_direct as t; t.main()"],
+        cwd=ROOT, env=env, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return request.param, json.loads(done.stdout.splitlines()[-1])
+
+
+def test_no_function_is_silently_wrong(setting) -> None:
+    found = setting[1]["functions"]
+    assert set(found) == set(EXPECTED)
+    assert not {name: what for name, what in found.items() if what.startswith("wrong")}
+
+
+def test_the_table_holds(setting) -> None:
+    import scipy
+
+    flag, found = setting
+    if tuple(map(int, scipy.__version__.split(".")[:2])) == MADE_FOR:
+        differs = {n: what for n, what in found["functions"].items() if what.partition(":")[0] != EXPECTED[n][flag]}
+    else:  # another release may offer more or less by the flag; what it offers without is ours to keep
+        differs = {n: what for n, what in found["functions"].items() if YES in EXPECTED[n][:1] and what != YES}
+    assert not differs
+
+
+def test_every_ufunc_with_a_rule_works_by_its_public_name(setting) -> None:
+    found = setting[1]["ufuncs"]
+    assert found["count"] > 100
+    assert not found["failures"]
