@@ -141,6 +141,14 @@ def _of_same_package(module: types.ModuleType) -> types.ModuleType | None:
     return None
 
 
+_REDIRECTED = frozenset({"cmath", "math", "numpy", "scipy"})
+_KEPT = frozenset({"dualad", *sys.stdlib_module_names})
+
+
+def _top(name: Any) -> str:
+    return str(name).partition(".")[0]
+
+
 def _replacements() -> dict[str, Any]:
     given: dict[str, Any] = {"numpy": dualad_numpy, "math": _math, "cmath": _cmath}
     if importlib.util.find_spec("scipy") is not None:
@@ -151,6 +159,14 @@ def _replacements() -> dict[str, Any]:
 def _by_name(f: Any) -> Any:
     """Return what has the name of ``f`` in the second loading of its module, if ``f`` has that name in the first."""
     name, qualified = getattr(f, "__module__", None), getattr(f, "__qualname__", "<locals>")
+    if _top(name) in _REDIRECTED:
+        raise ArgumentTypeError(
+            f"lift was given `{qualified}` of {_top(name)}.",
+            "lift redirects the imports of numpy, scipy and math, and leaves these themselves as they are",
+            "lift the function that calls it, or take it from dualad.numpy or dualad.scipy",
+        )
+    if _top(name) == "dualad":
+        return None
     if "<" in qualified or name is None:
         return None
     first: Any = sys.modules.get(name)
@@ -167,7 +183,9 @@ def _by_name(f: Any) -> Any:
 def _rebuilt(f: types.FunctionType, done: dict[int, Any]) -> types.FunctionType:
     """Make a function of the same code in the second loading's globals: for closures, lambdas and their like."""
     name = f.__globals__.get("__name__")
-    if isinstance(name, str) and sys.modules.get(name) is not None and vars(sys.modules[name]) is f.__globals__:
+    if _top(name) in _KEPT:  # the wrapper of a decorator of the standard library, a function transformed by dualad
+        namespace = f.__globals__
+    elif isinstance(name, str) and sys.modules.get(name) is not None and vars(sys.modules[name]) is f.__globals__:
         namespace = vars(_second(name, f"`{f.__qualname__}`"))
     else:
         namespace = vars(_second(None, f"`{f.__qualname__}`"))
@@ -181,21 +199,22 @@ def _rebuilt(f: types.FunctionType, done: dict[int, Any]) -> types.FunctionType:
             held = old.cell_contents
         except ValueError:  # not assigned yet
             continue
-        cell.cell_contents = _inside(held, namespace, done)
+        cell.cell_contents = (
+            held if namespace is f.__globals__ and not callable(held) else _inside(held, namespace, done)
+        )
     return new
 
 
 def _inside(held: Any, namespace: dict, done: dict[int, Any]) -> Any:
     """Return what a free variable holds, as the lifted function shall see it."""
     if isinstance(held, types.ModuleType):
-        top = held.__name__.partition(".")[0]
-        if top in _replacements():
+        if _top(held.__name__) in _REDIRECTED:
             return namespace["__builtins__"]["__import__"](held.__name__, namespace, None, ("__name__",), 0)
         return held
     if isinstance(held, (types.FunctionType, types.MethodType, functools.partial)):
         try:
             return _lifted(held, done)
-        except LoadingError:
+        except (ArgumentTypeError, LoadingError):
             return held
     return held
 
