@@ -16,6 +16,7 @@ from .jvp import jvp, stop_gradient
 from .lift import lift
 from .linear_call import linear_call
 from .linearize import linearize
+from .ops.kinks import kinks
 from .program.read import read_program
 from .trace import trace
 from .tree import register_dataclass, register_node
@@ -45,6 +46,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "lift",
+    "kinks",
     "linear_call",
     "linear_transpose",
     "linearize",

@@ -20,6 +20,7 @@ __all__ = [
     "DualadError",
     "EscapedTensorError",
     "InPlaceError",
+    "KinkError",
     "LoadingError",
     "NonFiniteError",
     "NotLinearError",
@@ -210,6 +211,13 @@ class CheckError(DualadError, AssertionError):
 
     code = "DAD022"
     title = "a derivative that disagrees with an oracle"
+
+
+class KinkError(DualadError, ArithmeticError):
+    """Under ``kinks("raise")``: a derivative was taken where the function has a corner."""
+
+    code = "DAD019"
+    title = "a derivative at a kink"
 
 
 class NonFiniteError(DualadError, ArithmeticError):

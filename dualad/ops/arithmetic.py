@@ -23,6 +23,7 @@ from .kinds import (
     unary,
     unbroadcast,
 )
+from .kinks import chosen
 from .samples import anywhere, away_from, between, complex_plane, elementwise, positive
 
 __all__ = [
@@ -300,8 +301,8 @@ fmod = _remainder_of(np.fmod, lambda x, y: np.trunc(x / y))
 def _absolute_jvp(primals, tangents):
     x, t = primals[0], tangents[0]
     if _is_complex(x):
-        return np.absolute(x), real(np.conjugate(np.sign(x)) * t)
-    return np.absolute(x), t * np.sign(x)
+        return np.absolute(x), chosen(real(np.conjugate(np.sign(x)) * t), lambda: x == 0, "absolute")
+    return np.absolute(x), chosen(t * np.sign(x), lambda: x == 0, "absolute")
 
 
 absolute = Op(
@@ -371,7 +372,7 @@ def _hypot_jvp(primals, tangents):
     for p, tangent in zip(primals, tangents, strict=True):
         if tangent is not None:
             t = add_tangents(t, tangent * (p / r))
-    return out, conform(t, out)
+    return out, chosen(conform(t, out), lambda: apex, "hypot")
 
 
 hypot = Op(

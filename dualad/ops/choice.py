@@ -14,6 +14,7 @@ from ..core.dispatch import apply
 from ..core.op import Op
 from ..core.tracer import NO_PARAMS
 from .kinds import add_tangents, batch_elementwise, conform, elementwise_shape, predicate, unbroadcast
+from .kinks import chosen
 from .samples import anywhere, elementwise, integers
 
 __all__ = ["at_least", "at_most", "heaviside", "maximum", "minimum", "nowhere", "where"]
@@ -106,7 +107,7 @@ def _extremum(ufunc: np.ufunc, first_wins) -> Op:
         tie = x == y
         if not nowhere(tie):
             t = where(tie, 0.5 * add_tangents(tx, ty), t)
-        return out, conform(t, out)
+        return out, chosen(conform(t, out), lambda: tie, ufunc.__name__)
 
     return Op(
         ufunc.__name__,
@@ -134,7 +135,8 @@ def _bound(name: str, ufunc: np.ufunc, outside) -> Op:
         x, bound = primals
         tx, tb = tangents
         out = ufunc(x, bound)
-        return out, conform(where(outside(x, bound), 0 if tb is None else tb, 0 if tx is None else tx), out)
+        t = conform(where(outside(x, bound), 0 if tb is None else tb, 0 if tx is None else tx), out)
+        return out, chosen(t, lambda: x == bound, "clip")
 
     op = Op(
         name,

@@ -13,6 +13,7 @@ from ..core.aval import Aval
 from ..core.op import Op
 from .choice import nowhere, where
 from .kinds import add_tangents, batch_elementwise, conform, elementwise_shape, strong, unary
+from .kinks import chosen
 from .samples import anywhere, away_from, between, complex_plane, elementwise, positive
 
 __all__ = ["cos", "exp", "i0", "log", "sin", "sinc", "sqrt", "tanh"]
@@ -90,7 +91,7 @@ def _arctan2_jvp(primals, tangents):
     if tx is not None:
         s = tx * (y / r / r)
         t = -s if t is None else t - s
-    return out, conform(t, out)
+    return out, chosen(conform(t, out), lambda: origin, "arctan2")
 
 
 arctan2 = Op(

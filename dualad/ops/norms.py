@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.aval import Aval
 from ..core.op import Op
+from .kinks import chosen
 from .samples import away_from, complex_plane
 
 __all__ = ["vector_norm"]
@@ -45,7 +46,8 @@ def _vector_norm_jvp(primals, tangents, *, ord, axes):
         nothing = x == 0
         size = np.abs(np.where(nothing, np.ones((), x.dtype), x))
         u = np.where(nothing, np.zeros((), x.dtype), (size / norm) ** (ord - 1) * (conjugated / size))
-    return out, np.sum(np.real(u * t) if x.dtype.kind == "c" else u * t, axis=axes)
+    t = np.sum(np.real(u * t) if x.dtype.kind == "c" else u * t, axis=axes)
+    return out, chosen(t, lambda: out == 0, "vector_norm")
 
 
 def _with_p(ord, *axes):

@@ -15,6 +15,7 @@ from ..core.op import Op
 from ..core.tables import OPS
 from .choice import nowhere, where
 from .kinds import scaled
+from .kinks import chosen
 from .samples import complex_plane
 from .scans import exclusive_cumprod, total_dtype
 
@@ -161,7 +162,8 @@ def _extremum(name: str, impl) -> Op:
         if not nowhere(spoiled):
             tied = tied | ((x != x) & spoiled)
         count = apply(sum, (tied,), params).astype(out.dtype)
-        return out, apply(sum, (where(tied, t, 0),), params) / count
+        t = apply(sum, (where(tied, t, 0),), params) / count
+        return out, chosen(t, lambda: count > 1, name)
 
     op = Op(
         name,
