@@ -5,17 +5,21 @@ This is the door: the public names. Not for: anything else; whatever has a body 
 
 from . import numpy
 from .checkpoint import checkpoint, checkpoint_name, checkpoint_policies
+from .control_flow import cond, switch, while_loop
 from .custom import SymbolicZero, custom_jvp
 from .custom_vjp import custom_vjp, once_differentiable
 from .custom_vmap import custom_vmap
 from .debug import debug
 from .dual import Dual, dual_level, float0, make_dual, unpack_dual
+from .hessian import hessian, hessian_diag, hvp, laplacian, value_and_hessian, value_and_hvp
 from .hooks import grad_hook, no_tangents, residual_hooks
-from .jacobian import hessian, hvp, jacfwd, jacrev
+from .jacobian import jacfwd, jacobian, jacrev, value_and_jacfwd, value_and_jacrev
 from .jvp import jvp, stop_gradient
 from .lift import lift
 from .linear_call import linear_call
+from .linear_operator import hessian_operator
 from .linearize import linearize
+from .loops import associative_scan, fori_loop, map, scan
 from .ops.kinks import kinks
 from .program.read import read_program
 from .trace import trace
@@ -29,28 +33,36 @@ __version__ = "0.1.0"
 __all__ = [
     "Dual",
     "SymbolicZero",
+    "associative_scan",
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
+    "cond",
     "custom_jvp",
     "custom_vjp",
     "custom_vmap",
     "debug",
     "dual_level",
     "float0",
+    "fori_loop",
     "grad",
     "grad_hook",
     "hessian",
+    "hessian_diag",
+    "hessian_operator",
     "hvp",
     "jacfwd",
+    "jacobian",
     "jacrev",
     "jvp",
-    "lift",
+    "laplacian",
     "kinks",
+    "lift",
     "linear_call",
     "linear_transpose",
     "linearize",
     "make_dual",
+    "map",
     "no_tangents",
     "numpy",
     "once_differentiable",
@@ -58,11 +70,18 @@ __all__ = [
     "register_dataclass",
     "register_node",
     "residual_hooks",
+    "scan",
     "stop_gradient",
+    "switch",
     "trace",
     "unpack_dual",
     "value_and_grad",
+    "value_and_hessian",
+    "value_and_hvp",
+    "value_and_jacfwd",
+    "value_and_jacrev",
     "vjp",
     "vmap",
+    "while_loop",
     "wrap",
 ]

@@ -14,17 +14,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from .batched import Batched, BatchLevel
-from .core.aval import Aval, aval_of
+from .core.aval import Aval, aval_of, is_inexact
 from .core.axes import rename
 from .core.dispatch import apply
 from .core.op import Op
 from .core.tracer import Tensor
 from .dual import Dual
-from .errors import RuleMissingError
+from .errors import NotLinearError, RuleMissingError
 from .jvp import jvp
 from .program.ir import Program
 from .program.variable import Variable
-from .staged import Staged, StagedLevel
+from .staged import Staged
 from .subprograms import batched, output_avals, permuted, pushed, repeated, runner, separated, stage, transposed, zeros
 from .surface.deferred import settle
 
@@ -70,9 +70,15 @@ def _given(values: Sequence, flags: Sequence[bool]) -> list:
 
 def _filled(tangents: Sequence, primals: Sequence, flags: Sequence[bool]) -> list:
     """Return the tangents that flags name, zeros where they were never built."""
-    return [
-        zeros(aval_of(p)) if t is None else t for t, p, f in zip(tangents, primals, flags, strict=True) if f
-    ]
+    return [zeros(aval_of(p)) if t is None else t for t, p, f in zip(tangents, primals, flags, strict=True) if f]
+
+
+def _not_linear(name: str) -> NotLinearError:
+    return NotLinearError(
+        f"the transpose of a `{name}` was asked for that is not linear.",
+        "only a linear map has a transpose",
+        "write what depends on tangents as a linear function of them",
+    )
 
 
 def _either(a: Sequence[bool], b: Sequence[bool]) -> list[bool]:
@@ -166,9 +172,17 @@ def switch_linearly(index, args: list, unknown: list[bool], branches: tuple) -> 
 
 
 def _switch_transpose(ct, *args, branches, linear):
+    if not linear:
+        raise _not_linear("switch")
     back = tuple([transposed(b, linear) for b in branches])
     out = apply(switch, (*ct, *args[linear:]), {"branches": back, "linear": len(ct)})
-    return (*out, *[None] * (len(args) - linear))
+    return _for_unknown(out, args)
+
+
+def _for_unknown(cotangents: Sequence, args: Sequence) -> tuple:
+    """Return cotangents for the arguments that are to have one; a vector may be a known zero."""
+    rest = [None] * (len(args) - len(cotangents))
+    return tuple([c if type(a) is Aval else None for c, a in zip([*cotangents, *rest], args, strict=True)])
 
 
 def _switch_batch(size, values, mapped, *, branches, linear):
@@ -192,9 +206,7 @@ def _switch_batch(size, values, mapped, *, branches, linear):
         for i in range(len(branches) - 2, -1, -1):
             new = _as_declared(runner(branches[i])(*inner), branches[i].outputs)
             result = [np.where(index <= i, a, b) for a, b in zip(new, result, strict=True)]
-        return tuple(
-            [x._value if type(x) is Batched and x.level is lanes else repeated(x, size) for x in result]
-        )
+        return tuple([x._value if type(x) is Batched and x.level is lanes else repeated(x, size) for x in result])
 
 
 def _switch_samples():
@@ -314,7 +326,7 @@ def _known_while_jvp(primals, tangents, params):
         return _as_declared(out, params["body"].outputs)
 
     out, pushed_out = jvp(loop, [primals[i] for i in moving], [tangents[i] for i in moving])
-    return tuple(out), tuple([t if aval_of(v).dtype.kind in "fc" else None for v, t in zip(out, pushed_out, strict=True)])
+    return tuple(out), tuple([t if is_inexact(v.dtype) else None for v, t in zip(out, pushed_out, strict=True)])
 
 
 def _while_batch(size, values, mapped, *, test, body, constants):
@@ -329,7 +341,8 @@ def _while_batch(size, values, mapped, *, test, body, constants):
         if out == list(flags):
             break
         flags = out
-    carry = [repeated(c, size) if f and not m else c for c, f, m in zip(carry, flags, mapped[sum(constants) :], strict=True)]
+    own = mapped[sum(constants) :]
+    carry = [repeated(c, size) if f and not m else c for c, f, m in zip(carry, flags, own, strict=True)]
     if not several:
         params = {"test": asked, "body": stepped, "constants": constants}
         out = apply(while_loop, (*for_test, *for_body, *carry), params)
@@ -353,9 +366,7 @@ def _while_batch(size, values, mapped, *, test, body, constants):
 
     params = {
         "test": stage(any_going, [v.aval for v in asked.inputs], test.name, "vmap").program,
-        "body": stage(
-            only_going, [v.aval for v in (*asked.inputs[:a], *stepped.inputs)], body.name, "vmap"
-        ).program,
+        "body": stage(only_going, [v.aval for v in (*asked.inputs[:a], *stepped.inputs)], body.name, "vmap").program,
         "constants": (a, a + b),
     }
     return apply(while_loop, (*for_test, *for_test, *for_body, *carry), params)
@@ -363,7 +374,7 @@ def _while_batch(size, values, mapped, *, test, body, constants):
 
 def _no_while_transpose(ct, *args, test, body, constants):
     raise RuleMissingError(
-        "reverse mode met a while_loop whose number of steps is not known when its program is written (in dualad.trace).",
+        "reverse mode met a while_loop in a traced program, whose number of steps is not known when it is written.",
         "running it backwards takes the values of every step, and their number has no bound",
         "use dualad.fori_loop or dualad.scan with a fixed number of steps, forward mode (jvp, jacfwd), or reverse mode"
         " without trace, where the loop is a Python loop",
@@ -423,7 +434,7 @@ def _scan_impl(*args, body, length, reverse, counts, linear):
             stack.append(y)
     avals = _avals(body)[len(carry) :]
     ys = [
-        np.stack(stack[::-1] if reverse else stack).astype(a.dtype, copy=False) if stack else np.zeros((0, *a.shape), a.dtype)
+        np.stack(stack[::-1] if reverse else stack) if stack else np.zeros((0, *a.shape), a.dtype)
         for stack, a in zip(stacks, avals, strict=True)
     ]
     return (*_as_declared(carry, body.outputs[: len(carry)]), *ys)
@@ -487,6 +498,8 @@ def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
 
 
 def _scan_transpose(ct, *args, body, length, reverse, counts, linear):
+    if not linear:
+        raise _not_linear("scan")
     nc, nk, nx, more = counts
     back = transposed(body, nc + nk + nx, range(nc))
     # (sums for the constants, cotangents of carry and of ys, residuals) → cotangents of constants, carry and xs
@@ -499,7 +512,7 @@ def _scan_transpose(ct, *args, body, length, reverse, counts, linear):
             "counts": (0, nc + nk, len(ct) - nk, more), "linear": True,
         },
     )  # fmt: skip
-    return (*out, *[None] * (len(args) - nc - nk - nx))
+    return _for_unknown(out, args)
 
 
 def _scan_batch(size, values, mapped, *, body, length, reverse, counts, linear):

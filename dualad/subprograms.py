@@ -136,9 +136,7 @@ def batched(program: Program, mapped: Sequence[bool], size: int, forced: Sequenc
         with BatchLevel("vmap", size) as lanes, rename(lanes):
             out = runner(program)(*[Batched(x, lanes) if m else x for x, m in zip(inputs, mapped, strict=True)])
             own = [type(x) is Batched and x.level is lanes for x in out]
-            out = [
-                x._value if m else repeated(x, size) if f else x for x, m, f in zip(out, own, forced, strict=True)
-            ]
+            out = [x._value if m else repeated(x, size) if f else x for x, m, f in zip(out, own, forced, strict=True)]
         result = level.finish(out, program.name)
     return result, [m or f for m, f in zip(own, forced, strict=True)]
 
@@ -213,7 +211,8 @@ def pushed(program: Program, moving: Sequence[bool], forced: Sequence[bool]) -> 
     with StagedLevel("control flow", owning=True) as level, DualLevel("control flow") as dual:
         primals = [level.new_input(v.aval) for v in program.inputs]
         tangents = iter([level.new_input(_strong(v.aval)) for v, m in zip(program.inputs, moving, strict=True) if m])
-        out = runner(program)(*[Dual(p, next(tangents), dual) if m else p for p, m in zip(primals, moving, strict=True)])
+        values = [Dual(p, next(tangents), dual) if m else p for p, m in zip(primals, moving, strict=True)]
+        out = runner(program)(*values)
         pairs = [split(x, dual) for x in out]
         own = [t is not None or f for (_, t), f in zip(pairs, forced, strict=True)]
         extra = [zeros(aval_of(p)) if t is None else t for (p, t), m in zip(pairs, own, strict=True) if m]
