@@ -18,7 +18,8 @@ from ..core.aval import Aval, aval_of
 from ..core.op import Op
 from ..core.tables import UFUNCS, VERDICTS, Verdict
 from .choice import nowhere, where
-from .kinds import strong
+from .distributions import beta_density, gamma_density
+from .kinds import predicate, strong
 from .samples import Domain, anywhere, away_from, between, elementwise, integers, positive
 from .special_kinds import no_rule, special, special_tuple
 
@@ -201,14 +202,6 @@ def _rgamma_derivative(x, out):
     return where(left, np.cos(math.pi * a) * g - np.sin(math.pi * a) * g * sp.psi(1 - a) / math.pi, d)
 
 
-def _gamma_density(a, x):
-    return np.exp(sp.xlogy(a - 1, x) - x - sp.gammaln(a))
-
-
-def _beta_density(a, b, x):
-    return np.exp(sp.xlogy(a - 1, x) + sp.xlog1py(b - 1, -x) - sp.betaln(a, b))
-
-
 special(sp.gamma, "x", positive(), x=lambda x, out: out * sp.psi(x))
 special(sp.gammaln, "x", positive(), x=lambda x, out: sp.psi(x))
 special(sp.loggamma, "x", positive(), x=lambda x, out: sp.psi(x))
@@ -237,15 +230,15 @@ special(
 special(sp._zeta, "x q", between(1.5, 4.0), positive(), q=lambda x, q, out: -x * sp._zeta(x + 1, q))
 special(sp._riemann_zeta, "x", between(1.5, 4.0))
 
-special(sp.gammainc, "a x", positive(), positive(), singular=True, x=lambda a, x, out: _gamma_density(a, x))
-special(sp.gammaincc, "a x", positive(), positive(), singular=True, x=lambda a, x, out: -_gamma_density(a, x))
-special(sp.gammaincinv, "a y", positive(), _inside, singular=True, y=lambda a, y, out: 1 / _gamma_density(a, out))
-special(sp.gammainccinv, "a y", positive(), _inside, singular=True, y=lambda a, y, out: -1 / _gamma_density(a, out))
+special(sp.gammainc, "a x", positive(), positive(), singular=True, x=lambda a, x, out: gamma_density(a, x))
+special(sp.gammaincc, "a x", positive(), positive(), singular=True, x=lambda a, x, out: -gamma_density(a, x))
+special(sp.gammaincinv, "a y", positive(), _inside, singular=True, y=lambda a, y, out: 1 / gamma_density(a, out))
+special(sp.gammainccinv, "a y", positive(), _inside, singular=True, y=lambda a, y, out: -1 / gamma_density(a, out))
 _beta_domains = (positive(), positive(), _inside)
-special(sp.betainc, "a b x", *_beta_domains, singular=True, x=lambda a, b, x, out: _beta_density(a, b, x))
-special(sp.betaincc, "a b x", *_beta_domains, singular=True, x=lambda a, b, x, out: -_beta_density(a, b, x))
-special(sp.betaincinv, "a b y", *_beta_domains, singular=True, y=lambda a, b, y, out: 1 / _beta_density(a, b, out))
-special(sp.betainccinv, "a b y", *_beta_domains, singular=True, y=lambda a, b, y, out: -1 / _beta_density(a, b, out))
+special(sp.betainc, "a b x", *_beta_domains, singular=True, x=lambda a, b, x, out: beta_density(a, b, x))
+special(sp.betaincc, "a b x", *_beta_domains, singular=True, x=lambda a, b, x, out: -beta_density(a, b, x))
+special(sp.betaincinv, "a b y", *_beta_domains, singular=True, y=lambda a, b, y, out: 1 / beta_density(a, b, out))
+special(sp.betainccinv, "a b y", *_beta_domains, singular=True, y=lambda a, b, y, out: -1 / beta_density(a, b, out))
 
 
 # ── Bessel functions: in the argument; half the sum or difference of the neighbouring orders, with no pole at 0 ───
@@ -282,6 +275,32 @@ _cylinder(sp.hankel2e, lambda v, z, out: 0.5 * (sp.hankel2e(v - 1, z) - sp.hanke
 _cylinder(sp.jve, real_only=True)
 _cylinder(sp.yve, real_only=True)
 _cylinder(sp.ive, lambda v, z, out: 0.5 * (sp.ive(v - 1, z) + sp.ive(v + 1, z)) - np.sign(z) * out, real_only=True)
+
+# Struve functions, with the term that the Bessel functions' recurrence lacks.
+
+
+def _struve_term(v, x):
+    return np.power(0.5 * x, v) * sp.rgamma(v + 1.5) / _SQRT_PI
+
+
+special(
+    sp.struve, "v x", _orders, positive(),
+    x=lambda v, x, out: 0.5 * (sp.struve(v - 1, x) - sp.struve(v + 1, x) + _struve_term(v, x)),
+)  # fmt: skip
+special(
+    sp.modstruve, "v x", _orders, positive(),
+    x=lambda v, x, out: 0.5 * (sp.modstruve(v - 1, x) + sp.modstruve(v + 1, x) + _struve_term(v, x)),
+)  # fmt: skip
+
+# Kelvin functions: f = ber + i bei and ker + i kei satisfy f″ = i f − f′/x.
+
+for _real, _imag, _real_p, _imag_p in (
+    (sp.ber, sp.bei, sp.berp, sp.beip), (sp.ker, sp.kei, sp.kerp, sp.keip),
+):  # fmt: skip
+    special(_real, "x", positive(), x=lambda x, out, f=_real_p: f(x))
+    special(_imag, "x", positive(), x=lambda x, out, f=_imag_p: f(x))
+    special(_real_p, "x", positive(), x=lambda x, out, f=_imag: -f(x) - out / x)
+    special(_imag_p, "x", positive(), x=lambda x, out, f=_real: f(x) - out / x)
 
 # Spherical ones: (2n + 1) f′ₙ is a sum or difference of n fₙ₋₁ and (n + 1) fₙ₊₁.
 
@@ -353,6 +372,23 @@ special(
     sp._lambertw, "z k tol", positive(), Domain(lambda rng, shape: np.zeros(shape, int)), between(1e-14, 1e-12),
     singular=True, z=lambda z, k, tol, out: np.exp(-out) / (1 + out),
 )  # fmt: skip
+
+
+special(
+    sp.hyperu, "a b x", positive(), positive(), positive(),
+    x=lambda a, b, x, out: -a * sp.hyperu(a + 1, b + 1, x),
+)  # fmt: skip
+special(
+    sp.wright_bessel, "a b x", positive(), positive(), positive(),
+    x=lambda a, b, x, out: sp.wright_bessel(a, a + b, x),
+)  # fmt: skip
+special(
+    sp.ellipkinc, "phi m", anywhere(), between(-0.9, 0.9), phi=lambda phi, m, out: 1 / np.sqrt(1 - m * np.sin(phi) ** 2)
+)
+special(
+    sp.ellipeinc, "phi m", anywhere(), between(-0.9, 0.9), phi=lambda phi, m, out: np.sqrt(1 - m * np.sin(phi) ** 2)
+)
+predicate("gammasgn", sp.gammasgn, samples=away_from(0.0, -1.0, -2.0, -3.0))
 
 
 # ── powers, losses, degrees ──────────────────────────────────────────────────────────────────────────────────────
@@ -442,3 +478,9 @@ special(
     anywhere(),
     x=lambda n, x, out: n * sp.eval_hermitenorm(np.maximum(n - 1, 0), x),
 )
+special(sp.eval_chebyc, "n x", _degree, _point, x=lambda n, x, out: n * sp.eval_chebys(n - 1, x))
+special(sp.eval_chebys, "n x", _degree, _point, x=lambda n, x, out: sp.eval_gegenbauer(n - 1, 2.0, 0.5 * x))
+special(
+    sp.eval_sh_jacobi, "n p q x", _degree, between(2.2, 3.0), between(0.5, 1.5), _inside,
+    x=lambda n, p, q, x, out: (n + p) * sp.eval_jacobi(n - 1, p - q + 1, q, 2 * x - 1) / sp.binom(2 * n + p - 1, n),
+)  # fmt: skip

@@ -129,6 +129,18 @@ def outcome(f) -> str:
     return YES
 
 
+def has_rule(f, x, i: int) -> bool:
+    """Say whether a ufunc can be differentiated in one of its arguments."""
+    import dualad as da
+    from dualad.errors import RuleMissingError
+
+    try:
+        da.jvp(lambda x: f(x, i), (x,), (x,))
+    except RuleMissingError:
+        return False
+    return x.dtype.kind in "fc"
+
+
 def ufuncs() -> dict:
     """Try every ufunc that has a rule, by its public name, on one of its samples; name -> error, or nothing."""
     import scipy.special
@@ -148,20 +160,23 @@ def ufuncs() -> dict:
             continue
         count += 1
         # SciPy's namespaces do not mix: beside tensors only numbers, no plain arrays.
-        *numbers, moving = realize(op)[1].args
-        numbers = [a.ravel()[0].item() for a in numbers]
+        args = realize(op)[1].args
+        numbers = [a.ravel()[0].item() for a in args]
 
-        def f(function, x, numbers=numbers):
-            return function(*numbers, x)
+        def f(function, x, i, numbers=numbers):
+            return function(*numbers[:i], x, *numbers[i + 1 :])
 
+        def direct(x, i, ufunc=ufunc, f=f):
+            return f(ufunc, x, i)
+
+        i = next(i for i in reversed(range(len(args))) if has_rule(direct, args[i], i))
+        moving = args[i]
         try:
-            found = da.jvp(lambda x, name=name: f(getattr(scipy.special, name), x), (moving,), (moving,))
-            close(
-                leaves(found), leaves(da.jvp(lambda x, name=name: f(getattr(raw, name), x), (moving,), (moving,))), name
-            )
+            found = da.jvp(lambda x, name=name: f(getattr(scipy.special, name), x, i), (moving,), (moving,))
+            close(leaves(found), leaves(da.jvp(lambda x, name=name: f(ufunc, x, i), (moving,), (moving,))), name)
             stacked = np.stack([moving, moving])
             close(
-                leaves(da.vmap(lambda x, name=name: f(getattr(scipy.special, name), x))(stacked))[0][0],
+                leaves(da.vmap(lambda x, name=name: f(getattr(scipy.special, name), x, i))(stacked))[0][0],
                 leaves(found)[0],
                 name,
             )
