@@ -22,6 +22,10 @@ def check(program: Program) -> None:
     if len(known) != len(program.inputs):
         raise ProgramError("a program has the same variable twice among its inputs.")
     for i, equation in enumerate(program.equations):
+        for value in equation.params.values():
+            for part in value if isinstance(value, tuple) else (value,):
+                if isinstance(part, Program):
+                    check(part)
         for a in equation.args:
             if isinstance(a, Variable) and a not in known:
                 raise ProgramError(

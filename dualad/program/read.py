@@ -61,21 +61,42 @@ def read_program(text: str, constants: Mapping[str, Any] | None = None) -> Progr
             name, value = _constant(line, constants or {})
             env[name] = value
         body = body[:cut]
-    header = re.match(r"^program (\w+)\((.*)\):$", lines[0]) if lines else None
-    if header is None or not body or not body[-1].strip().startswith("return"):
-        raise ProgramError(
-            "the text is not a program.",
-            "it begins with `program name(a: f64[3], ...):` and ends with `return ...`",
-            "give it as str(program) prints it",
-        )
+    blocks: list[list[str]] = []
+    for line in [*lines[:1], *body]:
+        if line.startswith("program ") or not blocks:
+            blocks.append([])
+        blocks[-1].append(line)
+    if not blocks:
+        raise _no_program()
+    # A program is printed before the programs in its parameters.
+    programs: dict[str, Program] = {}
+    for block in reversed(blocks):
+        program = _block(block, env, programs)
+        programs[program.name] = program
+    return program
+
+
+def _block(lines: list[str], constants: dict, programs: dict) -> Program:
+    header = re.match(r"^program (\w+)\((.*)\):$", lines[0])
+    if header is None or not lines[-1].strip().startswith("return"):
+        raise _no_program()
+    env = dict(constants)
     inputs = _declared(header[2], env)
-    steps = [_step(line.strip(), env) for line in body[:-1]]
-    results = body[-1].strip().removeprefix("return").strip()
+    steps = [_step(line.strip(), env, programs) for line in lines[1:-1]]
+    results = lines[-1].strip().removeprefix("return").strip()
     outputs = [_atom(e, env) for e in _elements(results)] if results else []
     return Program(inputs, steps, outputs, header[1])
 
 
-def _step(line: str, env: dict) -> tuple:
+def _no_program() -> ProgramError:
+    return ProgramError(
+        "the text is not a program.",
+        "it begins with `program name(a: f64[3], ...):` and ends with `return ...`",
+        "give it as str(program) prints it",
+    )
+
+
+def _step(line: str, env: dict, programs: dict) -> tuple:
     left, _, right = line.partition(" = ")
     call = _parse(right)
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
@@ -84,7 +105,7 @@ def _step(line: str, env: dict) -> tuple:
     if op is None:
         raise ProgramError(f"{line!r} uses the unknown operator {call.func.id!r}.", "it is not in the registry")
     args = tuple([_atom(a, env) for a in call.args])
-    params = {str(k.arg): _value(k.value) for k in call.keywords}
+    params = {str(k.arg): _value(k.value, programs) for k in call.keywords}
     return op, args, params, tuple(_declared(left, env))
 
 
@@ -142,23 +163,29 @@ def _atom(node: ast.expr, env: dict):
 _NAMES = {"Ellipsis": Ellipsis, "inf": float("inf"), "nan": float("nan"), "None": None, "True": True, "False": False}
 
 
-def _value(node: ast.expr):
-    """Evaluate a literal; beside Python's own, ``inf``, ``nan``, ``dtype('<f8')`` and ``slice(0, 2, None)``."""
+def _value(node: ast.expr, programs: Mapping[str, Program] | None = None):
+    """Evaluate a literal; beside Python's own, ``inf``, ``nan``, ``dtype('<f8')``, ``slice(0, 2, None)``, a program."""
+    if isinstance(node, ast.Name) and programs and node.id in programs:
+        return programs[node.id]
     if isinstance(node, ast.Name) and node.id in _NAMES:
         return _NAMES[node.id]
     if isinstance(node, ast.Tuple):
-        return tuple([_value(e) for e in node.elts])
+        return tuple([_value(e, programs) for e in node.elts])
     if isinstance(node, ast.List):
-        return [_value(e) for e in node.elts]
+        return [_value(e, programs) for e in node.elts]
     if isinstance(node, ast.Dict):
-        return {_value(k): _value(v) for k, v in zip(node.keys, node.values, strict=True) if k is not None}
+        return {
+            _value(k, programs): _value(v, programs)
+            for k, v in zip(node.keys, node.values, strict=True)
+            if k is not None
+        }
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_value(node.operand)
+        return -_value(node.operand, programs)
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-        left, right = _value(node.left), _value(node.right)
+        left, right = _value(node.left, programs), _value(node.right, programs)
         return left + right if isinstance(node.op, ast.Add) else left - right
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("dtype", "slice"):
-        arguments = [_value(a) for a in node.args]
+        arguments = [_value(a, programs) for a in node.args]
         return np.dtype(*arguments) if node.func.id == "dtype" else slice(*arguments)
     if isinstance(node, ast.Constant):
         return node.value

@@ -10,10 +10,13 @@ constants, as far as they are short::
     where:
         k0: f64[3] = [1.0, 2.0, 3.0]
 
-Python scalars, which are weak, are printed where they stand. Not for: pictures of programs.
+Python scalars, which are weak, are printed where they stand. Programs that are parameters of an equation (bodies of
+loops, branches) are printed after the program, by name. Not for: pictures of programs.
 """
 
 from __future__ import annotations
+
+import keyword
 
 import numpy as np
 
@@ -29,26 +32,54 @@ _SHORT = 16
 def show(program) -> str:
     """Return the text of a program."""
     names = _Names()
-    head = ", ".join(f"{names.of(v)}: {v.aval!r}" for v in program.inputs)
-    lines = [f"program {_identifier(program.name)}({head}):"]
-    for op, args, params, outs in program.steps:
-        right = [names.of(a) for a in args] + [f"{k}={_literal(v)}" for k, v in params.items()]
-        left = ", ".join(f"{names.of(v)}: {v.aval!r}" for v in outs)
-        lines.append(f"    {left} = {op.name}({', '.join(right)})")
-    lines.append("    return " + ", ".join(names.of(o) for o in program.outputs))
+    names.of_program(program)
+    lines = []
+    for p, name in names.programs:  # grows while it is gone through
+        lines += _lines(p, name, names)
     if names.constants:
         lines.append("where:")
         lines += [f"    {name}: {_described(value)}" for name, value in names.constants]
     return "\n".join(lines)
 
 
+def _lines(program, name: str, names: _Names) -> list[str]:
+    names.variables = {}
+    head = ", ".join(f"{names.of(v)}: {v.aval!r}" for v in program.inputs)
+    lines = [f"program {name}({head}):"]
+    for op, args, params, outs in program.steps:
+        right = [names.of(a) for a in args] + [f"{k}={_literal(v, names)}" for k, v in params.items()]
+        left = ", ".join(f"{names.of(v)}: {v.aval!r}" for v in outs)
+        lines.append(f"    {left} = {op.name}({', '.join(right)})")
+    return [*lines, "    return " + ", ".join(names.of(o) for o in program.outputs)]
+
+
 class _Names:
-    """Names for variables (a, b, ..., z, a1, ...) in order of appearance, and for constants (k0, k1, ...)."""
+    """Names for variables, constants and programs.
+
+    Variables are a, b, ..., z, a1, ... in order of appearance in their program, constants k0, k1, ... in all of them
+    together; programs have names of their own, made unique.
+    """
 
     def __init__(self) -> None:
         self.variables: dict[Variable, str] = {}
         self.constants: list[tuple[str, object]] = []
+        self.programs: list[tuple] = []
         self._known: dict[int, str] = {}
+
+    def of_program(self, program) -> str:
+        name = self._known.get(id(program))
+        if name is None:
+            taken = {n for _, n in self.programs}
+            wanted = _identifier(program.name)
+            if self.programs and (keyword.iskeyword(wanted) or wanted in ("inf", "nan")):
+                wanted += "_"  # a name that stands among parameters is read as a Python expression
+            name, number = wanted, 1
+            while name in taken:
+                number += 1
+                name = f"{wanted}_{number}"
+            self._known[id(program)] = name
+            self.programs.append((program, name))
+        return name
 
     def of(self, x) -> str:
         if type(x) is Variable:
@@ -83,23 +114,25 @@ def _described(value) -> str:
     return f"object  # {type(value).__name__}"
 
 
-def _literal(value) -> str:
+def _literal(value, names: _Names) -> str:
     if isinstance(value, np.dtype):
         return f"dtype({value.str!r})"
     if isinstance(value, tuple):
-        return "(" + ", ".join(_literal(v) for v in value) + ("," if len(value) == 1 else "") + ")"
+        return "(" + ", ".join(_literal(v, names) for v in value) + ("," if len(value) == 1 else "") + ")"
     if isinstance(value, list):
-        return "[" + ", ".join(_literal(v) for v in value) + "]"
+        return "[" + ", ".join(_literal(v, names) for v in value) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_literal(k)}: {_literal(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{_literal(k, names)}: {_literal(v, names)}" for k, v in value.items()) + "}"
     if isinstance(value, slice):
-        return f"slice({_literal(value.start)}, {_literal(value.stop)}, {_literal(value.step)})"
+        return f"slice({_literal(value.start, names)}, {_literal(value.stop, names)}, {_literal(value.step, names)})"
     if value is Ellipsis:
         return "Ellipsis"
     if isinstance(value, np.generic):
         return repr(value.item())
     if value is None or isinstance(value, (bool, int, float, complex, str)):
         return repr(value)
+    if hasattr(value, "steps"):
+        return names.of_program(value)
     return f"opaque({type(value).__name__!r})"
 
 
