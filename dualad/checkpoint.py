@@ -35,7 +35,7 @@ from .staged import Staged, StagedLevel
 from .tree import flatten
 from .vjp_via_transpose import vjp
 
-__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies"]
+__all__ = ["Policies", "checkpoint", "checkpoint_name", "checkpoint_policies"]
 
 
 # ── names and policies ───────────────────────────────────────────────────────────────────────────────────────────
@@ -85,8 +85,8 @@ def checkpoint_name(x: Any, name: str) -> Any:
 _DOTS = frozenset({"matmul", "einsum", "tensordot", "dot", "vecdot", "matvec", "vecmat", "inner", "outer"})
 
 
-class checkpoint_policies:
-    """What a checkpoint keeps.
+class Policies:
+    """What a checkpoint keeps; ``dualad.checkpoint_policies`` is the one instance.
 
     A policy is a function ``policy(name, params) -> bool`` of an operator's name and parameters, which says whether the
     results of its calls are kept; ``python -m dualad ops`` lists the names.
@@ -125,6 +125,9 @@ class checkpoint_policies:
                 raise ArgumentTypeError(f"save_only_these_names: {n!r} is no name.", "names are strings", "pass str")
         chosen = frozenset(names)
         return lambda name, params: name == "checkpoint_name" and params["name"] in chosen
+
+
+checkpoint_policies = Policies()
 
 
 # ── the operator ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -409,7 +412,7 @@ def checkpoint(
         The function, of any trees. It runs once for its value, and once more each time its pullback is used; it
         does not run again where its derivative reads nothing of what it computed (a linear function).
     policy : callable, optional
-        What to keep nevertheless: one of :class:`checkpoint_policies`, or ``policy(name, params) -> bool`` of an
+        What to keep nevertheless: one of ``checkpoint_policies`` (:class:`Policies`), or ``policy(name, params) -> bool`` of an
         operator's name and parameters. By default nothing but the arguments.
     static_argnums : int or tuple of int
         Positions of arguments that are passed as they are, such as numbers of steps; they must not be traced.

@@ -1,8 +1,8 @@
-"""Whole Jacobians and Hessians: ``jacfwd``, ``jacrev``, ``hessian``, ``hvp``.
+"""Whole Jacobians: ``jacfwd``, ``jacrev``, ``jacobian``, and their values beside them.
 
 Made only of transforms: a Jacobian is ``vmap`` of ``jvp`` (or of the pullback) over a basis. The primal is not mapped,
 so every transcendental of the function runs once, and only tangent arithmetic carries the extra axis.
-Not for: sparse Jacobians.
+Not for: second derivatives (``hessian.py``), sparse Jacobians.
 """
 
 from __future__ import annotations
@@ -13,21 +13,32 @@ from typing import Any
 import numpy as np
 import optree
 
+from .batched import Batched
+from .chunks import check_chunks, in_chunks
 from .core.aval import Aval, aval_of, is_inexact
 from .errors import ArgumentError, DtypeError, OutputError
 from .jvp import jvp, named
-from .selection import select
+from .linearize import Linear, Stage, stage_tangents
+from .selection import Selection, select
 from .tree import LeafName, flatten, is_array
-from .vjp_via_transpose import check_differentiable, grad, vjp
+from .vjp_via_transpose import Pullback, check_differentiable, vjp
 from .vmap import vmap
 
-__all__ = ["hessian", "hvp", "jacfwd", "jacrev", "standard_basis"]
+__all__ = [
+    "check_real",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "over_basis",
+    "standard_basis",
+    "value_and_jacfwd",
+    "value_and_jacrev",
+]
 
 
 def jacfwd(
     f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
-    has_aux: bool = False, holomorphic: bool = False,
-    chunk_size: int | None = None,
+    has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
 ) -> Callable:  # fmt: skip
     """Make the Jacobian function of ``f``, column by column in one batched forward pass.
 
@@ -44,6 +55,8 @@ def jacfwd(
     chunk_size : int, optional
         How many columns to compute at a time; all by default. Smaller chunks take less memory and run ``f`` once per
         chunk.
+    max_memory : int, optional
+        About how many bytes to use at a time, in place of ``chunk_size``: the first columns are measured.
 
     Returns
     -------
@@ -64,50 +77,104 @@ def jacfwd(
     array([[1.38177329, 0.        ],
            [0.        , 1.        ]])
     """
-    chunk_size = _checked_chunk(chunk_size, "jacfwd")
+    check_chunks(chunk_size, max_memory, "jacfwd")
 
-    def jacobian(*args, **kwargs):
-        selection = select(f, args, kwargs, argnums, argnames, "jacfwd")
-        for x, name in zip(selection.chosen, selection.names, strict=True):
-            check_differentiable(x, name, holomorphic, "jacfwd")
-            _check_real(x, name, holomorphic)
-        leaves, in_tree = flatten(selection.chosen)
-        avals = [aval_of(x) if is_array(x) else None for x in leaves]
-        kept: dict[str, Any] = {}
+    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
 
-        def push(*tangents):
-            moving = iter(tangents)
-            directions = optree.tree_unflatten(in_tree, [None if a is None else next(moving) for a in avals])
-            value, tangent, *kept["aux"] = jvp(selection.function, selection.chosen, tuple(directions), has_aux=has_aux)
-            out_leaves, kept["out_tree"] = flatten(tangent)
-            kept["in_dtypes"] = [aval_of(v).dtype for v in flatten(value)[0]]
-            return out_leaves
+    def jacobian_of(*args, **kwargs):
+        _, blocks, aux = _forward(f, args, kwargs, options, "jacfwd")
+        return (blocks, aux) if has_aux else blocks
 
-        real = [a for a in avals if a is not None]
-        columns = _in_chunks(push, real, chunk_size)
-        for i, dtype in enumerate(kept["in_dtypes"]):
-            if not is_inexact(dtype):
-                name = LeafName(kept["out_tree"].unflatten(columns), "output", i)
-                raise OutputError(
-                    f"jacfwd: {name} has dtype {dtype}.", "integers and booleans have no derivative",
-                    "return it through has_aux=True, or convert it to float",
-                )  # fmt: skip
-        blocks = []
-        for c in columns:
-            last = np.moveaxis(c, 0, -1)
-            parts = iter(_split_last(last, real))
-            inside = [x if a is None else next(parts) for x, a in zip(leaves, avals, strict=True)]
-            blocks.append(selection.arrange(optree.tree_unflatten(in_tree, inside)))
-        result = optree.tree_unflatten(kept["out_tree"], blocks)
-        return (result, kept["aux"][0]) if has_aux else result
+    return named(jacobian_of, f, "jacfwd")
 
-    return named(jacobian, f, "jacfwd")
+
+def value_and_jacfwd(
+    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
+) -> Callable:  # fmt: skip
+    """Make a function that returns the value of ``f`` and its Jacobian, by forward mode.
+
+    Parameters
+    ----------
+    f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory
+        As for :func:`jacfwd`.
+
+    Returns
+    -------
+    callable
+        A function of the same arguments that returns ``(value, jacobian)``; with ``has_aux``,
+        ``((value, aux), jacobian)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> value, jacobian = da.value_and_jacfwd(lambda x: x**2)(np.array([1.0, 3.0]))
+    >>> value, jacobian.diagonal()
+    (array([1., 9.]), array([2., 6.]))
+    """
+    check_chunks(chunk_size, max_memory, "value_and_jacfwd")
+    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
+
+    def value_and_jacobian(*args, **kwargs):
+        value, blocks, aux = _forward(f, args, kwargs, options, "value_and_jacfwd")
+        return ((value, aux) if has_aux else value), blocks
+
+    return named(value_and_jacobian, f, "value_and_jacfwd")
+
+
+def _forward(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any, Any]:
+    """Return value, Jacobian and auxiliary output by forward mode."""
+    argnums, argnames, has_aux, holomorphic, chunk_size, max_memory = options
+    selection = select(f, args, kwargs, argnums, argnames, where)
+    for x, name in zip(selection.chosen, selection.names, strict=True):
+        check_differentiable(x, name, holomorphic, where)
+        check_real(x, name, holomorphic, where)
+    leaves, in_tree = flatten(selection.chosen)
+    avals = [aval_of(x) if is_array(x) else None for x in leaves]
+    kept: dict[str, Any] = {}
+
+    def push(*tangents):
+        moving = iter(tangents)
+        directions = optree.tree_unflatten(in_tree, [None if a is None else next(moving) for a in avals])
+        value, tangent, *aux = jvp(selection.function, selection.chosen, tuple(directions), has_aux=has_aux)
+        out_leaves, kept["out_tree"] = flatten(tangent)
+        known, kept["known_tree"] = flatten((value, aux))
+        kept["in_dtypes"] = [aval_of(v).dtype for v in flatten(value)[0]]
+        # The value is the same for all columns. An operator that computes it together with its tangent gives it
+        # the batch axis all the same; then it comes out with the columns.
+        kept["known"] = [None if isinstance(x, Batched) else x for x in known]
+        return out_leaves, [x for x in known if isinstance(x, Batched)]
+
+    real = [a for a in avals if a is not None]
+    columns, mapped = over_basis(push, real, chunk_size, max_memory, where)
+    for i, dtype in enumerate(kept["in_dtypes"]):
+        if not is_inexact(dtype):
+            name = LeafName(kept["out_tree"].unflatten(columns), "output", i)
+            raise OutputError(
+                f"{where}: {name} has dtype {dtype}.", "integers and booleans have no derivative",
+                "return it through has_aux=True, or convert it to float",
+            )  # fmt: skip
+    blocks = _blocks_of_columns(columns, kept["out_tree"], leaves, in_tree, real, selection)
+    rest = iter(mapped)
+    known = [next(rest)[0] if x is None else x for x in kept["known"]]
+    value, aux = optree.tree_unflatten(kept["known_tree"], known)
+    return value, blocks, aux[0] if has_aux else None
+
+
+def _blocks_of_columns(columns: list, out_tree, leaves: list, in_tree, real: list[Aval], selection: Selection) -> Any:
+    """Arrange columns, of shape (n, *out), as blocks of shape out + in: the output outside, the arguments inside."""
+    blocks = []
+    for c in columns:
+        parts = iter(_split_last(np.moveaxis(c, 0, -1), real))
+        inside = [next(parts) if is_array(x) else x for x in leaves]
+        blocks.append(selection.arrange(optree.tree_unflatten(in_tree, inside)))
+    return optree.tree_unflatten(out_tree, blocks)
 
 
 def jacrev(
     f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
-    has_aux: bool = False, holomorphic: bool = False,
-    chunk_size: int | None = None,
+    has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
 ) -> Callable:  # fmt: skip
     """Make the Jacobian function of ``f``, row by row in one batched reverse pass.
 
@@ -117,8 +184,8 @@ def jacrev(
         As for :func:`jacfwd`.
     holomorphic : bool
         Required for complex outputs: states that ``f`` is complex-differentiable.
-    chunk_size : int, optional
-        How many rows to compute at a time; all by default. ``f`` runs once in any case.
+    chunk_size, max_memory : int, optional
+        How many rows, or about how many bytes, to compute at a time; all by default. ``f`` runs once in any case.
 
     Returns
     -------
@@ -133,172 +200,257 @@ def jacrev(
     array([[3., 2., 0.],
            [4., 0., 2.]])
     """
-    chunk_size = _checked_chunk(chunk_size, "jacrev")
+    check_chunks(chunk_size, max_memory, "jacrev")
+    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
 
-    def jacobian(*args, **kwargs):
-        selection = select(f, args, kwargs, argnums, argnames, "jacrev")
-        for x, name in zip(selection.chosen, selection.names, strict=True):
-            check_differentiable(x, name, holomorphic, "jacrev")
-        out, pull, *aux = vjp(selection.function, *selection.chosen, has_aux=has_aux)
-        out_leaves, out_tree = flatten(out)
-        avals = [aval_of(x) for x in out_leaves]
-        for i, a in enumerate(avals):
-            if not is_inexact(a.dtype) or (a.dtype.kind == "c" and not holomorphic):
-                raise OutputError(
-                    f"jacrev: {LeafName(out, 'output', i)} has dtype {a.dtype}.",
-                    "integers have no derivative, and the derivative of a complex number is not one row",
-                    "return it through has_aux=True, take its real and imaginary parts, or pass holomorphic=True if the"
-                    " function is complex-differentiable",
-                )
+    def jacobian_of(*args, **kwargs):
+        _, blocks, aux = _reverse(f, args, kwargs, options, "jacrev")
+        return (blocks, aux) if has_aux else blocks
 
-        def pull_rows(*cts):
-            return flatten(pull(optree.tree_unflatten(out_tree, cts)))[0]
-
-        in_leaves, in_tree = flatten(selection.chosen)
-        mapped = [is_array(x) for x in in_leaves]
-
-        def pull_arrays(*cts):
-            return [r for r, m in zip(pull_rows(*cts), mapped, strict=True) if m]
-
-        rows = _in_chunks(pull_arrays, avals, chunk_size)
-        blocks = []
-        start = 0
-        for a in avals:
-            mine = iter([_scalar(r[start : start + a.size].reshape(a.shape + r.shape[1:])) for r in rows])
-            start += a.size
-            inside = [next(mine) if m else x for x, m in zip(in_leaves, mapped, strict=True)]
-            blocks.append(selection.arrange(optree.tree_unflatten(in_tree, inside)))
-        result = optree.tree_unflatten(out_tree, blocks)
-        return (result, aux[0]) if has_aux else result
-
-    return named(jacobian, f, "jacrev")
+    return named(jacobian_of, f, "jacrev")
 
 
-def hessian(
+def value_and_jacrev(
     f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
-    has_aux: bool = False, holomorphic: bool = False,
-    chunk_size: int | None = None,
+    has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
 ) -> Callable:  # fmt: skip
-    """Make the Hessian function of a scalar-valued function: forward over reverse, in one batched pass.
+    """Make a function that returns the value of ``f`` and its Jacobian, by reverse mode.
 
     Parameters
     ----------
-    f, argnums, argnames, has_aux, holomorphic
-        As for :func:`dualad.grad`.
-    chunk_size : int, optional
-        How many columns to compute at a time; all by default.
+    f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory
+        As for :func:`jacrev`.
 
     Returns
     -------
     callable
-        A function of the same arguments; each block has shape ``in.shape + in.shape``, and the blocks of several
-        arguments are nested as the gradient is, twice.
+        A function of the same arguments that returns ``(value, jacobian)``; with ``has_aux``,
+        ``((value, aux), jacobian)``.
 
     Examples
     --------
     >>> import numpy as np
     >>> import dualad as da
-    >>> da.hessian(lambda x: x[0] ** 2 * x[1])(np.array([2.0, 3.0]))
-    array([[6., 4.],
-           [4., 0.]])
+    >>> da.value_and_jacrev(lambda x: x[:1] * x[1])(np.array([2.0, 3.0]))
+    (array([6.]), array([[3., 2.]]))
     """
-    gradient = grad(f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic)
-    return named(
-        jacfwd(gradient, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic, chunk_size=chunk_size),
-        f,
-        "hessian",
-    )
+    check_chunks(chunk_size, max_memory, "value_and_jacrev")
+    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
+
+    def value_and_jacobian(*args, **kwargs):
+        value, blocks, aux = _reverse(f, args, kwargs, options, "value_and_jacrev")
+        return ((value, aux) if has_aux else value), blocks
+
+    return named(value_and_jacobian, f, "value_and_jacrev")
 
 
-def hvp(f: Callable, x: Any, v: Any, *args, **kwargs) -> Any:
-    """Multiply the Hessian of a scalar-valued function with a vector, without building it.
+def _reverse(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any, Any]:
+    """Return value, Jacobian and auxiliary output by reverse mode."""
+    argnums, argnames, has_aux, holomorphic, chunk_size, max_memory = options
+    selection = select(f, args, kwargs, argnums, argnames, where)
+    for x, name in zip(selection.chosen, selection.names, strict=True):
+        check_differentiable(x, name, holomorphic, where)
+    out, pull, *aux = vjp(selection.function, *selection.chosen, has_aux=has_aux)
+    blocks = _rows(out, pull, selection, holomorphic, chunk_size, max_memory, where)
+    return out, blocks, aux[0] if has_aux else None
+
+
+def _rows(out: Any, pull: Callable, selection: Selection, holomorphic: bool, chunk_size, max_memory, where: str) -> Any:
+    """Pull the standard basis of the output back, and arrange the rows as blocks of shape out + in."""
+    out_leaves, out_tree = flatten(out)
+    avals = [aval_of(x) for x in out_leaves]
+    for i, a in enumerate(avals):
+        if not is_inexact(a.dtype) or (a.dtype.kind == "c" and not holomorphic):
+            raise OutputError(
+                f"{where}: {LeafName(out, 'output', i)} has dtype {a.dtype}.",
+                "integers have no derivative, and the derivative of a complex number is not one row",
+                "return it through has_aux=True, take its real and imaginary parts, or pass holomorphic=True if the"
+                " function is complex-differentiable",
+            )
+    in_leaves, in_tree = flatten(selection.chosen)
+    mapped = [is_array(x) for x in in_leaves]
+
+    def pull_arrays(*cts):
+        given = flatten(pull(optree.tree_unflatten(out_tree, cts)))[0]
+        return [r for r, m in zip(given, mapped, strict=True) if m]
+
+    rows = over_basis(pull_arrays, avals, chunk_size, max_memory, where)
+    blocks = []
+    start = 0
+    for a in avals:
+        mine = iter([r[start : start + a.size].reshape(a.shape + r.shape[1:]) for r in rows])
+        start += a.size
+        inside = [next(mine) if m else x for x, m in zip(in_leaves, mapped, strict=True)]
+        blocks.append(selection.arrange(optree.tree_unflatten(in_tree, inside)))
+    return optree.tree_unflatten(out_tree, blocks)
+
+
+# ── forward or reverse ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+class jacobian:
+    """The Jacobian function of ``f``, by forward or reverse mode, whichever needs fewer passes.
+
+    ``f`` is linearized once. Its linear program is then pushed forward over the columns, or walked backwards over the
+    rows: sizes decide, and are known by then.
 
     Parameters
     ----------
     f : callable
-        The function, in plain NumPy; it returns a real scalar.
-    x : tree
-        Its first argument, in which it is differentiated twice.
-    v : tree
-        The vector: of the structure, shapes and dtypes of ``x``.
-    *args, **kwargs
-        Further arguments of ``f``, held constant.
-
-    Returns
-    -------
-    tree
-        H(x)·v, like ``x``.
+        The function, in plain NumPy, of any trees.
+    argnums, argnames, has_aux, holomorphic, chunk_size, max_memory
+        As for :func:`jacfwd`.
+    mode : {"auto", "forward", "reverse"}
+        ``"auto"`` chooses.
 
     Examples
     --------
     >>> import numpy as np
     >>> import dualad as da
-    >>> da.hvp(lambda x: np.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 1.0]))
-    array([ 6., 12.])
+    >>> jac = da.jacobian(lambda x: x[:1] * x[1])
+    >>> jac(np.array([2.0, 3.0, 4.0]))
+    array([[3., 2., 0.]])
+    >>> jac.explain(np.array([2.0, 3.0, 4.0]))
+    'reverse: 1 row is fewer than 3 columns'
     """
-    return jvp(grad(lambda y: f(y, *args, **kwargs)), (x,), (v,))[1]
+
+    def __init__(
+        self, f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+        has_aux: bool = False, holomorphic: bool = False, mode: str = "auto", chunk_size: int | None = None,
+        max_memory: int | None = None,
+    ) -> None:  # fmt: skip
+        check_chunks(chunk_size, max_memory, "jacobian")
+        if mode not in ("auto", "forward", "reverse"):
+            raise ArgumentError(f"jacobian: mode={mode!r}.", "there are two ways", "use 'auto', 'forward' or 'reverse'")
+        self._f, self._selected, self._mode = f, (argnums, argnames), mode
+        self._has_aux, self._holomorphic = has_aux, holomorphic
+        self._chunks = (chunk_size, max_memory)
+        named(self, f, "jacobian")
+
+    def __call__(self, *args, **kwargs):
+        """Return the Jacobian, arranged as by :func:`jacfwd`; with ``has_aux``, ``(jacobian, aux)``."""
+        selection, out, stage = self._linearized(args, kwargs)
+        if self._choice(stage)[0] == "forward":
+            blocks = self._columns(selection, out, stage)
+        else:
+            pull = Pullback(stage, flatten(selection.chosen)[0])
+            blocks = _rows(out, pull, selection, self._holomorphic, *self._chunks, "jacobian")
+        return (blocks, stage.aux) if self._has_aux else blocks
+
+    def explain(self, *args, **kwargs) -> str:
+        """Say which mode these arguments lead to, and why; ``f`` runs once.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            Arguments of ``f``.
+
+        Returns
+        -------
+        str
+            The mode and the reason.
+        """
+        _, _, stage = self._linearized(args, kwargs)
+        return ": ".join(self._choice(stage))
+
+    def _linearized(self, args: tuple, kwargs: dict) -> tuple[Selection, Any, Stage]:
+        selection = select(self._f, args, kwargs, *self._selected, "jacobian")
+        for x, name in zip(selection.chosen, selection.names, strict=True):
+            check_differentiable(x, name, self._holomorphic, "jacobian")
+            if self._mode == "forward":
+                check_real(x, name, self._holomorphic, "jacobian")
+        out, stage = stage_tangents(selection.function, selection.chosen, self._has_aux, "jacobian")
+        return selection, out, stage
+
+    def _choice(self, stage: Stage) -> tuple[str, str]:
+        columns = sum(a.size for a in stage.in_avals if a is not None)
+        rows = sum(a.size for a in stage.out_avals)
+        if self._mode != "auto":
+            return self._mode, "as asked"
+        if not self._holomorphic and any(a is not None and a.dtype.kind == "c" for a in stage.in_avals):
+            return "reverse", "the arguments are complex, and the function is not declared holomorphic"
+        if columns <= rows:
+            return "forward", f"{_counted(columns, 'column')} no more than {rows} row{'s' * (rows != 1)}"
+        return "reverse", f"{_counted(rows, 'row')} fewer than {columns} column{'s' * (columns != 1)}"
+
+    def _columns(self, selection: Selection, out: Any, stage: Stage) -> Any:
+        for i, a in enumerate(stage.out_avals):
+            if not is_inexact(a.dtype):
+                raise OutputError(
+                    f"jacobian: {LeafName(out, 'output', i)} has dtype {a.dtype}.",
+                    "integers and booleans have no derivative",
+                    "return it through has_aux=True, or convert it to float",
+                )
+        leaves, in_tree = flatten(selection.chosen)
+        lin = Linear(stage.program, stage.in_avals, stage.in_tree, stage.out_avals, stage.out_tree)
+
+        def push(*tangents):
+            moving = iter(tangents)
+            directions = [None if a is None else next(moving) for a in stage.in_avals]
+            return flatten(lin(*optree.tree_unflatten(in_tree, directions)))[0]
+
+        real = [a for a in stage.in_avals if a is not None]
+        columns = over_basis(push, real, *self._chunks, "jacobian")
+        return _blocks_of_columns(columns, stage.out_tree, leaves, in_tree, real, selection)
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what} is" if n == 1 else f"{n} {what}s are"
 
 
 # ── pieces ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def standard_basis(avals: list[Aval]) -> list[np.ndarray]:
-    """Return the standard basis of the product of these spaces.
+def standard_basis(avals: Sequence[Aval], start: int = 0, stop: int | None = None) -> list[np.ndarray]:
+    """Return vectors ``start`` to ``stop`` of the standard basis of the product of these spaces.
 
-    Row i of all arrays together is the i-th unit vector; array k has shape ``(n, *avals[k].shape)``, n being the
-    total size.
+    Row i of all arrays together is a unit vector; array k has shape ``(stop - start, *avals[k].shape)``. ``stop`` is
+    the total size by default.
     """
-    total = sum(a.size for a in avals)
-    basis, start = [], 0
+    stop = sum(a.size for a in avals) if stop is None else stop
+    basis, first = [], 0
     for a in avals:
-        block = np.zeros((total, a.size), a.dtype)
-        np.fill_diagonal(block[start : start + a.size], 1)
-        basis.append(block.reshape((total, *a.shape)))
-        start += a.size
+        block = np.zeros((stop - start, a.size), a.dtype)
+        low, high = max(start, first), min(stop, first + a.size)
+        if low < high:
+            rows = np.arange(low, high)
+            block[rows - start, rows - first] = 1
+        basis.append(block.reshape((stop - start, *a.shape)))
+        first += a.size
     return basis
 
 
-def _in_chunks(function: Callable, avals: list[Aval], chunk_size: int | None) -> list:
-    """Map ``function`` over the standard basis, ``chunk_size`` vectors at a time."""
-    basis = standard_basis(avals)
-    total = sum(a.size for a in avals)
+def over_basis(
+    function: Callable, avals: Sequence[Aval], chunk_size: int | None, max_memory: int | None, where: str
+) -> Any:
+    """Map ``function`` over the standard basis, some vectors at a time, and join what it returns."""
     batched = vmap(function, axis_size=None)
-    if chunk_size is None or total <= chunk_size:
-        return batched(*basis)
-    parts = [batched(*[b[i : i + chunk_size] for b in basis]) for i in range(0, total, chunk_size)]
-    return [np.concatenate(p) for p in zip(*parts, strict=True)]
+    total = sum(a.size for a in avals)
+    parts = in_chunks(
+        lambda start, stop: batched(*standard_basis(avals, start, stop)), total, chunk_size, max_memory, where
+    )
+    if len(parts) == 1:
+        return parts[0]
+    return optree.tree_map(lambda *blocks: np.concatenate(blocks), *parts, namespace="dualad")
 
 
-def _scalar(x):
-    """Return a 0-d array as the scalar NumPy's functions would return."""
-    return x[()] if isinstance(x, np.ndarray) and not x.shape else x
-
-
-def _split_last(block, avals: list[Aval]) -> list:
+def _split_last(block, avals: Sequence[Aval]) -> list:
     """Cut the last axis into pieces of the avals' sizes and give each its aval's shape."""
     if len(avals) == 1:
-        return [_scalar(block.reshape(block.shape[:-1] + avals[0].shape))]
+        return [block.reshape(block.shape[:-1] + avals[0].shape)]
     parts, start = [], 0
     for a in avals:
-        parts.append(_scalar(block[..., start : start + a.size].reshape(block.shape[:-1] + a.shape)))
+        parts.append(block[..., start : start + a.size].reshape(block.shape[:-1] + a.shape))
         start += a.size
     return parts
 
 
-def _checked_chunk(chunk_size, where: str) -> int | None:
-    if chunk_size is None or (isinstance(chunk_size, (int, np.integer)) and chunk_size > 0):
-        return None if chunk_size is None else int(chunk_size)
-    raise ArgumentError(
-        f"{where}: chunk_size={chunk_size!r}.", "it is a number of columns or rows computed at a time",
-        "pass a positive int, or None for all at once",
-    )  # fmt: skip
-
-
-def _check_real(x, name: str, holomorphic: bool) -> None:
+def check_real(x: Any, name: str, holomorphic: bool, where: str) -> None:
+    """Refuse a complex argument of a function that is not declared holomorphic."""
     for i, leaf in enumerate(flatten(x)[0]):
         if is_array(leaf) and aval_of(leaf).dtype.kind == "c" and not holomorphic:
             raise DtypeError(
-                f"jacfwd: {LeafName(x, name, i)} is complex.",
+                f"{where}: {LeafName(x, name, i)} is complex.",
                 "a function of a complex number has two real directions, and one column can't hold both",
                 "pass holomorphic=True if the function is complex-differentiable, or differentiate in real and"
                 " imaginary parts",

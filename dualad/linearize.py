@@ -16,6 +16,7 @@ import optree
 
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
+from .core.tables import HOOKS
 from .dual import Dual, DualLevel, check_tangent
 from .jvp import as_primal, output_leaves, shown_tangent, split, split_aux, strip
 from .program.ir import Program, evaluate
@@ -61,9 +62,33 @@ class Linear:
                 t = np.zeros(aval.shape, aval.dtype)
             check_tangent(aval, t, f"tangent leaf {i}", "linearize")
             arguments.append(t if hasattr(t, "shape") else np.asarray(t, aval.dtype)[()])
-        results = iter(evaluate(unpacked(self.program), arguments))
+        results = iter(self.flat(arguments))
         outs = [next(results) if is_inexact(a.dtype) else shown_tangent(a, None) for a in self._out_avals]
         return optree.tree_unflatten(self._out_tree, outs)
+
+    @property
+    def in_avals(self) -> list[Aval | None]:
+        """Shape and dtype of each leaf of the arguments; ``None`` where it has no tangent."""
+        return list(self._in_leaves)
+
+    @property
+    def out_avals(self) -> list[Aval]:
+        """Shape and dtype of each leaf of the result that has a tangent."""
+        return [a for a in self._out_avals if is_inexact(a.dtype)]
+
+    def flat(self, tangents: list) -> list:
+        """Apply the map to the tangents of the leaves that have one, and return those of the results that have one."""
+        return evaluate(unpacked(self.program), tangents)
+
+    def as_linear_operator(self) -> Any:
+        """Return the map as a SciPy ``LinearOperator`` between flat vectors, with its adjoint.
+
+        Returns
+        -------
+        scipy.sparse.linalg.LinearOperator
+            Of shape (entries of the result, entries of the arguments), both in the order of their leaves.
+        """
+        return HOOKS["linear_operator"](self)
 
     def __repr__(self) -> str:
         return f"<linear map of {len(self.program.steps)} equations>"

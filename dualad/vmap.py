@@ -14,6 +14,7 @@ import numpy as np
 import optree
 
 from .batched import Batched, BatchLevel, Disagreement
+from .chunks import check_chunks, in_chunks
 from .core.boundary import run
 from .errors import ArgumentError, ArgumentTypeError, BranchError, OutputError
 from .jvp import as_primal, named, output_leaves
@@ -25,7 +26,7 @@ __all__ = ["vmap"]
 
 def vmap(
     f: Callable, in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None, branches: str = "split",
-    max_splits: int = 64,
+    max_splits: int = 64, chunk_size: int | None = None, max_memory: int | None = None,
 ) -> Callable:  # fmt: skip
     """Batch a function: map it over an axis of its arguments without a loop.
 
@@ -47,6 +48,10 @@ def vmap(
         beginning, so that side effects happen once per group too; or a ``BranchError`` is raised.
     max_splits : int
         How many groups there may be.
+    chunk_size : int, optional
+        How many lanes to run at a time; all by default. Smaller chunks take less memory and run ``f`` once per chunk.
+    max_memory : int, optional
+        About how many bytes to use at a time, in place of ``chunk_size``: the first lanes are run alone and measured.
 
     Returns
     -------
@@ -72,6 +77,7 @@ def vmap(
     _check_axis_types(out_axes, "out_axes")
     if branches not in ("split", "error"):
         raise ArgumentError(f"vmap: branches={branches!r}.", "there are two ways", "use 'split' or 'error'")
+    check_chunks(chunk_size, max_memory, "vmap")
     name = getattr(f, "__name__", type(f).__name__)
 
     def batched(*args, **kwargs):
@@ -103,12 +109,24 @@ def vmap(
                 out_leaves, out_tree = output_leaves(out, "vmap")
                 return [_lanes_of(x, level) for x in out_leaves], out_tree
 
-        results = run_lanes(lanes, size)
-        if isinstance(results, Disagreement):
-            if branches == "error":
-                raise _disagreeing(results, name)
-            results = _run_groups(run_lanes, lanes, mapped, results, size, max_splits, name)
-        values, out_tree = results
+        def run_some(lanes, count):
+            results = run_lanes(lanes, count)
+            if isinstance(results, Disagreement):
+                if branches == "error":
+                    raise _disagreeing(results, name)
+                results = _run_groups(run_lanes, lanes, mapped, results, count, max_splits, name)
+            return results
+
+        if chunk_size is None and max_memory is None:
+            values, out_tree = run_some(lanes, size)
+        else:
+
+            def run_chunk(start, stop):
+                some = [x[start:stop] if m else x for x, m in zip(lanes, mapped, strict=True)]
+                return stop - start, *run_some(some, stop - start)
+
+            parts = in_chunks(run_chunk, size, chunk_size, max_memory, f"vmap({name})")
+            values, out_tree = _joined_chunks(parts)
         places = flatten_prefix(out_axes, out_tree, "out_axes", "the result", _is_axis)
         results = [_out(x, a, size, name) for x, a in zip(values, places, strict=True)]
         return optree.tree_unflatten(out_tree, results)
@@ -198,6 +216,31 @@ def _out(x, axis, size: int, name: str):
             f"choose an axis from {-ndim} to {ndim - 1}",
         )
     return np.moveaxis(value, 0, axis) if axis % ndim else value
+
+
+def _joined_chunks(parts: list[tuple]) -> tuple[list, optree.PyTreeSpec]:
+    """Join the results of chunks, (number of lanes, values, structure), along the batch axis."""
+    out_tree = _one_structure([tree for _, _, tree in parts])
+    joined = []
+    for i in range(out_tree.num_leaves):
+        column = [v[i] for _, v, _ in parts]
+        if all(isinstance(x, _Same) for x in column):
+            joined.append(column[0])
+            continue
+        sizes = [n for n, _, _ in parts]
+        blocks = [_repeat(x.value, n) if isinstance(x, _Same) else x for x, n in zip(column, sizes, strict=True)]
+        joined.append(np.concatenate(blocks))
+    return joined, out_tree
+
+
+def _one_structure(trees: list) -> optree.PyTreeSpec:
+    if any(tree != trees[0] for tree in trees):
+        raise OutputError(
+            "vmap: branches of the function returned results of different structures.",
+            "the results of all lanes are joined into one",
+            "return the same structure from every branch",
+        )
+    return trees[0]
 
 
 # ── branches: groups of lanes that agree ─────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from dualad.errors import ShapeError
-from dualad.jacobian import hvp, jacfwd, jacrev
+from dualad.hessian import hvp
+from dualad.jacobian import jacfwd, jacrev
 from dualad.jvp import jvp
 from dualad.vjp_via_transpose import vjp
 from dualad.vmap import vmap

@@ -1,0 +1,93 @@
+"""Work in chunks: how many lanes (or columns, or rows) to compute at a time.
+
+For: ``chunk_size=`` and ``max_memory=`` of ``vmap``, ``jacfwd``, ``jacrev`` and ``hessian``. Not for: what a lane is.
+"""
+
+from __future__ import annotations
+
+import threading
+import tracemalloc
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from .errors import ArgumentError
+from .surface.arguments import PerformanceNote
+
+__all__ = ["check_chunks", "in_chunks"]
+
+
+def check_chunks(chunk_size: int | None, max_memory: int | None, where: str) -> None:
+    """Refuse sizes that are no positive integers, and both at once."""
+    for name, value in (("chunk_size", chunk_size), ("max_memory", max_memory)):
+        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        if value is not None and not (whole and value > 0):
+            raise ArgumentError(
+                f"{where}: {name}={value!r}.",
+                "it is a number of lanes, columns or rows" if name == "chunk_size" else "it is a number of bytes",
+                "pass a positive int, or None for all at once",
+            )
+    if chunk_size is not None and max_memory is not None:
+        raise ArgumentError(
+            f"{where}: both chunk_size and max_memory are given.",
+            "max_memory chooses the chunk size",
+            "give one of them",
+        )
+
+
+def in_chunks(run: Callable, total: int, chunk_size: int | None, max_memory: int | None, where: str) -> list:
+    """Call ``run(start, stop)`` for consecutive ranges that cover ``range(total)`` and return what it returns.
+
+    With ``max_memory`` the first range has one lane and the second has two; both are measured, which separates what
+    a lane takes from what they share.
+    """
+    if not total or (chunk_size is None and max_memory is None):
+        return [run(0, total)]
+    parts = []
+    start = 0
+    if max_memory is not None:
+        one, first = _measured(run, 0, 1)
+        parts.append(first)
+        start = 1
+        two, lane = one, one
+        if total > 2:
+            two, second = _measured(run, 1, 3)
+            parts.append(second)
+            start = 3
+            lane = max(two - one, 1)
+        shared = max(one - lane, 0)
+        chunk_size = max(1, int((max_memory - shared) // lane))
+        if one > max_memory:
+            warnings.warn(
+                f"{where}: one lane takes about {one} bytes, more than max_memory={max_memory}; they run one by one.",
+                PerformanceNote,
+                stacklevel=4,
+            )
+    for begin in range(start, total, chunk_size):
+        parts.append(run(begin, min(begin + chunk_size, total)))
+    return parts
+
+
+_measuring = threading.RLock()
+
+
+def _measured(run: Callable, start: int, stop: int) -> tuple[int, object]:
+    """Run a range and return how many bytes it held at its peak, and its result.
+
+    NumPy reports its arrays to ``tracemalloc``. What other threads allocate meanwhile counts too, which makes chunks
+    smaller, never too large.
+    """
+    with _measuring:
+        ours = not tracemalloc.is_tracing()
+        if ours:
+            tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            result = run(start, stop)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            if ours:
+                tracemalloc.stop()
+    return max(peak - before, 1), result

@@ -1,0 +1,279 @@
+"""Second derivatives: ``hessian``, ``hvp``, their values beside them, the Hessian's diagonal and trace.
+
+A Hessian is forward over reverse, in one batched pass. Not for: first derivatives (``jacobian.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import optree
+
+from .chunks import check_chunks
+from .core.aval import aval_of
+from .jacobian import check_real, over_basis, value_and_jacfwd
+from .jvp import jvp, named
+from .linearize import linearize
+from .selection import select
+from .tree import flatten, is_array
+from .vjp_via_transpose import check_differentiable, grad, value_and_grad
+
+__all__ = ["hessian", "hessian_diag", "hvp", "laplacian", "value_and_hessian", "value_and_hvp"]
+
+#: how many directions the Hessian's diagonal takes at a time, unless told otherwise
+_DIRECTIONS = 128
+
+
+def hessian(
+    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
+) -> Callable:  # fmt: skip
+    """Make the Hessian function of a scalar-valued function: forward over reverse, in one batched pass.
+
+    Parameters
+    ----------
+    f, argnums, argnames, has_aux, holomorphic
+        As for :func:`dualad.grad`.
+    chunk_size, max_memory : int, optional
+        How many columns, or about how many bytes, to compute at a time; all by default.
+
+    Returns
+    -------
+    callable
+        A function of the same arguments; each block has shape ``in.shape + in.shape``, and the blocks of several
+        arguments are nested as the gradient is, twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> da.hessian(lambda x: x[0] ** 2 * x[1])(np.array([2.0, 3.0]))
+    array([[6., 4.],
+           [4., 0.]])
+    """
+    both = value_and_hessian(
+        f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic, chunk_size=chunk_size, max_memory=max_memory
+    )
+
+    def hessian_of(*args, **kwargs):
+        value, blocks = both(*args, **kwargs)
+        return (blocks, value[1]) if has_aux else blocks
+
+    return named(hessian_of, f, "hessian")
+
+
+def value_and_hessian(
+    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
+) -> Callable:  # fmt: skip
+    """Make a function that returns the value of ``f`` and its Hessian.
+
+    Parameters
+    ----------
+    f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory
+        As for :func:`hessian`.
+
+    Returns
+    -------
+    callable
+        A function of the same arguments that returns ``(value, hessian)``; with ``has_aux``,
+        ``((value, aux), hessian)``.
+
+    Examples
+    --------
+    >>> import dualad as da
+    >>> value, second = da.value_and_hessian(lambda x: x**3)(2.0)
+    >>> float(value), float(second)
+    (8.0, 12.0)
+    """
+    check_chunks(chunk_size, max_memory, "hessian")
+    first = value_and_grad(f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic)
+
+    def gradient(*args, **kwargs):
+        value, derivative = first(*args, **kwargs)
+        return derivative, value
+
+    whole = value_and_jacfwd(
+        gradient, argnums, argnames, has_aux=True, holomorphic=holomorphic, chunk_size=chunk_size, max_memory=max_memory
+    )
+
+    def value_and_second(*args, **kwargs):
+        (_, value), blocks = whole(*args, **kwargs)
+        return value, blocks
+
+    return named(value_and_second, f, "value_and_hessian")
+
+
+def hvp(f: Callable, x: Any, v: Any, *args, has_aux: bool = False, **kwargs) -> Any:
+    """Multiply the Hessian of a scalar-valued function with a vector, without building it.
+
+    Parameters
+    ----------
+    f : callable
+        The function, in plain NumPy; it returns a real scalar.
+    x : tree
+        Its first argument, in which it is differentiated twice.
+    v : tree
+        The vector: of the structure, shapes and dtypes of ``x``.
+    *args, **kwargs
+        Further arguments of ``f``, held constant.
+    has_aux : bool
+        Whether ``f`` returns ``(out, aux)``; then the result is ``(H(x)·v, aux)``.
+
+    Returns
+    -------
+    tree
+        H(x)·v, like ``x``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> da.hvp(lambda x: np.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 1.0]))
+    array([ 6., 12.])
+    """
+    value, product = value_and_hvp(f, x, v, *args, has_aux=has_aux, **kwargs)
+    return (product, value[1]) if has_aux else product
+
+
+def value_and_hvp(f: Callable, x: Any, v: Any, *args, has_aux: bool = False, **kwargs) -> tuple[Any, Any]:
+    """Return the value of a scalar-valued function and its Hessian times a vector.
+
+    Parameters
+    ----------
+    f, x, v, *args, has_aux, **kwargs
+        As for :func:`hvp`.
+
+    Returns
+    -------
+    value : scalar
+        ``f(x, *args, **kwargs)``; with ``has_aux``, ``(value, aux)``.
+    product : tree
+        H(x)·v, like ``x``.
+
+    Examples
+    --------
+    >>> import dualad as da
+    >>> value, product = da.value_and_hvp(lambda x: x**3, 2.0, 1.0)
+    >>> float(value), float(product)
+    (8.0, 12.0)
+    """
+    first = value_and_grad(lambda y: f(y, *args, **kwargs), has_aux=has_aux)
+
+    def gradient(y):
+        value, derivative = first(y)
+        return derivative, value
+
+    _, product, value = jvp(gradient, (x,), (v,), has_aux=True)
+    return value, product
+
+
+def hessian_diag(
+    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    has_aux: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
+) -> Callable:  # fmt: skip
+    """Make the function that gives the diagonal of the Hessian: ∂²f/∂xᵢ² for every entry of the arguments.
+
+    The gradient is linearized once, and its linear program is applied to a batch of unit vectors at a time; the Hessian
+    is never built.
+
+    Parameters
+    ----------
+    f : callable
+        The function, in plain NumPy; it returns a real scalar.
+    argnums, argnames, has_aux
+        As for :func:`dualad.grad`.
+    chunk_size : int, optional
+        How many unit vectors to take at a time, 128 by default.
+    max_memory : int, optional
+        About how many bytes to use at a time, in place of ``chunk_size``.
+
+    Returns
+    -------
+    callable
+        A function of the same arguments; the result is like the gradient.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> da.hessian_diag(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0]))
+    array([ 6., 12.])
+    """
+    check_chunks(chunk_size, max_memory, "hessian_diag")
+    options = (argnums, argnames, has_aux, chunk_size, max_memory)
+
+    def diagonal_of(*args, **kwargs):
+        diagonal, aux = _diagonal(f, args, kwargs, options, "hessian_diag")
+        return (diagonal, aux) if has_aux else diagonal
+
+    return named(diagonal_of, f, "hessian_diag")
+
+
+def laplacian(
+    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    has_aux: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
+) -> Callable:  # fmt: skip
+    """Make the function that gives the Laplacian, the trace of the Hessian: Σᵢ ∂²f/∂xᵢ².
+
+    Parameters
+    ----------
+    f, argnums, argnames, has_aux, chunk_size, max_memory
+        As for :func:`hessian_diag`.
+
+    Returns
+    -------
+    callable
+        A function of the same arguments that returns a number: the sum over all chosen arguments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> float(da.laplacian(lambda x: x[0] ** 2 - x[1] ** 2 + x[0] * x[1])(np.array([1.0, 2.0])))
+    0.0
+    """
+    check_chunks(chunk_size, max_memory, "laplacian")
+    options = (argnums, argnames, has_aux, chunk_size, max_memory)
+
+    def laplacian_of(*args, **kwargs):
+        diagonal, aux = _diagonal(f, args, kwargs, options, "laplacian")
+        total = sum(np.sum(x) for x in flatten(diagonal)[0] if is_array(x))
+        return (total, aux) if has_aux else total
+
+    return named(laplacian_of, f, "laplacian")
+
+
+def _diagonal(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any]:
+    """Return the diagonal, like the gradient, and the auxiliary output."""
+    argnums, argnames, has_aux, chunk_size, max_memory = options
+    selection = select(f, args, kwargs, argnums, argnames, where)
+    for x, name in zip(selection.chosen, selection.names, strict=True):
+        check_differentiable(x, name, False, where)
+        check_real(x, name, False, where)
+    leaves, tree = flatten(selection.chosen)
+    arrays = [x for x in leaves if is_array(x)]
+
+    def of_arrays(*values):
+        rest = iter(values)
+        return selection.function(*optree.tree_unflatten(tree, [next(rest) if is_array(x) else x for x in leaves]))
+
+    gradient = grad(of_arrays, tuple(range(len(arrays))), has_aux=has_aux)
+    _, product, *aux = linearize(gradient, *arrays, has_aux=has_aux)
+
+    def entry(*direction):
+        return sum(np.sum(d * h) for d, h in zip(direction, product(*direction), strict=True))
+
+    if chunk_size is None and max_memory is None:
+        chunk_size = _DIRECTIONS
+    avals = [aval_of(x) for x in arrays]
+    flat = over_basis(entry, avals, chunk_size, max_memory, where)
+    parts, start = [], 0
+    for a in avals:
+        parts.append(np.astype(flat[start : start + a.size].reshape(a.shape), a.dtype)[()])
+        start += a.size
+    rest = iter(parts)
+    full = [next(rest) if is_array(x) else x for x in leaves]
+    return selection.arrange(optree.tree_unflatten(tree, full)), aux[0] if has_aux else None
