@@ -137,6 +137,7 @@ def _parser() -> argparse.ArgumentParser:
 
     four = commands.add_parser("ops", help="print the table of operators and their rules")
     four.add_argument("names", nargs="*", metavar="NAME", help="only these operators")
+    four.add_argument("--missing", action="store_true", help="what is refused or loops over lanes, with the reason")
     return parser
 
 

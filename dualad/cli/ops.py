@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.testing import overrides
 
 from dualad.core.tables import OPS
 from dualad.errors import UsageError
+from dualad.surface.unsupported import NOT_YET, spelled, verdict_of
 
 __all__ = ["run"]
 
@@ -24,7 +26,10 @@ _HEADER = ("op", "numpy", "kind", "jvp", "transpose", "batch", "sparsity", "decl
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the rows of the named operators, or of all."""
+    """Print the rows of the named operators, or of all; with ``--missing``, what has no rule and why."""
+    if options.missing:
+        _print([("name", "reason"), *_missing()])
+        return 0
     unknown = [name for name in options.names if name not in OPS]
     if unknown:
         close = difflib.get_close_matches(unknown[0], OPS, 3)
@@ -33,11 +38,25 @@ def run(options: argparse.Namespace) -> int:
             f"There is none of this name among {len(OPS)}.",
             f"Did you mean {' or '.join(close)}?" if close else "Write  dualad ops  for the whole list.",
         )
-    rows = [_row(OPS[name]) for name in (options.names or sorted(OPS))]
-    lengths = [max(len(row[k]) for row in [_HEADER, *rows]) for k in range(len(_HEADER))]
-    for row in [_HEADER, *rows]:
-        print("  ".join(cell.ljust(n) for cell, n in zip(row, lengths, strict=True)).rstrip())
+    _print([_HEADER, *[_row(OPS[name]) for name in (options.names or sorted(OPS))]])
     return 0
+
+
+def _print(rows: list[tuple[str, ...]]) -> None:
+    lengths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(n) for cell, n in zip(row, lengths, strict=True)).rstrip())
+
+
+def _missing() -> list[tuple[str, str]]:
+    """List operators that loop over lanes, NumPy's names without a rule, and those that are refused, with reasons."""
+    rows = [(op.name, "no batching rule: one call per lane") for op in OPS.values() if op.batch is None]
+    rows += [(name, "not covered yet") for name in NOT_YET]
+    for function in {*overrides.get_overridable_numpy_array_functions(), *overrides.get_overridable_numpy_ufuncs()}:
+        verdict = verdict_of(function)
+        if verdict is not None and verdict.kind == "unsupported" and not function.__name__.startswith("_"):
+            rows.append((spelled(function), verdict.reason))
+    return sorted(set(rows))
 
 
 def _row(op: Any) -> tuple[str, ...]:

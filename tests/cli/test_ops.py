@@ -49,3 +49,12 @@ def test_the_place_is_a_file_and_a_line(capsys, name):
     _, (row,) = table(capsys, name)
     path, _, line = row.split()[-1].rpartition(":")
     assert path.endswith(".py") and int(line) > 0
+
+
+def test_what_is_missing_has_a_reason(capsys):
+    assert main(["ops", "--missing"]) == 0
+    header, *rows = capsys.readouterr().out.splitlines()
+    assert header.split() == ["name", "reason"]
+    assert any(row.startswith("np.save ") for row in rows)
+    assert all(len(row.split(None, 1)) == 2 for row in rows)
+    assert len(rows) == len(set(rows))
