@@ -250,7 +250,7 @@ def _isinstance(x: object, types_: Any, /) -> bool:
     return builtins.isinstance(_like_in_numpy(x), types_)
 
 
-def _like_in_numpy(x: Tensor) -> Any:
+def _like_in_numpy(x: Any) -> Any:
     if is_array_in_numpy(x):
         return np.empty((0,) * len(x.shape), x.dtype)
     return x.dtype.type(0)
@@ -281,7 +281,7 @@ class _Number(type):
         return repr(vars(cls)["_original"])
 
 
-def _number(x: Tensor, original: type):
+def _number(x: Any, original: type):
     if x.size != 1:
         raise TypeError("only length-1 arrays can be converted to Python scalars")
     if original is float and x.dtype.kind == "c":
@@ -300,14 +300,14 @@ _BUILTINS = {"isinstance": _isinstance, "float": _number_type(float), "complex":
 # ── math ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #: name in math (and cmath) -> NumPy's function
-_SAME = {
+_SAME: dict[str, Callable] = {
     "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
     "atanh": np.arctanh, "cos": np.cos, "cosh": np.cosh, "exp": np.exp, "isfinite": np.isfinite, "isinf": np.isinf,
     "isnan": np.isnan, "log10": np.log10, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan,
     "tanh": np.tanh,
 }  # fmt: skip
 
-_REAL = {
+_REAL: dict[str, Callable] = {
     "atan2": np.arctan2, "cbrt": np.cbrt, "ceil": np.ceil, "copysign": np.copysign, "degrees": np.degrees,
     "exp2": np.exp2, "expm1": np.expm1, "fabs": np.fabs, "floor": np.floor, "fmod": np.fmod, "log1p": np.log1p,
     "log2": np.log2, "pow": np.power, "radians": np.radians, "remainder": lambda x, y: x - y * np.rint(x / y),

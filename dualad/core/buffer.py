@@ -44,6 +44,10 @@ class _Above:
 _ABOVE = _Above()
 
 
+_NUMBERS = frozenset({bool, int, float, complex, np.float64})
+_SIMPLE = frozenset({int, slice})
+
+
 class _Given:
     """What has been given out of a buffer's memory: to tensors, to NumPy as copies, and as views without a link."""
 
@@ -172,6 +176,9 @@ class Buffer(Tensor, opaque=True):
         return Tensor.__getitem__(self, index)
 
     def __setitem__(self, index, value):
+        if type(value) in _NUMBERS and type(index) in _SIMPLE:  # by far the commonest write
+            self._writable()[index] = value
+            return
         if traced_in(index, value) is None:
             self._writable()[_plain(index)] = _plain(value)
             return
@@ -238,11 +245,9 @@ class Buffer(Tensor, opaque=True):
     def __repr__(self) -> str:
         return repr(self._value).replace("array(", "Buffer(", 1)
 
-    def __getattr__(self, name: str):
-        # What no tensor has (.flags, .strides, .tobytes, ...); protocols that give memory away stay closed.
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._value, name)
+    # What no tensor has; protocols that would give the memory away stay closed.
+    flags = property(lambda self: self._value.flags, doc="As ``ndarray.flags``.")
+    strides = property(lambda self: self._value.strides, doc="As ``ndarray.strides``.")
 
 
 def _array_method(name: str) -> Callable:
@@ -265,9 +270,9 @@ def _array_method(name: str) -> Callable:
 
 
 for _name in (
-    "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "choose", "clip", "compress", "conj",
-    "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "flatten", "max", "mean", "min", "nonzero", "prod",
-    "repeat", "round", "searchsorted", "std", "sum", "take", "trace", "var",
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "byteswap", "choose", "clip", "compress",
+    "conj", "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "flatten", "max", "mean", "min", "nonzero",
+    "prod", "repeat", "round", "searchsorted", "std", "sum", "take", "tobytes", "trace", "var",
 ):  # fmt: skip
     setattr(Buffer, _name, _array_method(_name))
 

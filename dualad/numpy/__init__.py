@@ -59,4 +59,4 @@ globals().update(SCALARS)
 __getattr__, __dir__ = falls_back(np, globals())
 __array_api_version__ = "2024.12"
 
-Tensor.__array_namespace__ = array_namespace(sys.modules[__name__])
+setattr(Tensor, "__array_namespace__", array_namespace(sys.modules[__name__]))  # noqa: B010 - no tensor declares it

@@ -243,4 +243,4 @@ class ndenumerate:
 
 def isscalar(element) -> bool:
     """As ``numpy.isscalar``; a result without axes is a scalar, as NumPy's are."""
-    return not element.shape if isinstance(element, Tensor) and type(element) is not Buffer else np.isscalar(element)
+    return not np.ndim(element) if isinstance(element, Tensor) and type(element) is not Buffer else np.isscalar(element)

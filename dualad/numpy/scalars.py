@@ -6,6 +6,8 @@ its instances. Not for: creating arrays (``creation.py``).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..core.boundary import running
@@ -17,7 +19,7 @@ from .creation import asarray
 __all__ = ["SCALARS", "is_array_in_numpy", "ndarray"]
 
 
-def is_array_in_numpy(x: Tensor) -> bool:
+def is_array_in_numpy(x: Any) -> bool:
     """Say whether NumPy would have an array in place of this tensor, and not one of its scalars or a Python number."""
     if x.shape:
         return True
@@ -29,6 +31,8 @@ def is_array_in_numpy(x: Tensor) -> bool:
 
 class _Stands(type):
     """The type of types that stand for one of NumPy's."""
+
+    _original: type
 
     def __eq__(cls, other: object) -> bool:
         return other is cls or other is vars(cls).get("_original", cls)

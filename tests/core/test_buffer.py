@@ -249,6 +249,50 @@ def test_traced(program):
     onp.testing.assert_allclose(traced(POINT * 1.05), program(POINT * 1.05), rtol=1e-12)
 
 
+def random_program(seed):
+    """Make a program of twelve random views of one array, writes through them, and plain and traced updates."""
+    generator = onp.random.default_rng(seed)
+    steps = [(int(generator.integers(9)), int(generator.integers(1000)), generator.normal()) for _ in range(12)]
+
+    def program(x):
+        views = [np.zeros((3, 4))]
+        for kind, k, c in steps:
+            v = views[k % len(views)]
+            match kind:
+                case 0:
+                    views.append(v.T)
+                case 1 if v.shape[0] > 1:
+                    views.append(v[1:])
+                case 2 if v.ndim > 1:
+                    views.append(v[k % v.shape[0]])
+                case 3:
+                    views.append(v[::-1])
+                case 4:
+                    views.append(v.reshape(-1))
+                case 5:
+                    v[k % v.shape[0]] = c
+                case 6:
+                    v[k % v.shape[0]] = x[k % 2] * c
+                case 7:
+                    v += c
+                case 8:
+                    v *= x[k % 2]
+        return np.concatenate([np.ravel(v) for v in views])
+
+    return program
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_views_and_writes(seed):
+    program = random_program(seed)
+    expected = differences(program, POINT)
+    onp.testing.assert_allclose(da.jvp(program, (POINT,), (POINT,))[0], program(POINT), rtol=1e-12)
+    onp.testing.assert_allclose(da.jacfwd(program)(POINT), expected, rtol=1e-6, atol=1e-7)
+    onp.testing.assert_allclose(da.jacrev(program)(POINT), expected, rtol=1e-6, atol=1e-7)
+    lanes = da.vmap(program)(onp.stack([POINT, 2 * POINT]))
+    onp.testing.assert_allclose(lanes[1], program(2 * POINT), rtol=1e-10, atol=1e-12)
+
+
 # ── what it is, and what it refuses ──────────────────────────────────────────────────────────────────────────────
 
 
