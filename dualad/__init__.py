@@ -5,6 +5,7 @@ This is the door: the public names. Not for: anything else; whatever has a body 
 
 from . import numpy
 from .checkpoint import checkpoint, checkpoint_name, checkpoint_policies
+from .collectives import all_gather, axis_index, axis_size, pmax, pmean, pmin, psum
 from .control_flow import cond, switch, while_loop
 from .custom import SymbolicZero, custom_jvp
 from .custom_vjp import custom_vjp, once_differentiable
@@ -33,7 +34,10 @@ __version__ = "0.1.0"
 __all__ = [
     "Dual",
     "SymbolicZero",
+    "all_gather",
     "associative_scan",
+    "axis_index",
+    "axis_size",
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
@@ -66,6 +70,10 @@ __all__ = [
     "no_tangents",
     "numpy",
     "once_differentiable",
+    "pmax",
+    "pmean",
+    "pmin",
+    "psum",
     "read_program",
     "register_dataclass",
     "register_node",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .core.aval import Aval, aval_of
+from .core.axes import unavailable
 from .core.capture import check_inside
 from .core.level import Level, escaped
 from .core.tracer import Tensor
@@ -77,7 +78,13 @@ class Batched(Tensor):
             else:
                 values.append(a)
                 mapped.append(False)
-        out = (op.batch or _loop(op))(level.size, values, mapped, **params)
+        rule = op.batch
+        if rule is None:
+            across = getattr(op, "across", None)
+            if across is not None:
+                return across(level, values[0], params)
+            rule = _loop(op)
+        out = rule(level.size, values, mapped, **params)
         if op.multiple:
             check_inside(out, level, op, params)
             return tuple(Batched(o, level) for o in out)
@@ -143,7 +150,10 @@ def _loop(op):
     """Make the batching rule of an operator that has none: one call per lane, joined by ``np.stack``."""
 
     def batch(size, values, mapped, **params):
-        lanes = [op(*(v[i] if m else v for v, m in zip(values, mapped, strict=True)), **params) for i in range(size)]
+        with unavailable(size, op.name):
+            lanes = [
+                op(*(v[i] if m else v for v, m in zip(values, mapped, strict=True)), **params) for i in range(size)
+            ]
         if not size:
             # No lane to run: the shapes are still known, from one lane of zeros.
             example = op.shape(*(_lane_aval(v, m) for v, m in zip(values, mapped, strict=True)), **params)

@@ -16,6 +16,7 @@ import optree
 
 from .batched import Batched, BatchLevel, Disagreement
 from .core.aval import Aval, aval_of
+from .core.axes import rename
 from .core.tracer import Tensor
 from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError
 from .jvp import output_leaves
@@ -95,7 +96,7 @@ def map_lanes(function: Callable, values: Sequence, mapped: Sequence[bool], size
 
     What is the same for all lanes stays one array, as residuals such as a layer's weights should.
     """
-    with BatchLevel("vmap", size) as level:
+    with BatchLevel("vmap", size) as level, rename(level):
         try:
             out = function(*[Batched(v, level) if m else v for v, m in zip(values, mapped, strict=True)])
         except Disagreement as split:
@@ -122,8 +123,9 @@ class UserFunction:
                 "it decorates a function",
                 f"write @{type(self).__name__} above a def",
             )
+        # Not the attributes: f may itself be such an object, with a function and a rule of its own.
+        functools.update_wrapper(self, f, updated=())
         self.f = f
-        functools.update_wrapper(self, f)
         self.__name__ = getattr(f, "__name__", type(f).__name__)
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in numbers):

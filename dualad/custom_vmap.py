@@ -13,6 +13,7 @@ import optree
 
 from .calls import Call, UserFunction, call_shape, flat_output, has_tensor, mapped_function, take_apart
 from .core.aval import Aval, aval_of, is_inexact
+from .core.axes import unavailable
 from .core.dispatch import apply
 from .core.op import Op
 from .errors import ArgumentTypeError, RuleMissingError, ShapeError, TreeError
@@ -90,7 +91,8 @@ def _batched(call: Call, size: int, mapped: Sequence[bool]) -> Call:
     """Return the call over lanes: its function is the rule, and is mapped again as any function is."""
 
     def function(*values):
-        return list(call.rules[0](size, mapped, *values))
+        with unavailable(size, call.name):
+            return list(call.rules[0](size, mapped, *values))
 
     def rule(outer, outer_mapped, *values):
         return list(mapped_function(function, outer_mapped, outer)(*values))

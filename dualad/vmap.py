@@ -15,6 +15,7 @@ import optree
 
 from .batched import Batched, BatchLevel, Disagreement
 from .chunks import check_chunks, in_chunks
+from .core.axes import Lanes, check_new, rename
 from .core.boundary import run
 from .errors import ArgumentError, ArgumentTypeError, BranchError, OutputError
 from .jvp import as_primal, named, output_leaves
@@ -26,7 +27,7 @@ __all__ = ["vmap"]
 
 def vmap(
     f: Callable, in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None, branches: str = "split",
-    max_splits: int = 64, chunk_size: int | None = None, max_memory: int | None = None,
+    max_splits: int = 64, chunk_size: int | None = None, max_memory: int | None = None, axis_name: str | None = None,
 ) -> Callable:  # fmt: skip
     """Batch a function: map it over an axis of its arguments without a loop.
 
@@ -52,6 +53,9 @@ def vmap(
         How many lanes to run at a time; all by default. Smaller chunks take less memory and run ``f`` once per chunk.
     max_memory : int, optional
         About how many bytes to use at a time, in place of ``chunk_size``: the first lanes are run alone and measured.
+    axis_name : str, optional
+        A name for the mapped axis, by which collectives (:func:`dualad.psum` and its like) reach across its lanes. All
+        lanes then run together: there are no chunks, and lanes that disagree about a branch are an error.
 
     Returns
     -------
@@ -78,6 +82,7 @@ def vmap(
     if branches not in ("split", "error"):
         raise ArgumentError(f"vmap: branches={branches!r}.", "there are two ways", "use 'split' or 'error'")
     check_chunks(chunk_size, max_memory, "vmap")
+    _check_axis_name(axis_name, chunk_size, max_memory)
     name = getattr(f, "__name__", type(f).__name__)
 
     def batched(*args, **kwargs):
@@ -92,12 +97,12 @@ def vmap(
         names = [_ArgumentName((args, kwargs), "", i) for i in range(len(leaves))]
         axes = flatten_prefix(spec, treedef, "in_axes", "the arguments", _is_axis)
         axes = [_in_axis(x, a, n) for x, a, n in zip(leaves, axes, names, strict=True)]
-        size = _size(leaves, axes, names, axis_size)
+        size = _named_size(_size(leaves, axes, names, axis_size), axis_name, axis_size)
         lanes = [x if a is None else np.moveaxis(x, a, 0) if a else x for x, a in zip(leaves, axes, strict=True)]
         mapped = [a is not None for a in axes]
 
         def run_lanes(values, count):
-            with BatchLevel("vmap", count) as level:
+            with BatchLevel("vmap", count) as level, rename(level):
                 inputs = [Batched(x, level) if m else x for x, m in zip(values, mapped, strict=True)]
                 inner_args, inner_kwargs = optree.tree_unflatten(treedef, inputs)
                 try:
@@ -112,6 +117,8 @@ def vmap(
         def run_some(lanes, count):
             results = run_lanes(lanes, count)
             if isinstance(results, Disagreement):
+                if type(count) is Lanes:
+                    raise _disagreeing(results, name, _TOGETHER)
                 if branches == "error":
                     raise _disagreeing(results, name)
                 results = _run_groups(run_lanes, lanes, mapped, results, count, max_splits, name)
@@ -182,6 +189,35 @@ def _size(leaves, axes, names, axis_size) -> int:
             "choose axes of one size in in_axes, or None for an argument that is the same in all lanes",
         )
     return next(iter(sizes.values()))
+
+
+# ── names of axes ────────────────────────────────────────────────────────────────────────────────────────────────
+
+_TOGETHER = "the axis has a name, so that collectives may need all of its lanes at once; it can't be run in groups"
+
+
+def _check_axis_name(axis_name, chunk_size, max_memory) -> None:
+    if axis_name is None:
+        return
+    if not isinstance(axis_name, str):
+        raise ArgumentTypeError(
+            f"vmap: axis_name is {axis_name!r} of type {type(axis_name).__name__}.", "a name is a string",
+            "write axis_name='i'",
+        )  # fmt: skip
+    if chunk_size is not None or max_memory is not None:
+        raise ArgumentError(
+            f"vmap: axis_name={axis_name!r} was given together with chunk_size or max_memory.",
+            "a collective needs all lanes of the axis at once",
+            "leave one of them out",
+        )
+
+
+def _named_size(size: int, axis_name: str | None, axis_size) -> int:
+    """Return the number of lanes, with the name of the axis; a rule that maps lanes again hands it on as axis_size."""
+    if axis_name is None:
+        return Lanes(size, axis_size.name) if type(axis_size) is Lanes else size
+    check_new(axis_name)
+    return Lanes(size, axis_name)
 
 
 class _Same:

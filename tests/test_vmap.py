@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import dualad as da
 from dualad.errors import ArgumentError, ArgumentTypeError
-from tests import gaps
 from tests.oracles.arrays import close, leaves
 from tests.oracles.loops import axes_choices, looped, stack_members
 from tests.strategies import shapes
@@ -228,7 +227,6 @@ def test_f9_empty_and_unit_batches() -> None:
     assert da.vmap(da.hessian(lambda v: np.sum(v**2)))(np.ones((0, 3))).shape == (0, 3, 3)
 
 
-@pytest.mark.xfail(strict=True, reason=gaps.ROWS["F10"])
 def test_f10_collectives_over_a_named_axis() -> None:
     """Row F10: normalizing by a sum over the mapped axis."""
     got = da.vmap(lambda x: x / da.psum(x, "lanes"), axis_name="lanes")(np.array([1.0, 3.0]))

@@ -2,7 +2,8 @@
 
 A name is known while the ``vmap(..., axis_name=...)`` that gives it runs, in its own thread or asynchronous task. Where
 an operator's rule takes the lanes of a named level apart and maps something over them again, the new level takes the
-name over (``rename``); where it takes them one by one, the name means nothing for a while (``unavailable``). Not for:
+name over (``rename``); where it takes them one by one, or hands them to a user's rule, the name means nothing for a
+while (``unavailable``). Not for:
 what a collective computes (``collectives.py``).
 """
 
@@ -16,7 +17,7 @@ from typing import Any
 from ..errors import ArgumentError
 from .level import Level
 
-__all__ = ["Lanes", "axis_level", "named", "rename", "unavailable"]
+__all__ = ["Lanes", "axis_level", "check_new", "named", "rename", "unavailable"]
 
 #: name -> level, or what is going on with its lanes that no collective can look through
 _axes: ContextVar[dict[str, Any] | None] = ContextVar("dualad_axes", default=None)
@@ -64,6 +65,16 @@ def unavailable(size: int, operation: str) -> Iterator[None]:
         yield
 
 
+def check_new(name: str) -> None:
+    """Refuse a name that an enclosing ``vmap`` has given already."""
+    if name in (_axes.get() or {}):
+        raise ArgumentError(
+            f"vmap: axis_name={name!r} is also the name of an axis that is being mapped around it.",
+            "a collective could not tell the two apart",
+            "choose another name for one of them",
+        )
+
+
 def axis_level(name: str, where: str) -> Level:
     """Return the level that a name means, or say why it means none."""
     axes = _axes.get() or {}
@@ -80,6 +91,6 @@ def axis_level(name: str, where: str) -> Level:
         )
     raise ArgumentError(
         f"{where}: the lanes of the axis {name!r} are not together here.",
-        f"`{level}` has no batching rule and is run once per lane, one after the other",
+        f"`{level}` takes them one by one, or all at once by a rule of its own, and no longer as lanes of the axis",
         "call the collective outside of it",
     )
