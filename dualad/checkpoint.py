@@ -412,8 +412,8 @@ def checkpoint(
         The function, of any trees. It runs once for its value, and once more each time its pullback is used; it
         does not run again where its derivative reads nothing of what it computed (a linear function).
     policy : callable, optional
-        What to keep nevertheless: one of ``checkpoint_policies`` (:class:`Policies`), or ``policy(name, params) -> bool`` of an
-        operator's name and parameters. By default nothing but the arguments.
+        What to keep nevertheless: one of ``checkpoint_policies`` (:class:`Policies`), or a function
+        ``policy(name, params) -> bool`` of an operator's name and parameters. By default nothing but the arguments.
     static_argnums : int or tuple of int
         Positions of arguments that are passed as they are, such as numbers of steps; they must not be traced.
 

@@ -88,7 +88,7 @@ TESTS_WITHOUT_A_MODULE = {
     "surface/test_like_numpy.py",
     "surface/test_leaks.py",
 }
-TEST_FOLDERS_WITHOUT_A_PACKAGE = {"compose", "docs", "examples", "benchmarks"}
+TEST_FOLDERS_WITHOUT_A_PACKAGE = {"capabilities", "compose", "docs", "examples", "benchmarks"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

@@ -78,7 +78,8 @@ stop_gradient = Op(
     impl=lambda x: x,
     shape=lambda x: x,
     jvp=None,
-    batch=lambda size, values, mapped: values[0],
+    # The lanes may hold Duals of an outer level, which are to be stopped too.
+    batch=lambda size, values, mapped: stop_gradient(values[0]),
     samples=[((3,),), ((),)],
     kind="predicate",
 )
