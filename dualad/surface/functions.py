@@ -40,12 +40,14 @@ def broadcast_to(array, shape, subok=False):
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     array = operand(array)
     np.broadcast_shapes(array.shape, shape)
-    return shaping.broadcast_to(array, shape=shape)
+    return viewed(shaping.broadcast_to, array, {"shape": shape})
 
 
 @function(np.reshape)
 def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
     shape = newshape if shape is None else shape
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     a = operand(a)
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple([int(n) for n in shape])
     if -1 in shape:
@@ -79,6 +81,8 @@ def squeeze(a, axis=None):
     a = operand(a)
     if axis is None:
         return np.reshape(a, tuple([n for n in a.shape if n != 1]))
+    if not a.ndim and type(axis) is int and axis in (0, -1):
+        return a  # NumPy lets a number have one axis
     axes = normalize_axes(axis, a.ndim, "np.squeeze")
     if any(a.shape[i] != 1 for i in axes):
         raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
@@ -285,6 +289,8 @@ def repeat(a, repeats, axis=None):
     a = operand(a)
     if axis is None:
         a, axis = np.ravel(a), 0
+    if not a.ndim:
+        a = np.reshape(a, (1,))  # NumPy lets a number have one axis
     axis = normalize_axis(axis, a.ndim, "np.repeat")
     n = a.shape[axis]
     if isinstance(repeats, Tensor):

@@ -18,7 +18,7 @@ from ..ops.indexing import ARRAY, indexed_shape
 from .arguments import normalize_axis, operand
 from .deferred import Deferred, is_entry, read
 from .functions import function
-from .views import link, target
+from .views import Reading, link, target, viewed
 
 __all__ = ["parse_index", "set_at", "unstacked"]
 
@@ -270,7 +270,7 @@ def compress(condition, a, axis=None, out=None):
     a = operand(a)
     if axis is None:
         a, axis = np.ravel(a), 0
-    return np.take(a, np.flatnonzero(condition), axis, out)
+    return np.take(a if a.ndim else np.reshape(a, (1,)), np.flatnonzero(condition), axis, out)
 
 
 @function(np.extract, kind="composite")
@@ -364,7 +364,11 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     axis1, axis2 = normalize_axis(axis1, a.ndim, "np.diagonal"), normalize_axis(axis2, a.ndim, "np.diagonal")
     if axis1 == axis2:
         raise ValueError("axis1 and axis2 cannot be the same")
-    offset = int(offset)
+    return viewed(_diagonal, a, {"offset": int(offset), "axis1": axis1, "axis2": axis2})
+
+
+@Reading
+def _diagonal(a, *, offset, axis1, axis2):
     rows, columns = a.shape[axis1], a.shape[axis2]
     n = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     i = np.arange(n) + max(-offset, 0)

@@ -27,7 +27,7 @@ from ..errors import InPlaceError
 from ..ops import indexing, shaping
 from .arguments import operand
 
-__all__ = ["assign", "is_view_of", "link", "reshaped", "target", "viewed", "writer"]
+__all__ = ["Reading", "assign", "is_view_of", "link", "reshaped", "target", "viewed", "writer"]
 
 #: operator whose result is a view -> function (base, params, value) -> the base with the view's entries replaced
 _WRITERS: dict[Op, Callable] = {}
@@ -41,6 +41,18 @@ def writer(op: Op) -> Callable:
         return function
 
     return register
+
+
+class Reading:
+    """A read-only view that is composed of NumPy calls: stands where an operator stands in a link."""
+
+    __slots__ = ("impl",)
+
+    def __init__(self, function: Callable) -> None:
+        self.impl = function
+
+    def __call__(self, base, **params):
+        return self.impl(base, **params)
 
 
 def link(view, base: Tensor, op: Op, params: dict):
@@ -64,7 +76,7 @@ def link(view, base: Tensor, op: Op, params: dict):
 
 def viewed(op: Op, base, params: dict):
     """Run an operator whose result is a view of its argument."""
-    out = apply(op, (base,), params)
+    out = op(base, **params)
     return link(out, base, op, params) if isinstance(base, Tensor) else out
 
 
@@ -78,9 +90,18 @@ def assign(x: Tensor, new) -> None:
     """Put ``new`` (of the shape and dtype of ``x``) into the box ``x``, and into all that share its memory."""
     if type(x) is Buffer and x.stored(new):
         return
+    _check_writable(x)
     _fill(x, new)
     _push_up(x)
     _push_down(x, None)
+
+
+def _check_writable(x: Tensor) -> None:
+    known = getattr(x, "_link", None)
+    if known is not None:
+        if known[1] not in _WRITERS:
+            raise ValueError("assignment destination is read-only (NumPy's views of this kind are, too: write a copy)")
+        _check_writable(known[0])
 
 
 def _push_up(x: Tensor) -> None:
@@ -97,7 +118,7 @@ def _push_down(base: Tensor, source: Tensor | None) -> None:
         view = ref()
         if view is not None and view is not source:
             _, op, params = view._link
-            _fill(view, apply(op, (base,), params))
+            _fill(view, op(base, **params))
             _push_down(view, None)
 
 

@@ -207,6 +207,15 @@ def diagonals(x):
 
 
 @case
+def read_only_views(x):
+    a = x.reshape(2, 3)[:, :2]
+    d = np.diagonal(a)
+    b = np.broadcast_to(x[:2], (3, 2))
+    x *= x[1]  # both see it
+    return np.concatenate([d, b.ravel(), x])
+
+
+@case
 def flips_are_views(x):
     y = np.flip(x)
     y[0] = 9.0 * x[0]
@@ -500,6 +509,18 @@ def test_numpys_own_errors():
 def test_a_mask_with_a_value_per_entry_is_refused_while_unknown():
     with pytest.raises(UnsupportedError, match="mask"):
         da.trace(lambda x: np.copy(x).__setitem__(x > 0, x[:3]), X)
+
+
+@pytest.mark.parametrize("view", [lambda x: np.broadcast_to(x, (2, 6)), lambda x: np.diagonal(x.reshape(2, 3))])
+def test_read_only_views_refuse_writes_as_numpys_do(view):
+    def f(x):
+        v = view(x)
+        v[0] = 1.0
+        return x
+
+    for run in (lambda: f(np.copy(X)), lambda: da.jvp(f, (X,), (X,))):
+        with pytest.raises(ValueError, match="read-only"):
+            run()
 
 
 def test_resize_and_primal_are_refused():
