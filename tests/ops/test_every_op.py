@@ -85,7 +85,9 @@ def spread(samples: list, count: int = 4) -> list:
 
 
 #: checks whose cost grows with choices of axes times spellings: not every shape adds anything there
-FEWER_SAMPLES = {"jax": for_jax, "batched_second": spread, "derivative_of_batched": spread}
+FEWER_SAMPLES = {"jax": for_jax} | dict.fromkeys(
+    ["batched_second", "derivative_of_batched", "batched_jvp", "batched_vjp", "third"], spread
+)
 
 
 def cases():
