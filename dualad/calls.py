@@ -144,6 +144,8 @@ class UserFunction:
 
     def resolved(self, args: tuple, kwargs: dict) -> tuple:
         """Resolve keyword arguments and defaults to positions, so that a rule sees them all in order."""
+        if isinstance(self.f, np.ufunc) and not kwargs:
+            return args  # out= and the like are no arguments of its rule
         try:
             signature = inspect.signature(self.f)
         except (TypeError, ValueError):
@@ -158,13 +160,13 @@ class UserFunction:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             raise ArgumentTypeError(f"`{self.__name__}`: {error}.") from None
-        bound.apply_defaults()
         if bound.kwargs:
             raise ArgumentError(
                 f"`{self.__name__}` has keyword-only arguments {sorted(bound.kwargs)}.",
                 "a custom rule is given its arguments by position",
                 "make them positional, or bind them with functools.partial",
             )
+        bound.apply_defaults()
         return bound.args
 
     def split_nondiff(self, args: tuple) -> tuple[tuple, tuple]:
@@ -196,9 +198,9 @@ class UserFunction:
 
 
 def flat_output(out: Any, where: str, trees: list) -> list:
-    """Flatten a result of a function (or of its rule), leaving its structure in ``trees``."""
+    """Flatten a result of a function (or of its rule) into arrays, leaving its structure in ``trees``."""
     leaves, trees[0] = output_leaves(out, where)
-    return leaves
+    return [x if hasattr(x, "dtype") else np.asarray(x)[()] for x in leaves]
 
 
 def _importable_name(thing) -> str:

@@ -373,7 +373,11 @@ def once_differentiable(rule: Callable) -> Callable:
             places[0], out = take_apart(rule(*known.fill(residuals), moved.fill(cts)))
             return out
 
-        call = LinearCall(name, forward, once=True)
+        def backward(residuals, cts):
+            examples = [np.broadcast_to(np.zeros((), x.dtype), np.shape(x)) for x in vectors]
+            return list(linear_transpose(lambda *v: forward(residuals, list(v)), *examples)(list(cts)))
+
+        call = LinearCall(name, forward, backward, opaque=True, once=True)
         vectors = [x for x, s in zip(moved_arrays, static, strict=True) if s is None]
         out = apply(linear, (*vectors, *known_arrays), {"call": call, "outs": None, "residuals": len(known_arrays)})
         return places[0].fill(list(out))
