@@ -20,7 +20,6 @@ ROWS: dict[str, str] = {
     "D9 strict": "assert_depends is optional and not offered; unused inputs have zeros",
     "pole of a traced derivative": "a rule's errstate does not reach the program it is recorded in: the numbers are"
     " right, but NumPy warns about the infinite factor when the program runs",
-    "A8": "no_tangents is not offered yet; stop_gradient says the same of single values",
 }
 
 #: (function of the zoo, length of the words) -> reason

@@ -14,7 +14,6 @@ import pytest
 
 import dualad as da
 from dualad.errors import ArgumentError, DtypeError, EscapedTensorError, InPlaceError, ShapeError, UnsupportedError
-from tests import gaps
 from tests.strategies import layouts
 
 
@@ -195,7 +194,6 @@ def test_a7_repr_never_raises_under_any_transform() -> None:
 # ── A8: switching tangents off ───────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.xfail(strict=True, reason=gaps.ROWS["A8"])
 def test_a8_no_tangents() -> None:
     """Row A8: inside, an operation on a Dual returns its primal; restored afterwards, also when the body raises."""
     with da.dual_level():

@@ -170,7 +170,8 @@ def test_f5_the_lines_of_python_do_not_grow_with_the_batch(name: str, rng) -> No
     loop over lanes would add at least one for each.
     """
     f = da.vmap(FUNCTIONS[name])
-    f(np.ones((2, 3)))  # caches of shape rules are filled
+    for n in (2, 32, 64):
+        f(np.ones((n, 3)))  # caches of shape rules and indices are filled
     two, some, many = (_lines_run(lambda n=n: f(rng.normal(size=(n, 3)))) for n in (2, 32, 64))
     assert some == many
     assert abs(many - two) < 62
