@@ -14,11 +14,13 @@ from .debug import debug
 from .dual import Dual, dual_level, float0, make_dual, unpack_dual
 from .hessian import hessian, hessian_diag, hvp, laplacian, value_and_hessian, value_and_hvp
 from .hooks import grad_hook, no_tangents, residual_hooks
+from .implicit import custom_root, fixed_point
 from .jacobian import jacfwd, jacobian, jacrev, value_and_jacfwd, value_and_jacrev
 from .jvp import jvp, stop_gradient
 from .lift import lift
 from .linear_call import linear_call
 from .linear_operator import hessian_operator
+from .linear_solve import custom_linear_solve
 from .linearize import linearize
 from .loops import associative_scan, fori_loop, map, scan
 from .ops.kinks import kinks
@@ -43,10 +45,13 @@ __all__ = [
     "checkpoint_policies",
     "cond",
     "custom_jvp",
+    "custom_linear_solve",
+    "custom_root",
     "custom_vjp",
     "custom_vmap",
     "debug",
     "dual_level",
+    "fixed_point",
     "float0",
     "fori_loop",
     "grad",

@@ -177,7 +177,8 @@ def _choose(index, known, branches: tuple, operands: tuple, where: str):
     if known is None:
         return _staged_switch(index, branches, operands, where)
     taken = sorted(set(known.ravel().tolist())) if where == "switch" else [False, True]
-    results = {int(i): output_leaves(branches[int(i)](*fresh(operands)), where) for i in taken}
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # of lanes that another branch is chosen for
+        results = {int(i): output_leaves(branches[int(i)](*fresh(operands)), where) for i in taken}
     (_, (first, tree)), *others = sorted(results.items())
     for _, (leaves, other) in others:
         _check_alike([aval_of(x) for x in first], [aval_of(x) for x in leaves], tree, other, where)
@@ -319,7 +320,8 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
         if known.all():
             values = carry.accept(body_fun(carry.tree(values)))
         else:
-            new = carry.accept(body_fun(carry.tree([own(x) for x in values])))
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # of lanes that are done
+                new = carry.accept(body_fun(carry.tree([own(x) for x in values])))
             values = [np.where(going, a, b) for a, b in zip(new, values, strict=True)]
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "BranchError",
     "CapturedTensorError",
     "CheckError",
+    "ConvergenceError",
     "ConversionError",
     "DeclarationError",
     "DtypeError",
@@ -225,6 +226,13 @@ class NonFiniteError(DualadError, ArithmeticError):
 
     code = "DAD018"
     title = "a value or a tangent became non-finite"
+
+
+class ConvergenceError(DualadError, ArithmeticError):
+    """An iteration did not reach its tolerance, so there is no point at which a derivative could be taken."""
+
+    code = "DAD023"
+    title = "an iteration that did not converge"
 
 
 def catalogue() -> list[type[DualadError]]:

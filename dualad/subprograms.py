@@ -41,13 +41,18 @@ class StagedBody(NamedTuple):
     tree: Any
 
 
-def stage(function: Callable, avals: Sequence[Aval], name: str, where: str) -> StagedBody:
-    """Write a function of flat arguments down; ``where`` names the transform in messages."""
-    with StagedLevel(where, owning=True) as level:
+def stage(function: Callable, avals: Sequence[Aval], name: str, where: str, linear: bool = False) -> StagedBody:
+    """Write a function of flat arguments down; ``where`` names the transform in messages.
+
+    With ``linear`` it must be linear in its arguments, whatever it captures.
+    """
+    with StagedLevel(where, owning=True, linear=linear) as level:
         out = run(function, [level.new_input(a) for a in avals], {})
         leaves, tree = output_leaves(out, where)
         leaves = [x.copy() if type(x) is np.ndarray else x for x in leaves]
         program = level.finish(leaves, name)
+    if linear:
+        check_linear(program)
     program, captured = _hoisted(program)
     return StagedBody(program, captured, tree)
 

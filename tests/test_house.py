@@ -52,6 +52,7 @@ FLOOR = {
     "control_flow": 5,
     "control_ops": 5,
     "implicit": 5,
+    "linear_solve": 5,
     "loops": 5,
     "subprograms": 5,
     "debug": 5,

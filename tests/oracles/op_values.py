@@ -124,8 +124,9 @@ def single(x):
 
 
 def _fixes_dtypes(params: dict) -> bool:
-    """Say whether the parameters hold avals or programs, so that the call exists in their dtypes only."""
-    return any(isinstance(a, (Aval, Program)) for v in params.values() for a in (v if isinstance(v, tuple) else (v,)))
+    """Say whether the parameters hold avals, programs or equations, so that the call exists in their dtypes only."""
+    parts = [a for v in params.values() for a in (v if isinstance(v, tuple) else (v,))]
+    return any(isinstance(a, (Aval, Program)) or hasattr(a, "unknown") for a in parts)
 
 
 # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────────
