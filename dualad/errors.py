@@ -217,7 +217,7 @@ class CheckError(DualadError, AssertionError):
 class KinkError(DualadError, ArithmeticError):
     """Under ``kinks("raise")``: a derivative was taken where the function has a corner."""
 
-    code = "DAD019"
+    code = "DAD024"
     title = "a derivative at a kink"
 
 
