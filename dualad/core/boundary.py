@@ -39,7 +39,7 @@ def run(f, args, kwargs):
     except DualadError:
         raise
     except (TypeError, ValueError, IndexError) as foreign:
-        ours = _cause(foreign) or _about_index(foreign) or _about_objects(foreign)
+        ours = _cause(foreign) or _about_index(foreign) or _about_sparse(foreign) or _about_objects(foreign)
         if ours is None:
             raise
         error = type(ours)(f"{ours.what}{_AT}{_user_line(foreign)}", ours.why, ours.instead)
@@ -72,7 +72,7 @@ def _about_index(error: BaseException) -> DualadError | None:
 def _about_objects(error: BaseException) -> DualadError | None:
     """Say what to write when NumPy itself computed with an object array and could not."""
     text = str(error)
-    if not isinstance(error, TypeError) or not any(part in text for part in _OBJECTS):
+    if not isinstance(error, (TypeError, ValueError)) or not any(part in text for part in _OBJECTS):
         return None
     return ConversionError(
         f"NumPy was given an array of Python objects ({text.splitlines()[0]}); if np.array or np.asarray built it of"
@@ -84,7 +84,20 @@ def _about_objects(error: BaseException) -> DualadError | None:
     )
 
 
-_OBJECTS = ("which has no callable", "dtype('O')", "not supported for the input types")
+_OBJECTS = (
+    "which has no callable", "dtype('O')", "not supported for the input types", "numpy.object_'> not inexact"
+)  # fmt: skip
+
+
+def _about_sparse(error: BaseException) -> DualadError | None:
+    """Say what to write when a sparse matrix of SciPy met a tensor, in a product that SciPy does by itself."""
+    if not (isinstance(error, ValueError) and str(error) == "unsupported data types in input"):
+        return None
+    return ConversionError(
+        "a sparse matrix of SciPy was multiplied by something that is no array of numbers; if it is a tensor:",
+        "SciPy's products are compiled and read plain arrays only",
+        "make the matrix one that meets tensors: dualad.scipy.sparse.csr_array(A) @ x",
+    )
 
 
 def _user_line(error: BaseException) -> str:
