@@ -111,6 +111,8 @@ def _switch_jvp(primals, tangents, *, branches, linear):
     if linear and not any(moving[linear:]):
         vectors = _filled(own[:linear], others[:linear], [True] * linear)
         return apply(switch, primals, params), apply(switch, (*vectors, *primals[linear:]), params)
+    if any([_has_while(b) for b in branches]) and not any([holds_staged(p) for p in primals]):
+        return _as_it_runs(lambda *full: _selected(index, full, branches), others, own)
     known, linears, residuals, out = _separated_branches(branches, moving, others, direct=False)
     values = apply(switch, (index, *others), {"branches": known, "linear": 0})
     n = len(out)
@@ -201,12 +203,19 @@ def _switch_batch(size, values, mapped, *, branches, linear):
         return tuple([x if m else repeated(x, size) for x, m in zip(out, union, strict=True)])
     with BatchLevel("vmap", size) as lanes, rename(lanes):
         inner = [Batched(v, lanes) if m else v for v, m in zip(others, flags, strict=True)]
-        index = Batched(values[linear], lanes)
-        result = _as_declared(runner(branches[-1])(*inner), branches[-1].outputs)
-        for i in range(len(branches) - 2, -1, -1):
-            new = _as_declared(runner(branches[i])(*inner), branches[i].outputs)
-            result = [np.where(index <= i, a, b) for a, b in zip(new, result, strict=True)]
+        result = _selected(Batched(values[linear], lanes), inner, branches)
         return tuple([x._value if type(x) is Batched and x.level is lanes else repeated(x, size) for x in result])
+
+
+def _selected(index, args: Sequence, branches: Sequence[Program]) -> list:
+    """Run all branches and select, lane by lane; run one, if the index is plain."""
+    if not isinstance(index, Tensor):
+        return list(_switch_impl(index, *args, branches=branches, linear=0))
+    result = _as_declared(runner(branches[-1])(*args), branches[-1].outputs)
+    for i in range(len(branches) - 2, -1, -1):
+        new = _as_declared(runner(branches[i])(*args), branches[i].outputs)
+        result = [np.where(index <= i, a, b) for a, b in zip(new, result, strict=True)]
+    return result
 
 
 def _switch_samples():
@@ -287,7 +296,7 @@ def _while_impl(*args, test, body, constants):
 def _while_jvp(primals, tangents, *, test, body, constants):
     params = {"test": test, "body": body, "constants": constants}
     if not any([holds_staged(p) for p in primals]):
-        return _known_while_jvp(primals, tangents, params)
+        return _as_it_runs(lambda *full: _known_while(full, test, body, constants), primals, tangents)
     for_test, for_body, carry = _while_parts(primals, constants)
     _, t_body, t_carry = _while_parts(tangents, constants)
     moving_body, moving = [t is not None for t in t_body], [t is not None for t in t_carry]
@@ -312,21 +321,36 @@ def _while_jvp(primals, tangents, *, test, body, constants):
     return apply(while_loop, primals, params), tuple(_spread(both[k:], moving))
 
 
-def _known_while_jvp(primals, tangents, params):
-    """While the values are known, differentiate the loop as it runs: reverse mode writes down the steps it took."""
+def _known_while(args: Sequence, test: Program, body: Program, constants) -> list:
+    for_test, for_body, carry = _while_parts(args, constants)
+    ask, step = runner(test), runner(body)
+    out = eager_while(lambda *c: ask(*for_test, *c)[0], lambda *c: step(*for_body, *c), list(carry))
+    return _as_declared(out, body.outputs)
+
+
+def _has_while(program: Program) -> bool:
+    """Say whether a program contains a loop that reverse mode can't go through unless it sees the steps."""
+    for op, _, params, _ in program.steps:
+        for value in params.values():
+            inner = [p for p in (value if isinstance(value, tuple) else (value,)) if isinstance(p, Program)]
+            if inner and (op is while_loop or any([_has_while(p) for p in inner])):
+                return True
+    return False
+
+
+def _as_it_runs(function: Callable, primals: Sequence, tangents: Sequence) -> tuple[tuple, tuple]:
+    """Differentiate control flow on known values as it runs: reverse mode writes down the steps it takes."""
     moving = [i for i, t in enumerate(tangents) if t is not None]
 
-    def loop(*values):
+    def of_moving(*values):
         full = list(primals)
         for i, v in zip(moving, values, strict=True):
             full[i] = v
-        for_test, for_body, carry = _while_parts(full, params["constants"])
-        ask, step = runner(params["test"]), runner(params["body"])
-        out = eager_while(lambda *c: ask(*for_test, *c)[0], lambda *c: step(*for_body, *c), list(carry))
-        return _as_declared(out, params["body"].outputs)
+        return list(function(*full))
 
-    out, pushed_out = jvp(loop, [primals[i] for i in moving], [tangents[i] for i in moving])
-    return tuple(out), tuple([t if is_inexact(v.dtype) else None for v, t in zip(out, pushed_out, strict=True)])
+    out, moved = jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
+    out = [v if hasattr(v, "dtype") else np.asarray(v)[()] for v in out]
+    return tuple(out), tuple([t if is_inexact(v.dtype) else None for v, t in zip(out, moved, strict=True)])
 
 
 def _while_batch(size, values, mapped, *, test, body, constants):
@@ -451,6 +475,8 @@ def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
     if linear and all([t is None for t in tangents[vectors:]]):
         moved = _filled(tangents[:vectors], primals[:vectors], [True] * vectors)
         return apply(scan, primals, params), apply(scan, (*moved, *primals[vectors:]), params)
+    if _has_while(body) and not any([holds_staged(p) for p in primals]):
+        return _as_it_runs(lambda *full: _scan_impl(*full, **params), primals, tangents)
     # Order the residuals among the constants and the xs: the scan is then one without residuals.
     positions = _groups(range(len(primals)), counts)
     order = [*positions[0], *positions[3], *positions[1], *positions[2], *positions[4]]
