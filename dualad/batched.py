@@ -106,7 +106,9 @@ class Batched(Tensor):
         if not self.level.size:
             return np.zeros(value.shape[1:], value.dtype)[()]
         first = value[0]
-        if (value == first).all():
+        with np.errstate(invalid="ignore"):
+            same = (value == first) | ((value != value) & (first != first))  # a NaN agrees with a NaN
+        if same.all():
             return first
         rows, lane_group = np.unique(value.reshape(self.level.size, -1), axis=0, return_inverse=True)
         lane_group = lane_group.reshape(-1)

@@ -116,6 +116,8 @@ def _matmul_batch(size, values, mapped):
     x, y = values
     mx, my = mapped
     n, m = np.ndim(x) - mx, np.ndim(y) - my
+    if not n or not m:
+        raise ValueError("matmul: a number is no matrix; an operand must have at least one dimension in every lane")
     if (n == 1 and not mx) or (m == 1 and not my):
         return y @ x if n == m == 1 and my else x @ y
     if m == 1 and not mx:  # the same matrices applied to a vector per lane: out = y xᵀ

@@ -22,7 +22,7 @@ from ..ops.shaping import stop_gradient
 from .arguments import normalize_axes, normalize_axis, operand, refuse_out
 from .functions import function
 from .reductions import count_along
-from .ufuncs import UFUNC_METHODS
+from .ufuncs import UFUNC_METHODS, loop_dtypes
 
 __all__: list[str] = []
 
@@ -186,7 +186,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=_UNSET, *, where=_UNSET
     a = _numbers(a)
     if not is_inexact(a.dtype):
         return np.mean(a, axis, dtype, None, _kept(keepdims), where=where)
-    axes = normalize_axes(axis, a.ndim, "np.nanmean")
+    axes = () if not a.ndim and axis in (0, -1) else normalize_axes(axis, a.ndim, "np.nanmean")
     total = np.sum(_filled(a, 0), axes, dtype, None, _kept(keepdims), where=where)
     return total / _numbers_along(a, axes, where, _kept(keepdims), total.dtype)
 
@@ -281,7 +281,8 @@ def diff(a, n=1, axis=-1, prepend=_UNSET, append=_UNSET):
 
 @function(np.ediff1d, kind="composite")
 def ediff1d(ary, to_end=None, to_begin=None):
-    steps = np.diff(_numbers(ary).reshape(-1))
+    flat = _numbers(ary).reshape(-1)
+    steps = flat[1:] - flat[:-1]
     before = [] if to_begin is None else [_numbers(to_begin).reshape(-1).astype(steps.dtype)]
     after = [] if to_end is None else [_numbers(to_end).reshape(-1).astype(steps.dtype)]
     return np.concatenate([*before, steps, *after]) if before or after else steps
@@ -397,6 +398,8 @@ def _take(x, places):
 @function(np.interp, kind="composite")
 def interp(x, xp, fp, left=None, right=None, period=None):
     """Interpolate linearly. At a knot the derivative in x is the slope on its right (at the last one, on its left)."""
+    if _numbers(x).dtype.kind == "c" or _numbers(xp).dtype.kind == "c":
+        raise TypeError("np.interp: Cannot cast array data from complex to float64 according to the rule 'safe'")
     x, xp, fp = _numbers(x).astype(float), _numbers(xp).astype(float), _numbers(fp)
     fp = fp.astype(complex if fp.dtype.kind == "c" else float)
     if xp.ndim != 1 or fp.ndim != 1 or len(xp) != len(fp) or not len(xp):
@@ -466,9 +469,9 @@ def correlate(a, v, mode="valid"):
 def _logaddexp_reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=_UNSET, where=True):
     """Compute log Σ exp x = m + log Σ exp(x − m) with m the largest entry, a constant: nothing depends on it."""
     refuse_out(out[0] if isinstance(out, tuple) else out, "np.logaddexp.reduce")
-    x = _floats(array)
-    x = x if dtype is None else x.astype(np.dtype(dtype))
-    axes = normalize_axes(axis, x.ndim, "np.logaddexp.reduce")
+    x = operand(array)
+    x = x.astype(loop_dtypes(np.logaddexp, (x, x), dtype, "same_kind")[0])
+    axes = () if not x.ndim and axis in (0, -1) else normalize_axes(axis, x.ndim, "np.logaddexp.reduce")
     if where is not True:
         x = select(np.broadcast_to(operand(where), x.shape), x, -np.inf)
     given = initial is not _UNSET and initial is not None

@@ -192,7 +192,9 @@ def _conjugated(x):
 
 def vecdot(x1, x2, /, *, axis=-1, keepdims=False, dtype=None):
     """Σ conj(x1) x2 along an axis, as stacked products of a row and a column."""
-    x1, x2 = [np.moveaxis(x, axis, -1) if axis != -1 else x for x in operands(x1, x2)]
+    x1, x2 = operands(x1, x2)
+    _enough("vecdot", "(n),(n)->()", (x1, 1), (x2, 1))
+    x1, x2 = [np.moveaxis(x, axis, -1) if axis != -1 else x for x in (x1, x2)]
     if dtype is not None:
         x1, x2 = np.astype(x1, dtype), np.astype(x2, dtype)
     if x1.shape[-1] != x2.shape[-1]:
@@ -204,6 +206,7 @@ def vecdot(x1, x2, /, *, axis=-1, keepdims=False, dtype=None):
 def matvec(x1, x2, /):
     """Matrices applied to vectors, both stacked."""
     x1, x2 = operands(x1, x2)
+    _enough("matvec", "(m,n),(n)->(m)", (x1, 2), (x2, 1))
     if x2.ndim == 1:
         return x1 @ x2
     return np.reshape(*_dropped(x1 @ np.reshape(x2, (*x2.shape, 1)), -1))
@@ -212,10 +215,20 @@ def matvec(x1, x2, /):
 def vecmat(x1, x2, /):
     """Conjugated vectors times matrices, both stacked."""
     x1, x2 = operands(x1, x2)
+    _enough("vecmat", "(n),(n,m)->(m)", (x1, 1), (x2, 2))
     x1 = _conjugated(x1)
     if x1.ndim == 1 or x2.ndim == 2:
         return x1 @ x2
     return np.reshape(*_dropped(np.reshape(x1, (*x1.shape[:-1], 1, x1.shape[-1])) @ x2, -2))
+
+
+def _enough(name: str, signature: str, *wanted: tuple) -> None:
+    for i, (x, ndim) in enumerate(wanted):
+        if np.ndim(x) < ndim:
+            raise ValueError(
+                f"{name}: Input operand {i} does not have enough dimensions (has {np.ndim(x)}, gufunc core with"
+                f" signature {signature} requires {ndim})"
+            )
 
 
 def _dropped(x, axis: int) -> tuple:

@@ -13,7 +13,7 @@ from ..core.dispatch import apply
 from ..core.tables import CREATION, VERDICTS, Verdict
 from ..core.tracer import Tensor
 from ..ops import shaping
-from .arguments import normalize_axis, operand
+from .arguments import normalize_axis, operand, operands
 from .functions import function
 
 __all__: list[str] = []
@@ -152,7 +152,9 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     """Return start (stop / start)^(i / n), along the straight or spiral path between its ends."""
     num = _count(num)
     intervals = num - 1 if endpoint else num
-    start, stop, ndim, result = _ends(start, stop, num)
+    start, stop, ndim, result = _ends(
+        *[x if hasattr(x, "dtype") else np.asarray(x) for x in operands(start, stop)], num
+    )
     for end in (start, stop):
         if not isinstance(end, Tensor) and np.any(end == 0):
             raise ValueError("Geometric sequence cannot include zero")
@@ -175,7 +177,7 @@ def _count(num) -> int:
 def _ends(start, stop, num: int) -> tuple:
     """Return both ends as floating-point operands, the number of their axes and the dtype of what lies between."""
     start, stop = operand(start), operand(stop)
-    result = np.result_type(*[x if hasattr(x, "dtype") else np.asarray(x) for x in (start, stop)], float(num))
+    result = np.result_type(*[getattr(x, "dtype", x) for x in (start, stop)], float(num))
     start, stop = [np.astype(x if hasattr(x, "shape") else np.asarray(x), result, copy=False) for x in (start, stop)]
     return start, stop, max(np.ndim(start), np.ndim(stop)), result
 

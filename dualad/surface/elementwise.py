@@ -5,6 +5,8 @@ Also the method ``outer`` of the binary ufuncs. Not for: ufunc calls, which reac
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from ..core.aval import aval_of, result_dtype
@@ -206,7 +208,7 @@ def isrealobj(x):
 @function(np.round, np.around)
 def round(a, decimals=0, out=None):
     refuse_out(out, "np.round")
-    return rounding.round_(_array(a), decimals=decimals.__index__())
+    return rounding.round_(_array(a), decimals=operator.index(decimals))
 
 
 @function(np.fix, kind="composite")

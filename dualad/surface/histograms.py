@@ -31,6 +31,8 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
         return operand(bins)
     a = np.ravel(operand(a))
     low, high = range if range is not None else (np.min(a), np.max(a)) if a.size else (0.0, 1.0)
+    if not bool(np.isfinite(low) & np.isfinite(high)):
+        raise ValueError("np.histogram: the range of the values is not finite")
     if bool(low == high):
         low, high = low - 0.5, high + 0.5
     return np.linspace(low, high, int(bins) + 1)

@@ -226,7 +226,9 @@ def lstsq(a, b, rcond=None):
     m, n = a.shape
     if m != b.shape[0]:
         raise LinAlgError("Incompatible dimensions")
-    eps = float(np.finfo(np.result_type(a.dtype, b.dtype, np.float32)).eps)
+    dtype = np.result_type(a.dtype, b.dtype, np.float32)
+    eps = float(np.finfo(dtype).eps)
+    a = a if a.dtype == dtype else a.astype(dtype)
     rcond = eps * max(m, n) if rcond is None else eps if rcond == -1 else rcond
     x = np.linalg.pinv(a, rcond) @ b
     values = np.linalg.svdvals(a)
@@ -236,7 +238,7 @@ def lstsq(a, b, rcond=None):
         residuals = np.reshape(np.sum(squares, axis=0), (-1,))
     else:
         residuals = np.zeros(0, values.dtype)
-    return x, residuals, np.linalg.matrix_rank(a, rtol=rcond), values
+    return x, residuals, np.linalg.matrix_rank(a, rtol=rcond).astype(np.int32), values
 
 
 @function(np.linalg.matrix_rank)

@@ -80,7 +80,7 @@ def polyder(p, m=1):
     if m < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
     for _ in range(m):
-        n = p.shape[0] - 1
+        n = max(p.shape[0] - 1, 0)
         p = p[:-1] * np.arange(n, 0, -1)
     return p
 

@@ -14,7 +14,7 @@ from ..core.tracer import Tensor
 from ..ops import reductions as ops
 from .arguments import normalize_axes, normalize_axis, operand, refuse_out
 from .functions import function
-from .ufuncs import UFUNC_METHODS
+from .ufuncs import UFUNC_METHODS, loop_dtypes
 
 __all__ = ["count_along"]
 
@@ -27,6 +27,8 @@ def _axes(axis, ndim: int, name: str) -> tuple[int, ...]:
         return _ALL_AXES[ndim]
     if type(axis) is int and 0 <= axis < ndim:
         return (axis,)
+    if ndim == 0 and type(axis) is int and axis in (0, -1):
+        return ()  # NumPy lets a number have one axis
     return normalize_axes(axis, ndim, name)
 
 
@@ -99,7 +101,7 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=_UNSET, initial=_UNSET, wh
 def mean(a, axis=None, dtype=None, out=None, keepdims=_UNSET, *, where=_UNSET):
     refuse_out(out, "np.mean")
     a = operand(a)
-    axes = _axes(axis, a.ndim, "np.mean")
+    axes = normalize_axes(axis, a.ndim, "np.mean")
     final = None
     if dtype is None and not is_inexact(a.dtype):
         dtype = np.float64
@@ -183,6 +185,7 @@ def ptp(a, axis=None, out=None, keepdims=_UNSET):
 
 
 def _question(numpy_function, op, neutral: bool) -> None:
+    ufunc = np.logical_and if neutral else np.logical_or
     name = f"np.{numpy_function.__name__}"
 
     @function(numpy_function)
@@ -196,11 +199,12 @@ def _question(numpy_function, op, neutral: bool) -> None:
     def reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=_UNSET, where=True):
         if isinstance(out, tuple):
             (out,) = out
+        if dtype is not None:
+            loop_dtypes(ufunc, (bool, bool), dtype, "same_kind")  # raises where NumPy has no such loop
         result = question(array, axis, out, keepdims, where=where)
-        combine = np.logical_or if neutral is False else np.logical_and
-        return result if not _given(initial) else combine(result, initial)
+        return result if not _given(initial) else ufunc(result, initial)
 
-    UFUNC_METHODS[np.logical_and if neutral else np.logical_or, "reduce"] = reduce
+    UFUNC_METHODS[ufunc, "reduce"] = reduce
 
 
 _question(np.all, ops.all, True)

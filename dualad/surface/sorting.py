@@ -19,7 +19,7 @@ from ..ops.reductions import one_axis, reduced_shape
 from ..ops.shaping import stop_gradient
 from .arguments import normalize_axes, normalize_axis, operand, refuse_out
 from .functions import function
-from .ufuncs import UFUNC_METHODS
+from .ufuncs import UFUNC_METHODS, loop_dtypes
 
 __all__: list[str] = []
 
@@ -31,6 +31,8 @@ def _flattened(a, axis, name: str):
     a = operand(a)
     if axis is None:
         return a.reshape(-1), 0
+    if not a.ndim and type(axis) is int and axis in (0, -1) and name not in ("np.sort", "np.partition"):
+        return a.reshape(1), 0  # NumPy lets a number have one axis
     return a, normalize_axis(axis, a.ndim, name)
 
 
@@ -70,7 +72,7 @@ def _running_total(plain, array_api: str, nan, ufunc: np.ufunc, op, neutral: int
     def cumulative(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
         name = f"np.{array_api}"
         refuse_out(out, name)
-        x = operand(x)
+        x = np.atleast_1d(operand(x))
         if axis is None:
             if x.ndim != 1:
                 raise ValueError(f"{name}: axis must be given for an array of {x.ndim} dimensions")
@@ -99,7 +101,7 @@ def _accumulate(op):
     def accumulate(array, axis=0, dtype=None, out=None):
         refuse_out(out[0] if isinstance(out, tuple) else out, "ufunc.accumulate")
         array = operand(array)
-        if not array.ndim:
+        if not array.ndim and normalize_axis(axis, 1, "ufunc.accumulate") == 0:
             raise TypeError("cannot accumulate on a scalar")
         return _scan(op, array, normalize_axis(axis, array.ndim, "ufunc.accumulate"), dtype)
 
@@ -114,7 +116,7 @@ UFUNC_METHODS[np.minimum, "accumulate"] = _accumulate(scans.cummin)
 
 @_accumulate
 def _cumlogaddexp(x, *, axis):
-    return scans.cumlogaddexp(x if is_inexact(x.dtype) else x.astype(float), axis=axis)
+    return scans.cumlogaddexp(x.astype(loop_dtypes(np.logaddexp, (x, x), None, "same_kind")[0]), axis=axis)
 
 
 UFUNC_METHODS[np.logaddexp, "accumulate"] = _cumlogaddexp
@@ -133,6 +135,8 @@ def _refuse_order(order, name: str) -> None:
 @function(np.sort)
 def sort(a, axis=-1, kind=None, order=None, *, stable=None):
     _refuse_order(order, "np.sort")
+    if kind is not None and stable is not None:
+        raise ValueError("np.sort: kind and stable can't be given together")
     a, axis = _flattened(a, axis, "np.sort")
     return ops.sort(a, axis=axis)
 
@@ -178,7 +182,7 @@ def lexsort(keys, axis=-1):
 @function(np.sort_complex, kind="composite")
 def sort_complex(a):
     a = np.sort(a)
-    return a if a.dtype.kind == "c" else a.astype(np.complex64 if a.dtype.char in "bhBHf" else np.complex128)
+    return a if a.dtype.kind == "c" else a.astype(np.complex64 if a.dtype.char in "bhBH" else np.complex128)
 
 
 # ── distinct values: the first of equal entries stands for them ──────────────────────────────────────────────────
@@ -282,12 +286,16 @@ def _quantile(a, q, axis, method: str, keepdims, ignore_nan: bool, name: str):
     rows, single = one_axis(a, axes) if axes else (a.reshape((*a.shape, 1)), a.ndim)
     ordered = np.moveaxis(ops.order_statistics(rows, axis=single), single, 0)
     size, rest = ordered.shape[0], ordered.shape[1:]
+    if not size and ignore_nan and is_inexact(a.dtype):
+        # NumPy's own answer has no axes for q here
+        return np.full(reduced_shape(a.shape, axes, bool(keepdims is not _UNSET and keepdims)), np.nan, a.dtype)[()]
     if not size:
         raise IndexError(f"{name} of no values")
     lift = q.reshape(q.shape + (1,) * len(rest))
     count = size
     if ignore_nan and is_inexact(a.dtype):
         count = np.sum(~np.isnan(stop_gradient(ordered)), axis=0)
+        count = count.astype(q.dtype) if is_inexact(q.dtype) else count
         lift = lift + np.zeros(rest, q.dtype)  # every row has a count, and so a rank, of its own
     if method in _DISCRETE:
         result = _pick(ordered, np.clip(_DISCRETE[method](count, lift), 0, np.maximum(count - 1, 0)), q, rest)
@@ -336,7 +344,9 @@ def _quantiles(numpy_function, scale: float, ignore_nan: bool) -> None:
                 "the weighted quantile is a step function of the weights",
                 "repeat the entries (np.repeat) for integer weights",
             )
-        q = operand(q)
+        a, q = operand(a), operand(q)
+        if a.dtype.kind == "c":
+            raise TypeError("a must be an array of real numbers")
         return _quantile(a, q if scale == 1 else q / scale, axis, method, keepdims, ignore_nan, name)
 
 
@@ -388,12 +398,14 @@ def searchsorted(a, v, side="left", sorter=None):
 
 @function(np.digitize)
 def digitize(x, bins, right=False):
+    if operand(x).dtype.kind == "c":
+        raise TypeError("x may not be complex")
     bins = operand(bins)
     steps = np.diff(_known(bins, "np.digitize", "the direction of the bins"))
     if np.all(steps >= 0):
         return ops.searchsorted(bins, operand(x), side="left" if right else "right")
     if np.all(steps <= 0):
-        return len(bins) - ops.searchsorted(bins[::-1], operand(x), side="right" if right else "left")
+        return len(bins) - ops.searchsorted(bins[::-1], operand(x), side="left" if right else "right")
     raise ValueError("bins must be monotonically increasing or decreasing")
 
 

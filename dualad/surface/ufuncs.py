@@ -16,7 +16,7 @@ from ..core.tracer import NO_PARAMS, Tensor
 from ..errors import UnsupportedError
 from .arguments import operand
 
-__all__ = ["UFUNC_METHODS", "call_ufunc"]
+__all__ = ["UFUNC_METHODS", "call_ufunc", "loop_dtypes"]
 
 #: (ufunc, method) -> handler(*inputs, **kwargs)
 UFUNC_METHODS: dict = {}
@@ -65,16 +65,17 @@ def _into(outs: tuple, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict
 
 def _called(ufunc: np.ufunc, inputs: tuple, kwargs: dict):
     """Call a ufunc with keywords other than ``out`` and ``where``, or with operands that need preparation."""
-    dtype = kwargs.pop("dtype", None)
-    for ignored in ("casting", "order", "subok"):
+    dtype, casting = kwargs.pop("dtype", None), kwargs.pop("casting", "same_kind")
+    for ignored in ("order", "subok"):
         kwargs.pop(ignored, None)
     if kwargs and ufunc not in FUNCTIONS:  # what has a handler judges its own keywords (axis= of np.vecdot)
         raise UnsupportedError(
             f"np.{ufunc.__name__}: the keywords {sorted(kwargs)} are not supported on tensors.", "", "leave them out"
         )
     inputs = tuple([operand(x) for x in inputs])
-    if dtype is not None:
-        inputs = tuple([np.astype(x, dtype) if isinstance(x, (Tensor, np.ndarray)) else x for x in inputs])
+    if dtype is not None or casting != "same_kind":
+        loop = loop_dtypes(ufunc, inputs, dtype, casting)
+        inputs = tuple([_as(x, d) for x, d in zip(inputs, loop, strict=False)])
     op = UFUNCS.get(ufunc)
     if op is not None:
         return apply(op, inputs, NO_PARAMS)
@@ -82,6 +83,26 @@ def _called(ufunc: np.ufunc, inputs: tuple, kwargs: dict):
     if handler is not None:
         return handler(*inputs, **kwargs)
     raise HOOKS["unsupported"](ufunc)
+
+
+def loop_dtypes(ufunc: np.ufunc, inputs: tuple, dtype, casting: str) -> tuple:
+    """Return the dtypes of the loop NumPy would run, operands first, raising as NumPy does where there is none."""
+    operands = [_operand_type(x) for x in inputs]
+    dtype = None if dtype is None else np.dtype(dtype)
+    return ufunc.resolve_dtypes(
+        (*operands, *(None,) * ufunc.nout), signature=(*(None,) * ufunc.nin, *(dtype,) * ufunc.nout), casting=casting
+    )
+
+
+def _operand_type(x):
+    """Return the dtype of an operand; Python's numbers are weak, and a type stands for one."""
+    if type(x) in (int, float, complex):
+        return type(x)
+    return np.dtype(bool) if x is bool or type(x) is bool else x.dtype
+
+
+def _as(x, dtype: np.dtype):
+    return x if getattr(x, "dtype", None) == dtype else x.astype(dtype) if hasattr(x, "astype") else dtype.type(x)
 
 
 def _load_special(ufunc: np.ufunc) -> None:

@@ -1,0 +1,111 @@
+"""The methods of ufuncs that no array function spells: ``reduceat``, and ``reduce`` of bits and of logical_xor.
+
+Not for: ``reduce`` and ``accumulate`` of sums, products and extrema (``reductions.py``, ``sorting.py``), ``outer``
+(``elementwise.py``), or ``at`` (``writing.py``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.tracer import Tensor
+from ..errors import UnsupportedError
+from ..ops.reductions import one_axis, reduced_shape
+from .arguments import normalize_axes, normalize_axis, operand
+from .ufuncs import UFUNC_METHODS, loop_dtypes
+
+__all__: list[str] = []
+
+_UNSET = np._NoValue
+
+
+# ── reduceat ─────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# Entry k is the reduction of the slice from indices[k] to indices[k + 1], or that one entry where the slice is
+# empty: a chain of ufunc.reduce, whose rules are those of the reductions.
+
+
+def _reduceat(ufunc: np.ufunc):
+    name = f"np.{ufunc.__name__}.reduceat"
+
+    def reduceat(array, indices, axis=0, dtype=None):
+        array = operand(array)
+        if not array.ndim:
+            raise TypeError("cannot reduceat on a scalar")
+        axis = normalize_axis(axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis, array.ndim, name)
+        starts = operand(indices)
+        if isinstance(starts, Tensor):
+            raise UnsupportedError(
+                f"{name}: indices is a {starts._kind()}.",
+                "how many entries each piece has depends on its values, which differ between lanes or are unknown",
+                "compute the indices outside the transform, or write into segments with np.add.at",
+            )
+        if starts.ndim != 1:
+            raise ValueError("object too deep for desired array" if starts.ndim else "object of too small depth")
+        if ufunc is np.logaddexp:
+            array = array.astype(loop_dtypes(ufunc, (array, array), dtype, "same_kind")[0])
+        n, before = array.shape[axis], (slice(None),) * axis
+        starts = starts.astype(np.intp, casting="same_kind" if starts.size else "unsafe").tolist()
+        for i in starts:
+            if not 0 <= i < n:
+                raise IndexError(f"index {i} out-of-bounds in {name} [0, {n})")
+        if not starts:
+            return ufunc.accumulate(array, axis=axis, dtype=dtype)[(*before, slice(0, 0))]
+        pieces = [
+            ufunc.reduce(array[(*before, slice(i, j if j > i else i + 1))], axis=axis, dtype=dtype)
+            for i, j in zip(starts, [*starts[1:], n], strict=True)
+        ]
+        return np.stack(pieces, axis)
+
+    return reduceat
+
+
+# ── bits and parity ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _folded(ufunc: np.ufunc, empty: int):
+    """Make ``reduce`` of a ufunc on integers or truth values: half the entries meet the other half, log₂ n times."""
+    name = f"np.{ufunc.__name__}.reduce"
+
+    def reduce(array, axis=0, dtype=None, keepdims=False, initial=_UNSET, where=True):
+        array = operand(array)
+        if ufunc is np.logical_xor:
+            if dtype is not None:
+                loop_dtypes(ufunc, (bool, bool), dtype, "same_kind")  # raises where NumPy has no such loop
+            array = array != 0
+        else:
+            array = array.astype(loop_dtypes(ufunc, (array, array), dtype, "same_kind")[0])
+        axes = () if not array.ndim and axis in (0, -1) else normalize_axes(axis, array.ndim, name)
+        neutral = np.asarray(empty).astype(array.dtype)
+        if where is not True:
+            array = np.where(operand(where), array, neutral)
+        shape = reduced_shape(array.shape, axes, bool(keepdims))
+        rows, single = one_axis(array, axes) if axes else (array.reshape((*array.shape, 1)), array.ndim)
+        rows = np.moveaxis(rows, single, 0)
+        while len(rows) > 1:
+            half = len(rows) // 2
+            folded = ufunc(rows[:half], rows[half : 2 * half])
+            rows = np.concatenate([folded, rows[2 * half :]]) if len(rows) % 2 else folded
+        result = rows[0] if len(rows) else np.broadcast_to(neutral, rows.shape[1:])
+        if initial is not _UNSET and initial is not None:
+            result = ufunc(result, np.asarray(initial).astype(array.dtype))
+        return np.reshape(result, shape)
+
+    return reduce
+
+
+for _ufunc in (
+    np.add,
+    np.multiply,
+    np.maximum,
+    np.minimum,
+    np.fmax,
+    np.fmin,
+    np.logaddexp,
+    np.logical_and,
+    np.logical_or,
+):
+    UFUNC_METHODS[_ufunc, "reduceat"] = _reduceat(_ufunc)
+for _ufunc, _empty in ((np.bitwise_and, -1), (np.bitwise_or, 0), (np.bitwise_xor, 0), (np.logical_xor, 0)):
+    UFUNC_METHODS[_ufunc, "reduce"] = _folded(_ufunc, _empty)
+    UFUNC_METHODS[_ufunc, "reduceat"] = _reduceat(_ufunc)
