@@ -236,6 +236,7 @@ def _first_run(call: Call, primals: Sequence, moved: list[int], policy: Callable
             a = aval_of(x)
             duals.append(Dual(lazy.given(x), staged.new_input(Aval(a.shape, a.dtype)), level))
         pairs = [split(x, level) for x in f(*duals)]
+        lazy.end_of_function()
         program = None
         if not steps.needed:
             tangents = [
@@ -301,6 +302,7 @@ def _pull_again(call, primals, kept, cts, moved, live, policy, names) -> list:
             return [out[i] for i in live]
 
         _, pull = vjp(differentiable, *[lazy.given(x) for x in chosen])
+        lazy.end_of_function()
         return forced(pull(list(cts)))
 
 

@@ -82,14 +82,23 @@ class LazyLevel(Level):
     def _next(self, name: str, aval: Aval):
         kept, value = next(self._replay, (None, None))
         if kept != name or aval_of(value) != aval:
-            raise NotRepeatableError(
-                f"{self.transform}: run again, the function computed `{name}` {aval!r} where its first run computed"
-                f" {f'`{kept}` {aval_of(value)!r}' if kept else 'nothing'}.",
-                "what was kept of the first run can't be put in its place",
-                "checkpoint functions that do the same each time they are run: no random numbers, no counters that they"
-                " read, no state that changes in between",
-            )
+            first = f"`{kept}` {aval_of(value)!r}" if kept else "nothing"
+            raise self._not_repeated(f"`{name}` {aval!r} where its first run computed {first}")
         return value
+
+    def _not_repeated(self, what: str) -> NotRepeatableError:
+        return NotRepeatableError(
+            f"{self.transform}: run again, the function computed {what}.",
+            "what was kept of the first run can't be put in its place",
+            "checkpoint functions that do the same each time they are run: no random numbers, no counters that they"
+            " read, no state that changes in between",
+        )
+
+    def end_of_function(self) -> None:
+        """Say that the function has returned: what is computed from now on is its pullback, and not kept."""
+        self.policy = None
+        if self._replay is not None and (left := next(self._replay, None)) is not None:
+            raise self._not_repeated(f"nothing where its first run computed `{left[0]}` {aval_of(left[1])!r}")
 
     def kept(self) -> tuple[list[str], list]:
         """Return the names and the values of what the policy kept."""
