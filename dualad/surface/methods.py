@@ -44,6 +44,11 @@ def _binary(name: str, ufunc: np.ufunc) -> None:
     def _prepared(self, other, swap):
         if other is None or isinstance(other, str) or getattr(type(other), "__array_ufunc__", 0) is None:
             return NotImplemented
+        # As with NumPy's arrays: what knows nothing of ufuncs and has the higher priority does the operation itself.
+        if not hasattr(type(other), "__array_ufunc__") and (
+            getattr(type(other), "__array_priority__", 0) > Tensor.__array_priority__
+        ):
+            return NotImplemented
         other = operand(other)
         return apply(op, (other, self) if swap else (self, other), NO_PARAMS)
 

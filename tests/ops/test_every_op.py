@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 # What needs SciPy is not declared by importing dualad.
+import dualad.ops.cosine_transform
+import dualad.ops.filtering
 import dualad.ops.matrix_functions
+import dualad.ops.sparse_product
 import dualad.ops.special
 import dualad.ops.triangular  # noqa: F401
 from dualad.core.tables import OPS

@@ -118,7 +118,7 @@ def test_against_jax() -> None:
 def test_piecewise_polynomials() -> None:
     c = RNG.normal(size=(3, 6, 2))
     for nu in (0, 1, 2, 3):
-        f, g = (lambda c, k, x, m=m: m.PPoly(c, k)(x, nu) for m in (ours, si))
+        f, g = (lambda c, k, x, m=m: m.PPoly(c, k, None)(x, nu) for m in (ours, si))
         agrees(f, g, c, KNOTS, BEYOND, near=1e-3)
     for method, nu in (("derivative", 1), ("derivative", 3), ("antiderivative", 1), ("antiderivative", 2)):
         f, g = (lambda c, x, m=m: getattr(m.PPoly(c, KNOTS), method)(nu)(x) for m in (ours, si))

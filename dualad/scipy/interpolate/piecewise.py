@@ -140,6 +140,9 @@ class PPoly:
 
     def derivative(self, nu=1) -> PPoly:
         """Return the derivative of some order."""
+        plain = self.plain()
+        if plain is not None:
+            return _ours(plain.derivative(nu))
         if nu < 0:
             return self.antiderivative(-nu)
         degree = self.c.shape[0] - 1
@@ -151,6 +154,9 @@ class PPoly:
 
     def antiderivative(self, nu=1) -> PPoly:
         """Return the antiderivative of some order, zero at the first breakpoint."""
+        plain = self.plain()
+        if plain is not None:
+            return _ours(plain.antiderivative(nu))
         if nu <= 0:
             return self.derivative(-nu)
         c, trailing = self.c, (1,) * (np.ndim(self.c) - 2)
@@ -185,11 +191,17 @@ class PPoly:
         return upto(wide(b)) - upto(wide(a))
 
 
+def _ours(plain) -> PPoly:
+    out = PPoly.__new__(PPoly)
+    out._set(plain.c, plain.x, plain.extrapolate, plain.axis)
+    return out
+
+
 # ── interpolants ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _data(x, y, axis: int, name: str):
-    """Return knots, data with the axis of interpolation first, lengths of the intervals that broadcast, and the axis."""
+    """Return knots, data with the axis of interpolation first, lengths of intervals that broadcast, and the axis."""
     x, y = wide(x), wide(y)
     axis = normalize_axis(axis, np.ndim(y), f"scipy.interpolate.{name}")
     if np.ndim(x) != 1:
