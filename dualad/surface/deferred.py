@@ -91,8 +91,9 @@ def defer(x: Tensor, position: tuple[int, ...], value) -> bool:
         aval, notes = Aval(x.shape, x.dtype), {}
     if aval_of(value).dtype != aval.dtype:
         value = np.astype(value if hasattr(value, "shape") else np.asarray(value), aval.dtype)
-    if type(value) is np.ndarray:
-        value = value[()]  # a number of its own, which a later write to the caller's array does not change
+    if not isinstance(value, Tensor):
+        # A number of its own, which a later write to the caller's array does not change; of NumPy's, as an entry is.
+        value = value[()] if type(value) is np.ndarray else aval.dtype.type(value)
     if type(x) is not Deferred:
         x._notes = (type(x), x.level, aval, notes)
         x.__class__, x.level = Deferred, _ABOVE

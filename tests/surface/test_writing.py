@@ -538,3 +538,13 @@ def test_the_functional_forms_are_documented():
     assert all(
         getattr(writing.At, n).__doc__ for n in ("get", "set", "add", "multiply", "divide", "power", "min", "max")
     )
+
+
+def test_an_entry_read_after_its_write_is_a_number_of_numpys():
+    def f(x):
+        x[0] = 2.5
+        entry = x[0]
+        assert entry.shape == () and entry.dtype == x.dtype
+        return x[1] * entry
+
+    np.testing.assert_array_equal(da.grad(lambda x: f(np.copy(x)))(X), [0, 2.5, 0, 0, 0, 0])
