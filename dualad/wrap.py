@@ -27,7 +27,7 @@ from .errors import (
     TreeError,
 )
 from .jvp import jvp
-from .tree import flatten, flatten_like
+from .tree import flatten, flatten_like, treedef_outline
 
 __all__ = ["wrap"]
 
@@ -325,7 +325,14 @@ class _Wrapped(UserFunction):
 
         def code(*values):
             given = self.jac(*template.fill(values))
-            rows = flatten_like(trees[0], given, name, f"the result of `{self.__name__}`")
+            try:  # a block, or a container of blocks, in place of each leaf
+                rows = trees[0].flatten_up_to(given)
+            except (ValueError, TypeError) as error:
+                raise TreeError(
+                    f"{name} has another structure than its result, which is {treedef_outline(trees[0])}.",
+                    f"it has the blocks of each result in its place ({error})",
+                    "return them in the structure of the result",
+                ) from None
             return [block for row in rows for block in self._row(row, template, moving, name)]
 
         blocks = _Opaque(name, code, vectorized=self.vectorized, like=like)
