@@ -199,12 +199,14 @@ class custom_jvp(UserFunction):
             out = self.f(*self.joined(held, template.fill(values)))
             return flat_output(out, f"`{self.__name__}`", trees)
 
+        user_rule = self.rule
+
         def rule(moved, *values):
             n = len(arrays)
             primals = values[:n]
             given = dict(zip(moved, values[n:], strict=True))
             tangents = [given[i] if i in given else self._zero(aval_of(p)) for i, p in enumerate(primals)]
-            pair = self.rule(*held, template.fill(primals), template.fill(tangents))
+            pair = user_rule(*held, template.fill(primals), template.fill(tangents))
             return _checked_pair(pair, self.__name__, trees)
 
         call = Call(self.__name__, function, (rule,), trees)

@@ -18,16 +18,16 @@ __all__ = ["Branch", "DebugReport", "debug"]
 
 
 class Branch(NamedTuple):
-    """A comparison of a moving value that came out equal: ``op`` at ``line``, of ``count`` entries."""
+    """A comparison of a moving value that came out equal: ``op`` at ``line``, of so many ``entries``."""
 
     op: str
     line: str
-    count: int
+    entries: int
     transform: str
 
     def __str__(self) -> str:
         return (
-            f"{self.line}: `{self.op}` found {self.count} moving entries exactly equal (in `{self.transform}`); the"
+            f"{self.line}: `{self.op}` found {self.entries} moving entries exactly equal (in `{self.transform}`); the"
             " branch taken there is right at this point alone, and its derivative may differ from the function's"
         )
 
@@ -125,9 +125,8 @@ def _non_finite(kind: str, op: Any, primals: Any, plain: Any, transform: str) ->
         if v is not None and np.asarray(v).dtype.kind in "biuf" and np.size(v):
             ranges.append(f"argument {i} in [{np.min(v):.6g}, {np.max(v):.6g}]")
     return NonFiniteError(
-        f"the {kind} of `{op.name}` became non-finite (first at index {where if np.ndim(plain) else ()}) in `{transform}`,"
-        f"\n  At: {user_line()}"
-        + (f"\n  Operands: {', '.join(ranges)}" if ranges else ""),
+        f"the {kind} of `{op.name}` became non-finite in `{transform}`, first at {where if np.ndim(plain) else ()},"
+        f"\n  At: {user_line()}" + (f"\n  Operands: {', '.join(ranges)}" if ranges else ""),
         "its operands lie outside the operation's domain, or at a point where its derivative is infinite",
         "keep them inside (np.where on the *argument* as well as on the result), or use a form that is smooth there",
     )

@@ -150,9 +150,9 @@ def _forward(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str)
     columns, mapped = over_basis(push, real, chunk_size, max_memory, where)
     for i, dtype in enumerate(kept["in_dtypes"]):
         if not is_inexact(dtype):
-            name = LeafName(kept["out_tree"].unflatten(columns), "output", i)
+            at = LeafName(kept["out_tree"].unflatten(columns), "output", i)
             raise OutputError(
-                f"{where}: {name} has dtype {dtype}.", "integers and booleans have no derivative",
+                f"{where}: {at} has dtype {dtype}.", "integers and booleans have no derivative",
                 "return it through has_aux=True, or convert it to float",
             )  # fmt: skip
     blocks = _blocks_of_columns(columns, kept["out_tree"], leaves, in_tree, real, selection)

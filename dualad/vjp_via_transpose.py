@@ -406,7 +406,7 @@ def _check_scalar(out, holomorphic: bool, where: str) -> None:
 # ── linear_transpose ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def linear_transpose(f: Callable, *examples) -> Callable:
+def linear_transpose(f: Callable, *examples) -> Transposed:
     """Transpose a linear function.
 
     Parameters

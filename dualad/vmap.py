@@ -182,9 +182,7 @@ def _size(leaves, axes, names, axis_size) -> int:
         )
     if len(set(sizes.values())) > 1:
         raise ArgumentError(
-            "vmap: the mapped axes have different sizes: "
-            + ", ".join(f"{n} has {s}" for n, s in sizes.items())
-            + ".",
+            "vmap: the mapped axes have different sizes: " + ", ".join(f"{n} has {s}" for n, s in sizes.items()) + ".",
             "lane i takes entry i of every mapped argument",
             "choose axes of one size in in_axes, or None for an argument that is the same in all lanes",
         )

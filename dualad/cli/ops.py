@@ -52,7 +52,8 @@ def _missing() -> list[tuple[str, str]]:
     """List operators that loop over lanes, NumPy's names without a rule, and those that are refused, with reasons."""
     rows = [(op.name, "no batching rule: one call per lane") for op in OPS.values() if op.batch is None]
     rows += [(name, "not covered yet") for name in NOT_YET]
-    for function in {*overrides.get_overridable_numpy_array_functions(), *overrides.get_overridable_numpy_ufuncs()}:
+    functions: set[Any] = overrides.get_overridable_numpy_array_functions()
+    for function in functions | overrides.get_overridable_numpy_ufuncs():
         verdict = verdict_of(function)
         if verdict is not None and verdict.kind == "unsupported" and not function.__name__.startswith("_"):
             rows.append((spelled(function), verdict.reason))

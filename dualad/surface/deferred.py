@@ -103,7 +103,7 @@ def defer(x: Tensor, position: tuple[int, ...], value) -> bool:
 
 def read(x: Deferred, position: tuple[int, ...]):
     """Return one entry without carrying out the writes."""
-    cls, level, aval, notes = x._notes
+    cls, level, _, notes = x._notes
     if position in notes:
         return notes[position]
     x.__class__, x.level = cls, level
