@@ -47,7 +47,7 @@ def test_one_lane_too_many() -> None:
                                      {"chunk_size": 2, "max_memory": 10}])  # fmt: skip
 @pytest.mark.parametrize("transform", [da.vmap, da.jacfwd, da.jacrev, da.hessian, da.jacobian])
 def test_sizes_that_make_no_sense(transform, options: dict) -> None:
-    with pytest.raises(ArgumentError, match="chunk_size|max_memory"):
+    with pytest.raises(ArgumentError, match=r"chunk_size|max_memory"):
         transform(np.sin, **options)
 
 

@@ -74,7 +74,7 @@ def test_arguments_by_number_and_name() -> None:
     np.testing.assert_array_equal(second, np.zeros(5))
     np.testing.assert_allclose(da.hessian_diag(g, argnames="c")(a, b, c=2.0), np.sum(a**2 * b) * 12)
     np.testing.assert_allclose(da.laplacian(g, (0, 1))(a, b, c=2.0), np.sum(16 * b))
-    value, blocks = da.value_and_hessian(g, (0, 1))(a, b, c=2.0)
+    _, blocks = da.value_and_hessian(g, (0, 1))(a, b, c=2.0)
     np.testing.assert_allclose(blocks[0][1], np.diag(16 * a))
 
 
