@@ -1,13 +1,13 @@
 """Many small operations: what a call into the library costs when the arrays are too small to hide it.
 
-A chain of 100 operations on ten numbers (jvp and vjp, reported per operation), and the gradient through a Python
-loop of 1000 time steps on a state of four.
+A chain of 100 operations on ten numbers (jvp and vjp, reported per operation), the gradient through a Python loop of
+1000 time steps on a state of four, and a loop that fills an array of 10⁵ entries one by one (reported per entry).
 """
 
 import numpy as np
 
 from benchmarks.harness import Budget, Work
-from benchmarks.peers import peers
+from benchmarks.peers import Dualad, peers
 
 __all__ = ["works"]
 
@@ -50,6 +50,7 @@ def chain_and_tangent(x, t):
 
 MIXING = np.array([[-1.0, 0.5, 0.0, 0.2], [0.3, -1.0, 0.4, 0.0], [0.0, 0.6, -1.0, 0.3], [0.5, 0.0, 0.2, -1.0]])
 STEP = 0.01
+DECAY = 0.5
 
 
 def simulate_adjoint(x, steps):
@@ -74,6 +75,37 @@ def simulate(steps):
         return np.sum(x)
 
     return run
+
+
+def fill(np, x):
+    """The sum of the squares of an array filled by a recurrence, one entry after the other."""
+    y = np.zeros_like(x)
+    y[0] = x[0]
+    for i in range(1, len(x)):
+        y[i] = DECAY * y[i - 1] + x[i]
+    return np.sum(y * y)
+
+
+def fill_and_tangent(x, t):
+    """The derivative of `fill` by hand: the recurrence is linear, so its tangent is the same recurrence."""
+    y, s = np.zeros_like(x), np.zeros_like(x)
+    y[0], s[0] = x[0], t[0]
+    for i in range(1, len(x)):
+        y[i] = DECAY * y[i - 1] + x[i]
+        s[i] = DECAY * s[i - 1] + t[i]
+    return 2.0 * np.sum(y * s)
+
+
+def fill_adjoint(x):
+    """The gradient of `fill` by hand: the recurrence, then the same one backwards."""
+    y = np.zeros_like(x)
+    y[0] = x[0]
+    for i in range(1, len(x)):
+        y[i] = DECAY * y[i - 1] + x[i]
+    ct = 2.0 * y
+    for i in range(len(x) - 1, 0, -1):
+        ct[i - 1] += DECAY * ct[i]
+    return ct
 
 
 def works(quick):
@@ -114,4 +146,27 @@ def works(quick):
             "NumPy primal": lambda: lambda: simulate(steps)(np, start),
             "hand-written": lambda: lambda: simulate_adjoint(start, steps),
         },
+    )
+    entries = 1000 if quick else 100_000
+    long, along = np.linspace(0.0, 1.0, entries), np.linspace(1.0, 2.0, entries)
+    # No other library writes into arrays, so there is nobody to compare with but NumPy.
+    yield Work(
+        "fill-jvp",
+        f"jvp of a loop that fills an array of {entries} (time an entry)",
+        {
+            "dualad": lambda: Dualad().jvp(fill, long, along),
+            "NumPy primal": lambda: lambda: fill(np, long),
+            "hand-written": lambda: lambda: fill_and_tangent(long, along),
+        },
+        per=entries,
+    )
+    yield Work(
+        "fill-grad",
+        f"grad of a loop that fills an array of {entries} (time an entry)",
+        {
+            "dualad": lambda: Dualad().grad(fill, long),
+            "NumPy primal": lambda: lambda: fill(np, long),
+            "hand-written": lambda: lambda: fill_adjoint(long),
+        },
+        per=entries,
     )
