@@ -37,7 +37,7 @@ check: $(VENV)/.installed-lint $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow" $(FAST)
 
 bench: $(VENV)/.installed-bench
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --markdown benchmarks/README.md
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
