@@ -77,7 +77,6 @@ ORACLE_WORD = "oracle"
 
 # Test files that mirror no module: each is about a promise that runs through several of them.
 TESTS_WITHOUT_A_MODULE = {
-    "test_jacobian_values.py",
     "test_house.py",
     "ops/test_every_op.py",
     "ops/test_special_values*.py",
