@@ -74,6 +74,7 @@ def test_shifts() -> None:
         agrees(lambda x: f(x, 1), lambda x: g(x, 1), Z)
 
 
+@pytest.mark.slow
 def test_cosine_transform_against_jax() -> None:
     found = da.grad(lambda x: np.sum(np.sin(ours.dct(x, norm="ortho"))))(X)
     expected = jax.grad(lambda x: jax.numpy.sin(jax.scipy.fft.dct(x, norm="ortho")).sum())(X)

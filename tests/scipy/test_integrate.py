@@ -61,6 +61,7 @@ def test_romberg(n: int) -> None:
     agrees(lambda y: ours.romb(y, axis=0), lambda y: si.romb(y, axis=0), RNG.normal(size=(n, 2)))
 
 
+@pytest.mark.slow
 def test_against_jax() -> None:
     found = da.grad(lambda y, x: ours.trapezoid(y**2, x), (0, 1))(Y, GRID)
     expected = jax.grad(lambda y, x: jnp.trapezoid(y**2, x), (0, 1))(Y, GRID)

@@ -91,6 +91,7 @@ def test_flat_data_give_finite_derivatives() -> None:
             np.testing.assert_allclose(value, getattr(si, f.__name__)(KNOTS, y)(AT), atol=1e-14)
 
 
+@pytest.mark.slow
 def test_against_jax() -> None:
     """A natural spline by a dense solve in JAX."""
 
@@ -261,6 +262,7 @@ def test_bounds_of_grids() -> None:
         da.jvp(lambda v: ours.interpn(GRID, v, POINTS, "cubic"), (VALUES,), (VALUES,))
 
 
+@pytest.mark.slow
 def test_grid_against_jax() -> None:
     grid = (GRID[0], GRID[1][::-1])
     f = lambda v, x: np.sum(ours.RegularGridInterpolator(grid, v)(x) ** 2)

@@ -131,6 +131,7 @@ def test_one_entry() -> None:
 
 
 @pytest.mark.parametrize("mode", ["nearest", "mirror", "constant"])
+@pytest.mark.slow
 def test_against_jax(mode: str) -> None:
     c = np.array([[0.3, 1.7, 2.2], [3.4, 0.6, 2.9]])
     f = lambda x, c: np.sum(np.sin(ours.map_coordinates(x, c, order=1, mode=mode)))

@@ -54,6 +54,7 @@ def test_convolution_of_matrices(name: str, mode: str, boundary: str) -> None:
             agrees(lambda x, y: f(x, y, mode, boundary, fill), lambda x, y: g(x, y, mode, boundary, fill), IMAGE, y)
 
 
+@pytest.mark.slow
 def test_convolution_against_jax() -> None:
     f = lambda x, y: np.sum(np.sin(ours.convolve(x, y, "same")))
     g = lambda x, y: jax.numpy.sin(jax.scipy.signal.convolve(x, y, "same")).sum()
@@ -116,6 +117,7 @@ def test_sosfilt() -> None:
     agrees(lambda x, z: ours.sosfilt(sos, x, zi=z), lambda x, z: sg.sosfilt(sos, x, zi=z), X, zi)
 
 
+@pytest.mark.slow
 def test_filter_against_a_python_loop_in_jax() -> None:
     def g(b, a, x):
         y = []

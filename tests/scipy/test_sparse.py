@@ -89,6 +89,7 @@ def dense_of(data, rows, columns, shape):
     return jax.numpy.zeros(shape).at[rows, columns].add(data)
 
 
+@pytest.mark.slow
 def test_traced_entries_against_jax() -> None:
     rows, columns = COO.coords
     for build in (
@@ -150,6 +151,7 @@ def test_systems(form: str) -> None:
     agrees(lambda x: ours_linalg.factorized(csc)(x), lambda x: sl.factorized(csc)(x), X)
 
 
+@pytest.mark.slow
 def test_systems_with_traced_entries_against_jax() -> None:
     coo = ss.coo_array(SQUARE)
     rows, columns = coo.coords

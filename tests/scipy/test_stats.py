@@ -215,6 +215,7 @@ JAX_NAMES = ["norm", "gamma", "beta", "t", "cauchy", "laplace", "logistic", "chi
 
 
 @pytest.mark.parametrize("name", JAX_NAMES)
+@pytest.mark.slow
 def test_against_jax(name: str) -> None:
     x, shapes, _ = CONTINUOUS[name]
     args = (0.2 + 1.3 * x, *shapes, 0.2, 1.3)
@@ -247,6 +248,7 @@ def test_multivariate_normal(method: str) -> None:
     agrees(lambda x: f(x), lambda x: g(x), np.asarray(0.7))
 
 
+@pytest.mark.slow
 def test_multivariate_normal_against_jax() -> None:
     f = lambda x, m, c: ours.multivariate_normal.logpdf(x, m, c)
     g = lambda x, m, c: jax.scipy.stats.multivariate_normal.logpdf(x, m, c)
