@@ -126,6 +126,7 @@ class UserFunction:
         # Not the attributes: f may itself be such an object, with a function and a rule of its own.
         functools.update_wrapper(self, f, updated=())
         self.f = f
+        self._signature = _signature_of(f)
         self.__name__ = getattr(f, "__name__", type(f).__name__)
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in numbers):
@@ -144,20 +145,16 @@ class UserFunction:
 
     def resolved(self, args: tuple, kwargs: dict) -> tuple:
         """Resolve keyword arguments and defaults to positions, so that a rule sees them all in order."""
-        if isinstance(self.f, np.ufunc) and not kwargs:
-            return args  # out= and the like are no arguments of its rule
-        try:
-            signature = inspect.signature(self.f)
-        except (TypeError, ValueError):
+        if self._signature is None:
             if kwargs:
                 raise ArgumentError(
                     f"`{self.__name__}` was called with keyword arguments {sorted(kwargs)}, and has no signature.",
                     "a custom rule is given its arguments by position",
                     "pass them by position",
-                ) from None
+                )
             return args
         try:
-            bound = signature.bind(*args, **kwargs)
+            bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
             raise ArgumentTypeError(f"`{self.__name__}`: {error}.") from None
         if bound.kwargs:
@@ -195,6 +192,14 @@ class UserFunction:
         for n, x in zip(self.nondiff_argnums, held, strict=True):
             full.insert(n, x)
         return full
+
+
+def _signature_of(f: Callable) -> inspect.Signature | None:
+    """Return a function's signature; of a ufunc none, because out= and the like are no arguments of its rule."""
+    try:
+        return None if isinstance(f, np.ufunc) else inspect.signature(f)
+    except (TypeError, ValueError):
+        return None
 
 
 def flat_output(out: Any, where: str, trees: list) -> list:
