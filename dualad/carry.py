@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import optree
 
+from .batched import Batched
 from .calls import take_apart
 from .core.aval import Aval, aval_of
 from .core.tracer import Tensor
@@ -19,11 +21,14 @@ from .errors import DtypeError, OutputError, ShapeError, TreeError
 from .staged import Staged
 from .surface.arguments import operand
 from .surface.deferred import settle
-from .tree import is_array, leaf_names, tree_map, treedef_outline
+from .tree import flatten, is_array, leaf_names, tree_map, treedef_outline
 
 __all__ = ["Carry", "as_dtype", "fresh", "own", "signature"]
 
 _ORDER = "biufc"
+
+#: types whose dtype and shape say everything about them
+_KNOWN = frozenset({np.ndarray, np.float64, np.float32, np.int64, Batched})
 
 
 def signature(x) -> Aval:
@@ -69,7 +74,7 @@ class Carry:
         The loop's name, for messages.
     """
 
-    __slots__ = ("_names", "arrays", "avals", "init", "template", "where")
+    __slots__ = ("_names", "arrays", "avals", "init", "plain", "template", "where")
 
     def __init__(self, init: Any, where: str) -> None:
         self.init, self.where = init, where
@@ -77,6 +82,8 @@ class Carry:
         self.arrays = [operand(x) if isinstance(x, np.ndarray) else x for x in self.arrays]
         self.avals = [signature(x) for x in self.arrays]
         self._names: list[str] | None = None
+        #: whether every leaf is an array, as is usual: steps then take a short way
+        self.plain = len(self.template.arrays) == len(self.template.statics)
 
     def start(self) -> list:
         """Return the first values, in boxes of their own."""
@@ -85,15 +92,23 @@ class Carry:
 
     def tree(self, values: Sequence) -> Any:
         """Return values as the tree that the user's functions see."""
-        return self.template.fill(values)
+        return optree.tree_unflatten(self.template.tree, values) if self.plain else self.template.fill(values)
 
     def accept(self, out: Any) -> list:
         """Check a new carry against the old one and return its values."""
+        avals = self.avals
+        if self.plain:
+            values, tree = flatten(out)
+            if tree == self.template.tree:
+                for x, a in zip(values, avals, strict=True):
+                    if type(x) not in _KNOWN or a.weak or x.dtype is not a.dtype or x.shape != a.shape:
+                        break
+                else:
+                    return values
         template, values = take_apart(out)
         mine = self.template
         if template.tree != mine.tree or template.arrays != mine.arrays or template.statics != mine.statics:
             raise self._other_structure(out, template)
-        avals = self.avals
         for i, x in enumerate(values):
             a = avals[i]
             if type(x) is np.ndarray and x.dtype == object:

@@ -81,6 +81,11 @@ def _not_linear(name: str) -> NotLinearError:
     )
 
 
+def _all_plain(values: Sequence) -> bool:
+    """Say whether no value is a tensor: an ``impl`` also runs on tensors where a known loop is differentiated."""
+    return not any([isinstance(v, Tensor) for v in values])
+
+
 def _either(a: Sequence[bool], b: Sequence[bool]) -> list[bool]:
     return [x or y for x, y in zip(a, b, strict=True)]
 
@@ -92,7 +97,8 @@ def _either(a: Sequence[bool], b: Sequence[bool]) -> list[bool]:
 
 def _switch_impl(*args, branches, linear):
     i = min(max(int(args[linear]), 0), len(branches) - 1)
-    return tuple(_as_declared(runner(branches[i])(*args[:linear], *args[linear + 1 :]), branches[i].outputs))
+    values = [*args[:linear], *args[linear + 1 :]]
+    return tuple(_as_declared(runner(branches[i], _all_plain(values))(*values), branches[i].outputs))
 
 
 def _as_declared(out: Sequence, declared: Sequence) -> list:
@@ -286,7 +292,7 @@ def _while_parts(args, constants):
 
 def _while_impl(*args, test, body, constants):
     for_test, for_body, carry = _while_parts(args, constants)
-    ask, step = runner(test), runner(body)
+    ask, step = runner(test, plain=True), runner(body, plain=True)
     carry = list(carry)
     while ask(*for_test, *carry)[0]:
         carry = step(*for_body, *carry)
@@ -446,7 +452,7 @@ def _groups(values: Sequence, counts: Sequence[int]) -> list[list]:
 
 def _scan_impl(*args, body, length, reverse, counts, linear):
     constants, carry, xs, more, rows = _groups(args, counts)
-    step, cut = runner(body), len(constants) + len(carry)
+    step, cut = runner(body, _all_plain(args)), len(constants) + len(carry)
     # A loop index is a Python number, as in Python's loops: it does not widen a dtype.
     weak = [v.aval.weak for v in body.inputs[cut : cut + len(xs)]]
     stacks: list[list] = [[] for _ in body.outputs[len(carry) :]]

@@ -87,8 +87,12 @@ def captured_inputs(bodies: Sequence[StagedBody], own: int) -> tuple[list[Progra
     return programs, list(union.values())
 
 
-def runner(program: Program) -> Callable:
-    """Make a function of flat arguments that runs a program, quicker than ``evaluate`` when it is called often."""
+def runner(program: Program, plain: bool = False) -> Callable:
+    """Make a function of flat arguments that runs a program, quicker than ``evaluate`` when it is called often.
+
+    With ``plain`` all arguments are arrays of NumPy's, and no transform needs to be asked.
+    """
+    plain = plain and not any([hasattr(op, "across") for op, *_ in program.steps])
     slots: dict[Variable, int] = {}
     for v in (*program.inputs, *[v for step in program.steps for v in step[3]]):
         slots.setdefault(v, len(slots))
@@ -101,8 +105,9 @@ def runner(program: Program) -> Callable:
 
     def run_program(*arguments):
         values = [*arguments, *[None] * (size - first)]
-        for op, reads, args, params, multiple, outs in steps:
-            out = apply(op, [values[r] if r >= 0 else a for r, a in zip(reads, args, strict=True)], params)
+        for call, reads, args, params, multiple, outs in steps:
+            given = [values[r] if r >= 0 else a for r, a in zip(reads, args, strict=True)]
+            out = call.impl(*given, **params) if plain else apply(call, given, params)
             if multiple:
                 for i, x in zip(outs, out, strict=True):
                     values[i] = x

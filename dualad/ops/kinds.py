@@ -316,8 +316,16 @@ def _ufunc_op(name, ufunc, arity, jvp, samples, numpy, complex_too, kind, fields
 
 
 def _scale(t, d):
+    # Nearly always the plain product will do; it is NaN where an exact zero met an infinity, and only there looked at.
+    if type(t) is np.float64 and type(d) is np.float64:
+        out = float.__mul__(t, d)  # as Python's, which knows no warnings
+        return np.float64(out if out == out or t else 0.0)
     with np.errstate(invalid="ignore"):
-        out = np.where(t == 0, 0, np.multiply(t, d))
+        out = np.multiply(t, d)
+        flat = out.ravel()
+        total = flat.dot(flat)
+        if total != total:
+            out = np.where(t == 0, 0, out)
     return out if out.shape else out[()]
 
 
