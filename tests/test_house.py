@@ -86,6 +86,7 @@ TESTS_WITHOUT_A_MODULE = {
     "surface/test_signatures.py",
     "surface/test_like_numpy.py",
     "surface/test_leaks.py",
+    "surface/test_random_writes.py",
 }
 TEST_FOLDERS_WITHOUT_A_PACKAGE = {"capabilities", "compose", "docs", "examples", "benchmarks", "packages"}
 
