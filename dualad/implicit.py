@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from .calls import take_apart
+from .calls import has_tensor, take_apart
 from .core.aval import aval_of
 from .core.dispatch import apply
 from .core.op import Op
@@ -252,10 +252,10 @@ def _iterated(f: Callable, x: Any, tolerance: float | None, max_steps: int) -> A
         change = max([float(np.max(abs(y - v), initial=0.0)) for y, v in zip(new, leaves, strict=True)])
         size = max([float(np.max(abs(y), initial=0.0)) for y in new])
         leaves = [y.astype(np.asarray(v).dtype)[()] for y, v in zip(new, leaves, strict=True)]
-        if change <= limit * (1 + size):
-            return optree.tree_unflatten(tree, leaves)
         if not np.isfinite(change):
             break
+        if change <= limit * (1 + size):
+            return optree.tree_unflatten(tree, leaves)
     raise ConvergenceError(
         f"fixed_point: x still changed by {change:.2g} after {max_steps} steps; the tolerance is {limit:.2g}.",
         "iterating x = f(x) converges only where f contracts",
@@ -284,7 +284,8 @@ def _solved(f, x0, solve, args, tangent_solve, where: str, residual_of: Callable
             values = flatten_like(unknown.tree, tree, f"{where}: what f was given", "x0")
             if not captured:
                 out = f(tree, *template.fill(parameters))
-                _check_plain(out, where, name)
+                if not has_tensor(tree):  # a solver may differentiate f by itself
+                    _check_plain(out, where, name)
                 return out
             return optree.tree_unflatten(trees[0], function(values, parameters))
 

@@ -166,7 +166,9 @@ def _linear_impl(*args, call):
 
     def matvec(tree):
         vectors = flatten_like(unknown.tree, tree, f"{unknown.where}: what matvec was given", "b")
-        return unknown.fill(call.times(residuals, [np.asarray(v)[()] for v in vectors]))
+        # SciPy asks for the dtype of the product with a vector of int8.
+        vectors = [cast(np.asarray(v)[()], a.dtype) for v, a in zip(vectors, unknown.avals, strict=True)]
+        return unknown.fill(call.times(residuals, vectors))
 
     out = call.solve(matvec, unknown.fill(b), residuals)
     return tuple(unknown.found(out, "transpose_solve" if call.flipped else "solve"))
