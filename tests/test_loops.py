@@ -22,8 +22,8 @@ def control(np):
     return da if np is numpy else jax.lax
 
 
-def recurrent(np, w, h, xs):
-    """A recurrent network: a matrix in the closure, a tree as carry, a stack of outputs."""
+def scanned_network(np, w, h, xs):
+    """A scanned_network network: a matrix in the closure, a tree as carry, a stack of outputs."""
 
     def step(carry, x):
         new = np.tanh(carry["h"] @ w + x)
@@ -89,7 +89,7 @@ def running(np, xs):
 ANIMALS = {
     f.__name__: Animal(f, lambda rng, makers=makers: tuple(m(rng) for m in makers))
     for f, makers in {
-        recurrent: (normal(2, 2), normal(2), normal(3, 2)),
+        scanned_network: (normal(2, 2), normal(2), normal(3, 2)),
         backwards: (normal(), lambda rng: {"a": rng.normal(size=3), "b": rng.normal(size=3)}),
         without_xs: (normal(),),
         powers: (normal(2),),

@@ -240,7 +240,8 @@ def _declare(form: str, kind: str) -> None:
     original = getattr(ss, name)
     forms = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
     body = {f"_{other}_container": _container(f"{other}_{kind}") for other in forms}
-    body |= {"__module__": __name__.rpartition(".")[0], "__doc__": original.__doc__, "__slots__": ()}
+    words = f"As ``scipy.sparse.{name}``, of which it is a subclass; it meets tensors in ``@``, ``*``, ``+`` and ``-``."
+    body |= {"__module__": __name__.rpartition(".")[0], "__doc__": words, "__slots__": ()}
     CLASSES[name] = type(name, (_MeetsTensors, original), body)
     MIRRORED[f"scipy.sparse.{name}"] = Verdict("composite")
 
