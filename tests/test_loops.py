@@ -23,7 +23,7 @@ def control(np):
 
 
 def scanned_network(np, w, h, xs):
-    """A scanned_network network: a matrix in the closure, a tree as carry, a stack of outputs."""
+    """A recurrent network: a matrix in the closure, a tree as carry, a stack of outputs."""
 
     def step(carry, x):
         new = np.tanh(carry["h"] @ w + x)
