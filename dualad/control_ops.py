@@ -1,10 +1,10 @@
-"""Operators that run programs: ``switch``, ``while_loop`` and ``scan``.
+"""Operators that run programs: ``switch`` and ``while_loop``.
 
 They stand in traced programs only; while values are known, control flow is Python (``control_flow.py``). Their
 parameters are programs without captured tensors, so every rule is: make another program of the body, and apply the
-operator to that. A derivative is split in two (``separated``): the values with their residuals, stacked by a scan, and
-an operator of the same name that is linear in its first arguments, which reverse mode transposes by running it
-backwards. Not for: functions of users', trees, or words about them.
+operator to that. A derivative is split in two (``separated``): the values with their residuals, and an operator of the
+same name that is linear in its first arguments, which reverse mode transposes. Not for: ``scan`` (``scan_op.py``), or
+functions of users', trees, and words about them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,31 @@ from .core.dispatch import apply
 from .core.op import Op
 from .core.tracer import Tensor
 from .dual import Dual
-from .errors import NotLinearError, RuleMissingError
+from .errors import NotLinearError, RuleMissingError, UnsupportedError
 from .jvp import jvp
 from .program.ir import Program
 from .program.variable import Variable
 from .staged import Staged
-from .subprograms import batched, output_avals, permuted, pushed, repeated, runner, separated, stage, transposed, zeros
+from .subprograms import (
+    batched,
+    mentions,
+    output_avals,
+    permuted,
+    pushed,
+    repeated,
+    runner,
+    separated,
+    stage,
+    transposed,
+    zeros,
+)
 from .surface.deferred import settle
 
-__all__ = ["eager_while", "holds_staged", "inside", "scan", "switch", "switch_linearly", "while_loop"]
+__all__ = [
+    "all_plain", "as_declared", "as_it_runs", "eager_while", "either", "filled", "for_unknown", "given", "holds_staged",
+    "inside", "not_linear", "sees_steps", "spread", "strong_aval", "strong_avals", "switch", "switch_linearly",
+    "while_loop",
+]  # fmt: skip
 
 
 def holds_staged(x) -> bool:
@@ -50,30 +66,34 @@ def inside(x):
     return x
 
 
-def _strong(aval: Aval) -> Aval:
+def strong_aval(aval: Aval) -> Aval:
+    """Return an aval that stands for an array also where it stood for a Python number."""
     return Aval(aval.shape, aval.dtype)
 
 
-def _avals(program: Program) -> list[Aval]:
-    return [_strong(a) for a in output_avals(program)]
+def strong_avals(program: Program) -> list[Aval]:
+    """Return the avals of the arrays that a program returns."""
+    return [strong_aval(a) for a in output_avals(program)]
 
 
-def _spread(values: Sequence, flags: Sequence[bool]) -> list:
+def spread(values: Sequence, flags: Sequence[bool]) -> list:
     """Put values in the places that flags name; ``None`` elsewhere."""
     rest = iter(values)
     return [next(rest) if f else None for f in flags]
 
 
-def _given(values: Sequence, flags: Sequence[bool]) -> list:
+def given(values: Sequence, flags: Sequence[bool]) -> list:
+    """Return the values that flags name."""
     return [v for v, f in zip(values, flags, strict=True) if f]
 
 
-def _filled(tangents: Sequence, primals: Sequence, flags: Sequence[bool]) -> list:
+def filled(tangents: Sequence, primals: Sequence, flags: Sequence[bool]) -> list:
     """Return the tangents that flags name, zeros where they were never built."""
     return [zeros(aval_of(p)) if t is None else t for t, p, f in zip(tangents, primals, flags, strict=True) if f]
 
 
-def _not_linear(name: str) -> NotLinearError:
+def not_linear(name: str) -> NotLinearError:
+    """Make the error for a transpose of something that is not linear."""
     return NotLinearError(
         f"the transpose of a `{name}` was asked for that is not linear.",
         "only a linear map has a transpose",
@@ -81,12 +101,22 @@ def _not_linear(name: str) -> NotLinearError:
     )
 
 
-def _all_plain(values: Sequence) -> bool:
+def all_plain(values: Sequence) -> bool:
     """Say whether no value is a tensor: an ``impl`` also runs on tensors where a known loop is differentiated."""
     return not any([isinstance(v, Tensor) for v in values])
 
 
-def _either(a: Sequence[bool], b: Sequence[bool]) -> list[bool]:
+def sees_steps(op: Op, params: dict) -> bool:
+    """Say whether an operator inside a body is differentiated only where the steps are seen: known values allow it."""
+    return op is while_loop or _crosses_lanes(op, params)
+
+
+def _crosses_lanes(op: Op, params: dict) -> bool:
+    return hasattr(op, "across")
+
+
+def either(a: Sequence[bool], b: Sequence[bool]) -> list[bool]:
+    """Join flags entry by entry."""
     return [x or y for x, y in zip(a, b, strict=True)]
 
 
@@ -98,10 +128,10 @@ def _either(a: Sequence[bool], b: Sequence[bool]) -> list[bool]:
 def _switch_impl(*args, branches, linear):
     i = min(max(int(args[linear]), 0), len(branches) - 1)
     values = [*args[:linear], *args[linear + 1 :]]
-    return tuple(_as_declared(runner(branches[i], _all_plain(values))(*values), branches[i].outputs))
+    return tuple(as_declared(runner(branches[i], all_plain(values))(*values), branches[i].outputs))
 
 
-def _as_declared(out: Sequence, declared: Sequence) -> list:
+def as_declared(out: Sequence, declared: Sequence) -> list:
     """Make Python numbers among results into NumPy's, of the dtypes that the outputs of a program declare."""
     return [
         x if hasattr(x, "dtype") else np.asarray(x, (o.aval if type(o) is Variable else aval_of(o)).dtype)[()]
@@ -115,14 +145,14 @@ def _switch_jvp(primals, tangents, *, branches, linear):
     index, params = primals[linear], {"branches": branches, "linear": linear}
     moving = [t is not None for t in own]
     if linear and not any(moving[linear:]):
-        vectors = _filled(own[:linear], others[:linear], [True] * linear)
+        vectors = filled(own[:linear], others[:linear], [True] * linear)
         return apply(switch, primals, params), apply(switch, (*vectors, *primals[linear:]), params)
-    if any([_has_while(b) for b in branches]) and not any([holds_staged(p) for p in primals]):
-        return _as_it_runs(lambda *full: _selected(index, full, branches), others, own)
+    if any([mentions(b, sees_steps) for b in branches]) and not any([holds_staged(p) for p in primals]):
+        return as_it_runs(lambda *full: _selected(index, full, branches), others, own)
     known, linears, residuals, out = _separated_branches(branches, moving, others, direct=False)
     values = apply(switch, (index, *others), {"branches": known, "linear": 0})
     n = len(out)
-    return values[:n], _linear_branches(linears, index, _given(own, moving), residuals, values[n:], out)
+    return values[:n], _linear_branches(linears, index, given(own, moving), residuals, values[n:], out)
 
 
 def _separated_branches(branches, moving, others, direct):
@@ -163,31 +193,31 @@ def _linear_branches(linears, index, vectors, residuals, computed, out):
     if not any(out):
         return (None,) * len(out)
     moved = apply(switch, (*vectors, index, *full), {"branches": linears, "linear": len(vectors)})
-    return tuple(_spread(moved, out))
+    return tuple(spread(moved, out))
 
 
 def switch_linearly(index, args: list, unknown: list[bool], branches: tuple) -> tuple:
     """Apply a switch whose unknown arguments belong to a program that must be linear in them."""
-    others = _given(args, [not u for u in unknown])
+    others = given(args, [not u for u in unknown])
     places = iter(range(len(others)))
     position = [None if u else next(places) for u in unknown]
     everything = [others[p] if p is not None else None for p in position]
     known, linears, residuals, out = _separated_branches(branches, unknown, everything, direct=True)
     values = apply(switch, (index, *others), {"branches": known, "linear": 0})
     n = len(out)
-    moved = _linear_branches(linears, index, _given(args, unknown), residuals, values[n:], out)
+    moved = _linear_branches(linears, index, given(args, unknown), residuals, values[n:], out)
     return tuple([v if m is None else m for v, m in zip(values[:n], moved, strict=True)])
 
 
 def _switch_transpose(ct, *args, branches, linear):
     if not linear:
-        raise _not_linear("switch")
+        raise not_linear("switch")
     back = tuple([transposed(b, linear) for b in branches])
     out = apply(switch, (*ct, *args[linear:]), {"branches": back, "linear": len(ct)})
-    return _for_unknown(out, args)
+    return for_unknown(out, args)
 
 
-def _for_unknown(cotangents: Sequence, args: Sequence) -> tuple:
+def for_unknown(cotangents: Sequence, args: Sequence) -> tuple:
     """Return cotangents for the arguments that are to have one; a vector may be a known zero."""
     rest = [None] * (len(args) - len(cotangents))
     return tuple([c if type(a) is Aval else None for c, a in zip([*cotangents, *rest], args, strict=True)])
@@ -207,6 +237,13 @@ def _switch_batch(size, values, mapped, *, branches, linear):
             forced = union
         out = apply(switch, values, {"branches": tuple([p for p, _ in parts]), "linear": linear})
         return tuple([x if m else repeated(x, size) for x, m in zip(out, union, strict=True)])
+    if linear and any([mentions(b, _crosses_lanes) for b in branches]):
+        # Transposed, a branch would sum over the cotangents of lanes that did not take it.
+        raise UnsupportedError(
+            "a branch with a collective (psum, ...) in it, which lanes take or not, was differentiated in a program.",
+            "a lane's cotangent goes through its own branch only, and the collective mixes those of all lanes",
+            "call the collective outside of the branch, or select with np.where(condition, a, b)",
+        )
     with BatchLevel("vmap", size) as lanes, rename(lanes):
         inner = [Batched(v, lanes) if m else v for v, m in zip(others, flags, strict=True)]
         result = _selected(Batched(values[linear], lanes), inner, branches)
@@ -217,9 +254,9 @@ def _selected(index, args: Sequence, branches: Sequence[Program]) -> list:
     """Run all branches and select, lane by lane; run one, if the index is plain."""
     if not isinstance(index, Tensor):
         return list(_switch_impl(index, *args, branches=branches, linear=0))
-    result = _as_declared(runner(branches[-1])(*args), branches[-1].outputs)
+    result = as_declared(runner(branches[-1])(*args), branches[-1].outputs)
     for i in range(len(branches) - 2, -1, -1):
-        new = _as_declared(runner(branches[i])(*args), branches[i].outputs)
+        new = as_declared(runner(branches[i])(*args), branches[i].outputs)
         result = [np.where(index <= i, a, b) for a, b in zip(new, result, strict=True)]
     return result
 
@@ -256,7 +293,7 @@ def _halved(v, s):
 switch = Op(
     "switch",
     impl=_switch_impl,
-    shape=lambda *avals, branches, linear: tuple(_avals(branches[0])),
+    shape=lambda *avals, branches, linear: tuple(strong_avals(branches[0])),
     jvp=_switch_jvp,
     linear_in=lambda count, params: range(params["linear"]),
     joint=True,
@@ -296,13 +333,13 @@ def _while_impl(*args, test, body, constants):
     carry = list(carry)
     while ask(*for_test, *carry)[0]:
         carry = step(*for_body, *carry)
-    return tuple(_as_declared(carry, body.outputs))
+    return tuple(as_declared(carry, body.outputs))
 
 
 def _while_jvp(primals, tangents, *, test, body, constants):
     params = {"test": test, "body": body, "constants": constants}
     if not any([holds_staged(p) for p in primals]):
-        return _as_it_runs(lambda *full: _known_while(full, test, body, constants), primals, tangents)
+        return as_it_runs(lambda *full: _known_while(full, test, body, constants), primals, tangents)
     for_test, for_body, carry = _while_parts(primals, constants)
     _, t_body, t_carry = _while_parts(tangents, constants)
     moving_body, moving = [t is not None for t in t_body], [t is not None for t in t_carry]
@@ -310,41 +347,31 @@ def _while_jvp(primals, tangents, *, test, body, constants):
         program, out = pushed(body, [*moving_body, *moving], moving)
         if out == moving:
             break
-        moving = _either(moving, out)
+        moving = either(moving, out)
     n, k = len(for_body), len(carry)
     # The program takes (constants, carry, their tangents); the loop's carry is the carry and its tangents.
     order = [*range(n), *range(n + k, n + k + sum(moving_body)), *range(n, n + k)]
     program = permuted(program, [*order, *range(n + k + sum(moving_body), len(program.inputs))])
-    extra = [Variable(_strong(v.aval)) for v, m in zip(body.inputs[n:], moving, strict=True) if m]
+    extra = [Variable(strong_aval(v.aval)) for v, m in zip(body.inputs[n:], moving, strict=True) if m]
     asked = Program([*test.inputs, *extra], test.steps, test.outputs, test.name)
     both = apply(
         while_loop,
         (
-            *for_test, *for_body, *_given(t_body, moving_body), *carry, *_filled(t_carry, carry, moving),
+            *for_test, *for_body, *given(t_body, moving_body), *carry, *filled(t_carry, carry, moving),
         ),
         {"test": asked, "body": program, "constants": (constants[0], n + sum(moving_body))},
     )  # fmt: skip
-    return apply(while_loop, primals, params), tuple(_spread(both[k:], moving))
+    return apply(while_loop, primals, params), tuple(spread(both[k:], moving))
 
 
 def _known_while(args: Sequence, test: Program, body: Program, constants) -> list:
     for_test, for_body, carry = _while_parts(args, constants)
     ask, step = runner(test), runner(body)
     out = eager_while(lambda *c: ask(*for_test, *c)[0], lambda *c: step(*for_body, *c), list(carry))
-    return _as_declared(out, body.outputs)
+    return as_declared(out, body.outputs)
 
 
-def _has_while(program: Program) -> bool:
-    """Say whether a program contains a loop that reverse mode can't go through unless it sees the steps."""
-    for op, _, params, _ in program.steps:
-        for value in params.values():
-            inner = [p for p in (value if isinstance(value, tuple) else (value,)) if isinstance(p, Program)]
-            if inner and (op is while_loop or any([_has_while(p) for p in inner])):
-                return True
-    return False
-
-
-def _as_it_runs(function: Callable, primals: Sequence, tangents: Sequence) -> tuple[tuple, tuple]:
+def as_it_runs(function: Callable, primals: Sequence, tangents: Sequence) -> tuple[tuple, tuple]:
     """Differentiate control flow on known values as it runs: reverse mode writes down the steps it takes."""
     moving = [i for i, t in enumerate(tangents) if t is not None]
 
@@ -424,177 +451,11 @@ def _while_samples():
 while_loop = Op(
     "while_loop",
     impl=_while_impl,
-    shape=lambda *avals, test, body, constants: tuple(_avals(body)),
+    shape=lambda *avals, test, body, constants: tuple(strong_avals(body)),
     jvp=_while_jvp,
     transpose=_no_while_transpose,
     batch=_while_batch,
     samples=_while_samples,
-    multiple=True,
-    kind="control",
-)
-
-
-# ── scan(*constants, *carry, *xs, *residual constants, *residual xs; body, length, reverse, counts, linear) ──────
-#
-# counts = (constants, carry, xs, residual constants). A body is a program of one step's arguments in the same order and
-# returns (*carry, *ys). With linear, the scan is linear in its constants, carry and xs together; the residuals are what
-# else the body reads. Without it there are no residuals.
-
-
-def _groups(values: Sequence, counts: Sequence[int]) -> list[list]:
-    """Cut values into constants, carry, xs, residual constants and residual xs."""
-    out, start = [], 0
-    for n in counts:
-        out.append(list(values[start : start + n]))
-        start += n
-    return [*out, list(values[start:])]
-
-
-def _scan_impl(*args, body, length, reverse, counts, linear):
-    constants, carry, xs, more, rows = _groups(args, counts)
-    step, cut = runner(body, _all_plain(args)), len(constants) + len(carry)
-    # A loop index is a Python number, as in Python's loops: it does not widen a dtype.
-    weak = [v.aval.weak for v in body.inputs[cut : cut + len(xs)]]
-    stacks: list[list] = [[] for _ in body.outputs[len(carry) :]]
-    for i in range(length - 1, -1, -1) if reverse else range(length):
-        now = [x[i].item() if w else x[i] for x, w in zip(xs, weak, strict=True)]
-        out = step(*constants, *carry, *now, *more, *[r[i] for r in rows])
-        carry = out[: len(carry)]
-        for stack, y in zip(stacks, out[len(carry) :], strict=True):
-            stack.append(y)
-    avals = _avals(body)[len(carry) :]
-    ys = [
-        np.stack(stack[::-1] if reverse else stack) if stack else np.zeros((0, *a.shape), a.dtype)
-        for stack, a in zip(stacks, avals, strict=True)
-    ]
-    return (*_as_declared(carry, body.outputs[: len(carry)]), *ys)
-
-
-def _scan_shape(*avals, body, length, reverse, counts, linear):
-    out, n = _avals(body), counts[1]
-    return (*out[:n], *[Aval((length, *a.shape), a.dtype) for a in out[n:]])
-
-
-def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
-    params = {"body": body, "length": length, "reverse": reverse, "counts": counts, "linear": linear}
-    vectors = sum(counts[:3])
-    if linear and all([t is None for t in tangents[vectors:]]):
-        moved = _filled(tangents[:vectors], primals[:vectors], [True] * vectors)
-        return apply(scan, primals, params), apply(scan, (*moved, *primals[vectors:]), params)
-    if _has_while(body) and not any([holds_staged(p) for p in primals]):
-        return _as_it_runs(lambda *full: _scan_impl(*full, **params), primals, tangents)
-    # Order the residuals among the constants and the xs: the scan is then one without residuals.
-    positions = _groups(range(len(primals)), counts)
-    order = [*positions[0], *positions[3], *positions[1], *positions[2], *positions[4]]
-    body = permuted(body, order)
-    primals, tangents = [primals[i] for i in order], [tangents[i] for i in order]
-    nc, nk = counts[0] + counts[3], counts[1]
-    nx = len(primals) - nc - nk
-    moving = [t is not None for t in tangents]
-    free = [False] * (len(body.outputs) - nk)
-    while True:
-        part = separated(body, moving, [*moving[nc : nc + nk], *free])
-        if part.moving[:nk] == moving[nc : nc + nk]:
-            break
-        moving[nc : nc + nk] = _either(moving[nc : nc + nk], part.moving[:nk])
-    n = len(body.outputs)
-    # What the linear scan reads: constants and xs as they are, everything else stacked by the known one.
-    outputs, constants, rows = list(part.known.outputs[:n]), [], []
-    for j, source in enumerate(part.sources):
-        if source is not None and source < nc:
-            constants.append((j, source))
-        elif source is not None and source >= nc + nk:
-            rows.append((j, primals[source]))
-        else:
-            rows.append((j, len(outputs)))
-            outputs.append(part.known.outputs[n + j])
-    known = Program(part.known.inputs, part.known.steps, outputs, part.known.name)
-    plain = {"length": length, "reverse": reverse}
-    values = apply(scan, primals, {"body": known, **plain, "counts": (nc, nk, nx, 0), "linear": False})
-    k = sum(moving)
-    order = [*range(k), *[k + j for j, _ in constants], *[k + j for j, _ in rows]]
-    moved = apply(
-        scan,
-        (
-            *_filled(tangents, primals, moving),
-            *[primals[source] for _, source in constants],
-            *[values[r] if type(r) is int else r for _, r in rows],
-        ),
-        {
-            "body": permuted(part.linear, order), **plain,
-            "counts": (sum(moving[:nc]), sum(moving[nc : nc + nk]), sum(moving[nc + nk :]), len(constants)),
-            "linear": True,
-        },
-    )  # fmt: skip
-    return values[:n], tuple(_spread(moved, part.moving))
-
-
-def _scan_transpose(ct, *args, body, length, reverse, counts, linear):
-    if not linear:
-        raise _not_linear("scan")
-    nc, nk, nx, more = counts
-    back = transposed(body, nc + nk + nx, range(nc))
-    # (sums for the constants, cotangents of carry and of ys, residuals) → cotangents of constants, carry and xs
-    started = [zeros(aval_of(a)) for a in args[:nc]]
-    out = apply(
-        scan,
-        (*started, *ct, *args[nc + nk + nx :]),
-        {
-            "body": back, "length": length, "reverse": not reverse,
-            "counts": (0, nc + nk, len(ct) - nk, more), "linear": True,
-        },
-    )  # fmt: skip
-    return _for_unknown(out, args)
-
-
-def _scan_batch(size, values, mapped, *, body, length, reverse, counts, linear):
-    flags = _groups(mapped, counts)
-    free = [False] * (len(body.outputs) - counts[1])
-    while True:
-        program, out = batched(body, [f for group in flags for f in group], size, [*flags[1], *free])
-        if out[: counts[1]] == flags[1]:
-            break
-        flags[1] = out[: counts[1]]
-    given = _groups(list(zip(values, mapped, strict=True)), counts)
-    constants, more = [[v for v, _ in given[i]] for i in (0, 3)]
-    carry = [repeated(v, size) if f and not m else v for (v, m), f in zip(given[1], flags[1], strict=True)]
-    xs, rows = [[np.moveaxis(v, 0, 1) if m else v for v, m in given[i]] for i in (2, 4)]
-    params = {"body": program, "length": length, "reverse": reverse, "counts": counts, "linear": linear}
-    results = apply(scan, (*constants, *carry, *xs, *more, *rows), params)
-    return tuple([
-        (np.moveaxis(x, 1, 0) if i >= counts[1] else x) if m else repeated(x, size)
-        for i, (x, m) in enumerate(zip(results, out, strict=True))
-    ])  # fmt: skip
-
-
-def _scan_samples():
-    real, vector = Aval((), np.dtype(float)), Aval((2,), np.dtype(float))
-    avals = [real, vector, real]
-    body = stage(lambda c, h, x: [np.sin(h) * c + x, np.sum(h) * x], avals, "body", "samples").program
-    line = stage(
-        lambda c, h, x, r, s: [h * r + c * s, x * s + h[0] * r], [real, vector, real, real, real], "line", "samples"
-    ).program
-    plain = {"body": body, "length": 3, "counts": (1, 1, 1, 0), "linear": False}
-    linear = {"body": line, "length": 3, "counts": (1, 1, 1, 1), "linear": True}
-    return [
-        ((), (2,), (3,), {**plain, "reverse": False}),
-        ((), (2,), (3,), {**plain, "reverse": True}),
-        ((), (2,), (0,), {**plain, "length": 0, "reverse": False}),
-        ((), (2,), (3,), (), (3,), {**linear, "reverse": False}),
-        ((), (2,), (3,), (), (3,), {**linear, "reverse": True}),
-    ]
-
-
-scan = Op(
-    "scan",
-    impl=_scan_impl,
-    shape=_scan_shape,
-    jvp=_scan_jvp,
-    linear_in=lambda count, params: range(sum(params["counts"][:3])) if params["linear"] else (),
-    joint=True,
-    transpose=_scan_transpose,
-    batch=_scan_batch,
-    samples=_scan_samples,
     multiple=True,
     kind="control",
 )

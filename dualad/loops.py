@@ -17,13 +17,13 @@ import optree
 from .calls import take_apart
 from .carry import Carry, own
 from .control_flow import decider, is_traced, known_values, linear_arguments, name_of, staged_body, while_loop
-from .control_ops import scan as scan_op
 from .core.aval import Aval
 from .core.dispatch import apply
 from .core.tracer import Tensor
 from .errors import ArgumentError, OutputError, ShapeError, TreeError
 from .jvp import output_leaves
 from .ops.joining import unstack
+from .scan_op import scan as scan_op
 from .subprograms import permuted, runner
 from .surface.arguments import operand
 from .tree import flatten, flatten_like, leaf_names, treedef_outline

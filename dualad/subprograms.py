@@ -28,7 +28,7 @@ from .staged import Staged, StagedLevel
 from .vjp_via_transpose import backward
 
 __all__ = [
-    "Separated", "StagedBody", "batched", "captured_inputs", "output_avals", "permuted", "pushed", "runner",
+    "Separated", "StagedBody", "batched", "captured_inputs", "mentions", "output_avals", "permuted", "pushed", "runner",
     "separated", "stage", "transposed", "zeros",
 ]  # fmt: skip
 
@@ -121,6 +121,18 @@ def runner(program: Program, plain: bool = False) -> Callable:
 def output_avals(program: Program) -> list[Aval]:
     """Return the avals of a program's results."""
     return [o.aval if type(o) is Variable else aval_of(o) for o in program.outputs]
+
+
+def mentions(program: Program, test: Callable[[Any, dict], bool]) -> bool:
+    """Say whether ``test(op, params)`` holds for an equation of a program, or of a program inside it."""
+    for op, _, params, _ in program.steps:
+        if test(op, params):
+            return True
+        for value in params.values():
+            for part in value if isinstance(value, tuple) else (value,):
+                if isinstance(part, Program) and mentions(part, test):
+                    return True
+    return False
 
 
 def permuted(program: Program, order: Sequence[int]) -> Program:

@@ -52,6 +52,7 @@ FLOOR = {
     "control_ops": 5,
     "linear_solve": 5,
     "loops": 5,
+    "scan_op": 5,
     "subprograms": 5,
     "debug": 5,
     "custom_vjp": 5,
