@@ -79,6 +79,8 @@ ORACLE_WORD = "oracle"
 # Test files that mirror no module: each is about a promise that runs through several of them.
 TESTS_WITHOUT_A_MODULE = {
     "test_house.py",
+    "test_third_party_level.py",
+    "test_threads.py",
     "ops/test_every_op.py",
     "ops/test_special_values*.py",
     "ops/test_checkers_catch.py",
