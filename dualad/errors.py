@@ -8,6 +8,8 @@ Not for: deciding *when* something is an error; the rooms that notice it raise i
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
@@ -20,6 +22,7 @@ __all__ = [
     "DtypeError",
     "DualadError",
     "EscapedTensorError",
+    "GradcheckError",
     "InPlaceError",
     "KinkError",
     "LoadingError",
@@ -233,6 +236,32 @@ class ConvergenceError(DualadError, ArithmeticError):
 
     code = "DAD023"
     title = "an iteration that did not converge"
+
+
+class GradcheckError(DualadError, AssertionError, RuntimeError):
+    """A gradient check found a derivative, or a rule, that contradicts the function or itself.
+
+    Attributes
+    ----------
+    check : str
+        Which check failed: ``"forward"``, ``"reverse"``, ``"batched reverse"``, ``"determinism"``, …
+    output, input : int or None
+        Positions of the arrays among the function's outputs and inputs.
+    part : str
+        ``"real"`` or ``"imaginary"`` where the arrays concerned are complex, otherwise empty.
+    analytical, numerical : ndarray or None
+        The two Jacobians (in fast mode, their products with random vectors).
+    """
+
+    code = "DAD025"
+    title = "a derivative that a gradient check found wrong"
+
+    check = ""
+    output: Any = None
+    input: Any = None
+    part = ""
+    analytical: Any = None
+    numerical: Any = None
 
 
 def catalogue() -> list[type[DualadError]]:
