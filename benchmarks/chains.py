@@ -116,7 +116,7 @@ def works(quick):
         "chain-jvp",
         f"jvp of a chain of {OPERATIONS} operations, n = 10 (time an operation)",
         {
-            **peers("jvp", chain, x, v),
+            **peers("jvp", chain, x, v, of_one_vector=True),
             "NumPy primal": lambda: lambda: chain(np, x),
             "hand-written": lambda: lambda: chain_and_tangent(x, v),
         },
@@ -131,7 +131,7 @@ def works(quick):
         "chain-vjp",
         f"vjp of a chain of {OPERATIONS} operations, n = 10 (time an operation)",
         {
-            **peers("vjp", chain, x, v),
+            **peers("vjp", chain, x, v, of_one_vector=True),
             "NumPy primal": lambda: lambda: chain(np, x),
             "hand-written": lambda: lambda: chain_and_tangent(x, v),
         },
@@ -142,7 +142,7 @@ def works(quick):
         "loop-grad",
         f"grad through a Python loop of {steps} steps, state of 4",
         {
-            **peers("grad", simulate(steps), start),
+            **peers("grad", simulate(steps), start, of_one_vector=True),
             "NumPy primal": lambda: lambda: simulate(steps)(np, start),
             "hand-written": lambda: lambda: simulate_adjoint(start, steps),
         },

@@ -73,7 +73,7 @@ def works(quick):
             f"rosenbrock-{n}",
             f"Hessian of Rosenbrock's function, n = {n}",
             {
-                **peers("hessian", rosenbrock, x),
+                **peers("hessian", rosenbrock, x, of_one_vector=True),
                 "NumPy primal": lambda x=x: lambda: rosenbrock(np, x),
                 "hand-written": lambda x=x: lambda: rosenbrock_hessian(x),
             },

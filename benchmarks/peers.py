@@ -199,13 +199,54 @@ class Torch:
         return self._call(self.lib.vmap(self.lib.grad(functools.partial(f, self.np)), in_dims=axes), params, *batch)
 
 
+class _CasadiNames:
+    """The handful of NumPy names that the benchmarks use, as CasADi spells them."""
+
+    def __init__(self, casadi):
+        for name in ("sin", "cos", "tanh", "exp", "log"):
+            setattr(self, name, getattr(casadi, name))
+        self.sum = casadi.sum1
+        self.asarray = casadi.DM
+
+
+class Casadi:
+    """CasADi: the graph of scalar operations is built and differentiated once, and then evaluated by its interpreter.
+
+    Only for functions of one vector: its values are matrices.
+    """
+
+    name = "CasADi"
+
+    def __init__(self):
+        self.lib = importlib.import_module("casadi")
+        self.np = _CasadiNames(self.lib)
+
+    def _compiled(self, of, f, x, *others):
+        """``of(symbols of x and of others, f of the first)`` as a call that returns an array."""
+        symbols = [self.lib.SX.sym(name, np.size(value)) for name, value in zip("xv", (x, *others), strict=False)]
+        function = self.lib.Function("f", symbols, [self.lib.densify(of(*symbols, f(self.np, symbols[0])))])
+        return lambda: function(x, *others).full().squeeze()
+
+    def jvp(self, f, x, v):
+        return self._compiled(lambda x, v, y: self.lib.jtimes(y, x, v), f, x, v)
+
+    def vjp(self, f, x, ct):
+        return self._compiled(lambda x, ct, y: self.lib.jtimes(y, x, ct, True), f, x, ct)
+
+    def grad(self, f, x):
+        return self._compiled(lambda x, y: self.lib.gradient(y, x), f, x)
+
+    def hessian(self, f, x):
+        return self._compiled(lambda x, y: self.lib.hessian(y, x)[0], f, x)
+
+
 ALL = (Dualad, Autograd, Jax, JaxJit, Torch)
 
 
-def peers(verb, f, *args):
+def peers(verb, f, *args, of_one_vector=False):
     """Contenders for ``verb`` of `f` at `args`: this library first, then the peers."""
 
     def build(peer):
         return lambda: getattr(peer(), verb)(f, *args)
 
-    return {peer.name: build(peer) for peer in ALL}
+    return {peer.name: build(peer) for peer in (*ALL, *([Casadi] if of_one_vector else []))}

@@ -66,11 +66,13 @@ def blocks_of(text: str) -> Iterator[Block]:
 
 
 def python_blocks(page: Path) -> list[Block]:
-    return [block for block in blocks_of(page.read_text()) if block.language in {"python", "pycon"}]
+    return [block for block in blocks_of(page.read_text()) if block.language in {"python", "pycon", "{plot}"}]
 
 
 def run_block(block: Block, page: Path, namespace: dict) -> None:
-    if block.code.lstrip().startswith(">>>"):
+    if block.language == "{plot}":
+        run_plot(block, page)
+    elif block.code.lstrip().startswith(">>>"):
         parser = doctest.DocTestParser()
         test = parser.get_doctest(block.code, namespace, f"{page.name}:{block.line}", str(page), block.line - 1)
         # get_doctest copies the namespace; the next block needs what this one defines.
@@ -81,6 +83,19 @@ def run_block(block: Block, page: Path, namespace: dict) -> None:
     else:
         # Blank lines above put the block at its own line of the page, for tracebacks and for messages that quote it.
         exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), namespace)
+
+
+def run_plot(block: Block, page: Path) -> None:
+    """Run what the documentation shows as a picture: a program of its own, as Sphinx runs it."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    before = pyplot.get_backend()
+    pyplot.switch_backend("Agg")
+    try:
+        exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), {"np": np, "plt": pyplot, "da": dualad})
+        assert pyplot.get_fignums(), f"{page.name}:{block.line} draws nothing"
+    finally:
+        pyplot.close("all")
+        pyplot.switch_backend(before)
 
 
 def name_of(page: Path) -> str:
