@@ -102,8 +102,8 @@ dualad's column is a time (median over interleaved rounds); the others are **rat
 is twelve times as long as dualad, 0.5 half as long. "NumPy primal" only evaluates the function; "hand-written" is the
 derivative as one would write it in NumPy. Before a row is timed, the results of all its contenders are compared
 (relative 1e-9, float64). Absolute times vary with the machine and its load; read the ratios. The compile times of
-JAX's `jit` are not in the table (0.1 to 0.4 s a row; half a minute for the loop, which it unrolls), nor what CasADi takes
-to build its graphs. The budgets are the promises of the design.
+JAX's `jit` are not in the table (0.1 to 0.4 s a row; half a minute for the loop, which it unrolls), nor CasADi's
+graphs, which are built once. The budgets are the promises of the design.
 """
 
 
