@@ -113,11 +113,14 @@ class Buffer(Tensor, opaque=True):
         if traced_in(new) is None:
             np.copyto(self._writable(), _plain(new), casting="unsafe")
             return True
+        self._refuse_if_kept()
+        return False
+
+    def _refuse_if_kept(self) -> None:
         given = getattr(self._root(), "_given", None)
         if given is not None:
             self._refuse_if_alive(given.copies, "copies made by NumPy (np.asarray, compiled code)")
             self._refuse_if_alive(given.views, "views that are not followed")
-        return False
 
     def _refuse_if_alive(self, references: list[weakref.ref], what: str) -> None:
         if any(r() is not None for r in references):
@@ -186,7 +189,7 @@ class Buffer(Tensor, opaque=True):
         if not self.shape:
             HOOKS["target"](self, value, "x[...] = v")
             return
-        self.stored(value)
+        self._refuse_if_kept()  # the index may be traced and the value plain: nothing is written as it is
         Tensor.__setitem__(self, index, value)
 
     def __iter__(self):

@@ -456,3 +456,25 @@ def test_user_levels_and_threads():
     with pytest.raises(ZeroDivisionError):
         da.grad(lambda x: x / np.zeros(1)[0] if 1 // 0 else x)(1.0)
     assert type(np.zeros(2)) is onp.ndarray
+
+
+def test_plain_values_written_at_traced_indices() -> None:
+    """Only the selected entries change, whether the lanes agree or not, and the functional result is NumPy's."""
+    a = onp.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+    def filled(namespace, x, where):
+        out = namespace.full(3, 0.5)
+        out[where(x)] = 7.0
+        return out
+
+    for where in (
+        lambda x: x > 10.0,
+        lambda x: x > 3.5,
+        lambda x: x > 1.5,
+        lambda x: onp.argmax(-onp.abs(x - 2.2)),
+        lambda x: onp.argsort(onp.sin(x))[:2],
+    ):
+        expected = [filled(onp, row, where) for row in a]
+        assert onp.array_equal(da.vmap(lambda x, w=where: filled(np, x, w))(a), expected)
+        program = da.trace(lambda x, w=where: filled(np, x, w), a[0])
+        assert onp.array_equal(program(a[1]), expected[1])
