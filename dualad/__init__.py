@@ -3,6 +3,9 @@
 This is the door: the public names. Not for: anything else; whatever has a body lives in a room of its own.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from . import numpy
 from .checkpoint import checkpoint, checkpoint_name, checkpoint_policies
 from .collectives import all_gather, axis_index, axis_size, pmax, pmean, pmin, psum
@@ -30,6 +33,9 @@ from .tree import register_dataclass, register_node
 from .vjp_via_transpose import grad, linear_transpose, value_and_grad, vjp
 from .vmap import vmap
 from .wrap import wrap
+
+if TYPE_CHECKING:
+    from .profiling import profile
 
 __version__ = "0.1.0"
 
@@ -78,6 +84,7 @@ __all__ = [
     "pmax",
     "pmean",
     "pmin",
+    "profile",
     "psum",
     "read_program",
     "register_dataclass",
@@ -98,3 +105,19 @@ __all__ = [
     "while_loop",
     "wrap",
 ]
+
+#: public names that `import dualad` need not load: the room each of them lives in
+_LATER = {"profile": ".profiling"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is not needed at first when it is asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LATER[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

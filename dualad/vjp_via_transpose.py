@@ -17,6 +17,7 @@ from .batched import Batched
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
 from .core.tracer import Tensor
+from .core.walk import walked
 from .dual import Dual, float0
 from .errors import DtypeError, OutputError, RuleMissingError, ShapeError
 from .jvp import as_primal, named, output_leaves
@@ -48,7 +49,7 @@ def backward(program: Program, cotangents: list, strong: bool = False) -> list:
         if type(out) is Variable and ct is not None:
             known = pending.get(out)
             pending[out] = ct if known is None else known + ct
-    for op, args, params, outs in reversed(program.steps):
+    for op, args, params, outs in walked(program, reversed(program.steps), "transpose"):
         if op.multiple:
             ct = [pending.pop(v, None) for v in outs]
             if all([c is None for c in ct]):

@@ -65,6 +65,7 @@ FLOOR = {
     "numpy": 6,
     "scipy": 6,
     "lift": 7,
+    "profiling": 7,
     "testing": 7,
     "compile": 7,
     "sparse": 7,

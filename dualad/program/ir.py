@@ -14,6 +14,7 @@ import numpy as np
 import optree
 
 from ..core.dispatch import apply
+from ..core.walk import walked
 from ..errors import ShapeError, TreeError
 from ..tree import flatten, is_array, treedef_outline
 from .show import show
@@ -112,7 +113,7 @@ def evaluate(program: Program, arguments) -> list:
     """
     env = dict(zip(program.inputs, arguments, strict=True))
     last_use = _last_uses(program)
-    for (op, args, params, outs), dead in zip(program.steps, last_use, strict=True):
+    for (op, args, params, outs), dead in zip(walked(program, program.steps, "run"), last_use, strict=True):
         out = apply(op, [env[a] if type(a) is Variable else a for a in args], params)
         if op.multiple:
             env.update(zip(outs, out, strict=True))

@@ -1,0 +1,155 @@
+"""Making events: where one begins and ends, in which thread, inside which other, at which line of the user's.
+
+The innermost event that is going on is a context variable, so that threads and asynchronous tasks nest their events
+each for themselves. Not for: deciding which calls are events (``switch.py``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+import optree
+
+from ..core.aval import Aval, aval_of
+from ..core.tracer import Tensor
+from ..program.variable import Variable
+from .event import Event, Line
+
+__all__ = ["begin", "current", "describe", "end", "listeners", "numbered", "origins", "user_frame", "walk"]
+
+#: the innermost event going on here; per thread and per asynchronous task
+current: ContextVar[Event | None] = ContextVar("dualad_profiled_event", default=None)
+
+#: the profilers that are on; replaced, never changed in place, so that a thread may go through it at any time
+listeners: list[Any] = []
+
+#: variable of a program -> (sequence number, line) of the operation that wrote its equation down
+origins: dict[Variable, tuple[int, Line | None]] = {}
+
+_numbers = itertools.count(1)
+
+
+def begin(name: str, phase: str, op: Any = None) -> Event:
+    """Begin an event inside the one going on."""
+    entered = perf_counter_ns()
+    parent = current.get()
+    event = Event(name, phase, parent, threading.get_ident(), op)
+    event.entered = entered
+    event.line = line = user_frame(sys._getframe(2))
+    if parent is not None:
+        if parent.step is not None:
+            known = origins.get(parent.step[3][0])
+            if known is not None:
+                (event.seq, event.line), event.walked_at = known, line
+        elif parent.walked_at is not None and parent.walked_at == line:
+            # Inside an equation that is run or transposed: the line that called for it says less than the equation's.
+            event.line, event.walked_at = parent.line, line
+    current.set(event)
+    event.start = perf_counter_ns()
+    return event
+
+
+def end(event: Event, stopped: int | None = None) -> None:
+    """End an event, and hand it to the profilers; what it and its description took is nobody's time."""
+    event.wall = (perf_counter_ns() if stopped is None else stopped) - event.start
+    event.step = None
+    # A walk that an exception has ended is closed late, when something else may be going on.
+    inner = current.get()
+    while inner is not None and inner is not event:
+        inner = inner.parent
+    if inner is event:
+        current.set(event.parent)
+    for listener in listeners:
+        listener.take(event)
+    parent = event.parent
+    if parent is not None:
+        parent.children += 1
+        parent.inside += event.nanoseconds
+        parent.overhead += perf_counter_ns() - event.entered - event.nanoseconds
+
+
+def walk(program: Any, steps: Iterable, what: str) -> Iterator:
+    """Go through the equations of a program, as one event that knows which equation is being dealt with."""
+    event = begin(f"{what} {program.name}", "transform")
+    try:
+        for step in steps:
+            event.step = step
+            yield step
+    finally:
+        end(event)
+
+
+def numbered(event: Event) -> int:
+    """Give the operation that an equation is written down by a sequence number, and the event of the equation too."""
+    maker = event.parent
+    while maker is not None and maker.phase not in ("linearize", "transform", "range"):
+        maker = maker.parent
+    if maker is None or maker.phase != "linearize":
+        maker = event
+    if maker.seq is None:
+        maker.seq = next(_numbers)
+    event.seq = maker.seq
+    return maker.seq
+
+
+# ── what is noted of an operation ────────────────────────────────────────────────────────────────────────────────
+
+
+def describe(event: Event, args: Iterable, result: Any) -> None:
+    """Note shapes, dtypes and the memory of the results."""
+    event.inputs = tuple([_known(a) for a in args])
+    results = result if isinstance(result, (tuple, list)) else (result,)
+    event.outputs = tuple([_known(r) for r in results if r is not None])
+    given = [m for a in args for m in _memory(a)]
+    event.bytes = sum([m.nbytes for r in results for m in _memory(r) if not any([_same(m, g) for g in given])])
+
+
+def _known(x: Any) -> Aval:
+    return x if type(x) is Aval else aval_of(x)
+
+
+def _memory(x: Any) -> Iterator[np.ndarray]:
+    """Yield the plain arrays that a value, a tensor of any depth, holds."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        yield x
+    elif isinstance(x, Tensor):
+        for slot in ("_primal", "_tangent", "_value"):
+            with contextlib.suppress(AttributeError):
+                yield from _memory(object.__getattribute__(x, slot))
+
+
+def _same(a: Any, b: Any) -> bool:
+    return type(a) is np.ndarray and type(b) is np.ndarray and np.may_share_memory(a, b)
+
+
+# ── whose line ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+_OURS = tuple(
+    f"{Path(file).resolve().parent}/" for file in (Path(__file__).parent, np.__file__, optree.__file__)
+) + tuple(str(Path(sysconfig.get_path("stdlib"), name)) for name in ("contextlib.py", "functools.py"))
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_users(file: str) -> bool:
+    return not (file.startswith(_OURS) or file == "<__array_function__ internals>")
+
+
+def user_frame(frame: Any) -> Line | None:
+    """Return the innermost line that is neither ours nor NumPy's, from a frame outwards."""
+    while frame is not None:
+        code = frame.f_code
+        if _is_users(code.co_filename):
+            return Line(code.co_filename, frame.f_lineno, code.co_qualname)
+        frame = frame.f_back
+    return None
