@@ -60,7 +60,7 @@ def as_dtype(x, dtype: np.dtype):
     """Return a value as an array of a dtype, or as it is if it has it."""
     if not hasattr(x, "dtype"):
         return np.asarray(x, dtype)[()]
-    return x if x.dtype == dtype else np.astype(x, dtype) if np.shape(x) or isinstance(x, Tensor) else x.astype(dtype)
+    return x if x.dtype == dtype else x.astype(dtype)
 
 
 class Carry:

@@ -101,7 +101,7 @@ def _extremum(name: str, reduce: Callable) -> Collective:
         # Lanes that share the extremum share its derivative evenly, as entries do in np.max.
         mine = np.equal(x, out)
         t = np.where(mine, tangents[0], 0)
-        shared = apply(psum_op, (np.astype(mine, t.dtype),), params)
+        shared = apply(psum_op, (mine.astype(t.dtype),), params)
         return out, broadcast_like(apply(psum_op, (t,), params) / shared, out)
 
     op = Collective(
@@ -413,7 +413,7 @@ def _each(op: Collective, tree: Any, axis_name: str, where: str, numbers: bool =
             return x
         x = operand(x)
         if numbers and getattr(x, "dtype", np.dtype(type(x))).kind == "b":
-            x = np.astype(x, int) if hasattr(x, "dtype") else int(x)  # truth values are counted
+            x = x.astype(int) if hasattr(x, "dtype") else int(x)  # truth values are counted
         return apply(op, (x,), {"axis": axis_name})
 
     return tree_map(one, tree)

@@ -113,7 +113,7 @@ def _transposed_pullback(pull: Callable, known: Sequence, vectors: Sequence, out
         transposed = linear_transpose(
             lambda *cts: pull(known, list(cts)), *[np.broadcast_to(np.zeros((), a.dtype), a.shape) for a in outs]
         )
-        return list(transposed([np.astype(v, a.dtype) for v, a in zip(vectors, transposed.out_avals, strict=True)]))
+        return list(transposed([v.astype(a.dtype) for v, a in zip(vectors, transposed.out_avals, strict=True)]))
     except DualadError as error:
         raise type(error)(
             f"the custom_vjp function `{name}` was differentiated in forward mode (jvp, jacfwd, hessian), which is"

@@ -272,7 +272,7 @@ def _diagonal(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str
     flat = over_basis(entry, avals, chunk_size, max_memory, where)
     parts, start = [], 0
     for a in avals:
-        parts.append(np.astype(flat[start : start + a.size].reshape(a.shape), a.dtype)[()])
+        parts.append(flat[start : start + a.size].reshape(a.shape).astype(a.dtype)[()])
         start += a.size
     rest = iter(parts)
     full = [next(rest) if is_array(x) else x for x in leaves]

@@ -286,7 +286,7 @@ def _number(x: Any, original: type):
         raise TypeError("only length-1 arrays can be converted to Python scalars")
     if original is float and x.dtype.kind == "c":
         raise TypeError("float() argument must be a string or a real number, not 'complex'")
-    return np.astype(np.reshape(x, ()), np.dtype(original), copy=False)
+    return np.reshape(x, ()).astype(np.dtype(original), copy=False)
 
 
 def _number_type(original: type) -> type:

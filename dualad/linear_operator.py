@@ -40,7 +40,7 @@ def _as_linear_operator(lin: Linear) -> Any:
             piece = np.reshape(v[start : start + a.size], a.shape)
             if piece.dtype.kind == "c" and a.dtype.kind != "c":
                 piece = np.real(piece)
-            parts.append(np.astype(piece, a.dtype))
+            parts.append(piece.astype(a.dtype))
             start += a.size
         return parts
 

@@ -120,7 +120,7 @@ def cast(x, dtype: np.dtype):
         return np.asarray(x, dtype)[()]
     if x.dtype == dtype:
         return x
-    return np.astype(np.real(x) if x.dtype.kind == "c" and dtype.kind != "c" else x, dtype)
+    return (np.real(x) if x.dtype.kind == "c" and dtype.kind != "c" else x).astype(dtype)
 
 
 # ── linear solves: linear_solve(*b, *residuals) ──────────────────────────────────────────────────────────────────

@@ -133,7 +133,7 @@ def _jvp(primals, tangents, *, call, lead):
             if tangents[i] is None:
                 continue
             part = _contracted(blocks[o * n + k], tangents[i], len(lead))
-            part = part if part.dtype == dtype else np.astype(part, dtype)
+            part = part if part.dtype == dtype else part.astype(dtype)
             tangent[o] = part if tangent[o] is None else tangent[o] + part
     return out, tuple(tangent)
 

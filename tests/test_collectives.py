@@ -8,14 +8,12 @@ from __future__ import annotations
 import threading
 from types import SimpleNamespace
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import dualad as da
 from dualad.errors import ArgumentError, ArgumentTypeError, BranchError, UnsupportedError
-from tests.oracles import jax_side  # noqa: F401  (float64, quick compilation)
+from tests.oracles.jax_side import jax, jnp
 
 #: JAX under the names of dualad, and dualad under its own
 JAX = SimpleNamespace(

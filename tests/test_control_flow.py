@@ -5,7 +5,6 @@ Not for: loops of known length (`test_loops.py`), nor the operators' own rules (
 
 from __future__ import annotations
 
-import jax
 import numpy  # noqa: ICN001  (np is the namespace that a function is given)
 import numpy as np
 import pytest
@@ -26,6 +25,7 @@ from dualad.program.check import check
 from tests.compose import zoo
 from tests.compose.words import WORDS, expected, found
 from tests.compose.zoo import Animal, normal, positive
+from tests.oracles.jax_side import jax
 
 
 def control(np):

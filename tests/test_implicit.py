@@ -5,8 +5,6 @@ Not for: the operators' own rules (`ops/test_every_op.py`).
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
 import numpy  # noqa: ICN001  (np is the namespace that a function is given)
 import numpy as np
 import pytest
@@ -28,6 +26,7 @@ from dualad.errors import (
 from tests.compose import zoo
 from tests.compose.words import WORDS, expected, found
 from tests.compose.zoo import Animal, matrix, normal, positive
+from tests.oracles.jax_side import jax, jnp
 
 
 def plain(x) -> None:

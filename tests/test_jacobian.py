@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import warnings
 
-import jax
 import numpy as np
 import optree
 import pytest
@@ -20,8 +19,8 @@ from dualad.errors import ArgumentError, DtypeError, OutputError
 from dualad.jacobian import standard_basis
 from tests import gaps
 from tests.compose.zoo import ZOO
-from tests.oracles import jax_side  # noqa: F401  (float64, quick compilation)
 from tests.oracles.arrays import close, leaves
+from tests.oracles.jax_side import jax
 from tests.strategies import shapes
 
 REAL = [n for n in ZOO if n != "interference"]

@@ -83,7 +83,7 @@ def _joined(x: Any, dtype: Any, copy: bool | None, ndmin: int):
             raise TypeError(f"a tensor can't be made an array of dtype {dtype}")
         if copy is False:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
-        out = np.astype(out, dtype)
+        out = out.astype(dtype)
     elif copy and out is x:
         out = np.copy(out)
     return np.reshape(out, (1,) * (ndmin - out.ndim) + out.shape) if out.ndim < ndmin else out

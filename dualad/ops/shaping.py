@@ -126,7 +126,7 @@ def _filled_batch(size, values, mapped, *, shape, dtype):
     if mapped[1]:
         value = lead(value, len(shape))
     elif np.ndim(value):  # one array that all lanes read: its memory is not multiplied
-        return np.broadcast_to(np.astype(value, dtype, copy=False), (size, *shape))
+        return np.broadcast_to(value.astype(dtype, copy=False), (size, *shape))
     return filled(like, value, shape=(size, *shape), dtype=dtype)
 
 

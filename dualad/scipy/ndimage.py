@@ -57,7 +57,7 @@ def _dtype_of(output, *inputs) -> np.dtype:
 
 def _wide(x):
     x = operand(x)
-    return np.astype(x, np.complex128 if np.result_type(x).kind == "c" else np.float64)
+    return x.astype(np.complex128 if np.result_type(x).kind == "c" else np.float64)
 
 
 def _per_axis(value, count: int) -> list:
@@ -87,7 +87,7 @@ def correlate1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, 
     before = size // 2 + origin
     lines = np.moveaxis(_extended(_wide(input), axis, before, size - 1 - before, mode, cval), axis, -1)
     out = scans.convolve(lines, np.conj(_wide(weights))[::-1], mode="valid")
-    return np.astype(np.moveaxis(out, -1, axis), dtype)
+    return np.moveaxis(out, -1, axis).astype(dtype)
 
 
 @mirrors(nd.convolve1d)
@@ -165,7 +165,7 @@ def gaussian_filter(
         known = stop_gradient(s)
         if isinstance(known, Tensor) or known > 1e-15:
             out = gaussian_filter1d(out, s, axis, n, dtype, m, cval, truncate, radius=r)
-    return np.astype(out, dtype)
+    return out.astype(dtype)
 
 
 @mirrors(nd.gaussian_laplace)
@@ -229,7 +229,7 @@ def uniform_filter(input, size=3, output=None, mode="reflect", cval=0.0, origin=
     for axis, n, m, o in zip(axes, *settings, strict=True):
         if n > 1:
             out = uniform_filter1d(out, int(n), axis, dtype, m, cval, o)
-    return np.astype(out, dtype)
+    return out.astype(dtype)
 
 
 # ── several axes at once ─────────────────────────────────────────────────────────────────────────────────────────
@@ -253,7 +253,7 @@ def correlate(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *
     last = tuple(range(-len(axes), 0))
     kernel = np.flip(np.conj(_wide(weights)))
     out = convolve_nd(np.moveaxis(out, axes, last), kernel, mode="valid", method="direct", ndim=len(axes))
-    return np.astype(np.moveaxis(out, last, axes), dtype)
+    return np.moveaxis(out, last, axes).astype(dtype)
 
 
 @mirrors(nd.convolve)
@@ -322,7 +322,7 @@ def map_coordinates(input, coordinates, output=None, order=3, mode="constant", c
     for _, outside in axes:
         if outside is not None:
             total = np.where(outside, cval, total)
-    return np.astype(total, dtype)
+    return total.astype(dtype)
 
 
 def _neighbours(c, n: int, order: int, mode: str) -> tuple[list[tuple], object]:
@@ -336,7 +336,7 @@ def _neighbours(c, n: int, order: int, mode: str) -> tuple[list[tuple], object]:
     below = stop_gradient(below)
     found = []
     for step in range(order + 1):
-        index = np.astype(below, np.intp) + step
+        index = below.astype(np.intp) + step
         weight = None if not order else (c - below if step else 1.0 - (c - below))
         beyond = (index < 0) | (index > n - 1) if mode == "grid-constant" else None
         found.append((_continued(index, n, mode), weight, beyond))

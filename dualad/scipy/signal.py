@@ -110,7 +110,7 @@ def fftconvolve(in1, in2, mode="full", axes=None):
     axes = normalize_axes(axes, np.ndim(in1), "scipy.signal.fftconvolve")
     if not axes:
         raise ValueError("when provided, axes cannot be empty")
-    in1, in2 = [np.astype(x, np.float64) if aval_of(x).dtype.kind not in "fc" else x for x in (in1, in2)]
+    in1, in2 = [x.astype(np.float64) if aval_of(x).dtype.kind not in "fc" else x for x in (in1, in2)]
     rest = [(in1.shape[a], in2.shape[a]) for a in range(np.ndim(in1)) if a not in axes]
     if any(n != m and 1 not in (n, m) for n, m in rest):
         raise ValueError(f"incompatible shapes for in1 and in2: {in1.shape} and {in2.shape}")
@@ -170,7 +170,7 @@ def _coefficients(c, name: str):
     c = np.reshape(c, (1,)) if not np.ndim(c) else c
     if np.ndim(c) != 1 or not c.shape[0]:
         raise ValueError(f"Parameter {name} is not a non-empty 1d array, since {name}.shape={np.shape(c)}!")
-    return np.astype(c, np.float64) if c.dtype.kind not in "fc" else c
+    return c.astype(np.float64) if c.dtype.kind not in "fc" else c
 
 
 def _full(x, c, size: int):
@@ -277,7 +277,7 @@ def savgol_filter(x, window_length, polyorder, deriv=0, delta=1.0, axis=-1, mode
         raise ValueError("mode must be 'mirror', 'constant', 'nearest' 'wrap' or 'interp'.")
     x = operand(x)
     if x.dtype not in (np.float32, np.float64):
-        x = np.astype(x, np.float64)
+        x = x.astype(np.float64)
     weights = sg.savgol_coeffs(window_length, polyorder, deriv=deriv, delta=delta)
     if mode != "interp":
         return convolve1d(x, weights, axis=axis, mode=mode, cval=cval)
@@ -305,7 +305,7 @@ def detrend(data, axis=-1, type="linear", bp=0, overwrite_data=False):
     axis = normalize_axis(axis, np.ndim(data), "scipy.signal.detrend")
     if type in ("constant", "c"):
         return data - np.mean(data, axis, keepdims=True)
-    data = np.astype(data, np.float64) if data.dtype.kind not in "fc" else data
+    data = data.astype(np.float64) if data.dtype.kind not in "fc" else data
     n = data.shape[axis]
     breaks = np.unique(np.concatenate([np.atleast_1d(bp), [0, n]]))
     if (breaks > n).any():

@@ -39,7 +39,7 @@ def __getattr__(name: str):
 def _inexact(x):
     x = operand(x)
     x = x if isinstance(x, Tensor) else np.asarray(x)
-    return x if x.dtype.kind in "fc" else np.astype(x, np.float64)
+    return x if x.dtype.kind in "fc" else x.astype(np.float64)
 
 
 def _shift(x, axis):

@@ -67,7 +67,9 @@ class _Deviations(NamedTuple):
 
 def _deviations(a, axis, dtype, ddof, keepdims: bool, where, mean, ignore_nan: bool, name: str) -> _Deviations:
     a = _floats(a) if dtype is None else _numbers(a).astype(np.dtype(dtype))
-    axes = normalize_axes(axis, a.ndim, name)
+    # NumPy lets a number have one axis in those of its ways to count that don't look at the shape.
+    lenient = not a.ndim and axis in (0, -1) and (ignore_nan or (where is not _UNSET and where is not True))
+    axes = () if lenient else normalize_axes(axis, a.ndim, name)
     if mean is _UNSET:
         mean = (np.nanmean if ignore_nan else np.mean)(a, axis=axes, keepdims=True, where=where)
     values = a - mean
@@ -147,7 +149,8 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=_UNSET):
         total = np.sum(np.broadcast_to(weights, a.shape), axis=axes, dtype=dtype, keepdims=keepdims)
         if not isinstance(stop_gradient(total), Tensor) and np.any(stop_gradient(total) == 0):
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-        result = np.sum(a * weights, axis=axes, dtype=dtype, keepdims=keepdims) / total
+        weighted = np.multiply(a, weights, dtype=dtype)
+        result = np.sum(weighted, axis=axes, keepdims=keepdims) / total
     if not returned:
         return result
     total = np.broadcast_to(total, result.shape)
@@ -226,7 +229,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     mean, total = np.average(x, axis=1, weights=w, returned=True)
     total = total[0] if x.shape[0] else total
     if w is None:
-        factor = x.shape[1] - ddof
+        factor = max(x.shape[1] - ddof, 0)
     elif ddof == 0:
         factor = total
     elif aweights is None:
@@ -239,7 +242,8 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
 
 
 @function(np.corrcoef, kind="composite")
-def corrcoef(x, y=None, rowvar=True, *, dtype=None):
+def corrcoef(x, y=None, rowvar=True, bias=_UNSET, ddof=_UNSET, *, dtype=None):
+    """As ``np.corrcoef``; ``bias`` and ``ddof`` cancel, and are parameters of early releases only."""
     c = np.cov(x, y, rowvar, dtype=dtype)
     if not c.ndim:
         return c / c
@@ -279,12 +283,20 @@ def diff(a, n=1, axis=-1, prepend=_UNSET, append=_UNSET):
     return a
 
 
+def _beside(extra, name: str, dtype: np.dtype) -> list:
+    if extra is None:
+        return []
+    extra = _numbers(extra)
+    if not np.can_cast(extra.dtype, dtype, "same_kind"):
+        raise TypeError(f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule.")
+    return [extra.reshape(-1).astype(dtype)]
+
+
 @function(np.ediff1d, kind="composite")
 def ediff1d(ary, to_end=None, to_begin=None):
     flat = _numbers(ary).reshape(-1)
     steps = flat[1:] - flat[:-1]
-    before = [] if to_begin is None else [_numbers(to_begin).reshape(-1).astype(steps.dtype)]
-    after = [] if to_end is None else [_numbers(to_end).reshape(-1).astype(steps.dtype)]
+    before, after = [_beside(extra, name, steps.dtype) for extra, name in ((to_begin, "to_begin"), (to_end, "to_end"))]
     return np.concatenate([*before, steps, *after]) if before or after else steps
 
 
@@ -327,6 +339,9 @@ def _spacings(varargs: tuple, f, axes: tuple[int, ...]) -> list:
 
 @function(np.gradient, kind="composite")
 def gradient(f, *varargs, axis=None, edge_order=1):
+    f = _numbers(f)
+    if f.dtype.kind == "b":
+        raise TypeError("np.gradient: truth values can't be subtracted; use x.astype(float)")
     f = _floats(f)
     axes = normalize_axes(axis, f.ndim, "np.gradient")
     if edge_order not in (1, 2):
@@ -442,6 +457,8 @@ def _sequences(a, v, name: str) -> tuple:
     out = []
     for which, x in (("a", a), ("v", v)):
         x = _numbers(x)
+        if not x.ndim and name == "np.correlate":
+            raise ValueError("object of too small depth for desired array")
         if x.ndim > 1:
             raise ValueError(f"{name}: object too deep for desired array")
         if not x.size:

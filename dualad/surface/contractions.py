@@ -94,7 +94,7 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
     refuse_out(out, "np.einsum")
     subscripts, arrays = _einsum_arguments(operands)
     if dtype is not None:
-        arrays = [np.astype(x, dtype) for x in arrays]
+        arrays = [x.astype(dtype) for x in arrays]
     optimize = tuple(optimize) if isinstance(optimize, list) else optimize
     return contraction.einsum(*arrays, subscripts=subscripts, optimize=optimize)
 
@@ -196,7 +196,7 @@ def vecdot(x1, x2, /, *, axis=-1, keepdims=False, dtype=None):
     _enough("vecdot", "(n),(n)->()", (x1, 1), (x2, 1))
     x1, x2 = [np.moveaxis(x, axis, -1) if axis != -1 else x for x in (x1, x2)]
     if dtype is not None:
-        x1, x2 = np.astype(x1, dtype), np.astype(x2, dtype)
+        x1, x2 = x1.astype(dtype), x2.astype(dtype)
     if x1.shape[-1] != x2.shape[-1]:
         raise ValueError(f"vecdot: the vectors have {x1.shape[-1]} and {x2.shape[-1]} components")
     out = np.einsum("...i,...i->...", _conjugated(x1), x2)

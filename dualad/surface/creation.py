@@ -117,7 +117,7 @@ def _array(like, a, dtype=None, order=None, *, copy=None, ndmin=0, **layout):
         a = np.reshape(a, shape)
     if not traced:
         return _filled(like, a, shape, dtype)
-    return np.astype(a, dtype, copy=copy is True)
+    return a.astype(dtype, copy=copy is True)
 
 
 # ── ranges between traced ends ───────────────────────────────────────────────────────────────────────────────────
@@ -144,7 +144,7 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
         ndim = max(np.ndim(start), np.ndim(stop), np.ndim(base))
         base = np.expand_dims(operand(base), axis=normalize_axis(axis, ndim + 1, "np.logspace"))
     y = np.power(base, np.linspace(start, stop, num, endpoint, axis=axis))
-    return y if dtype is None else np.astype(y, dtype, copy=False)
+    return y if dtype is None else y.astype(dtype, copy=False)
 
 
 @function(np.geomspace, kind="composite")
@@ -178,7 +178,7 @@ def _ends(start, stop, num: int) -> tuple:
     """Return both ends as floating-point operands, the number of their axes and the dtype of what lies between."""
     start, stop = operand(start), operand(stop)
     result = np.result_type(*[getattr(x, "dtype", x) for x in (start, stop)], float(num))
-    start, stop = [np.astype(x if hasattr(x, "shape") else np.asarray(x), result, copy=False) for x in (start, stop)]
+    start, stop = [(x if hasattr(x, "shape") else np.asarray(x)).astype(result, copy=False) for x in (start, stop)]
     return start, stop, max(np.ndim(start), np.ndim(stop)), result
 
 
@@ -186,7 +186,7 @@ def _finish(y, start, axis, dtype, result, rest: tuple):
     if axis != 0:
         y = np.moveaxis(y, 0, axis)
     if dtype is not None:
-        y = np.astype(np.floor(y) if np.dtype(dtype).kind in "iu" else y, dtype, copy=False)
+        y = (np.floor(y) if np.dtype(dtype).kind in "iu" else y).astype(dtype, copy=False)
     return (y, *rest) if rest else y
 
 
@@ -196,7 +196,7 @@ def vander(x, N=None, increasing=False):
     if x.ndim != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")
     N = x.shape[0] if N is None else N
-    x = np.astype(x, np.promote_types(x.dtype, int), copy=False)
+    x = x.astype(np.promote_types(x.dtype, int), copy=False)
     powers = [np.ones(x.shape, x.dtype), x][:N]
     while len(powers) < N:
         powers.append(powers[-1] * x)

@@ -90,7 +90,7 @@ def defer(x: Tensor, position: tuple[int, ...], value) -> bool:
     else:
         aval, notes = Aval(x.shape, x.dtype), {}
     if aval_of(value).dtype != aval.dtype:
-        value = np.astype(value if hasattr(value, "shape") else np.asarray(value), aval.dtype)
+        value = (value if hasattr(value, "shape") else np.asarray(value)).astype(aval.dtype)
     if not isinstance(value, Tensor):
         # A number of its own, which a later write to the caller's array does not change; of NumPy's, as an entry is.
         value = value[()] if type(value) is np.ndarray else aval.dtype.type(value)

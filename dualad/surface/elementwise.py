@@ -17,7 +17,7 @@ from ..ops import arithmetic, choice, elementary, rounding
 from ..ops.shaping import stop_gradient
 from .arguments import operand, operands, refuse_out
 from .functions import function
-from .ufuncs import UFUNC_METHODS
+from .ufuncs import UFUNC_METHODS, at_loop
 
 __all__: list[str] = []
 
@@ -105,7 +105,7 @@ def choose(a, choices, out=None, mode="raise"):
                 "whether an index is out of range is not known when the program is written",
                 'pass mode="clip" or mode="wrap"',
             )
-        if np.any((a < 0) | (a >= n)):
+        if np.any((a < 0) | (a >= n)) and 0 not in np.broadcast_shapes(a.shape, *map(np.shape, choices)):
             raise ValueError("invalid entry in choice array")
     elif mode == "wrap":
         a = np.remainder(a, n)
@@ -121,11 +121,16 @@ def choose(a, choices, out=None, mode="raise"):
 
 # The ufunc behind it is met where a plain array clips itself between tensors: array.clip(low, high).
 @function(np.clip, np._core.umath.clip, kind="composite")
-def clip(a, a_min=_ABSENT, a_max=_ABSENT, out=None, *, min=_ABSENT, max=_ABSENT, **kwargs):
+def clip(
+    a, a_min=_ABSENT, a_max=_ABSENT, out=None, *, min=_ABSENT, max=_ABSENT, where=True, dtype=None,
+    casting="same_kind", order="K", subok=True,
+):  # fmt: skip
     refuse_out(out, "np.clip")
-    if kwargs:
+    if where is not True:
         raise UnsupportedError(
-            f"np.clip: the keywords {sorted(kwargs)} are not supported on tensors.", "", "leave them out"
+            "np.clip was called on tensors with where=.",
+            "the entries it leaves out would be uninitialized, and an uninitialized value has no derivative",
+            "write np.where(mask, np.clip(...), other)",
         )
     if a_min is _ABSENT and a_max is _ABSENT:
         a_min, a_max = (None if b is _ABSENT else b for b in (min, max))
@@ -139,10 +144,13 @@ def clip(a, a_min=_ABSENT, a_max=_ABSENT, out=None, *, min=_ABSENT, max=_ABSENT,
         limits = np.iinfo(x.dtype)
         a_min = None if type(a_min) is int and a_min <= limits.min else a_min
         a_max = None if type(a_max) is int and a_max >= limits.max else a_max
-    if a_min is not None:
-        x = choice.at_least(x, operand(a_min))
-    if a_max is not None:
-        x = choice.at_most(x, operand(a_max))
+    for bound, ufunc, bounded in ((a_min, np.maximum, choice.at_least), (a_max, np.minimum, choice.at_most)):
+        if bound is None:
+            continue
+        bound = operand(bound)
+        if dtype is not None or casting != "same_kind":
+            x, bound = at_loop(ufunc, (x, bound), dtype, casting)
+        x = bounded(x, bound)
     return x
 
 
@@ -225,6 +233,8 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
         return parts[0] + parts[1] * x.dtype.type(1j)
     if x.dtype.kind != "f":
         return x
+    if np.broadcast_shapes(x.shape, *[np.shape(v) for v in (nan, posinf, neginf) if v is not None]) != x.shape:
+        raise ValueError(f"np.nan_to_num: what is put in does not broadcast to the shape {x.shape}")
     limits = np.finfo(x.dtype)
     out = np.where(np.isnan(x), nan, x)
     infinite = np.isinf(x)

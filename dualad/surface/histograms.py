@@ -7,6 +7,7 @@ counts are constant wherever they have a derivative. Not for: ``np.bincount`` (`
 from __future__ import annotations
 
 import math
+import operator
 
 import numpy as np
 
@@ -29,6 +30,8 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
         )
     if np.ndim(bins):
         return operand(bins)
+    if operator.index(bins) < 1:
+        raise ValueError("`bins` must be positive, when an integer")
     a = np.ravel(operand(a))
     low, high = range if range is not None else (np.min(a), np.max(a)) if a.size else (0.0, 1.0)
     if not bool(np.isfinite(low) & np.isfinite(high)):
@@ -59,7 +62,7 @@ def _totals(position, inside, weights, count: int):
 def histogram(a, bins=10, range=None, density=None, weights=None):
     ranges = None if range is None else [range]
     counts, (edges,) = np.histogramdd([np.ravel(operand(a))], [bins], ranges, density, weights)
-    return (counts if density or weights is not None else np.astype(counts, np.intp)), edges
+    return (counts if density or weights is not None else counts.astype(np.intp)), edges
 
 
 @function(np.histogram2d, kind="composite")
@@ -118,7 +121,9 @@ def apply_over_axes(func, a, axes):
     a = operand(a)
     ndim = a.ndim
     for axis in (axes,) if np.ndim(axes) == 0 else axes:
-        result = func(a, normalize_axis(axis, ndim, "np.apply_over_axes"))
+        if ndim or axis not in (0, -1):  # NumPy lets a number have one axis
+            axis = normalize_axis(axis, ndim, "np.apply_over_axes")
+        result = func(a, axis)
         a = result if result.ndim == ndim else np.expand_dims(result, axis)
         if a.ndim != ndim:
             raise ValueError("function is not returning an array of the correct shape")

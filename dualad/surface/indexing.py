@@ -6,6 +6,8 @@ For: ``x[...]``, iteration, ``np.take`` and its relatives. Not for: writing into
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from ..core.aval import aval_of
@@ -190,6 +192,8 @@ def _iter(self):
 
 def unstacked(x, axis: int) -> tuple:
     """Return the entries of an axis, each of them a view."""
+    if not x.shape[axis]:
+        return ()
     pieces = joining.unstack(x, axis=axis)
     if isinstance(x, Tensor) and x.ndim > 1:
         before = tuple([(0, n, 1) for n in x.shape[:axis]])
@@ -208,7 +212,7 @@ def set_at(x, index, value):
     template, arrays = parse_index(x, index)
     shape = indexed_shape(x.shape, arrays, template)
     if aval_of(value).dtype != x.dtype:
-        value = np.astype(value if hasattr(value, "shape") else np.asarray(value), x.dtype)
+        value = (value if hasattr(value, "shape") else np.asarray(value)).astype(x.dtype)
     value_shape = np.shape(value)
     if value_shape != shape:
         extra = max(0, len(value_shape) - len(shape))
@@ -224,10 +228,16 @@ def set_at(x, index, value):
 @function(np.take)
 def take(a, indices, axis=None, out=None, mode="raise"):
     a, indices = operand(a), operand(indices)
-    if axis is None:
+    if isinstance(indices, np.ndarray) and not indices.size:
+        indices = indices.astype(np.intp)
+    elif not np.can_cast(aval_of(indices).dtype, np.intp):
+        raise TypeError(f"np.take: indices of dtype {aval_of(indices).dtype} are no integers")
+    if axis is None or (not np.ndim(a) and axis in (0, -1)):  # NumPy lets a number have one axis
         a, axis = np.ravel(a), 0
     axis = normalize_axis(axis, np.ndim(a), "np.take")
     n = a.shape[axis]
+    if not n and np.size(indices):
+        raise IndexError("cannot do a non-empty take from an empty axes.")
     if mode == "wrap":
         indices = indices % n
     elif mode == "clip":
@@ -299,6 +309,8 @@ def _known(x, name: str) -> np.ndarray:
 
 @function(np.nonzero)
 def nonzero(a):
+    if not np.ndim(a):
+        raise ValueError("Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.")
     return np.nonzero(_known(a, "np.nonzero"))
 
 
@@ -320,6 +332,14 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None
         return np.isin(element, test_elements, assume_unique, invert, kind=kind)
     found = np.any(np.equal(np.expand_dims(element, -1), np.ravel(test_elements)), axis=-1)
     return np.logical_not(found) if invert else found
+
+
+_in1d = getattr(np, "in1d", None)  # until NumPy 2.4
+if _in1d is not None:
+
+    @function(_in1d, kind="composite")
+    def in1d(ar1, ar2, assume_unique=False, invert=False, *, kind=None):
+        return np.isin(np.ravel(operand(ar1)), ar2, assume_unique, invert, kind=kind)
 
 
 @function(np.ix_, kind="composite")
@@ -453,12 +473,22 @@ def insert(arr, obj, values, axis=None):
         count = values.shape[axis]
     else:
         obj = np.arange(n)[obj] if isinstance(obj, slice) else np.asarray(obj)
-        count = np.count_nonzero(obj) if obj.dtype.kind == "b" else obj.size
+        count = np.count_nonzero(obj) if obj.dtype.kind == "b" and _MASKS_INSERT else obj.size
         count = values.shape[axis] if count == 1 else count
     order = np.insert(np.arange(n), obj, n + np.arange(count))
     shape = (*arr.shape[:axis], count, *arr.shape[axis + 1 :])
-    values = np.astype(np.broadcast_to(values, shape), arr.dtype)
+    values = np.broadcast_to(values, shape).astype(arr.dtype)
     return np.take(np.concatenate([arr, values], axis=axis), order, axis)
+
+
+def _inserts_where_a_mask_is() -> bool:
+    """Say whether ``np.insert`` takes a mask as one, as later releases do; earlier ones make integers of it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return np.insert(np.zeros(2), np.array([True, False]), 1.0).size == 3
+
+
+_MASKS_INSERT = _inserts_where_a_mask_is()
 
 
 def _static(obj, name: str):

@@ -45,7 +45,7 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
 def _arrays(arrays, dtype) -> list:
     arrays = [operand(a) for a in arrays]
     if dtype is not None:
-        arrays = [np.astype(a if hasattr(a, "shape") else np.asarray(a), dtype) for a in arrays]
+        arrays = [(a if hasattr(a, "shape") else np.asarray(a)).astype(dtype) for a in arrays]
     return arrays
 
 
@@ -212,10 +212,14 @@ _KEYWORDS = {
 @function(np.pad, kind="composite")
 def pad(array, pad_width, mode="constant", **kwargs):
     array = operand(array)
+    if isinstance(mode, str) and mode not in _KEYWORDS and mode != "empty":
+        raise ValueError(f"mode '{mode}' is not supported")
     if mode not in _KEYWORDS:
         raise UnsupportedError(
             f"np.pad with mode {mode!r} was called on a tensor.",
-            "a Python function writes into its argument, and mode 'empty' leaves values undefined",
+            "mode 'empty' leaves values undefined"
+            if mode == "empty"
+            else "the function would be given plain rows, and writes into them",
             f"use one of the modes {sorted(_KEYWORDS)}, or np.concatenate",
         )
     if set(kwargs) - _KEYWORDS[mode]:
@@ -224,16 +228,18 @@ def pad(array, pad_width, mode="constant", **kwargs):
         given, pad_width = pad_width, [(0, 0)] * array.ndim
         for axis, width in given.items():
             pad_width[axis] = width if isinstance(width, tuple) else (width, width)
+    if np.any(np.less(pad_width, 0)):
+        raise ValueError("index can't contain negative values")
     widths = _pairs(pad_width, array.ndim)
     option = kwargs.get(next(iter(_KEYWORDS[mode]), ""))
     if mode not in ("reflect", "symmetric"):
         options = _pairs(0 if option is None and mode in ("constant", "linear_ramp") else option, array.ndim)
     for axis, (before, after) in enumerate(widths):
         before, after = int(before), int(after)
-        if before < 0 or after < 0:
-            raise ValueError("index can't contain negative values")
         if not before and not after:
             continue
+        if not array.shape[axis] and mode != "constant":
+            raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
         if mode in ("constant", "linear_ramp", *_STATISTICS):
             make = {"constant": _constant, "linear_ramp": _ramp}.get(mode) or _statistic(_STATISTICS[mode])
             array = np.concatenate(
@@ -265,7 +271,7 @@ def _pairs(value, ndim: int) -> list:
 def _side(array, axis: int, width: int, value):
     """Return ``value`` repeated over ``width`` entries of an axis, in the dtype of ``array``."""
     shape = (*array.shape[:axis], width, *array.shape[axis + 1 :])
-    return np.astype(np.broadcast_to(value, shape), array.dtype)
+    return np.broadcast_to(value, shape).astype(array.dtype)
 
 
 def _edge(array, axis: int, first: bool, length: int = 1):

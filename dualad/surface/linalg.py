@@ -402,7 +402,7 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
 
 
 def _inexact(x):
-    return x if x.dtype.kind in "fc" else np.astype(x, float)
+    return x if x.dtype.kind in "fc" else x.astype(float)
 
 
 def _vector_norm(x, ord, axes: tuple[int, ...], keepdims: bool):
@@ -413,7 +413,7 @@ def _vector_norm(x, ord, axes: tuple[int, ...], keepdims: bool):
     if ord == -math.inf:
         return np.min(np.abs(x), axis=axes, keepdims=keepdims)
     if ord == 0:
-        return np.sum(np.astype(x != 0, np.zeros((), x.dtype).real.dtype), axis=axes, keepdims=keepdims)
+        return np.sum((x != 0).astype(np.zeros((), x.dtype).real.dtype), axis=axes, keepdims=keepdims)
     if ord == 1:
         return np.sum(np.abs(x), axis=axes, keepdims=keepdims)
     return _kept(norms.vector_norm(x, ord=ord, axes=axes), x, axes, keepdims)

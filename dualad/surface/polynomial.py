@@ -15,20 +15,25 @@ from .functions import function
 __all__: list[str] = []
 
 
-def _overridable(name: str) -> list:
-    """Return a function of ``np.polynomial.polynomial`` if this release of NumPy lets it be overridden."""
-    candidate = getattr(np.polynomial.polynomial, name)
-    return [candidate] if hasattr(candidate, "_implementation") else []
-
-
 def _coefficients(p):
     return np.atleast_1d(operand(p))
 
 
+def _polynomial(p):
+    """Return the coefficients of one polynomial, where NumPy does not take a number for one."""
+    p = operand(p)
+    if not np.ndim(p):
+        raise TypeError("a polynomial is given by a sequence of coefficients, not by a number")
+    return p
+
+
 @function(np.polyval, kind="composite")
 def polyval(p, x):
-    p, x = _coefficients(p), operand(x)
-    y = p[0] + 0 * x
+    p, x = _polynomial(p), operand(x)
+    x = x if hasattr(x, "shape") else np.asarray(x)
+    y = np.zeros_like(x)
+    if p.shape[0]:
+        y = y + p[0]
     for k in range(1, p.shape[0]):
         y = y * x + p[k]
     return y
@@ -76,9 +81,9 @@ def polydiv(u, v):
 
 @function(np.polyder, kind="composite")
 def polyder(p, m=1):
-    p = _coefficients(p)
     if m < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
+    p = _polynomial(p)
     for _ in range(m):
         n = max(p.shape[0] - 1, 0)
         p = p[:-1] * np.arange(n, 0, -1)
@@ -87,9 +92,9 @@ def polyder(p, m=1):
 
 @function(np.polyint, kind="composite")
 def polyint(p, m=1, k=None):
-    p = _coefficients(p)
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
+    p = _polynomial(p)
     constants = np.zeros(m) if k is None else np.atleast_1d(operand(k))
     if constants.shape[0] == 1 and m > 1:
         constants = constants * np.ones(m)
@@ -109,6 +114,14 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
             "compute the residuals from them: y - np.polyval(p, x)",
         )
     x, y = operand(x) + 0.0, operand(y) + 0.0
+    if np.ndim(x) != 1:
+        raise TypeError("expected 1D vector for x")
+    if np.ndim(y) not in (1, 2):
+        raise TypeError("expected 1D or 2D array for y")
+    if x.shape[0] != y.shape[0]:
+        raise TypeError("expected x and y to have same length")
+    if not x.shape[0]:
+        raise TypeError("expected non-empty vector for x")
     left, right = np.vander(x, int(deg) + 1), y
     if w is not None:
         w = operand(w) + 0.0
@@ -120,35 +133,20 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     return c / (scale if c.ndim == 1 else scale[:, None])
 
 
-# np.polynomial's one-dimensional functions are arithmetic and run on tensors as they are; these two reach NumPy.
-
-
-def _powers(x, n: int):
-    return np.stack([x**k if k else x * 0 + 1 for k in range(n)], axis=-1)
-
-
-@function(*_overridable("polyval2d"), kind="composite")
-def polyval2d(x, y, c):
-    x, y, c = operand(x), operand(y), operand(c)
-    return np.einsum("...i,...j,ij->...", _powers(x, c.shape[0]), _powers(y, c.shape[1]), c)
-
-
-@function(*_overridable("polygrid2d"), kind="composite")
-def polygrid2d(x, y, c):
-    x, y, c = operand(x), operand(y), operand(c)
-    left, right = _powers(np.ravel(x), c.shape[0]), _powers(np.ravel(y), c.shape[1])
-    return np.reshape(np.einsum("ai,bj,ij->ab", left, right, c), np.shape(x) + np.shape(y))
-
-
 # ── np.emath: complex results where real ones do not exist ───────────────────────────────────────────────────────
+
+
+def _array(x):
+    x = operand(x)
+    return x if hasattr(x, "dtype") else np.asarray(x)
 
 
 def _complex_if(x, outside):
     """Return ``x``, complex if some entry lies outside the real domain; a branch on values, as in NumPy."""
-    x = operand(x)
-    if np.result_type(x).kind == "c" or not bool(np.any(outside(x))):
+    x = _array(x)
+    if x.dtype.kind == "c" or not bool(np.any(outside(x))):
         return x
-    return x + 0j
+    return x.astype(np.complex64 if x.dtype.char in "fbhBH" else np.complex128)  # as NumPy, to which float16 is wide
 
 
 @function(np.emath.sqrt, kind="composite")
@@ -179,8 +177,8 @@ def logn(n, x):
 @function(np.emath.power, kind="composite")
 def power(x, p):
     x = _complex_if(x, lambda v: v < 0)
-    p = operand(p)
-    if np.result_type(p).kind in "iu" and bool(np.any(p < 0)):
+    p = _array(p)
+    if p.dtype.kind in "iu" and bool(np.any(p < 0)):
         p = p * 1.0
     return np.power(x, p)
 

@@ -52,13 +52,7 @@ def _masked(a, where, fill):
 
 
 def _cast(a, dtype):
-    return (
-        a
-        if dtype is None or dtype is _UNSET
-        else np.astype(a, dtype)
-        if isinstance(a, Tensor)
-        else np.asarray(a, dtype)
-    )
+    return a if dtype is None or dtype is _UNSET else a.astype(dtype) if isinstance(a, Tensor) else np.asarray(a, dtype)
 
 
 def _initial(initial, result):
@@ -101,7 +95,7 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=_UNSET, initial=_UNSET, wh
 def mean(a, axis=None, dtype=None, out=None, keepdims=_UNSET, *, where=_UNSET):
     refuse_out(out, "np.mean")
     a = operand(a)
-    axes = normalize_axes(axis, a.ndim, "np.mean")
+    axes = _axes(axis, a.ndim, "np.mean") if _given(where) else normalize_axes(axis, a.ndim, "np.mean")
     final = None
     if dtype is None and not is_inexact(a.dtype):
         dtype = np.float64

@@ -161,7 +161,7 @@ def _ranks(kth, n: int) -> tuple[int, ...]:
 def partition(a, kth, axis=-1, kind="introselect", order=None):
     _refuse_order(order, "np.partition")
     a, axis = _flattened(a, axis, "np.partition")
-    return ops.partition(a, kth=_ranks(kth, a.shape[axis]), axis=axis)
+    return ops.partition(a, kth=_ranks(kth, a.shape[axis]), axis=axis) if a.size else np.copy(a)
 
 
 @function(np.argpartition)
@@ -280,13 +280,17 @@ def _quantile(a, q, axis, method: str, keepdims, ignore_nan: bool, name: str):
     ):
         raise ValueError(f"{method!r} is not a valid method of {name}")
     if isinstance(q, (int, float)):
-        q = np.asarray(q, a.dtype if a.dtype.kind == "f" else float)[()]
+        q = np.asarray(q, a.dtype if a.dtype.kind == "f" else np.finfo(a.dtype).dtype if a.dtype.kind == "c" else None)[
+            ()
+        ]
+    if method == "linear" and q.dtype.kind in "iub":
+        method = "lower"  # 0 or 1: an entry, in its own dtype
     if not isinstance(q, Tensor) and not np.all((q >= 0) & (q <= 1)):
         raise ValueError(f"{name}: quantiles must be in the range [0, 1] (percentiles in [0, 100])")
     rows, single = one_axis(a, axes) if axes else (a.reshape((*a.shape, 1)), a.ndim)
     ordered = np.moveaxis(ops.order_statistics(rows, axis=single), single, 0)
     size, rest = ordered.shape[0], ordered.shape[1:]
-    if not size and ignore_nan and is_inexact(a.dtype):
+    if not a.size and ignore_nan and is_inexact(a.dtype):
         # NumPy's own answer has no axes for q here
         return np.full(reduced_shape(a.shape, axes, bool(keepdims is not _UNSET and keepdims)), np.nan, a.dtype)[()]
     if not size:

@@ -16,7 +16,7 @@ from ..core.tracer import NO_PARAMS, Tensor
 from ..errors import UnsupportedError
 from .arguments import operand
 
-__all__ = ["UFUNC_METHODS", "call_ufunc", "loop_dtypes"]
+__all__ = ["UFUNC_METHODS", "at_loop", "call_ufunc", "loop_dtypes"]
 
 #: (ufunc, method) -> handler(*inputs, **kwargs)
 UFUNC_METHODS: dict = {}
@@ -74,8 +74,7 @@ def _called(ufunc: np.ufunc, inputs: tuple, kwargs: dict):
         )
     inputs = tuple([operand(x) for x in inputs])
     if dtype is not None or casting != "same_kind":
-        loop = loop_dtypes(ufunc, inputs, dtype, casting)
-        inputs = tuple([_as(x, d) for x, d in zip(inputs, loop, strict=False)])
+        inputs = at_loop(ufunc, inputs, dtype, casting)
     op = UFUNCS.get(ufunc)
     if op is not None:
         return apply(op, inputs, NO_PARAMS)
@@ -92,6 +91,11 @@ def loop_dtypes(ufunc: np.ufunc, inputs: tuple, dtype, casting: str) -> tuple:
     return ufunc.resolve_dtypes(
         (*operands, *(None,) * ufunc.nout), signature=(*(None,) * ufunc.nin, *(dtype,) * ufunc.nout), casting=casting
     )
+
+
+def at_loop(ufunc: np.ufunc, inputs: tuple, dtype, casting: str) -> tuple:
+    """Return operands cast to the dtypes of the loop NumPy would run."""
+    return tuple([_as(x, d) for x, d in zip(inputs, loop_dtypes(ufunc, inputs, dtype, casting), strict=False)])
 
 
 def _operand_type(x):

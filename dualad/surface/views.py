@@ -163,8 +163,8 @@ def target(out, result, name: str):
                 "part of the value would be lost",
                 "make the target of the result's dtype, or cast the result with .astype first",
             )
-        result = np.astype(
-            result if type(result) in PLAIN or isinstance(result, Tensor) else np.asarray(result), wanted.dtype
+        result = (result if type(result) in PLAIN or isinstance(result, Tensor) else np.asarray(result)).astype(
+            wanted.dtype
         )
     assign(out, result)
     return out

@@ -65,7 +65,7 @@ def _masked(x: Tensor, mask: Tensor, value):
         )
     _check_kind(x, value, "x[mask] = v")
     mask = np.reshape(mask, mask.shape + (1,) * (len(x.shape) - len(mask.shape)))
-    return np.astype(np.where(mask, value, x), x.dtype)
+    return np.where(mask, value, x).astype(x.dtype)
 
 
 def _check_kind(x, value, what: str) -> None:
@@ -154,7 +154,7 @@ def putmask(a, mask, values):
     values = operand(values)
     full = np.reshape(_cycled(values, a.size), a.shape) if np.shape(values) != a.shape else values
     _check_kind(a, full, "np.putmask")
-    assign(a, np.astype(np.where(np.reshape(operand(mask), a.shape), full, a), a.dtype))
+    assign(a, np.where(np.reshape(operand(mask), a.shape), full, a).astype(a.dtype))
 
 
 @function(np.place)
@@ -216,7 +216,7 @@ def _updated(ufunc: np.ufunc, a, index, b=None):
         b = np.broadcast_to(operand(b), shape)
         _check_kind(a, b, f"np.{ufunc.__name__}.at")
     if ufunc in (np.add, np.subtract):
-        return ufunc(a, np.astype(indexing.index_add(b, *arrays, template=template, shape=a.shape), a.dtype))
+        return ufunc(a, indexing.index_add(b, *arrays, template=template, shape=a.shape).astype(a.dtype))
     for positions, chosen in _rounds(a, index, arrays, template):
         old = np.ravel(a)[positions]
         new = ufunc(old) if b is None else ufunc(old, np.ravel(b)[chosen])

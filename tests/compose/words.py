@@ -15,13 +15,11 @@ from __future__ import annotations
 import functools
 import itertools
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 import dualad as da
-from tests.oracles import jax_side  # noqa: F401  (float64, quick compilation)
 from tests.oracles.arrays import generator, pairing, random_like
+from tests.oracles.jax_side import jax, jnp
 
 __all__ = ["LANES", "WORDS", "expected", "found"]
 

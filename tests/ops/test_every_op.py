@@ -40,7 +40,9 @@ def linear(op) -> bool:
 
 
 def known_to_jax(op) -> bool:
-    return op.jvp is not None and jax_side.counterpart(op) is not None and op.name not in gaps.JAX_DIFFERS
+    if not jax_side.INSTALLED or op.jvp is None or op.name in gaps.JAX_DIFFERS:
+        return False
+    return jax_side.counterpart(op) is not None
 
 
 CHECKS = {
@@ -133,6 +135,7 @@ def test_jax_does_refuse_what_the_table_says(name: str) -> None:
         jax_side.agree(other[0], 1)
 
 
+@pytest.mark.skipif(not jax_side.INSTALLED, reason="JAX is not installed")
 def test_jax_judges_most_operators_of_numpy() -> None:
     """JAX is found for what NumPy and JAX have in common, not quietly for nothing."""
     known = {op.name for op in OPS.values() if known_to_jax(op)}

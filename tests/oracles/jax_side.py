@@ -6,22 +6,39 @@ Not for: users' functions (`dualad.testing.jax_oracle`).
 from __future__ import annotations
 
 import functools
+from typing import Any
 
-import jax
-import jax.numpy as jnp
-import jax.scipy.special
 import numpy as np
+import pytest
 
 import dualad as da
 
 from .arrays import close, leaves, random_like
 from .op_values import Subject
 
-__all__ = ["agree", "counterpart"]
+__all__ = ["INSTALLED", "agree", "counterpart", "jax", "jnp"]
 
-jax.config.update("jax_enable_x64", True)
-# A program is compiled for one call: XLA's optimizations would take longer than all they could save.
-jax.config.update("jax_disable_most_optimizations", True)
+
+class _Absent:
+    """What stands for JAX where it is not installed: the test that asks it for anything is skipped."""
+
+    def __getattr__(self, name: str):
+        pytest.skip("JAX is not installed", allow_module_level=True)
+
+
+jax: Any
+jnp: Any
+try:
+    import jax
+    import jax.numpy as jnp
+    import jax.scipy.special
+
+    INSTALLED = True
+    jax.config.update("jax_enable_x64", True)
+    # A program is compiled for one call: XLA's optimizations would take longer than all they could save.
+    jax.config.update("jax_disable_most_optimizations", True)
+except ImportError:
+    INSTALLED, jax, jnp = False, _Absent(), _Absent()
 
 
 @functools.cache

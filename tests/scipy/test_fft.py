@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
 import scipy.fft as sf
@@ -10,9 +9,8 @@ import scipy.fft as sf
 import dualad as da
 import dualad.scipy.fft as ours
 from dualad.scipy.mirror import MIRRORED
+from tests.oracles.jax_side import jax
 from tests.oracles.mirrored import agrees
-
-jax.config.update("jax_enable_x64", True)
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(3, 4))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.integrate as si
@@ -11,9 +9,8 @@ import scipy.integrate as si
 import dualad as da
 import dualad.scipy.integrate as ours
 from dualad.errors import UnsupportedError
+from tests.oracles.jax_side import jax, jnp
 from tests.oracles.mirrored import agrees
-
-jax.config.update("jax_enable_x64", True)
 
 RNG = np.random.default_rng(5)
 Y = RNG.normal(size=9)

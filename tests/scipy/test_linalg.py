@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import inspect
 
-import jax
-import jax.numpy as jnp
-import jax.scipy.linalg
 import numpy as np
 import pytest
 import scipy.linalg as sl
@@ -20,8 +17,7 @@ from dualad.errors import DtypeError, UnsupportedError
 from tests.oracles import differences
 from tests.oracles.arrays import close, generator, leaves, random_like
 from tests.oracles.calls import check_call
-
-jax.config.update("jax_enable_x64", True)
+from tests.oracles.jax_side import jax, jnp
 
 rng = generator("scipy.linalg")
 A = rng.normal(size=(3, 3)) + 2.5 * np.eye(3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
 import scipy.ndimage as nd
@@ -10,9 +9,8 @@ import scipy.ndimage as nd
 import dualad as da
 import dualad.scipy.ndimage as ours
 from dualad.errors import InPlaceError, UnsupportedError
+from tests.oracles.jax_side import jax
 from tests.oracles.mirrored import agrees
-
-jax.config.update("jax_enable_x64", True)
 
 RNG = np.random.default_rng(13)
 X = RNG.normal(size=(4, 5))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
 import scipy.signal as sg
@@ -10,9 +9,8 @@ import scipy.signal as sg
 import dualad as da
 import dualad.scipy.signal as ours
 from dualad.errors import UnsupportedError
+from tests.oracles.jax_side import jax
 from tests.oracles.mirrored import agrees
-
-jax.config.update("jax_enable_x64", True)
 
 RNG = np.random.default_rng(17)
 X = RNG.normal(size=9)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 
-import jax
 import numpy as np
 import pytest
 import scipy.sparse as ss
@@ -14,9 +13,8 @@ import dualad as da
 import dualad.scipy.sparse as ours
 import dualad.scipy.sparse.linalg as ours_linalg
 from dualad.errors import ConversionError, UnsupportedError
+from tests.oracles.jax_side import jax
 from tests.oracles.mirrored import agrees
-
-jax.config.update("jax_enable_x64", True)
 
 RNG = np.random.default_rng(23)
 DENSE = np.where(RNG.uniform(size=(4, 5)) < 0.6, RNG.normal(size=(4, 5)), 0.0)

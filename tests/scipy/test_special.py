@@ -9,9 +9,6 @@ import inspect
 import sys
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
-import jax.scipy.special
 import numpy as np
 import pytest
 import scipy.special as sp
@@ -22,8 +19,7 @@ from dualad.errors import UnsupportedError
 from tests.oracles import differences
 from tests.oracles.arrays import close, generator, leaves, random_like
 from tests.oracles.calls import check_call
-
-jax.config.update("jax_enable_x64", True)
+from tests.oracles.jax_side import jax, jnp
 
 rng = generator("scipy.special")
 M = rng.normal(size=(3, 4))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -284,6 +285,12 @@ CALLS = {
     "tril_indices_from": (lambda x: x[np.tril_indices_from(x, 1)], M),
     "triu_indices_from": (lambda x: x[np.triu_indices_from(x, 1)], M),
 }
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", FutureWarning)
+    if np.insert(np.zeros(2), np.array([True, False]), 1).size != 3:  # early releases make integers of a mask
+        del CALLS["insert where a mask is"]
 
 
 @pytest.mark.parametrize("name", CALLS)

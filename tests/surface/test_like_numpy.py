@@ -136,7 +136,13 @@ def _difference(found, expected) -> str | None:
 
 
 #: words of errors that NumPy raises by accident rather than by looking: only that it raises is asked for
-ACCIDENTS = ("tuple index out of range", "missing 1 required", "has no len", "object is not iterable")
+ACCIDENTS = (
+    "tuple index out of range",
+    "missing 1 required",
+    "has no len",
+    "object is not iterable",
+    "list index out of",
+)
 
 
 def _exists(name: str) -> bool:
@@ -156,7 +162,7 @@ def _calls():
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("row", [pytest.param(row, id=row[0]) for row in _calls() if _exists(row[0])])
 def test_as_numpy(row, transform):
-    differences = _differences(row, transform, DIFFERENT)
+    differences = _differences(row, transform, DIFFERENT.keys() | EARLY)
     assert not differences, "\n".join(differences)
 
 
@@ -175,132 +181,90 @@ def _differences(row, transform: str, known) -> list[str]:
     return differences
 
 
-#: calls that differ on purpose, or in a corner -> why
+def _for_each(reason: str, *calls: tuple[str, str]) -> dict[tuple[str, str], str]:
+    return dict.fromkeys(calls, reason)
+
+
+_SHARED = (
+    "x, x",
+    "x, 2",
+    "1.5, x",
+    "x, [1, 2, 3]",
+    "x, np.float32(2)",
+    "x, np.zeros((7, 5))",
+    "x, np.int64(2)",
+    "x, True",
+)
+
+#: calls that differ on purpose -> why
 DIFFERENT: dict[tuple[str, str], str] = {
-    **dict.fromkeys(
-        [
-            ("np.apply_over_axes", "np.sum, x, [0]"),
-            ("np.choose", "[0, 5, 0], [x, x]"),
-            ("np.correlate", "x, [1, 2]"),
-            ("np.correlate", "x, [1.0, 2.0], mode='full'"),
-            ("np.correlate", "x, x, 'same'"),
-            ("np.cov", "x, rowvar=False"),
-            ("np.ediff1d", "x, to_end=3"),
-            ("np.fft.fftshift", "x"),
-            ("np.fft.ifftshift", "x"),
-            ("np.fft.irfftn", "x"),
-            ("np.fft.irfftn", "x, norm='ortho'"),
-            ("np.fft.rfftn", "x"),
-            ("np.fft.rfftn", "x, norm='ortho'"),
-            ("np.gradient", "x"),
-            ("np.gradient", "x, 2.0"),
-            ("np.histogram", "x, 0"),
-            ("np.linalg.tensorinv", "x, 1"),
-            ("np.median", "x, axis=()"),
-            ("np.nan_to_num", "x, False, [1, 2, 3]"),
-            ("np.nanmedian", "x"),
-            ("np.nanmedian", "x, axis=0"),
-            ("np.pad", "x, -1"),
-            ("np.pad", "x, 1, 'mean'"),
-            ("np.partition", "np.sort(x), 1, axis=0"),
-            ("np.partition", "x, 7"),
-            ("np.polyder", "x"),
-            ("np.polyder", "x, 0"),
-            ("np.polyder", "x, 2"),
-            ("np.polyfit", "[0, 1, 2], x, 1"),
-            ("np.polyint", "x"),
-            ("np.polyint", "x, 2"),
-            ("np.polyint", "x, k=3"),
-            ("np.polyval", "x, 0.5"),
-            ("np.polyval", "x, [1, 2]"),
-            ("np.repeat", "x, -1"),
-            ("np.take", "x, -7, mode='wrap'"),
-            ("np.tensordot", "x, x, -1"),
-        ],
-        "a corner (no entries, a number where a vector is meant) in which NumPy refuses or answers by accident",
+    **_for_each(
+        "of a number, which has nothing to shift, NumPy raises an error of its own code",
+        ("np.fft.fftshift", "x"),
+        ("np.fft.ifftshift", "x"),
     ),
-    **dict.fromkeys(
-        [
-            ("np.average", "x, 0, x * x + 1"),
-            ("np.average", "x, weights=x * x + 1"),
-            ("np.nonzero", "x"),
-            ("np.unique_values", "x"),
-            ("np.unstack", "x"),
-        ],
-        "what NumPy answers depends on values, or on a shape without entries, that a batch or a program does not know",
+    **_for_each(
+        "of no entries (or a number) NumPy cannot infer the shape of an intermediate; the result is clear",
+        ("np.linalg.tensorinv", "x, 1"),
+        ("np.median", "x, axis=()"),
     ),
-    **dict.fromkeys(
-        [
-            ("np.clip", "x, 0, 1, dtype=np.float32"),
-            ("np.pad", "x, 1, 'no'"),
-        ],
-        "refused with words",
+    **_for_each(
+        "a polynomial has one axis of coefficients; what NumPy does with more depends on their number",
+        ("np.polyder", "x"),
+        ("np.polyder", "x, 0"),
+        ("np.polyder", "x, 2"),
     ),
-    **dict.fromkeys(
-        [
-            ("np.lib.scimath.log", "x - 5"),
-            ("np.lib.scimath.power", "x - 4, 0.5"),
-            ("np.lib.scimath.power", "x - 4, 2"),
-            ("np.lib.scimath.sqrt", "x"),
-        ],
-        "NumPy's dtype of float16 and of mixed powers is wider by accident of its table",
+    **_for_each(
+        "a number of repetitions, axes or places that is none, and an unknown method, are refused even where NumPy does"
+        " not come to look",
+        ("np.repeat", "x, -1"),
+        ("np.tensordot", "x, x, -1"),
+        ("np.take", "x, 0.5"),
+        ("np.nanpercentile", "x, 0.3, method='none'"),
+        ("np.nanquantile", "x, 0.3, method='none'"),
     ),
-    **dict.fromkeys(
-        [
-            ("np.linalg.eigvals", "x"),
-        ],
+    **_for_each(
+        "whether the weights sum to zero is not known under vmap or in a program: the result is NaN there",
+        ("np.average", "x, 0, x * x + 1"),
+        ("np.average", "x, weights=x * x + 1"),
+    ),
+    **_for_each(
         "NumPy's dtype depends on the values; ours is always complex, as a program's must be",
+        ("np.linalg.eigvals", "x"),
     ),
-    **dict.fromkeys(
-        [
-            ("np.mean", "x, axis=0, where=np.zeros((), bool)"),
-            ("np.nanstd", "x, -1"),
-            ("np.nanstd", "x, 0, None, None, 1.5"),
-            ("np.nanstd", "x, axis=-1, keepdims=True"),
-            ("np.nanstd", "x, axis=0"),
-            ("np.nanstd", "x, axis=0, where=np.zeros((), bool)"),
-            ("np.nanvar", "x, -1"),
-            ("np.nanvar", "x, 0, None, None, 1.5"),
-            ("np.nanvar", "x, axis=-1, keepdims=True"),
-            ("np.nanvar", "x, axis=0"),
-            ("np.nanvar", "x, axis=0, where=np.zeros((), bool)"),
-            ("np.std", "x, axis=0, where=np.zeros((), bool)"),
-            ("np.take", "x, -1, axis=0"),
-            ("np.take", "x, 0.5"),
-            ("np.take", "x, [], axis=0"),
-            ("np.var", "x, axis=0, where=np.zeros((), bool)"),
-        ],
-        "NumPy lets a number have one axis here, and takes floats or empty axes as it happens; the error differs",
-    ),
-    **dict.fromkeys(
-        [
-            ("np.nanpercentile", "x, 0.3, method='none'"),
-            ("np.nanpercentile", "x, [0.5], axis=-1, keepdims=True"),
-            ("np.nanquantile", "x, 0.3, method='none'"),
-            ("np.nanquantile", "x, 1, axis=0"),
-            ("np.nanquantile", "x, [0.5], axis=-1, keepdims=True"),
-            ("np.quantile", "x, 1, axis=0"),
-        ],
-        "NumPy keeps integers where q is an integer, and answers before looking where nothing is to be seen",
-    ),
-    **dict.fromkeys(
-        [
-            ("np.nextafter", "1.5, x"),
-            ("np.nextafter", "x, 2"),
-            ("np.nextafter", "x, True"),
-            ("np.nextafter", "x, [1, 2, 3]"),
-            ("np.nextafter", "x, np.float32(2)"),
-            ("np.nextafter", "x, np.int64(2)"),
-            ("np.nextafter", "x, np.zeros((7, 5))"),
-            ("np.nextafter", "x, x"),
-            ("np.nextafter", "x, x, dtype=np.float64"),
-            ("np.spacing", "x"),
-            ("np.spacing", "x, dtype=np.float32"),
-            ("np.spacing", "x, where=True"),
-        ],
+    **_for_each(
         "its derivative is not defined, and a tangent is refused",
+        *[("np.nextafter", text) for text in (*_SHARED, "x, x, dtype=np.float64")],
+        *[("np.spacing", text) for text in ("x", "x, dtype=np.float32", "x, where=True")],
     ),
 }
+if np.any(np.diff(np.unique_values(DTYPES["int64"])) < 0):
+    DIFFERENT["np.unique_values", "x"] = "the order is not specified: later releases have none, ours are ascending"
+
+
+def _raises(f) -> bool:
+    try:
+        f()
+    except ValueError:
+        return True
+    return False
+
+
+#: what later releases of NumPy answer as we do, and the one at hand does not
+EARLY: set[tuple[str, str]] = set()
+if np.linalg.cond(np.eye(1, dtype=complex), 1).dtype.kind == "c":
+    EARLY |= {("np.linalg.cond", "x, 1"), ("np.linalg.cond", "x, 'fro'")}
+if _raises(lambda: np.linalg.norm(np.zeros((0, 0)), 2)):
+    EARLY |= {("np.linalg.norm", "x, 2"), ("np.linalg.norm", "x, np.inf"), ("np.linalg.matrix_norm", "x, ord=1")}
+    EARLY |= {("np.linalg.vector_norm", "x, ord=np.inf, keepdims=True")}
+if (np.ones(1, np.complex64) ** np.array(2)).dtype == np.complex64:  # a 0-d array taken for a Python number
+    EARLY |= {("np.lib.scimath.power", "x - 4, 2"), ("np.lib.scimath.power", "x - 4, 0.5")}
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    if not _raises(lambda: np.nonzero(np.array(1))):
+        EARLY |= {("np.nonzero", "x")}
+if np.percentile([0.0, 1.0], np.float32(30)) != np.float32(0.3):  # a percentage divided in double precision
+    EARLY |= {("np.percentile", "x, np.float32(0.5)"), ("np.nanpercentile", "x, np.float32(0.5)")}
 
 
 @pytest.mark.parametrize("call", DIFFERENT, ids=lambda call: f"{call[0]}({call[1]})")

@@ -109,14 +109,15 @@ def test_nonzero():
 
 NOT_ON_TENSORS = {
     "byteswap", "ctypes", "data", "dump", "dumps", "flags", "getfield", "setfield", "setflags", "strides", "tobytes",
-    "tofile", "base",
+    "tofile", "tostring", "base",
 }  # fmt: skip
 
 
 def test_every_method_of_ndarray_is_there_or_named_here():
-    public = {n for n in dir(np.ndarray) if not n.startswith("_")}
+    # Some releases list methods that were removed, and refuse to give them.
+    public = {n for n in dir(np.ndarray) if not n.startswith("_") and hasattr(np.ones((2, 2)), n)}
     for kind in (Dual, Batched, Staged):
-        assert public - set(dir(kind)) == NOT_ON_TENSORS
+        assert public - set(dir(kind)) == NOT_ON_TENSORS & public
 
 
 # ── in place ─────────────────────────────────────────────────────────────────────────────────────────────────────

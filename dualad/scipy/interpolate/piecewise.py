@@ -32,8 +32,8 @@ __all__ = [
 def wide(x):
     """Return data in double precision, real or complex."""
     x = operand(x)
-    return np.astype(
-        np.asarray(x) if np.isscalar(x) else x, np.complex128 if np.result_type(x).kind == "c" else np.float64
+    return (np.asarray(x) if np.isscalar(x) else x).astype(
+        np.complex128 if np.result_type(x).kind == "c" else np.float64
     )
 
 

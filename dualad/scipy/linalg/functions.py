@@ -25,7 +25,7 @@ def _square(a):
         raise np.linalg.LinAlgError("The input array must be at least two-dimensional")
     if a.shape[-1] != a.shape[-2]:
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
-    return np.astype(a, floating(a.dtype), copy=False)
+    return a.astype(floating(a.dtype), copy=False)
 
 
 def _shown(disp) -> bool:

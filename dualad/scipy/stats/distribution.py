@@ -29,7 +29,7 @@ def double(x):
     x = operand(x)
     if isinstance(x, (bool, int, float)):
         return np.float64(x)
-    return np.astype(x, np.float64) if x.dtype != np.float64 and x.dtype.kind in "biuf" else x
+    return x.astype(np.float64) if x.dtype != np.float64 and x.dtype.kind in "biuf" else x
 
 
 class _Distribution:
