@@ -12,6 +12,8 @@ from __future__ import annotations
 from . import complex_step, differences
 from .check import ORACLES, QUANTITIES, check_function
 from .estimate import Comparison, Estimate, Unavailable, compare
+from .gradcheck import gradcheck
+from .gradgradcheck import gradgradcheck
 from .report import CheckReport, Mismatch, Outcome, Row
 
 __all__ = [
@@ -28,4 +30,6 @@ __all__ = [
     "compare",
     "complex_step",
     "differences",
+    "gradcheck",
+    "gradgradcheck",
 ]

@@ -9,12 +9,12 @@ Not for computing derivatives.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Comparison", "Estimate", "Unavailable", "compare"]
+__all__ = ["Comparison", "Estimate", "Unavailable", "compare", "contracted", "scaled", "stacked"]
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -179,6 +179,39 @@ def compare(
         float(np.broadcast_to(tolerance, result.shape)[at]),
         at_kinks,
     )
+
+
+def scaled(e: Estimate, factor: float) -> Estimate:
+    """Multiply an answer by a positive number."""
+    times = lambda x: None if x is None else x * factor
+    return Estimate(e.value * factor, times(e.error), e.settled, times(e.low), times(e.high))
+
+
+def stacked(columns: Sequence[Estimate]) -> Estimate:
+    """Put answers of shape (m,) side by side: one of shape (m, k)."""
+
+    def stack(name: str, default: float | bool) -> np.ndarray:
+        parts = [getattr(c, name) for c in columns]
+        filled = [np.full(c.value.shape, default) if p is None else p for c, p in zip(columns, parts, strict=True)]
+        return np.stack(filled, axis=1)
+
+    error = np.nan_to_num(stack("error", 0.0))
+    return Estimate(stack("value", 0.0), error, stack("settled", True), stack("low", np.nan), stack("high", np.nan))
+
+
+def contracted(e: Estimate, w: np.ndarray) -> tuple[Estimate, float]:
+    """Return the dot product of w with an answer of shape (m,), as an answer of shape (1, 1), and its rounding."""
+    used = w != 0
+    value = np.where(used, e.value, 0.0)
+    error = 0.0 if e.error is None else float(np.abs(w) @ np.where(used, np.nan_to_num(e.error), 0.0))
+    settled = True if e.settled is None else bool(e.settled[used].all())
+    low = high = np.nan
+    if e.low is not None and e.high is not None and (kinks := used & (e.low < e.high)).any():
+        ends = np.stack([w * np.where(kinks, e.low, value), w * np.where(kinks, e.high, value)])
+        low, high = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
+    one = lambda x: np.full((1, 1), x)
+    estimate = Estimate(one(w @ value), one(error), one(settled), one(low), one(high))
+    return estimate, 1e-12 * float(np.abs(w) @ np.abs(np.nan_to_num(value)))
 
 
 def _largest(magnitude: np.ndarray, groups: np.ndarray | None) -> np.ndarray:

@@ -19,7 +19,7 @@ import numpy as np
 from dualad.errors import OutputError, ShapeError, UsageError
 from dualad.tree import flatten, leaf_names
 
-__all__ = ["RealFunction"]
+__all__ = ["RealFunction", "argument_names"]
 
 
 class RealFunction:
@@ -31,6 +31,9 @@ class RealFunction:
         The function; it is called with trees shaped like `args`.
     args : sequence
         Its positional arguments: trees of arrays, at least one of them with a floating-point leaf.
+    lenient : bool
+        Whether a function that returns nothing of floating point, or other values when it is called again, is accepted;
+        the attributes ``out_size`` and ``spread`` tell.
 
     Raises
     ------
@@ -40,13 +43,14 @@ class RealFunction:
         When the function returns nothing of floating point, or is not deterministic.
     """
 
-    def __init__(self, f: Callable, args: Sequence[Any]) -> None:
+    def __init__(self, f: Callable, args: Sequence[Any], *, lenient: bool = False) -> None:
         self.f = f
+        self.lenient = lenient
         self.args = tuple(args)
         leaves, self.treedef = flatten(self.args)
         names = [
             name
-            for arg, parameter in zip(self.args, _argument_names(f, len(self.args)), strict=True)
+            for arg, parameter in zip(self.args, argument_names(f, len(self.args)), strict=True)
             for name in leaf_names(arg, parameter)
         ]
         self.leaves = leaves
@@ -84,7 +88,7 @@ class RealFunction:
         outputs, self.out_treedef = self._flat_call(self.point, np)
         self.active_outputs = [i for i, leaf in enumerate(outputs) if _is_inexact(leaf)]
         self.complex_outputs = [i for i in self.active_outputs if np.iscomplexobj(np.asarray(outputs[i]))]
-        if not self.active_outputs:
+        if not self.active_outputs and not self.lenient:
             kinds = ", ".join(sorted({type(leaf).__name__ for leaf in outputs})) or "nothing"
             raise OutputError(
                 f"{_name(self.f)} returned {kinds} here.",
@@ -101,7 +105,9 @@ class RealFunction:
         self.out_shapes = tuple(v.shape for v in self.value)
         self.out_size = sum(v.size for v in self.value)
         again = self.evaluate(self.x)
-        if not np.array_equal(again, self.flat_value, equal_nan=True):
+        same = (again == self.flat_value) | (np.isnan(again) & np.isnan(self.flat_value))
+        self.spread = float(np.max(np.where(same, 0.0, np.abs(again - self.flat_value)), initial=0.0))
+        if not same.all() and not self.lenient:
             raise OutputError(
                 f"{_name(self.f)} returned two different values at one point.",
                 "A function that draws random numbers or keeps state has no derivative to compare with.",
@@ -117,7 +123,7 @@ class RealFunction:
     def on(self, leaves: Sequence[Any], xp: Any, f: Callable | None = None) -> tuple[Any, ...]:
         """Evaluate on leaves of the array type that `xp` (NumPy, jax.numpy) makes, perhaps another loading of `f`."""
         outputs, treedef = self._flat_call(leaves, xp, f)
-        if len(outputs) <= max(self.active_outputs) or treedef.num_leaves != self.out_treedef.num_leaves:
+        if len(outputs) <= max(self.active_outputs, default=-1) or treedef.num_leaves != self.out_treedef.num_leaves:
             raise OutputError(
                 f"{_name(self.f)} returned a tree of {treedef.num_leaves} leaves here and "
                 f"{self.out_treedef.num_leaves} on plain arrays.",
@@ -167,7 +173,7 @@ class RealFunction:
                     "Return arrays of one shape.",
                 )
             parts.append(array.ravel())
-        return np.concatenate(parts)
+        return self.join(parts)
 
     # -- vectors and their parts --------------------------------------------------------------------------------
 
@@ -190,12 +196,12 @@ class RealFunction:
             finite = magnitude[np.isfinite(magnitude)]
             typical = min(1.0, finite.max(initial=0.0)) or 1.0
             parts.append(np.where((magnitude > 1e-12 * typical) & np.isfinite(magnitude), magnitude, typical))
-        return np.concatenate(parts) if parts else np.zeros(0)
+        return self.join(parts)
 
     @staticmethod
     def join(leaves: Sequence[Any]) -> np.ndarray:
         """Flatten leaves to one vector."""
-        return np.concatenate([np.asarray(leaf).ravel() for leaf in leaves])
+        return np.concatenate([np.asarray(leaf).ravel() for leaf in leaves]) if leaves else np.zeros(0)
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         """Cut a vector of R^n into leaves."""
@@ -252,7 +258,7 @@ def _is_inexact(leaf: Any) -> bool:
     return isinstance(leaf, (float, complex))
 
 
-def _argument_names(f: Callable, count: int) -> list[str]:
+def argument_names(f: Callable, count: int) -> list[str]:
     """Return the names of the positional parameters, or ``arg0``, ``arg1`` where there are none."""
     fallback = [f"arg{i}" for i in range(count)]
     try:

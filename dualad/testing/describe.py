@@ -1,0 +1,128 @@
+"""What a wrong Jacobian looks like, in words: which block, by how much, and the likely cause.
+
+Not for deciding that it is wrong.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["describe", "likely_cause"]
+
+
+def describe(
+    *,
+    mode: str,
+    output: str,
+    input: str,
+    got: np.ndarray,
+    expected: np.ndarray,
+    bad: np.ndarray,
+    entry: tuple[float, float],
+    products: bool,
+    kink: tuple[float, float] | None,
+    judged: bool,
+) -> tuple[str, str, str]:
+    """Return what is wrong, why, and what to do about it.
+
+    Parameters
+    ----------
+    mode : str
+        ``"forward"`` or ``"reverse"``.
+    output, input : str
+        Number, part and name of the arrays concerned.
+    got, expected : ndarray, shape (m, n)
+        The two Jacobians of the block, or their products with random vectors.
+    bad : ndarray of bool, shape (m, n)
+        The entries that fail.
+    entry : tuple of float
+        The worst entry: got, expected.
+    products : bool
+        Whether these are products with random vectors.
+    kink : tuple of float or None
+        The one-sided slopes there, if they differ.
+    judged : bool
+        Whether the differences could judge the worst entry.
+
+    Returns
+    -------
+    tuple of str
+        What, why, instead.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualad.testing.describe import describe
+    >>> what, why, instead = describe(
+    ...     mode="forward", output="0, out", input="0, x", got=np.array([[2.2]]), expected=np.array([[2.0]]),
+    ...     bad=np.array([[True]]), entry=(2.2, 2.0), products=False, kink=None, judged=True)
+    >>> why
+    'the analytical derivative is 1.1 times the numerical one'
+    """
+    kind = "Jacobian, times a random vector" if products else "Jacobian"
+    where = f"the {mode}-mode derivative of output {output} with respect to input {input}"
+    both = f"\n  analytical {kind}:\n{_shown(got)}\n  numerical {kind}:\n{_shown(expected)}"
+    if kink is not None:
+        low, high = kink
+        what = f"{where} is at a kink: {entry[0]:.9g}, where the one-sided slopes are {low:.6g} and {high:.6g}."
+        return (
+            what + both,
+            "the slopes from the two sides differ, so there is no derivative to compare with",
+            "move the point away from the kink, or pass kinks='accept' to take any slope between the two",
+        )
+    if not judged:
+        what = f"{where} could not be judged: it is {entry[0]:.9g}, and central differences do not settle."
+        return (
+            what + both,
+            "the function is noisy, jumps, or ends beside the point",
+            "choose another point, or a step with eps=",
+        )
+    count = f"; {int(bad.sum())} of {bad.size} entries are wrong" if bad.size > 1 else ""
+    what = f"{where} is {entry[0]:.9g}, central differences have {entry[1]:.9g}{count}."
+    return what + both, likely_cause(got, expected), "look at the rule (or the code) on the way between the two"
+
+
+def likely_cause(got: np.ndarray, expected: np.ndarray) -> str:
+    """Return what would turn one Jacobian into the other, if it is something simple.
+
+    Parameters
+    ----------
+    got, expected : ndarray, shape (m, n)
+        The wrong one and the right one.
+
+    Returns
+    -------
+    str
+        One clause.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualad.testing.describe import likely_cause
+    >>> likely_cause(np.zeros((2, 2)), np.eye(2))[:37]
+    'the analytical derivative is exactly '
+    """
+    if not np.any(got):
+        return (
+            "the analytical derivative is exactly zero, and the values move: a stop_gradient, a constant made of a"
+            " traced value, or a rule that returns None"
+        )
+    big = np.abs(expected) > 1e-6 * np.abs(expected).max(initial=0.0)
+    if big.any() and np.allclose(got[~big], expected[~big], atol=1e-6 * np.abs(expected).max(initial=0.0)):
+        ratios = got[big] / expected[big]
+        if np.allclose(ratios, ratios[0], rtol=1e-5) and not np.isclose(ratios[0], 1.0, rtol=1e-7):
+            times = (
+                "minus the numerical one" if np.isclose(ratios[0], -1.0) else f"{ratios[0]:.6g} times the numerical one"
+            )
+            return f"the analytical derivative is {times}"
+    shift = got - expected
+    if np.allclose(shift, shift.flat[0], rtol=1e-5, atol=0.0):
+        return f"the analytical derivative differs by {shift.flat[0]:.6g} everywhere"
+    if got.shape[0] == got.shape[1] > 1 and np.allclose(got, expected.T, rtol=1e-5):
+        return "the analytical Jacobian is the transpose of the numerical one"
+    return "the derivative does not describe how the values change"
+
+
+def _shown(matrix: np.ndarray) -> str:
+    text = np.array2string(matrix, precision=6, threshold=100, edgeitems=3, max_line_width=100)
+    return "\n".join(f"    {line}" for line in text.splitlines())

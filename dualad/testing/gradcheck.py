@@ -1,0 +1,483 @@
+"""`gradcheck`: Jacobians by forward and reverse mode against differences of the function's values.
+
+Beside the numbers: batched derivatives against a loop, absent (exactly zero) tangents and cotangents against explicit
+zeros, determinism, and the shape and dtype of the result beside the point. The first thing that is wrong is raised,
+with the numbers of the output and the input, the mode, the part, and both Jacobians.
+
+Not for second derivatives (`gradgradcheck`), other oracles (`check_grads`), nor a report of everything
+(`check_function`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dualad.errors import ArgumentError, GradcheckError
+
+from . import differences
+from .describe import describe
+from .estimate import Estimate, Unavailable, compare, contracted, scaled, stacked
+from .native import NativeFunction, failure, said
+
+__all__ = ["chosen_mode", "chosen_modes", "gradcheck"]
+
+_MODES = {"forward": "forward", "fwd": "forward", "reverse": "reverse", "rev": "reverse"}
+_LANES = 3
+_SINGLE = 1e-3  # what float32 leaves of a derivative, with room for cancellation
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What one check was asked for; the switches of `gradcheck`."""
+
+    modes: tuple[str, ...]
+    fast: bool
+    eps: float | None
+    rtol: float
+    atol: float
+    batched_reverse: bool
+    batched_forward: bool
+    absent: bool
+    nondet_tol: float
+    kinks: str
+    seed: int
+
+
+def gradcheck(
+    f: Callable,
+    args: Any,
+    *,
+    modes: str | Sequence[str] = ("forward", "reverse"),
+    check_forward_ad: bool | None = None,
+    check_backward_ad: bool | None = None,
+    fast_mode: bool = False,
+    eps: float | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    check_batched_grad: bool = True,
+    check_batched_forward_grad: bool = True,
+    check_undefined_grad: bool = True,
+    nondet_tol: float = 0.0,
+    kinks: str = "refuse",
+    seed: int = 0,
+    raise_exception: bool = True,
+) -> bool:
+    """Check a function's first derivatives at a point against central differences of its values.
+
+    Parameters
+    ----------
+    f : callable
+        A function of trees of arrays, in plain NumPy.
+    args : tuple or list, or one array
+        Its positional arguments. Floating-point leaves are differentiated, in their own dtype; for a complex one, along
+        1 and i. Single precision is compared with looser tolerances, and a warning says so.
+    modes : str or sequence of str
+        ``"forward"`` (columns of the Jacobian by `jvp`), ``"reverse"`` (rows by `vjp`), or both; ``"fwd"`` and
+        ``"rev"`` mean the same.
+    check_forward_ad, check_backward_ad : bool, optional
+        Add a mode to ``modes``, or take it out.
+    fast_mode : bool
+        Compare products with random vectors, one per array, instead of whole Jacobians.
+    eps : float, optional
+        The step of plain central differences, relative to the size of each input. By default the step is chosen by
+        scale and the differences are extrapolated (Richardson), with an estimate of their own error.
+    rtol, atol : float, optional
+        Allowed relative and absolute error: 1e-6 and 1e-12 beside the differences' estimate of their error; 1e-3 and
+        1e-5 with ``eps``; 1e-3 and 1e-3 in single precision.
+    check_batched_grad, check_batched_forward_grad : bool
+        Whether `vmap` of the pullback, and of `jvp`, must equal a loop.
+    check_undefined_grad : bool
+        Whether cotangents (and tangents) that are absent, one at a time and all together, must give what explicit
+        zeros give.
+    nondet_tol : float
+        By how much a derivative may differ when it is computed again.
+    kinks : str
+        At a kink, where the two one-sided slopes differ: ``"refuse"`` reports it, ``"accept"`` takes any slope between
+        them.
+    seed : int
+        For random vectors.
+    raise_exception : bool
+        Whether a failed check raises; otherwise it returns False. Other errors are raised in any case.
+
+    Returns
+    -------
+    bool
+        True, or False with ``raise_exception=False`` if a check failed.
+
+    Raises
+    ------
+    GradcheckError
+        If a derivative is wrong. It is an AssertionError and a RuntimeError, and has the attributes ``output``,
+        ``input``, ``check``, ``part``, ``analytical`` and ``numerical``. Raised in any case if no mode is left.
+    UsageError
+        A ValueError: no argument has a floating-point leaf.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualad.testing import gradcheck
+    >>> gradcheck(lambda x, y: np.sin(x) * y, (np.array([0.3, 1.2]), 2.0))
+    True
+    """
+    modes = chosen_modes(modes, check_forward_ad, check_backward_ad)
+    if kinks not in ("refuse", "accept"):
+        raise ArgumentError(f"You passed kinks={kinks!r}.", "There is none of this name.", "Use 'refuse' or 'accept'.")
+    function = NativeFunction(f, args if isinstance(args, (tuple, list)) else (args,))
+    single = _single_precision(function)
+    default = (_SINGLE, _SINGLE) if single else (1e-6, 1e-12) if eps is None else (1e-3, 1e-5)
+    settings = _Settings(
+        modes=modes,
+        fast=fast_mode,
+        eps=eps,
+        rtol=default[0] if rtol is None else rtol,
+        atol=(default[1] if atol is None else atol) + nondet_tol,
+        batched_reverse=check_batched_grad,
+        batched_forward=check_batched_forward_grad,
+        absent=check_undefined_grad,
+        nondet_tol=nondet_tol,
+        kinks=kinks,
+        seed=seed,
+    )
+    try:
+        _Check(function, settings).run()
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def chosen_modes(
+    modes: str | Sequence[str], forward: bool | None = None, reverse: bool | None = None
+) -> tuple[str, ...]:
+    """Return the modes asked for by their full names, in a fixed order; none at all is an error."""
+    wanted = {chosen_mode(m) for m in ([modes] if isinstance(modes, str) else modes)}
+    for mode, switch in (("forward", forward), ("reverse", reverse)):
+        if switch is not None:
+            wanted = wanted | {mode} if switch else wanted - {mode}
+    if not wanted:
+        raise failure(
+            "modes", "You asked for neither forward nor reverse mode.", "there is nothing to check", "name one"
+        )
+    return tuple(sorted(wanted))
+
+
+def chosen_mode(name: str) -> str:
+    """Return the full name of one mode."""
+    if name not in _MODES:
+        raise ArgumentError(
+            f"You named the mode {name!r}.", "There is none of this name.", "Choose from 'forward' and 'reverse'."
+        )
+    return _MODES[name]
+
+
+# ── one check ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Check:
+    """The steps of one check; the first that fails raises."""
+
+    def __init__(self, function: NativeFunction, settings: _Settings) -> None:
+        self.f, self.s = function, settings
+        self.name = getattr(function.f, "__name__", type(function.f).__name__)
+        self.rng = np.random.default_rng(settings.seed)
+        self.noise = 1e-14 * np.abs(np.nan_to_num(function.flat_value, posinf=0.0, neginf=0.0))
+
+    def run(self) -> None:
+        f = self.f
+        if not f.spread <= self.s.nondet_tol:
+            self.fail("determinism", "the function itself returned two different values at one point.",
+                      "what draws random numbers or keeps state has no derivative to compare with",
+                      "pass the random numbers (or the seed) in as an argument")  # fmt: skip
+        if f.size == 0 or f.out_size == 0:
+            return
+        with np.errstate(all="ignore"):
+            numerical = self.products() if self.s.fast else self.jacobian()
+            for mode in self.s.modes:
+                if mode == "forward":
+                    self.forward(numerical)
+                else:
+                    self.reverse(numerical)
+
+    def fail(self, check: str, what: str, why: str, instead: str, **details: Any) -> None:
+        raise failure(check, f"gradcheck of `{self.name}`: {what}", why, instead, **details)
+
+    # -- what the values say ----------------------------------------------------------------------------------------
+
+    def along(self, v: np.ndarray) -> Estimate:
+        """Return the derivative of the values along v; v is a natural change of the point."""
+        f = self.f
+        if self.s.eps is None:
+            answer = differences.derivative(f.evaluate, f.x, v, value=f.flat_value)
+        else:
+            answer = self.plain_difference(v, self.s.eps)
+        if f.changed:
+            self.fail(
+                "values",
+                f.changed,
+                "a result whose shape, dtype or structure depends on the values has no derivative",
+                "return arrays of one shape and one dtype",
+            )
+        if isinstance(answer, Unavailable):
+            self.fail("values", f"central differences could not judge: {answer.reason}.",
+                      "a derivative is compared with the function's values on both sides of the point",
+                      "choose a point inside the function's domain, where it is smooth")  # fmt: skip
+        assert isinstance(answer, Estimate)
+        return answer
+
+    def plain_difference(self, v: np.ndarray, eps: float) -> Estimate | Unavailable:
+        f = self.f
+        try:
+            return Estimate((f.evaluate(f.x + eps * v) - f.evaluate(f.x - eps * v)) / (2 * eps))
+        except Exception as error:
+            return Unavailable(f"the function raises beside the point: {said(error)}")
+
+    def jacobian(self) -> list[tuple[np.ndarray, Estimate]]:
+        """Return each unit vector with the column of the Jacobian that the values give."""
+        columns = []
+        for k in range(self.f.size):
+            unit = np.zeros(self.f.size)
+            unit[k] = 1.0
+            size = self.f.scale[k]
+            columns.append((unit, scaled(self.along(unit * size), 1.0 / size)))
+        return columns
+
+    def products(self) -> list[tuple[np.ndarray, Estimate]]:
+        """Return, for each real array of the inputs, a random vector in it with its product."""
+        groups = self.f.input_groups()
+        found = []
+        for g in np.unique(groups):
+            v = np.where(groups == g, self.rng.standard_normal(self.f.size), 0.0) * self.f.scale
+            found.append((v, self.along(v)))
+        return found
+
+    # -- forward ----------------------------------------------------------------------------------------------------
+
+    def forward(self, numerical: list[tuple[np.ndarray, Estimate]]) -> None:
+        f, s = self.f, self.s
+        columns = []
+        for v, estimate in numerical:
+            column = f.push(v)
+            self.same_value("forward", f.pushed_value)
+            if s.fast:
+                self.judge("forward", column[:, None], stacked([estimate]), self.noise[:, None], [v])
+            columns.append(column)
+        if not s.fast:
+            matrix = np.stack(columns, axis=1)
+            self.judge("forward", matrix, stacked([e for _, e in numerical]), self.noise[:, None] / f.scale)
+        self.again("forward mode", f.push(numerical[0][0]), columns[0])
+        if s.absent:
+            self.absent_tangents()
+        if s.batched_forward:
+            rows = self.rng.standard_normal((_LANES, f.size)) * f.scale
+            self.batched("forward", f.push_rows, f.push, rows)
+
+    def absent_tangents(self) -> None:
+        f = self.f
+        v = self.rng.standard_normal(f.size) * f.scale
+        for number, position in enumerate(f.inputs):
+            moved = np.array([f.slots[int(g)][0] != position for g in f.input_groups()])
+            self.equal_to_zeros(
+                f"the tangent of input {position}", "forward", partial(f.push, v, number), f.push(v * moved)
+            )
+
+    # -- reverse ----------------------------------------------------------------------------------------------------
+
+    def reverse(self, numerical: list[tuple[np.ndarray, Estimate]]) -> None:
+        f, s = self.f, self.s
+        self.same_value("reverse", f.learn())
+        if s.fast:
+            first, got = self.random_rows(numerical)
+        else:
+            first = np.eye(f.out_size)[0]
+            rows = [f.pull(w) for w in np.eye(f.out_size)]
+            got = rows[0]
+            self.judge("reverse", np.stack(rows), stacked([e for _, e in numerical]), self.noise[:, None] / f.scale)
+        self.again("reverse mode", f.pull(first), got)
+        f.learn()
+        self.again("reverse mode", f.pull(first), got)
+        if s.absent:
+            self.absent_cotangents()
+        if s.batched_reverse:
+            self.batched("reverse", f.pull_rows, f.pull, self.rng.standard_normal((_LANES, f.out_size)))
+
+    def random_rows(self, numerical: list[tuple[np.ndarray, Estimate]]) -> tuple[np.ndarray, np.ndarray]:
+        """Compare w·(J v) for a random w in each real array of the results; return the last w and its pullback."""
+        groups = self.f.output_groups()
+        w = got = np.zeros(0)
+        for g in np.unique(groups):
+            w = np.where(groups == g, self.rng.standard_normal(self.f.out_size), 0.0)
+            got = self.f.pull(w)
+            for v, estimate in numerical:
+                product, rounding = contracted(estimate, w)
+                floor = rounding + np.abs(w) @ self.noise + 1e-14 * (np.abs(got) @ np.abs(v))
+                self.judge("reverse", np.full((1, 1), got @ v), product, np.full((1, 1), floor), [v], w)
+        return w, got
+
+    def absent_cotangents(self) -> None:
+        f = self.f
+        w = self.rng.standard_normal(f.out_size)
+        numbers = range(len(f.active_outputs))
+        groups = np.array([f.output_number(k)[0] for k in range(f.out_size)])
+        for i in numbers:
+            kept = groups != f.active_outputs[i]
+            name = f"the cotangent of output {f.active_outputs[i]}"
+            self.equal_to_zeros(name, "reverse", partial(f.pull, w, [i]), f.pull(w * kept))
+        if len(numbers) > 1:
+            all_of_them = "the cotangents of all outputs"
+            self.equal_to_zeros(all_of_them, "reverse", partial(f.pull, w, numbers), f.pull(np.zeros_like(w)))
+
+    # -- verdicts ---------------------------------------------------------------------------------------------------
+
+    def judge(
+        self,
+        mode: str,
+        got: np.ndarray,
+        estimate: Estimate,
+        floor: np.ndarray,
+        vectors: Sequence[np.ndarray] = (),
+        w: np.ndarray | None = None,
+    ) -> None:
+        """Compare a Jacobian, or products with random vectors, with what the values say."""
+        f, s = self.f, self.s
+        products = bool(vectors)
+        groups = None if products else f.output_groups()[:, None] * len(f.shapes) + f.input_groups()
+        outcome = compare(got, estimate, rtol=s.rtol, atol=s.atol, floor=floor, groups=groups)
+        kinks = np.zeros(got.shape, bool)
+        if estimate.low is not None and estimate.high is not None:
+            kinks = estimate.low < estimate.high
+        bad = outcome.wrong | ~outcome.judged | (kinks if s.kinks == "refuse" else False)
+        if not bad.any():
+            return
+        size = np.abs(got - estimate.value) / (np.abs(estimate.value) + floor + 1e-300)
+        worst = int(np.argmax(np.where(outcome.wrong, size + 3.0, np.where(bad, 1.0, -1.0))))
+        row, column = np.unravel_index(worst, got.shape)
+        out_k = int(row) if w is None else int(np.flatnonzero(w)[0])
+        in_k = int(np.flatnonzero(vectors[0])[0]) if products else int(column)
+        output, out_part = f.output_number(out_k)
+        number, in_part = f.input_number(in_k)
+        part = "imaginary" if "imaginary" in (out_part, in_part) else out_part or in_part
+        if products:
+            a, b = got, estimate.value
+        else:
+            block = np.ix_(
+                f.output_groups() == f.output_groups()[out_k], f.input_groups() == f.input_groups()[in_k]
+            )  # fmt: skip
+            a, b, bad, kinks = got[block], estimate.value[block], bad[block], kinks[block]
+        low_high = None
+        if kinks.any() and estimate.low is not None and estimate.high is not None:
+            low_high = float(estimate.low[row, column]), float(estimate.high[row, column])
+        what, why, instead = describe(
+            mode=mode,
+            output=_place(output, out_part, f.output_label(out_k)),
+            input=_place(number, in_part, f.input_label(in_k)),
+            got=a,
+            expected=b,
+            bad=bad,
+            entry=(float(got[row, column]), float(estimate.value[row, column])),
+            products=products,
+            kink=low_high,
+            judged=bool(outcome.judged[row, column]),
+        )
+        self.fail(mode, what, why, instead, output=output, input=number, part=part, analytical=a, numerical=b)
+
+    def same_value(self, mode: str, value: np.ndarray) -> None:
+        f, s = self.f, self.s
+        expected = f.flat_value
+        tolerance = s.rtol * np.abs(expected) + 1e-12 * np.abs(expected).max(initial=0.0)
+        wrong = ~((np.abs(value - expected) <= tolerance) | _same(value, expected))
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            self.fail(
+                "value",
+                f"under {mode} mode {f.output_label(k)} is {value[k]:.9g}, called plainly {expected[k]:.9g}.",
+                "a rule returns the value that its function returns",
+                "look at the value that your rule returns",
+                output=f.output_number(k)[0],
+            )
+
+    def again(self, what: str, second: np.ndarray, first: np.ndarray) -> None:
+        moved = np.where(_same(second, first), 0.0, np.nan_to_num(np.abs(second - first), nan=np.inf))
+        worst = float(np.max(moved, initial=0.0))
+        if worst > self.s.nondet_tol:
+            self.fail(
+                "determinism",
+                f"{what} is not re-entrant: the same derivative, computed again, differs by {worst:.3g}.",
+                "a derivative is a function of the point; this one draws random numbers or keeps state",
+                "make the rule deterministic, or pass nondet_tol= for noise that is known and harmless",
+            )
+
+    def equal_to_zeros(self, name: str, mode: str, compute: Callable[[], np.ndarray], expected: np.ndarray) -> None:
+        check, where = f"undefined {mode}", f"with {name} undefined, {mode} mode"
+        why = "a tangent or cotangent that is exactly zero may be absent: None to a pullback, a SymbolicZero to a rule"
+        instead = "let the rule treat an absent one as zeros"
+        try:
+            got = compute()
+        except Exception as error:
+            what = f"gradcheck of `{self.name}`: {where} raised: {said(error)}"
+            raise failure(check, what, why, instead) from error
+        if not self.close(got, expected):
+            k = int(np.argmax(np.abs(got - expected)))
+            what = f"{where} gives {got[k]:.9g} where explicit zeros give {expected[k]:.9g}."
+            self.fail(check, what, why, instead, analytical=got, numerical=expected)
+
+    def batched(self, mode: str, at_once: Callable, one: Callable, rows: np.ndarray) -> None:
+        check, word = f"batched {mode}", "gradient" if mode == "reverse" else "forward gradient"
+        switch = "check_batched_grad" if mode == "reverse" else "check_batched_forward_grad"
+        try:
+            got = at_once(rows)
+        except GradcheckError:
+            raise
+        except Exception as error:
+            raise failure(
+                check,
+                f"gradcheck of `{self.name}`: the batched {word} (vmap over {mode} mode) raised: {said(error)}",
+                "a Jacobian is vmap over products, so a rule must be batchable",
+                f"write the rule in NumPy, give it a vmap rule, or pass {switch}=False",
+            ) from error
+        looped = np.stack([one(row) for row in rows])
+        if not self.close(got, looped):
+            lane, k = np.unravel_index(int(np.argmax(np.abs(got - looped))), got.shape)
+            label = self.f.input_label(int(k)) if mode == "reverse" else self.f.output_label(int(k))
+            self.fail(
+                check,
+                f"the batched {word} is not the loop's: lane {lane}, {label} is {got[lane, k]:.9g} under vmap and"
+                f" {looped[lane, k]:.9g} in a loop.",
+                "vmap of a derivative is the stack of the derivatives",
+                "look at the vmap rule of what your rule calls",
+                analytical=got,
+                numerical=looped,
+            )
+
+    def close(self, a: np.ndarray, b: np.ndarray) -> bool:
+        size = np.abs(b).max(initial=0.0)
+        return bool(np.all((np.abs(a - b) <= self.s.rtol * np.abs(b) + self.s.atol + 1e-12 * size) | _same(a, b)))
+
+
+# ── pieces ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _single_precision(f: NativeFunction) -> bool:
+    found = [(p, d) for p, d in f.in_dtypes.items() if np.finfo(d).bits < 64 or d == np.complex64]
+    for position, dtype in found:
+        warnings.warn(
+            f"gradcheck: input {position} has dtype {dtype}. Differences need float64 (or complex128) to mean anything:"
+            f" they are taken in double precision, and compared with tolerances of {_SINGLE}.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return bool(found)
+
+
+def _place(number: int, part: str, label: str) -> str:
+    return f"{number}{f' ({part} part)' if part else ''}, {label}"
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return (a == b) | (np.isnan(a) & np.isnan(b))

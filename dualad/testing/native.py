@@ -1,0 +1,283 @@
+"""dualad's derivatives of a function on its own trees and dtypes, reported as real vectors.
+
+`Engine` asks about the real view of a function; here `jvp` and `vjp` are called as a user calls them, with complex
+arrays, float32 and integers as they are, so that dtypes, layouts and zeros on the way are those of real use. The
+coordinates are `RealFunction`'s: a complex array counts twice, and v ↦ Re(ct·v) is the cotangent of a complex one.
+
+Not for judging: `gradcheck` and its relatives compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dualad.errors import DualadError, GradcheckError, OutputError, ShapeError
+from dualad.jvp import jvp
+from dualad.tree import flatten
+from dualad.vjp_via_transpose import vjp
+from dualad.vmap import vmap
+
+from .real_function import RealFunction
+
+__all__ = ["NativeFunction", "failure", "said"]
+
+
+class NativeFunction(RealFunction):
+    """`f` at `args`, to be differentiated in its own dtypes.
+
+    Parameters
+    ----------
+    f : callable
+        The function.
+    args : sequence
+        Its positional arguments, at least one of them with a floating-point leaf.
+
+    Attributes
+    ----------
+    changed : str
+        Empty, or how the shape, dtype or structure of the result changed beside the point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualad.testing.native import NativeFunction
+    >>> NativeFunction(lambda z: z * z, (1 + 2j,)).push(np.array([0.0, 1.0]))  # 2z·i, as real and imaginary part
+    array([-4.,  2.])
+    """
+
+    def __init__(self, f: Callable, args: Sequence[Any]) -> None:
+        self.changed = ""
+        self.dtypes: list[np.dtype] = []
+        super().__init__(f, args, lenient=True)
+        moving = {position for position, _ in self.slots}
+        self.inputs = sorted(moving)
+        self.held = [
+            _without_zero_strides(leaf) if position in moving else leaf for position, leaf in enumerate(self.leaves)
+        ]
+        self.in_dtypes = {position: np.asarray(self.leaves[position]).dtype for position in self.inputs}
+        self.pull_back: Callable | None = None
+        # What is known once a derivative was taken: the results' own dtypes and shapes, and forward mode's value.
+        self.out_dtypes: list[np.dtype] = []
+        self.output_shapes: list[tuple[int, ...]] = []
+        self.pushed_value = self.flat_value
+
+    def _learn_outputs(self) -> None:
+        super()._learn_outputs()
+        self.dtypes = self.seen_dtypes
+
+    def _flat_call(self, leaves: Sequence[Any], xp: Any, f: Callable | None = None) -> tuple[list[Any], Any]:
+        outputs, treedef = super()._flat_call(leaves, xp, f)
+        self.seen_dtypes = [np.asarray(out).dtype for out in outputs] if xp is np else []
+        return outputs, treedef
+
+    def evaluate(self, x: np.ndarray) -> np.ndarray:
+        """Evaluate on plain arrays; remember whether shape, dtype or structure of the result changed."""
+        complex_point = np.iscomplexobj(x)
+        try:
+            value = super().evaluate(x)
+        except (ShapeError, OutputError) as error:
+            self.changed = self.changed or error.what
+            raise
+        if not complex_point and self.dtypes and self.seen_dtypes != self.dtypes:
+            pairs = zip(self.dtypes, self.seen_dtypes, strict=False)
+            at, (a, b) = next((i, pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
+            self.changed = self.changed or f"output {at} has dtype {a} at the point and {b} beside it."
+            raise ShapeError(self.changed)
+        return value
+
+    # -- coordinates ----------------------------------------------------------------------------------------------
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return the arguments as the user gave them; integer arrays are copies, as a function may write them."""
+        full = [
+            leaf.copy() if isinstance(leaf, np.ndarray) and position not in self.in_dtypes else leaf
+            for position, leaf in enumerate(self.held)
+        ]
+        return self._unflatten(full)
+
+    def _unflatten(self, leaves: Sequence[Any]) -> Any:
+        return self.treedef.unflatten(leaves)
+
+    def tangents(self, v: np.ndarray) -> list[Any]:
+        """Cut a vector (or the rows of a matrix) of R^n into one tangent per floating-point leaf, in its dtype."""
+        rows = v.shape[:-1]
+        found: dict[int, Any] = {}
+        start = 0
+        for (position, part), shape in zip(self.slots, self.shapes, strict=True):
+            size = int(np.prod(shape))
+            block = v[..., start : start + size].reshape(rows + shape)
+            start += size
+            found[position] = block if part == "re" else found[position] + 1j * block
+        return [np.asarray(found[p], self.in_dtypes[p])[()] for p in self.inputs]
+
+    def cotangents(self, w: np.ndarray) -> list[Any]:
+        """Cut a vector (or the rows of a matrix) of R^m into one cotangent per floating-point output, in its dtype."""
+        rows = w.shape[:-1]
+        found, start = [], 0
+        shapes = iter(self.out_shapes)
+        for i in self.active_outputs:
+            shape = next(shapes)
+            size = int(np.prod(shape))
+            ct: Any = w[..., start : start + size].reshape(rows + shape)
+            start += size
+            if i in self.complex_outputs:
+                next(shapes)
+                ct = ct - 1j * w[..., start : start + size].reshape(rows + shape)
+                start += size
+            found.append(np.asarray(ct, self.out_dtypes[i])[()])
+        return found
+
+    def _of_outputs(self, leaves: Sequence[Any], rows: tuple[int, ...] = ()) -> np.ndarray:
+        """Join tangents of the outputs, (k, m) of them or (m,), checking shapes and dtypes."""
+        parts = []
+        for i, leaf in zip(self.active_outputs, leaves, strict=True):
+            x = self._fitting(leaf, f"the tangent of output {i}", rows, self.output_shapes[i], self.out_dtypes[i])
+            parts += [x.real, x.imag] if i in self.complex_outputs else [x]
+        return _joined(parts, rows)
+
+    def _of_inputs(self, leaves: Sequence[Any], rows: tuple[int, ...] = ()) -> np.ndarray:
+        """Join cotangents of the inputs, (k, n) of them or (n,), checking shapes and dtypes."""
+        parts = []
+        for position, leaf in zip(self.inputs, leaves, strict=True):
+            shape, dtype = np.shape(self.held[position]), self.in_dtypes[position]
+            x = self._fitting(leaf, f"the cotangent of input {position}", rows, shape, dtype)
+            parts += [x.real, -x.imag] if dtype.kind == "c" else [x]
+        return _joined(parts, rows)
+
+    def _fitting(self, x: Any, what: str, rows: tuple[int, ...], shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        x = np.asarray(x)
+        if x.shape != rows + shape or x.dtype != dtype:
+            raise failure(
+                "structure",
+                f"{what} has shape {x.shape} and dtype {x.dtype}; expected {rows + shape} and {dtype}.",
+                "tangents and cotangents have the shapes and dtypes of what they belong to",
+                "look at what your rule returns",
+            )
+        return x
+
+    # -- values -----------------------------------------------------------------------------------------------------
+
+    def learn(self) -> np.ndarray:
+        """Linearize once for reverse mode; return the value it reports, as a vector of R^m."""
+        out, self.pull_back = vjp(self.f, *self.arguments())
+        return self._value(out)
+
+    def _value(self, out: Any) -> np.ndarray:
+        leaves, treedef = flatten(out)
+        if treedef != self.out_treedef:
+            raise failure(
+                "structure",
+                f"the result is {treedef} under a derivative and {self.out_treedef} on plain arrays.",
+                "a rule returns the structure that its function returns",
+                "look at the value that your rule returns",
+            )
+        self.out_dtypes = [np.asarray(leaf).dtype for leaf in leaves]
+        self.output_shapes = [np.shape(leaf) for leaf in leaves]
+        parts: list[Any] = []
+        for i in self.active_outputs:
+            x = np.asarray(leaves[i])
+            parts += [x.real, x.imag] if i in self.complex_outputs else [x]
+        shapes = tuple([p.shape for p in parts])
+        if shapes != self.out_shapes:
+            raise failure(
+                "structure",
+                f"the results have shapes {shapes} under a derivative and {self.out_shapes} on plain arrays.",
+                "a rule returns the value that its function returns",
+                "look at the value that your rule returns",
+            )
+        return _joined(parts, ())
+
+    # -- derivatives ------------------------------------------------------------------------------------------------
+
+    def push(self, v: np.ndarray, absent: int | None = None) -> np.ndarray:
+        """Return J v; with ``absent``, the tangent of that input is None, which is zero."""
+        given = self.tangents(v)
+        if absent is not None:
+            given[absent] = None
+        return self._of_outputs(self._pushed(given))
+
+    def _pushed(self, given: Sequence[Any], value_too: bool = True) -> list[Any]:
+        full: list[Any] = [None] * len(self.leaves)
+        for position, t in zip(self.inputs, given, strict=True):
+            full[position] = t
+        out, tangent = jvp(self.f, self.arguments(), self._unflatten(full))
+        if value_too:
+            self.pushed_value = self._value(out)
+        leaves = flatten(tangent)[0]
+        return [leaves[i] for i in self.active_outputs]
+
+    def pull(self, w: np.ndarray, absent: Sequence[int] = ()) -> np.ndarray:
+        """Return Jᵀ w; the cotangents of outputs in ``absent`` (their numbers among the floating ones) are None."""
+        given = self.cotangents(w)
+        for i in absent:
+            given[i] = None
+        return self._of_inputs(self._pulled(given))
+
+    def _pulled(self, given: Sequence[Any]) -> list[Any]:
+        full: list[Any] = [None] * self.out_treedef.num_leaves
+        for i, ct in zip(self.active_outputs, given, strict=True):
+            full[i] = ct
+        assert self.pull_back is not None
+        leaves = flatten(self.pull_back(self.out_treedef.unflatten(full)))[0]
+        return [leaves[p] for p in self.inputs]
+
+    def push_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return J v for all rows v of a (k, n) matrix at once, by vmap."""
+        mapped = vmap(lambda *given: self._pushed(given, value_too=False))
+        return self._of_outputs(mapped(*self.tangents(rows)), rows.shape[:1])
+
+    def pull_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return Jᵀ w for all rows w of a (k, m) matrix at once, by vmap."""
+        return self._of_inputs(vmap(lambda *given: self._pulled(given))(*self.cotangents(rows)), rows.shape[:1])
+
+    # -- names ------------------------------------------------------------------------------------------------------
+
+    def input_number(self, k: int) -> tuple[int, str]:
+        """Return the number of the array (among all leaves) that coordinate k belongs to, and which part of it."""
+        position, part = self.slots[int(self.input_groups()[k])]
+        kind = self.in_dtypes[position].kind
+        return position, "" if kind != "c" else "real" if part == "re" else "imaginary"
+
+    def output_number(self, k: int) -> tuple[int, str]:
+        """Return the number of the result (among all leaves) that coordinate k belongs to, and which part of it."""
+        group = int(self.output_groups()[k])
+        for i in self.active_outputs:
+            if i in self.complex_outputs:
+                if group < 2:
+                    return i, ("real", "imaginary")[group]
+                group -= 2
+            elif group == 0:
+                return i, ""
+            else:
+                group -= 1
+        raise IndexError(k)
+
+
+def failure(check: str, what: str, why: str = "", instead: str = "", **details: Any) -> GradcheckError:
+    """Make the error of a check, with its details as attributes."""
+    error = GradcheckError(what, why, instead)
+    error.check = check
+    for name, value in details.items():
+        setattr(error, name, value)
+    return error
+
+
+def said(error: Exception) -> str:
+    """Return an exception's words, in one line."""
+    text = error.what if isinstance(error, DualadError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())
+
+
+def _joined(parts: Sequence[Any], rows: tuple[int, ...]) -> np.ndarray:
+    flat = [np.asarray(p, np.float64).reshape(*rows, -1) for p in parts]
+    return np.concatenate(flat, axis=-1) if flat else np.zeros((*rows, 0))
+
+
+def _without_zero_strides(leaf: Any) -> Any:
+    """Copy an array whose entries share memory (a broadcast one); leave every other layout as it is."""
+    if isinstance(leaf, np.ndarray) and any(s == 0 and n > 1 for s, n in zip(leaf.strides, leaf.shape, strict=True)):
+        return leaf.copy()
+    return leaf
