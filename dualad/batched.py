@@ -9,13 +9,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from .core.asking import by_name
 from .core.aval import Aval, aval_of
 from .core.axes import unavailable
 from .core.capture import check_inside
 from .core.level import Level, escaped
 from .core.tracer import Tensor
+from .ops.shaping import stop_gradient
 
 __all__ = ["BatchLevel", "Batched", "Disagreement"]
+
+_FLOAT = "float() of a batched scalar, or a function of math"
+_COMPLEX = "complex() of a batched scalar, or a function of cmath"
+_ITEM = ".item() of a batched scalar"
 
 
 class BatchLevel(Level):
@@ -46,6 +52,13 @@ class Disagreement(BaseException):
     def __init__(self, level: BatchLevel, groups: list, what: str) -> None:
         super().__init__(what)
         self.level, self.groups, self.what = level, groups, what
+
+    @property
+    def instead(self) -> str:
+        """What to write to keep the lanes together, for messages."""
+        if self.what in (_FLOAT, _COMPLEX, _ITEM):
+            return "the tensor itself (x in place of float(x), np.sin in place of math.sin)"
+        return "np.where(condition, a, b)"
 
 
 class Batched(Tensor):
@@ -98,7 +111,7 @@ class Batched(Tensor):
         if not self.level.open:
             raise escaped(self.level, what)
         value = self._value
-        while type(value) is Batched:
+        while isinstance(value, Tensor):
             # The rows of an outer batch must agree first; then any one of them stands for all.
             value = value.agreed(what)
         if not isinstance(value, np.ndarray):
@@ -106,13 +119,14 @@ class Batched(Tensor):
         if not self.level.size:
             return np.zeros(value.shape[1:], value.dtype)[()]
         first = value[0]
-        with np.errstate(invalid="ignore"):
-            same = (value == first) | ((value != value) & (first != first))  # a NaN agrees with a NaN
-        if same.all():
+        if value.tobytes() == first.tobytes() * len(value):
             return first
-        rows, lane_group = np.unique(value.reshape(self.level.size, -1), axis=0, return_inverse=True)
+        rows = _comparable(value.reshape(len(value), -1))
+        if (rows == rows[0]).all():
+            return first
+        groups, lane_group = np.unique(rows, axis=0, return_inverse=True)
         lane_group = lane_group.reshape(-1)
-        raise Disagreement(self.level, [np.flatnonzero(lane_group == g) for g in range(len(rows))], what)
+        raise Disagreement(self.level, [np.flatnonzero(lane_group == g) for g in range(len(groups))], what)
 
     def __bool__(self):
         if self.shape != ():
@@ -120,13 +134,43 @@ class Batched(Tensor):
         agreed = self.agreed("the truth value of a batched scalar (if, while, and, or, assert)")
         return super().__bool__() if agreed is None else bool(agreed)
 
+    # Under another transform's tangent nothing is known here, so these refuse and the derivative is not lost.
+
+    def __float__(self):
+        real = self.shape == () and self.dtype.kind != "c"
+        agreed = self.agreed(_FLOAT) if real and by_name() else None
+        return super().__float__() if agreed is None else float(agreed)
+
+    def __complex__(self):
+        agreed = self.agreed(_COMPLEX) if self.shape == () and by_name() else None
+        return super().__complex__() if agreed is None else complex(agreed)
+
     def __int__(self):
-        agreed = self.agreed("int() of a batched scalar") if self.shape == () else None
+        agreed = None
+        if self.shape == () and self.dtype.kind != "c" and by_name():
+            # Lanes that differ by a fraction have one integer; and that has no derivative to be lost.
+            whole = np.trunc(self) if self.dtype.kind == "f" else self
+            agreed = whole.agreed("int() of a batched scalar")
         return super().__int__() if agreed is None else int(agreed)
 
     def __index__(self):
         agreed = self.agreed("a batched integer used as an index or a count") if self._is_index() else None
         return super().__index__() if agreed is None else int(agreed)
+
+    def item(self, *args):
+        """As ``float(x)``, in the dtype's kind of number."""
+        agreed = self.agreed(_ITEM) if self.shape == () and not args else None
+        return super().item(*args) if agreed is None else agreed.item()
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return repr(self)
+        agreed = None
+        if self.shape == ():  # text carries no derivative, so here none is lost
+            agreed = stop_gradient(self).agreed("the digits of a batched scalar (an f-string, format())")
+        if agreed is None:
+            raise self._conversion("format()", "print the tensor without a format: f'{x}', or the result of vmap")
+        return format(agreed, spec)
 
     def _is_index(self) -> bool:
         return self.shape == () and self.dtype.kind in "iu"
@@ -146,6 +190,17 @@ class Batched(Tensor):
             f"Batched(shape={self.shape}, dtype={self.dtype}, lanes={self.level.size}, batch axis 0,"
             f" level={self.level.number} of {self.level.transform})"
         )
+
+
+def _comparable(rows: np.ndarray) -> np.ndarray:
+    """Return rows that are equal exactly where lanes agree: a NaN agrees with a NaN, and 0.0 does not with -0.0."""
+    kind = rows.dtype.kind
+    if kind == "c":
+        rows = np.concatenate([rows.real, rows.imag], axis=1)
+    elif kind != "f":
+        return rows
+    missing = np.isnan(rows)
+    return np.concatenate([np.where(missing, 0, rows), missing, np.signbit(rows) & ~missing], axis=1)
 
 
 def _loop(op):

@@ -296,7 +296,7 @@ def _run_groups(run_lanes: Callable, lanes: list, mapped: list, split: Disagreem
             parts.append((group, *result))
     warnings.warn(
         f"vmap({name}): lanes disagree about {split.what}; the function ran for {len(parts)} groups of lanes."
-        " np.where(condition, a, b) keeps them together.",
+        f" {split.instead} keeps them together.",
         PerformanceNote,
         stacklevel=3,
     )
@@ -326,8 +326,8 @@ def _disagreeing(split: Disagreement, name: str, why: str = "") -> BranchError:
     return BranchError(
         f"vmap({name}): lanes disagree about {split.what}.",
         why or "a Python branch goes one way for all lanes at once, and branches='error' forbids splitting them",
-        "use np.where(condition, a, b), or vmap(f, branches='split', max_splits=...), which runs the function once per"
-        " group of lanes that agree",
+        f"use {split.instead}, or vmap(f, branches='split', max_splits=...), which runs the function once per group of"
+        " lanes that agree",
     )
 
 

@@ -1,12 +1,15 @@
 """Python branches, loops, counts and masks under vmap: lanes that disagree run in groups (rows F8, W13)."""
 
+import cmath
+import math
+import operator
 import warnings
 
 import numpy as np
 import pytest
 
 import dualad as da
-from dualad.errors import ArgumentError, BranchError, ConversionError, OutputError
+from dualad.errors import ArgumentError, BranchError, ConversionError, OutputError, PlainBufferError
 from dualad.surface.arguments import PerformanceNote
 
 pytestmark = pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
@@ -166,3 +169,141 @@ def test_an_unknown_value_is_refused():
 
 def test_an_empty_batch_takes_some_branch():
     assert da.vmap(branch)(np.zeros(0)).shape == (0,)
+
+
+# ── a plain number is asked for ──────────────────────────────────────────────────────────────────────────────────
+
+ASKED = {
+    "float": lambda x: float(x) * 2,
+    "complex": lambda x: complex(x, 1.0),
+    "int": lambda x: int(x),
+    "item": lambda x: x.item(),
+    "math": lambda x: math.exp(x) + math.hypot(*[x, 1.0]),
+    "a name of math's": lambda x: exponential(x),
+    "cmath": lambda x: cmath.exp(x),
+    "keywords": lambda x: math.isclose(x, 0.5, rel_tol=0.1),
+    "%": lambda x: len("%.3g" % x),  # noqa: UP031
+    "f-string": lambda x: len(f"{x:.3f}"),
+    "format": lambda x: "{:.1f}".format(x).count("-"),  # noqa: UP032
+    "round": lambda x: round(x) + round(x, 1),
+    "floor and ceil": lambda x: math.floor(x) * math.ceil(x),
+    "int of round": lambda x: sum(range(abs(int(round(x))))),  # noqa: RUF046
+    "several lines": lambda x: math.exp(
+        x
+    ),
+}  # fmt: skip
+exponential = math.exp
+
+
+@pytest.mark.parametrize("f", ASKED.values(), ids=ASKED)
+def test_a_plain_number_splits_the_lanes(f):
+    lanes = np.array([1.5, -2.0, 1.5, 0.5])
+    plain = np.stack([f(x) for x in lanes])
+    np.testing.assert_array_equal(da.vmap(f)(lanes), plain)
+    np.testing.assert_array_equal(da.vmap(da.vmap(f))(lanes.reshape(2, 2)), plain.reshape(2, 2))
+
+
+def test_every_group_of_a_number_is_one_value():
+    x = np.array([0.0, -0.0, np.nan, -1.0, np.nan, 0.0])
+    seen = []
+    da.vmap(lambda v: seen.append(float(v)) or v)(x)
+    assert len(seen) == 4
+    np.testing.assert_array_equal(da.vmap(lambda v: math.copysign(1.0, v))(x), np.copysign(1.0, x))
+    with pytest.raises(BranchError, match=r"np\.sin in place of math\.sin"):
+        da.vmap(lambda v: float(v), max_splits=3)(x)
+
+
+def test_int_groups_by_the_integer_and_has_no_derivative_to_lose():
+    runs = []
+    f = lambda x: runs.append(1) or int(x) * x
+    x = np.array([2.25, 2.75, 3.5])
+    np.testing.assert_array_equal(da.vmap(f)(x), [4.5, 5.5, 10.5])
+    assert len(runs) == 3  # all lanes, then two groups
+    np.testing.assert_array_equal(da.vmap(da.grad(f))(x), [2.0, 2.0, 3.0])
+    np.testing.assert_array_equal(da.grad(lambda x: np.sum(da.vmap(f)(x)))(x), [2.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("asked", ["float", "math", "%", "item"])
+def test_a_number_without_its_tangent_is_refused(asked):
+    f = ASKED[asked]
+    for under in (
+        lambda x: da.vmap(da.grad(lambda v: f(v) * v))(x),
+        lambda x: da.jvp(da.vmap(f), (x,), (x,)),
+        lambda x: da.grad(lambda x: np.sum(da.vmap(f)(x)))(x),
+    ):
+        with pytest.raises(ConversionError):
+            under(X)
+    np.testing.assert_array_equal(da.vmap(da.grad(lambda v: float(da.stop_gradient(v)) * v))(X), X)
+
+
+def test_text_of_a_number_carries_no_derivative():
+    f = lambda x: len(f"{x:.3f}") * x
+    lengths = [len(f"{x:.3f}") for x in X]
+    np.testing.assert_array_equal(da.vmap(da.grad(f))(X), lengths)
+    np.testing.assert_array_equal(da.grad(lambda x: np.sum(da.vmap(f)(x)))(X), lengths)
+
+
+def test_compiled_code_and_numpy_are_not_answered():
+    for f in (
+        lambda x: np.float64(x),
+        lambda x: np.array([x, 1.0], float)[0],
+        lambda x: np.array([x, x]).astype(float)[0],
+        lambda x: np.fromiter([x], float)[0],
+        lambda x: next(map(float, [x])),
+        lambda x: [float][0](x),
+    ):
+        with pytest.raises((ConversionError, PlainBufferError)):
+            da.vmap(f)(np.ones(3))
+    with pytest.raises(ConversionError, match=r"int\(round\(x\)\)"):
+        da.vmap(lambda x: range(round(x)))(X)
+
+
+def item(a, x):
+    a[0] = x
+
+
+def flat(a, x):
+    a.flat[0] = x
+
+
+def over_all(a, x):
+    a[:] = np.array([x, x])
+
+
+class Holder:
+    """Something whose attribute is a method of an array."""
+
+
+def held(a, x):
+    holder = Holder()
+    holder.float = a.fill
+    holder.float(x)
+
+
+def renamed(a, x):
+    float = a.fill
+    float(x)
+
+
+WRITES = [
+    item, flat, over_all, held, renamed,
+    lambda a, x: a.fill(x),
+    lambda a, x: a.fill(*[x]),
+    lambda a, x: getattr(a, "fill")(x),  # noqa: B009
+    lambda a, x: [a.fill][0](x),
+    lambda a, x: a.__setitem__(0, x),
+    lambda a, x: operator.setitem(a, 0, x),
+    lambda a, x: list(map(a.fill, [x])),
+    lambda a, x: a.put(0, x),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lanes", [X, np.ones(3), np.array([1, 1])], ids=["different", "equal", "integers"])
+@pytest.mark.parametrize("dtype", [float, int, complex])
+def test_a_plain_array_never_swallows_a_batched_number(dtype, lanes):
+    for write in WRITES:
+        captured = np.zeros(2, dtype)
+        for _ in range(3):  # Python's interpreter specializes what it repeats
+            with pytest.raises((ConversionError, PlainBufferError)):
+                da.vmap(lambda x: write(captured, x) or x)(lanes)
+            assert not captured.any()

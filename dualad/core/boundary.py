@@ -39,7 +39,7 @@ def run(f, args, kwargs):
     except DualadError:
         raise
     except (TypeError, ValueError, IndexError) as foreign:
-        ours = _cause(foreign) or _about_index(foreign) or _about_sparse(foreign) or _about_objects(foreign)
+        ours = _cause(foreign) or next((e for about in _ABOUT if (e := about(foreign)) is not None), None)
         if ours is None:
             raise
         error = type(ours)(f"{ours.what}{_AT}{_user_line(foreign)}", ours.why, ours.instead)
@@ -98,6 +98,20 @@ def _about_sparse(error: BaseException) -> DualadError | None:
         "SciPy's products are compiled and read plain arrays only",
         "make the matrix one that meets tensors: dualad.scipy.sparse.csr_array(A) @ x",
     )
+
+
+def _about_flat(error: BaseException) -> DualadError | None:
+    """Say what to write when a tensor was put into a plain array through its ``flat``; NumPy drops our refusal."""
+    if not (isinstance(error, ValueError) and str(error) == "Error setting single item of array."):
+        return None
+    return PlainBufferError(
+        "an entry of a plain array was set through array.flat[i] = x; if x is a tensor:",
+        "a plain array of numbers can hold neither a tangent nor a batch axis: the derivative would be lost",
+        "create the array from a traced one (np.zeros_like(x), np.zeros(n, like=x)), or with dualad.numpy.zeros(n)",
+    )
+
+
+_ABOUT = (_about_index, _about_sparse, _about_flat, _about_objects)
 
 
 def _user_line(error: BaseException) -> str:

@@ -127,6 +127,12 @@ class Tensor:
         raise self._conversion("complex()", "use x + 0j, which keeps the derivative")
 
     def __index__(self):
+        if self.dtype.kind == "f":
+            raise self._conversion(
+                "operator.index()",
+                "make an integer of it first: int(x), or int(round(x)), int(math.floor(x)); under vmap these split the"
+                " lanes into groups that agree",
+            )
         raise self._conversion(
             "operator.index()",
             "index with integers computed without tracing, or make the indexed array a tensor:"

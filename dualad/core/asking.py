@@ -1,0 +1,107 @@
+"""Who asks a tensor for a plain number: Python code, by name, or memory that is being written to.
+
+``float(x)``, ``math.sin(x)`` and ``buffer[0] = x`` with a plain array all arrive at the tensor's ``__float__``, and
+Python does not say which. Under ``vmap`` the first two are questions that lanes can answer in groups that agree; the
+last one would put a value where no transform sees it. The instruction that the asking frame has come to tells them
+apart. Only what is known to be a question counts as one: ``float``, ``int`` and ``complex``, the functions of ``math``
+and ``cmath``, and ``"%g" % x``. Not for: the answers (``batched.py``). This runs only where an answer is a plain
+number, so code that keeps its tensors pays nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from dis import Instruction
+
+__all__ = ["by_name"]
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+_METHODS = frozenset({"__complex__", "__float__", "__int__", "by_name"})
+_FORMATTING = ("%",)
+
+#: (code, offset of an instruction) -> the names that lead to what is called there, or None
+_known: dict[tuple[CodeType, int], tuple[str, ...] | None] = {}
+
+
+def by_name() -> bool:
+    """Say whether the caller of the running ``__float__``, ``__int__`` or ``__complex__`` is known to be a question."""
+    frame: FrameType | None = sys._getframe(1)
+    # Tensors hand the question on to what they hold (a Dual to its primal).
+    while frame is not None and frame.f_code.co_name in _METHODS and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    if frame is None:
+        return False
+    place = frame.f_code, frame.f_lasti
+    if place not in _known:
+        if len(_known) > 1000:
+            _known.clear()
+        _known[place] = _names_called(*place)
+    names = _known[place]
+    return names is not None and (names == _FORMATTING or _is_question(_value(frame, names)))
+
+
+def _names_called(code: CodeType, offset: int) -> tuple[str, ...] | None:
+    """Return what the instruction calls as written, ``("math", "sin")``; None if it is no call, or not a plain name.
+
+    The instructions of ``math.sin(x)`` that load what is called begin where the call begins, and end before it.
+    """
+    dis = importlib.import_module("dis")  # only where it is needed: `import dualad` does without
+    before: list[Instruction] = []
+    for call in dis.get_instructions(code):
+        if call.offset == offset:
+            break
+        before.append(call)
+    if call.opname == "BINARY_OP":
+        return _FORMATTING if call.argrepr in ("%", "%=") else None
+    begin, end = _span(call)
+    if not call.opname.startswith(("CALL", "PRECALL")) or begin is None:  # Python 3.11 calls in two steps, or in one
+        return None
+    names: list[str] = []
+    for step in reversed(before):
+        first, last = _span(step)
+        if first != begin or last >= end:
+            continue
+        if not step.opname.startswith("LOAD_") or not isinstance(step.argval, str):
+            return None
+        names.insert(0, step.argval)
+        if step.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+            return tuple(names)
+    return None
+
+
+def _span(step: Instruction) -> tuple[Any, Any]:
+    """Return where in the source the code of an instruction begins and ends; None where Python was told not to know."""
+    p = step.positions
+    if p is None or p.col_offset is None or p.end_col_offset is None:
+        return None, None
+    return (p.lineno, p.col_offset), (p.end_lineno, p.end_col_offset)
+
+
+def _value(frame: FrameType, names: tuple[str, ...]) -> Any:
+    """Return what a name, or an attribute of a module, stands for in a frame; None if it can't be told."""
+    first, *rest = names
+    for scope in (frame.f_locals, frame.f_globals, frame.f_builtins):
+        if first in scope:
+            value = scope[first]
+            break
+    else:
+        return None
+    for name in rest:
+        if not isinstance(value, ModuleType):
+            return None
+        value = vars(value).get(name)
+    return value
+
+
+def _is_question(called: Any) -> bool:
+    if isinstance(called, type):
+        return issubclass(called, (float, int, complex)) and not issubclass(called, np.generic)
+    return isinstance(called, BuiltinFunctionType) and called.__module__ in ("math", "cmath")
