@@ -122,10 +122,12 @@ def either(a: Sequence[bool], b: Sequence[bool]) -> list[bool]:
 
 # ── switch(*vectors, index, *others; branches, linear) ───────────────────────────────────────────────────────────
 #
-# Every branch is a program of (*vectors, *others). With linear = k it is linear in the first k arguments together.
+# Every branch is a program of (*vectors, *others). With linear = k it is linear in the first k arguments together. With
+# results = n only the first n results are the branches'; each behind is a residual of one branch, for which the
+# others return a zero that nobody reads.
 
 
-def _switch_impl(*args, branches, linear):
+def _switch_impl(*args, branches, linear, results=None):
     i = min(max(int(args[linear]), 0), len(branches) - 1)
     values = [*args[:linear], *args[linear + 1 :]]
     return tuple(as_declared(runner(branches[i], all_plain(values))(*values), branches[i].outputs))
@@ -139,19 +141,21 @@ def as_declared(out: Sequence, declared: Sequence) -> list:
     ]
 
 
-def _switch_jvp(primals, tangents, *, branches, linear):
+def _switch_jvp(primals, tangents, *, branches, linear, results=None):
     own = [*tangents[:linear], *tangents[linear + 1 :]]
     others = [*primals[:linear], *primals[linear + 1 :]]
     index, params = primals[linear], {"branches": branches, "linear": linear}
+    if results is not None:
+        params["results"] = results
     moving = [t is not None for t in own]
     if linear and not any(moving[linear:]):
         vectors = filled(own[:linear], others[:linear], [True] * linear)
         return apply(switch, primals, params), apply(switch, (*vectors, *primals[linear:]), params)
     if any([mentions(b, sees_steps) for b in branches]) and not any([holds_staged(p) for p in primals]):
-        return as_it_runs(lambda *full: _selected(index, full, branches), others, own)
+        return as_it_runs(lambda *full: _selected(index, full, branches, results), others, own)
     known, linears, residuals, out = _separated_branches(branches, moving, others, direct=False)
-    values = apply(switch, (index, *others), {"branches": known, "linear": 0})
     n = len(out)
+    values = apply(switch, (index, *others), _known(known, n if results is None else results))
     return values[:n], _linear_branches(linears, index, given(own, moving), residuals, values[n:], out)
 
 
@@ -186,6 +190,12 @@ def _separated_branches(branches, moving, others, direct):
     return tuple(known), tuple(linears), residuals, union
 
 
+def _known(branches: tuple, results: int) -> dict:
+    """Return the parameters of a switch that returns results and, behind them, residuals if there are any."""
+    params = {"branches": branches, "linear": 0}
+    return params if results == len(branches[0].outputs) else {**params, "results": results}
+
+
 def _linear_branches(linears, index, vectors, residuals, computed, out):
     """Apply the linear branches; what they read is known arguments and computed residuals, in order."""
     rest = iter(computed)
@@ -203,13 +213,13 @@ def switch_linearly(index, args: list, unknown: list[bool], branches: tuple) -> 
     position = [None if u else next(places) for u in unknown]
     everything = [others[p] if p is not None else None for p in position]
     known, linears, residuals, out = _separated_branches(branches, unknown, everything, direct=True)
-    values = apply(switch, (index, *others), {"branches": known, "linear": 0})
     n = len(out)
+    values = apply(switch, (index, *others), _known(known, n))
     moved = _linear_branches(linears, index, given(args, unknown), residuals, values[n:], out)
     return tuple([v if m is None else m for v, m in zip(values[:n], moved, strict=True)])
 
 
-def _switch_transpose(ct, *args, branches, linear):
+def _switch_transpose(ct, *args, branches, linear, results=None):
     if not linear:
         raise not_linear("switch")
     back = tuple([transposed(b, linear) for b in branches])
@@ -223,7 +233,7 @@ def for_unknown(cotangents: Sequence, args: Sequence) -> tuple:
     return tuple([c if type(a) is Aval else None for c, a in zip([*cotangents, *rest], args, strict=True)])
 
 
-def _switch_batch(size, values, mapped, *, branches, linear):
+def _switch_batch(size, values, mapped, *, branches, linear, results=None):
     flags = [*mapped[:linear], *mapped[linear + 1 :]]
     others = [*values[:linear], *values[linear + 1 :]]
     n = len(branches[0].outputs)
@@ -235,7 +245,8 @@ def _switch_batch(size, values, mapped, *, branches, linear):
             if all(own == union for _, own in parts):
                 break
             forced = union
-        out = apply(switch, values, {"branches": tuple([p for p, _ in parts]), "linear": linear})
+        params = {"branches": tuple([p for p, _ in parts]), "linear": linear}
+        out = apply(switch, values, params if results is None else {**params, "results": results})
         return tuple([x if m else repeated(x, size) for x, m in zip(out, union, strict=True)])
     if linear and any([mentions(b, _crosses_lanes) for b in branches]):
         # Transposed, a branch would sum over the cotangents of lanes that did not take it.
@@ -246,19 +257,30 @@ def _switch_batch(size, values, mapped, *, branches, linear):
         )
     with BatchLevel("vmap", size) as lanes, rename(lanes):
         inner = [Batched(v, lanes) if m else v for v, m in zip(others, flags, strict=True)]
-        result = _selected(Batched(values[linear], lanes), inner, branches)
+        result = _selected(Batched(values[linear], lanes), inner, branches, results)
         return tuple([x._value if type(x) is Batched and x.level is lanes else repeated(x, size) for x in result])
 
 
-def _selected(index, args: Sequence, branches: Sequence[Program]) -> list:
-    """Run all branches and select, lane by lane; run one, if the index is plain."""
+def _selected(index, args: Sequence, branches: Sequence[Program], results: int | None) -> list:
+    """Run all branches and select, lane by lane; run one, if the index is plain.
+
+    A residual is read by its own branch alone, which takes it as it is also in lanes that chose another: zeros put
+    there could make a matrix singular.
+    """
     if not isinstance(index, Tensor):
         return list(_switch_impl(index, *args, branches=branches, linear=0))
-    result = as_declared(runner(branches[-1])(*args), branches[-1].outputs)
-    for i in range(len(branches) - 2, -1, -1):
-        new = as_declared(runner(branches[i])(*args), branches[i].outputs)
-        result = [np.where(index <= i, a, b) for a, b in zip(new, result, strict=True)]
-    return result
+    runs = [as_declared(runner(b)(*args), b.outputs) for b in branches]
+    selected = []
+    for k, values in enumerate(zip(*runs, strict=True)):
+        owners = [i for i, b in enumerate(branches) if type(b.outputs[k]) is Variable]
+        if results is not None and k >= results and len(owners) == 1:
+            selected.append(values[owners[0]])
+            continue
+        value = values[-1]
+        for i in range(len(branches) - 2, -1, -1):
+            value = np.where(index <= i, values[i], value)
+        selected.append(value)
+    return selected
 
 
 def _switch_samples():
@@ -293,7 +315,7 @@ def _halved(v, s):
 switch = Op(
     "switch",
     impl=_switch_impl,
-    shape=lambda *avals, branches, linear: tuple(strong_avals(branches[0])),
+    shape=lambda *avals, branches, linear, results=None: tuple(strong_avals(branches[0])),
     jvp=_switch_jvp,
     linear_in=lambda count, params: range(params["linear"]),
     joint=True,

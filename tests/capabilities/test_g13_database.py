@@ -7,6 +7,8 @@ for: errors (`test_g_custom_rules.py`).
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -170,6 +172,12 @@ FAMILIES = {
 }
 
 
+@functools.cache
+def plain_number(name: str, word: str) -> float:
+    functions, makers = FAMILIES[name]
+    return found(name, Animal(functions[2], lambda rng: tuple(m(rng) for m in makers)), word)
+
+
 @pytest.mark.parametrize("length", [1, 2, 3])
 @pytest.mark.parametrize("kind", [0, 1], ids=["custom_jvp", "custom_vjp"])
 @pytest.mark.parametrize("name", FAMILIES)
@@ -180,7 +188,7 @@ def test_g13_every_word(name: str, kind: int, length: int) -> None:
     for word in WORDS[length]:
         try:
             ours = found(name, Animal(functions[kind], make), word)
-            plain = found(name, Animal(functions[2], make), word)
+            plain = plain_number(name, word.replace("T", ""))
             if not abs(ours - plain) <= 1e-9 * (1 + abs(plain)):
                 failures.append(f"{word}: {ours!r}, plain {plain!r}")
         except Exception as error:
