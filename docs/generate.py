@@ -24,6 +24,7 @@ import dualad
 from dualad.cli.main import main
 from dualad.core.tables import OPS, Verdict
 from dualad.errors import DualadError
+from dualad.later import load_everything
 from dualad.surface.unsupported import spelled, verdict_of
 
 ROOT = Path(dualad.__file__).resolve().parents[1]
@@ -98,6 +99,7 @@ def linearity(positions: tuple[int, ...] | Callable) -> str:
 def operators_page() -> str:
     """List every operator with its kind, its linearity, its batching and where it is declared."""
     rows = []
+    load_everything()
     for name, op in sorted(OPS.items()):
         path, _, line = op.place.rpartition(":")
         rows.append(

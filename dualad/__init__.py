@@ -3,39 +3,39 @@
 This is the door: the public names. Not for: anything else; whatever has a body lives in a room of its own.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import numpy
-from .checkpoint import checkpoint, checkpoint_name, checkpoint_policies
-from .collectives import all_gather, axis_index, axis_size, pmax, pmean, pmin, psum
-from .control_flow import cond, switch, while_loop
-from .custom import SymbolicZero, custom_jvp
-from .custom_vjp import custom_vjp, once_differentiable
-from .custom_vmap import custom_vmap
-from .debug import debug
 from .dual import Dual, dual_level, float0, make_dual, unpack_dual
 from .hessian import hessian, hessian_diag, hvp, laplacian, value_and_hessian, value_and_hvp
-from .hooks import grad_hook, no_tangents, residual_hooks
-from .implicit import custom_root, fixed_point
 from .jacobian import jacfwd, jacobian, jacrev, value_and_jacfwd, value_and_jacrev
 from .jvp import jvp, stop_gradient
-from .lift import lift
-from .linear_call import linear_call
+from .later import load_later
 from .linear_operator import hessian_operator
-from .linear_solve import custom_linear_solve
 from .linearize import linearize
-from .loops import associative_scan, fori_loop, map, scan
 from .ops.kinks import kinks
-from .program.read import read_program
 from .trace import trace
 from .tree import register_dataclass, register_node
 from .vjp_via_transpose import grad, linear_transpose, value_and_grad, vjp
 from .vmap import vmap
-from .wrap import wrap
 
 if TYPE_CHECKING:
+    from .checkpoint import checkpoint, checkpoint_name, checkpoint_policies
+    from .collectives import all_gather, axis_index, axis_size, pmax, pmean, pmin, psum
+    from .control_flow import cond, switch, while_loop
+    from .custom import SymbolicZero, custom_jvp
+    from .custom_vjp import custom_vjp, once_differentiable
+    from .custom_vmap import custom_vmap
+    from .debug import debug
+    from .hooks import grad_hook, no_tangents, residual_hooks
+    from .implicit import custom_root, fixed_point
+    from .lift import lift
+    from .linear_call import linear_call
+    from .linear_solve import custom_linear_solve
+    from .loops import associative_scan, fori_loop, map, scan
     from .profiling import profile
+    from .program.read import read_program
+    from .wrap import wrap
 
 __version__ = "0.1.0"
 
@@ -106,18 +106,25 @@ __all__ = [
     "wrap",
 ]
 
-#: public names that `import dualad` need not load: the room each of them lives in
-_LATER = {"profile": ".profiling"}
-
-
-def __getattr__(name: str) -> Any:
-    """Load what is not needed at first when it is asked for."""
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LATER[name], __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+# What `import dualad` itself does not need: the modules of these names are loaded when one is first asked for.
+__getattr__, __dir__ = load_later(
+    __name__,
+    {
+        "checkpoint": ("checkpoint", "checkpoint_name", "checkpoint_policies"),
+        "collectives": ("all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "psum"),
+        "control_flow": ("cond", "switch", "while_loop"),
+        "custom": ("SymbolicZero", "custom_jvp"),
+        "custom_vjp": ("custom_vjp", "once_differentiable"),
+        "custom_vmap": ("custom_vmap",),
+        "debug": ("debug",),
+        "hooks": ("grad_hook", "no_tangents", "residual_hooks"),
+        "implicit": ("custom_root", "fixed_point"),
+        "lift": ("lift",),
+        "linear_call": ("linear_call",),
+        "linear_solve": ("custom_linear_solve",),
+        "loops": ("associative_scan", "fori_loop", "map", "scan"),
+        "profiling": ("profile",),
+        "program.read": ("read_program",),
+        "wrap": ("wrap",),
+    },
+)

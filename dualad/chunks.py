@@ -5,8 +5,8 @@ For: ``chunk_size=`` and ``max_memory=`` of ``vmap``, ``jacfwd``, ``jacrev`` and
 
 from __future__ import annotations
 
+import importlib
 import threading
-import tracemalloc
 import warnings
 from collections.abc import Callable
 
@@ -78,6 +78,7 @@ def _measured(run: Callable, start: int, stop: int) -> tuple[int, object]:
     NumPy reports its arrays to ``tracemalloc``. What other threads allocate meanwhile counts too, which makes chunks
     smaller, never too large.
     """
+    tracemalloc = importlib.import_module("tracemalloc")  # only here: `import dualad` does without
     with _measuring:
         ours = not tracemalloc.is_tracing()
         if ours:

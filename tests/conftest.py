@@ -12,9 +12,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dualad.later import load_everything
+
 SEED = 20240229
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+# Tests read the whole table of operators.
+load_everything()
 
 # The same examples on every machine and every run; a deadline would make a busy machine a failing one.
 settings.register_profile("dualad", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -24,6 +24,7 @@ PACKAGE = ROOT / "dualad"
 # A room imports lower floors freely, its own floor only inside one package, and never upwards.
 FLOOR = {
     "errors": 0,
+    "later": 0,
     "tree": 0,
     "loading": 0,
     "selection": 0,

@@ -18,6 +18,7 @@ from numpy.testing import overrides
 
 from dualad.core.tables import OPS
 from dualad.errors import UsageError
+from dualad.later import load_everything
 from dualad.surface.unsupported import NOT_YET, spelled, verdict_of
 
 __all__ = ["run"]
@@ -30,6 +31,7 @@ def run(options: argparse.Namespace) -> int:
     if options.missing:
         _print([("name", "reason"), *_missing()])
         return 0
+    load_everything()
     unknown = [name for name in options.names if name not in OPS]
     if unknown:
         close = difflib.get_close_matches(unknown[0], OPS, 3)

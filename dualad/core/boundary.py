@@ -6,9 +6,9 @@ sequence.") comes out as ours, chained to NumPy's, with the user's line. Not for
 
 from __future__ import annotations
 
-import traceback
+import importlib
+import os
 from contextvars import ContextVar
-from pathlib import Path
 
 import numpy as np
 
@@ -20,9 +20,9 @@ __all__ = ["run", "running"]
 running: ContextVar[bool] = ContextVar("dualad_running", default=False)
 
 _AT = "\n  At: "
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 #: where frames are nobody's who reads the message
-_LIBRARIES = (_PACKAGE, str(Path(np.__file__).resolve().parent), "<__array_function__ internals>")
+_LIBRARIES = (_PACKAGE, os.path.dirname(os.path.realpath(np.__file__)), "<__array_function__ internals>")
 
 
 def run(f, args, kwargs):
@@ -115,6 +115,7 @@ _ABOUT = (_about_index, _about_sparse, _about_flat, _about_objects)
 
 
 def _user_line(error: BaseException) -> str:
+    traceback = importlib.import_module("traceback")  # only for errors: `import dualad` does without
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_LIBRARIES)]
     last = frames[-1] if frames else traceback.extract_tb(error.__traceback__)[-1]
     return f"{last.filename}:{last.lineno}: {last.line}"

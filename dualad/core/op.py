@@ -6,9 +6,9 @@ kinds that fill in common rules (``ops/kinds.py``), or who runs them.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from ..errors import DeclarationError
 from .dispatch import apply
@@ -17,7 +17,7 @@ from .tables import OPS, UFUNCS, VERDICTS, Verdict
 __all__ = ["Op"]
 
 #: files whose functions make declarations for others
-_MAKERS = (__file__, str(Path(__file__).resolve().parents[1] / "ops" / "kinds.py"))
+_MAKERS = (__file__, os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "ops", "kinds.py"))
 
 
 class Op:

@@ -81,7 +81,7 @@ class Tensor:
             creation = CREATION.get(function)
             if creation is not None:  # NumPy takes like= away before it calls, so the tensor itself is handed on
                 return creation(self, *args, **kwargs)
-            raise HOOKS["unsupported"](function)
+            handler = HOOKS["handler"](function)
         out = kwargs.pop("out", None) if kwargs else None
         if out is None:
             return handler(*args, **kwargs)

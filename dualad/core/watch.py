@@ -6,9 +6,9 @@ costs nothing more while nobody watches. Not for: what a watch does with what it
 
 from __future__ import annotations
 
+import os
 import sys
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any
 
 __all__ = ["user_line", "watching"]
@@ -16,7 +16,7 @@ __all__ = ["user_line", "watching"]
 #: per thread and per asynchronous task
 watching: ContextVar[Any] = ContextVar("dualad_watching", default=None)
 
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 def user_line() -> str:

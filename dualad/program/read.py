@@ -16,6 +16,7 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.tables import OPS
 from ..errors import ProgramError
+from ..later import load_everything
 from .ir import Program
 from .variable import Variable
 
@@ -101,6 +102,8 @@ def _step(line: str, env: dict, programs: dict) -> tuple:
     call = _parse(right)
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise ProgramError(f"{line!r} is not an equation.", "an equation is `b: f64[3] = op(a, param=value)`")
+    if call.func.id not in OPS:
+        load_everything()
     op = OPS.get(call.func.id)
     if op is None:
         raise ProgramError(f"{line!r} uses the unknown operator {call.func.id!r}.", "it is not in the registry")

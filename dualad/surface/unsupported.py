@@ -6,11 +6,12 @@ that have a meaning but no rule so far. A test holds both against NumPy. Not for
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 
 import numpy as np
 
-from ..core.tables import HOOKS, VERDICTS, Verdict
+from ..core.tables import FUNCTIONS, HOOKS, VERDICTS, Verdict
 from ..errors import UnsupportedError
 
 __all__ = ["NOT_YET", "REASONS", "spelled", "unsupported", "verdict_of"]
@@ -66,6 +67,21 @@ REASONS: dict[str, tuple[str, str]] = {
 NOT_YET: frozenset[str] = frozenset()
 
 
+def handler_of(function: Callable) -> Callable:
+    """Return the handler of a NumPy function that is in no table yet, or refuse the function."""
+    if _load(function) and function in FUNCTIONS:
+        return FUNCTIONS[function]
+    raise unsupported(function)
+
+
+def _load(function: Callable) -> bool:
+    """Declare what is said of a part of NumPy that few use, when a function of it is first met."""
+    rare = (getattr(function, "__module__", None) or "").startswith("numpy.polynomial")
+    if rare:
+        importlib.import_module("dualad.surface.polynomial_package")
+    return rare
+
+
 def unsupported(function: Callable) -> UnsupportedError:
     """Make the error for a NumPy or SciPy function without a rule, with its reason and the rewrite."""
     verdict = verdict_of(function)
@@ -84,7 +100,7 @@ def verdict_of(function: Callable) -> Verdict | None:
 
     NumPy has private twins of some functions (of ``np.ones`` for ``like=``), which mean what their namesakes do.
     """
-    if function in VERDICTS:
+    if function in VERDICTS or (_load(function) and function in VERDICTS):
         return VERDICTS[function]
     name, module = getattr(function, "__name__", ""), getattr(function, "__module__", None) or ""
     twin = getattr(np, name, None)
@@ -115,3 +131,4 @@ def spelled(function: Callable) -> str:
 
 
 HOOKS["unsupported"] = unsupported
+HOOKS["handler"] = handler_of

@@ -1,0 +1,75 @@
+"""Public names whose modules are loaded when they are first asked for: ``import dualad`` stays quick.
+
+For: ``dualad/__init__.py``, which lists such names by module. ``from dualad import scan``, ``dualad.scan``, ``dir``,
+``import *`` and type checkers see them as if they were there. Not for: what the names mean, or SciPy's namespaces.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+__all__ = ["load_everything", "load_later"]
+
+_promised: dict[str, list[str]] = {}
+
+
+class _Door(ModuleType):
+    """A package of which a module may have the name of what it defines (``dualad.scan`` of ``dualad/scan.py``).
+
+    When such a module is imported, Python binds it to its name in the package, where users expect the function.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, ModuleType) and name in self.__all__ and hasattr(value, name):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+def load_later(package: str, rooms: Mapping[str, tuple[str, ...]]) -> tuple[Callable[[str], Any], Callable[[], list]]:
+    """Make ``__getattr__`` and ``__dir__`` of a package that has names without having loaded their modules.
+
+    Parameters
+    ----------
+    package : str
+        The package, while it is being imported.
+    rooms : mapping of str to tuple of str
+        For each module of the package, the public names it defines.
+
+    Returns
+    -------
+    tuple of callable
+        ``__getattr__`` and ``__dir__``.
+
+    Examples
+    --------
+    >>> import dualad
+    >>> "while_loop" in dir(dualad), dualad.while_loop.__module__
+    (True, 'dualad.control_flow')
+    """
+    home = {name: room for room, names in rooms.items() for name in names}
+    module = sys.modules[package]
+    module.__class__ = _Door
+    _promised[package] = list(home)
+
+    def __getattr__(name: str) -> Any:
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{package}.{home[name]}"), name)
+        vars(module)[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*vars(module), *home})
+
+    return __getattr__, __dir__
+
+
+def load_everything() -> None:
+    """Load all modules that were left for later: the table of operators is complete then."""
+    for package, names in _promised.items():
+        for name in names:
+            getattr(sys.modules[package], name)

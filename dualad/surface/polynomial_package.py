@@ -1,0 +1,37 @@
+"""What of ``np.polynomial`` reaches NumPy's protocols: its one-dimensional functions are arithmetic and need nothing.
+
+It is imported when one of these functions first meets a tensor: ``np.polynomial`` itself is slow to import. Not for:
+``np.polyval`` and its relatives (``polynomial.py``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .arguments import operand
+from .functions import function
+
+__all__: list[str] = []
+
+
+def _overridable(name: str) -> list:
+    """Return a function of ``np.polynomial.polynomial`` if this release of NumPy lets it be overridden."""
+    candidate = getattr(np.polynomial.polynomial, name)
+    return [candidate] if hasattr(candidate, "_implementation") else []
+
+
+def _powers(x, n: int):
+    return np.stack([x**k if k else x * 0 + 1 for k in range(n)], axis=-1)
+
+
+@function(*_overridable("polyval2d"), kind="composite")
+def polyval2d(x, y, c):
+    x, y, c = operand(x), operand(y), operand(c)
+    return np.einsum("...i,...j,ij->...", _powers(x, c.shape[0]), _powers(y, c.shape[1]), c)
+
+
+@function(*_overridable("polygrid2d"), kind="composite")
+def polygrid2d(x, y, c):
+    x, y, c = operand(x), operand(y), operand(c)
+    left, right = _powers(np.ravel(x), c.shape[0]), _powers(np.ravel(y), c.shape[1])
+    return np.reshape(np.einsum("ai,bj,ij->ab", left, right, c), np.shape(x) + np.shape(y))
