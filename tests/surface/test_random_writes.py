@@ -1,8 +1,12 @@
 """Random programs of reads, writes and views: the same program on plain NumPy is the oracle.
 
 Hypothesis makes a program of a few steps on one float array and the views and copies taken of it; values are compared
-with NumPy's run, derivatives with central differences of it. Not for: which writes there are (test_writing.py).
+with NumPy's run, derivatives with central differences of it, and all of them with JAX's run of the same program, written
+with `.at`. Not for: which writes there are (test_writing.py).
 """
+
+import math
+import random
 
 import numpy as np
 import pytest
@@ -11,6 +15,7 @@ from hypothesis import strategies as st
 
 import dualad as da
 from tests.oracles import differences
+from tests.oracles.jax_side import jax, jnp
 
 SIZE = 6
 X = np.array([0.7, -1.2, 1.5, 0.3, 0.9, -0.4])
@@ -84,11 +89,10 @@ def index_into(shape, seed):
     return ways[seed // 7 % len(ways)]()
 
 
-def value_for(slot, arrays, seed):
-    """Return a value that broadcasts to the slot: a number, an entry, or a stretch of what some array holds."""
-    a = arrays[seed % len(arrays)]
+def value_for(slot, a, seed, np=np):
+    """Return a value that broadcasts to the slot: a number, an entry, or a stretch of what the array `a` holds."""
     entry = a[(0,) * a.ndim]
-    size = int(np.prod(slot))
+    size = math.prod(slot)
     if seed % 3 == 0:
         return 0.25 + seed % 5 / 4
     if seed % 3 == 1 or not 0 < size <= a.size:
@@ -122,7 +126,7 @@ def run(program, x, functional=False):
             arrays.append((np.copy(a), a * 1.0, a[np.arange(len(a))])[first % 3])
             continue
         index = Ellipsis if kind == "whole" else index_into(a.shape, first)
-        value = value_for(a[index].shape, arrays, second)
+        value = value_for(a[index].shape, arrays[second % len(arrays)], second)
         if functional:
             at = a.at[index]
             arrays[which] = at.set(value) if kind == "set" else _functional(third % 4, at, value)
@@ -157,11 +161,42 @@ def functional_on_plain(program, x):
             arrays.append(np.copy(taken(a, first) if kind == "view" else a))
             continue
         index = Ellipsis if kind == "whole" else index_into(a.shape, first)
-        value = value_for(a[index].shape, arrays, second)
+        value = value_for(a[index].shape, arrays[second % len(arrays)], second)
         a = np.copy(a)
         a[index] = value if kind == "set" else _plain(third % 4, a[index], value)
         arrays[which] = a
     return np.concatenate([np.reshape(a, -1) for a in arrays])
+
+
+def with_at(program, x):
+    """The same as `run` in JAX: an array is the positions of its entries in what owns them; a write is `.at[...].set`.
+
+    NumPy tells which positions: it takes the same views of the numbers 0, 1, 2, ...
+    """
+    owners, arrays = [x], [(0, np.arange(SIZE))]
+
+    def read(i):
+        owner, positions = arrays[i]
+        return owners[owner][positions]
+
+    def add(owner, positions, source):
+        if np.shares_memory(positions, arrays[source][1]):
+            arrays.append((owner, positions))
+        else:
+            owners.append(owners[owner][positions.reshape(-1)])
+            arrays.append((len(owners) - 1, np.arange(positions.size).reshape(positions.shape)))
+
+    for kind, which, first, second, third in program:
+        which %= len(arrays)
+        owner, positions = arrays[which]
+        if kind in ("view", "copy"):
+            add(owner, taken(positions, first) if kind == "view" else positions.copy(), which)
+            continue
+        slot = positions if kind == "whole" else positions[index_into(positions.shape, first)]
+        value = value_for(slot.shape, read(second % len(arrays)), second, jnp)
+        new = value if kind == "set" else _plain(third % 4, owners[owner][slot], value)
+        owners[owner] = owners[owner].at[slot].set(new)
+    return jnp.concatenate([read(i).reshape(-1) for i in range(len(arrays))])
 
 
 def agree(f, plain):
@@ -208,3 +243,19 @@ def test_into_a_buffer(program):
         return run(program, buffer)
 
     agree(f, f)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_against_at_in_jax(seed):
+    choose = random.Random(seed)
+    kinds = ["view", choose.choice(["view", "copy"]), *choose.choices(["set", "augment", "whole", "view"], k=4)]
+    program = [(kind, *[choose.randrange(1000) for _ in range(4)]) for kind in kinds]
+    f = lambda x: run(program, np.copy(x))
+    theirs = lambda x: (with_at(program, x),) * 2
+    jacobian, expected = jax.jit(jax.jacfwd(theirs, has_aux=True))(X)  # compiling is what takes time: once for all
+
+    value, tangent = da.jvp(f, (X,), (T,))
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    np.testing.assert_allclose(tangent, jacobian @ T, rtol=1e-12, atol=1e-12)
+    ct = np.sin(1.0 + np.arange(float(value.size)))
+    np.testing.assert_allclose(da.vjp(f, X)[1](ct)[0], ct @ jacobian, rtol=1e-12, atol=1e-12)
