@@ -23,8 +23,9 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.intersphinx",
     "sphinx.ext.viewcode",
-    "matplotlib.sphinxext.plot_directive",
     "numpydoc",
+    "plots",
+    "sphinx-mathjax-offline",
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
@@ -38,26 +39,10 @@ autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
-plot_include_source = True
-plot_html_show_source_link = False
-plot_html_show_formats = False
-plot_formats = [("svg", 100)]
-plot_apply_rcparams = True
-plot_pre_code = "import numpy as np\nimport matplotlib.pyplot as plt\nimport dualad as da"
-# Read on white and on black: no background, and ink of a middle grey.
-plot_rcparams = {
-    "figure.figsize": (6.4, 3.2),
-    "figure.constrained_layout.use": True,
-    "savefig.transparent": True,
-    "svg.fonttype": "none",
-    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), "#888888"),
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-}
-
 html_theme = "furo"
 html_title = "dualad"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
 html_show_sourcelink = False
 
 
