@@ -24,7 +24,7 @@ from .functions import function
 from .reductions import count_along
 from .ufuncs import UFUNC_METHODS, loop_dtypes
 
-__all__: list[str] = []
+__all__ = ["with_weights"]
 
 _UNSET = np._NoValue
 
@@ -122,7 +122,8 @@ class _Averaged(NamedTuple):
     weights: object
 
 
-def _with_weights(a, weights, axis, axes) -> _Averaged:
+def with_weights(a, weights, axis, axes) -> _Averaged:
+    """Return an operand and its weights, of its shape or one that broadcasts against it, as NumPy takes them."""
     a, weights = _numbers(a), _numbers(weights)
     if weights.shape != a.shape:
         if axis is None:
@@ -144,7 +145,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=_UNSET):
         result = np.mean(a, axis=axes, keepdims=keepdims)
         total = np.asarray(count_along(a, axes, True, keepdims, result.dtype), result.dtype)
     else:
-        a, weights = _with_weights(a, weights, axis, axes)
+        a, weights = with_weights(a, weights, axis, axes)
         dtype = np.result_type(a.dtype, weights.dtype, *(() if is_inexact(a.dtype) else ("f8",)))
         total = np.sum(np.broadcast_to(weights, a.shape), axis=axes, dtype=dtype, keepdims=keepdims)
         if not isinstance(stop_gradient(total), Tensor) and np.any(stop_gradient(total) == 0):

@@ -15,6 +15,7 @@ from ..core.tables import FUNCTIONS, HOOKS, UFUNCS
 from ..core.tracer import NO_PARAMS, Tensor
 from ..errors import UnsupportedError
 from .arguments import operand
+from .gufuncs import along_axes
 
 __all__ = ["UFUNC_METHODS", "at_loop", "call_ufunc", "loop_dtypes"]
 
@@ -65,6 +66,8 @@ def _into(outs: tuple, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict
 
 def _called(ufunc: np.ufunc, inputs: tuple, kwargs: dict):
     """Call a ufunc with keywords other than ``out`` and ``where``, or with operands that need preparation."""
+    if ufunc.signature is not None and not {"axes", "axis", "keepdims"}.isdisjoint(kwargs):
+        return along_axes(ufunc, inputs, kwargs, _called)
     dtype, casting = kwargs.pop("dtype", None), kwargs.pop("casting", "same_kind")
     for ignored in ("order", "subok"):
         kwargs.pop(ignored, None)
