@@ -10,7 +10,9 @@ Not for testing dualad's operators one by one (the test suite does that from the
 from __future__ import annotations
 
 from . import complex_step, differences
+from .against_jax import assert_matches_jax
 from .check import ORACLES, QUANTITIES, check_function
+from .check_grads import GRADIENT_ORACLES, check_grads
 from .estimate import Comparison, Estimate, Unavailable, compare
 from .gradcheck import gradcheck
 from .gradgradcheck import gradgradcheck
@@ -20,13 +22,16 @@ __all__ = [
     "CheckReport",
     "Comparison",
     "Estimate",
+    "GRADIENT_ORACLES",
     "Mismatch",
     "ORACLES",
     "Outcome",
     "QUANTITIES",
     "Row",
     "Unavailable",
+    "assert_matches_jax",
     "check_function",
+    "check_grads",
     "compare",
     "complex_step",
     "differences",

@@ -37,8 +37,8 @@ class Answers:
         The function and the point.
     rng : numpy.random.Generator
         For random directions.
-    source : tuple of (module, str) or None
-        Where the function is found when its module is loaded again for JAX.
+    source : tuple of (module, str), callable or None
+        Where the function is found when its module is loaded again for JAX, or the function written for ``jax.numpy``.
     progress : callable
         Called with a line of text during long work.
     shared : dict or None
@@ -49,7 +49,7 @@ class Answers:
         self,
         function: RealFunction,
         rng: np.random.Generator,
-        source: tuple[ModuleType, str] | None,
+        source: tuple[ModuleType, str] | Callable | None,
         progress: Callable[[str], None],
         shared: dict[Any, Any] | None,
     ) -> None:

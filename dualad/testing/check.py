@@ -50,7 +50,7 @@ def check_function(
     oracles: Collection[str] = ORACLES,
     skip: Mapping[str, str] | None = None,
     jacobian_limit: int = 250_000,
-    source: tuple[ModuleType, str] | None = None,
+    source: tuple[ModuleType, str] | Callable | None = None,
     progress: Callable[[str], None] | None = None,
     shared: dict[Any, Any] | None = None,
 ) -> CheckReport:
@@ -75,8 +75,9 @@ def check_function(
         Quantities (of `QUANTITIES`) to leave out, each with the reason.
     jacobian_limit : int
         Jacobians with more entries are skipped; the products are always checked.
-    source : tuple of (module, str), optional
-        Where the function is found when its module is loaded again for JAX; found from `f` when None.
+    source : tuple of (module, str) or callable, optional
+        Where the function is found when its module is loaded again for JAX, or the function written for ``jax.numpy``;
+        found from `f` when None.
     progress : callable, optional
         Called with a line of text as the work goes on.
     shared : dict, optional
@@ -128,7 +129,7 @@ class _Check:
         oracles: Collection[str],
         skip: dict[str, str],
         jacobian_limit: int,
-        source: tuple[ModuleType, str] | None,
+        source: tuple[ModuleType, str] | Callable | None,
         progress: Callable[[str], None] | None,
         shared: dict[Any, Any] | None,
     ) -> None:

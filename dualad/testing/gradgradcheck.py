@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from dualad.core.aval import aval_of, is_inexact
-from dualad.errors import ArgumentError
 from dualad.jvp import jvp
-from dualad.tree import flatten, is_array
+from dualad.tree import flatten, flatten_like, is_array
 from dualad.vjp_via_transpose import vjp
 
 from .gradcheck import chosen_mode, gradcheck
@@ -126,14 +125,9 @@ def first_derivative(
         return None
     vectors = [random_like(leaves[i], rng, gaps) for i in places]
     if given is not None:
-        all_given = flatten(given)[0]
-        if len(all_given) != len(leaves):
-            raise ArgumentError(
-                f"You passed {len(all_given)} {'cotangents' if reverse else 'tangents'} for {len(leaves)} arrays.",
-                "there is one per array of the result (with inner='forward', of the arguments)",
-                "pass a tree of the same structure, or none",
-            )
-        vectors = [all_given[i] for i in places]
+        what, owner = ("the cotangent", "the function's result") if reverse else ("the tangents", "the arguments")
+        all_given = flatten_like(treedef, given, what, owner)
+        vectors = [np.zeros_like(leaves[i]) if all_given[i] is None else all_given[i] for i in places]
 
     def derivative(*values: Any) -> list[Any]:
         point = values[: len(args)]

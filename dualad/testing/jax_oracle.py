@@ -14,7 +14,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from types import ModuleType, SimpleNamespace
+from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from dualad.loading import load_again
 from .estimate import Estimate, Unavailable
 from .real_function import RealFunction
 
-__all__ = ["JaxOracle", "find_source"]
+__all__ = ["JaxOracle", "find_source", "rebound"]
 
 # Up to so many entries, products with the Jacobian are taken from the Jacobian itself.
 _SMALL = 10_000
@@ -38,9 +38,9 @@ class JaxOracle:
     ----------
     function : RealFunction
         The function and the point.
-    source : tuple of (module, str) or None
-        The module that holds the function and its name there (dots for attributes); found from the function when
-        None.
+    source : tuple of (module, str), callable or None
+        The module that holds the function and its name there (dots for attributes), or the same function written for
+        ``jax.numpy``; found from the function when None.
     shared : dict, optional
         Keeps the second loading and the compiled code; pass the same one for all points of one function.
 
@@ -62,7 +62,7 @@ class JaxOracle:
     def __init__(
         self,
         function: RealFunction,
-        source: tuple[ModuleType, str] | None = None,
+        source: tuple[ModuleType, str] | Callable | None = None,
         shared: dict[Any, Any] | None = None,
     ) -> None:
         self.function = function
@@ -81,15 +81,9 @@ class JaxOracle:
         if isinstance(found, Unavailable):
             self.trouble = found
             return
-        module, name = found
         try:
             with self._in_float64():
-                if (module, name) not in self.shared:
-                    again: Any = load_again(module, self._replacements())
-                    for part in name.split("."):
-                        again = getattr(again, part)
-                    self.shared[module, name] = again
-                self.f = self.shared[module, name]
+                self.f = found if callable(found) else self._second_loading(*found)
                 value = self._value(self.function.point)
         except Exception as error:
             self.trouble = Unavailable(_reason(error))
@@ -170,6 +164,14 @@ class JaxOracle:
 
     # -- inside -------------------------------------------------------------------------------------------------
 
+    def _second_loading(self, module: ModuleType, name: str) -> Callable:
+        if (module, name) not in self.shared:
+            again: Any = load_again(module, self._replacements())
+            for part in name.split("."):
+                again = getattr(again, part)
+            self.shared[module, name] = again
+        return self.shared[module, name]
+
     def _replacements(self) -> dict[str, Any]:
         jax = self.jax
         # A function that differentiates inside itself must do so with JAX's own transforms here.
@@ -214,6 +216,71 @@ class JaxOracle:
                 return Estimate(question())
         except Exception as error:
             return Unavailable(_reason(error))
+
+
+def rebound(f: Callable) -> Callable:
+    """Return a function with NumPy's names in its globals and its closure leading to JAX's.
+
+    Parameters
+    ----------
+    f : callable
+        A Python function (a lambda, one defined inside another) or a function of NumPy; those of its own module that
+        it calls are rebound too. JAX must be there.
+
+    Returns
+    -------
+    callable
+        The same code, to be called with JAX's arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualad.testing.jax_oracle import rebound
+    >>> type(rebound(lambda x: np.sin(x))(0.0)).__module__.split(".")[0]  # doctest: +SKIP
+    'jaxlib'
+    """
+    jax = importlib.import_module("jax")
+    transforms = {name: getattr(jax, name) for name in _TRANSFORMS}
+    modules = {
+        "numpy": importlib.import_module("jax.numpy"),
+        "scipy": importlib.import_module("jax.scipy"),
+        "dualad": SimpleNamespace(stop_gradient=jax.lax.stop_gradient, **transforms),
+    }
+    done: dict[int, Any] = {}
+
+    def other(held: Any) -> Any:
+        if isinstance(held, ModuleType):
+            top, _, rest = held.__name__.partition(".")
+            found = modules.get(top, held)
+            for part in rest.split(".") if rest and found is not held else ():
+                found = getattr(found, part)
+            return found
+        owner = getattr(held, "__module__", None) or ""
+        if isinstance(held, np.ufunc) or (callable(held) and owner.split(".")[0] == "numpy"):
+            return getattr(modules["numpy"], getattr(held, "__name__", ""), held)
+        return again(held) if isinstance(held, FunctionType) and held.__module__ == f.__module__ else held
+
+    def again(function: FunctionType) -> FunctionType:
+        if id(function) in done:
+            return done[id(function)]
+        code = function.__code__
+        namespace = dict(function.__globals__)
+        cells = tuple(CellType() for _ in function.__closure__ or ())
+        made = FunctionType(code, namespace, function.__name__, function.__defaults__, cells or None)
+        done[id(function)] = made
+        namespace.update({name: other(namespace[name]) for name in _names(code) if name in namespace})
+        for cell, original in zip(cells, function.__closure__ or (), strict=True):
+            cell.cell_contents = other(original.cell_contents)
+        made.__kwdefaults__ = function.__kwdefaults__
+        return made
+
+    return again(f) if isinstance(f, FunctionType) else other(f)
+
+
+def _names(code: CodeType) -> set[str]:
+    """Return the global names that code, and code inside it, refers to."""
+    inner = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return set(code.co_names).union(*inner)
 
 
 def _product(

@@ -1,0 +1,95 @@
+"""`assert_matches_jax`: every derivative of a function against JAX's, in float64.
+
+JAX is optional: without it, asking is an error that says how to install it. Not for the oracle itself
+(`jax_oracle.py`), nor for the words of the report.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dualad.errors import ArgumentError, LoadingError
+
+from .check import QUANTITIES, check_function
+from .estimate import Unavailable
+from .jax_oracle import find_source, rebound
+
+__all__ = ["assert_matches_jax"]
+
+
+def assert_matches_jax(
+    f: Callable,
+    args: Any,
+    *,
+    jax_f: Callable | None = None,
+    transforms: Sequence[str] = QUANTITIES,
+    rtol: float = 1e-7,
+    atol: float = 1e-12,
+    seed: int = 0,
+) -> None:
+    """Assert that the derivatives of a function are those that JAX finds.
+
+    Parameters
+    ----------
+    f : callable
+        A function of trees of arrays, in plain NumPy.
+    args : tuple or list, or one array
+        Its positional arguments.
+    jax_f : callable, optional
+        The same function for JAX's arrays. By default the code of ``f`` itself, with ``jax.numpy`` and ``jax.scipy``
+        in place of NumPy and SciPy: its module loaded a second time or, for a lambda or a function defined inside
+        another, the function with other globals.
+    transforms : sequence of str
+        Of ``"value"``, ``"jvp"``, ``"vjp"``, ``"jacfwd"``, ``"jacrev"``, ``"hvp"``, ``"vmap-jvp"``, ``"vmap-vjp"``,
+        ``"vmap-value"``.
+    rtol, atol : float
+        Allowed relative and absolute error.
+    seed : int
+        For random tangents and cotangents.
+
+    Raises
+    ------
+    CheckError
+        An AssertionError: JAX disagrees, or could not run the function; the message says which.
+    LoadingError
+        An ImportError: JAX is not installed.
+    ArgumentError
+        For the name of a transform that does not exist.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualad.testing import assert_matches_jax
+    >>> assert_matches_jax(lambda x: np.sin(x) * x, np.array([0.3, 1.2]), transforms=["jvp"])  # doctest: +SKIP
+    """
+    unknown = [name for name in transforms if name not in QUANTITIES]
+    if unknown or not transforms:
+        raise ArgumentError(
+            f"You named the transform {unknown[0]!r}." if unknown else "You named no transform.",
+            "There is nothing of this name to compare.",
+            f"Choose from {', '.join(QUANTITIES)}.",
+        )
+    if importlib.util.find_spec("jax") is None:
+        raise LoadingError(
+            "You asked for a comparison with JAX, which is not installed.",
+            "JAX is an optional oracle; dualad itself never imports it.",
+            "Install it (pip install 'dualad[oracle]'), or use check_grads with another oracle.",
+        )
+    source: Any = jax_f
+    if source is None:
+        source = find_source(f)
+        if isinstance(source, Unavailable) or (getattr(f, "__module__", None) or "").split(".")[0] == "numpy":
+            source = rebound(f)
+    check_function(
+        f,
+        args if isinstance(args, (tuple, list)) else (args,),
+        rtol=rtol,
+        atol=atol,
+        seed=seed,
+        # A batch is compared with dualad's own loop as well: JAX compiles only what is asked for.
+        oracles=("jax", "loop") if any(name.startswith("vmap") for name in transforms) else ("jax",),
+        skip={name: "not asked for" for name in QUANTITIES if name not in transforms},
+        source=source,
+    ).raise_on_failure()
