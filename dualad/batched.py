@@ -14,7 +14,9 @@ from .core.aval import Aval, aval_of
 from .core.axes import unavailable
 from .core.capture import check_inside
 from .core.level import Level, escaped
+from .core.quiet import in_use
 from .core.tracer import Tensor
+from .core.watch import watching
 from .ops.shaping import stop_gradient
 
 __all__ = ["BatchLevel", "Batched", "Disagreement"]
@@ -98,6 +100,8 @@ class Batched(Tensor):
                 return across(level, values[0], params)
             rule = _loop(op)
         out = rule(level.size, values, mapped, **params)
+        if in_use and (watch := watching.get()) is not None:
+            watch.batched(level, op, values, params, out)
         if op.multiple:
             check_inside(out, level, op, params)
             return tuple(Batched(o, level) for o in out)

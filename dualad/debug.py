@@ -1,20 +1,23 @@
-"""Looking for trouble: where a value or a tangent became non-finite, and branches taken on a coincidence.
+"""Looking for trouble: where a value or a derivative became non-finite, and branches taken on a coincidence.
 
-For: the context manager ``debug``. Not for: checking derivatives (``testing/``) or programs (``program/check.py``).
+For: the context managers ``debug`` and ``debug_nans``. Not for: following a NaN to its origin (``nonfinite.py``),
+checking derivatives (``testing/``) or programs (``program/check.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .core.watch import user_line, watching
+from .core.boundary import running
+from .core.watch import Watch, run_rule, user_line, watching
 from .errors import NonFiniteError
+from .nonfinite import Finder, Origin, leaves
 
-__all__ = ["Branch", "DebugReport", "debug"]
+__all__ = ["Branch", "DebugReport", "debug", "debug_nans"]
 
 
 class Branch(NamedTuple):
@@ -32,48 +35,86 @@ class Branch(NamedTuple):
         )
 
 
-class DebugReport:
-    """What was seen: ``branches``, a list of :class:`Branch`."""
+class DebugReport(Watch):
+    """What was seen: ``branches``, a list of :class:`Branch`, and ``origins``.
 
-    def __init__(self, nan: bool, branches: bool) -> None:
-        self.nan = nan
+    Attributes
+    ----------
+    branches : list of Branch
+        With ``branches=True``.
+    finder : Finder or None
+        What follows non-finite numbers, with ``nan=True``.
+    """
+
+    def __init__(self, finder: Finder | None, branches: bool) -> None:
+        self.finder = finder
         self.look_at_branches = branches
         self.branches: list[Branch] = []
 
-    def asked(self, op: Any, primals: Any, tangents: Any, value: Any, transform: str) -> None:
+    @property
+    def origins(self) -> list[Origin]:
+        """Operations that made a non-finite number which has reached no result (yet)."""
+        return [] if self.finder is None else list(self.finder.origins)
+
+    def dual(self, level, op, primals: Sequence, tangents: Sequence, params: dict) -> tuple:
+        """Run an operator of a dual level; look at what came out."""
+        run = run_rule if self.finder is None else None
+        out = run(op, primals, tangents, params) if run else self.finder.dual(level, op, primals, tangents, params)
+        if op.jvp is None and self.look_at_branches:
+            self._compared(op, tangents, out[0], level.transform)
+        return out
+
+    def batched(self, level, op, values: Sequence, params: dict, out: Any) -> None:
+        """Look at what came out of an operator on lanes."""
+        if self.finder is not None:
+            self.finder.batched(level, op, values, params, out)
+
+    def cause(self) -> Any:
+        """Return what an equation recorded now has to remember."""
+        return None if self.finder is None else self.finder.cause()
+
+    def pushed(self, run: Callable[[], list], program, tangents: list) -> list:
+        """Apply a linear program to tangents."""
+        return run() if self.finder is None else self.finder.pushed(run, program, tangents)
+
+    def pulled(self, run: Callable[[Callable | None], list], again: Callable[[Callable], list]) -> list:
+        """Run a pullback, and look at the cotangents it returns."""
+        return run(None) if self.finder is None else self.finder.pulled(run, again)
+
+    def finished(self, transform: str, *results: Any, inner: bool | None = None, final: bool = True) -> None:
+        """Look at the results of a transform."""
+        if self.finder is not None:
+            self.finder.finished(transform, *results, inner=inner, final=final)
+
+    def _compared(self, op: Any, tangents: Any, value: Any, transform: str) -> None:
         """Note a comparison that holds only because a moving value happens to be equal to something."""
-        if not self.look_at_branches or op.name not in ("equal", "not_equal"):
+        if op.name not in ("equal", "not_equal"):
             return
         if all(t is None or (isinstance(t, np.ndarray) and not t.any()) for t in tangents):
             return
-        plain = _innermost(value)
+        plain = next((leaf.value for leaf in leaves(value)), None)
         if plain is None:
             return
         count = int(np.count_nonzero(plain if op.name == "equal" else ~np.asarray(plain)))
         if count:
             self.branches.append(Branch(op.name, user_line(), count, transform))
 
-    def ran(self, op: Any, primals: Any, value: Any, tangent: Any, transform: str) -> None:
-        """Raise where a value or a tangent became non-finite, from operands that were finite."""
-        if not self.nan:
-            return
-        for kind, x in (("value", value), ("tangent", tangent)):
-            for part in x if isinstance(x, (tuple, list)) else [x]:
-                plain = _innermost(part)
-                if plain is not None and np.asarray(plain).dtype.kind in "fc" and not np.isfinite(plain).all():
-                    raise _non_finite(kind, op, primals, plain, transform)
-
 
 @contextmanager
-def debug(*, nan: bool = False, branches: bool = False) -> Iterator[DebugReport]:
+def debug(*, nan: bool | None = None, inf: bool = True, branches: bool | None = None) -> Iterator[DebugReport]:
     """Watch the derivatives taken inside a block.
 
     Parameters
     ----------
-    nan : bool
-        Raise where a value, or only its tangent, becomes infinite or NaN: with the operation, the user's line, the
-        ranges of the operands and the first index.
-    branches : bool
+    nan : bool, optional
+        Raise when a result of a transform (a value, a tangent, a gradient) is NaN or infinite, and name the operation
+        that made it of finite numbers: the user's line, the operands' shapes, dtypes and ranges, the level, the first
+        index, whether it is the value, only the tangent, or a cotangent on its way back. What is not finite on the way
+        but reaches no result (the other branch of ``np.where``) is no error. ``False`` switches it off inside a block
+        that has it on; left out, it stays as it is.
+    inf : bool
+        With ``nan``: whether infinities count too.
+    branches : bool, optional
         Report comparisons ``==`` and ``!=`` of moving values that came out equal, as in ``if x == 0: return 0``: such
         a branch is taken on a set of measure zero, and its derivative is that of the branch alone.
 
@@ -85,11 +126,23 @@ def debug(*, nan: bool = False, branches: bool = False) -> Iterator[DebugReport]
     Raises
     ------
     NonFiniteError
-        With ``nan``, at the first operation whose result is not finite.
+        With ``nan``; it is a ``FloatingPointError``, and its ``origin`` holds what the message says.
+
+    Notes
+    -----
+    Opened inside a function that is being transformed it raises at the operation itself, since it can't see the
+    results. Programs that are recorded inside the block remember the user's lines: ``program.equations[i].line``.
 
     Examples
     --------
+    >>> import numpy as np
     >>> import dualad as da
+    >>> try:
+    ...     with da.debug(nan=True):
+    ...         da.grad(lambda x: np.sum(np.sqrt(x)))(np.array([4.0, 0.0]))
+    ... except FloatingPointError as error:
+    ...     print(error.origin.operation, error.origin.phase, error.origin.index)
+    sqrt transpose (1,)
     >>> def square(x):
     ...     return 0.0 * x if x == 0 else x * x
     >>> with da.debug(branches=True) as report:
@@ -97,36 +150,56 @@ def debug(*, nan: bool = False, branches: bool = False) -> Iterator[DebugReport]
     >>> len(report.branches) > 0
     True
     """
-    report = DebugReport(nan, branches)
-    token = watching.set(report)
-    try:
-        yield report
-    finally:
-        watching.reset(token)
+    around = watching.get()
+    known = around if isinstance(around, DebugReport) else None
+    if nan is None:
+        finder = known.finder if known is not None else None
+    else:
+        finder = Finder(inf, at_once=running.get()) if nan else None
+    if branches is None:
+        branches = known is not None and known.look_at_branches
+    report = DebugReport(finder, branches)
+    with report.on():
+        try:
+            yield report
+        except NonFiniteError:
+            raise
+        except Exception as error:
+            # A function that stumbles over a NaN later on ("array must not contain infs or NaNs").
+            if nan and report.origins:
+                error.add_note(f"Under debug(nan=True), before this error: {report.origins[0]}")
+            raise
 
 
-def _innermost(x: Any):
-    """Return the plain values inside nested tensors, or ``None`` where they are not known yet."""
-    while x is not None and not isinstance(x, (np.ndarray, np.generic, float, int, complex)):
-        for slot in ("_primal", "_value"):
-            if hasattr(x, slot):
-                x = getattr(x, slot)
-                break
-        else:
-            return None
-    return x
+def debug_nans(enabled: bool = True, *, inf: bool = False):
+    """Raise where a value, a tangent or a cotangent became NaN: ``debug(nan=True)`` for NaN alone.
 
+    Parameters
+    ----------
+    enabled : bool
+        ``False`` switches it off inside a block that has it on.
+    inf : bool
+        Whether infinities count too.
 
-def _non_finite(kind: str, op: Any, primals: Any, plain: Any, transform: str) -> NonFiniteError:
-    where = tuple(int(i) for i in np.argwhere(~np.isfinite(np.atleast_1d(plain)))[0])
-    ranges = []
-    for i, p in enumerate(primals):
-        v = _innermost(p)
-        if v is not None and np.asarray(v).dtype.kind in "biuf" and np.size(v):
-            ranges.append(f"argument {i} in [{np.min(v):.6g}, {np.max(v):.6g}]")
-    return NonFiniteError(
-        f"the {kind} of `{op.name}` became non-finite in `{transform}`, first at {where if np.ndim(plain) else ()},"
-        f"\n  At: {user_line()}" + (f"\n  Operands: {', '.join(ranges)}" if ranges else ""),
-        "its operands lie outside the operation's domain, or at a point where its derivative is infinite",
-        "keep them inside (np.where on the *argument* as well as on the result), or use a form that is smooth there",
-    )
+    Returns
+    -------
+    context manager
+        As of :func:`debug`.
+
+    Raises
+    ------
+    NonFiniteError
+        By the transforms inside the block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> with np.errstate(invalid="ignore"), da.debug_nans():
+    ...     try:
+    ...         da.grad(np.log)(-1.0)
+    ...     except da.errors.NonFiniteError as error:
+    ...         print(error.origin.operation, error.origin.phase, error.origin.number)
+    log primal nan
+    """
+    return debug(nan=enabled, inf=inf)

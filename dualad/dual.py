@@ -22,7 +22,7 @@ from .core.dispatch import apply
 from .core.level import Level, escaped
 from .core.quiet import boundary, in_use
 from .core.tracer import Tensor
-from .core.watch import watching
+from .core.watch import active, user_line, watching
 from .errors import ArgumentError, DtypeError, ShapeError
 from .surface.deferred import settle
 
@@ -39,13 +39,13 @@ class DualLevel(Level):
     so arrays the caller could still write to are copied when they meet such a level (``own``).
     """
 
-    __slots__ = ("copies", "index", "linearizing", "watch")
+    __slots__ = ("copies", "index", "inner", "linearizing")
 
     def __init__(self, transform: str, linearizing: bool = False, index: int = 0) -> None:
         super().__init__(transform)
         self.linearizing = linearizing
         self.index = index
-        self.watch = watching.get()
+        self.inner = False
         self.copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def __exit__(self, *exc_info) -> None:
@@ -105,8 +105,11 @@ class Dual(Tensor):
         level = self.level
         if not level.open:
             raise escaped(level, f"`{op.name}`")
-        if in_use and level.number < boundary.get():  # inside no_tangents()
-            return apply(op, [a._primal if type(a) is Dual and a.level is level else a for a in args], params)
+        watch = None
+        if in_use:  # somebody is inside no_tangents() or debug()
+            if level.number < boundary.get():
+                return apply(op, [a._primal if type(a) is Dual and a.level is level else a for a in args], params)
+            watch = watching.get()
         linearizing = level.linearizing
         # Most operators have one argument or two; spelled out, these cases save a third of the time of a call.
         n = len(args)
@@ -141,24 +144,18 @@ class Dual(Tensor):
                     tangents.append(None)
             live = any([t is not None for t in tangents])
         rule = op.jvp
+        if watch is not None:
+            value, tangent = watch.dual(level, op, primals, tangents, params)
+            return value if rule is None else _noted(_joined(value, tangent, level, op, params))
         if rule is None:
-            value = apply(op, primals, params)
-            if level.watch is not None:
-                level.watch.asked(op, primals, tangents, value, level.transform)
-            return value
+            return apply(op, primals, params)
         if live:
             value, tangent = rule(primals, tangents, **params)
-            if level.watch is not None:
-                level.watch.ran(op, primals, value, tangent, level.transform)
         else:
             value = apply(op, primals, params)
             tangent = (None,) * len(value) if op.multiple else None
-        if op.multiple:
-            check_inside(value, level, op, params)
-            check_inside(tangent, level, op, params)
-            return tuple(_wrap(v, t, level) for v, t in zip(value, tangent, strict=True))
-        if tangent is None:
-            return _wrap(value, None, level)
+        if tangent is None or op.multiple:
+            return _joined(value, tangent, level, op, params)
         return Dual(value, tangent, level)
 
     @property
@@ -203,6 +200,24 @@ class Dual(Tensor):
     def __repr__(self) -> str:
         tangent = "0" if self._tangent is None else _short(self._tangent)
         return f"Dual({_short(self._primal)}, tangent={tangent}, level={self.level.number} of {self.level.transform})"
+
+
+def _joined(value, tangent, level: DualLevel, op, params: dict):
+    """Make Duals of what a rule has returned."""
+    if op.multiple:
+        check_inside(value, level, op, params)
+        check_inside(tangent, level, op, params)
+        return tuple(_wrap(v, t, level) for v, t in zip(value, tangent, strict=True))
+    return _wrap(value, tangent, level)
+
+
+def _noted(result):
+    """Note on tensors made under a watch where they were made, for the message about one that escapes."""
+    line = user_line()
+    for x in result if isinstance(result, tuple) else (result,):
+        if isinstance(x, Tensor):
+            x._line = line
+    return result
 
 
 def _wrap(value, tangent, level: DualLevel):
@@ -250,6 +265,7 @@ def dual_level() -> Iterator[DualLevel]:
     """
     around = _open_levels.get()
     with DualLevel("dual_level", index=len(around)) as level:
+        level.inner = running.get()
         token, inside = _open_levels.set((*around, level)), running.set(True)
         try:
             yield level
@@ -330,6 +346,8 @@ def unpack_dual(x: Any, level: DualLevel | None = None) -> UnpackedDual:
     settle(x)
     if isinstance(x, Dual):
         if x.level is level and level.open:
+            if (watch := active()) is not None:
+                watch.finished(level.transform, [x._primal], [x._tangent], inner=level.inner)
             return UnpackedDual(x.primal, x.tangent)
         if not x.level.open:
             return UnpackedDual(x.primal, None)

@@ -224,11 +224,21 @@ class KinkError(DualadError, ArithmeticError):
     title = "a derivative at a kink"
 
 
-class NonFiniteError(DualadError, ArithmeticError):
-    """Under ``debug(nan=True)``: a value or a tangent became infinite or NaN."""
+class NonFiniteError(DualadError, FloatingPointError):
+    """Under ``debug(nan=True)``: a value, a tangent or a cotangent became infinite or NaN.
+
+    Attributes
+    ----------
+    origin : dualad.nonfinite.Origin or None
+        Where it did: operation, phase, line, operands, index, level.
+    """
 
     code = "DAD018"
-    title = "a value or a tangent became non-finite"
+    title = "a value, a tangent or a cotangent became non-finite"
+    origin = None
+
+    def __reduce__(self):
+        return type(self), (self.what, self.why, self.instead), {"origin": self.origin}
 
 
 class ConvergenceError(DualadError, ArithmeticError):

@@ -17,6 +17,7 @@ from .core.aval import aval_of, is_inexact
 from .core.boundary import run
 from .core.level import escaped
 from .core.tracer import Tensor
+from .core.watch import active
 from .dual import Dual, DualLevel, check_tangent, float0
 from .errors import ArgumentTypeError, DtypeError, OutputError
 from .ops.shaping import stop_gradient as stop_gradient_op
@@ -92,6 +93,8 @@ def jvp(f: Callable, primals: Sequence, tangents: Sequence, *, has_aux: bool = F
         out_leaves, out_tree = output_leaves(out, "jvp")
         pairs = [split(x, level) for x in out_leaves]
         aux = tree_map(lambda x: strip(x, level), aux)
+    if (watch := active()) is not None:
+        watch.finished("jvp", [p for p, _ in pairs], [t for _, t in pairs])
     value = optree.tree_unflatten(out_tree, [p for p, _ in pairs])
     tangent = optree.tree_unflatten(out_tree, [shown_tangent(p, t) for p, t in pairs])
     return (value, tangent, aux) if has_aux else (value, tangent)
@@ -198,6 +201,7 @@ def shown_tangent(value, tangent):
 
 def _dual(primal, tangent, level: DualLevel, i: int, tangents):
     if not is_array(primal):
+        refuse_hidden_numbers(primal, LeafName(tangents, "primals", i), "jvp")
         return primal
     name = LeafName(tangents, "tangents", i)
     primal = as_primal(primal, f"primals leaf {i}", "jvp")

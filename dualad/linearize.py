@@ -17,6 +17,7 @@ import optree
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
 from .core.tables import HOOKS
+from .core.watch import active
 from .dual import Dual, DualLevel, check_tangent
 from .jvp import as_primal, output_leaves, shown_tangent, split, split_aux, strip
 from .program.ir import Program, evaluate
@@ -78,7 +79,10 @@ class Linear:
 
     def flat(self, tangents: list) -> list:
         """Apply the map to the tangents of the leaves that have one, and return those of the results that have one."""
-        return evaluate(unpacked(self.program), tangents)
+        program = unpacked(self.program)
+        if (watch := active()) is not None:
+            return watch.pushed(lambda: evaluate(program, tangents), program, tangents)
+        return evaluate(program, tangents)
 
     def as_linear_operator(self) -> Any:
         """Return the map as a SciPy ``LinearOperator`` between flat vectors, with its adjoint.
@@ -175,6 +179,8 @@ def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tu
             p = stage.program
             stage.program = PackedProgram(p.inputs, p.steps, p.outputs, p.name)
         stage.aux = tree_map(lambda x: strip(x, level), aux)
+    if (watch := active()) is not None:
+        watch.finished(where, [p for p, _ in pairs], final=False)
     # A residual must not be an array that the caller gets and may write to.
     residuals: set[int] = set()
     if has_aux or any(type(p) is np.ndarray and p.size > _SMALL for p, _ in pairs):

@@ -11,6 +11,7 @@ import numpy as np
 from .core.aval import Aval, aval_of
 from .core.level import Level, escaped
 from .core.tracer import NO_PARAMS, Tensor
+from .core.watch import WatchedSteps, active
 from .ops.arithmetic import multiply
 from .program.ir import Program, live_steps
 from .program.variable import Variable
@@ -31,7 +32,7 @@ class StagedLevel(Level):
     def __init__(self, transform: str, owning: bool = False, linear: bool = False) -> None:
         super().__init__(transform)
         self.owning, self.linear = owning, linear
-        self.steps: list[tuple] = []
+        self.steps: list[tuple] = WatchedSteps() if active() is not None else []
         self.inputs: list[Variable] = []
 
     def new_input(self, aval: Aval) -> Staged:

@@ -19,6 +19,7 @@ from .core.axes import rename
 from .core.boundary import run
 from .core.dispatch import apply
 from .core.tracer import Tensor
+from .core.watch import carried
 from .dual import Dual, DualLevel
 from .jvp import output_leaves, split
 from .program.check import check_linear
@@ -69,7 +70,10 @@ def _hoisted(program: Program) -> tuple[Program, list[Tensor]]:
             found[key] = (a, Variable(Aval(a.shape, a.dtype)))
         return found[key][1]
 
-    steps = [(op, [atom(a) for a in args], params, outs) for op, args, params, outs in program.steps]
+    steps = []
+    for step in program.steps:
+        op, args, params, outs = step
+        steps.append(carried(step, (op, [atom(a) for a in args], params, outs)))
     outputs = [atom(o) for o in program.outputs]
     inputs = [*program.inputs, *[v for _, v in found.values()]]
     return Program(inputs, steps, outputs, program.name), [t for t, _ in found.values()]

@@ -18,6 +18,7 @@ from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
 from .core.tracer import Tensor
 from .core.walk import walked
+from .core.watch import active, logged_walk
 from .dual import Dual, float0
 from .errors import DtypeError, OutputError, RuleMissingError, ShapeError
 from .jvp import as_primal, named, output_leaves
@@ -37,19 +38,21 @@ __all__ = ["backward", "check_differentiable", "grad", "linear_transpose", "valu
 # ── the walk ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def backward(program: Program, cotangents: list, strong: bool = False) -> list:
+def backward(program: Program, cotangents: list, strong: bool = False, walk: Callable | None = None) -> list:
     """Transpose a linear program: cotangents of its outputs in, cotangents of its inputs out (``None`` is zero).
 
     If y = A x is a chain of linear equations, Aᵀ c is the chain of their transposes in reverse order, and a variable
     used several times receives the sum: one loop over a flat list. ``strong`` uses the operators' strong transposes,
-    in which an exactly zero cotangent stays zero beside an infinite constant.
+    in which an exactly zero cotangent stays zero beside an infinite constant. ``walk(steps, pending)`` yields the steps
+    last to first, and may look at the cotangents between two of them.
     """
     pending: dict[Variable, Any] = {}
     for out, ct in zip(program.outputs, cotangents, strict=True):
         if type(out) is Variable and ct is not None:
             known = pending.get(out)
             pending[out] = ct if known is None else known + ct
-    for op, args, params, outs in walked(program, reversed(program.steps), "transpose"):
+    steps = reversed(program.steps) if walk is None else walk(program.steps, pending)
+    for op, args, params, outs in walked(program, steps, "transpose"):
         if op.multiple:
             ct = [pending.pop(v, None) for v in outs]
             if all([c is None for c in ct]):
@@ -89,10 +92,19 @@ def backward(program: Program, cotangents: list, strong: bool = False) -> list:
 def _backward_strong_if_needed(program: Program, cotangents: list) -> list:
     """Walk back plainly, and again with strong zeros if anything came out NaN: 0·∞ beside a pole costs only then."""
     program = unpacked(program)
+    if (watch := active()) is not None:
+        return watch.pulled(
+            lambda walk: _walked_back(program, cotangents, walk),
+            lambda walk: backward(program, cotangents, strong=True, walk=walk),
+        )
+    return _walked_back(program, cotangents)
+
+
+def _walked_back(program: Program, cotangents: list, walk: Callable | None = None) -> list:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        results = backward(program, cotangents)
+        results = backward(program, cotangents, walk=logged_walk(walk))
         if any([_may_be_nan(r) for r in results]):
-            results = backward(program, cotangents, strong=True)
+            results = backward(program, cotangents, strong=True, walk=walk)
     return results
 
 
@@ -357,8 +369,16 @@ def value_and_grad(
 
 
 def check_differentiable(x, name: str, holomorphic: bool, where: str) -> None:
-    """Refuse an argument that has integers or booleans among its arrays."""
-    for i, leaf in enumerate(flatten(x)[0]):
+    """Refuse an argument without numbers, and one that has integers or booleans among its arrays."""
+    leaves = flatten(x)[0]
+    if leaves and not any([is_array(leaf) for leaf in leaves]):
+        refuse_hidden_numbers(leaves[0], LeafName(x, name, 0), where)
+        raise ArgumentTypeError(
+            f"{where}: {name} is a {type(x).__name__}, in which there are no numbers.",
+            "a derivative is taken with respect to numbers and arrays, in tuples, lists, dicts and dataclasses",
+            "pass an array, or leave it out of argnums",
+        )
+    for i, leaf in enumerate(leaves):
         if not is_array(leaf):
             continue
         path = LeafName(x, name, i)

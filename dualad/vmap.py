@@ -17,6 +17,7 @@ from .batched import Batched, BatchLevel, Disagreement
 from .chunks import check_chunks, in_chunks
 from .core.axes import Lanes, check_new, rename
 from .core.boundary import run
+from .core.watch import active
 from .errors import ArgumentError, ArgumentTypeError, BranchError, OutputError
 from .jvp import as_primal, named, output_leaves
 from .surface.arguments import PerformanceNote
@@ -136,6 +137,8 @@ def vmap(
             values, out_tree = _joined_chunks(parts)
         places = flatten_prefix(out_axes, out_tree, "out_axes", "the result", _is_axis)
         results = [_out(x, a, size, name) for x, a in zip(values, places, strict=True)]
+        if (watch := active()) is not None:
+            watch.finished("vmap", results)
         return optree.tree_unflatten(out_tree, results)
 
     return named(batched, f, "vmap")

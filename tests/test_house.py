@@ -56,6 +56,7 @@ FLOOR = {
     "scan_op": 5,
     "subprograms": 5,
     "debug": 5,
+    "nonfinite": 5,
     "custom_vjp": 5,
     "custom_vmap": 5,
     "hooks": 5,

@@ -38,9 +38,10 @@ class Tensor:
 
     # A write may put what another kind of tensor holds into this box (surface/views.py), so all have one layout:
     # _primal and _tangent of a Dual, _value of a Batched, variable of a Staged; _link and _views where memory is
-    # shared; _notes while writes are deferred; _given of a Buffer.
+    # shared; _notes while writes are deferred; _given of a Buffer; _line of the user's code where a watch saw it made.
     __slots__ = (
-        "__weakref__", "_given", "_link", "_notes", "_primal", "_tangent", "_value", "_views", "level", "variable",
+        "__weakref__", "_given", "_line", "_link", "_notes", "_primal", "_tangent", "_value", "_views", "level",
+        "variable",
     )  # fmt: skip
     level: Any
     __array_priority__ = 1000

@@ -1,29 +1,159 @@
-"""The watch: who is told of each differentiated operation, if anybody is.
+"""The watch: who is told of each operation that a transform carries out, if anybody is.
 
-For: ``debug.py``, which sets one for a block of code; dual levels look once, when they are opened, so an operation
-costs nothing more while nobody watches. Not for: what a watch does with what it sees.
+For: ``debug`` and ``explain``, which set one for a block of code. Tensors ask for it only while ``quiet.in_use`` says
+that some context is open somewhere, so an operation costs nothing more while nobody watches. A program that is written
+under a watch remembers the user's line of each of its equations (``Step``). Also here: the log of transposed equations.
+Not for: what a watch does with what it sees (``debug.py``, ``nonfinite.py``).
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["user_line", "watching"]
+import numpy as np
+import optree
+
+from .dispatch import apply
+from .quiet import entered, in_use, left
+
+__all__ = ["Step", "Watch", "WatchedSteps", "active", "carried", "logged_walk", "run_rule", "user_line", "watching"]
 
 #: per thread and per asynchronous task
-watching: ContextVar[Any] = ContextVar("dualad_watching", default=None)
+watching: ContextVar[Watch | None] = ContextVar("dualad_watching", default=None)
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+
+def _folder(file: str | None) -> str:
+    return os.path.dirname(os.path.realpath(file or "")) + os.sep
+
+
+_PACKAGE = os.path.dirname(_folder(__file__).rstrip(os.sep)) + os.sep
+#: where frames are nobody's who reads a message
+_LIBRARIES = (_PACKAGE, _folder(np.__file__), _folder(optree.__file__), "<__array_function__ internals>")
 
 
 def user_line() -> str:
-    """Return ``file:line`` of the innermost frame that is neither ours nor NumPy's."""
+    """Return ``file:line`` of the innermost frame that is neither ours nor NumPy's nor SciPy's."""
+    scipy = getattr(sys.modules.get("scipy"), "__file__", None)
+    libraries = (*_LIBRARIES, _folder(scipy)) if scipy else _LIBRARIES
     frame = sys._getframe(1)
-    while frame.f_back is not None and (
-        frame.f_code.co_filename.startswith(_PACKAGE) or "/numpy/" in frame.f_code.co_filename
-    ):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(libraries):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def run_rule(op, primals: Sequence, tangents: Sequence, params: dict) -> tuple:
+    """Return value and tangent of an operator, as a Dual computes them."""
+    if op.jvp is not None and any([t is not None for t in tangents]):
+        return op.jvp(primals, tangents, **params)
+    value = apply(op, primals, params)
+    return value, (None,) * len(value) if op.multiple else None
+
+
+class Watch:
+    """What can be told of: every method does what happens without a watch, and a subclass looks on."""
+
+    def dual(self, level, op, primals: Sequence, tangents: Sequence, params: dict) -> tuple:
+        """Run an operator for a dual level: value and tangent."""
+        return run_rule(op, primals, tangents, params)
+
+    def batched(self, level, op, values: Sequence, params: dict, out: Any) -> None:
+        """Look at what an operator made of the lanes of a batched level."""
+
+    def cause(self) -> Any:
+        """Return what is to be remembered with an equation that is recorded now."""
+        return None
+
+    def pushed(self, run: Callable[[], list], program, tangents: list) -> list:
+        """Apply a linear program to tangents."""
+        return run()
+
+    def pulled(self, run: Callable[[Callable | None], list], again: Callable[[Callable], list]) -> list:
+        """Run a pullback; ``again`` does so once more, with strong zeros. Both take a walk, which goes step by step."""
+        return run(None)
+
+    def finished(self, transform: str, *results: Any, inner: bool | None = None, final: bool = True) -> None:
+        """Look at the results of a transform that is about to return.
+
+        ``inner`` says whether another one is running; without ``final`` there is a program still to be walked.
+        """
+
+    @contextmanager
+    def on(self) -> Iterator[Watch]:
+        """Watch what this thread (or asynchronous task) does in a block."""
+        entered()
+        token = watching.set(self)
+        try:
+            yield self
+        finally:
+            watching.reset(token)
+            left()
+
+
+def active() -> Watch | None:
+    """Return the watch that is to be told here, if there is one."""
+    return watching.get() if in_use else None
+
+
+# ── equations that know their line ───────────────────────────────────────────────────────────────────────────────
+
+
+class Step(tuple):  # noqa: SLOT001 (a tuple has no room for slots)
+    """An equation ``(op, args, params, outs)`` recorded under a watch: ``line`` of the user's code, its ``cause``."""
+
+    line: str = ""
+    cause: Any = None
+
+
+def carried(step: tuple, new: tuple) -> tuple:
+    """Return ``new``, a rewritten form of ``step``, with what ``step`` remembers."""
+    if type(step) is not Step:
+        return new
+    out = Step(new)
+    out.line, out.cause = step.line, step.cause
+    return out
+
+
+class WatchedSteps(list):
+    """The steps of a program that is written under a watch."""
+
+    __slots__ = ()
+
+    def append(self, step: tuple) -> None:
+        """Record a step with the user's line."""
+        watch = active()
+        if watch is not None:
+            step = Step(step)
+            step.line, step.cause = user_line(), watch.cause()
+        super().append(step)
+
+
+# ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def logged_walk(walk: Callable | None = None) -> Callable | None:
+    """Return a walk that logs each transposed equation, if ``logging.getLogger("dualad")`` is at DEBUG."""
+    # Whoever set a level has imported logging; whoever has not does not pay for it.
+    logging = sys.modules.get("logging")
+    logger = None if logging is None else logging.getLogger("dualad")
+    if logger is None or not logger.isEnabledFor(logging.DEBUG):
+        return walk
+    return lambda steps, pending: _logging(logger, reversed(steps) if walk is None else walk(steps, pending), pending)
+
+
+def _logging(logger, steps: Iterable[tuple], pending: dict) -> Iterator[tuple]:
+    for step in steps:
+        op, _, params, outs = step
+        if any([v in pending for v in outs]):
+            name = getattr(params.get("call"), "name", None)
+            line = getattr(step, "line", "")
+            logger.debug(
+                "transpose %s%s of %s%s", op.name, f" of `{name}`" if name else "",
+                ", ".join([repr(v.aval) for v in outs]), f" at {line}" if line else "",
+                extra={"op": op.name, "line": line},
+            )  # fmt: skip
+        yield step

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.aval import aval_of
 from ..core.tracer import Tensor
+from ..core.watch import WatchedSteps, carried
 from ..errors import ShapeError
 from .ir import Program
 from .variable import Variable
@@ -49,7 +50,7 @@ class _Packed:
         return x
 
 
-class PackingSteps(list):
+class PackingSteps(WatchedSteps):
     """The steps of a program being written, which pack every array constant as it is recorded."""
 
     __slots__ = ("pack", "packed", "seen", "unpack")
@@ -105,5 +106,8 @@ def unpacked(program: Program) -> Program:
             opened[id(a)] = a.open()
         return opened[id(a)]
 
-    steps = [(op, [constant(a) for a in args], params, outs) for op, args, params, outs in program.steps]
+    steps = []
+    for step in program.steps:
+        op, args, params, outs = step
+        steps.append(carried(step, (op, [constant(a) for a in args], params, outs)))
     return Program(program.inputs, steps, [constant(a) for a in program.outputs], program.name)

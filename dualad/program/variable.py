@@ -26,9 +26,13 @@ class Variable:
 
 
 class Equation(NamedTuple):
-    """``outs = op(*args, **params)``; an argument is a Variable or a constant (array, scalar, outer tensor)."""
+    """``outs = op(*args, **params)``; an argument is a Variable or a constant (array, scalar, outer tensor).
+
+    ``line`` is ``file:line`` of the user's code that made it, where the program was written inside ``debug``.
+    """
 
     op: Any
     args: Sequence[Any]
     params: dict
     outs: tuple[Variable, ...]
+    line: str = ""
