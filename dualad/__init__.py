@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .custom import SymbolicZero, custom_jvp
     from .custom_vjp import custom_vjp, once_differentiable
     from .custom_vmap import custom_vmap
-    from .debug import debug
+    from .debug import debug, debug_nans
     from .hooks import grad_hook, no_tangents, residual_hooks
     from .implicit import custom_root, fixed_point
     from .lift import lift
@@ -56,6 +56,7 @@ __all__ = [
     "custom_vjp",
     "custom_vmap",
     "debug",
+    "debug_nans",
     "dual_level",
     "fixed_point",
     "float0",
@@ -116,7 +117,7 @@ __getattr__, __dir__ = load_later(
         "custom": ("SymbolicZero", "custom_jvp"),
         "custom_vjp": ("custom_vjp", "once_differentiable"),
         "custom_vmap": ("custom_vmap",),
-        "debug": ("debug",),
+        "debug": ("debug", "debug_nans"),
         "hooks": ("grad_hook", "no_tangents", "residual_hooks"),
         "implicit": ("custom_root", "fixed_point"),
         "lift": ("lift",),
