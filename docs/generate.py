@@ -1,4 +1,4 @@
-"""Write the reference pages that are tables of what the code declares: errors, operators, NumPy's names, usage.
+"""Write the reference pages that are tables of what the code declares: errors, operators, NumPy's and SciPy's names.
 
 Sphinx runs it before each build (`conf.py`); `python docs/generate.py FOLDER` writes the pages anywhere. The pages
 are not in version control, so they can't be stale. Not for prose.
@@ -10,8 +10,11 @@ import contextlib
 import importlib
 import inspect
 import io
+import itertools
+import json
 import os
 import pkgutil
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -22,9 +25,10 @@ import numpy as np
 
 import dualad
 from dualad.cli.main import main
-from dualad.core.tables import OPS, Verdict
-from dualad.errors import DualadError
+from dualad.core.tables import OPS, UFUNCS, Verdict
+from dualad.errors import DualadError, RuleMissingError
 from dualad.later import load_everything
+from dualad.ops.samples import realize
 from dualad.surface.unsupported import spelled, verdict_of
 
 ROOT = Path(dualad.__file__).resolve().parents[1]
@@ -50,6 +54,28 @@ Every name of NumPy that asks its arguments before it computes, with its verdict
 own. *composite*: written with other NumPy calls, so that every transformation applies. *metadata*: answered from shape
 and dtype. *unsupported*: refused, with the reason and what to write instead. *not yet*: refused, as no rule has
 been declared so far."""
+
+SCIPY_INTRODUCTION = """\
+# SciPy coverage
+
+What is differentiated is every array of floating-point numbers, unless the table says less; what configures a call
+(orders, sizes, modes, windows) is constant. Where `dualad.scipy` has no version of a function, its name there is
+SciPy's own, which refuses tensors with words."""
+
+UFUNCS_INTRODUCTION = """\
+## Ufuncs of scipy.special
+
+Called as SciPy's, or from `dualad.scipy.special`. Being differentiated in another argument than those listed is an
+error that names it. Without a derivative, and so refused: {others}."""
+
+DIRECT_INTRODUCTION = """\
+## SciPy's own functions on tensors
+
+What happens if tensors are given to functions of SciPy that are neither ufuncs nor taken from `dualad.scipy`, by
+default and if the environment variable `SCIPY_ARRAY_API` was `1` when SciPy was imported. *Yes*: value, both modes of
+differentiation and `vmap` are right. *No* is an error, never a number without its derivative. Without the variable most
+of what works computes with object arrays of scalars, which is slow; with it all arrays of a call must be tensors. The
+table was measured with SciPy {release}, and the tests measure it again."""
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -145,6 +171,104 @@ def coverage_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+# --- SciPy's names ---------------------------------------------------------------------------------------------------
+
+
+def differentiable_in(ufunc: np.ufunc) -> list[str]:
+    """Name the arguments of a ufunc that have a derivative rule, as its own signature names them."""
+    op = UFUNCS[ufunc]
+    # NumPy puts a signature with x1, x2 before the one that SciPy wrote.
+    signature = re.findall(rf"^\s*{ufunc.__name__}\((.*?)\)", ufunc.__doc__ or "", re.MULTILINE)[-1]
+    names = [name.strip(" [") for name in signature.split(",")][: ufunc.nin]
+    args = realize(op)[0].args
+    found = []
+    for i, name in enumerate(names):
+        if op.jvp is None or np.asarray(args[i]).dtype.kind not in "fc":
+            continue
+        with contextlib.suppress(RuleMissingError), np.errstate(all="ignore"):
+            op.jvp(list(args), [np.ones_like(a) if j == i else None for j, a in enumerate(args)])
+            found.append(name)
+    return found
+
+
+def ufuncs_section() -> str:
+    """List the ufuncs of scipy.special with what they can be differentiated in."""
+    import scipy.special
+    from scipy.special import _ufuncs
+
+    public = {name: getattr(_ufuncs, name, None) for name in dir(scipy.special) if not name.startswith("_")}
+    ufuncs = {name: f for name, f in public.items() if isinstance(f, np.ufunc)}
+    rows = [(f"`{name}`", ", ".join(differentiable_in(f)) or "zero") for name, f in ufuncs.items() if f in UFUNCS]
+    others = ", ".join(f"`{name}`" for name, f in ufuncs.items() if f not in UFUNCS)
+    introduction = UFUNCS_INTRODUCTION.format(others=others)
+    return f"{introduction}\n\n{table(('name', 'differentiable in'), rows)}"
+
+
+def mirrored() -> dict[str, tuple[str, Verdict]]:
+    """Return the functions of `dualad.scipy` by SciPy's public path: what ours says of itself, and its verdict."""
+    from dualad.scipy.mirror import MIRRORED
+
+    found = {}
+    for name, verdict in MIRRORED.items():
+        home, _, function = name.rpartition(".")
+        # A function may be in a room of its package that SciPy has not: linalg.systems.solve is SciPy's linalg.solve.
+        parts = home.split(".")
+        homes = [".".join(parts[:n]) for n in range(2, len(parts) + 1)]
+        path = next(p for p in homes if hasattr(resolve(f"dualad.{p}"), function))
+        ours = getattr(resolve(f"dualad.{path}"), function)
+        summary = inspect.cleandoc(ours.__doc__ or "").partition("\n\n")[0]
+        found[f"{path}.{function}"] = (summary, verdict)
+    return found
+
+
+def resolve(path: str) -> object:
+    """Return what a dotted path names; an object without the attribute gives None."""
+    package, *names = path.split(".")
+    thing: object = importlib.import_module(package)
+    for name in names:
+        with contextlib.suppress(ImportError):
+            if isinstance(thing, ModuleType):
+                importlib.import_module(f"{thing.__name__}.{name}")
+        thing = getattr(thing, name, None)
+    return thing
+
+
+def mirrored_sections() -> Iterator[str]:
+    """Yield a section for each subpackage of SciPy of which dualad has functions."""
+    names = mirrored()
+    methods: dict[str, list[str]] = {}
+    for name in [n for n in names if n.startswith("scipy.stats.") and n.count(".") == 3]:
+        distribution, _, method = name.rpartition(".")
+        methods.setdefault(distribution, []).append(f"`{method}`")
+        del names[name]
+    for name, offered in methods.items():
+        names[name] = (
+            "with tensors as argument and as parameters: " + ", ".join(sorted(offered)),
+            Verdict("composite"),
+        )
+    for home, group in itertools.groupby(sorted(names), key=lambda name: name.rpartition(".")[0]):
+        rows = []
+        for name in group:
+            summary, verdict = names[name]
+            rows.append((f"`{name.rpartition('.')[2]}`", verdict.kind, note(verdict) or summary))
+        yield f"## {home}\n\n{table(('name', 'verdict', 'note'), rows)}"
+
+
+def direct_section() -> str:
+    """List what SciPy's own functions do on tensors, as measured."""
+    from scipy import __version__ as release
+
+    outcomes = json.loads((ROOT / "tests" / "scipy" / "direct.json").read_text())
+    rows = [(f"`scipy.{name}`", default, flagged) for name, (default, flagged) in sorted(outcomes.items())]
+    introduction = DIRECT_INTRODUCTION.format(release=".".join(release.split(".")[:2]))
+    return f"{introduction}\n\n{table(('function', 'by default', 'SCIPY_ARRAY_API=1'), rows)}"
+
+
+def scipy_page() -> str:
+    """Say of SciPy's names what dualad does with them."""
+    return "\n\n".join([SCIPY_INTRODUCTION, *mirrored_sections(), ufuncs_section(), direct_section()]) + "\n"
+
+
 # --- the command line ------------------------------------------------------------------------------------------------
 
 
@@ -168,6 +292,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors.md": errors_page,
     "operators.md": operators_page,
     "numpy-coverage.md": coverage_page,
+    "scipy-coverage.md": scipy_page,
     **{f"usage-{command}.txt": partial(usage, command) for command in ("check", "jacobian", "trace", "ops")},
 }
 

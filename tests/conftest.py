@@ -23,6 +23,10 @@ load_everything()
 
 # The same examples on every machine and every run; a deadline would make a busy machine a failing one.
 settings.register_profile("dualad", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+# `pytest --hypothesis-profile=full`: thousands of other examples each time, for an evening rather than a gate.
+settings.register_profile(
+    "full", deadline=None, max_examples=2000, print_blob=True, suppress_health_check=list(HealthCheck)
+)
 settings.load_profile("dualad")
 
 

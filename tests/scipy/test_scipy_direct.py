@@ -1,26 +1,8 @@
 """SciPy's own functions called on tensors, in its default setting and with `SCIPY_ARRAY_API=1`.
 
-Every ufunc that has a rule works in both settings under its public name. Of the functions that are not ufuncs:
-
-=====================================================================  =========  ===================
-what                                                                   default    SCIPY_ARRAY_API=1
-=====================================================================  =========  ===================
-special: jvp, yvp, softplus, lambertw (in z)                           yes        yes
-special.zeta (in q)                                                    yes        no
-special: softmax                                                       yes        yes
-special: logsumexp, log_softmax                                        no         yes
-special: polygamma, multigammaln, comb, spherical_jn                   no         no
-fft: fft, ifft, rfft and relatives                                     no         yes
-integrate: trapezoid, cumulative_trapezoid, simpson, romb              yes        yes
-stats: zscore, gmean, hmean, skew, kurtosis, moment, sem, entropy      no         yes
-linalg: block_diag, fiedler                                            yes        yes
-linalg: toeplitz                                                       yes        no
-signal: fftconvolve, hilbert                                           no         yes
-signal.convolve (direct), optimize.rosen                               yes        yes
-optimize.newton, integrate.fixed_quad                                  yes        yes
-spatial.transform.Rotation                                             no         yes
-linalg.solve, ndimage.gaussian_filter, signal.sawtooth, fft.dct        no         no
-=====================================================================  =========  ===================
+Every ufunc that has a rule works in both settings under its public name. The functions that are not ufuncs
+(`tests/oracles/scipy_calls.py`) and their outcomes in both settings are listed in `direct.json`, of which
+`docs/generate.py` makes a table.
 
 By default SciPy asks for plain arrays, and what works beyond ufuncs mostly computes with object arrays of scalars,
 which is slow. With the flag all arrays of a call must be tensors; beside them may be numbers. "No" is an error, never
@@ -47,60 +29,7 @@ MADE_FOR = (1, 17)
 YES, NO = "yes", "no"
 
 #: name -> outcome by default, outcome with the flag
-EXPECTED = {
-    "special.jvp": (YES, YES), "special.yvp": (YES, YES), "special.softplus": (YES, YES), "special.zeta": (YES, NO),
-    "special.lambertw": (YES, YES),
-    "special.softmax": (YES, YES), "special.logsumexp": (NO, YES), "special.log_softmax": (NO, YES),
-    "special.polygamma": (NO, NO), "special.multigammaln": (NO, NO), "special.comb": (NO, NO),
-    "special.spherical_jn": (NO, NO),
-    "fft.fft": (NO, YES), "fft.rfft": (NO, YES), "fft.dct": (NO, NO),
-    "integrate.trapezoid": (YES, YES), "integrate.cumulative_trapezoid": (YES, YES),
-    "integrate.simpson": (YES, YES), "integrate.romb": (YES, YES), "integrate.fixed_quad": (YES, YES),
-    "stats.zscore": (NO, YES), "stats.gmean": (NO, YES), "stats.hmean": (NO, YES), "stats.skew": (NO, YES),
-    "stats.kurtosis": (NO, YES), "stats.moment": (NO, YES), "stats.sem": (NO, YES), "stats.entropy": (NO, YES),
-    "linalg.block_diag": (YES, YES), "linalg.fiedler": (YES, YES), "linalg.toeplitz": (YES, NO),
-    "linalg.solve": (NO, NO),
-    "signal.fftconvolve": (NO, YES), "signal.hilbert": (NO, YES), "signal.convolve": (YES, YES),
-    "signal.sawtooth": (NO, NO), "ndimage.gaussian_filter": (NO, NO),
-    "optimize.rosen": (YES, YES), "optimize.newton": (YES, YES), "Rotation": (NO, YES),
-}  # fmt: skip
-
-
-def calls() -> dict:
-    """The functions of `EXPECTED`, of one vector each."""
-    import scipy.fft as sf
-    import scipy.integrate as si
-    import scipy.linalg as sl
-    import scipy.ndimage as nd
-    import scipy.optimize as so
-    import scipy.signal as sg
-    import scipy.special as sp
-    import scipy.stats as st
-    from scipy.spatial.transform import Rotation
-
-    return {
-        "special.jvp": lambda x: sp.jvp(1, x), "special.yvp": lambda x: sp.yvp(1, x, 2),
-        "special.zeta": lambda x: sp.zeta(2.5, x),
-        "special.softplus": getattr(sp, "softplus", lambda x: np.logaddexp(0, x)),
-        "special.lambertw": lambda x: np.real(sp.lambertw(x)),
-        "special.softmax": sp.softmax, "special.logsumexp": sp.logsumexp, "special.log_softmax": sp.log_softmax,
-        "special.polygamma": lambda x: sp.polygamma(1, x), "special.multigammaln": lambda x: sp.multigammaln(x + 1, 2),
-        "special.comb": lambda x: sp.comb(x + 3, 2), "special.spherical_jn": lambda x: sp.spherical_jn(1, x),
-        "fft.fft": lambda x: np.abs(sf.fft(x)), "fft.rfft": lambda x: np.abs(sf.rfft(x)), "fft.dct": sf.dct,
-        "integrate.trapezoid": si.trapezoid, "integrate.cumulative_trapezoid": si.cumulative_trapezoid,
-        "integrate.simpson": si.simpson, "integrate.romb": si.romb,
-        "integrate.fixed_quad": lambda x: si.fixed_quad(lambda t: np.sin(t * x[0]) + x[1], 0, 1)[0],
-        "stats.zscore": st.zscore, "stats.gmean": st.gmean, "stats.hmean": st.hmean, "stats.skew": st.skew,
-        "stats.kurtosis": st.kurtosis, "stats.moment": lambda x: st.moment(x, 3), "stats.sem": st.sem,
-        "stats.entropy": st.entropy,
-        "linalg.block_diag": lambda x: sl.block_diag(x, x), "linalg.fiedler": sl.fiedler,
-        "linalg.toeplitz": sl.toeplitz, "linalg.solve": lambda x: sl.solve(np.eye(5), x),
-        "signal.fftconvolve": lambda x: sg.fftconvolve(x, x), "signal.hilbert": lambda x: np.abs(sg.hilbert(x)),
-        "signal.convolve": lambda x: sg.convolve(x, x, method="direct"), "signal.sawtooth": sg.sawtooth,
-        "ndimage.gaussian_filter": lambda x: nd.gaussian_filter(x, 1.0),
-        "optimize.rosen": so.rosen, "optimize.newton": lambda x: so.newton(lambda t: t**2 - x[0], 1.0),
-        "Rotation": lambda x: Rotation.from_rotvec(x[:3]).as_matrix(),
-    }  # fmt: skip
+EXPECTED = json.loads((Path(__file__).parent / "direct.json").read_text())
 
 
 def outcome(f) -> str:
@@ -188,8 +117,9 @@ def ufuncs() -> dict:
 def main() -> None:
     """Print all outcomes of this process's setting."""
     import dualad.numpy  # noqa: F401  (gives tensors their namespace)
+    from tests.oracles.scipy_calls import CALLS
 
-    print(json.dumps({"functions": {name: outcome(f) for name, f in calls().items()}, "ufuncs": ufuncs()}))
+    print(json.dumps({"functions": {name: outcome(f) for name, f in CALLS.items()}, "ufuncs": ufuncs()}))
 
 
 @pytest.fixture(scope="module", params=[0, 1], ids=["default", "SCIPY_ARRAY_API=1"])
