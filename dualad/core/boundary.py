@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from contextvars import ContextVar
 
 import numpy as np
 
 from ..errors import ConversionError, DualadError, PlainBufferError
+from .tables import HOOKS
 
 __all__ = ["run", "running"]
 
@@ -38,7 +40,7 @@ def run(f, args, kwargs):
         raise error.with_traceback(ours.__traceback__) from None
     except DualadError:
         raise
-    except (TypeError, ValueError, IndexError) as foreign:
+    except (TypeError, ValueError, IndexError, NotImplementedError) as foreign:
         ours = _cause(foreign) or next((e for about in _ABOUT if (e := about(foreign)) is not None), None)
         if ours is None:
             raise
@@ -74,6 +76,13 @@ def _about_objects(error: BaseException) -> DualadError | None:
     text = str(error)
     if not isinstance(error, (TypeError, ValueError)) or not any(part in text for part in _OBJECTS):
         return None
+    mirror = HOOKS["mirrored"](error)
+    if mirror is not None:
+        return ConversionError(
+            f"a function of SciPy met an array of Python objects ({text.splitlines()[0]}); if it was given a tensor:",
+            "its code is compiled, or goes through np.asarray, and reads plain arrays only",
+            f"use {mirror}, which is the same function and takes both",
+        )
     return ConversionError(
         f"NumPy was given an array of Python objects ({text.splitlines()[0]}); if np.array or np.asarray built it of"
         " tensors and numbers:",
@@ -85,19 +94,14 @@ def _about_objects(error: BaseException) -> DualadError | None:
 
 
 _OBJECTS = (
-    "which has no callable", "dtype('O')", "not supported for the input types", "numpy.object_'> not inexact"
+    "which has no callable", "dtype('O')", "not supported for the input types", "numpy.object_'> not inexact",
+    "object arrays are not supported",
 )  # fmt: skip
 
 
 def _about_sparse(error: BaseException) -> DualadError | None:
-    """Say what to write when a sparse matrix of SciPy met a tensor, in a product that SciPy does by itself."""
-    if not (isinstance(error, ValueError) and str(error) == "unsupported data types in input"):
-        return None
-    return ConversionError(
-        "a sparse matrix of SciPy was multiplied by something that is no array of numbers; if it is a tensor:",
-        "SciPy's products are compiled and read plain arrays only",
-        "make the matrix one that meets tensors: dualad.scipy.sparse.csr_array(A) @ x",
-    )
+    """Say what to write when a sparse matrix of SciPy met a tensor, in an operation that SciPy does by itself."""
+    return HOOKS["sparse"](error)
 
 
 def _about_flat(error: BaseException) -> DualadError | None:
@@ -116,6 +120,8 @@ _ABOUT = (_about_index, _about_sparse, _about_flat, _about_objects)
 
 def _user_line(error: BaseException) -> str:
     traceback = importlib.import_module("traceback")  # only for errors: `import dualad` does without
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_LIBRARIES)]
+    scipy = sys.modules.get("scipy")
+    libraries = _LIBRARIES if scipy is None else (*_LIBRARIES, os.path.dirname(os.path.realpath(scipy.__file__)))
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(libraries)]
     last = frames[-1] if frames else traceback.extract_tb(error.__traceback__)[-1]
     return f"{last.filename}:{last.lineno}: {last.line}"

@@ -10,6 +10,7 @@ Not for: the meaning of any function on tensors (``surface/``); NumPy's own func
 
 from __future__ import annotations
 
+import importlib
 import sys
 
 import numpy as np
@@ -55,6 +56,8 @@ __all__ = [
 __all__ += [name for name in np.__all__ if name not in __all__]
 
 globals().update(SCALARS)
+if not hasattr(np, "__array_namespace_info__"):  # before NumPy 2.1
+    globals().update(importlib.import_module(f"{__name__}.early").NAMES)
 
 __getattr__, __dir__ = falls_back(np, globals())
 __array_api_version__ = "2024.12"

@@ -5,6 +5,7 @@ For: what every NumPy name needs before it can call an operator. Not for: any Nu
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from ..core.tables import HOOKS
 from ..core.tracer import PLAIN, Tensor
-from ..errors import ArgumentTypeError, InPlaceError
+from ..errors import ArgumentTypeError, InPlaceError, UnsupportedError
 
 __all__ = ["PerformanceNote", "normalize_axes", "normalize_axis", "operand", "operands", "refuse_out"]
 
@@ -31,7 +32,12 @@ def operand(x):
         return _pack(x) if x.dtype == object else np.asarray(x)
     if isinstance(x, np.generic) or (hasattr(x, "shape") and hasattr(x, "__array_function__")):
         return x  # an array of another library, as a constant
+    if type(x).__module__.startswith("scipy.sparse"):
+        raise HOOKS["sparse operand"](x)
     return np.asarray(x)
+
+
+_AS_STRIDED = np.lib.stride_tricks.as_strided.__code__
 
 
 def operands(*xs) -> list:
@@ -81,6 +87,14 @@ def _pack(x: np.ndarray):
 
 def _object_array(x: Tensor) -> np.ndarray:
     """Give NumPy what it asks ``__array__`` for: an object array whose entries are the tensor's."""
+    # NumPy's as_strided can't be overridden. It would read the objects with the strides of the numbers.
+    if sys._getframe(2).f_code is _AS_STRIDED:
+        raise UnsupportedError(
+            f"np.lib.stride_tricks.as_strided was called on a {x._kind()} of shape {x.shape}.",
+            "a tensor is not one block of memory, so bytes between its entries mean nothing",
+            "use np.lib.stride_tricks.sliding_window_view for windows, np.broadcast_to to repeat, np.diagonal, or an"
+            " index: x[np.arange(n)[:, None] + np.arange(m)]",
+        )
     out = np.empty(x.shape, object)
     for index in np.ndindex(*x.shape):
         out[index] = x[index] if index else x

@@ -7,12 +7,13 @@ that have a meaning but no rule so far. A test holds both against NumPy. Not for
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 
 import numpy as np
 
 from ..core.tables import FUNCTIONS, HOOKS, VERDICTS, Verdict
-from ..errors import UnsupportedError
+from ..errors import ConversionError, UnsupportedError
 
 __all__ = ["NOT_YET", "REASONS", "spelled", "unsupported", "verdict_of"]
 
@@ -87,6 +88,8 @@ def unsupported(function: Callable) -> UnsupportedError:
     verdict = verdict_of(function)
     if verdict is not None and verdict.kind == "unsupported":
         return UnsupportedError(f"{spelled(function)} was called on a tensor.", verdict.reason, verdict.instead)
+    if isinstance(function, np.ufunc) and getattr(np, function.__name__, None) is not function:
+        return _foreign().foreign_ufunc(function)
     return UnsupportedError(
         f"{spelled(function)} is not supported on tensors yet.",
         "no rule for it has been declared, and guessing one could give a wrong derivative",
@@ -116,8 +119,8 @@ def verdict_of(function: Callable) -> Verdict | None:
 
 
 def _is_text(ufunc: np.ufunc) -> bool:
-    """Say whether a ufunc has loops for strings and none for floats."""
-    return ufunc.ntypes == 0 or not any(c in "".join(ufunc.types) for c in "efdgFDG?bB")
+    """Say whether a ufunc has loops for strings and none for numbers or objects."""
+    return ufunc.ntypes == 0
 
 
 def spelled(function: Callable) -> str:
@@ -130,5 +133,21 @@ def spelled(function: Callable) -> str:
     return f"{module}.{getattr(function, '__name__', function)}"
 
 
+def _foreign():
+    """Return the words for other libraries' code, which are loaded when there is something to say."""
+    return importlib.import_module("dualad.surface.foreign")
+
+
+def _sparse(error: BaseException) -> ConversionError | None:
+    foreign = _foreign() if "scipy.sparse" in sys.modules else None
+    if foreign is None or not foreign.of_sparse(error):
+        return None
+    what = f"a sparse matrix of SciPy met something that is no array of numbers ({error}); if it is a tensor:"
+    return foreign.about_sparse(what, foreign.mirrored(error))
+
+
+HOOKS["mirrored"] = lambda error: _foreign().mirrored(error)
+HOOKS["sparse"] = _sparse
+HOOKS["sparse operand"] = lambda x: _foreign().about_sparse(f"a {type(x).__name__} of SciPy met a tensor.")
 HOOKS["unsupported"] = unsupported
 HOOKS["handler"] = handler_of

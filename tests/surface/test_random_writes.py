@@ -1,8 +1,8 @@
 """Random programs of reads, writes and views: the same program on plain NumPy is the oracle.
 
 Hypothesis makes a program of a few steps on one float array and the views and copies taken of it; values are compared
-with NumPy's run, derivatives with central differences of it, and all of them with JAX's run of the same program, written
-with `.at`. Not for: which writes there are (test_writing.py).
+with NumPy's run, derivatives with central differences of it, and all of them with JAX's run of the same program,
+written with `.at`. Not for: which writes there are (test_writing.py).
 """
 
 import math
