@@ -17,6 +17,7 @@ from .estimate import Comparison, Estimate, Unavailable, compare
 from .gradcheck import gradcheck
 from .gradgradcheck import gradgradcheck
 from .report import CheckReport, Mismatch, Outcome, Row
+from .rules import RuleReport, check_rule
 
 __all__ = [
     "CheckReport",
@@ -28,10 +29,12 @@ __all__ = [
     "Outcome",
     "QUANTITIES",
     "Row",
+    "RuleReport",
     "Unavailable",
     "assert_matches_jax",
     "check_function",
     "check_grads",
+    "check_rule",
     "compare",
     "complex_step",
     "differences",

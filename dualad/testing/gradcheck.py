@@ -25,7 +25,7 @@ from .describe import describe
 from .estimate import Estimate, Unavailable, compare, contracted, scaled, stacked
 from .native import NativeFunction, failure, said
 
-__all__ = ["chosen_mode", "chosen_modes", "gradcheck"]
+__all__ = ["Check", "Settings", "chosen_mode", "chosen_modes", "gradcheck"]
 
 _MODES = {"forward": "forward", "fwd": "forward", "reverse": "reverse", "rev": "reverse"}
 _LANES = 3
@@ -33,20 +33,20 @@ _SINGLE = 1e-3  # what float32 leaves of a derivative, with room for cancellatio
 
 
 @dataclass(frozen=True)
-class _Settings:
+class Settings:
     """What one check was asked for; the switches of `gradcheck`."""
 
     modes: tuple[str, ...]
-    fast: bool
-    eps: float | None
     rtol: float
     atol: float
-    batched_reverse: bool
-    batched_forward: bool
-    absent: bool
-    nondet_tol: float
-    kinks: str
     seed: int
+    fast: bool = False
+    eps: float | None = None
+    batched_reverse: bool = True
+    batched_forward: bool = True
+    absent: bool = True
+    nondet_tol: float = 0.0
+    kinks: str = "refuse"
 
 
 def gradcheck(
@@ -131,7 +131,7 @@ def gradcheck(
     function = NativeFunction(f, args if isinstance(args, (tuple, list)) else (args,))
     single = _single_precision(function)
     default = (_SINGLE, _SINGLE) if single else (1e-6, 1e-12) if eps is None else (1e-3, 1e-5)
-    settings = _Settings(
+    chosen = Settings(
         modes=modes,
         fast=fast_mode,
         eps=eps,
@@ -145,7 +145,7 @@ def gradcheck(
         seed=seed,
     )
     try:
-        _Check(function, settings).run()
+        Check(function, chosen).run()
     except GradcheckError:
         if raise_exception:
             raise
@@ -180,16 +180,17 @@ def chosen_mode(name: str) -> str:
 # ── one check ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Check:
+class Check:
     """The steps of one check; the first that fails raises."""
 
-    def __init__(self, function: NativeFunction, settings: _Settings) -> None:
+    def __init__(self, function: NativeFunction, settings: Settings) -> None:
         self.f, self.s = function, settings
         self.name = getattr(function.f, "__name__", type(function.f).__name__)
         self.rng = np.random.default_rng(settings.seed)
         self.noise = 1e-14 * np.abs(np.nan_to_num(function.flat_value, posinf=0.0, neginf=0.0))
 
     def run(self) -> None:
+        """Run all steps that were asked for."""
         f = self.f
         if not f.spread <= self.s.nondet_tol:
             self.fail("determinism", "the function itself returned two different values at one point.",
@@ -206,6 +207,7 @@ class _Check:
                     self.reverse(numerical)
 
     def fail(self, check: str, what: str, why: str, instead: str, **details: Any) -> None:
+        """Raise, naming the function."""
         raise failure(check, f"gradcheck of `{self.name}`: {what}", why, instead, **details)
 
     # -- what the values say ----------------------------------------------------------------------------------------
@@ -232,6 +234,7 @@ class _Check:
         return answer
 
     def plain_difference(self, v: np.ndarray, eps: float) -> Estimate | Unavailable:
+        """Return one central difference along v."""
         f = self.f
         try:
             return Estimate((f.evaluate(f.x + eps * v) - f.evaluate(f.x - eps * v)) / (2 * eps))
@@ -260,6 +263,7 @@ class _Check:
     # -- forward ----------------------------------------------------------------------------------------------------
 
     def forward(self, numerical: list[tuple[np.ndarray, Estimate]]) -> None:
+        """Check forward mode, one product per vector."""
         f, s = self.f, self.s
         columns = []
         for v, estimate in numerical:
@@ -279,6 +283,7 @@ class _Check:
             self.batched("forward", f.push_rows, f.push, rows)
 
     def absent_tangents(self) -> None:
+        """Check that a tangent of None is a tangent of zeros, input by input."""
         f = self.f
         v = self.rng.standard_normal(f.size) * f.scale
         for number, position in enumerate(f.inputs):
@@ -290,6 +295,7 @@ class _Check:
     # -- reverse ----------------------------------------------------------------------------------------------------
 
     def reverse(self, numerical: list[tuple[np.ndarray, Estimate]]) -> None:
+        """Check reverse mode, one product per entry of the result (or random ones)."""
         f, s = self.f, self.s
         self.same_value("reverse", f.learn())
         if s.fast:
@@ -321,6 +327,7 @@ class _Check:
         return w, got
 
     def absent_cotangents(self) -> None:
+        """Check that a cotangent of None is one of zeros, output by output and all together."""
         f = self.f
         w = self.rng.standard_normal(f.out_size)
         numbers = range(len(f.active_outputs))
@@ -388,6 +395,7 @@ class _Check:
         self.fail(mode, what, why, instead, output=output, input=number, part=part, analytical=a, numerical=b)
 
     def same_value(self, mode: str, value: np.ndarray) -> None:
+        """Check that a mode reports the value that the function returns."""
         f, s = self.f, self.s
         expected = f.flat_value
         tolerance = s.rtol * np.abs(expected) + 1e-12 * np.abs(expected).max(initial=0.0)
@@ -403,6 +411,7 @@ class _Check:
             )
 
     def again(self, what: str, second: np.ndarray, first: np.ndarray) -> None:
+        """Check that a derivative, computed again, is the same."""
         moved = np.where(_same(second, first), 0.0, np.nan_to_num(np.abs(second - first), nan=np.inf))
         worst = float(np.max(moved, initial=0.0))
         if worst > self.s.nondet_tol:
@@ -414,6 +423,7 @@ class _Check:
             )
 
     def equal_to_zeros(self, name: str, mode: str, compute: Callable[[], np.ndarray], expected: np.ndarray) -> None:
+        """Check a product with something absent against explicit zeros."""
         check, where = f"undefined {mode}", f"with {name} undefined, {mode} mode"
         why = "a tangent or cotangent that is exactly zero may be absent: None to a pullback, a SymbolicZero to a rule"
         instead = "let the rule treat an absent one as zeros"
@@ -428,6 +438,7 @@ class _Check:
             self.fail(check, what, why, instead, analytical=got, numerical=expected)
 
     def batched(self, mode: str, at_once: Callable, one: Callable, rows: np.ndarray) -> None:
+        """Check vmap over products against a loop."""
         check, word = f"batched {mode}", "gradient" if mode == "reverse" else "forward gradient"
         switch = "check_batched_grad" if mode == "reverse" else "check_batched_forward_grad"
         try:
@@ -456,6 +467,7 @@ class _Check:
             )
 
     def close(self, a: np.ndarray, b: np.ndarray) -> bool:
+        """Say whether two answers of dualad agree within the tolerances."""
         size = np.abs(b).max(initial=0.0)
         return bool(np.all((np.abs(a - b) <= self.s.rtol * np.abs(b) + self.s.atol + 1e-12 * size) | _same(a, b)))
 
