@@ -21,6 +21,7 @@ from .batched import Batched
 from .calls import Call, Template, call_shape, flat_output, has_tensor, mapped_function, take_apart
 from .core.aval import Aval, aval_of, is_inexact
 from .core.dispatch import apply
+from .core.frames import public
 from .core.op import Op
 from .core.tracer import Tensor
 from .dual import Dual, DualLevel
@@ -403,6 +404,7 @@ def _with_cells(f: types.FunctionType, makers: list, defaults: Template | None, 
 # ── for users ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@public
 def checkpoint(
     f: Callable, *, policy: Callable[[str, dict], bool] | None = None, static_argnums: int | Sequence[int] = ()
 ) -> Callable:
@@ -460,6 +462,7 @@ def checkpoint(
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     @functools.wraps(f)
+    @public
     def checkpointed(*args, **kwargs):
         if policy is checkpoint_policies.everything_saveable:
             return f(*args, **kwargs)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .core.frames import user_level
 from .errors import ArgumentError
 from .surface.arguments import PerformanceNote
 
@@ -62,7 +63,7 @@ def in_chunks(run: Callable, total: int, chunk_size: int | None, max_memory: int
             warnings.warn(
                 f"{where}: one lane takes about {one} bytes, more than max_memory={max_memory}; they run one by one.",
                 PerformanceNote,
-                stacklevel=4,
+                stacklevel=user_level(),
             )
     for begin in range(start, total, chunk_size):
         parts.append(run(begin, min(begin + chunk_size, total)))

@@ -19,6 +19,7 @@ from .batched import Batched, BatchLevel
 from .core.aval import Aval
 from .core.axes import axis_level
 from .core.dispatch import apply
+from .core.frames import public
 from .core.op import Op
 from .core.tracer import Tensor
 from .errors import ArgumentError
@@ -181,6 +182,7 @@ scatter_op = Collective(
 # ── for users ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@public
 def psum(x: Any, axis_name: str) -> Any:
     """Sum over the lanes of a named axis.
 
@@ -211,6 +213,7 @@ def psum(x: Any, axis_name: str) -> Any:
     return _each(psum_op, x, axis_name, "psum", numbers=True)
 
 
+@public
 def pmean(x: Any, axis_name: str) -> Any:
     """Average over the lanes of a named axis.
 
@@ -242,6 +245,7 @@ def pmean(x: Any, axis_name: str) -> Any:
     return tree_map(lambda total: total / count if is_array(total) else total, psum(x, axis_name))
 
 
+@public
 def pmax(x: Any, axis_name: str) -> Any:
     """Take the maximum over the lanes of a named axis; lanes that share it share the derivative.
 
@@ -272,6 +276,7 @@ def pmax(x: Any, axis_name: str) -> Any:
     return _each(pmax_op, x, axis_name, "pmax")
 
 
+@public
 def pmin(x: Any, axis_name: str) -> Any:
     """Take the minimum over the lanes of a named axis; lanes that share it share the derivative.
 
@@ -302,6 +307,7 @@ def pmin(x: Any, axis_name: str) -> Any:
     return _each(pmin_op, x, axis_name, "pmin")
 
 
+@public
 def all_gather(x: Any, axis_name: str, axis: int = 0) -> Any:
     """Stack what all lanes of a named axis have.
 
@@ -348,6 +354,7 @@ def all_gather(x: Any, axis_name: str, axis: int = 0) -> Any:
     return tree_map(gather, x)
 
 
+@public
 def axis_index(axis_name: str) -> Any:
     """Return which lane this is.
 
@@ -377,6 +384,7 @@ def axis_index(axis_name: str) -> Any:
     return Batched(np.arange(int(level.size)), level)
 
 
+@public
 def axis_size(axis_name: str) -> int:
     """Return the number of lanes of a named axis.
 

@@ -23,6 +23,7 @@ from .control_ops import switch as switch_op
 from .control_ops import while_loop as while_op
 from .core.aval import Aval, aval_of, is_weak, result_dtype
 from .core.dispatch import apply
+from .core.frames import public
 from .core.level import escaped
 from .core.tracer import Tensor
 from .dual import Dual
@@ -88,6 +89,7 @@ def known_values(x):
 # ── cond, switch ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@public
 def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> Any:
     """Call one of two functions.
 
@@ -129,6 +131,7 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> 
     return _choose(pred, known, (false_fun, true_fun), operands, "cond")
 
 
+@public
 def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
     """Call one of several functions.
 
@@ -268,6 +271,7 @@ def linear_arguments(args: Sequence) -> list[bool]:
 # ── while_loop ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@public
 def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
     """Call a function on its own result while a condition holds.
 

@@ -15,6 +15,7 @@ import optree
 from .calls import Call, UserFunction, call_shape, checked_like, flat_output, has_tensor, mapped_function, take_apart
 from .core.aval import Aval, aval_of, is_inexact
 from .core.dispatch import apply
+from .core.frames import public
 from .core.op import Op
 from .dual import float0
 from .errors import ArgumentTypeError, DtypeError, RuleMissingError, TreeError
@@ -181,6 +182,7 @@ class custom_jvp(UserFunction):
         self.rule, self.symbolic_zeros = rule, symbolic_zeros
         return rule
 
+    @public
     def __call__(self, *args, **kwargs):
         """Call the function; under a transform, as one operator with the rule."""
         if self.rule is None:

@@ -28,6 +28,7 @@ from .calls import (
 )
 from .core.aval import Aval, aval_of, is_inexact
 from .core.dispatch import apply
+from .core.frames import public
 from .core.op import Op
 from .custom import SymbolicZero, sample_calls
 from .dual import float0
@@ -239,6 +240,7 @@ class custom_vjp(UserFunction):
                 )  # fmt: skip
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
+    @public
     def __call__(self, *args, **kwargs):
         """Call the function; under a transform, as one operator with the rule."""
         if self.fwd is None or self.bwd is None:

@@ -15,6 +15,7 @@ from .calls import Call, UserFunction, call_shape, flat_output, has_tensor, mapp
 from .core.aval import Aval, aval_of, is_inexact
 from .core.axes import unavailable
 from .core.dispatch import apply
+from .core.frames import public
 from .core.op import Op
 from .errors import ArgumentTypeError, RuleMissingError, ShapeError, TreeError
 from .jvp import jvp
@@ -184,6 +185,7 @@ class custom_vmap(UserFunction):
         self.rule = rule
         return rule
 
+    @public
     def __call__(self, *args, **kwargs):
         """Call the function; under a transform, as one operator with the rule."""
         if self.rule is None:

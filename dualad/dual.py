@@ -19,6 +19,7 @@ from .core.aval import aval_of, is_inexact
 from .core.boundary import running
 from .core.capture import check_inside
 from .core.dispatch import apply
+from .core.frames import public
 from .core.level import Level, escaped
 from .core.quiet import boundary, in_use
 from .core.tracer import Tensor
@@ -274,6 +275,7 @@ def dual_level() -> Iterator[DualLevel]:
             running.reset(inside)
 
 
+@public
 def make_dual(primal: Any, tangent: Any, level: DualLevel | None = None) -> Dual:
     """Join a primal and a tangent at a level.
 
@@ -317,6 +319,7 @@ def make_dual(primal: Any, tangent: Any, level: DualLevel | None = None) -> Dual
     return Dual(primal, tangent if hasattr(tangent, "shape") else np.asarray(tangent)[()], level)
 
 
+@public
 def unpack_dual(x: Any, level: DualLevel | None = None) -> UnpackedDual:
     """Split a value into its primal and its tangent at a level.
 

@@ -13,6 +13,7 @@ import optree
 
 from .chunks import check_chunks
 from .core.aval import aval_of
+from .core.frames import public
 from .jacobian import check_real, over_basis, value_and_jacfwd
 from .jvp import jvp, named
 from .linearize import linearize
@@ -26,6 +27,7 @@ __all__ = ["hessian", "hessian_diag", "hvp", "laplacian", "value_and_hessian", "
 _DIRECTIONS = 128
 
 
+@public
 def hessian(
     f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
@@ -57,6 +59,7 @@ def hessian(
         f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic, chunk_size=chunk_size, max_memory=max_memory
     )
 
+    @public
     def hessian_of(*args, **kwargs):
         value, blocks = both(*args, **kwargs)
         return (blocks, value[1]) if has_aux else blocks
@@ -64,6 +67,7 @@ def hessian(
     return named(hessian_of, f, "hessian")
 
 
+@public
 def value_and_hessian(
     f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
@@ -99,6 +103,7 @@ def value_and_hessian(
         gradient, argnums, argnames, has_aux=True, holomorphic=holomorphic, chunk_size=chunk_size, max_memory=max_memory
     )
 
+    @public
     def value_and_second(*args, **kwargs):
         (_, value), blocks = whole(*args, **kwargs)
         return value, blocks
@@ -106,6 +111,7 @@ def value_and_hessian(
     return named(value_and_second, f, "value_and_hessian")
 
 
+@public
 def hvp(f: Callable, x: Any, v: Any, *args, has_aux: bool = False, **kwargs) -> Any:
     """Multiply the Hessian of a scalar-valued function with a vector, without building it.
 
@@ -138,6 +144,7 @@ def hvp(f: Callable, x: Any, v: Any, *args, has_aux: bool = False, **kwargs) -> 
     return (product, value[1]) if has_aux else product
 
 
+@public
 def value_and_hvp(f: Callable, x: Any, v: Any, *args, has_aux: bool = False, **kwargs) -> tuple[Any, Any]:
     """Return the value of a scalar-valued function and its Hessian times a vector.
 
@@ -170,6 +177,7 @@ def value_and_hvp(f: Callable, x: Any, v: Any, *args, has_aux: bool = False, **k
     return value, product
 
 
+@public
 def hessian_diag(
     f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
@@ -205,6 +213,7 @@ def hessian_diag(
     check_chunks(chunk_size, max_memory, "hessian_diag")
     options = (argnums, argnames, has_aux, chunk_size, max_memory)
 
+    @public
     def diagonal_of(*args, **kwargs):
         diagonal, aux = _diagonal(f, args, kwargs, options, "hessian_diag")
         return (diagonal, aux) if has_aux else diagonal
@@ -212,6 +221,7 @@ def hessian_diag(
     return named(diagonal_of, f, "hessian_diag")
 
 
+@public
 def laplacian(
     f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
@@ -238,6 +248,7 @@ def laplacian(
     check_chunks(chunk_size, max_memory, "laplacian")
     options = (argnums, argnames, has_aux, chunk_size, max_memory)
 
+    @public
     def laplacian_of(*args, **kwargs):
         diagonal, aux = _diagonal(f, args, kwargs, options, "laplacian")
         total = sum(np.sum(x) for x in flatten(diagonal)[0] if is_array(x))

@@ -15,6 +15,7 @@ from typing import Any
 from .core import quiet
 from .core.aval import aval_of, is_inexact
 from .core.dispatch import apply
+from .core.frames import public
 from .core.level import Level
 from .core.op import Op
 from .core.tracer import Tensor
@@ -72,6 +73,7 @@ hook_op = Op(
 )
 
 
+@public
 def grad_hook(x: Any, hook: Callable[[Any], Any]) -> Any:
     """Return ``x``, and have its cotangent pass through a function on the way back.
 

@@ -18,6 +18,7 @@ import optree
 from .calls import has_tensor, take_apart
 from .core.aval import aval_of
 from .core.dispatch import apply
+from .core.frames import public
 from .core.op import Op
 from .core.tracer import Tensor
 from .errors import CapturedTensorError, ConvergenceError, OutputError, ShapeError, TreeError
@@ -134,6 +135,7 @@ root = Op(
 )
 
 
+@public
 def custom_root(
     f: Callable, x0: Any, solve: Callable, *, args: tuple = (), tangent_solve: Callable | None = None
 ) -> Any:  # fmt: skip
@@ -188,6 +190,7 @@ def custom_root(
     return _solved(f, x0, plain_solve, args, tangent_solve, "custom_root", lambda x, out: out)
 
 
+@public
 def fixed_point(
     f: Callable, x0: Any, solve: Callable | None = None, *, args: tuple = (), tolerance: float | None = None,
     max_steps: int = 1000, tangent_solve: Callable | None = None,

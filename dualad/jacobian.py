@@ -16,6 +16,7 @@ import optree
 from .batched import Batched
 from .chunks import check_chunks, in_chunks
 from .core.aval import Aval, aval_of, is_inexact
+from .core.frames import public
 from .errors import ArgumentError, DtypeError, OutputError
 from .jvp import jvp, named
 from .linearize import Linear, Stage, stage_tangents
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 
+@public
 def jacfwd(
     f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
@@ -81,6 +83,7 @@ def jacfwd(
 
     options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
 
+    @public
     def jacobian_of(*args, **kwargs):
         _, blocks, aux = _forward(f, args, kwargs, options, "jacfwd")
         return (blocks, aux) if has_aux else blocks
@@ -88,6 +91,7 @@ def jacfwd(
     return named(jacobian_of, f, "jacfwd")
 
 
+@public
 def value_and_jacfwd(
     f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
@@ -116,6 +120,7 @@ def value_and_jacfwd(
     check_chunks(chunk_size, max_memory, "value_and_jacfwd")
     options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
 
+    @public
     def value_and_jacobian(*args, **kwargs):
         value, blocks, aux = _forward(f, args, kwargs, options, "value_and_jacfwd")
         return ((value, aux) if has_aux else value), blocks
@@ -172,6 +177,7 @@ def _blocks_of_columns(columns: list, out_tree, leaves: list, in_tree, real: lis
     return optree.tree_unflatten(out_tree, blocks)
 
 
+@public
 def jacrev(
     f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
@@ -203,6 +209,7 @@ def jacrev(
     check_chunks(chunk_size, max_memory, "jacrev")
     options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
 
+    @public
     def jacobian_of(*args, **kwargs):
         _, blocks, aux = _reverse(f, args, kwargs, options, "jacrev")
         return (blocks, aux) if has_aux else blocks
@@ -210,6 +217,7 @@ def jacrev(
     return named(jacobian_of, f, "jacrev")
 
 
+@public
 def value_and_jacrev(
     f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
@@ -237,6 +245,7 @@ def value_and_jacrev(
     check_chunks(chunk_size, max_memory, "value_and_jacrev")
     options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
 
+    @public
     def value_and_jacobian(*args, **kwargs):
         value, blocks, aux = _reverse(f, args, kwargs, options, "value_and_jacrev")
         return ((value, aux) if has_aux else value), blocks
@@ -327,6 +336,7 @@ class jacobian:
         self._chunks = (chunk_size, max_memory)
         named(self, f, "jacobian")
 
+    @public
     def __call__(self, *args, **kwargs):
         """Return the Jacobian, arranged as by :func:`jacfwd`; with ``has_aux``, ``(jacobian, aux)``."""
         selection, out, stage = self._linearized(args, kwargs)

@@ -15,6 +15,7 @@ import optree
 
 from .core.aval import aval_of, is_inexact
 from .core.boundary import run
+from .core.frames import public
 from .core.level import escaped
 from .core.tracer import Tensor
 from .core.watch import active
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 
+@public
 def jvp(f: Callable, primals: Sequence, tangents: Sequence, *, has_aux: bool = False) -> tuple:
     """Evaluate a function and its Jacobian-vector product.
 

@@ -17,6 +17,7 @@ import optree
 from .calls import checked_like, has_tensor, mapped_function, take_apart
 from .core.aval import Aval, aval_of, is_inexact
 from .core.dispatch import apply
+from .core.frames import public
 from .core.op import Op
 from .errors import ArgumentTypeError, DtypeError, RuleMissingError
 from .jvp import jvp, output_leaves
@@ -208,6 +209,7 @@ linear = Op(
 # ── for users ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@public
 def linear_call(f: Callable, f_transpose: Callable | None, residuals: Any, vectors: Any, *, like: Any = None) -> Any:
     """Call a function that is linear in its second argument, and give its transpose.
 

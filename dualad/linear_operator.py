@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .core.frames import public
 from .core.tables import HOOKS
 from .errors import ArgumentError
 from .linearize import Linear, linearize
@@ -68,6 +69,7 @@ def _as_linear_operator(lin: Linear) -> Any:
 HOOKS["linear_operator"] = _as_linear_operator
 
 
+@public
 def hessian_operator(f: Callable, x: Any, *args, **kwargs) -> Any:
     """Return the Hessian of a scalar-valued function at a point as a SciPy ``LinearOperator``, without building it.
 

@@ -17,6 +17,7 @@ import optree
 from .calls import take_apart
 from .core.aval import Aval, aval_of, is_inexact
 from .core.dispatch import apply
+from .core.frames import public
 from .core.op import Op
 from .core.tracer import Tensor
 from .errors import ArgumentTypeError, CapturedTensorError, DtypeError, RuleMissingError, ShapeError, TreeError
@@ -233,6 +234,7 @@ linear_solve = Op(
 )
 
 
+@public
 def custom_linear_solve(
     matvec: Callable, b: Any, solve: Callable, transpose_solve: Callable | None = None, symmetric: bool = False, *,
     args: tuple = (),

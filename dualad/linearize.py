@@ -16,6 +16,7 @@ import optree
 
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
+from .core.frames import public
 from .core.tables import HOOKS
 from .core.watch import active
 from .dual import Dual, DualLevel, check_tangent
@@ -41,6 +42,7 @@ class Linear:
         self._in_leaves, self._in_tree = in_leaves, in_tree
         self._out_avals, self._out_tree = out_avals, out_tree
 
+    @public
     def __call__(self, *tangents):
         """Apply the linear map to tangents, one per argument of the function.
 
@@ -98,6 +100,7 @@ class Linear:
         return f"<linear map of {len(self.program.steps)} equations>"
 
 
+@public
 def linearize(f: Callable, *primals, has_aux: bool = False) -> tuple:
     """Evaluate a function and its derivative at a point, as a linear function that can be applied many times.
 

@@ -19,6 +19,7 @@ from .carry import Carry, own
 from .control_flow import decider, is_traced, known_values, linear_arguments, name_of, staged_body, while_loop
 from .core.aval import Aval
 from .core.dispatch import apply
+from .core.frames import public
 from .core.tracer import Tensor
 from .errors import ArgumentError, OutputError, ShapeError, TreeError
 from .jvp import output_leaves
@@ -34,6 +35,7 @@ __all__ = ["associative_scan", "fori_loop", "map", "scan"]
 # ── scan, fori_loop, map ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+@public
 def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False) -> tuple:
     """Go through the rows of arrays with a carry, and stack what each step returns.
 
@@ -205,6 +207,7 @@ def _stacked(stack: list, where: str):
     return np.stack(stack)
 
 
+@public
 def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any) -> Any:
     """Call a function on its own result for every integer of a range.
 
@@ -258,6 +261,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any) -> Any:
     )[0]  # fmt: skip
 
 
+@public
 def map(f: Callable, xs: Any) -> Any:
     """Call a function on the rows of arrays, one after the other, and stack the results.
 
@@ -296,6 +300,7 @@ def map(f: Callable, xs: Any) -> Any:
 # ── associative_scan ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@public
 def associative_scan(f: Callable, xs: Any, reverse: bool = False, axis: int = 0) -> Any:
     """Combine the entries along an axis cumulatively, in a logarithmic number of array operations.
 

@@ -11,6 +11,7 @@ import optree
 
 from .core.aval import aval_of
 from .core.boundary import run
+from .core.frames import public
 from .jvp import as_primal, output_leaves
 from .program.ir import Program
 from .staged import StagedLevel
@@ -19,6 +20,7 @@ from .tree import flatten, is_array
 __all__ = ["trace"]
 
 
+@public
 def trace(f: Callable, *args, **kwargs) -> Program:
     """Write a function down as a program, from the shapes and dtypes of sample arguments.
 

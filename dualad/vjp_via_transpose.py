@@ -16,6 +16,7 @@ import optree
 from .batched import Batched
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
+from .core.frames import public
 from .core.tracer import Tensor
 from .core.walk import walked
 from .core.watch import active, logged_walk
@@ -146,6 +147,7 @@ class Pullback:
         """The linear program that is walked backwards."""
         return self._stage.program
 
+    @public
     def __call__(self, ct):
         """Pull a cotangent of the output back to the arguments.
 
@@ -174,6 +176,7 @@ class Pullback:
         return f"<pullback through {len(self.program.steps)} equations>"
 
 
+@public
 def vjp(f: Callable, *primals, has_aux: bool = False) -> tuple:
     """Evaluate a function and its vector-Jacobian product, as a function of the cotangent.
 
@@ -271,6 +274,7 @@ def _finished(results: list, in_avals: list, given: list) -> list:
 # ── grad ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@public
 def grad(
     f: Callable,
     argnums: int | Sequence[int] | None = None,
@@ -318,6 +322,7 @@ def grad(
     """
     with_value = value_and_grad(f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic, where="grad")
 
+    @public
     def gradient(*args, **kwargs):
         value, derivative = with_value(*args, **kwargs)
         return (derivative, value[1]) if has_aux else derivative
@@ -325,6 +330,7 @@ def grad(
     return named(gradient, f, "grad")
 
 
+@public
 def value_and_grad(
     f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False,
@@ -352,6 +358,7 @@ def value_and_grad(
     (9.0, np.float64(6.0))
     """
 
+    @public
     def value_and_gradient(*args, **kwargs):
         selection = select(f, args, kwargs, argnums, argnames, where)
         for x, name in zip(selection.chosen, selection.names, strict=True):
@@ -430,6 +437,7 @@ def _check_scalar(out, holomorphic: bool, where: str) -> None:
 # ── linear_transpose ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@public
 def linear_transpose(f: Callable, *examples) -> Transposed:
     """Transpose a linear function.
 
@@ -484,6 +492,7 @@ class Transposed:
         self.program, self.in_avals, self.in_tree = program, in_avals, in_tree
         self.out_avals, self.out_tree = out_avals, out_tree
 
+    @public
     def __call__(self, ct):
         """Apply the transpose to a cotangent of the function's output."""
         leaves = flatten_like(self.out_tree, ct, "the cotangent", "the function's output")

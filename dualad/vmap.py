@@ -17,6 +17,7 @@ from .batched import Batched, BatchLevel, Disagreement
 from .chunks import check_chunks, in_chunks
 from .core.axes import Lanes, check_new, rename
 from .core.boundary import run
+from .core.frames import public, user_level
 from .core.watch import active
 from .errors import ArgumentError, ArgumentTypeError, BranchError, OutputError
 from .jvp import as_primal, named, output_leaves
@@ -26,6 +27,7 @@ from .tree import LeafName, flatten, flatten_prefix, is_array
 __all__ = ["vmap"]
 
 
+@public
 def vmap(
     f: Callable, in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None, branches: str = "split",
     max_splits: int = 64, chunk_size: int | None = None, max_memory: int | None = None, axis_name: str | None = None,
@@ -86,6 +88,7 @@ def vmap(
     _check_axis_name(axis_name, chunk_size, max_memory)
     name = getattr(f, "__name__", type(f).__name__)
 
+    @public
     def batched(*args, **kwargs):
         leaves, treedef = flatten((args, kwargs))
         spec: tuple = (tuple(in_axes) if isinstance(in_axes, list) else in_axes, 0 if kwargs else {})
@@ -301,7 +304,7 @@ def _run_groups(run_lanes: Callable, lanes: list, mapped: list, split: Disagreem
         f"vmap({name}): lanes disagree about {split.what}; the function ran for {len(parts)} groups of lanes."
         f" {split.instead} keeps them together.",
         PerformanceNote,
-        stacklevel=3,
+        stacklevel=user_level(),
     )
     out_tree = parts[0][2]
     if any(tree != out_tree for _, _, tree in parts):

@@ -15,6 +15,7 @@ import optree
 from .calls import Template, UserFunction, flat_output, has_tensor, take_apart
 from .core.aval import Aval, aval_of, is_inexact
 from .core.dispatch import apply
+from .core.frames import public
 from .core.op import Op
 from .core.tracer import Tensor
 from .errors import (
@@ -282,6 +283,7 @@ class _Wrapped(UserFunction):
         super().__init__(f)
         self.jac, self.vectorized, self.like = jac, vectorized, like
 
+    @public
     def __call__(self, *args, **kwargs):
         """Call the function; under a transform, as one operator that is never looked into."""
         if not has_tensor((args, kwargs)):
@@ -353,6 +355,7 @@ class _Wrapped(UserFunction):
         return chosen
 
 
+@public
 def wrap(f: Callable, jac: Callable | str | None = None, *, vectorized: bool = False, like: Any = None) -> Callable:
     """Make an opaque function differentiable and batchable: compiled code, another library's, a simulator.
 

@@ -17,6 +17,8 @@ from dualad.later import load_everything
 SEED = 20240229
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Whoever works on the package wants its frames; test_tracebacks.py sees what users see.
+os.environ.setdefault("DUALAD_FULL_TRACEBACK", "1")
 
 # Tests read the whole table of operators.
 load_everything()

@@ -14,6 +14,7 @@ import numpy as np
 import optree
 
 from ..core.dispatch import apply
+from ..core.frames import public
 from ..core.walk import walked
 from ..errors import ShapeError, TreeError
 from ..tree import flatten, is_array, treedef_outline
@@ -62,6 +63,7 @@ class Program:
                     seen.setdefault(id(a), a)
         return list(seen.values())
 
+    @public
     def __call__(self, *args, **kwargs):
         """Run the program on arguments like those it was traced with."""
         if self.in_tree is None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..core.frames import user_level
 from ..core.tables import HOOKS
 from ..core.tracer import PLAIN, Tensor
 from ..errors import ArgumentTypeError, InPlaceError, UnsupportedError
@@ -80,7 +81,7 @@ def _pack(x: np.ndarray):
         f"np.array (or np.asarray) was given tensors and built an object array of shape {x.shape}; it was joined back"
         " into one tensor. np.stack([...]) does the same directly and much faster.",
         PerformanceNote,
-        stacklevel=3,
+        stacklevel=user_level(),
     )
     return np.stack(items).reshape(x.shape)
 

@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 
+from ..core.frames import user_level
 from ..ops import contraction
 from .arguments import normalize_axis, operand, operands, refuse_out
 from .functions import function
@@ -274,7 +275,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
         warnings.warn(
             "Arrays of 2-dimensional vectors are deprecated. Use arrays of 3-dimensional vectors instead.",
             DeprecationWarning,
-            stacklevel=2,
+            stacklevel=user_level(),
         )
     if sizes == (2, 2):
         return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]

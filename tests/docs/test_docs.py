@@ -118,6 +118,7 @@ def registry() -> Iterator[None]:
 def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(ROOT))
+    monkeypatch.delenv("DUALAD_FULL_TRACEBACK", raising=False)  # pages show what their readers will see
     namespace: dict = {"__name__": f"page_{page.stem}"}
     for block in python_blocks(page):
         if block.reason_not_run is None:
