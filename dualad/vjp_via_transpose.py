@@ -25,6 +25,8 @@ from .errors import DtypeError, OutputError, RuleMissingError, ShapeError
 from .jvp import as_primal, named, output_leaves
 from .lazy import Lazy
 from .linearize import stage_tangents
+from .ops.indexing import ARRAY, index, index_add, is_place
+from .ops.joining import stack
 from .program.check import check_linear
 from .program.ir import Program
 from .program.packed import unpacked
@@ -48,6 +50,7 @@ def backward(program: Program, cotangents: list, strong: bool = False, walk: Cal
     last to first, and may look at the cotangents between two of them.
     """
     pending: dict[Variable, Any] = {}
+    reads: dict[Variable, list] = {}
     for out, ct in zip(program.outputs, cotangents, strict=True):
         if type(out) is Variable and ct is not None:
             known = pending.get(out)
@@ -56,14 +59,21 @@ def backward(program: Program, cotangents: list, strong: bool = False, walk: Cal
     for op, args, params, outs in walked(program, steps, "transpose"):
         if op.multiple:
             ct = [pending.pop(v, None) for v in outs]
+            if reads:
+                ct = [_gathered(c, reads.pop(v), v.aval) if v in reads else c for c, v in zip(ct, outs, strict=True)]
             if all([c is None for c in ct]):
                 continue
             if not op.sparse_transpose:
                 ct = [np.zeros(v.aval.shape, v.aval.dtype) if c is None else c for c, v in zip(ct, outs, strict=True)]
         else:
             ct = pending.pop(outs[0], None)
+            if reads and outs[0] in reads:
+                ct = _gathered(ct, reads.pop(outs[0]), outs[0].aval)
             if ct is None:
                 continue
+        if op is index and type(args[0]) is Variable and is_place(params["template"]):
+            reads.setdefault(args[0], []).append((params["template"], ct))
+            continue
         rule = (strong and op.strong_transpose) or op.transpose
         if rule is None:
             raise RuleMissingError(
@@ -87,7 +97,24 @@ def backward(program: Program, cotangents: list, strong: bool = False, walk: Cal
             if c is not None and type(a) is Variable:
                 known = pending.get(a)
                 pending[a] = c if known is None else known + c
-    return [pending.get(v) for v in program.inputs]
+    return [_gathered(pending.get(v), reads[v], v.aval) if v in reads else pending.get(v) for v in program.inputs]
+
+
+def _gathered(ct, reads: list, aval: Aval):
+    """Add the cotangents of entries (or rows) that were read one by one, all in one scatter: O(n) for n reads."""
+    by_length: dict[int, list] = {}
+    for read in reads:
+        by_length.setdefault(len(read[0]), []).append(read)
+    for length, group in by_length.items():
+        if len(group) == 1:
+            template, value = group[0]
+            c = index_add(value, template=template, shape=aval.shape)
+        else:
+            positions = np.array([template for template, _ in group], np.intp)
+            values = stack(*[value for _, value in group], axis=0)
+            c = index_add(values, *positions.T, template=(ARRAY,) * length, shape=aval.shape)
+        ct = c if ct is None else ct + c
+    return ct
 
 
 def _backward_strong_if_needed(program: Program, cotangents: list) -> list:

@@ -22,6 +22,7 @@ from dualad.errors import (
     ShapeError,
     TreeError,
 )
+from tests.oracles import differences
 from tests.oracles.arrays import pairing
 
 
@@ -530,3 +531,33 @@ def test_e3_dead_nonlinear_code_is_eliminated_first() -> None:
     back = da.linear_transpose(lambda v: (np.sin(v) + 1, 2 * v)[1], np.zeros(2))
     np.testing.assert_array_equal(back(np.ones(2))[0], [2.0, 2.0])
     assert da.linear_transpose(lambda v: v + 0.0, 1.0)(3.0) == (3.0,)
+
+
+# ── many reads of one array ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_one_by_one(x):
+    """Entries, rows, both ends, one of them twice, and the array as a whole."""
+    total = np.sum(x * x)
+    for i in range(len(x)):
+        total = total + (i + 1.0) * np.sin(x[i, 0]) * x[-1, -1] + np.sum(x[i] * x[i - 1])
+    return total + x[0, 1] * np.exp(x[0, 1])
+
+
+def test_entries_and_rows_read_one_by_one_add_up():
+    x = np.linspace(-1.0, 1.5, 6).reshape(3, 2)
+    t = np.cos(x)
+    gradient = da.grad(read_one_by_one)
+    differences.compare(np.sum(gradient(x) * t), differences.along(read_one_by_one, (x,), (t,)), "grad")
+    second = da.grad(lambda x: np.sum(gradient(x) * t))
+    np.testing.assert_allclose(second(x), da.jvp(gradient, (x,), (t,))[1])
+    batch = np.stack([x, 2 * x])
+    np.testing.assert_allclose(da.vmap(gradient)(batch), [gradient(b) for b in batch])
+    np.testing.assert_allclose(da.vmap(second)(batch), [second(b) for b in batch])
+
+
+def test_reads_one_by_one_go_back_in_one_scatter():
+    n = 20
+    _, pull = da.vjp(lambda x: sum([x[i] * x[i] for i in range(n)]), np.ones(n))
+    program = da.trace(pull, 1.0)
+    assert [step.op.name for step in program.equations].count("index_add") == 1

@@ -22,9 +22,10 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.dispatch import apply
 from ..core.op import Op
+from ..core.tracer import Tensor
 from .kinds import lead
 
-__all__ = ["ARRAY", "index", "index_add", "index_set", "indexed_shape"]
+__all__ = ["ARRAY", "index", "index_add", "index_set", "indexed_shape", "is_place"]
 
 #: the entry of a template that stands for an array argument
 ARRAY = "array"
@@ -37,6 +38,8 @@ def _native(template: tuple, arrays) -> tuple:
     if arrays:
         left = iter(arrays)
         return tuple([next(left) if e == ARRAY else _entry(e) for e in template])
+    if len(template) == 1 and type(template[0]) is int:
+        return template  # one entry or row: no need to remember each
     native = _basic.get(template)
     if native is None:
         if len(_basic) > 1000:
@@ -47,6 +50,14 @@ def _native(template: tuple, arrays) -> tuple:
 
 def _entry(e):
     return slice(*e) if type(e) is tuple else e == "true" if type(e) is str else e
+
+
+def is_place(template: tuple) -> bool:
+    """Say whether a template names one entry, or one row (of rows, ...), by its position."""
+    for e in template:
+        if type(e) is not int:
+            return False
+    return len(template) > 0
 
 
 def _length(e: tuple) -> int:
@@ -157,6 +168,8 @@ def _repeated(value, size: int):
 
 
 def _index_shape(x, *arrays, template):
+    if len(template) == 1 and type(template[0]) is int:
+        return Aval(x.shape[1:], x.dtype)
     return Aval(indexed_shape(x.shape, arrays, template), x.dtype)
 
 
@@ -165,8 +178,13 @@ def _index_jvp(primals, tangents, *, template):
     t = tangents[0]
     if not arrays:
         native = _native(template, ())
-        value = x[native] if type(x) is np.ndarray else apply(index, (x,), {"template": template})
-        tangent = t[native] if type(t) is np.ndarray else apply(index, (t,), {"template": template})
+        params = {"template": template}
+        value = x[native] if type(x) is np.ndarray else apply(index, (x,), params)
+        tangent = (
+            t[native] if type(t) is np.ndarray
+            else t.process(index, (t,), params) if isinstance(t, Tensor)
+            else apply(index, (t,), params)
+        )  # fmt: skip
         return value, tangent
     params = {"template": template}
     return apply(index, primals, params), apply(index, (t, *arrays), params)

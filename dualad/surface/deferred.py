@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from ..core.aval import Aval, aval_of
+from ..core.buffer import Buffer
 from ..core.dispatch import apply
 from ..core.tracer import Tensor
 from ..ops import indexing
@@ -82,23 +83,39 @@ def is_entry(template: tuple, x: Tensor) -> bool:
 
 def defer(x: Tensor, position: tuple[int, ...], value) -> bool:
     """Note the write of one entry, if it can wait; say whether it was noted."""
-    value = operand(value)
-    if np.shape(value) != () or hasattr(x, "_link") or any(r() is not None for r in getattr(x, "_views", ())):
+    if type(x) is Deferred:  # it has no views, and is none: who made one would have read it
+        _, _, aval, notes = x._notes
+        if isinstance(value, Tensor) and value.shape == () and value.dtype is aval.dtype:
+            notes[position] = _own(value)
+            return True
+    elif hasattr(x, "_link") or any([r() is not None for r in getattr(x, "_views", ())]):
         return False
-    if type(x) is Deferred:
-        aval, notes = x._notes[2], x._notes[3]
     else:
         aval, notes = Aval(x.shape, x.dtype), {}
+    value = operand(value)
+    if np.shape(value) != ():
+        return False
     if aval_of(value).dtype != aval.dtype:
         value = (value if hasattr(value, "shape") else np.asarray(value)).astype(aval.dtype)
     if not isinstance(value, Tensor):
         # A number of its own, which a later write to the caller's array does not change; of NumPy's, as an entry is.
         value = value[()] if type(value) is np.ndarray else aval.dtype.type(value)
+    else:
+        value = _own(value)
     if type(x) is not Deferred:
         x._notes = (type(x), x.level, aval, notes)
         x.__class__, x.level = Deferred, _ABOVE
     notes[position] = value
     return True
+
+
+def _own(value: Tensor):
+    """Return what a 0-d tensor holds in a box of its own: a 0-d array may be written to later (``out=``)."""
+    if type(value) is Buffer:
+        return value.give()[()]
+    box = object.__new__(type(value))
+    box.become(value)
+    return box
 
 
 def read(x: Deferred, position: tuple[int, ...]):

@@ -39,10 +39,12 @@ def _setitem(self, index, value):
             assign(self, _masked(self, index, value))
             return
         index = known
-    if type(index) is int and len(self.shape) == 1 and 0 <= index < self.shape[0]:
-        template, arrays = (index,), None  # by far the commonest write: no parsing
-    else:
-        template, arrays = parse_index(self, index)
+    if type(index) is int and len(self.shape) == 1 and 0 <= index < self.shape[0]:  # by far the commonest write
+        _check_kind(self, value, "x[...] = v")
+        if not defer(self, (index,), value):
+            assign(self, set_at(self, index, value))
+        return
+    template, arrays = parse_index(self, index)
     if not arrays and is_view_of(value, self, indexing.index, {"template": template}):
         return  # x[i] += v has already written through the view x[i]
     _check_kind(self, value, "x[...] = v")
@@ -77,6 +79,8 @@ def _check_kind(x, value, what: str) -> None:
                 "its imaginary part would be lost",
                 "take np.real(v), or make the target complex",
             )
+        return
+    if value.dtype is x.dtype:
         return
     if (is_inexact(value.dtype) and not is_inexact(x.dtype)) or (value.dtype.kind == "c" and x.dtype.kind != "c"):
         raise InPlaceError(

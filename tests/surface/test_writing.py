@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dualad as da
+import dualad.numpy as dnp
 from dualad.errors import InPlaceError, PlainBufferError, UnsupportedError
 from dualad.surface import writing
 from tests.oracles import differences
@@ -548,3 +549,21 @@ def test_an_entry_read_after_its_write_is_a_number_of_numpys():
         return x[1] * entry
 
     np.testing.assert_array_equal(da.grad(lambda x: f(np.copy(x)))(X), [0, 2.5, 0, 0, 0, 0])
+
+
+def test_what_was_written_does_not_change_with_its_source():
+    """A 0-d array may be written to after its value has gone into another array."""
+
+    def f(x):
+        y, s = np.copy(x), np.reshape(x[0] * 3.0, ())
+        y[0] = s
+        np.add(s, 1.0, out=s)
+        y[1] = s
+        b = dnp.full((), 2.0)
+        y[2] = b
+        b[...] = 7.0
+        return y
+
+    value, tangent = da.jvp(f, (np.ones(4),), (np.ones(4),))
+    np.testing.assert_array_equal(value, [3.0, 4.0, 2.0, 1.0])
+    np.testing.assert_array_equal(tangent, [3.0, 3.0, 0.0, 1.0])
