@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .custom_vjp import custom_vjp, once_differentiable
     from .custom_vmap import custom_vmap
     from .debug import debug, debug_nans
+    from .explain import explain
     from .hooks import grad_hook, no_tangents, residual_hooks
     from .implicit import custom_root, fixed_point
     from .lift import lift
@@ -58,6 +59,7 @@ __all__ = [
     "debug",
     "debug_nans",
     "dual_level",
+    "explain",
     "fixed_point",
     "float0",
     "fori_loop",
@@ -118,6 +120,7 @@ __getattr__, __dir__ = load_later(
         "custom_vjp": ("custom_vjp", "once_differentiable"),
         "custom_vmap": ("custom_vmap",),
         "debug": ("debug", "debug_nans"),
+        "explain": ("explain",),
         "hooks": ("grad_hook", "no_tangents", "residual_hooks"),
         "implicit": ("custom_root", "fixed_point"),
         "lift": ("lift",),

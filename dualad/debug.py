@@ -7,7 +7,7 @@ checking derivatives (``testing/``) or programs (``program/check.py``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -171,7 +171,7 @@ def debug(*, nan: bool | None = None, inf: bool = True, branches: bool | None = 
             raise
 
 
-def debug_nans(enabled: bool = True, *, inf: bool = False):
+def debug_nans(enabled: bool = True, *, inf: bool = False) -> AbstractContextManager[DebugReport]:
     """Raise where a value, a tangent or a cotangent became NaN: ``debug(nan=True)`` for NaN alone.
 
     Parameters

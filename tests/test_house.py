@@ -64,6 +64,8 @@ FLOOR = {
     "collectives": 5,
     "jacobian": 6,
     "implicit": 6,
+    "explain": 6,
+    "explained": 6,
     "wrap": 6,
     "numpy": 6,
     "scipy": 6,

@@ -21,7 +21,10 @@ import optree
 from .dispatch import apply
 from .quiet import entered, in_use, left
 
-__all__ = ["Step", "Watch", "WatchedSteps", "active", "carried", "logged_walk", "run_rule", "user_line", "watching"]
+__all__ = [
+    "Step", "Watch", "WatchedSteps", "active", "carried", "is_users", "logged_walk", "run_rule", "user_line",
+    "watching",
+]  # fmt: skip
 
 #: per thread and per asynchronous task
 watching: ContextVar[Watch | None] = ContextVar("dualad_watching", default=None)
@@ -36,10 +39,19 @@ _PACKAGE = os.path.dirname(_folder(__file__).rstrip(os.sep)) + os.sep
 _LIBRARIES = (_PACKAGE, _folder(np.__file__), _folder(optree.__file__), "<__array_function__ internals>")
 
 
+def _libraries() -> tuple[str, ...]:
+    scipy = getattr(sys.modules.get("scipy"), "__file__", None)
+    return (*_LIBRARIES, _folder(scipy)) if scipy else _LIBRARIES
+
+
+def is_users(file: str) -> bool:
+    """Say whether a source file is neither ours nor NumPy's nor SciPy's."""
+    return not file.startswith(_libraries())
+
+
 def user_line() -> str:
     """Return ``file:line`` of the innermost frame that is neither ours nor NumPy's nor SciPy's."""
-    scipy = getattr(sys.modules.get("scipy"), "__file__", None)
-    libraries = (*_LIBRARIES, _folder(scipy)) if scipy else _LIBRARIES
+    libraries = _libraries()
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(libraries):
         frame = frame.f_back
