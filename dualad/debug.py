@@ -16,6 +16,7 @@ from .core.boundary import running
 from .core.watch import Watch, run_rule, user_line, watching
 from .errors import NonFiniteError
 from .nonfinite import Finder, Origin, leaves
+from .rule_watch import RuleWatch
 
 __all__ = ["Branch", "DebugReport", "debug", "debug_nans"]
 
@@ -44,10 +45,13 @@ class DebugReport(Watch):
         With ``branches=True``.
     finder : Finder or None
         What follows non-finite numbers, with ``nan=True``.
+    rules : RuleWatch or None
+        What tests rules as they are used, with ``rules=True``.
     """
 
-    def __init__(self, finder: Finder | None, branches: bool) -> None:
+    def __init__(self, finder: Finder | None, branches: bool, rules: RuleWatch | None = None) -> None:
         self.finder = finder
+        self.rules = rules
         self.look_at_branches = branches
         self.branches: list[Branch] = []
 
@@ -58,10 +62,14 @@ class DebugReport(Watch):
 
     def dual(self, level, op, primals: Sequence, tangents: Sequence, params: dict) -> tuple:
         """Run an operator of a dual level; look at what came out."""
-        run = run_rule if self.finder is None else None
-        out = run(op, primals, tangents, params) if run else self.finder.dual(level, op, primals, tangents, params)
+        if self.finder is None:
+            out = run_rule(op, primals, tangents, params)
+        else:
+            out = self.finder.dual(level, op, primals, tangents, params)
         if op.jvp is None and self.look_at_branches:
             self._compared(op, tangents, out[0], level.transform)
+        if self.rules is not None:
+            self.rules.used(op, primals, tangents, params)
         return out
 
     def batched(self, level, op, values: Sequence, params: dict, out: Any) -> None:
@@ -101,7 +109,9 @@ class DebugReport(Watch):
 
 
 @contextmanager
-def debug(*, nan: bool | None = None, inf: bool = True, branches: bool | None = None) -> Iterator[DebugReport]:
+def debug(
+    *, nan: bool | None = None, inf: bool = True, branches: bool | None = None, rules: bool | None = None
+) -> Iterator[DebugReport]:
     """Watch the derivatives taken inside a block.
 
     Parameters
@@ -117,6 +127,9 @@ def debug(*, nan: bool | None = None, inf: bool = True, branches: bool | None = 
     branches : bool, optional
         Report comparisons ``==`` and ``!=`` of moving values that came out equal, as in ``if x == 0: return 0``: such
         a branch is taken on a set of measure zero, and its derivative is that of the branch alone.
+    rules : bool
+        Test each custom rule where it is used (once per line and shapes): that it returns its function's value, is
+        linear, and is the same map in forward and reverse mode (the dot-product test, with random vectors).
 
     Yields
     ------
@@ -127,6 +140,8 @@ def debug(*, nan: bool | None = None, inf: bool = True, branches: bool | None = 
     ------
     NonFiniteError
         With ``nan``; it is a ``FloatingPointError``, and its ``origin`` holds what the message says.
+    GradcheckError
+        With ``rules``: a rule contradicts its function or itself.
 
     Notes
     -----
@@ -158,7 +173,11 @@ def debug(*, nan: bool | None = None, inf: bool = True, branches: bool | None = 
         finder = Finder(inf, at_once=running.get()) if nan else None
     if branches is None:
         branches = known is not None and known.look_at_branches
-    report = DebugReport(finder, branches)
+    if rules is None:
+        watch = known.rules if known is not None else None
+    else:
+        watch = RuleWatch() if rules else None
+    report = DebugReport(finder, branches, watch)
     with report.on():
         try:
             yield report
