@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .linear_call import linear_call
     from .linear_solve import custom_linear_solve
     from .loops import associative_scan, fori_loop, map, scan
+    from .pattern import spy
     from .profiling import profile
     from .program.read import read_program
     from .wrap import wrap
@@ -94,6 +95,7 @@ __all__ = [
     "register_node",
     "residual_hooks",
     "scan",
+    "spy",
     "stop_gradient",
     "switch",
     "trace",
@@ -127,6 +129,7 @@ __getattr__, __dir__ = load_later(
         "linear_call": ("linear_call",),
         "linear_solve": ("custom_linear_solve",),
         "loops": ("associative_scan", "fori_loop", "map", "scan"),
+        "pattern": ("spy",),
         "profiling": ("profile",),
         "program.read": ("read_program",),
         "wrap": ("wrap",),

@@ -96,8 +96,13 @@ class Linear:
         """
         return HOOKS["linear_operator"](self)
 
+    def _repr_html_(self) -> str:
+        return self.program._repr_html_(repr(self))
+
     def __repr__(self) -> str:
-        return f"<linear map of {len(self.program.steps)} equations>"
+        ins = ", ".join([repr(a) for a in self._in_leaves if a is not None])
+        outs = ", ".join(map(repr, self.out_avals))
+        return f"<linear map ({ins}) -> ({outs}) of {len(self.program.steps)} equations>"
 
 
 @public

@@ -199,8 +199,13 @@ class Pullback:
         ]
         return optree.tree_unflatten(stage.in_tree, full)
 
+    def _repr_html_(self) -> str:
+        return self.program._repr_html_(repr(self))
+
     def __repr__(self) -> str:
-        return f"<pullback through {len(self.program.steps)} equations>"
+        ins = ", ".join([repr(a) for a in self._stage.in_avals if a is not None])
+        outs = ", ".join(map(repr, self._stage.out_avals))
+        return f"<pullback ({outs}) -> ({ins}) through {len(self.program.steps)} equations>"
 
 
 @public
@@ -526,3 +531,10 @@ class Transposed:
         cts = _checked_cotangents(leaves, self.out_avals, ct)
         results = _backward_strong_if_needed(self.program, cts)
         return optree.tree_unflatten(self.in_tree, _finished(results, self.in_avals, cts))
+
+    def _repr_html_(self) -> str:
+        return self.program._repr_html_(repr(self))
+
+    def __repr__(self) -> str:
+        outs, ins = ", ".join(map(repr, self.out_avals)), ", ".join(map(repr, self.in_avals))
+        return f"<transpose ({outs}) -> ({ins}) through {len(self.program.steps)} equations>"

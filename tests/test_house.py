@@ -70,6 +70,7 @@ FLOOR = {
     "numpy": 6,
     "scipy": 6,
     "lift": 7,
+    "pattern": 7,
     "profiling": 7,
     "testing": 7,
     "compile": 7,

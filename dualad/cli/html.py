@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from dualad.pattern import draw
 from dualad.testing import CheckReport, Outcome, Row
 
 from . import plots
-from .spy import spy
 
 __all__ = ["to_html"]
 
@@ -119,4 +119,4 @@ def _picture(report: CheckReport) -> str:
     if plots.has_matplotlib():
         data = base64.b64encode(plots.jacobian_png(matrix, "Jacobian")).decode()
         return f'<img alt="Jacobian of {escape(report.target)}" src="data:image/png;base64,{data}">'
-    return f"<pre>{escape(spy(matrix, columns=60, rows=20))}</pre>"
+    return f"<pre>{escape(draw(matrix, columns=60, rows=20))}</pre>"

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from dualad.errors import DualadError, UsageError
+from dualad.pattern import choose_style, draw
 from dualad.testing.engine import Engine
 from dualad.testing.real_function import RealFunction
 
 from . import plots
 from .check import points_of
 from .points import describe_point
-from .spy import choose_style, spy
 from .targets import Target, find_targets
 from .terminal import width
 
@@ -65,7 +65,7 @@ def _print(
     if not options.spy:
         print(_matrix(function, matrix, columns))
     style = options.style if options.style != "auto" else choose_style(sys.stdout.encoding)
-    print(spy(matrix, columns=columns, style=style))
+    print(draw(matrix, columns=columns, style=style))
     if options.png:
         path = Path(options.png)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 """Pictures with matplotlib, which is optional: a Jacobian's pattern, and errors by oracle.
 
-Not for terminals (``spy.py``). Nothing here is imported before a picture is asked for.
+Not for terminals (``dualad/pattern.py``). Nothing here is imported before a picture is asked for.
 """
 
 from __future__ import annotations

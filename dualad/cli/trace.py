@@ -9,12 +9,15 @@ import argparse
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dualad.errors import DualadError, UsageError
 from dualad.linearize import linearize
+from dualad.program.ir import Program
 from dualad.trace import trace
 from dualad.tree import tree_map
 from dualad.vjp_via_transpose import vjp
@@ -29,6 +32,7 @@ __all__ = ["run"]
 def run(options: argparse.Namespace) -> int:
     """Print the program; return the exit status."""
     targets = find_targets(options.target)
+    programs: list[tuple[str, Any]] = []
     for target in targets:
         for point in points_of(target, options.at, len(targets)):
             chosen = _chosen(target.function, len(point), options.wrt)
@@ -36,11 +40,47 @@ def run(options: argparse.Namespace) -> int:
             primals = [point[i] for i in chosen]
             print(f"# {target.label} at ({describe_point(point)})")
             try:
-                print(_program(f, primals, options))
+                program = _program(f, primals, options)
+                print(program)
+                programs.append((target.label, program))
             except DualadError as error:
                 print(f"{target.label}: {error}", file=sys.stderr)
                 return 1
+    for name, write in (("dot", Program.to_dot), ("svg", Program.to_svg), ("html", None)):
+        path = getattr(options, name)
+        if path and write is None:
+            _save(path, _page(programs))
+        elif path:
+            _save(path, write(_only(programs, name)))
     return 0
+
+
+def _only(programs: Sequence[tuple[str, Program]], name: str) -> Program:
+    if len(programs) != 1:
+        raise UsageError(
+            f"You asked for one picture of {len(programs)} programs.",
+            f"A {name.upper()} file holds one.",
+            "Name one function with one point, or write them all to a page with --html FILE.",
+        )
+    return programs[0][1]
+
+
+def _save(path: str, text: str) -> None:
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    print(f"picture: {file}")
+
+
+def _page(programs: Sequence[tuple[str, Program]]) -> str:
+    """Make a self-contained page of all programs: pictures, and the text."""
+    parts = [f"<h2>{escape(label)}</h2>{program._repr_html_()}" for label, program in programs]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>dualad trace</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><style>body { font: 15px/1.5 system-ui,'
+        " sans-serif; margin: 1.5rem auto; max-width: 72rem; padding: 0 1rem; color: #1d2330; }"
+        f" h2 {{ font-size: 1.05rem; overflow-wrap: anywhere; }}</style></head><body>{''.join(parts)}</body></html>\n"
+    )
 
 
 def _program(f: Callable, primals: Sequence[Any], options: argparse.Namespace) -> Any:

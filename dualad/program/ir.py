@@ -23,6 +23,9 @@ from .variable import Equation, Variable
 
 __all__ = ["Program", "evaluate", "live_steps"]
 
+#: ``str`` of a longer program leaves its middle out
+_PRINTED = 1000
+
 
 class Program:
     """A straight-line program.
@@ -86,8 +89,77 @@ class Program:
                 )
         return optree.tree_unflatten(self.out_tree, evaluate(self, arrays))
 
+    def to_text(self, limit: int | None = None) -> str:
+        """Return the program as text, which :func:`dualad.read_program` reads back.
+
+        Parameters
+        ----------
+        limit : int, optional
+            At most how many equations to print; the middle is left out of a longer one, and then it can't be read back.
+            ``str(program)`` prints up to 1000.
+
+        Returns
+        -------
+        str
+            An equation a line.
+        """
+        return show(self, limit)
+
+    def to_dot(self) -> str:
+        """Return the program as a graph in the DOT language, for Graphviz: ``dot -Tsvg program.dot``.
+
+        Returns
+        -------
+        str
+            A box for each input, equation, constant and output, under the names of the text.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dualad as da
+        >>> print(da.trace(np.sin, 1.0).to_dot().splitlines()[0])
+        digraph "sin" {
+        """
+        from .dot import to_dot  # what draws is loaded when something is drawn
+
+        return to_dot(self)
+
+    def to_svg(self, limit: int = 300) -> str:
+        """Draw the program as a graph, in SVG; nothing needs to be installed.
+
+        Parameters
+        ----------
+        limit : int
+            The most boxes to draw.
+
+        Returns
+        -------
+        str
+            The picture, from the inputs at the top to the results at the bottom.
+
+        Raises
+        ------
+        ArgumentError
+            If there are more boxes; ``to_dot`` has no limit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dualad as da
+        >>> da.linearize(np.sin, 1.0)[1].program.to_svg().startswith("<svg")
+        True
+        """
+        from .picture import to_svg
+
+        return to_svg(self, limit)
+
+    def _repr_html_(self, heading: str = "") -> str:
+        from .notebook import to_html
+
+        return to_html(self, heading)
+
     def __str__(self) -> str:
-        return show(self)
+        return show(self, _PRINTED)
 
     def __repr__(self) -> str:
         return f"<program {self.name}: {len(self.inputs)} inputs, {len(self.steps)} equations>"

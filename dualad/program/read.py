@@ -18,6 +18,7 @@ from ..core.tables import OPS
 from ..errors import ProgramError
 from ..later import load_everything
 from .ir import Program
+from .show import GAP
 from .variable import Variable
 
 __all__ = ["read_program"]
@@ -54,6 +55,12 @@ def read_program(text: str, constants: Mapping[str, Any] | None = None) -> Progr
     True
     """
     lines = [line for line in text.strip().splitlines() if line.strip()]
+    if any(line.strip().startswith(GAP) for line in lines):
+        raise ProgramError(
+            "the text leaves equations or constants out.",
+            "str(program) prints no more than a thousand equations",
+            "print the whole program: program.to_text()",
+        )
     env: dict[str, Any] = {}
     body = lines[1:]
     if "where:" in body:

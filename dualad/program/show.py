@@ -11,49 +11,84 @@ constants, as far as they are short::
         k0: f64[3] = [1.0, 2.0, 3.0]
 
 Python scalars, which are weak, are printed where they stand. Programs that are parameters of an equation (bodies of
-loops, branches) are printed after the program, by name. Not for: pictures of programs.
+loops, branches) are printed after the program, by name. Of long programs the middle may be left out, which says so and
+is not read back. Not for: pictures of programs (``graph.py``).
 """
 
 from __future__ import annotations
 
 import keyword
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from ..core.aval import Aval
 from .variable import Variable
 
-__all__ = ["show"]
+__all__ = ["GAP", "Names", "Shown", "described", "show", "shown"]
 
 #: arrays up to this many entries are printed, longer ones are only described
 _SHORT = 16
 
 
-def show(program) -> str:
-    """Return the text of a program."""
-    names = _Names()
+#: what stands in place of equations that are left out
+GAP = "..."
+
+
+class Shown(NamedTuple):
+    """One equation as it is printed: the names of its results, its operator, arguments and parameters."""
+
+    outs: tuple[str, ...]
+    op: str
+    args: tuple[str, ...]
+    params: tuple[str, ...]
+
+
+def show(program, limit: int | None = None) -> str:
+    """Return the text of a program; with a limit, that of so many equations of each of its programs at most."""
+    names = Names()
     names.of_program(program)
     lines = []
     for p, name in names.programs:  # grows while it is gone through
-        lines += _lines(p, name, names)
+        lines += _lines(p, name, names, limit)
     if names.constants:
+        some = names.constants if limit is None else names.constants[:limit]
         lines.append("where:")
-        lines += [f"    {name}: {_described(value)}" for name, value in names.constants]
+        lines += [f"    {name}: {described(value)}" for name, value in some]
+        if len(some) < len(names.constants):
+            lines.append(f"    {GAP} {len(names.constants) - len(some):,} more")
     return "\n".join(lines)
 
 
-def _lines(program, name: str, names: _Names) -> list[str]:
+def shown(program, names: Names) -> Iterator[Shown]:
+    """Yield the equations of one program with their names, in the order that gives each the name it has in the text."""
     names.variables = {}
-    head = ", ".join(f"{names.of(v)}: {v.aval!r}" for v in program.inputs)
-    lines = [f"program {name}({head}):"]
+    for v in program.inputs:
+        names.of(v)
     for op, args, params, outs in program.steps:
-        right = [names.of(a) for a in args] + [f"{k}={_literal(v, names)}" for k, v in params.items()]
-        left = ", ".join(f"{names.of(v)}: {v.aval!r}" for v in outs)
-        lines.append(f"    {left} = {op.name}({', '.join(right)})")
-    return [*lines, "    return " + ", ".join(names.of(o) for o in program.outputs)]
+        right = tuple([names.of(a) for a in args])
+        more = tuple([f"{k}={_literal(v, names)}" for k, v in params.items()])
+        yield Shown(tuple([names.of(v) for v in outs]), op.name, right, more)
 
 
-class _Names:
+def _lines(program, name: str, names: Names, limit: int | None) -> list[str]:
+    count = len(program.steps)
+    first, last = (count, 0) if limit is None or count <= limit else (limit - limit // 4, limit // 4)
+    lines = []
+    for i, (e, (_, _, _, outs)) in enumerate(zip(shown(program, names), program.steps, strict=True)):
+        if first <= i < count - last:
+            if i == first:
+                lines.append(f"    {GAP} {count - first - last:,} more equations")
+            continue
+        left = ", ".join(f"{n}: {v.aval!r}" for n, v in zip(e.outs, outs, strict=True))
+        lines.append(f"    {left} = {e.op}({', '.join((*e.args, *e.params))})")
+    head = ", ".join(f"{names.of(v)}: {v.aval!r}" for v in program.inputs)
+    ends = ", ".join(names.of(o) for o in program.outputs)
+    return [f"program {name}({head}):", *lines, f"    return {ends}"]
+
+
+class Names:
     """Names for variables, constants and programs.
 
     Variables are a, b, ..., z, a1, ... in order of appearance in their program, constants k0, k1, ... in all of them
@@ -67,6 +102,7 @@ class _Names:
         self._known: dict[int, str] = {}
 
     def of_program(self, program) -> str:
+        """Return the name of a program, which is printed in its turn."""
         name = self._known.get(id(program))
         if name is None:
             taken = {n for _, n in self.programs}
@@ -82,6 +118,7 @@ class _Names:
         return name
 
     def of(self, x) -> str:
+        """Return the name of a variable or a constant; numbers are their own."""
         if type(x) is Variable:
             name = self.variables.get(x)
             if name is None:
@@ -102,7 +139,8 @@ class _Names:
 _LETTERS = "abcdefghijlmnopqrstuvwxyz"  # k is for constants
 
 
-def _described(value) -> str:
+def described(value) -> str:
+    """Return the type of a constant, and its value while it is short."""
     shape = getattr(value, "shape", ())
     if isinstance(value, (np.ndarray, np.generic)):
         aval = Aval(value.shape, value.dtype)
@@ -114,7 +152,7 @@ def _described(value) -> str:
     return f"object  # {type(value).__name__}"
 
 
-def _literal(value, names: _Names) -> str:
+def _literal(value, names: Names) -> str:
     if isinstance(value, np.dtype):
         return f"dtype({value.str!r})"
     if isinstance(value, tuple):

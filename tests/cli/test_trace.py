@@ -55,3 +55,18 @@ def test_bad_usage(path, capsys):
     assert "'omega' is none of the point's 2 arguments (x, k)" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["trace", f"{path}:wave", "--transpose", "--nonlinear"])
+
+
+def test_pictures_in_files(path, tmp_path, capsys):
+    dot, svg, html = (tmp_path / "out" / f"p.{kind}" for kind in ("dot", "svg", "html"))
+    assert main(["trace", f"{path}:wave", "--dot", str(dot), "--svg", str(svg), "--html", str(html)]) == 0
+    assert f"picture: {svg}" in capsys.readouterr().out
+    assert dot.read_text().startswith("digraph") and svg.read_text().startswith("<svg")
+    assert html.read_text().count("<svg") == 1 and "wave at" not in html.read_text()
+
+
+def test_one_picture_of_several_programs_is_refused(path, tmp_path, capsys):
+    several = ["trace", f"{path}:wave", "--at", "[1.0, 2.0]", "--at", "[2.0, 2.0]"]
+    assert main([*several, "--svg", str(tmp_path / "p.svg")]) == 2
+    assert "one picture of 2 programs" in capsys.readouterr().err
+    assert main([*several, "--html", str(tmp_path / "p.html")]) == 0
