@@ -58,6 +58,7 @@ FLOOR = {
     "subprograms": 5,
     "debug": 5,
     "nonfinite": 5,
+    "rule_watch": 5,
     "custom_vjp": 5,
     "custom_vmap": 5,
     "hooks": 5,
