@@ -16,6 +16,7 @@ from .linearize import linearize
 from .ops.kinks import kinks
 from .trace import trace
 from .tree import register_dataclass, register_node
+from .version import __version__  # noqa: F401 - public, and not for `import *`
 from .vjp_via_transpose import grad, linear_transpose, value_and_grad, vjp
 from .vmap import vmap
 
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from .profiling import profile
     from .program.read import read_program
     from .wrap import wrap
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Dual",

@@ -204,10 +204,17 @@ class LoadingError(DualadError, ImportError):
 
 
 class UsageError(DualadError, ValueError):
-    """The command line was asked for something that can't be found or done (exit status 2)."""
+    """The command line was asked for something that can't be found or done.
+
+    Attributes
+    ----------
+    exit_status : int
+        What the command ends with: 2, or 3 where a target is there but has nothing to check in it.
+    """
 
     code = "DAD021"
     title = "a command that can't be carried out"
+    exit_status = 2
 
 
 class CheckError(DualadError, AssertionError):

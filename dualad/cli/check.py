@@ -1,6 +1,7 @@
 """``dualad check``: all derivatives of the named functions against every oracle that applies.
 
-Not for the checks themselves (``dualad.testing``), nor for layouts (``table.py``, ``junit.py``, ``html.py``).
+Not for the checks themselves (``dualad.testing``), one of them (``runner.py``), processes (``workers.py``), nor for
+layouts (``table.py``, ``junit.py``, ``markdown.py``, ``html.py``).
 """
 
 from __future__ import annotations
@@ -8,104 +9,127 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from dualad.errors import UsageError
-from dualad.testing import ORACLES, CheckReport, check_function
+from dualad.testing import ORACLES, CheckReport
 from dualad.testing.report import to_json
 
-from . import html, plots
+from . import html, markdown
 from .junit import to_junit
-from .points import describe_point, parse_point
+from .runner import Runner, Settings, Task, tasks_of
 from .table import format_failures, format_reports, format_summary
-from .targets import Target, find_targets
+from .targets import Target
 from .terminal import Progress, uses_colour, width
+from .workers import run_in_workers
 
 __all__ = ["run"]
 
 _MOST_JSON_ENTRIES = 10_000
+_GITHUB = "GITHUB_STEP_SUMMARY"
 
 
 def run(options: argparse.Namespace, version: str) -> int:
     """Check, print, write the files; return the exit status."""
-    for name in (options.junit, options.html, None if options.json == "-" else options.json):
+    for name in (options.junit, options.html, options.markdown, None if options.json == "-" else options.json):
         _require_writable(name)
-    targets = [target for text in options.targets for target in find_targets(text)]
-    work = [(target, points_of(target, options.at, len(targets))) for target in targets]
-    oracles = tuple(options.oracle) or ORACLES
-    progress = Progress(quiet=options.quiet)
+    if options.github and not os.environ.get(_GITHUB):
+        raise UsageError(
+            "You asked for --github.",
+            f"{_GITHUB} is not set, so this is no step of GitHub Actions, and nothing names the summary's file.",
+            "Leave --github out here, or write the same summary to a file: --markdown summary.md.",
+        )
+    settings = _settings(options)
+    runner = Runner(settings)
+    tasks, targets = tasks_of(runner, options.targets)
+    if options.list:
+        _print_list(tasks, targets, runner)
+        return 0
     start = time.perf_counter()
-    reports: list[CheckReport] = []
-    for target, points in work:
-        shared: dict = {}
-        for k, point in enumerate(points, start=1):
-            progress.prefix = f"[{len(reports) + 1}/{sum(len(p) for _, p in work)}] {target.label}, point {k}: "
-            reports.append(
-                check_function(
-                    target.function,
-                    point,
-                    target=target.label,
-                    point=f"point {k} ({describe_point(point)})",
-                    rtol=options.rtol,
-                    atol=options.atol,
-                    seed=options.seed,
-                    oracles=oracles,
-                    skip={**target.skip, **dict.fromkeys(options.skip, "left out by --skip")},
-                    jacobian_limit=options.jacobian_limit,
-                    source=(target.module, target.name),
-                    progress=progress,
-                    shared=shared,
-                )
-            )
-    progress.clear()
+    reports = _carried_out(tasks, runner, options)
     seconds = time.perf_counter() - start
-    settings = {
-        "rtol": options.rtol,
-        "atol": options.atol,
-        "seed": options.seed,
-        "oracles": ", ".join(oracles),
+    shown = {
+        "rtol": settings.rtol,
+        "atol": settings.atol,
+        "seed": settings.seed,
+        "samples": settings.samples,
+        "order": options.order,
+        "oracles": ", ".join(settings.oracles),
         "dualad": version,
     }
-    _report(reports, options, seconds, settings)
+    _report(reports, options, seconds, shown, len(tasks) - len(reports))
+    if options.github:
+        functions = {label: target.function for label, target in targets.items()}
+        if commands := markdown.annotations(reports, functions):
+            print(commands)
     return 0 if all(report.ok for report in reports) else 1
 
 
-def points_of(target: Target, at: Sequence[str], targets: int = 1) -> list[tuple]:
-    """Return the points of one function: those of ``--at``, else those its file declares."""
-    if at and targets > 1:
-        raise UsageError(
-            f"You gave --at for {targets} functions.",
-            "A point is the list of one function's arguments.",
-            "Name one function: path/to/file.py:function.",
-        )
-    points = [parse_point(text, target.function) for text in at] or list(target.points)
-    if not points:
-        where, name = target.label.rpartition(":")[::2]
-        raise UsageError(
-            f"You asked for derivatives of {target.label}.",
-            "There is no point to take them at: the file declares none for it, and there is no --at.",
-            f"Write --at '[[1.0, 2.0]]' (a list of all arguments), or put into {where}:\n"
-            f'    __dualad__ = {{"{name}": [(np.array([1.0, 2.0]),)]}}',
-        )
-    return points
+def _settings(options: argparse.Namespace) -> Settings:
+    skip = dict.fromkeys(options.skip, "left out by --skip")
+    if options.order < 2:
+        skip.setdefault("hvp", f"left out by --order {options.order}")
+    return Settings(
+        rtol=options.rtol,
+        atol=options.atol,
+        seed=options.seed,
+        oracles=tuple(dict.fromkeys(options.oracle)) or ORACLES,
+        skip=skip,
+        jacobian_limit=options.jacobian_limit,
+        at=tuple(options.at),
+        samples=options.samples,
+        keeps_stdout=options.json == "-",
+    )
 
 
-def _report(reports: list[CheckReport], options: argparse.Namespace, seconds: float, settings: dict) -> None:
+def _print_list(tasks: Sequence[Task], targets: dict[str, Target], runner: Runner) -> None:
+    for label, target in targets.items():
+        points = runner.points(target, len(targets))
+        print(f"{label}  ({len(points)} point{'' if len(points) == 1 else 's'})")
+        for name, _ in points:
+            print(f"    {name}")
+    print(f"{len(targets)} function{'' if len(targets) == 1 else 's'}, {len(tasks)} to check")
+
+
+def _carried_out(tasks: Sequence[Task], runner: Runner, options: argparse.Namespace) -> list[CheckReport]:
+    """Return the reports in the order of the tasks; those up to the first failure if it is to be the last."""
+    progress = Progress(total=len(tasks), quiet=options.quiet)
+    stop = lambda report: options.fail_fast and not report.ok
+    try:
+        if options.workers > 1 and len(tasks) > 1:
+            progress(f"starting {min(options.workers, len(tasks))} processes")
+            done = run_in_workers(tasks, runner.settings, options.workers, progress=progress.advance, stop=stop)
+            return list(done.values())
+        reports = []
+        for task in tasks:
+            progress.prefix = f"{task.label}, point {task.point + 1}: "
+            reports.append(runner.run(task, progress))
+            progress.advance("done")
+            if stop(reports[-1]):
+                break
+        return reports
+    finally:
+        progress.clear()
+
+
+def _report(reports: list[CheckReport], options: argparse.Namespace, seconds: float, settings: dict, left: int) -> None:
     """Print the table and write the files."""
     # Standard output belongs to the JSON when that is asked for; the table then goes where people look.
     stream = sys.stderr if options.json == "-" else sys.stdout
     coloured = uses_colour(stream)
-    summary = format_summary(reports, seconds, coloured=False)
+    rest = f"; stopped at the first failure, {left} not checked" if left else ""
+    summary = format_summary(reports, seconds, coloured=False) + rest
     if not options.quiet:
         print(format_reports(reports, width=width(stream), coloured=coloured), file=stream)
         print(file=stream)
     failures = format_failures(reports, coloured=coloured)
     if failures:
         print(failures + "\n", file=stream)
-    print(format_summary(reports, seconds, coloured=coloured), file=stream)
+    print(format_summary(reports, seconds, coloured=coloured) + rest, file=stream)
     if options.json:
         text = json.dumps(_json(reports, settings, seconds), indent=2, allow_nan=False)
         if options.json == "-":
@@ -114,12 +138,14 @@ def _report(reports: list[CheckReport], options: argparse.Namespace, seconds: fl
             _write(options.json, text + "\n")
     if options.junit:
         _write(options.junit, to_junit(reports))
+    if options.markdown or options.github:
+        text = markdown.to_markdown(reports, summary=summary)
+        if options.markdown:
+            _write(options.markdown, text)
+        if options.github:
+            _write(os.environ[_GITHUB], text, mode="a")
     if options.html:
         _write(options.html, html.to_html(reports, summary=summary, settings=settings))
-        if not plots.has_matplotlib():
-            print(
-                "the HTML report has no plots: matplotlib is not installed (pip install 'dualad[viz]')", file=sys.stderr
-            )
 
 
 def _json(reports: list[CheckReport], settings: dict, seconds: float) -> dict:
@@ -151,11 +177,12 @@ def _require_writable(name: str | None) -> None:
         )
 
 
-def _write(name: str, text: str) -> None:
+def _write(name: str, text: str, mode: str = "w") -> None:
     path = Path(name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        with path.open(mode, encoding="utf-8", errors="replace") as file:
+            file.write(text)
     except OSError as error:
         raise UsageError(
             f"You asked for the report {name}.", f"It can't be written: {error}.", "Name another file."

@@ -17,9 +17,8 @@ from dualad.testing.engine import Engine
 from dualad.testing.real_function import RealFunction
 
 from . import plots
-from .check import points_of
 from .points import describe_point
-from .targets import Target, find_targets
+from .targets import Target, find_targets, points_of
 from .terminal import width
 
 __all__ = ["run"]

@@ -12,15 +12,16 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dualad.errors import UsageError
+from dualad.tree import tree_map
 
-__all__ = ["describe_point", "parse_point"]
+__all__ = ["describe_point", "nearby", "parse_point"]
 
 _EXAMPLES = "--at '[[1.0, 2.0], 3.0]' (one list of all arguments), --at x.npy, or --at arguments.npz"
 
@@ -44,6 +45,19 @@ def describe_point(args: tuple[Any, ...]) -> str:
             words.append(type(arg).__name__)
     text = ", ".join(words)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def nearby(args: tuple[Any, ...], seed: Sequence[int]) -> tuple[Any, ...]:
+    """Return a point beside another: each floating number changed by about one percent, so that signs stay."""
+    rng = np.random.default_rng(seed)
+
+    def moved(leaf: Any) -> Any:
+        if not isinstance(leaf, (float, complex, np.ndarray, np.inexact)) or np.asarray(leaf).dtype.kind not in "fc":
+            return leaf
+        out = np.asarray(leaf) * (1 + 0.01 * np.clip(rng.standard_normal(np.shape(leaf)), -3, 3))
+        return out.astype(leaf.dtype) if isinstance(leaf, (np.ndarray, np.generic)) else type(leaf)(out)
+
+    return tuple(tree_map(moved, args))
 
 
 def _from_file(path: Path, function: Callable) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""From TARGET to functions: ``file.py:function``, ``package.module:function``, a file, a module, or a folder.
+"""From TARGET to functions: ``file.py:function``, ``package.module:function``, a file, a module, a folder, a pattern.
 
 A file declares points in a module-level dictionary::
 
@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import ast
 import difflib
+import glob
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +27,9 @@ from typing import Any
 from dualad.errors import UsageError
 from dualad.loading import load_module
 
-__all__ = ["DECLARATION", "Target", "find_targets"]
+from .points import parse_point
+
+__all__ = ["DECLARATION", "Target", "find_targets", "points_of"]
 
 DECLARATION = "__dualad__"
 _EXAMPLE = f'{DECLARATION} = {{"f": [(np.array([1.0, 2.0]),)]}}'
@@ -53,6 +56,8 @@ def find_targets(target: str) -> list[Target]:
     if path.is_dir() and not (target.isidentifier() and (path / "__init__.py").is_file()):
         return _in_folder(path)
     where, name = _split(target)
+    if glob.has_magic(where) and not Path(where).exists():
+        return _matching(where, name)
     # `python -m dualad` finds modules in the current folder; the console script must too.
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -62,11 +67,38 @@ def find_targets(target: str) -> list[Target]:
     found = list(_declared(module, where))
     if found:
         return found
-    raise UsageError(
+    raise _nothing(
         f"You asked for all functions of {where}.",
         f"It declares no points, so there is nothing to say which functions, and where: it has no {DECLARATION}.",
         f"Add {_EXAMPLE} to it, or name a function and a point: {where}:f --at '[[1.0, 2.0]]'.",
     )
+
+
+def points_of(target: Target, at: Sequence[str], targets: int = 1) -> list[tuple]:
+    """Return the points of one function: those of ``--at``, else those its file declares."""
+    if at and targets > 1:
+        raise UsageError(
+            f"You gave --at for {targets} functions.",
+            "A point is the list of one function's arguments.",
+            "Name one function: path/to/file.py:function.",
+        )
+    points = [parse_point(text, target.function) for text in at] or list(target.points)
+    if not points:
+        where, name = target.label.rpartition(":")[::2]
+        raise UsageError(
+            f"You asked for derivatives of {target.label}.",
+            "There is no point to take them at: the file declares none for it, and there is no --at.",
+            f"Write --at '[[1.0, 2.0]]' (a list of all arguments), or put into {where}:\n"
+            f'    __dualad__ = {{"{name}": [(np.array([1.0, 2.0]),)]}}',
+        )
+    return points
+
+
+def _nothing(what: str, why: str, instead: str) -> UsageError:
+    """Make the error for a target in which there is nothing to check, which has an exit status of its own."""
+    error = UsageError(what, why, instead)
+    error.exit_status = 3
+    return error
 
 
 def _split(target: str) -> tuple[str, str]:
@@ -173,11 +205,39 @@ def _in_folder(folder: Path) -> list[Target]:
     """Return the declared functions of all files in a folder and below it."""
     files = [path for path in sorted(_sources(folder)) if _declares(path)]
     if not files:
-        raise UsageError(
+        raise _nothing(
             f"You asked for all functions in the folder {folder}.",
             f"No .py file in it declares points ({DECLARATION}), so nothing says which functions, and where.",
             f"Add {_EXAMPLE} to a file, or name one: {folder}/file.py:f --at '[[1.0, 2.0]]'.",
         )
+    return _all_declared(files)
+
+
+def _matching(pattern: str, name: str) -> list[Target]:
+    """Return the declared functions of all files that match a pattern, or the one of that name in each."""
+    found = [Path(p) for p in sorted(glob.glob(pattern, recursive=True))]
+    sources = {p for path in found for p in (_sources(path) if path.is_dir() else [path]) if p.suffix == ".py"}
+    files = [path for path in sorted(sources) if not _NOT_SOURCE & set(path.parts)]
+    if not files:
+        raise _nothing(
+            f"You asked for the files {pattern!r}.",
+            f"No .py file matches this pattern from the current folder, {os.getcwd()}.",
+            "Write a pattern of files: 'src/**/model_*.py', where ** is any number of folders; in quotes, so that "
+            "dualad and not the shell expands it.",
+        )
+    if name:
+        return [_named(load_module(path), str(path), name) for path in files]
+    declaring = [path for path in files if _declares(path)]
+    if not declaring:
+        raise _nothing(
+            f"You asked for all functions in the files {pattern!r}.",
+            f"{len(files)} .py files match it, and none declares points ({DECLARATION}).",
+            f"Add {_EXAMPLE} to a file, or name a function and a point: {files[0]}:f --at '[[1.0, 2.0]]'.",
+        )
+    return _all_declared(declaring)
+
+
+def _all_declared(files: Iterable[Path]) -> list[Target]:
     return [target for path in files for target in _declared(load_module(path), str(path))]
 
 

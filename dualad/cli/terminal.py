@@ -1,4 +1,4 @@
-"""What the commands share about terminals: width, colour, and progress on standard error.
+"""What the commands share about terminals: width, colour, and the progress bar on standard error.
 
 Not for the content of any output.
 """
@@ -36,35 +36,41 @@ def _is_terminal(stream: TextIO) -> bool:
 
 
 class Progress:
-    """One line on standard error that says what is being done.
+    """A bar on standard error: how much is done, and what is being done.
 
-    On a terminal the line is rewritten and vanishes at the end; elsewhere (a CI log) a line is written only when more
-    than five seconds went by since the last.
+    On a terminal it is one line that is rewritten and vanishes at the end. Elsewhere (a CI log, a file) there is none.
+
+    Parameters
+    ----------
+    stream : text stream, optional
+        Where to draw; standard error by default.
+    total : int
+        How many tasks there are; the bar is left out where it is 0.
+    quiet : bool
+        Whether to draw nothing.
     """
 
-    def __init__(self, stream: TextIO | None = None, quiet: bool = False) -> None:
+    def __init__(self, stream: TextIO | None = None, *, total: int = 0, quiet: bool = False) -> None:
         self.stream = sys.stderr if stream is None else stream
-        self.quiet = quiet
-        self.live = _is_terminal(self.stream)
-        self.last = time.monotonic()
+        self.live = _is_terminal(self.stream) and os.environ.get("TERM") != "dumb" and not quiet
+        self.total, self.done = total, 0
+        self.last = float("-inf")
         self.shown = False
         self.prefix = ""
 
-    def __call__(self, text: str) -> None:
-        """Say what is being done now."""
-        if self.quiet:
-            return
+    def __call__(self, text: str = "") -> None:
+        """Say what is being done now; ten times a second is often enough."""
         now = time.monotonic()
-        if now - self.last < (0.1 if self.live else 5.0):
-            return
-        self.last = now
-        line = f"{self.prefix}{text}"
-        if self.live:
-            self.stream.write(f"\r\033[K{line[: width(self.stream) - 1]}")
+        if self.live and now - self.last >= 0.1:
+            self.last = now
+            self.stream.write(f"\r\033[K{self._line(text)}")
+            self.stream.flush()
             self.shown = True
-        else:
-            self.stream.write(line + "\n")
-        self.stream.flush()
+
+    def advance(self, text: str = "") -> None:
+        """Count one more task as done."""
+        self.done += 1
+        self(text)
 
     def clear(self) -> None:
         """Remove the line from a terminal."""
@@ -72,3 +78,23 @@ class Progress:
             self.stream.write("\r\033[K")
             self.stream.flush()
             self.shown = False
+
+    def _line(self, text: str) -> str:
+        columns = width(self.stream) - 1
+        said = f"{self.prefix}{text}"
+        if not self.total:
+            return said[:columns]
+        full, empty = "█░" if _can_write("█░", self.stream) else "#."
+        length = min(24, max(4, columns // 4))
+        filled = length * self.done // self.total
+        count = f" {self.done}/{self.total} "
+        bar = colour(full * filled, "green", uses_colour(self.stream)) + empty * (length - filled)
+        return bar + count + said[: max(0, columns - length - len(count))]
+
+
+def _can_write(text: str, stream: TextIO) -> bool:
+    try:
+        text.encode(getattr(stream, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

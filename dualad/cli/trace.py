@@ -22,9 +22,8 @@ from dualad.trace import trace
 from dualad.tree import tree_map
 from dualad.vjp_via_transpose import vjp
 
-from .check import points_of
 from .points import describe_point
-from .targets import find_targets
+from .targets import find_targets, points_of
 
 __all__ = ["run"]
 

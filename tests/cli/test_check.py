@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import textwrap
 import xml.etree.ElementTree as ET
 
@@ -123,7 +124,6 @@ def test_json_on_standard_output_is_all_there_is(folder, capsys):
 
 @pytest.mark.slow
 def test_all_files_of_a_failing_run(planted, capsys):
-    pytest.importorskip("matplotlib")
     out = planted.parent / "made" / "deep"
     files = {kind: out / f"report.{kind}" for kind in ("json", "xml", "html")}
     status = main(
@@ -146,7 +146,7 @@ def test_all_files_of_a_failing_run(planted, capsys):
     root = ET.fromstring(files["xml"].read_text())
     assert sum(int(suite.get("failures")) for suite in root) >= 7
     page = files["html"].read_text()
-    assert page.startswith("<!doctype html>") and page.count("data:image/png") == 2 and "disagrees with" in page
+    assert page.startswith("<!doctype html>") and page.count("<svg") == 2 and "disagrees with" in page
 
 
 def test_one_oracle_only(folder, capsys):
@@ -208,10 +208,67 @@ def test_bad_options_exit_2(folder, capsys, arguments):
     assert caught.value.code == 2 and "usage:" in capsys.readouterr().err
 
 
-def test_without_matplotlib_the_report_is_written_and_the_lack_named(folder, capsys, monkeypatch):
-    from dualad.cli import plots
+FAST = ("--oracle", "differences", "--oracle", "loop")
 
-    monkeypatch.setattr(plots, "has_matplotlib", lambda: False)
-    assert main(["check", f"{folder / 'right.py'}:wave", "-q", "--html", str(folder / "r.html")]) == 0
-    assert "matplotlib is not installed" in capsys.readouterr().err
-    assert "matplotlib" in (folder / "r.html").read_text()
+
+def test_patterns_and_names_that_overlap_are_checked_once(folder, capsys):
+    (folder / "deep" / "er").mkdir(parents=True)
+    (folder / "deep" / "er" / "model_x.py").write_text("def g(x):\n    return x * x\n__dualad__ = {'g': [(2.0,)]}\n")
+    (folder / "model_y.py").write_text("raise RuntimeError('runs, but declares nothing')\n")
+    pattern = str(folder / "**" / "model_*.py")
+    assert main(["check", pattern, str(folder), "--list"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("model_x.py:g") == 1 and "3 functions, 4 to check" in out
+    assert main(["check", pattern + ":g", "--list"]) == 2, "the other file runs now, and raises"
+
+
+@pytest.mark.parametrize(
+    "target", ["{folder}/plain.py", "{folder}/empty", "{folder}/**/nothing*.py", "{folder}/pl*.py"]
+)
+def test_nothing_to_check_exits_3(folder, capsys, target):
+    (folder / "plain.py").write_text("def f(x):\n    return x\n")
+    (folder / "empty").mkdir()
+    assert main(["check", str(folder / "right.py"), target.format(folder=folder)]) == 3
+    err = capsys.readouterr().err
+    assert "Why:" in err and "Instead:" in err
+
+
+def test_samples_near_the_points(folder, capsys):
+    assert main(["check", f"{folder / 'right.py'}:spring", "--samples", "2", "--json", "-", *FAST]) == 0
+    reports = json.loads(capsys.readouterr().out)["reports"]
+    assert [r["point"].split(" (")[0] for r in reports] == ["point 1", "point 1, sample 1", "point 1, sample 2"]
+    first, *others = [np.array(r["jacobian"]) for r in reports]
+    assert all(0 < np.max(np.abs(j / first - 1)) < 0.2 for j in others) and not np.array_equal(*others)
+
+
+def test_order_1_leaves_second_derivatives_out(folder, capsys):
+    assert main(["check", f"{folder / 'right.py'}:spring", "--order", "1", "--json", "-", *FAST]) == 0
+    rows = {row["quantity"]: row for row in json.loads(capsys.readouterr().out)["reports"][0]["rows"]}
+    assert rows["hvp"]["status"] == "skipped" and rows["hvp"]["message"] == "left out by --order 1"
+
+
+def test_fail_fast_stops_at_the_first_failure(planted, capsys):
+    targets = [f"{planted}:wrong", f"{planted}:right"]
+    assert main(["check", *targets, "--fail-fast", "-q", *FAST]) == 1
+    assert "1 function, 1 point" in (out := capsys.readouterr().out)
+    assert "stopped at the first failure, 1 not checked" in out
+
+
+def test_markdown_and_github(planted, capsys, monkeypatch):
+    summary = planted.parent / "summary.md"
+    summary.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    own = planted.parent / "own.md"
+    assert main(["check", str(planted), "--github", "--markdown", str(own), "-q", *FAST]) == 1
+    assert summary.read_text() == "before\n" + own.read_text()
+    assert f"::error file={os.path.relpath(planted)},line=16,title=dualad check::" in capsys.readouterr().out
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY")
+    assert main(["check", str(planted), "--github"]) == 2
+    assert "GITHUB_STEP_SUMMARY is not set" in capsys.readouterr().err
+
+
+def test_what_a_function_prints_stays_out_of_the_json(folder, capsys):
+    (folder / "chatty.py").write_text("def f(x):\n    print('hello')\n    return x * x\n__dualad__ = {'f': [(1.0,)]}\n")
+    assert main(["check", str(folder / "chatty.py"), "--json", "-", *FAST]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["ok"] and "hello" in captured.err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualad.cli.points import describe_point, parse_point
+from dualad.cli.points import describe_point, nearby, parse_point
 from dualad.errors import UsageError
 
 
@@ -72,3 +72,12 @@ def test_pickles_are_refused(tmp_path):
 def test_a_point_in_words():
     assert describe_point((np.zeros((2, 3)), 2.0, "name", None)) == "float64[2, 3], 2.0, 'name', None"
     assert len(describe_point(("long" * 100,))) <= 60
+
+
+def test_nearby_points_keep_types_signs_and_what_is_no_float():
+    point = (np.array([1.0, -2.0, 0.0], np.float32), {"k": 3.0, "n": 4, "z": 1 - 2j}, "word", np.array([1, 2]))
+    x, tree, word, counts = nearby(point, (0, 1, 1))
+    assert x.dtype == np.float32 and (np.sign(x) == [1, -1, 0]).all() and 0 < abs(x[0] - 1) <= 0.031
+    assert type(tree["k"]) is float and tree["k"] != 3.0 and tree["n"] == 4 and type(tree["z"]) is complex
+    assert word == "word" and counts is point[3]
+    assert nearby(point, (0, 1, 1))[1] == tree != nearby(point, (0, 1, 2))[1]

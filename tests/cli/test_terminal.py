@@ -1,4 +1,4 @@
-"""Progress: rewritten on a terminal, rare in a log, silent when asked."""
+"""Progress: a bar on a terminal, nothing in a log, silent when asked."""
 
 from __future__ import annotations
 
@@ -30,22 +30,48 @@ def test_on_a_terminal_one_line_is_rewritten_and_vanishes(monkeypatch):
     assert stream.getvalue().endswith("\r\033[K")
 
 
-def test_in_a_log_quick_work_says_nothing_and_long_work_little(monkeypatch):
+def test_the_bar_counts_and_fits_the_terminal(monkeypatch):
+    now, stream = clock(monkeypatch), Terminal()
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    progress = Progress(stream, total=4)
+    for k in range(4):
+        now[0] += 0.2
+        progress.advance(f"package/module.py:a_long_name_{k}")
+    lines = [line.removeprefix("\033[K") for line in stream.getvalue().split("\r")[1:]]
+    assert [line.split()[1] for line in lines] == ["1/4", "2/4", "3/4", "4/4"]
+    assert [line.count("█") for line in lines] == [2, 4, 6, 9] and all(len(line) <= 39 for line in lines)
+
+
+def test_a_terminal_without_blocks_gets_plain_characters(monkeypatch):
+    now = clock(monkeypatch)
+
+    class Old(io.TextIOWrapper):
+        def isatty(self):
+            return True
+
+    raw = io.BytesIO()
+    progress = Progress(Old(raw, encoding="ascii"), total=2)
+    now[0] += 1.0
+    progress.advance("x")
+    assert b"#" in raw.getvalue() and b"1/2" in raw.getvalue()
+
+
+def test_in_a_log_there_is_no_bar(monkeypatch):
     now, stream = clock(monkeypatch), io.StringIO()
-    progress = Progress(stream)
+    progress = Progress(stream, total=100)
     for k in range(100):
-        now[0] += 0.1
-        progress(f"step {k}")
+        now[0] += 10.0
+        progress.advance(f"step {k}")
     progress.clear()
-    assert 1 <= len(stream.getvalue().splitlines()) <= 2
-    assert "\r" not in stream.getvalue() and "\033" not in stream.getvalue()
+    assert stream.getvalue() == ""
 
 
 def test_quiet(monkeypatch):
     now, stream = clock(monkeypatch), Terminal()
     progress = Progress(stream, quiet=True)
     now[0] += 100.0
-    progress("step")
+    progress.advance("step")
     assert stream.getvalue() == ""
 
 
