@@ -21,7 +21,7 @@ from .errors import ArgumentError, DtypeError, OutputError
 from .jvp import jvp, named
 from .linearize import Linear, Stage, stage_tangents
 from .selection import Selection, select
-from .tree import LeafName, flatten, is_array
+from .tree import LeafName, flatten, flatten_result, is_array
 from .vjp_via_transpose import Pullback, check_differentiable, vjp
 from .vmap import vmap
 
@@ -143,9 +143,9 @@ def _forward(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str)
         moving = iter(tangents)
         directions = optree.tree_unflatten(in_tree, [None if a is None else next(moving) for a in avals])
         value, tangent, *aux = jvp(selection.function, selection.chosen, tuple(directions), has_aux=has_aux)
-        out_leaves, kept["out_tree"] = flatten(tangent)
-        known, kept["known_tree"] = flatten((value, aux))
-        kept["in_dtypes"] = [aval_of(v).dtype for v in flatten(value)[0]]
+        out_leaves, kept["out_tree"] = flatten_result(tangent)
+        known, kept["known_tree"] = flatten_result((value, aux))
+        kept["in_dtypes"] = [aval_of(v).dtype for v in flatten_result(value)[0]]
         # The value is the same for all columns. An operator that computes it together with its tangent gives it
         # the batch axis all the same; then it comes out with the columns.
         kept["known"] = [None if isinstance(x, Batched) else x for x in known]
@@ -266,7 +266,7 @@ def _reverse(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str)
 
 def _rows(out: Any, pull: Callable, selection: Selection, holomorphic: bool, chunk_size, max_memory, where: str) -> Any:
     """Pull the standard basis of the output back, and arrange the rows as blocks of shape out + in."""
-    out_leaves, out_tree = flatten(out)
+    out_leaves, out_tree = flatten_result(out)
     avals = [aval_of(x) for x in out_leaves]
     for i, a in enumerate(avals):
         if not is_inexact(a.dtype) or (a.dtype.kind == "c" and not holomorphic):
@@ -397,7 +397,7 @@ class jacobian:
         def push(*tangents):
             moving = iter(tangents)
             directions = [None if a is None else next(moving) for a in stage.in_avals]
-            return flatten(lin(*optree.tree_unflatten(in_tree, directions)))[0]
+            return flatten_result(lin(*optree.tree_unflatten(in_tree, directions)))[0]
 
         real = [a for a in stage.in_avals if a is not None]
         columns = over_basis(push, real, *self._chunks, "jacobian")

@@ -24,7 +24,7 @@ from .errors import ArgumentTypeError, DtypeError, OutputError
 from .ops.shaping import stop_gradient as stop_gradient_op
 from .surface.arguments import operand
 from .surface.deferred import settle
-from .tree import LeafName, flatten, flatten_like, is_array, leaf_names, tree_map
+from .tree import LeafName, flatten, flatten_like, flatten_result, is_array, leaf_names, refuse_hidden_numbers, tree_map
 
 __all__ = [
     "as_primal",
@@ -89,10 +89,14 @@ def jvp(f: Callable, primals: Sequence, tangents: Sequence, *, has_aux: bool = F
     leaves, treedef = flatten(tuple(primals))
     tangent_leaves = flatten_like(treedef, tuple(tangents), "tangents", "primals")
     with DualLevel("jvp") as level:
+        level.function = f
         duals = [_dual(p, t, level, i, tangents) for i, (p, t) in enumerate(zip(leaves, tangent_leaves, strict=True))]
+        for i, d in enumerate(duals):
+            if type(d) is Dual:
+                d._origin = (treedef, i, False)
         out = run(f, optree.tree_unflatten(treedef, duals), {})
         out, aux = split_aux(out, "jvp") if has_aux else (out, None)
-        out_leaves, out_tree = output_leaves(out, "jvp")
+        out_leaves, out_tree = output_leaves(out, "jvp", leaves)
         pairs = [split(x, level) for x in out_leaves]
         aux = tree_map(lambda x: strip(x, level), aux)
     if (watch := active()) is not None:
@@ -156,13 +160,16 @@ def as_primal(x, name: object, where: str):
     return x
 
 
-def output_leaves(out: Any, where: str) -> tuple[list, optree.PyTreeSpec]:
-    """Flatten what the function returned, packing object arrays and refusing what is no number."""
-    leaves, treedef = flatten(out)
+def output_leaves(out: Any, where: str, passed: Sequence = ()) -> tuple[list, optree.PyTreeSpec]:
+    """Flatten what the function returned, packing object arrays and refusing what is no number.
+
+    Static leaves among ``passed``, those of the arguments, may come back: a gradient has them where its argument has.
+    """
+    leaves, treedef = flatten_result(out, passed)
     for i, x in enumerate(leaves):
         if isinstance(x, Tensor):
             if not settle(x).level.open:
-                raise escaped(x.level, f"returning from `{where}`")
+                raise escaped(x.level, f"returning from `{where}`", x)
         elif isinstance(x, np.ndarray) and x.dtype == object:
             leaves[i] = operand(x)
         elif not is_array(x) or getattr(x, "dtype", float0).kind not in "biufcV":

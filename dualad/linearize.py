@@ -24,7 +24,7 @@ from .jvp import as_primal, output_leaves, shown_tangent, split, split_aux, stri
 from .program.ir import Program, evaluate
 from .program.packed import PackedProgram, packing_steps, unpacked
 from .staged import StagedLevel
-from .tree import LeafName, flatten, flatten_like, is_array, tree_map
+from .tree import LeafName, flatten, flatten_like, is_array, refuse_hidden_numbers, tree_map
 
 __all__ = ["Linear", "linearize", "stage_tangents"]
 
@@ -162,6 +162,7 @@ def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tu
         packing = packing_steps()
         if packing is not None:  # inside residual_hooks
             staged.steps = packing
+        staged.function = level.function = f
         stage.in_avals = []
         duals = []
         for i, x in enumerate(leaves):
@@ -172,11 +173,14 @@ def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tu
                 if is_inexact(a.dtype):
                     aval = Aval(a.shape, a.dtype)
                     x = Dual(level.own(x) if type(x) is np.ndarray else x, staged.new_input(aval), level)
+                    x._origin = (stage.in_tree, i, False)
+            else:
+                refuse_hidden_numbers(x, LeafName(primals, "arguments", i), where)
             stage.in_avals.append(aval)
             duals.append(x)
         out = run(f, optree.tree_unflatten(stage.in_tree, duals), {})
         out, aux = split_aux(out, where) if has_aux else (out, None)
-        out_leaves, stage.out_tree = output_leaves(out, where)
+        out_leaves, stage.out_tree = output_leaves(out, where, leaves)
         pairs = [split(x, level) for x in out_leaves]
         stage.out_avals = [aval_of(p) for p, _ in pairs]
         tangents = [

@@ -14,7 +14,7 @@ from .core.boundary import run
 from .core.frames import public
 from .jvp import as_primal, output_leaves
 from .program.ir import Program
-from .staged import StagedLevel
+from .staged import Staged, StagedLevel
 from .tree import flatten, is_array
 
 __all__ = ["trace"]
@@ -53,13 +53,17 @@ def trace(f: Callable, *args, **kwargs) -> Program:
     """
     leaves, in_tree = flatten((args, kwargs))
     with StagedLevel("trace", owning=True) as level:
+        level.function = f
         staged = [
             level.new_input(aval_of(as_primal(x, f"argument leaf {i}", "trace"))) if is_array(x) else x
             for i, x in enumerate(leaves)
         ]
+        for i, x in enumerate(staged):
+            if type(x) is Staged:
+                x._origin = (in_tree, i, True)
         inner_args, inner_kwargs = optree.tree_unflatten(in_tree, staged)
         out = run(f, inner_args, inner_kwargs)
-        out_leaves, out_tree = output_leaves(out, "trace")
+        out_leaves, out_tree = output_leaves(out, "trace", leaves)
         program = level.finish(out_leaves, getattr(f, "__name__", "program"))
     program.in_tree, program.out_tree = in_tree, out_tree
     return program

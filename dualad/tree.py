@@ -1,14 +1,17 @@
 """Trees: what optree does not say. Paths for messages, prefix trees for ``in_axes``, and which leaves are arrays.
 
-Nodes are tuples, lists, dicts, named tuples and whatever is registered in the namespace ``"dualad"``; ``None`` is a
-node without leaves. Leaves that are neither numbers nor arrays (strings, callables, ...) are static: they pass
-through every transform as they are. Not for: anything about derivatives.
+Nodes are tuples, lists, dicts, named tuples, dataclasses and whatever is registered in the namespace ``"dualad"``;
+``None`` is a node without leaves. Leaves that are neither numbers nor arrays (strings, callables, ...) are static: they
+pass through every transform as they are. Not for: anything about derivatives.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import enum
+import functools
+import types
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,10 +26,12 @@ __all__ = [
     "flatten",
     "flatten_like",
     "flatten_prefix",
+    "flatten_result",
     "is_array",
     "leaf_names",
     "register_dataclass",
     "register_node",
+    "refuse_hidden_numbers",
     "tree_map",
     "treedef_outline",
 ]
@@ -36,13 +41,23 @@ NAMESPACE = "dualad"
 #: type of a leaf -> what a transform sees in its place; filled by higher floors (a buffer is seen as its array)
 LEAVES_SEEN_AS: dict[type, Callable] = {}
 
+#: types of leaves that were looked at and are leaves indeed
+_LEAVES: set[type] = {np.ndarray, np.float64, float, int}
+
 
 def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
-    """Return the leaves of a tree and its structure."""
+    """Return the leaves of a tree and its structure; a dataclass is registered when it is first met."""
     leaves, treedef = optree.tree_flatten(tree, namespace=NAMESPACE)
     for i, x in enumerate(leaves):
-        if type(x) in LEAVES_SEEN_AS:
-            leaves[i] = LEAVES_SEEN_AS[type(x)](x)
+        kind = type(x)
+        if kind in LEAVES_SEEN_AS:
+            leaves[i] = LEAVES_SEEN_AS[kind](x)
+        elif kind not in _LEAVES:
+            if not hasattr(kind, "__dataclass_fields__") or is_array(x):
+                _LEAVES.add(kind)
+            elif not _beside_fields(x):
+                _register_once(kind)
+                return flatten(tree)
     return leaves, treedef
 
 
@@ -57,6 +72,67 @@ def is_array(x: Any) -> bool:
     return isinstance(x, (np.ndarray, np.generic, bool, int, float, complex)) or (
         hasattr(x, "shape") and hasattr(x, "dtype") and hasattr(x, "__array_ufunc__")
     )
+
+
+#: what holds no numbers that anybody would differentiate
+_NO_NUMBERS = (
+    str, bytes, type, enum.Enum, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType,
+    np.ufunc,
+)  # fmt: skip
+
+
+class _Static:
+    """A static leaf of a result, as a node without leaves: it belongs to the structure, and comes back with it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Static) and (self.value is other.value or bool(self.value == other.value))
+
+    def __hash__(self) -> int:
+        return hash(type(self.value))
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+optree.register_pytree_node(_Static, lambda s: ((), s), lambda s, _: s.value, namespace=NAMESPACE)
+
+
+def flatten_result(tree: Any, passed: Sequence | None = None) -> tuple[list, optree.PyTreeSpec]:
+    """Flatten what a function returned: static leaves become part of the structure, where there are numbers too.
+
+    Given ``passed``, the leaves of the arguments, only those among them do: they have come through unchanged.
+    """
+    leaves, treedef = flatten(tree)
+    numbers = sum([is_array(x) for x in leaves])
+    if numbers == len(leaves) or not numbers:
+        return leaves, treedef
+    return flatten(_statics_wrapped(tree, passed))
+
+
+def refuse_hidden_numbers(x: Any, name: Any, where: str) -> None:
+    """Refuse a static leaf that is to be differentiated and holds numbers where no transform sees them."""
+    if isinstance(x, _NO_NUMBERS):
+        return
+    attributes = getattr(x, "__dict__", None) or {}
+    hidden = [n for n, v in attributes.items() if any(is_array(leaf) and not _is_count(leaf) for leaf in flatten(v)[0])]
+    if hidden:
+        kind = type(x).__name__
+        raise TreeError(
+            f"{where}: {name} is an object of the class `{kind}`, with numbers in its attributes"
+            f" {', '.join(sorted(hidden))}.",
+            "transforms look into tuples, lists, dicts and dataclasses whose attributes are their fields; in another"
+            " object the numbers would be taken for constants, and their derivative would be lost",
+            f"make `{kind}` a dataclass, or say how it is taken apart: dualad.register_node({kind}, ...)",
+        )
+
+
+def _is_count(x: Any) -> bool:
+    return isinstance(x, (int, np.integer, np.bool_))
 
 
 def leaf_names(tree: Any, name: str) -> list[str]:
@@ -84,7 +160,10 @@ def flatten_like(treedef: optree.PyTreeSpec, tree: Any, what: str, like: str) ->
     A leaf position of ``treedef`` may hold ``None`` in ``tree``.
     """
     try:
-        leaves = treedef.flatten_up_to(tree)
+        try:
+            leaves = treedef.flatten_up_to(tree)
+        except ValueError:  # perhaps only because static leaves of a result belong to its structure
+            leaves = treedef.flatten_up_to(_statics_wrapped(tree))
         if any([isinstance(x, (tuple, list, dict)) for x in leaves]):
             raise TypeError("a leaf there, a container here")
         return leaves
@@ -97,6 +176,13 @@ def flatten_like(treedef: optree.PyTreeSpec, tree: Any, what: str, like: str) ->
         ) from None
 
 
+def _statics_wrapped(tree: Any, passed: Sequence | None = None) -> Any:
+    def wrapped(x):
+        return x if is_array(x) or not (passed is None or any([x is p for p in passed])) else _Static(x)
+
+    return tree_map(wrapped, tree)
+
+
 def flatten_prefix(prefix: Any, treedef: optree.PyTreeSpec, what: str, like: str, is_leaf: Callable) -> list:
     """Broadcast a prefix tree (such as ``in_axes``, whose leaves may be ``None``) over the leaves of ``treedef``."""
     tree = optree.tree_unflatten(treedef, list(range(treedef.num_leaves)))
@@ -104,7 +190,8 @@ def flatten_prefix(prefix: Any, treedef: optree.PyTreeSpec, what: str, like: str
 
     def spread(p, subtree) -> None:
         for i in optree.tree_leaves(subtree, namespace=NAMESPACE):
-            leaves[i] = p
+            if type(i) is int:  # and not a static leaf of the structure
+                leaves[i] = p
 
     try:
         if is_leaf(prefix):
@@ -129,13 +216,30 @@ def _outline(tree: Any) -> str:
     return treedef_outline(optree.tree_structure(tree, namespace=NAMESPACE))
 
 
+def _beside_fields(instance: Any) -> set[str]:
+    """Return the attributes of a dataclass that are neither fields nor cached properties, and would get lost."""
+    kind = type(instance)
+    others = set(getattr(instance, "__dict__", ())) - set(kind.__dataclass_fields__)
+    return {n for n in others if not isinstance(getattr(kind, n, None), functools.cached_property)}
+
+
+def _register_once(cls: type) -> None:
+    try:
+        register_dataclass(cls)
+    except ValueError:  # another thread was quicker
+        pass
+
+
 def register_dataclass(cls: type) -> type:
     """Let instances of a dataclass be trees: its fields are the children. Usable as a decorator.
+
+    Most dataclasses need no registration: one is a tree as soon as a transform meets it. This is for those that keep
+    attributes beside their fields, which are then left behind: inside a transform an instance has its fields alone.
 
     Parameters
     ----------
     cls : type
-        A dataclass. Fields that hold strings or other non-arrays are static automatically.
+        A dataclass. Fields that hold text, functions or classes belong to the structure and pass through.
 
     Returns
     -------
@@ -156,14 +260,18 @@ def register_dataclass(cls: type) -> type:
     """
     names = [field.name for field in dataclasses.fields(cls)]
 
-    def unflatten(_, children):
+    def unflatten(static, children):
         instance = object.__new__(cls)
-        for name, child in zip(names, children, strict=True):
-            object.__setattr__(instance, name, child)
+        rest = iter(children)
+        for name, known in zip(names, static, strict=True):
+            object.__setattr__(instance, name, next(rest) if known is None else known.value)
         return instance
 
     def flatten_instance(instance):
-        return [getattr(instance, n) for n in names], None, names
+        values = [getattr(instance, n) for n in names]
+        static = tuple([_Static(v) if isinstance(v, _NO_NUMBERS) else None for v in values])
+        children = [(v, n) for v, n, known in zip(values, names, static, strict=True) if known is None]
+        return [v for v, _ in children], static, [n for _, n in children]
 
     return register_node(cls, flatten_instance, unflatten)
 

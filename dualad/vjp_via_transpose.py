@@ -21,7 +21,7 @@ from .core.tracer import Tensor
 from .core.walk import walked
 from .core.watch import active, logged_walk
 from .dual import Dual, float0
-from .errors import DtypeError, OutputError, RuleMissingError, ShapeError
+from .errors import ArgumentTypeError, DtypeError, OutputError, RuleMissingError, ShapeError
 from .jvp import as_primal, named, output_leaves
 from .lazy import Lazy
 from .linearize import stage_tangents
@@ -33,7 +33,7 @@ from .program.packed import unpacked
 from .program.variable import Variable
 from .selection import select
 from .staged import Staged, StagedLevel
-from .tree import LeafName, flatten, flatten_like, is_array, leaf_names
+from .tree import LeafName, flatten, flatten_like, is_array, leaf_names, refuse_hidden_numbers
 
 __all__ = ["backward", "check_differentiable", "grad", "linear_transpose", "value_and_grad", "vjp"]
 

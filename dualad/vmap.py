@@ -107,7 +107,11 @@ def vmap(
 
         def run_lanes(values, count):
             with BatchLevel("vmap", count) as level, rename(level):
+                level.function = f
                 inputs = [Batched(x, level) if m else x for x, m in zip(values, mapped, strict=True)]
+                for i, (x, m) in enumerate(zip(inputs, mapped, strict=True)):
+                    if m:
+                        x._origin = (treedef, i, True)
                 inner_args, inner_kwargs = optree.tree_unflatten(treedef, inputs)
                 try:
                     out = run(f, inner_args, inner_kwargs)
@@ -115,7 +119,7 @@ def vmap(
                     if split.level is not level:
                         raise
                     return split
-                out_leaves, out_tree = output_leaves(out, "vmap")
+                out_leaves, out_tree = output_leaves(out, "vmap", leaves)
                 return [_lanes_of(x, level) for x in out_leaves], out_tree
 
         def run_some(lanes, count):

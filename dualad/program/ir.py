@@ -8,6 +8,7 @@ assigned once, so that evaluation, transposition and destruction are loops, neve
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -166,7 +167,14 @@ class Program:
 
 
 def live_steps(steps: Sequence[tuple], outputs: Sequence[Any]) -> list[tuple]:
-    """Return the steps the outputs depend on, in order: dead code eliminated in one backward pass."""
+    """Return the steps the outputs depend on, in order: dead code eliminated in one backward pass.
+
+    A step is read only by later ones. So where each is read by something, none is dead, which is soon seen.
+    """
+    read = set(map(id, chain.from_iterable([step[1] for step in steps])))
+    read.update(map(id, outputs))
+    if read.issuperset([id(step[3][0]) for step in steps]):
+        return list(steps)
     needed = {v for v in outputs if type(v) is Variable}
     live = []
     for step in reversed(steps):
