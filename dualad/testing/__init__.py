@@ -9,7 +9,7 @@ Not for testing dualad's operators one by one (the test suite does that from the
 
 from __future__ import annotations
 
-from . import complex_step, differences
+from . import complex_step, differences, laws
 from .against_jax import assert_matches_jax
 from .check import ORACLES, QUANTITIES, check_function
 from .check_grads import GRADIENT_ORACLES, check_grads
@@ -40,4 +40,5 @@ __all__ = [
     "differences",
     "gradcheck",
     "gradgradcheck",
+    "laws",
 ]
