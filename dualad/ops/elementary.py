@@ -48,12 +48,22 @@ tan = unary("tan", np.tan, derivative=lambda x, out: 1 + out * out, samples=betw
 # The inverses are written with products of roots of linear factors where those have the branch cuts of the function
 # itself, and where 1 − x² would lose the digits of 1 − |x|.
 _inside = between(-0.9, 0.9)
+
+# On a branch cut the sign of a zero imaginary part says on which side. z + 1 and 1 - z lose it (0j + -0j is 0j), where
+# z - (-1) and -(z - 1) keep it.
+
+
+def _cosine_of_arcsin(x):
+    """√(1 − x²)."""
+    return np.sqrt(-(x - 1)) * np.sqrt(x - (-1)) if np.iscomplexobj(x) else np.sqrt((1 - x) * (1 + x))
+
+
 arcsin = unary(
-    "arcsin", np.arcsin, derivative=lambda x, out: 1 / np.sqrt((1 - x) * (1 + x)), samples=_inside, complex_too=True,
+    "arcsin", np.arcsin, derivative=lambda x, out: 1 / _cosine_of_arcsin(x), samples=_inside, complex_too=True,
     singular=True,
 )  # fmt: skip
 arccos = unary(
-    "arccos", np.arccos, derivative=lambda x, out: -1 / np.sqrt((1 - x) * (1 + x)), samples=_inside, complex_too=True,
+    "arccos", np.arccos, derivative=lambda x, out: -1 / _cosine_of_arcsin(x), samples=_inside, complex_too=True,
     singular=True,
 )  # fmt: skip
 arctan = unary("arctan", np.arctan, derivative=lambda x, out: 1 / (1 + x * x), samples=anywhere(), complex_too=True)
@@ -64,11 +74,11 @@ sinh = unary("sinh", np.sinh, derivative=lambda x, out: np.cosh(x), samples=anyw
 cosh = unary("cosh", np.cosh, derivative=lambda x, out: np.sinh(x), samples=anywhere(), complex_too=True)
 tanh = unary("tanh", np.tanh, derivative=lambda x, out: 1 - out * out, samples=anywhere(), complex_too=True)
 arcsinh = unary(
-    "arcsinh", np.arcsinh, derivative=lambda x, out: 1 / np.sqrt(1 + x * x), samples=anywhere(), complex_too=True
+    "arcsinh", np.arcsinh, derivative=lambda x, out: 1 / np.sqrt(x * x - (-1)), samples=anywhere(), complex_too=True
 )
 arccosh = unary(
-    "arccosh", np.arccosh, derivative=lambda x, out: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1)), samples=between(1.2, 3.0),
-    complex_too=True, singular=True,
+    "arccosh", np.arccosh, derivative=lambda x, out: 1 / (np.sqrt(x - 1) * np.sqrt(x - (-1))),
+    samples=between(1.2, 3.0), complex_too=True, singular=True,
 )  # fmt: skip
 arctanh = unary(
     "arctanh", np.arctanh, derivative=lambda x, out: 1 / ((1 - x) * (1 + x)), samples=_inside, complex_too=True,

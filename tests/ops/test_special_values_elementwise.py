@@ -312,6 +312,17 @@ def test_derivatives_on_every_side_of_the_branch_cuts(f, z) -> None:
     assert da.jvp(f, (z,), (1 + 0j,))[1] == pytest.approx(expected, rel=1e-8)
 
 
+@pytest.mark.parametrize("f", [np.arcsin, np.arccos, np.arccosh, np.arctanh, np.arcsinh, np.arctan, np.sqrt, np.log])
+@pytest.mark.parametrize("size", [2.1, -2.1])
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_derivatives_on_both_sides_of_a_branch_cut(f, size, zero) -> None:
+    """The sign of a zero part says on which side of the cut a number lies, along which the derivative is taken."""
+    upright = f in (np.arcsinh, np.arctan)
+    at = lambda s: np.complex128(complex(zero, s) if upright else complex(s, zero))
+    expected = (f(at(size + 1e-6)) - f(at(size - 1e-6))) / 2e-6
+    assert da.jvp(f, (at(size),), (1j if upright else 1 + 0j,))[1] == pytest.approx(expected, rel=1e-7)
+
+
 # ── all derivatives at a removable singularity ───────────────────────────────────────────────────────────────────
 
 
