@@ -29,9 +29,9 @@ __all__ = [
     "flatten_result",
     "is_array",
     "leaf_names",
+    "refuse_hidden_numbers",
     "register_dataclass",
     "register_node",
-    "refuse_hidden_numbers",
     "tree_map",
     "treedef_outline",
 ]
