@@ -84,7 +84,7 @@ class Batched(Tensor):
         """Run an operator on all lanes at once, by its batching rule."""
         level = self.level
         if not level.open:
-            raise escaped(level, f"`{op.name}`")
+            raise escaped(level, f"`{op.name}`", self)
         values, mapped = [], []
         for a in args:
             if type(a) is Batched and a.level is level:
@@ -113,7 +113,7 @@ class Batched(Tensor):
         This is how Python branches, integers and masks work under ``vmap``: the function runs again, once per group.
         """
         if not self.level.open:
-            raise escaped(self.level, what)
+            raise escaped(self.level, what, self)
         value = self._value
         while isinstance(value, Tensor):
             # The rows of an outer batch must agree first; then any one of them stands for all.
@@ -189,11 +189,8 @@ class Batched(Tensor):
         """The dtype."""
         return self._value.dtype
 
-    def __repr__(self) -> str:
-        return (
-            f"Batched(shape={self.shape}, dtype={self.dtype}, lanes={self.level.size}, batch axis 0,"
-            f" level={self.level.number} of {self.level.transform})"
-        )
+    def _text(self) -> str:
+        return f"Batched(shape={self.shape}, dtype={self.dtype}, lanes={self.level.size}, batch axis 0"
 
 
 def _comparable(rows: np.ndarray) -> np.ndarray:

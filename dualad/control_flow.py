@@ -74,7 +74,7 @@ def decider(x, what: str, integer: bool = False):
             "convert it with np.astype(x, int)" if integer else "compare it with something",
         )  # fmt: skip
     if isinstance(x, Tensor) and not x.level.open:
-        raise escaped(x.level, what)
+        raise escaped(x.level, what, x)
     return x if integer or aval.dtype.kind == "b" or not isinstance(x, Tensor) else x != 0
 
 

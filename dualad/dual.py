@@ -105,7 +105,7 @@ class Dual(Tensor):
         """Run an operator on primals and tangents, by its jvp rule."""
         level = self.level
         if not level.open:
-            raise escaped(level, f"`{op.name}`")
+            raise escaped(level, f"`{op.name}`", self)
         watch = None
         if in_use:  # somebody is inside no_tangents() or debug()
             if level.number < boundary.get():
@@ -190,17 +190,21 @@ class Dual(Tensor):
             return aval_of(self._primal).dtype
 
     def __bool__(self):
+        if not self.level.open:
+            raise escaped(self.level, "bool() (if, while, and, or, assert)", self)
         return bool(self._primal)
 
     def __int__(self):
+        if not self.level.open:
+            raise escaped(self.level, "int()", self)
         return int(self._primal)
 
     def __format__(self, spec: str) -> str:
         return format(self._primal, spec) if spec else repr(self)
 
-    def __repr__(self) -> str:
+    def _text(self) -> str:
         tangent = "0" if self._tangent is None else _short(self._tangent)
-        return f"Dual({_short(self._primal)}, tangent={tangent}, level={self.level.number} of {self.level.transform})"
+        return f"Dual({_short(self._primal)}, tangent={tangent}, shape={self.shape}, dtype={self.dtype}"
 
 
 def _joined(value, tangent, level: DualLevel, op, params: dict):
@@ -217,7 +221,7 @@ def _noted(result):
     line = user_line()
     for x in result if isinstance(result, tuple) else (result,):
         if isinstance(x, Tensor):
-            x._line = line
+            x._origin = line
     return result
 
 

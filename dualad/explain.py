@@ -83,6 +83,7 @@ def explain(f: Callable, *args: Any, **kwargs: Any) -> Explanation:
     leaves, tree = flatten((args, kwargs))
     failure = None
     with _Observing() as level:
+        level.function = f
         watched = [Observed(_value(x), level, True) if _moves(x) else x for x in leaves]
         if not any(type(x) is Observed for x in watched):
             raise ArgumentTypeError(
@@ -319,7 +320,7 @@ class Observed(Tensor):
         """Note an operator and run it on the values."""
         level = self.level
         if not level.open:
-            raise escaped(level, f"`{op.name}`")
+            raise escaped(level, f"`{op.name}`", self)
         own = [type(a) is Observed and a.level is level for a in args]
         moving = any([a._tangent for a, o in zip(args, own, strict=True) if o])
         quiet = level.number < boundary.get()
@@ -443,9 +444,6 @@ class Observed(Tensor):
     def __setitem__(self, key, value):
         super().__setitem__(key, value)
         settle(self)  # carried out now, and noted at this line
-
-    def __repr__(self) -> str:
-        return f"Observed({self.aval!r}, level={self.level.number} of explain)"
 
 
 def _plain(x: Any, level: Level) -> Any:

@@ -119,7 +119,7 @@ class Lazy(Tensor):
         """Note a call."""
         level = self.level
         if not level.open:
-            raise escaped(level, f"`{op.name}`")
+            raise escaped(level, f"`{op.name}`", self)
         atoms = [
             a.variable if type(a) is Lazy and a.level is level else _owned(a) if type(a) is np.ndarray else a
             for a in args
@@ -184,9 +184,10 @@ class Lazy(Tensor):
         value = self.value()
         return value.agreed(what) if isinstance(value, Tensor) else value
 
-    def __repr__(self) -> str:
-        known = self.variable.node.results is not None
-        return f"Lazy({self.value()!r})" if known else f"Lazy({self.aval!r}, not computed yet)"
+    def _text(self) -> str:
+        results = self.variable.node.results
+        known = "not computed yet" if results is None else repr(results[self.variable.index])
+        return f"Lazy({self.aval!r}, {known}"
 
 
 def forced(xs: Iterable) -> list:

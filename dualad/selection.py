@@ -78,7 +78,9 @@ def select(f: Callable, args: tuple, kwargs: dict, argnums, argnames, where: str
         return f(*filled, **{**kwargs, **dict(zip(names, chosen[len(numbers) :], strict=True))})
 
     chosen = (*[args[n] for n in numbers], *[kwargs[name] for name in names])
-    return Selection(function, chosen, [f"argument {n}" for n in numbers] + [f"argument {n!r}" for n in names], arrange)
+    called = [f"argument {n}" for n in numbers] + [f"argument {n!r}" for n in names]
+    function.selected = (f, called)  # type: ignore[attr-defined]  # for messages about the arguments
+    return Selection(function, chosen, called, arrange)
 
 
 def _is_empty(argnums) -> bool:

@@ -8,8 +8,10 @@ re-entrant, may run in any thread, and leave nothing behind when an exception pa
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 from ..errors import EscapedTensorError
+from .tables import HOOKS
 
 __all__ = ["Level", "escaped"]
 
@@ -26,12 +28,14 @@ class Level:
         Name of the transform, for messages.
     """
 
-    __slots__ = ("__weakref__", "number", "open", "transform")
+    __slots__ = ("__weakref__", "function", "number", "open", "transform")
 
     def __init__(self, transform: str) -> None:
         self.number = next(_numbers)
         self.transform = transform
         self.open = True
+        #: what the transform was given, for messages
+        self.function: Any = None
 
     def __enter__(self):
         return self
@@ -43,12 +47,75 @@ class Level:
         return f"<{self.transform} level {self.number}, {'open' if self.open else 'closed'}>"
 
 
-def escaped(level: Level, action: str) -> EscapedTensorError:
-    """Make the error for a tensor of a closed level."""
+def escaped(level: Level, action: str, tensor: Any = None) -> EscapedTensorError:
+    """Make the error for a tensor of a closed level.
+
+    Parameters
+    ----------
+    level : Level
+        The level, which is closed.
+    action : str
+        What met the tensor: an operator, a conversion.
+    tensor : Tensor, optional
+        The tensor, so that the message can say what it is and where it was made.
+    """
+    what = "a tensor" if tensor is None else f"a {type(tensor).__name__} tensor of {_described(tensor)}"
     return EscapedTensorError(
-        f"{action} met a tensor of a `{level.transform}` call that has already returned.",
+        f"{action} met {what} of a `{level.transform}` call that has already returned."
+        f"\n  Created: {_created(level, getattr(tensor, '_origin', None))}\n  Used: {HOOKS['user line']()}",
         "its tangent, batch axis or program belonged to that call and means nothing after it; the tensor was probably"
         " stored in a list, an attribute or a closure (or a generator of the function was resumed late)",
         f"return the value from the function given to `{level.transform}` (use has_aux=True for extra results), or"
         " store dualad.stop_gradient(value) when only the number is wanted",
     )
+
+
+def _described(tensor: Any) -> str:
+    try:
+        return f"shape {tensor.shape} and dtype {tensor.dtype}"
+    except Exception:  # a tensor without content: the message is about something else
+        return "unknown shape"
+
+
+def _created(level: Level, origin: Any) -> str:
+    """Say where a tensor was made: by which line, or as which argument, of the function the transform was given."""
+    f, names = level.function, None
+    while hasattr(f, "selected"):
+        f, names = f.selected
+    code = getattr(_unwrapped(f), "__code__", None)
+    where = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
+    function = f"`{getattr(f, '__name__', type(f).__name__)}`{where}" if f is not None else "the function"
+    if isinstance(origin, str):
+        return f"at {origin}, in {function}, under `{level.transform}`"
+    if origin is None:
+        return (
+            f"by an operation in {function}, under `{level.transform}`; inside `with dualad.debug():` this message"
+            " names the line"
+        )
+    return f"{_argument(code, names, *origin)} of {function}, given to it by `{level.transform}`"
+
+
+def _unwrapped(f: Any) -> Any:
+    """Return the function inside decorators and bound methods."""
+    while hasattr(f, "__wrapped__"):
+        f = f.__wrapped__
+    return getattr(f, "__func__", f)
+
+
+def _argument(code: Any, names: list[str] | None, tree: Any, i: int, keywords: bool) -> str:
+    """Name the ``i``-th leaf of the arguments as the function calls it: "argument `x[0]`"."""
+    path = list(tree.accessors()[i])
+    if keywords and path:
+        by_name = path.pop(0).entry == 1
+    else:
+        by_name = False
+    if not path:
+        return "an argument"
+    first = path.pop(0).entry
+    if names is not None:
+        word = names[first].removeprefix("argument ")
+        first, by_name = (int(word), False) if word.isdigit() else (word.strip("'"), True)
+    if not by_name and code is not None and first < code.co_argcount:
+        first, by_name = code.co_varnames[first], True
+    rest = "".join([entry.codify("") for entry in path])
+    return f"argument `{first}{rest}`" if by_name else f"argument {first}" + (f" at {rest}" if rest else "")

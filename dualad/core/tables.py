@@ -33,5 +33,5 @@ FUNCTIONS: dict[Callable, Callable] = {}
 CREATION: dict[Callable, Callable] = {}
 #: NumPy callable -> its verdict
 VERDICTS: dict[Callable, Verdict] = {}
-#: slow paths of the tracer, by name: "ufunc" (methods and keywords of ufuncs), "operand" (an argument made plain)
+#: slow paths by name: "ufunc" (methods and keywords of ufuncs), "operand" (an argument made plain), "user line", ...
 HOOKS: dict[str, Callable] = {}

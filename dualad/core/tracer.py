@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import BranchError, ConversionError, PlainBufferError
+from ..errors import BranchError, ConversionError, DualadError, PlainBufferError
 from .aval import Aval
+from .level import escaped
 from .tables import CREATION, FUNCTIONS, HOOKS, UFUNCS
 
 __all__ = ["NO_PARAMS", "PLAIN", "Tensor"]
@@ -38,9 +39,10 @@ class Tensor:
 
     # A write may put what another kind of tensor holds into this box (surface/views.py), so all have one layout:
     # _primal and _tangent of a Dual, _value of a Batched, variable of a Staged; _link and _views where memory is
-    # shared; _notes while writes are deferred; _given of a Buffer; _line of the user's code where a watch saw it made.
+    # shared; _notes while writes are deferred; _given of a Buffer; _origin, where it was made: an argument's
+    # place, or the user's line if a watch saw it.
     __slots__ = (
-        "__weakref__", "_given", "_line", "_link", "_notes", "_primal", "_tangent", "_value", "_views", "level",
+        "__weakref__", "_given", "_link", "_notes", "_origin", "_primal", "_tangent", "_value", "_views", "level",
         "variable",
     )  # fmt: skip
     level: Any
@@ -90,6 +92,8 @@ class Tensor:
 
     def __array__(self, dtype=None, copy=None):
         """Give NumPy an object array of 0-d tensors, which computes and is packed back; refuse every other dtype."""
+        if not self.level.open:
+            raise escaped(self.level, "np.asarray (or a write into a plain array)", self)
         if dtype is not None and np.dtype(dtype) != object:
             raise PlainBufferError(
                 f"a {self._kind()} of shape {self.shape} was converted to a plain array of dtype {np.dtype(dtype)}"
@@ -109,7 +113,9 @@ class Tensor:
 
     # ── conversions that would drop the derivative ───────────────────────────────────────────────────────────────
 
-    def _conversion(self, name: str, instead: str) -> ConversionError:
+    def _conversion(self, name: str, instead: str) -> DualadError:
+        if not self.level.open:
+            return escaped(self.level, name, self)
         return ConversionError(
             f"{name} was called on a {self._kind()} of shape {self.shape} and dtype {self.dtype}.",
             "the result would be a plain number, without the tangent or batch axis that this transform tracks",
@@ -141,6 +147,8 @@ class Tensor:
         )
 
     def __bool__(self):
+        if not self.level.open:
+            raise escaped(self.level, "bool() (if, while, and, or, assert)", self)
         raise BranchError(
             f"the truth value of a {self._kind()} of shape {self.shape} was asked for (if, while, and, or, assert).",
             "it stands for several values, or for values not known yet, so no single branch is right",
@@ -201,6 +209,18 @@ class Tensor:
         if not self.shape:
             raise TypeError("len() of unsized object")
         return self.shape[0]
+
+    def __repr__(self) -> str:
+        # Whoever prints is looking for something: whatever state a tensor is in, it says what it can.
+        try:
+            late = "" if self.level.open else ", escaped"
+            return f"{self._text()}, level={self.level.number} of {self.level.transform}{late})"
+        except Exception as error:
+            return f"<{type(self).__name__} tensor that can't be shown: {type(error).__name__}: {error}>"
+
+    def _text(self) -> str:
+        """Return the beginning of ``repr``, up to the level; kinds of tensors add what they carry."""
+        return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype}"
 
     def _kind(self) -> str:
         return f"{type(self).__name__} tensor (of `{self.level.transform}`)"

@@ -20,6 +20,7 @@ import optree
 
 from .dispatch import apply
 from .quiet import entered, in_use, left
+from .tables import HOOKS
 
 __all__ = [
     "Step", "Watch", "WatchedSteps", "active", "carried", "is_users", "logged_walk", "run_rule", "user_line",
@@ -169,3 +170,6 @@ def _logging(logger, steps: Iterable[tuple], pending: dict) -> Iterator[tuple]:
                 extra={"op": op.name, "line": line},
             )  # fmt: skip
         yield step
+
+
+HOOKS["user line"] = user_line

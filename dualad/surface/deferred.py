@@ -72,8 +72,16 @@ class Deferred(Tensor):
     def __bool__(self):
         return bool(settle(self))
 
+    def _text(self) -> str:
+        kind, level, aval, notes = self._notes
+        late = f"{len(notes)} writes to carry out"
+        return f"{kind.__name__}({aval!r} with {late}, level={level.number} of {level.transform}"
+
     def __repr__(self) -> str:
-        return repr(settle(self))
+        try:
+            return repr(settle(self)) if self._notes[1].open else f"{self._text()}, escaped)"
+        except Exception as error:
+            return f"<tensor with deferred writes that can't be shown: {type(error).__name__}: {error}>"
 
 
 def is_entry(template: tuple, x: Tensor) -> bool:
