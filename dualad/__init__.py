@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .pattern import spy
     from .profiling import profile
     from .program.read import read_program
+    from .uncertainty import propagate
     from .wrap import wrap
 
 __all__ = [
@@ -88,6 +89,7 @@ __all__ = [
     "pmean",
     "pmin",
     "profile",
+    "propagate",
     "psum",
     "read_program",
     "register_dataclass",
@@ -131,6 +133,7 @@ __getattr__, __dir__ = load_later(
         "pattern": ("spy",),
         "profiling": ("profile",),
         "program.read": ("read_program",),
+        "uncertainty": ("propagate",),
         "wrap": ("wrap",),
     },
 )

@@ -73,6 +73,7 @@ FLOOR = {
     "lift": 7,
     "pattern": 7,
     "profiling": 7,
+    "uncertainty": 7,
     "testing": 7,
     "compile": 7,
     "sparse": 7,
