@@ -13,7 +13,7 @@ GET_PIP ?= https://bootstrap.pypa.io/get-pip.py
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check bench docs lint format types clean distclean
+.PHONY: help demo test check bench docs lint format types package clean distclean
 
 help:
 	@echo "make demo    check the examples' derivatives against JAX and write build/demo/report.html"
@@ -21,6 +21,7 @@ help:
 	@echo "make check   the quick gate: lint, house rules, the fast tests (under two minutes)"
 	@echo "make bench   the benchmarks: tables of ratios against autograd and JAX"
 	@echo "make docs    the documentation, warnings as errors, into build/docs"
+	@echo "make package  build wheel and sdist, install them and each extra into clean environments"
 	@echo "make lint | types | format | clean | distclean"
 
 demo: $(VENV)/.installed-examples-oracle
@@ -53,6 +54,9 @@ format: $(VENV)/.installed-lint
 
 types: $(VENV)/.installed-lint
 	$(BIN)/mypy
+
+package: $(VENV)/.installed-package
+	$(BIN)/python .ci/package
 
 clean:
 	rm -rf build dist docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -101,7 +101,7 @@ TESTS_WITHOUT_A_MODULE = {
     "surface/test_leaks.py",
     "surface/test_random_writes.py",
 }
-TEST_FOLDERS_WITHOUT_A_PACKAGE = {"capabilities", "compose", "docs", "examples", "benchmarks", "packages"}
+TEST_FOLDERS_WITHOUT_A_PACKAGE = {"capabilities", "compose", "docs", "examples", "benchmarks", "packages", "packaging", "typing"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
