@@ -153,7 +153,11 @@ def _divide_jvp(primals, tangents):
     """∂(x/y) = (∂x − (x/y) ∂y) / y: the quotient is at hand, and only one division of tangents is needed."""
     x, y = primals
     tx, ty = tangents
-    out = x / y
+    try:
+        out = x / y
+    except ZeroDivisionError:  # of Python numbers; the derivative beside a pole is NumPy's
+        x, y = strong(x), strong(y)
+        out = np.divide(x, y)
     if ty is None:
         t = tx / y
     else:

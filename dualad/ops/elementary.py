@@ -16,7 +16,7 @@ from .kinds import add_tangents, batch_elementwise, conform, elementwise_shape, 
 from .kinks import chosen
 from .samples import anywhere, away_from, between, complex_plane, elementwise, positive
 
-__all__ = ["cos", "exp", "i0", "log", "sin", "sinc", "sqrt", "tanh"]
+__all__ = ["cos", "exp", "i0", "log", "logistic", "sin", "sinc", "sqrt", "tanh"]
 
 # ── exponentials, logarithms, the square root ────────────────────────────────────────────────────────────────────
 
@@ -116,8 +116,28 @@ arctan2 = Op(
 )
 
 
-def _log_add_exp(ufunc: np.ufunc, power_of) -> Op:
-    """Declare log(bˣ + bʸ): the weights are bˣ/(bˣ + bʸ) = 1/(1 + b^(y−x)) and its mirror image.
+def _logistic(x):
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-x))
+
+
+# σ(x) = 1/(1 + e⁻ˣ), with σ′(x) = σ(x) σ(−x): no order of derivative has a factor that overflows.
+logistic = Op(
+    "logistic",
+    impl=_logistic,
+    shape=elementwise_shape(np.exp),
+    jvp=lambda primals, tangents: (
+        (out := logistic(primals[0])),
+        tangents[0] * (out * logistic(-primals[0])),
+    ),
+    batch=lambda size, values, mapped: logistic(values[0]),
+    samples=elementwise(anywhere()),
+    kind="unary",
+)
+
+
+def _log_add_exp(ufunc: np.ufunc, unit: float) -> Op:
+    """Declare log(bˣ + bʸ): the weights are bˣ/(bˣ + bʸ) = σ((x − y) log b) and its mirror image.
 
     Where x = y = ±∞ their difference is not defined and is taken to be 0: the two share the weight.
     """
@@ -131,8 +151,10 @@ def _log_add_exp(ufunc: np.ufunc, power_of) -> Op:
             equal = gap != gap
             if not nowhere(equal):
                 gap = where(equal, 0, gap)
-            t = None if tx is None else tx * (1 / (1 + power_of(-gap)))
-            t = t if ty is None else add_tangents(t, ty * (1 / (1 + power_of(gap))))
+            if unit != 1:
+                gap = unit * gap
+            t = None if tx is None else tx * logistic(gap)
+            t = t if ty is None else add_tangents(t, ty * logistic(-gap))
         return out, conform(t, out)
 
     return Op(
@@ -147,8 +169,8 @@ def _log_add_exp(ufunc: np.ufunc, power_of) -> Op:
     )
 
 
-logaddexp = _log_add_exp(np.logaddexp, np.exp)
-logaddexp2 = _log_add_exp(np.logaddexp2, np.exp2)
+logaddexp = _log_add_exp(np.logaddexp, 1.0)
+logaddexp2 = _log_add_exp(np.logaddexp2, _LOG_2)
 
 
 # ── functions whose derivatives of every order are one formula ───────────────────────────────────────────────────

@@ -19,7 +19,7 @@ from ..core.op import Op
 from ..core.tables import UFUNCS, VERDICTS, Verdict
 from .choice import nowhere, where
 from .distributions import beta_density, gamma_density
-from .kinds import predicate, strong
+from .kinds import elementwise_shape, predicate, strong
 from .samples import Domain, anywhere, away_from, between, elementwise, integers, positive
 from .special_kinds import no_rule, special, special_tuple
 
@@ -88,8 +88,27 @@ special(sp.erfinv, "x", between(-0.9, 0.9), singular=True, x=lambda x, out: (_SQ
 special(sp.erfcinv, "x", between(0.1, 1.9), singular=True, x=lambda x, out: (-_SQRT_PI / 2) * np.exp(out * out))
 special(sp.ndtr, "x", anywhere(), complex_too=True, x=lambda x, out: np.exp(-0.5 * x * x) / _SQRT_2PI)
 special(sp.ndtri, "p", _inside, singular=True, p=lambda p, out: _SQRT_2PI * np.exp(0.5 * out * out))
-# φ(x)/Φ(x) = √(2/π) / erfcx(−x/√2), without the difference of large exponents.
-special(sp.log_ndtr, "x", anywhere(), x=lambda x, out: (2 / _SQRT_2PI) / sp.erfcx(x * (-1 / _SQRT_2)))
+
+
+# h(x) = φ(x)/Φ(x) = √(2/π) / erfcx(−x/√2), without the difference of large exponents. h′ = −h (x + h) has no factor
+# that overflows where h vanishes; for x ≪ 0 it is h²/x² times the series.
+def _hazard_derivative(x, out):
+    return _without_cancellation(-out * (x + out), x < -17, x, lambda w: -(out * out) * w * _tail(-2 * w))
+
+
+hazard = Op(
+    "hazard",
+    impl=lambda x: (2 / _SQRT_2PI) / sp.erfcx(x * (-1 / _SQRT_2)),
+    shape=elementwise_shape(sp.erfcx),
+    jvp=lambda primals, tangents: (
+        (out := hazard(strong(primals[0]))),
+        tangents[0] * _hazard_derivative(strong(primals[0]), out),
+    ),
+    batch=lambda size, values, mapped: hazard(values[0]),
+    samples=elementwise(anywhere()),
+    kind="special",
+)
+special(sp.log_ndtr, "x", anywhere(), x=lambda x, out: hazard(x))
 special(sp.ndtri_exp, "y", between(-5.0, -0.1), y=lambda y, out: (_SQRT_2PI / 2) * sp.erfcx(out * (-1 / _SQRT_2)))
 special(
     sp.owens_t, "h a", anywhere(), anywhere(),

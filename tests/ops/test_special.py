@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.special as sp
@@ -306,3 +307,15 @@ def test_scipy_is_loaded_only_when_it_is_used() -> None:
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("x", [-1e4, -300.0, -17.5, -16.0, -3.0, 0.0, 8.0, 1000.0])
+def test_log_ndtr_far_out(x) -> None:
+    """Three derivatives of log Φ against mpmath, where φ/Φ is as large as −x and where it underflows."""
+    derivative = sp.log_ndtr
+    for order in (1, 2, 3):
+        derivative = da.grad(derivative)
+        with mpmath.workdps(150):
+            logarithm = lambda z: mpmath.log(mpmath.ncdf(z))
+            expected = float(mpmath.diff(logarithm, mpmath.mpf(x), order, h=mpmath.mpf("1e-30")))
+        assert derivative(x) == pytest.approx(expected, rel=1e-6, abs=1e-300)

@@ -486,3 +486,23 @@ def test_degrees_and_radians_are_linear() -> None:
     for f in (np.deg2rad, np.radians, np.rad2deg, np.degrees, np.positive):
         (back,) = da.linear_transpose(f, np.zeros(2))(np.array([1.0, 90.0]))
         np.testing.assert_allclose(back, f(np.array([1.0, 90.0])))
+
+
+def test_second_derivatives_of_logaddexp_of_numbers_far_apart() -> None:
+    """Softplus and its like have no factor that overflows, at any order and in single precision either."""
+    for f in (np.logaddexp, np.logaddexp2):
+        for gap in (-3000.0, -800.0, 800.0, 3000.0):
+            h = lambda x, f=f: f(0.0, x)
+            for _ in range(4):
+                h = da.grad(h)
+                assert min(abs(h(gap)), abs(h(gap) - 1)) < 1e-200
+    x = np.array([-200.0, 0.0, 200.0], np.float32)
+    second = da.vmap(da.grad(da.grad(lambda x: np.logaddexp(np.float32(0), x))))(x)
+    assert second.dtype == np.float32 and second.tolist() == [0.0, 0.25, 0.0]
+
+
+def test_python_numbers_at_a_pole_behave_as_numpys() -> None:
+    with np.errstate(all="ignore"):
+        assert da.grad(da.grad(lambda x: np.where(x > 0, np.log(x), 0.0)))(0.0) == 0
+        assert da.grad(da.grad(np.log))(0.0) == -np.inf
+        assert da.jvp(lambda x: 1 / x, (0.0,), (1.0,)) == (np.inf, -np.inf)

@@ -311,3 +311,19 @@ def test_everything_else_is_scipys() -> None:
 def test_results_are_of_double_precision_as_scipys() -> None:
     x = LINE.astype(np.float32)
     assert da.jvp(ours.norm.logpdf, (x,), (x,))[1].dtype == st.norm.logpdf(x).dtype == np.float64
+
+
+@pytest.mark.parametrize("name", ["gumbel_r", "gumbel_l"])
+@pytest.mark.parametrize("x", [-1000.0, -40.0, 0.3, 40.0, 1000.0])
+def test_gumbel_far_out(name, x) -> None:
+    """What underflows is zero with its derivatives, and the logarithm of the thin tail keeps its digits."""
+    mine, theirs = getattr(ours, name), getattr(st, name)
+    thin = "logsf" if name == "gumbel_r" else "logcdf"
+    for method in ("pdf", "cdf", "sf", thin):
+        f = getattr(mine, method)
+        with np.errstate(all="ignore"):
+            assert np.isfinite(da.grad(f)(x)) and np.isfinite(da.grad(da.grad(f))(x))
+    assert da.grad(mine.cdf)(x) == pytest.approx(theirs.pdf(x), rel=1e-9)
+    away = x if name == "gumbel_r" else -x
+    if away > 0:  # there log(1 − exp(−e⁻ᶻ)) is −z to rounding, from some z on
+        assert da.jvp(getattr(mine, thin), (x,), (1.0,))[0] == pytest.approx(-away, abs=0.6 * np.exp(-away) + 1e-12)

@@ -74,20 +74,44 @@ logistic = Continuous(
     ppf=sp.logit,
     isf=lambda q: -sp.logit(q),
 )
+
+
+# The distribution function of the Gumbel law is exp(−e⁻ᶻ). Where e⁻ᶻ is beyond e³⁰⁰ it is zero with all of its
+# derivatives, and z is kept from there, so that they are not 0 times ∞. The logarithm of 1 − exp(−u) is that of
+# u exprel(−u) where u is small, be it zero: log u = −z is at hand.
+
+
+def _gumbel_sf(z):
+    return -np.expm1(-np.exp(-np.maximum(z, -300.0)))
+
+
+def _gumbel_logsf(z):
+    small = z > 0
+    u = np.exp(-np.where(small, z, 0.0))
+    near = -np.where(small, z, 0.0) + np.log(sp.exprel(-u))
+    return np.where(small, near, np.log1p(-_gumbel_cdf(np.where(small, 0.0, z))))
+
+
+def _gumbel_cdf(z):
+    return np.exp(-np.exp(-np.maximum(z, -300.0)))
+
+
 gumbel_r = Continuous(
     st.gumbel_r,
     logpdf=lambda z: -z - np.exp(-z),
-    cdf=lambda z: np.exp(-np.exp(-z)),
+    cdf=_gumbel_cdf,
     logcdf=lambda z: -np.exp(-z),
-    sf=lambda z: -np.expm1(-np.exp(-z)),
+    sf=_gumbel_sf,
+    logsf=_gumbel_logsf,
     ppf=lambda q: -np.log(-np.log(q)),
     isf=lambda q: -np.log(-np.log1p(-q)),
 )
 gumbel_l = Continuous(
     st.gumbel_l,
     logpdf=lambda z: z - np.exp(z),
-    cdf=lambda z: -np.expm1(-np.exp(z)),
-    sf=lambda z: np.exp(-np.exp(z)),
+    cdf=lambda z: _gumbel_sf(-z),
+    logcdf=lambda z: _gumbel_logsf(-z),
+    sf=lambda z: _gumbel_cdf(-z),
     logsf=lambda z: -np.exp(z),
     ppf=lambda q: np.log(-np.log1p(-q)),
     isf=lambda q: np.log(-np.log(q)),

@@ -201,10 +201,10 @@ class Continuous(_Distribution):
         ends = self._formulas.get("ends")
         at_end = inside & ((z == low) | (z == high)) if ends else False
         if nowhere(at_end):
-            out = np.exp(self._formulas["logpdf"](self._moved(z, inside, low, high), *shapes))
+            out = _exp(self._formulas["logpdf"](self._moved(z, inside, low, high), *shapes))
         else:
             between = inside & np.logical_not(at_end)
-            out = np.exp(self._formulas["logpdf"](self._moved(z, between, low, high), *shapes))
+            out = _exp(self._formulas["logpdf"](self._moved(z, between, low, high), *shapes))
             out = np.where(at_end, ends(self._moved(z, at_end, low, high), *shapes), out)
         return _finished(out / scale, inside, 0.0, ok)
 
@@ -277,6 +277,14 @@ def _log_of(p, rest):
     """Return log(p) of a probability, by what is missing to one if that is the smaller number."""
     near = p > 0.5
     return np.where(near, np.log1p(-np.where(near, rest, 0.0)), np.log(np.where(near, 1.0, p)))
+
+
+def _exp(logarithm):
+    """Return the density; where it underflows it is zero with its derivatives, be those of its logarithm infinite."""
+    lost = logarithm < -750.0
+    if nowhere(lost):
+        return np.exp(logarithm)
+    return np.where(lost, 0.0, np.exp(np.where(lost, 0.0, logarithm)))
 
 
 def _finished(out, inside, outside, ok):
