@@ -100,6 +100,8 @@ TESTS_WITHOUT_A_MODULE = {
     "surface/test_like_numpy.py",
     "surface/test_leaks.py",
     "surface/test_random_writes.py",
+    "surface/test_aliases.py",
+    "surface/test_written_programs.py",
 }
 TEST_FOLDERS_WITHOUT_A_PACKAGE = {"capabilities", "compose", "docs", "examples", "benchmarks", "packages", "packaging", "typing"}
 

@@ -11,9 +11,12 @@ import warnings
 import numpy as np
 
 from ..core.frames import user_level
-from ..ops import contraction
+from ..core.tracer import Tensor
+from ..ops import contraction, shaping
 from .arguments import normalize_axis, operand, operands, refuse_out
 from .functions import function
+from .indexing import set_at
+from .views import Reading, viewed, writer
 
 __all__ = ["matvec", "vecdot", "vecmat"]
 
@@ -97,7 +100,25 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
     if dtype is not None:
         arrays = [x.astype(dtype) for x in arrays]
     optimize = tuple(optimize) if isinstance(optimize, list) else optimize
+    if len(arrays) == 1 and isinstance(arrays[0], Tensor):
+        inputs, _, output = subscripts.partition("->")
+        if set(inputs) == set(output):  # nothing is summed: axes in another order, diagonals
+            return viewed(_rearranged, arrays[0], {"subscripts": subscripts})
     return contraction.einsum(*arrays, subscripts=subscripts, optimize=optimize)
+
+
+@Reading
+def _rearranged(x, *, subscripts):
+    return contraction.einsum(x, subscripts=subscripts, optimize=False)
+
+
+@writer(_rearranged)
+def _write_rearranged(base, params, value):
+    places = np.einsum(params["subscripts"], np.arange(base.size).reshape(base.shape))
+    flat = set_at(
+        shaping.reshape(base, shape=(base.size,)), places.ravel(), shaping.reshape(value, shape=(value.size,))
+    )
+    return shaping.reshape(flat, shape=base.shape)
 
 
 @function(np.einsum_path, kind="metadata")

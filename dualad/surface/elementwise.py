@@ -18,6 +18,7 @@ from ..ops.shaping import stop_gradient
 from .arguments import operand, operands, refuse_out
 from .functions import function
 from .ufuncs import UFUNC_METHODS, at_loop
+from .views import target
 
 __all__: list[str] = []
 
@@ -227,6 +228,8 @@ def fix(x, out=None):
 
 @function(np.nan_to_num, kind="composite")
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    if not copy and isinstance(x, Tensor) and x.shape:
+        return target(x, nan_to_num(x, True, nan, posinf, neginf), "np.nan_to_num")
     x = _array(x)
     if x.dtype.kind == "c":
         parts = [nan_to_num(part, True, nan, posinf, neginf) for part in (np.real(x), np.imag(x))]

@@ -64,6 +64,12 @@ def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
         size *= n
     if size != a.size:
         raise ValueError(f"cannot reshape array of size {a.size} into shape {shape}")
+    if order in ("A", "K") and sum([n > 1 for n in a.shape]) > 1:
+        raise UnsupportedError(
+            f"an array of shape {a.shape} was flattened or reshaped with order={order!r}.",
+            "that is the order of its entries in memory, and a tensor is not one block of memory",
+            "say order='C' (the last index runs fastest) or order='F' (the first one)",
+        )
     if order == "F":
         reversed_axes = tuple(range(a.ndim))[::-1]
         back = tuple(range(len(shape)))[::-1]
@@ -73,7 +79,7 @@ def reshape(a, /, shape=None, order="C", *, newshape=None, copy=None):
 
 @function(np.ravel, kind="composite")
 def ravel(a, order="C"):
-    return np.reshape(a, -1, order="F" if order == "F" else "C")
+    return reshape(a, -1, order=order)
 
 
 @function(np.squeeze, kind="composite")
@@ -281,7 +287,12 @@ def tile(A, reps):
     # An axis (1, n) broadcast to (r, n) and merged is n repeated r times.
     split = np.reshape(A, tuple([m for n in shape for m in (1, n)]))
     repeated = np.broadcast_to(split, tuple([m for r, n in zip(reps, shape, strict=True) for m in (r, n)]))
-    return np.reshape(repeated, tuple([r * n for r, n in zip(reps, shape, strict=True)]))
+    return _copied(np.reshape(repeated, tuple([r * n for r, n in zip(reps, shape, strict=True)])))
+
+
+def _copied(x):
+    """Return a copy of what came out as a view, because nothing had to be repeated."""
+    return np.copy(x) if hasattr(x, "_link") else x
 
 
 @function(np.repeat, kind="composite")
@@ -304,7 +315,6 @@ def repeat(a, repeats, axis=None):
         if r < 0:
             raise ValueError("repeats may not contain negative values.")
         shape = (*a.shape[: axis + 1], r, *a.shape[axis + 1 :])
-        return np.reshape(
-            np.broadcast_to(np.expand_dims(a, axis + 1), shape), (*a.shape[:axis], n * r, *a.shape[axis + 1 :])
-        )
+        repeated = np.broadcast_to(np.expand_dims(a, axis + 1), shape)
+        return _copied(np.reshape(repeated, (*a.shape[:axis], n * r, *a.shape[axis + 1 :])))
     return np.take(a, np.repeat(np.arange(n), repeats), axis)

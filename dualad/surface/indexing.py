@@ -394,6 +394,8 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
 
 @Reading
 def _diagonal(a, *, offset, axis1, axis2):
+    if type(a) is np.ndarray:
+        return np.diagonal(a, offset, axis1, axis2)
     rows, columns = a.shape[axis1], a.shape[axis2]
     n = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     i = np.arange(n) + max(-offset, 0)
@@ -462,7 +464,10 @@ def _along(arr, axis):
 @function(np.delete, kind="composite")
 def delete(arr, obj, axis=None):
     arr, axis = _along(arr, axis)
-    return np.take(arr, np.delete(np.arange(arr.shape[axis]), _static(obj, "np.delete")), axis)
+    obj = _static(obj, "np.delete")
+    if not isinstance(obj, slice) and not np.size(obj):
+        obj = np.zeros(0, np.intp)  # an empty list has no dtype of its own
+    return np.take(arr, np.delete(np.arange(arr.shape[axis]), obj), axis)
 
 
 @function(np.insert, kind="composite")
@@ -531,9 +536,22 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
             raise ValueError(f"Must provide matching length window_shape and axis; got {window_shape} and {axis}")
     if any(w < 0 for w in window_shape):
         raise ValueError("`window_shape` cannot contain negative values")
+    if any(x.shape[i] < w for i, w in zip(axes, window_shape, strict=True)):
+        raise ValueError("window shape cannot be larger than input array shape")
+    if writeable:
+        raise UnsupportedError(
+            "np.lib.stride_tricks.sliding_window_view was called with writeable=True on a tensor.",
+            "its windows overlap, so a write into one of them would have to reach several others",
+            "write into the array that the windows are of",
+        )
+    return viewed(_windows, x, {"window_shape": window_shape, "axes": axes})
+
+
+@Reading
+def _windows(x, *, window_shape, axes):
+    if type(x) is np.ndarray:
+        return np.lib.stride_tricks.sliding_window_view(x, window_shape, axes)
     for i, w in zip(axes, window_shape, strict=True):
-        count = x.shape[i] - w + 1
-        if count < 1:
-            raise ValueError("window shape cannot be larger than input array shape")
-        x = np.moveaxis(np.take(x, np.arange(count)[:, None] + np.arange(w), axis=i), i + 1, -1)
+        places = np.arange(x.shape[i] - w + 1)[:, None] + np.arange(w)
+        x = np.moveaxis(np.take(x, places, axis=i), i + 1, -1)
     return x

@@ -13,11 +13,11 @@ from ..core.op import Op
 from ..core.tables import FUNCTIONS, UFUNCS
 from ..core.tracer import NO_PARAMS, PLAIN, Tensor
 from ..errors import InPlaceError, UnsupportedError
-from ..ops import arithmetic
+from ..ops import arithmetic, shaping
 from . import functions
 from .arguments import operand
 from .indexing import set_at
-from .views import target, viewed, writer
+from .views import Reading, target, viewed, writer
 
 __all__: list[str] = []
 
@@ -117,7 +117,7 @@ def _delegated(name: str, function) -> None:
 
 
 for _name in (
-    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "conj", "conjugate", "cumprod", "cumsum",
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "cumprod", "cumsum",
     "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze",
     "std", "sum", "swapaxes", "take", "trace", "var",
 ):  # fmt: skip
@@ -187,15 +187,66 @@ def flatten(self, order="C"):
 
 
 @_method
+def conjugate(self, out=None):
+    """As ``ndarray.conjugate``: of real numbers, the array itself."""
+    return self if out is None and self.dtype.kind != "c" else np.conjugate(self, out=out)
+
+
+@_method
+def conj(self, out=None):
+    """As ``ndarray.conj``."""
+    return self.conjugate(out)
+
+
+@_method
 def view(self, dtype=None, type=None):
-    """As ``ndarray.view``, where the values stay what they are."""
-    if (dtype is None or dtype is np.ndarray or np.dtype(dtype) == self.dtype) and type in (None, np.ndarray):
-        return self[...]
+    """As ``ndarray.view``, where the values stay what they are, or are the parts of complex ones."""
+    if type in (None, np.ndarray):
+        if dtype is None or dtype is np.ndarray or np.dtype(dtype) == self.dtype:
+            return self[...]
+        wanted = np.dtype(dtype)
+        part = self.dtype.type(0).real.dtype
+        if self.shape and self.dtype.kind == "c" and wanted == part:
+            return viewed(_parts, self, NO_PARAMS)
+        if self.shape and wanted.kind == "c" and wanted.type(0).real.dtype == part == self.dtype:
+            if self.shape[-1] % 2:
+                raise ValueError(
+                    "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last"
+                    " axis of the array."
+                )
+            return viewed(_pairs, self, NO_PARAMS)
     raise UnsupportedError(
         f".view({dtype!r}) was called on a {self._kind()} of dtype {self.dtype}.",
         "it reads the same memory as numbers of another dtype, and a tensor is not one block of memory",
         "use x.astype(dtype); for the parts of complex values np.stack([x.real, x.imag], axis=-1)",
     )
+
+
+@Reading
+def _parts(x):
+    if type(x) is np.ndarray:
+        return np.repeat(x, 2, -1)  # whether a further reshape of such a view could be one: as for the view
+    return shaping.reshape(
+        np.stack([arithmetic.real(x), arithmetic.imag(x)], -1), shape=(*x.shape[:-1], 2 * x.shape[-1])
+    )
+
+
+@Reading
+def _pairs(x):
+    if type(x) is np.ndarray:
+        return x[..., ::2]
+    pairs = shaping.reshape(x, shape=(*x.shape[:-1], x.shape[-1] // 2, 2))
+    return pairs[..., 0] + pairs[..., 1] * np.result_type(x.dtype, np.complex64).type(1j)
+
+
+@writer(_parts)
+def _write_parts(base, params, value):
+    return _pairs(value)
+
+
+@writer(_pairs)
+def _write_pairs(base, params, value):
+    return _parts(value)
 
 
 @_method
