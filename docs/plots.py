@@ -1,8 +1,10 @@
-"""The ``plot`` directive of these pages: a block of code, shown, and the figure that it draws.
+"""Directives of these pages: a block of code, shown, and what it draws.
 
-matplotlib's own directive needs reStructuredText. Not for content.
+``plot`` shows the figure; matplotlib's own directive needs reStructuredText. ``notebook`` shows what a notebook would
+of the block's last line: a program, a linear map, a pattern. Not for content.
 """
 
+import ast
 import io
 
 import matplotlib as mpl
@@ -47,7 +49,27 @@ class Plot(SphinxDirective):
         return [shown, nodes.raw("", svg, format="html")]
 
 
+def run_notebook(code, name, namespace):
+    """Run a block and return the HTML of its last line, which is an expression."""
+    tree = ast.parse(code, name)
+    last = ast.Expression(tree.body.pop().value)
+    exec(compile(tree, name, "exec"), namespace)
+    return eval(compile(last, name, "eval"), namespace)._repr_html_()
+
+
+class Notebook(SphinxDirective):
+    """Show a block of code and what a notebook shows of it; each block is a program of its own with np and da."""
+
+    has_content = True
+
+    def run(self):
+        code = "\n".join(self.content)
+        html = run_notebook(code, self.env.docname, {"np": np, "da": dualad, "__name__": "page"})
+        return [nodes.literal_block(code, code, language="python"), nodes.raw("", html, format="html")]
+
+
 def setup(app):
     mpl.use("svg")
     app.add_directive("plot", Plot)
+    app.add_directive("notebook", Notebook)
     return {"parallel_read_safe": False}

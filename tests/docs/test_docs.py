@@ -10,6 +10,7 @@ Not for examples/ (tests/examples) nor for whether the pages build (`make docs`)
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import pkgutil
@@ -66,12 +67,14 @@ def blocks_of(text: str) -> Iterator[Block]:
 
 
 def python_blocks(page: Path) -> list[Block]:
-    return [block for block in blocks_of(page.read_text()) if block.language in {"python", "pycon", "{plot}"}]
+    return [block for block in blocks_of(page.read_text()) if block.language in {"python", "pycon", "{plot}", "{notebook}"}]
 
 
 def run_block(block: Block, page: Path, namespace: dict) -> None:
     if block.language == "{plot}":
         run_plot(block, page)
+    elif block.language == "{notebook}":
+        run_notebook(block, page)
     elif block.code.lstrip().startswith(">>>"):
         parser = doctest.DocTestParser()
         test = parser.get_doctest(block.code, namespace, f"{page.name}:{block.line}", str(page), block.line - 1)
@@ -83,6 +86,16 @@ def run_block(block: Block, page: Path, namespace: dict) -> None:
     else:
         # Blank lines above put the block at its own line of the page, for tracebacks and for messages that quote it.
         exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), namespace)
+
+
+def run_notebook(block: Block, page: Path) -> None:
+    """Run a block of a page's, whose last line has something to show."""
+    tree = ast.parse("\n" * (block.line - 1) + block.code, str(page))
+    last = tree.body.pop()
+    assert isinstance(last, ast.Expr), f"{page.name}:{block.line} ends with a statement and shows nothing"
+    namespace = {"np": np, "da": dualad, "__name__": "page"}
+    exec(compile(tree, str(page), "exec"), namespace)
+    assert "<svg" in eval(compile(ast.Expression(last.value), str(page), "eval"), namespace)._repr_html_()
 
 
 def run_plot(block: Block, page: Path) -> None:
