@@ -16,7 +16,7 @@ from .check import QUANTITIES, check_function
 from .estimate import Unavailable
 from .jax_oracle import find_source, rebound
 
-__all__ = ["assert_matches_jax"]
+__all__ = ["assert_matches_jax", "source_for_jax"]
 
 
 def assert_matches_jax(
@@ -77,11 +77,6 @@ def assert_matches_jax(
             "JAX is an optional oracle; dualad itself never imports it.",
             "Install it (pip install 'dualad[oracle]'), or use check_grads with another oracle.",
         )
-    source: Any = jax_f
-    if source is None:
-        source = find_source(f)
-        if isinstance(source, Unavailable) or (getattr(f, "__module__", None) or "").split(".")[0] == "numpy":
-            source = rebound(f)
     check_function(
         f,
         args if isinstance(args, (tuple, list)) else (args,),
@@ -91,5 +86,30 @@ def assert_matches_jax(
         # A batch is compared with dualad's own loop as well: JAX compiles only what is asked for.
         oracles=("jax", "loop") if any(name.startswith("vmap") for name in transforms) else ("jax",),
         skip={name: "not asked for" for name in QUANTITIES if name not in transforms},
-        source=source,
+        source=source_for_jax(f) if jax_f is None else jax_f,
     ).raise_on_failure()
+
+
+def source_for_jax(f: Callable) -> Any:
+    """Return how JAX is to find a function's code: module and name, or else the function with other globals.
+
+    Parameters
+    ----------
+    f : callable
+        The function. JAX must be there.
+
+    Returns
+    -------
+    tuple of (module, str), or callable
+        What `check_function` takes as ``source``.
+
+    Examples
+    --------
+    >>> import statistics
+    >>> from dualad.testing.against_jax import source_for_jax
+    >>> source_for_jax(statistics.mean)[1]
+    'mean'
+    """
+    found = find_source(f)
+    numpys = (getattr(f, "__module__", None) or "").split(".")[0] == "numpy"
+    return rebound(f) if numpys or isinstance(found, Unavailable) else found
