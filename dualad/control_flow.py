@@ -21,13 +21,14 @@ from .carry import Carry, as_dtype, fresh, own, signature
 from .control_ops import inside, switch_linearly
 from .control_ops import switch as switch_op
 from .control_ops import while_loop as while_op
+from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_weak, result_dtype
 from .core.dispatch import apply
 from .core.frames import public
 from .core.level import escaped
 from .core.tracer import Tensor
 from .dual import Dual
-from .errors import ArgumentError, DtypeError, ShapeError, TreeError
+from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError
 from .jvp import output_leaves
 from .staged import Staged
 from .subprograms import StagedBody, captured_inputs, output_avals, permuted, stage
@@ -71,7 +72,7 @@ def decider(x, what: str, integer: bool = False):
     if aval.dtype.kind not in ("iu" if integer else "biufc"):
         raise DtypeError(
             f"{what} has dtype {aval.dtype}.", "it is an integer" if integer else "it is a truth value",
-            "convert it with np.astype(x, int)" if integer else "compare it with something",
+            "convert it with x.astype(int)" if integer else "compare it with something",
         )  # fmt: skip
     if isinstance(x, Tensor) and not x.level.open:
         raise escaped(x.level, what, x)
@@ -124,6 +125,8 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> 
     >>> da.vmap(da.grad(f))(np.array([-1.0, 4.0]))
     array([0.  , 0.25])
     """
+    check_callable(true_fun, "cond", "true_fun")
+    check_callable(false_fun, "cond", "false_fun")
     pred = decider(pred, "cond: the predicate")
     known = known_values(pred)
     if known is not None and (known.all() or not known.any()):
@@ -163,7 +166,14 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
     >>> da.vmap(lambda i, x: da.switch(i, [np.sin, np.cos, np.negative], x))(np.arange(3), np.zeros(3))
     array([ 0.,  1., -0.])
     """
+    if not isinstance(branches, Sequence):
+        raise ArgumentTypeError(
+            f"switch: branches is a {type(branches).__name__}.", "one of several functions is chosen",
+            "pass a list of functions",
+        )  # fmt: skip
     branches = tuple(branches)
+    for i, f in enumerate(branches):
+        check_callable(f, "switch", f"branch {i}")
     if not branches:
         raise ArgumentError("switch: there are no branches.", "one of them is called", "pass at least one function")
     index = decider(index, "switch: the index", integer=True)
@@ -310,6 +320,8 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
     >>> da.vmap(da.value_and_grad(halved))(np.array([8.0, 3.0]))
     (array([1.  , 0.75]), array([0.125, 0.25 ]))
     """
+    check_callable(cond_fun, "while_loop", "cond_fun")
+    check_callable(body_fun, "while_loop", "body_fun")
     carry = Carry(init, "while_loop")
     values = carry.start()
     if is_traced(values) and not _is_linearized(values):

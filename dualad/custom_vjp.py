@@ -26,6 +26,7 @@ from .calls import (
     mapped_function,
     take_apart,
 )
+from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.dispatch import apply
 from .core.frames import public
@@ -357,6 +358,7 @@ def once_differentiable(rule: Callable) -> Callable:
     >>> float(da.grad(square)(3.0))
     6.0
     """
+    check_callable(rule, "once_differentiable", "rule")
     name = getattr(rule, "__name__", type(rule).__name__)
 
     @functools.wraps(rule)

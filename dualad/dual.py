@@ -24,7 +24,7 @@ from .core.level import Level, escaped
 from .core.quiet import boundary, in_use
 from .core.tracer import Tensor
 from .core.watch import active, user_line, watching
-from .errors import ArgumentError, DtypeError, ShapeError
+from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from .surface.deferred import settle
 
 __all__ = ["Dual", "DualLevel", "UnpackedDual", "check_tangent", "dual_level", "float0", "make_dual", "unpack_dual"]
@@ -311,7 +311,7 @@ def make_dual(primal: Any, tangent: Any, level: DualLevel | None = None) -> Dual
     ...     da.unpack_dual(da.make_dual(2.0, 1.0) ** 3).tangent
     np.float64(12.0)
     """
-    level = level or _innermost("make_dual")
+    level = _checked(level, "make_dual") or _innermost("make_dual")
     for name, x in (("primal", primal), ("tangent", tangent)):
         if isinstance(x, Dual) and x.level is level:
             raise ArgumentError(
@@ -347,7 +347,7 @@ def unpack_dual(x: Any, level: DualLevel | None = None) -> UnpackedDual:
     >>> da.unpack_dual(x)  # the level is closed: the tangent is gone
     UnpackedDual(primal=2.0, tangent=None)
     """
-    if level is None:
+    if _checked(level, "unpack_dual") is None:
         levels = _open_levels.get()
         level = levels[-1] if levels else None
     settle(x)
@@ -382,6 +382,15 @@ def check_tangent(primal, tangent, name: object, where: str) -> None:
             "a tangent has its primal's dtype, so that no precision is lost or invented silently",
             f"cast it: tangent.astype(np.{p.dtype.name})",
         )
+
+
+def _checked(level: Any, where: str) -> DualLevel | None:
+    if level is not None and not isinstance(level, DualLevel):
+        raise ArgumentTypeError(
+            f"{where}: level is {level!r} of type {type(level).__name__}.", "a tangent belongs to a level",
+            "pass what `with dualad.dual_level() as level` gives",
+        )  # fmt: skip
+    return level
 
 
 def _innermost(where: str) -> DualLevel:

@@ -12,6 +12,7 @@ import numpy as np
 import optree
 
 from .chunks import check_chunks
+from .core.arguments import check_callable
 from .core.aval import aval_of
 from .core.frames import public
 from .jacobian import check_real, over_basis, value_and_jacfwd
@@ -55,6 +56,7 @@ def hessian(
     array([[6., 4.],
            [4., 0.]])
     """
+    check_callable(f, "hessian")
     both = value_and_hessian(
         f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic, chunk_size=chunk_size, max_memory=max_memory
     )
@@ -92,6 +94,7 @@ def value_and_hessian(
     >>> float(value), float(second)
     (8.0, 12.0)
     """
+    check_callable(f, "value_and_hessian")
     check_chunks(chunk_size, max_memory, "hessian")
     first = value_and_grad(f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic)
 
@@ -140,6 +143,7 @@ def hvp(f: Callable, x: Any, v: Any, *args, has_aux: bool = False, **kwargs) -> 
     >>> da.hvp(lambda x: np.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     array([ 6., 12.])
     """
+    check_callable(f, "hvp")
     value, product = value_and_hvp(f, x, v, *args, has_aux=has_aux, **kwargs)
     return (product, value[1]) if has_aux else product
 
@@ -167,6 +171,7 @@ def value_and_hvp(f: Callable, x: Any, v: Any, *args, has_aux: bool = False, **k
     >>> float(value), float(product)
     (8.0, 12.0)
     """
+    check_callable(f, "value_and_hvp")
     first = value_and_grad(lambda y: f(y, *args, **kwargs), has_aux=has_aux)
 
     def gradient(y):
@@ -210,6 +215,7 @@ def hessian_diag(
     >>> da.hessian_diag(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0]))
     array([ 6., 12.])
     """
+    check_callable(f, "hessian_diag")
     check_chunks(chunk_size, max_memory, "hessian_diag")
     options = (argnums, argnames, has_aux, chunk_size, max_memory)
 
@@ -245,6 +251,7 @@ def laplacian(
     >>> float(da.laplacian(lambda x: x[0] ** 2 - x[1] ** 2 + x[0] * x[1])(np.array([1.0, 2.0])))
     0.0
     """
+    check_callable(f, "laplacian")
     check_chunks(chunk_size, max_memory, "laplacian")
     options = (argnums, argnames, has_aux, chunk_size, max_memory)
 

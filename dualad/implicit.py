@@ -16,17 +16,18 @@ import numpy as np
 import optree
 
 from .calls import has_tensor, take_apart
+from .core.arguments import check_callable
 from .core.aval import aval_of
 from .core.dispatch import apply
 from .core.frames import public
 from .core.op import Op
 from .core.tracer import Tensor
-from .errors import CapturedTensorError, ConvergenceError, OutputError, ShapeError, TreeError
+from .errors import ArgumentTypeError, CapturedTensorError, ConvergenceError, OutputError, ShapeError, TreeError
 from .jvp import jvp
 from .linear_solve import LinearSolve, Unknown, cast, dense_solve, linear_solve
 from .subprograms import runner, stage
 from .surface.arguments import operand
-from .tree import flatten, flatten_like, is_array
+from .tree import flatten, flatten_like, is_array, treedef_outline
 from .vmap import vmap
 
 __all__ = ["custom_root", "fixed_point"]
@@ -183,6 +184,8 @@ def custom_root(
     >>> float(da.grad(square_root)(4.0)), float(da.grad(da.grad(square_root))(4.0))
     (0.25, -0.03125)
     """
+    check_callable(f, "custom_root", "f")
+    check_callable(solve, "custom_root", "solve")
 
     def plain_solve(residual: Callable, start: Any):
         return solve(residual, start)
@@ -235,6 +238,7 @@ def fixed_point(
     >>> float(round(cosine(1.0), 6)), float(da.grad(cosine)(1.0).round(6))
     (0.739085, -0.297474)
     """
+    check_callable(f, "fixed_point")
 
     def minus_x(x, out):
         return [cast(o, aval_of(v).dtype) - v for o, v in zip(out, x, strict=True)]
@@ -247,11 +251,20 @@ def fixed_point(
 
 def _iterated(f: Callable, x: Any, tolerance: float | None, max_steps: int) -> Any:
     leaves, tree = flatten(x)
+    if tolerance is not None and not isinstance(tolerance, (int, float, np.generic)):
+        raise ArgumentTypeError(f"fixed_point: tolerance={tolerance!r}.", "it is a number", "pass a float such as 1e-9")
     dtype = np.result_type(*leaves)
     limit = float(np.finfo(dtype).eps) ** 0.75 if tolerance is None else tolerance
     change = np.inf
     for _ in range(max_steps):
-        new = [np.asarray(y) for y in flatten(f(optree.tree_unflatten(tree, leaves)))[0]]
+        found, other = flatten(f(optree.tree_unflatten(tree, leaves)))
+        if other != tree:
+            raise TreeError(
+                f"fixed_point: the function returned {treedef_outline(other)} for {treedef_outline(tree)}.",
+                "x = f(x) can hold only where f returns what x is",
+                "return the new x, in the same nesting of tuples, lists and dicts",
+            )
+        new = [np.asarray(y) for y in found]
         change = max([float(np.max(abs(y - v), initial=0.0)) for y, v in zip(new, leaves, strict=True)])
         size = max([float(np.max(abs(y), initial=0.0)) for y in new])
         leaves = [y.astype(np.asarray(v).dtype)[()] for y, v in zip(new, leaves, strict=True)]

@@ -15,6 +15,7 @@ import optree
 
 from .batched import Batched
 from .chunks import check_chunks, in_chunks
+from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.frames import public
 from .errors import ArgumentError, DtypeError, OutputError
@@ -79,6 +80,7 @@ def jacfwd(
     array([[1.38177329, 0.        ],
            [0.        , 1.        ]])
     """
+    check_callable(f, "jacfwd")
     check_chunks(chunk_size, max_memory, "jacfwd")
 
     options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
@@ -117,6 +119,7 @@ def value_and_jacfwd(
     >>> value, jacobian.diagonal()
     (array([1., 9.]), array([2., 6.]))
     """
+    check_callable(f, "value_and_jacfwd")
     check_chunks(chunk_size, max_memory, "value_and_jacfwd")
     options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
 
@@ -206,6 +209,7 @@ def jacrev(
     array([[3., 2., 0.],
            [4., 0., 2.]])
     """
+    check_callable(f, "jacrev")
     check_chunks(chunk_size, max_memory, "jacrev")
     options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
 
@@ -242,6 +246,7 @@ def value_and_jacrev(
     >>> da.value_and_jacrev(lambda x: x[:1] * x[1])(np.array([2.0, 3.0]))
     (array([6.]), array([[3., 2.]]))
     """
+    check_callable(f, "value_and_jacrev")
     check_chunks(chunk_size, max_memory, "value_and_jacrev")
     options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
 
@@ -283,7 +288,7 @@ def _rows(out: Any, pull: Callable, selection: Selection, holomorphic: bool, chu
         given = flatten(pull(optree.tree_unflatten(out_tree, cts)))[0]
         return [r for r, m in zip(given, mapped, strict=True) if m]
 
-    rows = over_basis(pull_arrays, avals, chunk_size, max_memory, where)
+    rows = over_basis(pull_arrays, avals, chunk_size, max_memory, where) if avals else []
     blocks = []
     start = 0
     for a in avals:
@@ -328,6 +333,7 @@ class jacobian:
         has_aux: bool = False, holomorphic: bool = False, mode: str = "auto", chunk_size: int | None = None,
         max_memory: int | None = None,
     ) -> None:  # fmt: skip
+        check_callable(f, "jacobian")
         check_chunks(chunk_size, max_memory, "jacobian")
         if mode not in ("auto", "forward", "reverse"):
             raise ArgumentError(f"jacobian: mode={mode!r}.", "there are two ways", "use 'auto', 'forward' or 'reverse'")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from .core.arguments import check_callable
 from .core.aval import aval_of, is_inexact
 from .core.boundary import run
 from .core.frames import public
@@ -79,6 +80,7 @@ def jvp(f: Callable, primals: Sequence, tangents: Sequence, *, has_aux: bool = F
     >>> float(value), float(tangent)
     (5.0, 2.0)
     """
+    check_callable(f, "jvp")
     for name, x in (("primals", primals), ("tangents", tangents)):
         if not isinstance(x, (tuple, list)):
             raise ArgumentTypeError(
@@ -176,9 +178,18 @@ def output_leaves(out: Any, where: str, passed: Sequence = ()) -> tuple[list, op
             raise OutputError(
                 f"{where}: the function returned {x!r} of type {type(x).__name__} at {leaf_names(out, 'output')[i]}.",
                 "only numbers and arrays have derivatives and batch axes",
-                "return it through has_aux=True, or leave it out",
+                _advice(x, where),
             )
     return leaves, treedef
+
+
+def _advice(x, where: str) -> str:
+    """Return what to do with a result that is no number."""
+    if hasattr(x, "send") and hasattr(x, "close"):
+        return "collect what a generator yields (np.stack(list(f(x)))), or run a coroutine inside the function"
+    if where in ("jvp", "vjp", "linearize", "grad", "value_and_grad"):
+        return "return it through has_aux=True, or leave it out"
+    return "leave it out"
 
 
 def split(x, level: DualLevel) -> tuple:

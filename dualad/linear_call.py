@@ -19,7 +19,7 @@ from .core.aval import Aval, aval_of, is_inexact
 from .core.dispatch import apply
 from .core.frames import public
 from .core.op import Op
-from .errors import ArgumentTypeError, DtypeError, RuleMissingError
+from .errors import ArgumentTypeError, DtypeError, OutputError, RuleMissingError
 from .jvp import jvp, output_leaves
 from .staged import StagedLevel
 from .tree import LeafName, flatten
@@ -284,6 +284,12 @@ def linear_call(f: Callable, f_transpose: Callable | None, residuals: Any, vecto
         given = f(known.fill(r), moved.fill(v))
         if outs is None:
             out, trees[0] = output_leaves(given, f"linear_call of `{name}`")
+            if not out:
+                raise OutputError(
+                    f"linear_call: `{name}` returned {given!r}, in which there is no array.",
+                    "a linear map has a result",
+                    "return an array, or a tree of arrays",
+                )
             return out
         results = [f"result {i}" for i in range(len(outs))]
         return checked_like(given, trees[0], outs, results, f"linear_call: `{name}`", "the example like=")

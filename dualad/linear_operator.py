@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .core.arguments import check_callable
 from .core.frames import public
 from .core.tables import HOOKS
 from .errors import ArgumentError
@@ -96,5 +97,6 @@ def hessian_operator(f: Callable, x: Any, *args, **kwargs) -> Any:
     >>> cg(H, np.array([3.0, 3.0]))[0]
     array([1., 1.])
     """
+    check_callable(f, "hessian_operator")
     point = tree_map(lambda v: np.asarray(v)[()] if is_array(v) else v, x)
     return linearize(grad(lambda y: f(y, *args, **kwargs)), point)[1].as_linear_operator()

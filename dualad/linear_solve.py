@@ -15,6 +15,7 @@ import numpy as np
 import optree
 
 from .calls import take_apart
+from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.dispatch import apply
 from .core.frames import public
@@ -72,7 +73,7 @@ class Unknown:
         leaves, tree = flatten(out)
         if tree != self.tree or not all([is_array(x) for x in leaves]):
             hint = "return sol.x" if hasattr(out, "x") else "return the solution alone, like the example it was given"
-            shown = type(out).__name__ if hasattr(out, "x") else treedef_outline(tree)
+            shown = f"a {type(out).__name__}" if hasattr(out, "x") or tree == self.tree else treedef_outline(tree)
             raise TreeError(
                 f"{self.where}: {who} returned {shown}; expected {treedef_outline(self.tree)}.",
                 "the solution is of the structure of what it started from", hint,
@@ -289,6 +290,8 @@ def custom_linear_solve(
     array([[-0.04, -0.04],
            [-0.04, -0.04]])
     """
+    check_callable(matvec, "custom_linear_solve", "matvec")
+    check_callable(solve, "custom_linear_solve", "solve")
     where, name = "custom_linear_solve", getattr(matvec, "__name__", type(matvec).__name__)
     unknown = Unknown(b, "b", where)
     values = unknown.start(b)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
 from .core.frames import public
@@ -135,6 +136,7 @@ def linearize(f: Callable, *primals, has_aux: bool = False) -> tuple:
     >>> float(lin(1.0)), float(lin(2.0))
     (1.0, 2.0)
     """
+    check_callable(f, "linearize")
     out, stage = stage_tangents(f, primals, has_aux, "linearize")
     lin = Linear(stage.program, stage.in_avals, stage.in_tree, stage.out_avals, stage.out_tree)
     return (out, lin, stage.aux) if has_aux else (out, lin)

@@ -17,11 +17,12 @@ import optree
 from .calls import take_apart
 from .carry import Carry, own
 from .control_flow import decider, is_traced, known_values, linear_arguments, name_of, staged_body, while_loop
+from .core.arguments import check_callable
 from .core.aval import Aval
 from .core.dispatch import apply
 from .core.frames import public
 from .core.tracer import Tensor
-from .errors import ArgumentError, OutputError, ShapeError, TreeError
+from .errors import ArgumentError, ArgumentTypeError, OutputError, ShapeError, TreeError
 from .jvp import output_leaves
 from .ops.joining import unstack
 from .scan_op import scan as scan_op
@@ -81,6 +82,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
     >>> da.grad(lambda x: da.scan(lambda c, v: (c * v, None), 1.0, x)[0])(np.array([2.0, 3.0, 4.0]))
     array([12.,  8.,  6.])
     """
+    check_callable(f, "scan")
     template, arrays = take_apart(xs)
     arrays = [_rows_checked(x) for x in arrays]
     count = _steps(xs, arrays, template, length)
@@ -181,6 +183,8 @@ def _steps(xs, arrays: list, template, length) -> int:
     names = leaf_names(xs, "xs")
     sizes = {names[i]: np.shape(x)[0] for i, x in zip(template.arrays, arrays, strict=True)}
     if length is not None:
+        if isinstance(length, bool) or not hasattr(length, "__index__") or length < 0:
+            raise ArgumentError(f"scan: length={length!r}.", "it is a number of steps", "pass an int of at least 0")
         sizes["length"] = operator.index(length)
     if not sizes:
         raise ArgumentError(
@@ -241,6 +245,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any) -> Any:
     >>> float(da.grad(lambda x: da.fori_loop(0, 3, lambda i, c: c * x, 1.0))(2.0))
     12.0
     """
+    check_callable(body_fun, "fori_loop", "body_fun")
     bounds = [decider(b, f"fori_loop: {n}", integer=True) for b, n in ((lower, "lower"), (upper, "upper"))]
     known = [known_values(b) for b in bounds]
     if any([k is None or k.size == 0 or (k != k.flat[0]).any() for k in known]):
@@ -289,6 +294,7 @@ def map(f: Callable, xs: Any) -> Any:
     >>> da.map(lambda x: x**2, np.array([1.0, 2.0, 3.0]))
     array([1., 4., 9.])
     """
+    check_callable(f, "map")
 
     def step(carry, x):
         return None, f(x)
@@ -333,6 +339,9 @@ def associative_scan(f: Callable, xs: Any, reverse: bool = False, axis: int = 0)
     >>> da.associative_scan(np.multiply, np.array([1.0, 2.0, 3.0, 4.0]))
     array([ 1.,  2.,  6., 24.])
     """
+    check_callable(f, "associative_scan")
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+        raise ArgumentTypeError(f"associative_scan: axis={axis!r}.", "an axis is an integer", "write axis=0")
     leaves, tree = flatten(xs)
     leaves = [operand(x) for x in leaves]
     names = leaf_names(xs, "xs")

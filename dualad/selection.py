@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .errors import ArgumentError, ArgumentTypeError
 
 __all__ = ["Selection", "select"]
@@ -47,7 +49,13 @@ def select(f: Callable, args: tuple, kwargs: dict, argnums, argnames, where: str
     if len(set(numbers)) != len(numbers):
         raise ArgumentError(f"{where}: argnums={argnums!r} names an argument twice.", "", "name each argument once")
     one_name = isinstance(argnames, str)
-    names = [argnames] if one_name else list(argnames or ())
+    names = [argnames] if one_name else _names(argnames, where)
+    if not names and not numbers:
+        raise ArgumentError(
+            f"{where}: argnames={argnames!r} chooses no argument.",
+            "a derivative is taken with respect to something",
+            "give a name such as argnames='x', or a tuple of them",
+        )
     for name in names:
         if name not in kwargs:
             raise ArgumentError(
@@ -87,8 +95,20 @@ def _is_empty(argnums) -> bool:
     return isinstance(argnums, (tuple, list)) and not argnums
 
 
+def _names(argnames, where: str) -> list[str]:
+    names = list(argnames or ()) if isinstance(argnames, (tuple, list, type(None))) else [None]
+    if not all([isinstance(name, str) for name in names]):
+        raise ArgumentTypeError(
+            f"{where}: argnames={argnames!r} of type {type(argnames).__name__}.", "a name is a string",
+            "write argnames='x', or a tuple such as ('x', 'y')",
+        )  # fmt: skip
+    if len(set(names)) != len(names):
+        raise ArgumentError(f"{where}: argnames={argnames!r} names an argument twice.", "", "name each argument once")
+    return names
+
+
 def _position(n, count: int, where: str) -> int:
-    if isinstance(n, bool) or not hasattr(n, "__index__"):
+    if isinstance(n, (bool, np.ndarray)) or not hasattr(n, "__index__"):
         raise ArgumentTypeError(
             f"{where}: argnums holds {n!r} of type {type(n).__name__}.", "a position is an integer", "write argnums=0"
         )

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import optree
 
+from .core.arguments import check_callable
 from .core.aval import aval_of
 from .core.boundary import run
 from .core.frames import public
@@ -51,6 +52,7 @@ def trace(f: Callable, *args, **kwargs) -> Program:
     >>> float(program(0.0))
     0.0
     """
+    check_callable(f, "trace")
     leaves, in_tree = flatten((args, kwargs))
     with StagedLevel("trace", owning=True) as level:
         level.function = f

@@ -14,6 +14,7 @@ import numpy as np
 import optree
 
 from .batched import Batched
+from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
 from .core.frames import public
@@ -157,6 +158,18 @@ def _may_be_nan(x) -> bool:
 # ── vjp ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+_MISSING: Any = object()
+
+
+def _check_one(ct, more: tuple, who: str) -> None:
+    if ct is _MISSING or more:
+        raise ArgumentTypeError(
+            f"{who} was called with {1 + len(more) if more else 'no'} cotangents.",
+            "it takes one, of the structure of what the function returned",
+            "pass one cotangent: for a function that returns a pair, pull((ct0, ct1))",
+        )
+
+
 class Pullback:
     """The transposed derivative of a function at a point: ``pull(ct)`` returns a cotangent per argument.
 
@@ -175,7 +188,7 @@ class Pullback:
         return self._stage.program
 
     @public
-    def __call__(self, ct):
+    def __call__(self, ct=_MISSING, *more):
         """Pull a cotangent of the output back to the arguments.
 
         Parameters
@@ -189,6 +202,7 @@ class Pullback:
             One cotangent per argument, of its structure, shapes and dtypes; zeros where the output does not depend
             on it, ``float0`` for integers and booleans.
         """
+        _check_one(ct, more, "the pullback")
         stage = self._stage
         leaves = flatten_like(stage.out_tree, ct, "the cotangent", "the function's output")
         given = _checked_cotangents(leaves, stage.out_avals, ct)
@@ -244,6 +258,7 @@ def vjp(f: Callable, *primals, has_aux: bool = False) -> tuple:
     >>> pull(1.0)
     (array([3., 3.]), np.float64(3.0))
     """
+    check_callable(f, "vjp")
     out, stage = stage_tangents(f, primals, has_aux, "vjp")
     # Of the arguments without derivative only their avals, or static values, are kept: no array stays alive.
     leaves = [aval_of(x) if is_array(x) else x for x in flatten(tuple(primals))[0]]
@@ -352,6 +367,7 @@ def grad(
     >>> da.grad(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([ 3., 12.])
     """
+    check_callable(f, "grad")
     with_value = value_and_grad(f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic, where="grad")
 
     @public
@@ -389,6 +405,7 @@ def value_and_grad(
     >>> da.value_and_grad(lambda x: x**2)(3.0)
     (9.0, np.float64(6.0))
     """
+    check_callable(f, "value_and_grad")
 
     @public
     def value_and_gradient(*args, **kwargs):
@@ -410,8 +427,9 @@ def value_and_grad(
 def check_differentiable(x, name: str, holomorphic: bool, where: str) -> None:
     """Refuse an argument without numbers, and one that has integers or booleans among its arrays."""
     leaves = flatten(x)[0]
-    if leaves and not any([is_array(leaf) for leaf in leaves]):
-        refuse_hidden_numbers(leaves[0], LeafName(x, name, 0), where)
+    if x is None or (leaves and not any([is_array(leaf) for leaf in leaves])):
+        if leaves:
+            refuse_hidden_numbers(leaves[0], LeafName(x, name, 0), where)
         raise ArgumentTypeError(
             f"{where}: {name} is a {type(x).__name__}, in which there are no numbers.",
             "a derivative is taken with respect to numbers and arrays, in tuples, lists, dicts and dataclasses",
@@ -498,6 +516,7 @@ def linear_transpose(f: Callable, *examples) -> Transposed:
     >>> da.linear_transpose(lambda v: A @ v, np.zeros(2))(np.array([1.0, 0.0]))
     (array([1., 2.]),)
     """
+    check_callable(f, "linear_transpose")
     leaves, in_tree = flatten(examples)
     avals = [aval_of(as_primal(x, f"example {i}", "linear_transpose")) for i, x in enumerate(leaves)]
     for i, a in enumerate(avals):
@@ -525,8 +544,9 @@ class Transposed:
         self.out_avals, self.out_tree = out_avals, out_tree
 
     @public
-    def __call__(self, ct):
+    def __call__(self, ct=_MISSING, *more):
         """Apply the transpose to a cotangent of the function's output."""
+        _check_one(ct, more, "the transpose")
         leaves = flatten_like(self.out_tree, ct, "the cotangent", "the function's output")
         cts = _checked_cotangents(leaves, self.out_avals, ct)
         results = _backward_strong_if_needed(self.program, cts)

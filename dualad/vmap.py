@@ -15,6 +15,7 @@ import optree
 
 from .batched import Batched, BatchLevel, Disagreement
 from .chunks import check_chunks, in_chunks
+from .core.arguments import check_callable
 from .core.axes import Lanes, check_new, rename
 from .core.boundary import run
 from .core.frames import public, user_level
@@ -80,8 +81,12 @@ def vmap(
     >>> da.vmap(dot, in_axes=(0, None))(np.eye(2), np.array([3.0, 4.0]))
     array([3., 4.])
     """
+    check_callable(f, "vmap")
     _check_axis_types(in_axes, "in_axes")
     _check_axis_types(out_axes, "out_axes")
+    for name, count, least in (("axis_size", axis_size, 0), ("max_splits", max_splits, 1)):
+        if count is not None and (isinstance(count, bool) or not hasattr(count, "__index__") or count < least):
+            raise ArgumentError(f"vmap: {name}={count!r}.", "it is a number", f"pass an int of at least {least}")
     if branches not in ("split", "error"):
         raise ArgumentError(f"vmap: branches={branches!r}.", "there are two ways", "use 'split' or 'error'")
     check_chunks(chunk_size, max_memory, "vmap")

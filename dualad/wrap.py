@@ -133,7 +133,16 @@ def _jvp(primals, tangents, *, call, lead):
         for k, i in enumerate(call.moving):
             if tangents[i] is None:
                 continue
-            part = _contracted(blocks[o * n + k], tangents[i], len(lead))
+            block, wanted = blocks[o * n + k], np.shape(value) + np.shape(primals[i])[len(lead) :]
+            if not hasattr(block, "dtype") or np.shape(block) != wanted:
+                shown = f"shape {np.shape(block)[len(lead) :]}" if hasattr(block, "dtype") else f"{block!r}"
+                raise ShapeError(
+                    f"{call.jacobian.name} returned {shown} for result {o} and argument {i};"
+                    f" expected shape {wanted[len(lead) :]}.",
+                    "a block has the shape out.shape + in.shape",
+                    "return the derivative of every entry of the result in every entry of the argument",
+                )
+            part = _contracted(block, tangents[i], len(lead))
             part = part if part.dtype == dtype else part.astype(dtype)
             tangent[o] = part if tangent[o] is None else tangent[o] + part
     return out, tuple(tangent)

@@ -81,6 +81,13 @@ class Program:
                 "trace the function again with arguments of the new structure",
             )
         arrays = [x for x in leaves if is_array(x)]
+        if len(arrays) != len(self.inputs):
+            raise TreeError(
+                f"the program `{self.name}` was called with {len(arrays)} arrays and numbers; it has {len(self.inputs)}"
+                " inputs.",
+                "its inputs are the arrays and numbers among the leaves it was traced with",
+                "pass an array or a number wherever there was one, and what was no array as it was",
+            )
         for i, (x, v) in enumerate(zip(arrays, self.inputs, strict=True)):
             if np.shape(x) != v.aval.shape:
                 raise ShapeError(

@@ -54,6 +54,10 @@ def read_program(text: str, constants: Mapping[str, Any] | None = None) -> Progr
     >>> str(da.read_program(str(program))) == str(program)
     True
     """
+    if not isinstance(text, str):
+        raise ProgramError(
+            f"read_program was given a {type(text).__name__}.", "it reads text", "pass str(program)",
+        )  # fmt: skip
     lines = [line for line in text.strip().splitlines() if line.strip()]
     if any(line.strip().startswith(GAP) for line in lines):
         raise ProgramError(
