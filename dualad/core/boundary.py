@@ -32,16 +32,23 @@ def run(f, args, kwargs):
     inside = running.set(True)
     try:
         return f(*args, **kwargs)
-    except PlainBufferError as ours:
+    except (ConversionError, PlainBufferError) as ours:
         # `out[:] = x` asks the tensor for a plain array directly: the refusal is ours, but knows no line yet.
-        if _AT in ours.what:
+        better = _about_sparse(ours) or _about_scipy(ours)
+        if better is None and _AT in ours.what:
             raise
-        error = type(ours)(f"{ours.what}{_AT}{_user_line(ours)}", ours.why, ours.instead)
-        raise error.with_traceback(ours.__traceback__) from None
+        error = better or ours
+        raise type(error)(f"{error.what}{_AT}{_user_line(ours)}", error.why, error.instead).with_traceback(
+            ours.__traceback__
+        ) from None
     except DualadError:
         raise
     except (TypeError, ValueError, IndexError, NotImplementedError) as foreign:
-        ours = _cause(foreign) or next((e for about in _ABOUT if (e := about(foreign)) is not None), None)
+        ours = _cause(foreign)
+        if ours is not None:
+            ours = _about_scipy(foreign) or ours
+        else:
+            ours = next((e for about in _ABOUT if (e := about(foreign)) is not None), None)
         if ours is None:
             raise
         error = type(ours)(f"{ours.what}{_AT}{_user_line(foreign)}", ours.why, ours.instead)
@@ -71,19 +78,25 @@ def _about_index(error: BaseException) -> DualadError | None:
     )
 
 
+def _about_scipy(error: BaseException) -> DualadError | None:
+    """Say what to write when a function of SciPy met a tensor that ``dualad.scipy`` has too."""
+    mirror = HOOKS["mirrored"](error)
+    if mirror is None:
+        return None
+    text = error.what.partition(_AT)[0] if isinstance(error, DualadError) else str(error).splitlines()[0]
+    return ConversionError(
+        f"a function of SciPy was given a tensor: {text}",
+        "its code is compiled, or goes through np.asarray, and reads plain arrays only",
+        f"use {mirror}, which is the same function and takes both",
+    )
+
+
 def _about_objects(error: BaseException) -> DualadError | None:
     """Say what to write when NumPy itself computed with an object array and could not."""
     text = str(error)
     if not isinstance(error, (TypeError, ValueError)) or not any(part in text for part in _OBJECTS):
         return None
-    mirror = HOOKS["mirrored"](error)
-    if mirror is not None:
-        return ConversionError(
-            f"a function of SciPy met an array of Python objects ({text.splitlines()[0]}); if it was given a tensor:",
-            "its code is compiled, or goes through np.asarray, and reads plain arrays only",
-            f"use {mirror}, which is the same function and takes both",
-        )
-    return ConversionError(
+    return _about_scipy(error) or ConversionError(
         f"NumPy was given an array of Python objects ({text.splitlines()[0]}); if np.array or np.asarray built it of"
         " tensors and numbers:",
         "such an array has no tensor's type, so NumPy computes with its entries one by one, and a number beside a"

@@ -36,27 +36,41 @@ def foreign_ufunc(ufunc: np.ufunc) -> UnsupportedError:
 
 
 def mirrored(error: BaseException) -> str | None:
-    """Return the function of ``dualad.scipy`` in whose place SciPy's own was called, found in the error's frames."""
+    """Return what ``dualad.scipy`` has in place of the function of SciPy that the user's code called last."""
     scipy = sys.modules.get("scipy")
     if scipy is None:
         return None
     root = os.path.dirname(os.path.realpath(scipy.__file__))
-    trace = error.__traceback__
+    found, trace = None, error.__traceback__
     while trace is not None:
-        code = trace.tb_frame.f_code
-        if code.co_filename.startswith(root):
-            found = _in_place_of(os.path.relpath(code.co_filename, root).split(os.sep)[:-1], code)
+        frame = trace.tb_frame
+        file = frame.f_code.co_filename
+        if file.startswith(root):
+            found = found or _in_place_of(os.path.relpath(file, root).split(os.sep)[:-1], frame)
+        elif not file.startswith(_BENEATH):
+            found = None  # SciPy has called the user back
+        trace = trace.tb_next
+    return found
+
+
+_BENEATH = (
+    os.path.dirname(os.path.dirname(os.path.realpath(__file__))),
+    os.path.dirname(os.path.realpath(np.__file__)),
+    "<",
+)
+
+
+def _in_place_of(package: list[str], frame: types.FrameType) -> str | None:
+    names = [frame.f_code.co_name]
+    if (instance := frame.f_locals.get("self")) is not None:
+        names.append(getattr(instance, "name", None))  # norm.logpdf
+        if names[0] in ("__init__", "__call__"):
+            names.append(type(instance).__name__)  # CubicSpline(...)
+    while package:
+        for name in names:
+            found = _public(".".join(["dualad", "scipy", *package]), name)
             if found is not None:
                 return found
-        trace = trace.tb_next
-    return None
-
-
-def _in_place_of(package: list[str], code: types.CodeType) -> str | None:
-    while package:
-        found = _public(".".join(["dualad", "scipy", *package]), code.co_name)
-        if found is not None:
-            return found
         package = package[:-1]
     return None
 
