@@ -18,24 +18,26 @@ __all__ = ["argsort", "array_namespace", "cumulative_prod", "cumulative_sum", "f
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 _sort, _argsort = forwarded(np.sort), forwarded(np.argsort)
-_flip = forwarded(np.flip)
+_take_along_axis = forwarded(np.take_along_axis)
 
 
 def sort(a, /, axis=-1, kind=None, order=None, *, stable=None, descending=False):
     """As ``numpy.sort``, and with the standard's ``descending=``."""
-    out = _sort(a, axis, kind, order, stable=stable)
-    return out if not descending else _flip(out, -1 if axis is None else axis)
+    if not descending:
+        return _sort(a, axis, kind, order, stable=stable)
+    if axis is None:
+        a, axis = np.ravel(a), -1
+    return _take_along_axis(a, argsort(a, axis, kind, order, stable=stable, descending=True), axis)
 
 
 def argsort(a, /, axis=-1, kind=None, order=None, *, stable=None, descending=False):
-    """As ``numpy.argsort``, and with the standard's ``descending=``; equal entries keep their order."""
+    """As ``numpy.argsort``, and with the standard's ``descending=``; equal entries keep their order, NaN is last."""
     if not descending:
         return _argsort(a, axis, kind, order, stable=stable)
-    if axis is None:
-        a, axis = np.ravel(a), -1
-    # Sorting the reversed array and reversing the result twice over leaves equal entries in their order.
+    # Sorting numbers that run the other way leaves equal entries in their order.
+    a = a if hasattr(a, "dtype") else np.asarray(a)
     stable = True if kind is None and stable is None else stable
-    return np.shape(a)[axis] - 1 - _flip(_argsort(_flip(a, axis), axis, kind, order, stable=stable), axis)
+    return _argsort(-a if a.dtype.kind in "fc" else ~a, axis, kind, order, stable=stable)
 
 
 def finfo(type, /):

@@ -292,6 +292,11 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     sizes = (a.shape[-1], b.shape[-1])
     if not set(sizes) <= {2, 3}:
         raise ValueError(f"incompatible vector dimensions for cross product\n(dimension must be 2 or 3, got {sizes})")
+    if 2 in sizes and not _PLANE:
+        raise ValueError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, but they are"
+            f" {sizes[0]} and {sizes[1]} dimensional instead."
+        )
     if 2 in sizes:
         warnings.warn(
             "Arrays of 2-dimensional vectors are deprecated. Use arrays of 3-dimensional vectors instead.",
@@ -304,6 +309,20 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     next_a, next_b = np.take(a, [1, 2, 0], axis=-1), np.take(b, [1, 2, 0], axis=-1)
     last_a, last_b = np.take(a, [2, 0, 1], axis=-1), np.take(b, [2, 0, 1], axis=-1)
     return np.moveaxis(next_a * last_b - last_a * next_b, -1, axisc)
+
+
+def _crosses_the_plane() -> bool:
+    """Say whether ``np.cross`` takes vectors of two components, as releases before 2.5 do."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            np.cross(np.zeros(2), np.zeros(2))
+        except ValueError:
+            return False
+    return True
+
+
+_PLANE = _crosses_the_plane()
 
 
 def _with_third_component(x):

@@ -75,6 +75,8 @@ def outer(x1, x2, /):
 @function(np.linalg.cross, kind="composite")
 def cross(x1, x2, /, *, axis=-1):
     x1, x2 = operands(x1, x2)
+    if not np.ndim(x1) or not np.ndim(x2):
+        raise ValueError("At least one array has zero dimension")
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(
             "Both input arrays must be (arrays of) 3-dimensional vectors, but they are"

@@ -270,9 +270,10 @@ def fill(self, value):
 
 
 @_method
-def sort(self, axis=-1, kind=None, order=None, *, stable=None):
+def sort(self, axis=-1, kind=None, order=None, *, stable=None, descending=False):
     """As ``ndarray.sort``, which sorts in place."""
-    target(self, np.sort(self, axis, kind, order, stable=stable), "ndarray.sort")
+    ordered = FUNCTIONS[np.sort](self, axis, kind, order, stable=stable, descending=descending)
+    target(self, ordered, "ndarray.sort")
 
 
 @_method

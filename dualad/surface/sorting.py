@@ -132,19 +132,32 @@ def _refuse_order(order, name: str) -> None:
 
 
 @function(np.sort)
-def sort(a, axis=-1, kind=None, order=None, *, stable=None):
+def sort(a, axis=-1, kind=None, order=None, *, stable=None, descending=False):
     _refuse_order(order, "np.sort")
-    if kind is not None and stable is not None:
-        raise ValueError("np.sort: kind and stable can't be given together")
+    if kind is not None and (stable is not None or _given(descending)):
+        raise ValueError("np.sort: kind can't be given together with stable or descending")
     a, axis = _flattened(a, axis, "np.sort")
-    return ops.sort(a, axis=axis)
+    if not _given(descending):
+        return ops.sort(a, axis=axis)
+    return np.take_along_axis(a, np.argsort(_reversed(stop_gradient(a)), axis, stable=True), axis)
 
 
 @function(np.argsort)
-def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
+def argsort(a, axis=-1, kind=None, order=None, *, stable=None, descending=False):
     _refuse_order(order, "np.argsort")
     a, axis = _flattened(a, axis, "np.argsort")
+    if _given(descending):
+        a, kind = _reversed(stop_gradient(a)), "stable"
     return ops.argsort(a, axis=axis, kind="stable" if stable else kind)
+
+
+def _given(descending) -> bool:
+    return descending is not _UNSET and bool(descending)
+
+
+def _reversed(a):
+    """Return numbers in the opposite order, in which equal ones keep their places and NaN stays last."""
+    return -a if is_inexact(a.dtype) else ~a
 
 
 def _ranks(kth, n: int) -> tuple[int, ...]:

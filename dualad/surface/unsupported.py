@@ -127,7 +127,9 @@ def spelled(function: Callable) -> str:
     """Return how a user writes the name of a NumPy or SciPy function."""
     module = getattr(function, "__module__", None) or "numpy"
     if isinstance(function, np.ufunc):
-        module = "numpy" if getattr(np, function.__name__, None) is function else "scipy.special"
+        homes = {"numpy": np, "np.strings": np.strings, "np._core.umath": np._core.umath}
+        module = next((m for m, home in homes.items() if getattr(home, function.__name__, None) is function), None)
+        return f"{'np' if module == 'numpy' else module or 'scipy.special'}.{function.__name__}"
     module = module.partition("._")[0]
     module = "np" + module.removeprefix("numpy") if module.startswith("numpy") else module
     return f"{module}.{getattr(function, '__name__', function)}"

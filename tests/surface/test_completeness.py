@@ -15,7 +15,7 @@ from dualad.surface.unsupported import NOT_YET, REASONS, spelled, unsupported, v
 NAMES = {
     spelled(f): f
     for f in [*overrides.get_overridable_numpy_array_functions(), *overrides.get_overridable_numpy_ufuncs()]
-    if not f.__name__.startswith("_")
+    if not f.__name__.startswith("_") and not spelled(f).startswith("np._")
 }
 PUBLIC = [np, np.linalg, np.fft, np.emath]
 
