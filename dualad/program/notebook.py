@@ -19,7 +19,7 @@ def to_html(program, heading: str = "") -> str:
     """Return the fragment."""
     count = len(program.steps)
     text = escape(show(program, limit=_MOST_PRINTED))
-    pre = f'<pre style="overflow-x:auto;line-height:1.35">{text}</pre>'
+    pre = f'<pre style="overflow-x:auto;line-height:1.35;font-size:0.85em">{text}</pre>'
     said = f"<p>{escape(heading or repr(program))}</p>"
     if count > _MOST_UNFOLDED:
         pre = f"<details><summary>{count:,} equations</summary>{pre}</details>"
