@@ -1,4 +1,4 @@
-"""Write the reference pages that are tables of what the code declares: errors, operators, NumPy's and SciPy's names.
+"""Write the reference pages that are tables of what the code declares: operators, NumPy's and SciPy's names.
 
 Sphinx runs it before each build (`conf.py`); `python docs/generate.py FOLDER` writes the pages anywhere. The pages
 are not in version control, so they can't be stale. Not for prose.
@@ -26,18 +26,12 @@ import numpy as np
 import dualad
 from dualad.cli.main import main
 from dualad.core.tables import OPS, UFUNCS, Verdict
-from dualad.errors import DualadError, RuleMissingError
+from dualad.errors import RuleMissingError
 from dualad.later import load_everything
 from dualad.ops.samples import realize
 from dualad.surface.unsupported import spelled, verdict_of
 
 ROOT = Path(dualad.__file__).resolve().parents[1]
-
-ERRORS_INTRODUCTION = """\
-# Errors
-
-Every error that dualad raises on purpose is a `dualad.errors.DualadError`. Its message says what you did, why it can't
-work, and what to write instead; it begins with a code, which is the anchor of its entry here."""
 
 OPERATORS_INTRODUCTION = """\
 # Operators
@@ -86,30 +80,6 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
     head = list(header)
     return "\n".join([line(head), "|" + "---|" * len(head), *(line(row) for row in rows)])
-
-
-# --- errors ----------------------------------------------------------------------------------------------------------
-
-
-def all_errors() -> list[type[DualadError]]:
-    """Every error class of the package, in the order of the codes."""
-
-    def family(cls: type[DualadError]) -> Iterator[type[DualadError]]:
-        yield cls
-        for child in cls.__subclasses__():
-            yield from family(child)
-
-    return sorted(set(family(DualadError)), key=lambda cls: (cls.code, cls.__name__))
-
-
-def errors_page() -> str:
-    """Describe each error, with its code as the anchor."""
-    parts = [ERRORS_INTRODUCTION]
-    for cls in all_errors():
-        bases = ", ".join(f"`{base.__name__}`" for base in cls.__mro__[1:] if base not in (object, BaseException))
-        meaning = inspect.cleandoc(cls.__doc__ or "").splitlines()[0]
-        parts.append(f"({cls.code.lower()})=\n## {cls.code} · {cls.__name__}\n\n{meaning}\n\nCatch it as: {bases}.")
-    return "\n\n".join(parts) + "\n"
 
 
 # --- operators -------------------------------------------------------------------------------------------------------
@@ -289,11 +259,13 @@ def usage(command: str) -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "errors.md": errors_page,
     "operators.md": operators_page,
     "numpy-coverage.md": coverage_page,
     "scipy-coverage.md": scipy_page,
-    **{f"usage-{command}.txt": partial(usage, command) for command in ("check", "jacobian", "trace", "ops")},
+    **{
+        f"usage-{command}.txt": partial(usage, command)
+        for command in ("check", "jacobian", "trace", "explain", "ops", "help")
+    },
 }
 
 

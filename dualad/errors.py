@@ -64,6 +64,7 @@ class DualadError(Exception):
             lines.append(f"  Why: {why}")
         if instead:
             lines.append(f"  Instead: {instead}")
+        lines.append(f"  Help: python -m dualad help {self.code}")
         super().__init__("\n".join(lines))
 
     def __reduce__(self):

@@ -60,10 +60,11 @@ def test_every_class_is_public_and_in_the_catalogue() -> None:
 def test_message_attributes_and_copies(cls) -> None:
     error = cls("what happened.", "why it can't", "do this")
     text = str(error)
-    assert text.splitlines() == [f"[{cls.code}] what happened.", "  Why: why it can't", "  Instead: do this"]
+    page = f"  Help: python -m dualad help {cls.code}"
+    assert text.splitlines() == [f"[{cls.code}] what happened.", "  Why: why it can't", "  Instead: do this", page]
     assert (error.what, error.why, error.instead) == ("what happened.", "why it can't", "do this")
     for other in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):
         assert type(other) is cls and str(other) == text
-    assert str(cls("only what.")) == f"[{cls.code}] only what."
+    assert str(cls("only what.")).splitlines() == [f"[{cls.code}] only what.", page]
     if cls.__name__ in CATCHABLE_AS:
         assert issubclass(cls, CATCHABLE_AS[cls.__name__])

@@ -21,7 +21,7 @@ from dualad.errors import ArgumentError, LoadingError, UsageError
 from dualad.testing import ORACLES, QUANTITIES
 from dualad.version import __version__
 
-from . import check, jacobian, ops, trace
+from . import check, explain, help, jacobian, ops, trace
 
 __all__ = ["main"]
 
@@ -124,6 +124,10 @@ def _run(options: argparse.Namespace) -> int:
                 return jacobian.run(options)
             case "trace":
                 return trace.run(options)
+            case "explain":
+                return explain.run(options)
+            case "help":
+                return help.run(options)
             case _:
                 return ops.run(options)
     except (UsageError, LoadingError, ArgumentError) as error:
@@ -196,6 +200,8 @@ def _parser() -> argparse.ArgumentParser:
     four = _laid_out(commands, "ops", "print the table of operators and their rules", about, _OPS)
     four.add_argument("names", nargs="*", metavar="NAME", help="only these operators")
     four.add_argument("--missing", action="store_true", help="what is refused or loops over lanes, with the reason")
+    explain.add_to(commands, _TARGETS, _AT)
+    help.add_to(commands)
     return parser
 
 
