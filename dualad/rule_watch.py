@@ -147,7 +147,7 @@ def _random(like: Sequence, rng: np.random.Generator) -> list:
 
 
 def _mixed(a: Sequence, b: Sequence) -> tuple:
-    combine: Callable = lambda x, y: np.asarray(-2.5 * x - 0.5 * y, x.dtype)[()]
+    combine: Callable = lambda x, y: np.asarray(-250.0 * x - 0.5 * y, x.dtype)[()]
     return tuple([combine(x, y) for x, y in zip(a, b, strict=True)])
 
 

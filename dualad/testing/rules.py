@@ -219,14 +219,14 @@ class _Rule:
 
     def linear(self, product: Callable, size: int, scale: Any, what: str) -> None:
         a, b = self.rng.standard_normal((2, size)) * scale
-        left, right = product(-2.5 * a - 0.5 * b), (-2.5 * product(a), -0.5 * product(b))
+        left, right = product(-250.0 * a - 0.5 * b), (-250.0 * product(a), -0.5 * product(b))
         terms = np.abs(right[0]) + np.abs(right[1])
         wrong = ~(np.abs(left - right[0] - right[1]) <= self.rtol * terms + self.atol)
         if wrong.any():
             k = int(np.argmax(wrong))
             raise failure(
                 "linearity",
-                f"at entry {k} it makes {left[k]:.9g} of −2.5 a − 0.5 b, and {right[0][k] + right[1][k]:.9g} of a and b"
+                f"at entry {k} it makes {left[k]:.9g} of −250 a − 0.5 b, and {right[0][k] + right[1][k]:.9g} of a and b"
                 f" apart; a rule is linear in its {what}",
             )
 
