@@ -136,4 +136,5 @@ __getattr__, __dir__ = load_later(
         "uncertainty": ("propagate",),
         "wrap": ("wrap",),
     },
+    packages=("errors", "scipy", "testing"),
 )

@@ -29,7 +29,9 @@ class _Door(ModuleType):
         super().__setattr__(name, value)
 
 
-def load_later(package: str, rooms: Mapping[str, tuple[str, ...]]) -> tuple[Callable[[str], Any], Callable[[], list]]:
+def load_later(
+    package: str, rooms: Mapping[str, tuple[str, ...]], packages: tuple[str, ...] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list]]:
     """Make ``__getattr__`` and ``__dir__`` of a package that has names without having loaded their modules.
 
     Parameters
@@ -38,6 +40,8 @@ def load_later(package: str, rooms: Mapping[str, tuple[str, ...]]) -> tuple[Call
         The package, while it is being imported.
     rooms : mapping of str to tuple of str
         For each module of the package, the public names it defines.
+    packages : tuple of str
+        Packages inside it that are public themselves (``dualad.scipy``).
 
     Returns
     -------
@@ -57,13 +61,16 @@ def load_later(package: str, rooms: Mapping[str, tuple[str, ...]]) -> tuple[Call
 
     def __getattr__(name: str) -> Any:
         if name not in home:
+            if name in packages:
+                return importlib.import_module(f"{package}.{name}")
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(importlib.import_module(f"{package}.{home[name]}"), name)
         vars(module)[name] = value
         return value
 
     def __dir__() -> list[str]:
-        return sorted({*vars(module), *home})
+        # Modules are left out, which are there only because they have been imported.
+        return sorted({*module.__all__, *packages, *[name for name in vars(module) if name.startswith("__")]})
 
     return __getattr__, __dir__
 

@@ -54,3 +54,11 @@ def test_no_such_name():
 def test_everything_completes_the_table_of_operators():
     later.load_everything()
     assert {"scan", "custom_jvp_call", "checkpoint_call"} <= set(OPS)
+
+
+def test_dir_shows_what_is_public_and_packages_need_no_import_of_their_own() -> None:
+    shown = [name for name in dir(dualad) if not name.startswith("_")]
+    assert shown == sorted({*dualad.__all__, "errors", "scipy", "testing"})
+    assert dualad.testing.gradcheck.__module__.startswith("dualad.testing")
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        dualad.nothing  # noqa: B018
