@@ -103,7 +103,16 @@ TESTS_WITHOUT_A_MODULE = {
     "surface/test_aliases.py",
     "surface/test_written_programs.py",
 }
-TEST_FOLDERS_WITHOUT_A_PACKAGE = {"capabilities", "compose", "docs", "examples", "benchmarks", "packages", "packaging", "typing"}
+TEST_FOLDERS_WITHOUT_A_PACKAGE = {
+    "capabilities",
+    "compose",
+    "docs",
+    "examples",
+    "benchmarks",
+    "packages",
+    "packaging",
+    "typing",
+}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

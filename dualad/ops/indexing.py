@@ -226,7 +226,7 @@ _INDEX_SAMPLES = [
 
 index = Op(
     "index",
-    impl=lambda x, *arrays, template: x[_native(template, arrays)],
+    impl=lambda x, *arrays, template: (x if hasattr(x, "shape") else np.asarray(x))[_native(template, arrays)],
     shape=_index_shape,
     jvp=_index_jvp,
     linear_in=(0,),

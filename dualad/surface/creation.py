@@ -15,6 +15,7 @@ from ..core.tracer import Tensor
 from ..ops import shaping
 from .arguments import normalize_axis, operand, operands
 from .functions import function
+from .views import as_array
 
 __all__: list[str] = []
 
@@ -31,7 +32,8 @@ def _filled(like, value, shape, dtype):
         value_shape = np.shape(value)
         if value_shape and np.broadcast_shapes(value_shape, shape) != shape:
             raise ValueError(f"could not broadcast input array from shape {value_shape} into shape {shape}")
-    return apply(shaping.filled, (like, value), {"shape": shape, "dtype": np.dtype(dtype)})
+    out = apply(shaping.filled, (like, value), {"shape": shape, "dtype": np.dtype(dtype)})
+    return out if shape or not isinstance(out, Tensor) else as_array(out)
 
 
 def _like(a, value, dtype, shape):

@@ -27,7 +27,7 @@ from ..errors import InPlaceError
 from ..ops import indexing, shaping
 from .arguments import operand
 
-__all__ = ["Reading", "assign", "is_view_of", "link", "reshaped", "target", "viewed", "writer"]
+__all__ = ["Reading", "as_array", "assign", "is_scalar", "is_view_of", "link", "reshaped", "target", "viewed", "writer"]
 
 #: operator whose result is a view -> function (base, params, value) -> the base with the view's entries replaced
 _WRITERS: dict[Op, Callable] = {}
@@ -58,9 +58,9 @@ class Reading:
 def link(view, base: Tensor, op: Op, params: dict):
     """Record that ``view`` is ``op(base, **params)`` and shares its memory; return the view.
 
-    A 0-d view is a NumPy scalar, which shares nothing.
+    A 0-d view is a NumPy scalar, which shares nothing, and has no views.
     """
-    if not isinstance(view, Tensor) or not view.shape or view is base:
+    if not isinstance(view, Tensor) or not view.shape or view is base or is_scalar(base):
         return view
     view._link = (base, op, params)
     try:
@@ -72,6 +72,18 @@ def link(view, base: Tensor, op: Op, params: dict):
         views[:] = [r for r in views if r() is not None]
     views.append(weakref.ref(view))
     return view
+
+
+def is_scalar(x: Tensor) -> bool:
+    """Say whether NumPy would have a scalar in place of a tensor: anything without axes, unless it was created so."""
+    return not x.shape and type(x) is not Buffer and not hasattr(x, "_views")
+
+
+def as_array(x: Tensor) -> Tensor:
+    """Mark a 0-d tensor as an array, as NumPy's creation functions give: it can be written to, and have views."""
+    if not hasattr(x, "_views"):
+        x._views = []
+    return x
 
 
 def viewed(op: Op, base, params: dict):

@@ -20,7 +20,7 @@ from .deferred import defer, is_entry
 from .functions import function
 from .indexing import parse_index, set_at
 from .ufuncs import UFUNC_METHODS
-from .views import assign, is_view_of, target
+from .views import assign, is_scalar, is_view_of, target
 
 __all__ = ["At"]
 
@@ -29,7 +29,7 @@ __all__ = ["At"]
 
 
 def _setitem(self, index, value):
-    if not self.shape:
+    if not self.shape and is_scalar(self):
         raise TypeError(
             f"'{self.dtype.name}' object does not support item assignment (a 0-d result is a scalar, as in NumPy)"
         )
@@ -48,7 +48,7 @@ def _setitem(self, index, value):
     if not arrays and is_view_of(value, self, indexing.index, {"template": template}):
         return  # x[i] += v has already written through the view x[i]
     _check_kind(self, value, "x[...] = v")
-    if not arrays and is_entry(template, self) and defer(self, template, value):
+    if not arrays and self.shape and is_entry(template, self) and defer(self, template, value):
         return
     assign(self, set_at(self, index, value))
 
@@ -95,7 +95,7 @@ def _check_kind(x, value, what: str) -> None:
 
 def _augmented(name: str, ufunc: np.ufunc) -> None:
     def operator(self, other):
-        if not self.shape:
+        if not self.shape and is_scalar(self):
             return NotImplemented  # a scalar: Python then computes s = s + v, which rebinds the name
         result = getattr(self, f"__{name}__")(other)
         return result if result is NotImplemented else target(self, result, f"np.{ufunc.__name__}")

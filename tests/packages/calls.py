@@ -52,6 +52,10 @@ def halves(n):
     return lambda x: (x[:n], x[n:])
 
 
+def on_grid(x):
+    return np.linspace(-1.0, 2.0, 4), *x
+
+
 UNIT = [0.8, 0.36, -0.4, 0.2630589287593181]
 F = np.array([[1.0, 0.1], [0.0, 1.0]])
 P = np.array([[2.0, 0.3], [0.3, 1.0]])
@@ -72,6 +76,7 @@ CALLS = [
     Call("ahrs.common.frames", "geodetic2ecef", [48.0, 11.0, 500.0], direct=ConversionError),
     Call("pymap3d", "geodetic2ecef", [48.0, 11.0, 500.0]),
     Call("pymap3d", "ecef2geodetic", [4.2e6, 8.2e5, 4.7e6], lambda x: (x[:1], x[1:2], x[2:]), direct=ConversionError),
+    Call("pymap3d.ecef", "ecef2geodetic", [4.2e6, 8.2e5, 4.7e6], direct=ConversionError),
     Call("pymap3d", "enu2aer", [120.0, -70.0, 30.0]),
     Call("pymap3d.vincenty", "vdist", [48.0, 11.0, 49.0, 12.5]),
     Call("pymap3d.latitude", "geodetic2isometric", [48.0]),
@@ -103,5 +108,8 @@ CALLS = [
          lambda x: (x[0], x[1], 1.0, 1e5, 1e5 * x[2], None, 0.8)),
     Call("utm", "from_latlon", [48.0, 11.0], lambda x: tuple(x), lambda out: out[:2]),
     Call("utm", "to_latlon", [5.0e5, 5.3e6], lambda x: (x[0], x[1], 32, "U")),
-    Call("psychrolib", "GetTKelvinFromTCelsius", [20.0]),
+    Call("lmfit.lineshapes", "voigt", [1.3, 0.2, 0.7, 0.5], on_grid),
+    Call("lmfit.lineshapes", "pearson4", [1.3, 0.2, 0.7, 1.5, 0.3], on_grid),
+    Call("lmfit.lineshapes", "breit_wigner", [1.3, 0.2, 0.7, 1.1], on_grid),
+    Call("lmfit.lineshapes", "skewed_gaussian", [1.3, 0.2, 0.7, 0.4], on_grid),
 ]  # fmt: skip

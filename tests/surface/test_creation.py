@@ -120,3 +120,26 @@ def test_derivatives_of_derivatives():
     b = 1.7
     exact = sum((2 * k / 3) * (2 * k / 3 - 1) * b ** (2 * k / 3 - 2) for k in range(4))
     np.testing.assert_allclose(da.grad(da.grad(f))(b), exact, rtol=1e-12)
+
+
+def test_a_created_array_without_axes_is_an_array():
+    """NumPy's creation functions give 0-d arrays, which can be written to; all other 0-d results are scalars."""
+
+    def f(x):
+        b = np.zeros_like(x)
+        same, view = b, b[None]
+        b += x * 2
+        b[...] = b * x
+        b[b > 0] *= 3
+        view[0] = view[0] * x
+        scalar = x * 1
+        column = scalar[None]
+        column[0] = 5.0
+        return np.stack([b, same, scalar, x])
+
+    points = np.array([2.0, -3.0])
+    np.testing.assert_allclose(da.vmap(f)(points), [f(x) for x in points])
+    np.testing.assert_allclose(da.jvp(f, (2.0,), (1.0,)), [[48.0, 48.0, 2.0, 2.0], [72.0, 72.0, 1.0, 1.0]])
+    np.testing.assert_allclose(da.jacrev(f)(2.0), [72.0, 72.0, 1.0, 1.0])
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        da.vmap(lambda x: (x * 1).__setitem__(..., 2.0))(points)
