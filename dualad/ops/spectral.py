@@ -5,19 +5,22 @@ does not matter to a derivative. Phases are those of LAPACK's algorithms, which 
 that the derivative is that of the function NumPy computes; what depends on a phase has no meaning beyond that. Where
 values coincide the derivative of the vectors does not exist and comes out as NaN, while that of the values stays
 finite. Not for: factorizations without an iteration (``factorization.py``).
+
+The nuclear norm and the unitary factor that is its gradient have rules of their own, which stay finite where singular
+values coincide.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..core.aval import Aval
+from ..core.aval import Aval, broadcast_shapes, result_dtype
 from ..core.op import Op
-from .factorization import adjoint, floating, hermitian, matrix, solve, square
-from .kinds import scaled
-from .samples import well_conditioned
+from .factorization import adjoint, floating, hermitian, matrix, solve, square, transposed
+from .kinds import add_tangents, lead, scaled, unbroadcast
+from .samples import complex_plane, well_conditioned
 
-__all__ = ["eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals"]
+__all__ = ["eig", "eigh", "eigvals", "eigvalsh", "nuclear_norm", "svd", "svdvals"]
 
 _symmetric = well_conditioned(symmetric=True)
 
@@ -150,6 +153,8 @@ def _eig_jvp(primals, tangents):
     w, v = eig(primals[0])
     t = solve(v, tangents[0] @ v)
     tv = v @ scaled(t, _reciprocal_gaps(w))
+    if not w.shape[-1]:
+        return (w, v), (_diagonal(t), tv)
     tv = tv - v * np.real(np.sum(np.conj(v) * tv, axis=-2, keepdims=True))
     largest = np.argmax(np.abs(v), axis=-2, keepdims=True)
     turn = np.take_along_axis(tv, largest, axis=-2) / np.take_along_axis(v, largest, axis=-2)
@@ -265,4 +270,103 @@ svdvals = Op(
     jvp=_svdvals_jvp,
     batch=lambda size, values, mapped: svdvals(values[0]),
     samples=_svd_samples,
+)
+
+
+# ── the nuclear norm Σ sᵢ and its gradient ───────────────────────────────────────────────────────────────────────
+#
+# ∂ Σ sᵢ = Re tr(Qᴴ ∂A) with Q = U Vᴴ. For m ≥ n and A = Q P, P Hermitian, ∂Q = Q Ω + (1 − Q Qᴴ) ∂A P⁻¹, where the
+# skew-Hermitian Ω solves P Ω + Ω P = K − Kᴴ with K = Qᴴ ∂A: that divides by sums of singular values, never by
+# differences. A singular value of zero is a kink: its vectors are left out of Q, and what would be divided by zero is
+# zero, so that every order has the subgradient of minimal norm.
+
+
+def _hermitian_part(p):
+    return 0.5 * (p + adjoint(p))
+
+
+def _lyapunov(p, c):
+    w, v = np.linalg.eigh(_hermitian_part(p))
+    n = w.shape[-1]
+    total = w[..., :, None] + w[..., None, :]
+    kept = total > n * np.finfo(w.dtype).eps * np.max(np.abs(total), axis=(-2, -1), keepdims=True, initial=0)
+    factor = np.where(kept, 1 / np.where(kept, total, 1), 0).astype(w.dtype)
+    return v @ (factor * (adjoint(v) @ c @ v)) @ adjoint(v)
+
+
+def _lyapunov_jvp(primals, tangents):
+    p, c = primals
+    tp, right = tangents
+    x = lyapunov(p, c)
+    if tp is not None:
+        tp = _hermitian_part(tp)
+        right = add_tangents(right, -(tp @ x + x @ tp))
+    return x, lyapunov(p, right)
+
+
+def _lyapunov_batch(size, values, mapped):
+    ndim = max(np.ndim(v) - m for v, m in zip(values, mapped, strict=True))
+    return lyapunov(*[lead(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
+
+
+# X with P X + X P = C, where P ≥ 0 is the Hermitian part of the argument.
+lyapunov = Op(
+    "lyapunov",
+    impl=_lyapunov,
+    shape=lambda p, c: Aval((*broadcast_shapes(p, c)[:-2], *square(c).shape[-2:]), floating(result_dtype(p, c))),
+    jvp=_lyapunov_jvp,
+    linear_in=(1,),
+    transpose=lambda ct, p, c: (None, unbroadcast(lyapunov(transposed(p), ct), c)),
+    batch=_lyapunov_batch,
+    samples=[
+        (np.array([[2.0, 0.3], [0.3, 1.0]]), (2, 2)), (np.diag([1.0, 1.0, 3.0]), (2, 3, 3)), (np.eye(1), (1, 1)),
+        (np.eye(2), (0, 2, 2)), (np.array([[2.0, 0.3j], [-0.3j, 1.0]]), complex_plane()(2, 2)),
+    ],
+)  # fmt: skip
+
+
+def _unitary_factor(a):
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    limit = max(a.shape[-2:]) * np.finfo(s.dtype).eps * np.max(s, axis=-1, keepdims=True, initial=0)
+    return (u * (s > limit)[..., None, :]) @ vh
+
+
+def _unitary_factor_jvp(primals, tangents):
+    a, t = primals[0], tangents[0]
+    if a.shape[-2] < a.shape[-1]:
+        q, tq = _unitary_factor_jvp((adjoint(a),), (adjoint(t),))
+        return adjoint(q), adjoint(tq)
+    q = unitary_factor(a)
+    p = adjoint(q) @ a
+    k = adjoint(q) @ t
+    tq = q @ lyapunov(p, k - adjoint(k))
+    if a.shape[-2] > a.shape[-1]:
+        inverse = 2 * lyapunov(p, np.eye(a.shape[-1], dtype=p.dtype))
+        tq = tq + (t - q @ k) @ inverse
+    return q, tq
+
+
+unitary_factor = Op(
+    "unitary_factor",
+    impl=_unitary_factor,
+    shape=lambda a: Aval(matrix(a).shape, floating(a.dtype)),
+    jvp=_unitary_factor_jvp,
+    batch=lambda size, values, mapped: unitary_factor(values[0]),
+    samples=[*_svd_samples, 2 * np.eye(3)],
+)
+
+
+def _nuclear_norm_jvp(primals, tangents):
+    q, t = unitary_factor(primals[0]), tangents[0]
+    total = np.sum(np.real(np.conj(q) * t) if q.dtype.kind == "c" else q * t, axis=(-2, -1))
+    return nuclear_norm(primals[0]), total
+
+
+nuclear_norm = Op(
+    "nuclear_norm",
+    impl=lambda a: np.sum(np.linalg.svd(a, compute_uv=False), axis=-1),
+    shape=lambda a: Aval(matrix(a).shape[:-2], _real(floating(a.dtype))),
+    jvp=_nuclear_norm_jvp,
+    batch=lambda size, values, mapped: nuclear_norm(values[0]),
+    samples=[*_svd_samples, 2 * np.eye(3)],
 )

@@ -433,9 +433,10 @@ def _matrix_norm(x, ord, axes: tuple[int, int], keepdims: bool):
         return out if keepdims else np.reshape(out, [n for i, n in enumerate(x.shape) if i not in axes])
     if ord not in (2, -2, "nuc"):
         raise ValueError("Invalid norm order for matrices.")
-    values = np.linalg.svdvals(np.moveaxis(x, axes, (-2, -1)))
+    x_last = np.moveaxis(x, axes, (-2, -1))
     if ord == "nuc":
-        return _kept(np.sum(values, axis=-1), x, axes, keepdims)
+        return _kept(spectral.nuclear_norm(x_last), x, axes, keepdims)
+    values = np.linalg.svdvals(x_last)
     return _kept(np.max(values, axis=-1, initial=0) if ord == 2 else np.min(values, axis=-1), x, axes, keepdims)
 
 

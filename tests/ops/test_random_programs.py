@@ -84,12 +84,12 @@ def check_against(case: Case, theirs: list[list]) -> None:
 
     # one lane
     found, tangent = da.jvp(f, x, s)
-    close(found, case.value, "value under jvp")
+    close(found, case.value, "value under jvp", None if case.exact else 3e-3)
     case.agree(found, value, "value")
     case.agree(tangent, vs, "jvp")
     assert np.asarray(tangent).dtype == np.asarray(case.value).dtype
     found, pull = da.vjp(f, *x)
-    close(found, case.value, "value under vjp")
+    close(found, case.value, "value under vjp", None if case.exact else 3e-3)
     back = pull(c)
     case.agree(pairing(back, t), c_vt, "vjp")
     for a, b in zip(back, x, strict=True):

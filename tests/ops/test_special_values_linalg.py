@@ -352,3 +352,35 @@ def test_shapes_that_do_not_match_are_refused_when_traced() -> None:
 def test_results_are_not_written_into_plain_arrays() -> None:
     with pytest.raises(InPlaceError):
         da.jvp(lambda x: np.dot(x, x, out=np.zeros(())), (np.ones(2),), (np.ones(2),))
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2), (2, 3)])
+def test_nuclear_norm_where_singular_values_coincide(shape, rng) -> None:
+    """Three derivatives against a polynomial through nearby values: the norm is smooth while no value is zero."""
+    a, t = np.eye(*shape), 0.1 * rng.normal(size=shape)
+    f = lambda s: np.linalg.norm(a + s * t, "nuc")
+    derivatives = [f]
+    for _ in range(3):
+        derivatives.append(da.grad(derivatives[-1]))
+    steps = np.linspace(-0.5, 0.5, 21)
+    fitted = np.polynomial.Polynomial.fit(steps, [f(s) for s in steps], 14)
+    for order in (1, 2, 3):
+        assert derivatives[order](0.0) == pytest.approx(fitted.deriv(order)(0.0), rel=1e-5, abs=1e-9)
+    # H t as the hessian has it, and a batch of the same.
+    h = da.hvp(lambda x: np.linalg.norm(x, "nuc"), a, t)
+    assert np.sum(h * t) == pytest.approx(derivatives[2](0.0))
+    assert np.allclose(da.vmap(lambda x: da.hvp(lambda y: np.linalg.norm(y, "nuc"), x, t))(np.stack([a, a])), h)
+
+
+def test_nuclear_norm_of_singular_matrices() -> None:
+    norm = lambda x: np.linalg.norm(x, "nuc")
+    assert np.allclose(da.grad(norm)(np.diag([2.0, 0.0])), np.diag([1.0, 0.0]))
+    assert not da.grad(norm)(np.zeros((2, 3))).any()
+    assert not da.hessian(norm)(np.zeros((2, 2))).any()
+    assert da.grad(norm)(np.zeros((0, 2))).shape == (0, 2)
+
+
+def test_eigenvalues_of_empty_matrices() -> None:
+    value, tangent = da.jvp(np.linalg.eigvals, (np.zeros((0, 0)),), (np.zeros((0, 0)),))
+    assert value.shape == tangent.shape == (0,)
+    assert da.hessian(lambda a: np.sum(np.real(np.linalg.eigvals(a))))(np.zeros((0, 0))).shape == (0, 0, 0, 0)

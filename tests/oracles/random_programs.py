@@ -469,7 +469,7 @@ def build(kind: str, choices: list[int], seed: int) -> Program:
             continue
         largest = float(np.abs(value).max())
         if largest > 4:  # so that the programs' derivatives stay of the size of their values
-            factor = 2.0 ** -np.ceil(np.log2(largest))
+            factor = float(2.0 ** -np.ceil(np.log2(largest)))
             text = f"{factor} * {text}"
             function = lambda xp, sp, *xs, inner=function, factor=factor: factor * inner(xp, sp, *xs)
             value = np.asarray(value * factor, value.dtype)
