@@ -1,6 +1,6 @@
 """Hypothesis strategies for derivative laws: shapes, dtypes, arrays away from kinks, trees, tangents, functions.
 
-`laws` says what must hold; this says for which points. Hypothesis is optional (``pip install 'dualad[testing]'``).
+`laws` says what must hold; this says for which points. Hypothesis is optional (``pip install 'dualad[testing]'``)::
 
     from hypothesis import given
     from dualad.testing import laws, strategies
