@@ -156,7 +156,11 @@ class UserFunction:
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise ArgumentTypeError(f"`{self.__name__}`: {error}.") from None
+            raise ArgumentTypeError(
+                f"`{self.__name__}` was called with arguments that it does not take: {error}.",
+                "a custom rule needs to know which argument is which before the function runs",
+                f"call it as {self.__name__}{self._signature}",
+            ) from None
         if bound.kwargs:
             raise ArgumentError(
                 f"`{self.__name__}` has keyword-only arguments {sorted(bound.kwargs)}.",

@@ -28,6 +28,9 @@ class Selection(NamedTuple):
     arrange: Callable[[Any], Any]
 
 
+_TWICE = "an argument has one derivative, which would come out twice"
+
+
 def select(f: Callable, args: tuple, kwargs: dict, argnums, argnames, where: str) -> Selection:
     """Split ``f(*args, **kwargs)`` by ``argnums`` (default 0 when no names are given) and ``argnames``."""
     if argnums is None:
@@ -47,7 +50,7 @@ def select(f: Callable, args: tuple, kwargs: dict, argnums, argnames, where: str
     one_number = not isinstance(argnums, (tuple, list))
     numbers = [_position(n, len(args), where) for n in ((argnums,) if one_number else argnums)]
     if len(set(numbers)) != len(numbers):
-        raise ArgumentError(f"{where}: argnums={argnums!r} names an argument twice.", "", "name each argument once")
+        raise ArgumentError(f"{where}: argnums={argnums!r} names an argument twice.", _TWICE, "name each argument once")
     one_name = isinstance(argnames, str)
     names = [argnames] if one_name else _names(argnames, where)
     if not names and not numbers:
@@ -103,7 +106,9 @@ def _names(argnames, where: str) -> list[str]:
             "write argnames='x', or a tuple such as ('x', 'y')",
         )  # fmt: skip
     if len(set(names)) != len(names):
-        raise ArgumentError(f"{where}: argnames={argnames!r} names an argument twice.", "", "name each argument once")
+        raise ArgumentError(
+            f"{where}: argnames={argnames!r} names an argument twice.", _TWICE, "name each argument once"
+        )
     return names
 
 

@@ -5,8 +5,11 @@ Not for: when each one is raised; that is tested where it happens.
 
 from __future__ import annotations
 
+import ast
 import copy
 import pickle
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -68,3 +71,29 @@ def test_message_attributes_and_copies(cls) -> None:
     assert str(cls("only what.")).splitlines() == [f"[{cls.code}] only what.", page]
     if cls.__name__ in CATCHABLE_AS:
         assert issubclass(cls, CATCHABLE_AS[cls.__name__])
+
+
+PACKAGE = Path(errors.__file__).resolve().parent
+NAMES = {cls.__name__ for cls in CLASSES}
+
+
+def made(path: Path) -> Iterator[ast.Call]:
+    """Yield the places where a file makes an error of ours."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name) and node.func.id in NAMES:
+                yield node
+
+
+def test_every_error_says_what_why_and_what_to_write_instead() -> None:
+    short, count = [], 0
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for call in made(path):
+            count += 1
+            # What is handed on in one piece (an error made again with more said) has been said elsewhere.
+            handed_on = any(isinstance(a, ast.Starred) for a in call.args)
+            blank = [a for a in call.args if isinstance(a, ast.Constant) and not str(a.value).strip()]
+            if not handed_on and (len(call.args) + len(call.keywords) < 3 or blank):
+                short.append(f"{path.relative_to(PACKAGE)}:{call.lineno}: {ast.unparse(call)[:90]}")
+    assert count > 300
+    assert not short, "\n".join(short)

@@ -88,7 +88,11 @@ class Op:
         kind: str = "op",
     ) -> None:
         if name in OPS:
-            raise DeclarationError(f"operator {name!r} is declared twice.", f"the first stands at {OPS[name].place}")
+            raise DeclarationError(
+                f"operator {name!r} is declared twice.",
+                f"the first stands at {OPS[name].place}, and programs know operators by name",
+                "give it a name of its own",
+            )
         if linear_in and transpose is None:
             raise DeclarationError(
                 f"operator {name!r} is declared linear in arguments {linear_in} but has no transpose.",

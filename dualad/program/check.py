@@ -16,11 +16,17 @@ from .variable import Variable
 __all__ = ["check", "check_linear"]
 
 
+_ONCE = "every variable is assigned once: by the program's caller, or by one equation"
+_PRINTED = "print(program) shows it; dualad.trace and dualad.linearize write programs that hold together"
+
+
 def check(program: Program) -> None:
     """Raise ``ProgramError`` unless the program is well-formed."""
     known = set(program.inputs)
     if len(known) != len(program.inputs):
-        raise ProgramError("a program has the same variable twice among its inputs.")
+        raise ProgramError(
+            f"the program `{program.name}` has the same variable twice among its inputs.", _ONCE, _PRINTED
+        )
     for i, equation in enumerate(program.equations):
         for value in equation.params.values():
             for part in value if isinstance(value, tuple) else (value,):
@@ -29,21 +35,32 @@ def check(program: Program) -> None:
         for a in equation.args:
             if isinstance(a, Variable) and a not in known:
                 raise ProgramError(
-                    f"equation {i} ({equation.op.name}) reads a variable that nothing before it assigns."
-                )
+                    f"equation {i} ({equation.op.name}) reads a variable of {a.aval!r} that nothing before it assigns.",
+                    "equations run in order, and each reads inputs or results of earlier ones", _PRINTED,
+                )  # fmt: skip
         avals = [a.aval if isinstance(a, Variable) else aval_of(a) for a in equation.args]
         expected = equation.op.shape(*avals, **equation.params)
         expected = expected if equation.op.multiple else (expected,)
         found = tuple(v.aval for v in equation.outs)
         if tuple(expected) != found:
-            raise ProgramError(f"equation {i} ({equation.op.name}) should give {expected}, but is declared {found}.")
+            raise ProgramError(
+                f"equation {i} ({equation.op.name}) should give {expected}, but is declared {found}.",
+                "shape and dtype of a result follow from the operator and its arguments", _PRINTED,
+            )  # fmt: skip
         for v in equation.outs:
             if v in known:
-                raise ProgramError(f"equation {i} ({equation.op.name}) assigns a variable a second time.")
+                raise ProgramError(
+                    f"equation {i} ({equation.op.name}) assigns a variable of {v.aval!r} a second time.",
+                    _ONCE,
+                    _PRINTED,
+                )
             known.add(v)
     for o in program.outputs:
         if isinstance(o, Variable) and o not in known:
-            raise ProgramError("the program returns a variable that nothing assigns.")
+            raise ProgramError(
+                f"the program `{program.name}` returns a variable of {o.aval!r} that nothing assigns.",
+                "a result is an input, a constant, or what an equation gives", _PRINTED,
+            )  # fmt: skip
 
 
 def check_linear(program: Program) -> None:

@@ -108,16 +108,25 @@ def _no_program() -> ProgramError:
     )
 
 
+_AS_PRINTED = "start from a text that a program has printed: str(program)"
+
+
 def _step(line: str, env: dict, programs: dict) -> tuple:
     left, _, right = line.partition(" = ")
     call = _parse(right)
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        raise ProgramError(f"{line!r} is not an equation.", "an equation is `b: f64[3] = op(a, param=value)`")
+        raise ProgramError(
+            f"{line!r} is not an equation.", "an equation is `b: f64[3] = op(a, param=value)`", _AS_PRINTED
+        )
     if call.func.id not in OPS:
         load_everything()
     op = OPS.get(call.func.id)
     if op is None:
-        raise ProgramError(f"{line!r} uses the unknown operator {call.func.id!r}.", "it is not in the registry")
+        raise ProgramError(
+            f"{line!r} uses the unknown operator {call.func.id!r}.",
+            "no operator of this name has been declared",
+            "see `python -m dualad ops` for the names, and import the module that declares an operator of your own",
+        )
     args = tuple([_atom(a, env) for a in call.args])
     params = {str(k.arg): _value(k.value, programs) for k in call.keywords}
     return op, args, params, tuple(_declared(left, env))
@@ -135,7 +144,9 @@ def _declared(text: str, env: dict) -> list[Variable]:
 def _aval(text: str) -> Aval:
     match = _TYPE.match(text)
     if match is None:
-        raise ProgramError(f"{text!r} is not a type.", "a type is written f64[2,3], c128[], i64[4] or bool[3]")
+        raise ProgramError(
+            f"{text!r} is not a type.", "a type is written f64[2,3], c128[], i64[4] or bool[3]", _AS_PRINTED
+        )
     kind, bits, shape = match.groups()
     dtype = np.dtype(bool) if kind == "bool" else np.dtype(f"{kind}{int(bits) // 8}")
     return Aval(tuple([int(n) for n in shape.split(",") if n]), dtype)
@@ -165,7 +176,9 @@ def _parse(text: str) -> ast.expr:
     try:
         return ast.parse(text, mode="eval").body
     except SyntaxError as error:
-        raise ProgramError(f"{text!r} can't be read: {error.msg}.") from None
+        raise ProgramError(
+            f"{text!r} can't be read: {error.msg}.", "the right side of an equation is a Python expression", _AS_PRINTED
+        ) from None
 
 
 def _atom(node: ast.expr, env: dict):
@@ -203,4 +216,8 @@ def _value(node: ast.expr, programs: Mapping[str, Program] | None = None):
         return np.dtype(*arguments) if node.func.id == "dtype" else slice(*arguments)
     if isinstance(node, ast.Constant):
         return node.value
-    raise ProgramError(f"{ast.unparse(node)!r} is not a value that a program's text can hold.")
+    raise ProgramError(
+        f"{ast.unparse(node)!r} is not a value that a program's text can hold.",
+        "values are literals, inf, nan, dtype(...), slice(...), or the name of a program printed below",
+        _AS_PRINTED,
+    )

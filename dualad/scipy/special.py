@@ -136,7 +136,9 @@ def polygamma(n, x):
     for order in np.unique(n).tolist():
         if order < 0 or order != int(order):
             raise UnsupportedError(
-                f"scipy.special.polygamma: n = {order}.", "the order of a derivative is a natural number"
+                f"scipy.special.polygamma: n = {order}.",
+                "the order of a derivative is a natural number",
+                "pass n as integers from 0",
             )
         value = polygamma_op(x, order=int(order)) if order else _ufuncs.psi(x)
         out = value if out is None else np.where(n == order, value, out)

@@ -107,7 +107,9 @@ def normalize_axis(axis, ndim: int, where: str) -> int:
     try:
         axis = axis.__index__()
     except AttributeError:
-        raise ArgumentTypeError(f"{where}: axis={axis!r} is not an integer.", "", "pass an int") from None
+        raise ArgumentTypeError(
+            f"{where}: axis={axis!r} is not an integer.", "axes are counted from 0", "pass an int"
+        ) from None
     if not -ndim <= axis < ndim:
         raise np.exceptions.AxisError(axis, ndim)
     return axis % ndim

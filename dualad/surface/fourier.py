@@ -88,7 +88,9 @@ def _axes(a, s, axes, name: str) -> list[tuple[int, int | None]]:
     lengths = [None] * len(axes) if s is None else [None if n is None or n == -1 else n for n in s]
     if len(lengths) != len(axes):
         raise ArgumentError(
-            f"{name}: s has {len(lengths)} entries for {len(axes)} axes.", "", "give one length per axis"
+            f"{name}: s has {len(lengths)} entries for {len(axes)} axes.",
+            "each axis is cut or filled to one length",
+            "give one length per axis, -1 or None for its own",
         )
     return list(zip(axes, lengths, strict=True))
 

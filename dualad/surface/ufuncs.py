@@ -73,7 +73,9 @@ def _called(ufunc: np.ufunc, inputs: tuple, kwargs: dict):
         kwargs.pop(ignored, None)
     if kwargs and ufunc not in FUNCTIONS:  # what has a handler judges its own keywords (axis= of np.vecdot)
         raise UnsupportedError(
-            f"np.{ufunc.__name__}: the keywords {sorted(kwargs)} are not supported on tensors.", "", "leave them out"
+            f"np.{ufunc.__name__}: the keywords {sorted(kwargs)} are not supported on tensors.",
+            "they choose a loop of NumPy's compiled code, and a tensor is computed by rules",
+            "leave them out; x.astype(dtype) chooses the dtype",
         )
     inputs = tuple([operand(x) for x in inputs])
     if dtype is not None or casting != "same_kind":

@@ -85,7 +85,9 @@ class NativeFunction(RealFunction):
             pairs = zip(self.dtypes, self.seen_dtypes, strict=False)
             at, (a, b) = next((i, pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
             self.changed = self.changed or f"output {at} has dtype {a} at the point and {b} beside it."
-            raise ShapeError(self.changed)
+            raise ShapeError(
+                self.changed, "differences compare values of one dtype", "return the same dtype at every point"
+            )
         return value
 
     # -- coordinates ----------------------------------------------------------------------------------------------
