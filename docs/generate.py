@@ -276,6 +276,9 @@ def write_all(folder: Path) -> None:
         if not info.name.endswith("__main__"):
             importlib.import_module(info.name)
     folder.mkdir(parents=True, exist_ok=True)
+    for page in folder.iterdir():
+        if page.name not in PAGES:
+            page.unlink()  # left by an older version
     for name, make in PAGES.items():
         text = make()
         page = folder / name

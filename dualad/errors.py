@@ -243,7 +243,7 @@ class NonFiniteError(DualadError, FloatingPointError):
 
     code = "DAD018"
     title = "a value, a tangent or a cotangent became non-finite"
-    origin = None
+    origin: Any = None
 
     def __reduce__(self):
         return type(self), (self.what, self.why, self.instead), {"origin": self.origin}

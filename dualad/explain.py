@@ -91,7 +91,8 @@ def explain(f: Callable, *args: Any, **kwargs: Any) -> Explanation:
                 "without one there is nothing to differentiate",
                 "pass sample arguments, as in explain(f, np.ones(3))",
             )
-        inner_args, inner_kwargs = optree.tree_unflatten(tree, watched)
+        rebuilt: Any = optree.tree_unflatten(tree, watched)
+        inner_args, inner_kwargs = rebuilt
         inside = running.set(True)
         try:
             with level.observer.on():
@@ -162,11 +163,11 @@ class _Observer(Watch):
                 self.seen.add(said)
         self.note(use, line)
         for program in _programs(params):
-            for inner, _, inner_params, outs in program.steps:
-                inner_line = next((s.line for s in program.steps if s[3] is outs and getattr(s, "line", "")), None)
+            for step in program.steps:
+                inner, _, inner_params, outs = step
                 inexact = any([is_inexact(v.aval.dtype) for v in outs])
                 with self.within(f"in {op.name}: {inner.name}"):
-                    self.operator(inner, inner_params, moving and inexact, inner_line or line)
+                    self.operator(inner, inner_params, moving and inexact, getattr(step, "line", "") or line)
 
     def dual(self, level, op, primals: Sequence, tangents: Sequence, params: dict) -> tuple:
         """Note an operator under a transform of the function's own, once, whatever its rule is made of."""

@@ -56,7 +56,7 @@ class Use(NamedTuple):
     forward: str
     reverse: str
     batched: str
-    count: int
+    count: int  # type: ignore[assignment]  # tuple.count, which nobody asks of a use
     note: str = ""
     instead: str = ""
 

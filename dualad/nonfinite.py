@@ -76,7 +76,7 @@ class Origin(NamedTuple):
     operation: str
     phase: str
     output: int
-    index: tuple[int, ...]
+    index: tuple[int, ...]  # type: ignore[assignment]  # tuple.index, which nobody asks of an origin
     lanes: tuple[int, ...]
     number: str
     line: str
@@ -116,7 +116,8 @@ class _Frame:
 
     def __init__(self, op, params: dict, primals: Sequence, tangents: Sequence, level) -> None:
         name = getattr(params.get("call"), "name", None)
-        self.name, self.custom = (name, True) if isinstance(name, str) else (op.name, False)
+        self.name: str = name if isinstance(name, str) else op.name
+        self.custom = isinstance(name, str)
         self.primals, self.tangents = primals, tangents
         self.moved = [i for i, t in enumerate(tangents) if t is not None]
         self.transform, self.level = level.transform, level.number

@@ -46,6 +46,7 @@ class Tensor:
         "variable",
     )  # fmt: skip
     level: Any
+    _origin: Any
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]  # as of ndarray: equality is entry by entry
 
