@@ -130,7 +130,7 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> 
     pred = decider(pred, "cond: the predicate")
     known = known_values(pred)
     if known is not None and (known.all() or not known.any()):
-        return (true_fun if known.size and known.all() else false_fun)(*operands)
+        return (true_fun if known.size and known.all() else false_fun)(*fresh(operands))
     return _choose(pred, known, (false_fun, true_fun), operands, "cond")
 
 
@@ -181,7 +181,7 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
     if known is not None:
         known = np.clip(known, 0, len(branches) - 1)
         if known.size and (known == known.flat[0]).all():
-            return branches[int(known.flat[0])](*operands)
+            return branches[int(known.flat[0])](*fresh(operands))
     return _choose(index, known, branches, operands, "switch")
 
 

@@ -67,7 +67,9 @@ def blocks_of(text: str) -> Iterator[Block]:
 
 
 def python_blocks(page: Path) -> list[Block]:
-    return [block for block in blocks_of(page.read_text()) if block.language in {"python", "pycon", "{plot}", "{notebook}"}]
+    return [
+        block for block in blocks_of(page.read_text()) if block.language in {"python", "pycon", "{plot}", "{notebook}"}
+    ]
 
 
 def run_block(block: Block, page: Path, namespace: dict) -> None:
