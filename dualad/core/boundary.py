@@ -96,6 +96,11 @@ def _about_objects(error: BaseException) -> DualadError | None:
     text = str(error)
     if not isinstance(error, (TypeError, ValueError)) or not any(part in text for part in _OBJECTS):
         return None
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        return None  # an operator was computed on plain arrays, of a dtype that it does not take
     return _about_scipy(error) or ConversionError(
         f"NumPy was given an array of Python objects ({text.splitlines()[0]}); if np.array or np.asarray built it of"
         " tensors and numbers:",

@@ -167,6 +167,14 @@ def _divide_jvp(primals, tangents):
     return out, conform(t, out)
 
 
+def _reciprocal(y):
+    """Return 1/y, of a Python zero too; it stays one of Python's numbers, which widen no dtype."""
+    try:
+        return 1 / y
+    except ZeroDivisionError:
+        return complex(math.nan, math.nan) if type(y) is complex else math.copysign(math.inf, y)
+
+
 divide = Op(
     "divide",
     impl=np.divide,
@@ -174,7 +182,7 @@ divide = Op(
     jvp=_divide_jvp,
     linear_in=(0,),
     transpose=lambda ct, x, y: (unbroadcast(ct / y, x), None),
-    strong_transpose=lambda ct, x, y: (unbroadcast(scaled(ct, 1 / y), x), None),
+    strong_transpose=lambda ct, x, y: (unbroadcast(scaled(ct, _reciprocal(y)), x), None),
     batch=batch_elementwise(np.divide),
     samples=elementwise(anywhere(), away_from(0.0), complex_too=True),
     numpy=[np.divide],

@@ -21,10 +21,15 @@ from .views import Reading, viewed, writer
 __all__ = ["matvec", "vecdot", "vecmat"]
 
 
+def _arrays(*xs) -> list:
+    """Return operands of a function that makes arrays of Python's numbers, which then count in its dtype."""
+    return [x if hasattr(x, "dtype") else np.asarray(x) for x in operands(*xs)]
+
+
 @function(np.dot, kind="composite")
 def dot(a, b, out=None):
     refuse_out(out, "np.dot")
-    a, b = operands(a, b)
+    a, b = _arrays(a, b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return a * b
     return a @ b if b.ndim <= 2 else np.tensordot(a, b, (-1, -2))
@@ -32,7 +37,7 @@ def dot(a, b, out=None):
 
 @function(np.inner, kind="composite")
 def inner(a, b, /):
-    a, b = operands(a, b)
+    a, b = _arrays(a, b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return a * b
     return a @ b if b.ndim == 1 else np.tensordot(a, b, (-1, -1))
@@ -41,20 +46,20 @@ def inner(a, b, /):
 @function(np.outer, kind="composite")
 def outer(a, b, out=None):
     refuse_out(out, "np.outer")
-    a, b = operands(a, b)
+    a, b = _arrays(a, b)
     return np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1))
 
 
 @function(np.vdot, kind="composite")
 def vdot(a, b, /):
-    a, b = operands(a, b)
+    a, b = _arrays(a, b)
     a, b = np.reshape(a, -1), np.reshape(b, -1)
     return _conjugated(a) @ b
 
 
 @function(np.tensordot, kind="composite")
 def tensordot(a, b, axes=2):
-    a, b = operands(a, b)
+    a, b = _arrays(a, b)
     a_axes, b_axes = _contracted(a, b, axes)
     a_free = [i for i in range(a.ndim) if i not in a_axes]
     b_free = [i for i in range(b.ndim) if i not in b_axes]
@@ -271,7 +276,7 @@ for _handler in (vecdot, matvec, vecmat):
 
 @function(np.kron, kind="composite")
 def kron(a, b):
-    a, b = operands(a, b)
+    a, b = _arrays(a, b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return a * b
     ndim = max(a.ndim, b.ndim)
@@ -286,7 +291,7 @@ def kron(a, b):
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = operands(a, b)
+    a, b = _arrays(a, b)
     a = np.moveaxis(a, normalize_axis(axisa, a.ndim, "np.cross"), -1)
     b = np.moveaxis(b, normalize_axis(axisb, b.ndim, "np.cross"), -1)
     sizes = (a.shape[-1], b.shape[-1])

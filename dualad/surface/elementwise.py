@@ -10,14 +10,13 @@ import operator
 import numpy as np
 
 from ..core.aval import aval_of, result_dtype
-from ..core.tables import UFUNCS
 from ..core.tracer import Tensor
 from ..errors import UnsupportedError
 from ..ops import arithmetic, choice, elementary, rounding
 from ..ops.shaping import stop_gradient
 from .arguments import operand, operands, refuse_out
 from .functions import function
-from .ufuncs import UFUNC_METHODS, at_loop
+from .ufuncs import ANY_UFUNC, at_loop
 from .views import target
 
 __all__: list[str] = []
@@ -340,5 +339,4 @@ def _outer(ufunc: np.ufunc):
     return outer
 
 
-for _ufunc in [u for u in (*UFUNCS, np.float_power) if u.nin == 2 and u.nout == 1 and u.signature is None]:
-    UFUNC_METHODS[_ufunc, "outer"] = _outer(_ufunc)
+ANY_UFUNC["outer"] = _outer

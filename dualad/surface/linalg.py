@@ -203,7 +203,7 @@ _NO_VALUE = object()
 
 @function(np.linalg.pinv)
 def pinv(a, rcond=None, hermitian=False, *, rtol=_NO_VALUE):
-    a = _matrix(a)
+    a = _square(a) if hermitian else _matrix(a)
     if rcond is not None and rtol is not _NO_VALUE:
         raise ValueError("`rtol` and `rcond` can't be both set.")
     if rcond is None:

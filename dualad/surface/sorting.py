@@ -255,20 +255,22 @@ def searchsorted(a, v, side="left", sorter=None):
 
 @function(np.digitize)
 def digitize(x, bins, right=False):
-    if operand(x).dtype.kind == "c":
+    x, bins = operand(x), operand(bins)
+    x = x if hasattr(x, "dtype") else np.asarray(x)
+    if x.dtype.kind == "c":
         raise TypeError("x may not be complex")
-    bins = operand(bins)
     steps = np.diff(_known(bins, "np.digitize", "the direction of the bins"))
     if np.all(steps >= 0):
-        return ops.searchsorted(bins, operand(x), side="left" if right else "right")
+        return ops.searchsorted(bins, x, side="left" if right else "right")
     if np.all(steps <= 0):
-        return len(bins) - ops.searchsorted(bins[::-1], operand(x), side="left" if right else "right")
+        return len(bins) - ops.searchsorted(bins[::-1], x, side="left" if right else "right")
     raise ValueError("bins must be monotonically increasing or decreasing")
 
 
 @function(np.bincount)
 def bincount(x, /, weights=None, minlength=0):
     x = _known(x, "np.bincount", "the number of bins")
+    x = x if x.size else x.astype(np.intp)
     if weights is None:
         return np.bincount(x, minlength=minlength)
     if x.ndim != 1:

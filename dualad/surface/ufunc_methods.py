@@ -1,4 +1,6 @@
-"""The methods of ufuncs that no array function spells: ``reduceat``, and ``reduce`` of bits and of logical_xor.
+"""The methods of ufuncs that no array function spells: ``reduceat``, ``reduce`` of bits and of logical_xor.
+
+Also ``reduce`` and ``accumulate`` of ufuncs that are no sum, product or extremum, entry after entry.
 
 Not for: ``reduce`` and ``accumulate`` of sums, products and extrema (``reductions.py``, ``sorting.py``), ``outer``
 (``elementwise.py``), or ``at`` (``writing.py``).
@@ -6,13 +8,15 @@ Not for: ``reduce`` and ``accumulate`` of sums, products and extrema (``reductio
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..core.tracer import Tensor
 from ..errors import UnsupportedError
 from ..ops.reductions import one_axis, reduced_shape
 from .arguments import normalize_axes, normalize_axis, operand
-from .ufuncs import UFUNC_METHODS, loop_dtypes
+from .ufuncs import ANY_UFUNC, UFUNC_METHODS, loop_dtypes
 
 __all__: list[str] = []
 
@@ -69,13 +73,13 @@ def _folded(ufunc: np.ufunc, empty: int):
 
     def reduce(array, axis=0, dtype=None, keepdims=False, initial=_UNSET, where=True):
         array = operand(array)
+        axes = () if not array.ndim and axis in (0, -1) else normalize_axes(axis, array.ndim, name)
         if ufunc is np.logical_xor:
             if dtype is not None:
                 loop_dtypes(ufunc, (bool, bool), dtype, "same_kind")  # raises where NumPy has no such loop
             array = array != 0
         else:
             array = array.astype(loop_dtypes(ufunc, (array, array), dtype, "same_kind")[0])
-        axes = () if not array.ndim and axis in (0, -1) else normalize_axes(axis, array.ndim, name)
         neutral = np.asarray(empty).astype(array.dtype)
         if where is not True:
             array = np.where(operand(where), array, neutral)
@@ -94,18 +98,81 @@ def _folded(ufunc: np.ufunc, empty: int):
     return reduce
 
 
-for _ufunc in (
-    np.add,
-    np.multiply,
-    np.maximum,
-    np.minimum,
-    np.fmax,
-    np.fmin,
-    np.logaddexp,
-    np.logical_and,
-    np.logical_or,
-):
-    UFUNC_METHODS[_ufunc, "reduceat"] = _reduceat(_ufunc)
+# ── any ufunc of two operands ────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Chain(NamedTuple):
+    """The slices of an operand in the order in which a ufunc takes them."""
+
+    rows: list
+    dtype: np.dtype
+    shape: tuple[int, ...]
+
+
+def _chain(ufunc: np.ufunc, array, axes: tuple[int, ...], dtype, keepdims: bool) -> _Chain:
+    array = operand(array)
+    array = array.astype(loop_dtypes(ufunc, (array, array), dtype, "same_kind")[0], copy=False)
+    rows, single = one_axis(array, axes) if axes else (array.reshape((*array.shape, 1)), array.ndim)
+    rows = np.moveaxis(rows, single, 0)
+    return _Chain([rows[i] for i in range(rows.shape[0])], array.dtype, reduced_shape(array.shape, axes, keepdims))
+
+
+def _reduce(ufunc: np.ufunc):
+    name = f"np.{ufunc.__name__}.reduce"
+
+    def reduce(array, axis=0, dtype=None, keepdims=False, initial=_UNSET, where=True):
+        ndim = np.ndim(array)
+        axes = () if not ndim and axis in (0, -1) else normalize_axes(axis, ndim, name)
+        if len(axes) > 1 and ufunc.identity is None and ufunc not in (np.maximum, np.minimum, np.fmax, np.fmin):
+            raise ValueError(
+                f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may be specified"
+            )
+        chain = _chain(ufunc, array, axes, dtype, bool(keepdims))
+        start = None if initial is _UNSET else initial
+        if initial is _UNSET and (where is not True or not chain.rows):
+            start = ufunc.identity
+            if start is None:
+                raise ValueError(f"reduction operation {ufunc.__name__} has no identity, so initial= is needed")
+        rows = chain.rows
+        if start is None:
+            result, rows = rows[0], rows[1:]
+        else:
+            result = np.broadcast_to(operand(start), reduced_shape(np.shape(array), axes, False)).astype(chain.dtype)
+        if where is not True:
+            looked = np.broadcast_to(operand(where), np.shape(array))
+            looked = np.moveaxis(*_first(looked, axes))
+        for i, row in enumerate(rows):
+            step = ufunc(result, row)
+            result = step if where is True else np.where(looked[i], step, result)
+        return np.reshape(result, chain.shape)
+
+    return reduce
+
+
+def _first(x, axes: tuple[int, ...]) -> tuple:
+    """Return an operand whose axes are joined in one, the number of that one, and where it goes."""
+    rows, single = one_axis(x, axes) if axes else (x.reshape((*x.shape, 1)), x.ndim)
+    return rows, single, 0
+
+
+def _accumulate(ufunc: np.ufunc):
+    name = f"np.{ufunc.__name__}.accumulate"
+
+    def accumulate(array, axis=0, dtype=None):
+        if not np.ndim(array):
+            raise TypeError("cannot accumulate on a scalar")
+        axis = normalize_axis(axis, np.ndim(array), name)
+        rows = _chain(ufunc, array, (axis,), dtype, False).rows
+        if not rows:
+            return operand(array)
+        results = rows[:1]
+        for row in rows[1:]:
+            results.append(ufunc(results[-1], row))
+        return np.stack(results, axis)
+
+    return accumulate
+
+
+ANY_UFUNC.update(reduce=_reduce, accumulate=_accumulate, reduceat=_reduceat)
 for _ufunc, _empty in ((np.bitwise_and, -1), (np.bitwise_or, 0), (np.bitwise_xor, 0), (np.logical_xor, 0)):
     UFUNC_METHODS[_ufunc, "reduce"] = _folded(_ufunc, _empty)
-    UFUNC_METHODS[_ufunc, "reduceat"] = _reduceat(_ufunc)

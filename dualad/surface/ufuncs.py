@@ -17,10 +17,12 @@ from ..errors import UnsupportedError
 from .arguments import operand
 from .gufuncs import along_axes
 
-__all__ = ["UFUNC_METHODS", "at_loop", "call_ufunc", "loop_dtypes"]
+__all__ = ["ANY_UFUNC", "UFUNC_METHODS", "at_loop", "call_ufunc", "loop_dtypes"]
 
 #: (ufunc, method) -> handler(*inputs, **kwargs)
 UFUNC_METHODS: dict = {}
+#: method -> what makes its handler for any ufunc of two operands
+ANY_UFUNC: dict = {}
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
@@ -34,6 +36,9 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
         return _into(outs, ufunc, method, inputs, kwargs)
     if method != "__call__":
         handler = UFUNC_METHODS.get((ufunc, method))
+        plain = ufunc.nin == 2 and ufunc.nout == 1 and ufunc.signature is None
+        if handler is None and plain and method in ANY_UFUNC and (ufunc in UFUNCS or ufunc in FUNCTIONS):
+            handler = UFUNC_METHODS[ufunc, method] = ANY_UFUNC[method](ufunc)
         if handler is None:
             raise UnsupportedError(
                 f"np.{ufunc.__name__}.{method} is not supported on tensors yet.",

@@ -10,6 +10,7 @@ from dualad.errors import UnsupportedError
 from tests.oracles.calls import check_call
 
 X = np.random.default_rng(3).normal(size=(5, 4))
+MASK = np.random.default_rng(4).random((5, 4)) > 0.3
 BITS = np.arange(12).reshape(3, 4) % 7
 
 CALLS = {
@@ -48,9 +49,9 @@ def test_pieces_that_depend_on_values_are_refused():
         da.vmap(lambda x, i: np.add.reduceat(x, i))(X, np.zeros((5, 2), int))
 
 
-def test_a_ufunc_without_a_rule_for_reduceat_names_what_to_write():
-    with pytest.raises(UnsupportedError, match=r"np\.hypot\.reduceat"):
-        da.jvp(lambda x: np.hypot.reduceat(x, [0]), (X,), (X,))
+def test_a_method_without_a_rule_names_what_to_write():
+    with pytest.raises(UnsupportedError, match=r"np\.arctan2\.at"):
+        da.jvp(lambda x: np.arctan2.at(x * 1, [0], 2.0), (X,), (X,))
 
 
 @pytest.mark.parametrize(
@@ -73,3 +74,47 @@ def test_a_number_is_no_matrix_in_any_lane():
     for f in (lambda x: x @ x, lambda x: x @ np.ones((1, 1))):
         with pytest.raises(ValueError, match="matmul"):
             da.vmap(f)(np.ones(1))
+
+
+CHAINS = {
+    "subtract.reduce": (np.subtract.reduce, X),
+    "subtract.reduce of an axis": (lambda x: np.subtract.reduce(x, axis=-1, keepdims=True), X),
+    "subtract.reduce from": (lambda x: np.subtract.reduce(x, axis=1, initial=2.5, where=MASK), X),
+    "divide.reduce": (lambda x: np.divide.reduce(x, axis=0), X + 3),
+    "hypot.reduce": (lambda x: np.hypot.reduce(x, axis=(0, 1)), X),
+    "hypot.reduce where": (lambda x: np.hypot.reduce(x, axis=None, where=MASK), X),
+    "logaddexp2.reduce": (np.logaddexp2.reduce, X),
+    "subtract.accumulate": (lambda x: np.subtract.accumulate(x, axis=-1), X),
+    "divide.accumulate": (np.divide.accumulate, X + 3),
+    "fmin.accumulate": (lambda x: np.fmin.accumulate(x, axis=1), X),
+    "hypot.accumulate": (np.hypot.accumulate, X),
+    "hypot.reduceat": (lambda x: np.hypot.reduceat(x, [0, 1], axis=1), X),
+    "power.outer": (lambda x: np.power.outer(x, [1.0, 2.0]), np.abs(X) + 0.1),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains_of_any_ufunc(name):
+    check_call(name, *CHAINS[name])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.subtract.reduce(x, axis=(0, 1)),
+        lambda x: np.subtract.reduce(x[:0]),
+        lambda x: np.subtract.reduce(x, where=MASK),
+        lambda x: np.subtract.accumulate(x[0, 0]),
+        lambda x: np.hypot.reduce(x, axis=7),
+    ],
+)
+def test_bad_chains_raise_as_numpys(call):
+    with pytest.raises((ValueError, TypeError)) as expected:
+        call(X)
+    with pytest.raises(expected.type):
+        da.jvp(call, (X,), (X,))
+
+
+def test_nothing_to_reduce():
+    value, tangent = da.jvp(lambda x: np.hypot.reduce(x[:0]), (X,), (X,))
+    assert not np.any(value) and value.shape == X.shape[1:] and not np.any(tangent)
