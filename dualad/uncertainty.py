@@ -227,7 +227,8 @@ def _spread(mean: Any, avals: list[Aval], cov: Any, std: Any, corr: Any, by_entr
 
 
 def _square(matrix: Any, n: int, name: str) -> Any:
-    matrix = matrix if isinstance(matrix, Tensor) else np.asarray(matrix)
+    if not isinstance(matrix, Tensor):
+        matrix = np.asarray(matrix)
     if matrix.dtype.kind not in "biuf":
         raise DtypeError(f"propagate: {name} has dtype {matrix.dtype}.", "it holds real numbers", "pass floats")
     if n == 1 and matrix.shape == ():
@@ -279,7 +280,8 @@ def _deviations(mean: Any, avals: list[Aval], std: Any) -> Any:
     given = [s for s, x in zip(flatten_like(flatten(mean)[1], std, "std", "mean"), leaves, strict=True) if is_array(x)]
     parts = []
     for i, (s, a) in enumerate(zip(given, avals, strict=True)):
-        s = s if isinstance(s, Tensor) else np.asarray(s, dtype=float)
+        if not isinstance(s, Tensor):
+            s = np.asarray(s, dtype=float)
         if s.shape not in ((), a.shape):
             raise ShapeError(
                 f"propagate: {LeafName(std, 'std', i)} has shape {s.shape}, its mean has shape {a.shape}.",

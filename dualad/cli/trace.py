@@ -45,12 +45,12 @@ def run(options: argparse.Namespace) -> int:
             except DualadError as error:
                 print(f"{target.label}: {error}", file=sys.stderr)
                 return 1
-    for name, write in (("dot", Program.to_dot), ("svg", Program.to_svg), ("html", None)):
-        path = getattr(options, name)
-        if path and write is None:
-            _save(path, _page(programs))
-        elif path:
-            _save(path, write(_only(programs, name)))
+    if options.dot:
+        _save(options.dot, _only(programs, "dot").to_dot())
+    if options.svg:
+        _save(options.svg, _only(programs, "svg").to_svg())
+    if options.html:
+        _save(options.html, _page(programs))
     return 0
 
 

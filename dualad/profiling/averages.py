@@ -81,10 +81,10 @@ def averages(events: Iterable[Event], sort: str = "self", by: str | Iterable[str
     """Sum events up, a row for each name and phase."""
     by = (by,) if isinstance(by, str) else tuple(by)
     for given, known, what in ((by, _KEYS, "by"), ((sort,), tuple(SORTS), "sort")):
-        for key in given:
-            if key not in known:
+        for word in given:
+            if word not in known:
                 raise ArgumentError(
-                    f"profile: {what}={key!r}.", "there is no such key", f"use one of {', '.join(map(repr, known))}"
+                    f"profile: {what}={word!r}.", "there is no such key", f"use one of {', '.join(map(repr, known))}"
                 )
     rows: dict[tuple, Average] = {}
     for event in events:

@@ -115,7 +115,9 @@ def _operations(rows: Sequence[Average], spent: float) -> str:
 
 def _by_line(events: Sequence[Event], spent: float) -> str:
     by_line: dict[Line, dict[str, float]] = {}
-    for r in averages([e for e in events if e.operation and e.line is not None], by="line"):
+    for r in averages([e for e in events if e.operation], by="line"):
+        if r.line is None:
+            continue
         phases = by_line.setdefault(r.line, {})
         phases[r.phase] = phases.get(r.phase, 0.0) + r.self_time
     ranked = sorted(by_line.items(), key=lambda item: -sum(item[1].values()))

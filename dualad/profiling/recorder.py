@@ -6,7 +6,6 @@ each for themselves. Not for: deciding which calls are events (``switch.py``).
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import sys
@@ -21,8 +20,9 @@ from typing import Any
 import numpy as np
 import optree
 
+from ..batched import Batched
 from ..core.aval import Aval, aval_of
-from ..core.tracer import Tensor
+from ..dual import Dual
 from ..program.variable import Variable
 from .event import Event, Line
 
@@ -111,26 +111,38 @@ def describe(event: Event, args: Iterable, result: Any) -> None:
     event.inputs = tuple([_known(a) for a in args])
     results = result if isinstance(result, (tuple, list)) else (result,)
     event.outputs = tuple([_known(r) for r in results if r is not None])
-    given = [m for a in args for m in _memory(a)]
-    event.bytes = sum([m.nbytes for r in results for m in _memory(r) if not any([_same(m, g) for g in given])])
+    made: list = []
+    for r in results:
+        _memory(r, made)
+    if made:
+        given: list = []
+        for a in args:
+            _memory(a, given)
+        event.bytes = sum([m.nbytes for m in made if not any([_same(m, g) for g in given])])
 
 
 def _known(x: Any) -> Aval:
     return x if type(x) is Aval else aval_of(x)
 
 
-def _memory(x: Any) -> Iterator[np.ndarray]:
-    """Yield the plain arrays that a value, a tensor of any depth, holds."""
-    if isinstance(x, (np.ndarray, np.generic)):
-        yield x
-    elif isinstance(x, Tensor):
-        for slot in ("_primal", "_tangent", "_value"):
-            with contextlib.suppress(AttributeError):
-                yield from _memory(object.__getattribute__(x, slot))
+def _memory(x: Any, found: list) -> None:
+    """Collect the plain arrays that a value, a tensor of any depth, holds."""
+    kind = type(x)
+    if kind is np.ndarray or isinstance(x, np.generic):
+        found.append(x)
+    elif kind is Dual:
+        _memory(x._primal, found)
+        if x._tangent is not None:
+            _memory(x._tangent, found)
+    elif kind is Batched:
+        _memory(x._value, found)
 
 
-def _same(a: Any, b: Any) -> bool:
-    return type(a) is np.ndarray and type(b) is np.ndarray and np.may_share_memory(a, b)
+def _same(made: Any, given: Any) -> bool:
+    """Say whether a result has an argument's memory; an array that is no view of another has its own."""
+    if made is given:
+        return True
+    return type(made) is np.ndarray and made.base is not None and np.may_share_memory(made, given)
 
 
 # ── whose line ───────────────────────────────────────────────────────────────────────────────────────────────────

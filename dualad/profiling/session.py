@@ -48,7 +48,7 @@ class profile:
     -----
     An operation is measured where a transform sees it: a function called with plain arrays never enters dualad. Which
     phases there are is told in :data:`dualad.profiling.event.PHASES`. Times are without the profiler's own, as far as
-    it can tell; each event costs some microseconds, and none while no profiler is on.
+    it can tell; an event takes some tens of microseconds, and nothing is taken while no profiler is on.
 
     Examples
     --------

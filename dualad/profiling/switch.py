@@ -96,6 +96,7 @@ def _replace(cls: type, name: str, new: Any) -> None:
 
 
 def _family(cls: type) -> Iterator[type]:
+    child: type
     for child in cls.__subclasses__():
         yield child
         yield from _family(child)

@@ -23,11 +23,12 @@ _LETTER, _LINE, _HIGH, _GAP, _BETWEEN, _MARGIN = 6.7, 14.0, 38.0, 18.0, 30.0, 12
 class _Box:
     """Something that takes a place in a layer: a node, or the bend of an arrow that passes through."""
 
-    __slots__ = ("down", "layer", "node", "up", "wide", "x")
+    __slots__ = ("down", "layer", "node", "sources", "up", "wide", "x")
 
     def __init__(self, node: Node | None, layer: int) -> None:
         self.node, self.layer = node, layer
         self.wide = 4.0 if node is None else 18.0 + _LETTER * max(map(len, node.text))
+        self.sources = [] if node is None else node.sources
         self.up: list[_Box] = []
         self.down: list[_Box] = []
         self.x = 0.0
@@ -80,7 +81,7 @@ def _layers(graph: Graph) -> tuple[list[list[_Box]], list[tuple[list[_Box], bool
         layers[box.layer].append(box)
     arrows = []
     for box in boxes:
-        for j in box.node.sources:
+        for j in box.sources:
             path = [boxes[j]]
             for layer in range(boxes[j].layer + 1, box.layer):
                 path.append(_Box(None, layer))
@@ -89,7 +90,7 @@ def _layers(graph: Graph) -> tuple[list[list[_Box]], list[tuple[list[_Box], bool
             for above, below in pairwise(path):
                 above.down.append(below)
                 below.up.append(above)
-            arrows.append((path, boxes[j].node.kind == "constant"))
+            arrows.append((path, graph.nodes[j].kind == "constant"))
     return layers, arrows
 
 
@@ -150,7 +151,7 @@ def _drawing(graph: Graph) -> tuple[str, float, float]:
     left = min((b.x - b.wide / 2 for layer in layers for b in layer), default=0.0) - _MARGIN
     right = max((b.x + b.wide / 2 for layer in layers for b in layer), default=0.0) + _MARGIN
     parts = [_arrow(path, left, dashed) for path, dashed in arrows]
-    parts += [_box(b, left) for layer in layers for b in layer if b.node is not None]
+    parts += [_box(b, b.node, left) for layer in layers for b in layer if b.node is not None]
     return "".join(parts), right - left, 2 * _MARGIN + len(layers) * (_HIGH + _BETWEEN) - _BETWEEN
 
 
@@ -173,8 +174,7 @@ def _arrow(path: list[_Box], left: float, dashed: bool) -> str:
     return f'<path d="{"".join(d)}" fill="none" stroke="#667085"{dash} marker-end="url(#dualad-arrow)"/>'
 
 
-def _box(box: _Box, left: float) -> str:
-    node = box.node
+def _box(box: _Box, node: Node, left: float) -> str:
     x, y = box.x - left - box.wide / 2, _top(box)
     round_, dash = (4, "") if node.kind == "equation" else (14, ' stroke-dasharray="4 3"' * (node.kind == "constant"))
     lines = "".join(
