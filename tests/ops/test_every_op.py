@@ -7,6 +7,8 @@ matter of choice (`test_special_values_*.py`).
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,7 @@ CHECKS = {
     "value": (always, op_values.check_value),
     "shape_rule": (always, op_values.check_shape_rule),
     "single_precision": (always, op_values.check_single_precision),
+    "layouts": (always, op_values.check_layouts),
     "scalar_dtypes": (differentiable, op_values.check_scalar_dtypes),
     "no_tangent": (constant, op_derivatives.check_no_tangent),
     "first": (differentiable, op_derivatives.check_first),
@@ -69,6 +72,7 @@ CHECKS = {
     "batched_vjp": (differentiable, op_batching.check_batched_vjp),
     "batched_second": (differentiable, op_batching.check_batched_second),
     "derivative_of_batched": (differentiable, op_batching.check_derivative_of_batched),
+    "derivative_of_nested": (differentiable, op_batching.check_derivative_of_nested),
     "program": (always, op_values.check_program),
 }
 
@@ -90,8 +94,10 @@ def spread(samples: list, count: int = 4) -> list:
 
 
 #: checks whose cost grows with choices of axes times spellings: not every shape adds anything there
-FEWER_SAMPLES = {"jax": for_jax} | dict.fromkeys(
-    ["batched_second", "derivative_of_batched", "batched_jvp", "batched_vjp", "third"], spread
+FEWER_SAMPLES = (
+    {"jax": for_jax}
+    | dict.fromkeys(["derivative_of_nested", "layouts"], functools.partial(spread, count=2))
+    | dict.fromkeys(["batched_second", "derivative_of_batched", "batched_jvp", "batched_vjp", "third"], spread)
 )
 
 

@@ -19,8 +19,8 @@ from dualad.program.ir import Program
 from .arrays import close, describe, generator, inexact, leaves, random_like
 
 __all__ = [
-    "Subject", "check_program", "check_scalar_dtypes", "check_shape_rule", "check_single_precision", "check_value",
-    "single", "subjects",
+    "Subject", "check_layouts", "check_program", "check_scalar_dtypes", "check_shape_rule", "check_single_precision",
+    "check_value", "single", "subjects",
 ]  # fmt: skip
 
 _SINGLE = {"float64": np.float32, "complex128": np.complex64}
@@ -185,6 +185,32 @@ def check_single_precision(s: Subject) -> None:
         big, big_moving, [np.asarray(t, np.asarray(x).dtype)[()] for t, x in zip(tangents, big_moving, strict=True)]
     )
     close(tangent, wide[1], "float32 tangent against float64", rtol=2e-2, dtypes=False)
+
+
+def _strided(x):
+    """Return the same numbers with strides that are negative along one axis and leave gaps along another."""
+    if not isinstance(x, np.ndarray) or not x.ndim or not x.size:
+        return x
+    x = np.repeat(np.flip(x, -1), 2, axis=0)[::2]
+    return np.flip(np.asfortranarray(x), -1)
+
+
+def check_layouts(s: Subject) -> None:
+    """Values and derivatives do not depend on how arguments, tangents and cotangents lie in memory."""
+    args = tuple(_strided(a) for a in s.args)
+    close(s.call(*args), s.op.impl(*s.args, **s.params), "value of strided arguments", rtol=1e-12)
+    f, moving = s.reduced()
+    if s.op.jvp is None or not moving:
+        return
+    twisted, turned = Subject(s.op, s.index, args, s.params).reduced()
+    rng = s.rng("layouts")
+    tangents = [random_like(rng, x) for x in moving]
+    value, tangent = da.jvp(f, moving, tangents)
+    close(da.jvp(twisted, turned, [_strided(t) for t in tangents]), (value, tangent), "jvp of strided arguments")
+    cts = [random_like(rng, v) for v in leaves(value)]
+    pack = lambda cs: tuple(cs) if s.op.multiple else cs[0]
+    expected = da.vjp(f, *moving)[1](pack(cts))
+    close(da.vjp(twisted, *turned)[1](pack([_strided(c) for c in cts])), expected, "vjp of strided arguments")
 
 
 def check_scalar_dtypes(s: Subject) -> None:

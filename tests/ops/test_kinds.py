@@ -1,0 +1,112 @@
+"""The strong product: an exact zero wins against an infinity, in every mode, to second order.
+
+Not for: declared special values of single operators (test_special_values_*.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import dualad as da
+from dualad.core.aval import Aval
+from dualad.ops.contraction import einsum, matmul
+from dualad.ops.kinds import scale
+
+pytestmark = pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
+
+NORMS = {
+    "x * x": lambda x: np.sum(np.sqrt(x * x)),
+    "sum": lambda x: np.sqrt(np.sum(x**2)),
+    "mean": lambda x: np.sqrt(np.mean(np.square(x))),
+    "@": lambda x: np.sqrt(x @ x),
+    "dot": lambda x: np.sqrt(np.dot(x, x)),
+    "einsum": lambda x: np.sqrt(np.einsum("i,i->", x, x)),
+    "vdot": lambda x: np.sqrt(np.vdot(x, x)),
+    "quadratic form": lambda x: np.sqrt(x @ (np.array([[2.0, 0.0], [1.0, 3.0]]) @ x)),
+    "var": lambda x: np.sqrt(np.var(x)),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_written_out_have_the_derivative_zero_at_zero_in_every_mode(name) -> None:
+    f, zero = NORMS[name], np.zeros(2)
+    derivatives = (
+        [da.jvp(f, (zero,), (e,))[1] for e in np.eye(2)],
+        da.jacfwd(f)(zero),
+        da.jacrev(f)(zero),
+        da.grad(f)(zero),
+    )
+    for derivative in (*derivatives, da.vmap(da.grad(f))(np.zeros((3, 2)))[1]):
+        np.testing.assert_array_equal(derivative, [0.0, 0.0])
+
+
+@pytest.mark.parametrize("name", ["x * x", "sum", "mean", "var"])
+def test_a_traced_gradient_has_strong_products_too(name) -> None:
+    """But not in its contractions: of those it would have to record twenty operations each."""
+    zero = np.zeros(2)
+    np.testing.assert_array_equal(da.trace(da.grad(NORMS[name]), zero)(zero), [0.0, 0.0])
+
+
+SECOND = {
+    "forward forward": lambda f: da.jacfwd(da.jacfwd(f)),
+    "forward reverse": lambda f: da.jacfwd(da.grad(f)),
+    "reverse forward": lambda f: da.jacrev(da.jacfwd(f)),
+    "reverse reverse": lambda f: da.jacrev(da.grad(f)),
+}
+
+
+@pytest.mark.parametrize("order", SECOND)
+def test_distances_between_all_pairs_to_second_order(order) -> None:
+    """Against the sum over different pairs only, which has no pole."""
+
+    def all_pairs(p):
+        return np.sum(np.sqrt(np.sum((p[:, None] - p[None]) ** 2, axis=-1)))
+
+    def different_pairs(p):
+        return 2.0 * sum(np.sqrt(np.sum((p[i] - p[j]) ** 2)) for i, j in itertools.combinations(range(3), 2))
+
+    points = np.array([[0.0, 1.0], [2.0, -1.0], [0.5, 0.25]])
+    np.testing.assert_allclose(SECOND[order](all_pairs)(points), SECOND[order](different_pairs)(points), atol=1e-13)
+
+
+def test_what_is_infinite_stays_infinite() -> None:
+    assert da.grad(np.sqrt)(0.0) == np.inf
+    np.testing.assert_array_equal(da.grad(lambda x: np.sqrt(2 * x[0] + x[1] ** 2))(np.zeros(2)), [np.inf, 0.0])
+    np.testing.assert_array_equal(
+        da.grad(lambda x: np.sum(np.sqrt(np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]]) @ x)))(np.zeros(2)),
+        [np.inf] * 2,
+    )
+
+
+def test_the_strong_product_of_numbers() -> None:
+    table = [0.0, 1.0, -np.inf, np.nan]
+    for t, d in itertools.product(table, table):
+        for arrays in (False, True):
+            a, b = (np.full(3, t), np.full(3, d)) if arrays else (np.float64(t), np.float64(d))
+            np.testing.assert_array_equal(scale(a, b), 0.0 if t == 0 else a * b)
+            np.testing.assert_array_equal(scale(a, b, either=True), 0.0 if 0 in (t, d) else a * b)
+
+
+def strong_sum(terms) -> float:
+    total = 0.0
+    for a, b in terms:
+        total += 0.0 if a == 0 or b == 0 else a * b
+    return total
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_strong_transposes_of_contractions_term_by_term(seed) -> None:
+    rng = np.random.default_rng(seed)
+    values = np.array([0.0, 0.0, 1.5, -2.0, np.inf, -np.inf])
+    c, y = rng.choice(values, (3, 4)), rng.choice(values, (5, 4))
+    expected = [[strong_sum(zip(c[i], y[k], strict=True)) for k in range(5)] for i in range(3)]
+    x = Aval((3, 5), np.dtype(float))
+    found, none = matmul.strong_transpose(c, x, y)
+    assert none is None
+    np.testing.assert_array_equal(found, expected)
+    none, found = einsum.strong_transpose(c, y, x, subscripts="km,ik->im", optimize=False)
+    assert none is None
+    np.testing.assert_array_equal(found, expected)
