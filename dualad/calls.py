@@ -17,6 +17,8 @@ import optree
 from .batched import Batched, BatchLevel, Disagreement
 from .core.aval import Aval, aval_of
 from .core.axes import rename
+from .core.capture import check_inside
+from .core.level import Level
 from .core.tracer import Tensor
 from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError
 from .jvp import output_leaves
@@ -26,8 +28,8 @@ from .tree import flatten, flatten_like, is_array
 from .vmap import vmap
 
 __all__ = [
-    "Call", "Template", "UserFunction", "call_shape", "checked_like", "flat_output", "has_tensor", "map_lanes",
-    "mapped_function", "take_apart",
+    "Call", "Template", "UserFunction", "call_shape", "checked_like", "flat_output", "has_tensor", "innermost",
+    "map_lanes", "mapped_function", "take_apart",
 ]  # fmt: skip
 
 
@@ -35,14 +37,18 @@ class Call:
     """What a call consists of besides its arrays: a parameter of the operator.
 
     ``function(*arrays)`` and the ``rules`` take and return flat lists of arrays. The structure of the result is left
-    in ``trees[0]`` by whichever of them runs; a batched call is another ``Call`` that shares it.
+    in ``trees[0]`` by whichever of them runs; a batched call is another ``Call`` that shares it. ``inner`` is the
+    innermost level of the arguments, where it is known: nothing of that level may come in around them.
     """
 
-    __slots__ = ("function", "name", "rules", "trees")
+    __slots__ = ("function", "inner", "name", "rules", "trees")
 
-    def __init__(self, name: str, function: Callable, rules: tuple = (), trees: list | None = None) -> None:
+    def __init__(
+        self, name: str, function: Callable, rules: tuple = (), trees: list | None = None, inner: Level | None = None
+    ) -> None:
         self.name, self.function, self.rules = name, function, rules
         self.trees = [None] if trees is None else trees
+        self.inner = inner
 
     def __repr__(self) -> str:
         return f"<call of {self.name}>"
@@ -67,15 +73,23 @@ class Template:
 def take_apart(tree: Any) -> tuple[Template, list]:
     """Return a tree's template and its arrays."""
     leaves, treedef = flatten(tree)
-    leaves = [settle(x) for x in leaves]
-    arrays = [i for i, x in enumerate(leaves) if is_array(x)]
-    taken = set(arrays)
-    statics = [None if i in taken else x for i, x in enumerate(leaves)]
-    return Template(arrays, statics, treedef), [leaves[i] for i in arrays]
+    arrays, taken, statics = [], [], []
+    for i, x in enumerate(leaves):
+        if isinstance(x, Tensor):
+            x = settle(x)
+        if isinstance(x, Tensor) or is_array(x):
+            arrays.append(i)
+            taken.append(x)
+            statics.append(None)
+        else:
+            statics.append(x)
+    return Template(arrays, statics, treedef), taken
 
 
 def has_tensor(tree: Any) -> bool:
     """Say whether any leaf is a tensor (or an object array, which may hold some)."""
+    if type(tree) is tuple and any([isinstance(x, Tensor) for x in tree]):
+        return True
     return any(isinstance(x, Tensor) or (isinstance(x, np.ndarray) and x.dtype == object) for x in flatten(tree)[0])
 
 
@@ -83,7 +97,18 @@ def call_shape(*avals: Aval, call: Call) -> tuple[Aval, ...]:
     """Find the avals of the results by running the function on variables of a program that is thrown away."""
     with StagedLevel(f"{call.name} (shapes)") as level:
         out = call.function(*[level.new_input(Aval(a.shape, a.dtype)) for a in avals])
+        if call.inner is not None:
+            # What comes in around the arguments would not be there when the program is run.
+            constants = [a for step in level.steps for a in step[1] if isinstance(a, Tensor)]
+            others = [x for x in out if isinstance(x, Tensor) and x.level is not level]
+            check_inside([*constants, *others], call.inner, None, {"call": call})
         return tuple([aval_of(x) for x in out])
+
+
+def innermost(arrays: Sequence) -> Level | None:
+    """Return the innermost level among tensors."""
+    levels = [x.level for x in arrays if isinstance(x, Tensor)]
+    return max(levels, key=lambda level: level.number, default=None)
 
 
 def mapped_function(function: Callable, mapped: Sequence[bool], size: int) -> Callable:
@@ -127,6 +152,7 @@ class UserFunction:
         functools.update_wrapper(self, f, updated=())
         self.f = f
         self._signature = _signature_of(f)
+        self._arity = _arity(self._signature)
         self.__name__ = getattr(f, "__name__", type(f).__name__)
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in numbers):
@@ -145,6 +171,8 @@ class UserFunction:
 
     def resolved(self, args: tuple, kwargs: dict) -> tuple:
         """Resolve keyword arguments and defaults to positions, so that a rule sees them all in order."""
+        if len(args) == self._arity and not kwargs:
+            return args
         if self._signature is None:
             if kwargs:
                 raise ArgumentError(
@@ -204,6 +232,13 @@ def _signature_of(f: Callable) -> inspect.Signature | None:
         return None if isinstance(f, np.ufunc) else inspect.signature(f)
     except (TypeError, ValueError):
         return None
+
+
+def _arity(signature: inspect.Signature | None) -> int | None:
+    """Return how many arguments make a call complete as it is, where all of them are positional."""
+    kinds = {p.kind for p in signature.parameters.values()} if signature is not None else {None}
+    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    return len(signature.parameters) if signature is not None and kinds <= positional else None
 
 
 def flat_output(out: Any, where: str, trees: list) -> list:

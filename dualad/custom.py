@@ -12,7 +12,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import optree
 
-from .calls import Call, UserFunction, call_shape, checked_like, flat_output, has_tensor, mapped_function, take_apart
+from .calls import (
+    Call,
+    UserFunction,
+    call_shape,
+    checked_like,
+    flat_output,
+    has_tensor,
+    innermost,
+    mapped_function,
+    take_apart,
+)
 from .core.aval import Aval, aval_of, is_inexact
 from .core.dispatch import apply
 from .core.frames import public
@@ -82,7 +92,8 @@ def _call_batch(size, values, mapped, *, call):
         return [None if z else next(results) for z in zero]
 
     function = mapped_function(call.function, mapped, size)
-    return apply(custom_jvp_call, values, {"call": Call(call.name, function, (batched_rule,), call.trees)})
+    batched = Call(call.name, function, (batched_rule,), call.trees, innermost(values))
+    return apply(custom_jvp_call, values, {"call": batched})
 
 
 def sample_calls(rules: Callable) -> Callable:
@@ -191,7 +202,7 @@ class custom_jvp(UserFunction):
                 "its derivative is whatever its rule says, and it has none",
                 f"define one: @{self.__name__}.defjvp",
             )
-        if not has_tensor((args, kwargs)):
+        if not has_tensor(args) and not (kwargs and has_tensor(kwargs)):
             return self.f(*args, **kwargs)
         held, others = self.split_nondiff(self.resolved(args, kwargs))
         template, arrays = take_apart(others)
@@ -211,7 +222,7 @@ class custom_jvp(UserFunction):
             pair = user_rule(*held, template.fill(primals), template.fill(tangents))
             return _checked_pair(pair, self.__name__, trees)
 
-        call = Call(self.__name__, function, (rule,), trees)
+        call = Call(self.__name__, function, (rule,), trees, innermost(arrays))
         out = apply(custom_jvp_call, arrays, {"call": call})
         return optree.tree_unflatten(trees[0], list(out))
 

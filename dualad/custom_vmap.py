@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import optree
 
-from .calls import Call, UserFunction, call_shape, flat_output, has_tensor, mapped_function, take_apart
+from .calls import Call, UserFunction, call_shape, flat_output, has_tensor, innermost, mapped_function, take_apart
 from .core.aval import Aval, aval_of, is_inexact
 from .core.axes import unavailable
 from .core.dispatch import apply
@@ -102,7 +102,9 @@ def _batched(call: Call, size: int, mapped: Sequence[bool]) -> Call:
 
 
 def _call_batch(size, values, mapped, *, call):
-    return apply(custom_vmap_call, values, {"call": _batched(call, size, mapped)})
+    batched = _batched(call, size, mapped)
+    batched.inner = innermost(values)
+    return apply(custom_vmap_call, values, {"call": batched})
 
 
 def _samples():
@@ -207,7 +209,7 @@ class custom_vmap(UserFunction):
             given = self.rule(size, list(template.fill(mapped)), *template.fill(values))
             return _checked(given, size, self.__name__, trees)
 
-        call = Call(self.__name__, function, (rule,), trees)
+        call = Call(self.__name__, function, (rule,), trees, innermost(arrays))
         out = apply(custom_vmap_call, arrays, {"call": call})
         return optree.tree_unflatten(trees[0], list(out))
 

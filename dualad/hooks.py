@@ -69,6 +69,7 @@ hook_op = Op(
     transpose=lambda ct, x, *, hook: (_hooked(ct, hook),),
     batch=_batch,
     samples=[((3,), {"hook": lambda ct: None}), ((), {"hook": lambda ct: ct})],
+    effect=True,
     kind="custom",
 )
 

@@ -130,9 +130,11 @@ def _backward_strong_if_needed(program: Program, cotangents: list) -> list:
 
 
 def _walked_back(program: Program, cotangents: list, walk: Callable | None = None) -> list:
+    # A hook is called once per pull: where there is one, strong zeros come first and there is no second walk.
+    strong = any([step[0].effect for step in program.steps])
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        results = backward(program, cotangents, walk=logged_walk(walk))
-        if any([_may_be_nan(r) for r in results]):
+        results = backward(program, cotangents, strong=strong, walk=logged_walk(walk))
+        if not strong and any([_may_be_nan(r) for r in results]):
             results = backward(program, cotangents, strong=True, walk=walk)
     return results
 

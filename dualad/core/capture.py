@@ -20,7 +20,7 @@ def check_inside(values: Iterable, level: Level, op, params: dict) -> None:
     """Raise unless every value belongs to a lower level than the one that is about to hold it."""
     for v in values:
         if isinstance(v, Tensor) and v.level.number >= level.number:
-            name = getattr(params.get("call"), "name", op.name)
+            name = params["call"].name if "call" in params else op.name
             raise CapturedTensorError(
                 f"`{name}` reads a {v._kind()} of shape {v.shape} that is not one of its arguments.",
                 f"its rule is applied to its arguments, at the level of `{level.transform}`; a traced value that comes"

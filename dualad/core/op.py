@@ -59,13 +59,15 @@ class Op:
         from ``transpose``.
     sparse_transpose : bool
         Of an operator with several results: whether ``transpose`` is given ``None`` for exactly zero cotangents.
+    effect : bool
+        Whether transposing it calls a function for what that function does besides returning (a hook): once per pull.
     kind : str
         The kind it was made by, for tables.
     """
 
     __slots__ = (
-        "batch", "impl", "joint", "jvp", "kind", "linear_in", "multiple", "name", "numpy", "place", "samples", "shape",
-        "sparse_transpose", "sparsity", "strong_transpose", "transpose",
+        "batch", "effect", "impl", "joint", "jvp", "kind", "linear_in", "multiple", "name", "numpy", "place", "samples",
+        "shape", "sparse_transpose", "sparsity", "strong_transpose", "transpose",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +87,7 @@ class Op:
         multiple: bool = False,
         strong_transpose: Callable | None = None,
         sparse_transpose: bool = False,
+        effect: bool = False,
         kind: str = "op",
     ) -> None:
         if name in OPS:
@@ -105,7 +108,7 @@ class Op:
                 "its samples are its tests",
                 "give samples=, with the special points of its domain",
             )
-        self.name, self.impl, self.shape, self.jvp = name, impl, shape, jvp
+        self.name, self.impl, self.shape, self.jvp, self.effect = name, impl, shape, jvp, effect
         self.linear_in, self.joint, self.transpose, self.strong_transpose = (
             linear_in,
             joint,

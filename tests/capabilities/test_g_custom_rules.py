@@ -403,6 +403,8 @@ def closing_over(kind):
         lambda f: da.vmap(f)(np.array([2.0, 3.0])),
         lambda f: da.vmap(da.grad(f))(np.array([2.0, 3.0])),
         lambda f: da.jvp(lambda x: da.jvp(lambda y: f(y) * x, (x,), (1.0,))[1], (2.0,), (1.0,)),
+        lambda f: da.trace(f, 2.0),
+        lambda f: da.trace(da.vmap(f), np.array([2.0, 3.0])),
     ],
 )
 def test_a_closed_over_tensor_is_noticed(kind: str, transform) -> None:

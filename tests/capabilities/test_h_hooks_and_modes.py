@@ -45,6 +45,20 @@ def test_h1_called_once_per_pull_with_the_whole_cotangent() -> None:
     np.testing.assert_array_equal(da.grad(lambda x: np.sum(da.grad_hook(x, lambda c: None)))(X), np.ones(3))
 
 
+def test_h1_once_also_beside_a_pole() -> None:
+    """0·∞ behind the hook is settled in the one walk that calls it."""
+    seen = []
+
+    def f(x):
+        y = da.grad_hook(x, seen.append)
+        return np.sum(np.where(y > 0, np.sqrt(np.abs(y)), 2.0 * y))
+
+    got = da.grad(f)(np.array([0.0, 4.0]))
+    assert len(seen) == 1
+    np.testing.assert_array_equal(got, [2.0, 0.25])
+    np.testing.assert_array_equal(seen[0], [2.0, 0.25])
+
+
 def test_h1_nothing_happens_forwards() -> None:
     never = lambda ct: pytest.fail("the hook ran")
     np.testing.assert_array_equal(da.jvp(lambda x: da.grad_hook(x, never) * 2, (X,), (X,))[1], 2 * X)

@@ -65,6 +65,31 @@ def test_p1_different_functions_and_levels_with_one_that_fails() -> None:
             np.testing.assert_allclose(got, derivatives[i % 4])
 
 
+def test_p1_one_program_pullback_and_linear_map_for_all() -> None:
+    """Ten threads call the same objects, a hundred times each, also inside transforms of their own."""
+    f = lambda x: np.sum(np.sin(x) * x)
+    x = np.linspace(0.1, 1.0, 4)
+    program, derivative = da.trace(da.grad(f), x), np.cos(x) * x + np.sin(x)
+    pull, lin = da.vjp(f, x)[1], da.linearize(f, x)[1]
+    scaled = da.custom_vjp(lambda v: v * 2.0)
+    scaled.defvjp(lambda v: (scaled(v), None), lambda r, c: (c * 2.0,))
+    mapped = da.vmap(da.grad(lambda v: scaled(v) ** 2))
+
+    def work(i):
+        for _ in range(100):
+            np.testing.assert_allclose(program(x + i), np.cos(x + i) * (x + i) + np.sin(x + i))
+            np.testing.assert_allclose(pull(1.0 + i)[0], (1.0 + i) * derivative)
+            np.testing.assert_allclose(lin(x), derivative @ x)
+            np.testing.assert_allclose(mapped(x), 8.0 * x)
+        return da.jacfwd(program)(x), da.jvp(lambda c: pull(c)[0], (1.0,), (2.0,))[1], da.vmap(lin)(np.eye(4))
+
+    for got in threads(work):
+        assert not isinstance(got, Exception), got
+        np.testing.assert_allclose(got[0], np.diag(2 * np.cos(x) - x * np.sin(x)))
+        np.testing.assert_allclose(got[1], 2 * derivative)
+        np.testing.assert_allclose(got[2], derivative)
+
+
 def test_p1_the_switch_of_tangents_is_each_thread_s_own_and_nests() -> None:
     f = lambda x: x**3
 
