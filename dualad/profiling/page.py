@@ -114,16 +114,18 @@ def _operations(rows: Sequence[Average], spent: float) -> str:
 
 
 def _by_line(events: Sequence[Event], spent: float) -> str:
-    by_line: dict[Line, dict[str, float]] = {}
+    lines_seen: dict[tuple[str, int], Line] = {}
+    by_line: dict[tuple[str, int], dict[str, float]] = {}
     for r in averages([e for e in events if e.operation], by="line"):
-        if r.line is None:
-            continue
-        phases = by_line.setdefault(r.line, {})
-        phases[r.phase] = phases.get(r.phase, 0.0) + r.self_time
+        if r.line is not None:
+            lines_seen.setdefault(r.line[:2], r.line)
+            phases = by_line.setdefault(r.line[:2], {})
+            phases[r.phase] = phases.get(r.phase, 0.0) + r.self_time
     ranked = sorted(by_line.items(), key=lambda item: -sum(item[1].values()))
     longest = sum(ranked[0][1].values()) if ranked else 0.0
     lines = []
-    for line, phases in ranked[:_MOST_LINES]:
+    for place, phases in ranked[:_MOST_LINES]:
+        line = lines_seen[place]
         own = sum(phases.values())
         bars = "".join(
             f'<i title="{escape(p)}: {seconds(t)}" style="background:{_COLOURS.get(p, _OTHER)};'

@@ -6,6 +6,7 @@ import asyncio
 import re
 import subprocess
 import sys
+import threading
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -209,3 +210,24 @@ def test_pages_stand_alone(tmp_path: Path) -> None:
     text = (tmp_path / "page.html").read_text()
     assert "&lt;b&gt;&amp;" in text and "<b>&" not in text
     assert "np.sin(x) * x" in text, "the page shows the line of the source"
+
+
+def test_a_pull_in_another_thread_leads_back_to_its_line() -> None:
+    with da.profile() as p:
+        _, pull = da.vjp(loss, np.ones(3))
+        other = threading.Thread(target=pull, args=(1.0,))
+        other.start()
+        other.join()
+    back = [e for e in p.events if e.phase == "transpose"]
+    assert {e.thread for e in back} == {other.ident} != {threading.get_ident()}
+    assert {e.line.function for e in back} == {"loss"} and all(e.seq for e in back)
+
+
+def test_the_page_has_each_line_once(tmp_path: Path) -> None:
+    def f(x):
+        return (lambda t: np.sin(t))(x) + np.cos(x)  # two functions on one line
+
+    with da.profile() as p:
+        da.jvp(f, (1.0,), (1.0,))
+    p.to_html(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text().count("two functions on one line") == 1
