@@ -8,14 +8,72 @@ Not for: NumPy's many spellings of them (``surface/contractions.py``).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
 from ..core.op import Op
+from ..core.tracer import Tensor
 from .kinds import bilinear, lead, unbroadcast
 
 __all__ = ["einsum", "matmul"]
+
+
+# ── beside a pole ────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# A sum of products has to leave 0·∞ out term by term, as `scale` does for one (`kinds.py`). With y split into its
+# finite entries and its infinite ones, and c likewise, the terms with an infinite factor are ±∞ or nothing: those of
+# each sign are counted by the same contraction of indicators.
+
+
+def _strong(transpose: Callable) -> Callable:
+    """Make the strong transpose of a contraction: a zero in either factor wins against an infinity in the other."""
+
+    def strong(ct, *args, **params):
+        known = [i for i, a in enumerate(args) if type(a) is not Aval]
+        if len(known) != 1 or not all([_is_real(a) for a in (ct, args[known[0]])]):
+            return transpose(ct, *args, **params)
+
+        def contracted(c, y):
+            found = transpose(c, *args[: known[0]], y, *args[known[0] + 1 :], **params)
+            return next(f for f in found if f is not None)
+
+        y = args[known[0]]
+        total = contracted(np.where(np.isinf(ct), 0, ct), np.where(np.isinf(y), 0, y))
+        for sign in (1, -1):
+            terms = contracted(_infinite(ct, 1), _sign(y, sign)) + contracted(_infinite(ct, -1), _sign(y, -sign))
+            terms = (
+                terms
+                + contracted(_finite(ct, 1), _infinite(y, sign))
+                + contracted(_finite(ct, -1), _infinite(y, -sign))
+            )
+            total = np.where(terms > 0, total + sign * np.inf, total)
+        return tuple([None if i == known[0] else total for i in range(len(args))])
+
+    return strong
+
+
+def _is_real(x) -> bool:
+    """Say whether this is for real values that are known: a program has one product recorded, not twenty operations."""
+    real = getattr(x, "dtype", None) is not None and x.dtype.kind == "f"
+    while isinstance(x, Tensor):
+        if hasattr(x, "variable"):
+            return False
+        x = x._primal if hasattr(x, "_primal") else getattr(x, "_value", None)
+    return real
+
+
+def _infinite(x, sign: int):
+    return (x == sign * np.inf).astype(x.dtype)
+
+
+def _sign(x, sign: int):
+    return (np.sign(x) == sign).astype(x.dtype)
+
+
+def _finite(x, sign: int):
+    return ((np.sign(x) == sign) & np.isfinite(x)).astype(x.dtype)
 
 
 # ── matmul ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -147,6 +205,7 @@ matmul = Op(
     jvp=_matmul_jvp,
     linear_in=(0, 1),
     transpose=_matmul_transpose,
+    strong_transpose=_strong(_matmul_transpose),
     batch=_matmul_batch,
     samples=[
         ((2, 3), (3, 4)), ((2, 3), (3,)), ((3,), (3, 2)), ((3,), (3,)), ((4, 2, 3), (3, 2)), ((2, 3), (4, 3, 2)),
@@ -265,6 +324,7 @@ einsum = bilinear(
     shape=_einsum_shape,
     linear_in=(-1,),
     transpose=_einsum_transpose,
+    strong_transpose=_strong(_einsum_transpose),
     batch=_einsum_batch,
     samples=[
         ((2, 3), (3, 4), {"subscripts": "ij,jk->ik", "optimize": False}),

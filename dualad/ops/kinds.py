@@ -17,7 +17,7 @@ import numpy as np
 from ..core.aval import Aval, broadcast_shapes, is_weak, python_type
 from ..core.dispatch import apply
 from ..core.op import Op
-from ..core.tracer import NO_PARAMS
+from ..core.tracer import Tensor
 from .samples import elementwise
 
 __all__ = [
@@ -117,17 +117,18 @@ def add_tangents(s, t):
     return t if s is None else s if t is None else s + t
 
 
-def scaled(t, d):
+def scaled(t, d, either: bool = False):
     """Return ``t * d``, in which an exactly zero ``t`` stays zero beside an infinite ``d`` (a strong zero).
 
-    The factor is nearly always an array whose values are known now; then one dot product tells that the plain
-    product will do, and the program of a reverse pass is a plain multiplication too.
+    With ``either`` an exactly zero ``d`` stays zero beside an infinite ``t`` as well. The factor is nearly always an
+    array whose values are known now; then one dot product tells that the plain product will do, and the program of a
+    reverse pass is a plain multiplication too.
     """
     if isinstance(d, (np.ndarray, np.generic)):
         flat = d.ravel()
-        if abs(flat.dot(flat)) < math.inf:
+        if abs(flat.dot(flat)) < math.inf and not (either and np.any(flat == 0)):
             return t * d
-    return scale(t, d)
+    return scale(t, d, either=True) if either else scale(t, d)
 
 
 # ── cotangents ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -313,45 +314,56 @@ def _ufunc_op(name, ufunc, arity, jvp, samples, numpy, complex_too, kind, fields
 # scale(t, d) = t·d where t ≠ 0, and 0 where t = 0 whatever d is. It is linear in t: for every d, infinite or not, it
 # is the limit of the products t·dₙ over finite dₙ → d at t = 0. It stands in derivatives beside a pole and nowhere
 # else, so a factor d that is moved by an outer level contributes scale(t, ∂d).
+#
+# Walking backwards the order of the factors is reversed. Forwards, a factor that is exactly zero makes the tangent
+# exactly zero, whatever pole comes after it: √(x·x) at 0 has the derivative ∞·(0·t) = 0. Backwards the pole comes
+# first, 0·(∞·c), so for the same answer there a zero of the factor must be strong too: `either`.
 
 
-def _scale(t, d):
+def _scale(t, d, either=False):
     # Nearly always the plain product will do; it is NaN where an exact zero met an infinity, and only there looked at.
     if type(t) is np.float64 and type(d) is np.float64:
         out = float.__mul__(t, d)  # as Python's, which knows no warnings
-        return np.float64(out if out == out or t else 0.0)
+        zero = not t or (either and not d and math.isinf(t))
+        return np.float64(out if out == out or not zero else 0.0)
     with np.errstate(invalid="ignore"):
         out = np.multiply(t, d)
         flat = out.ravel()
         total = flat.dot(flat)
         if total != total:
-            out = np.where(t == 0, 0, out)
+            out = np.where((t == 0) | ((d == 0) & np.isinf(t)) if either else t == 0, 0, out)
     return out if out.shape else out[()]
 
 
-def _scale_jvp(primals, tangents):
+def _scale_jvp(primals, tangents, **either):
     t, d = primals
-    out = scale(t, d)
-    dt = None if tangents[0] is None else scale(tangents[0], d)
-    dd = None if tangents[1] is None else scale(t, tangents[1])
+    out = scale(t, d, **either)
+    dt = None if tangents[0] is None else scale(tangents[0], d, **either)
+    dd = None if tangents[1] is None else scale(t, tangents[1], **either)
+    if either and dt is not None:
+        gone = np.logical_and(d == 0, np.isinf(t))  # where the zero has won, t may move as it likes
+        if isinstance(gone, Tensor) or np.any(gone):
+            dt = np.where(gone, np.zeros((), dt.dtype), dt)
     return out, conform(add_tangents(dt, dd), out)
 
 
-def _scale_transpose(ct, t, d):
+def _scale_transpose(ct, t, d, **either):
     """In the factor, for a fixed t, the map multiplies by t where t ≠ 0 and is zero elsewhere: its own transpose."""
     if type(t) is Aval:
-        return unbroadcast(scale(ct, d), t), None
-    return None, unbroadcast(scale(t, ct), d)
+        return unbroadcast(scale(ct, d, **either), t), None
+    return None, unbroadcast(scale(t, ct, **either), d)
 
+
+_product_shape = elementwise_shape(np.multiply)
 
 scale = Op(
     "scale",
     impl=_scale,
-    shape=elementwise_shape(np.multiply),
+    shape=lambda t, d, either=False: _product_shape(t, d),
     jvp=_scale_jvp,
     linear_in=(0, 1),
     transpose=_scale_transpose,
-    batch=batch_elementwise(lambda t, d: apply(scale, (t, d), NO_PARAMS)),
-    samples=[((3,), (3,)), ((2, 1), (3,)), ((), (2,))],
+    batch=batch_elementwise(lambda t, d, **either: apply(scale, (t, d), either)),
+    samples=[((3,), (3,)), ((2, 1), (3,)), ((), (2,)), ((3,), (3,), {"either": True})],
     kind="bilinear",
 )

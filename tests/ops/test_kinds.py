@@ -87,7 +87,9 @@ def test_the_strong_product_of_numbers() -> None:
         for arrays in (False, True):
             a, b = (np.full(3, t), np.full(3, d)) if arrays else (np.float64(t), np.float64(d))
             np.testing.assert_array_equal(scale(a, b), 0.0 if t == 0 else a * b)
-            np.testing.assert_array_equal(scale(a, b, either=True), 0.0 if 0 in (t, d) else a * b)
+            np.testing.assert_array_equal(
+                scale(a, b, either=True), 0.0 if t == 0 or (d == 0 and np.isinf(t)) else a * b
+            )
 
 
 def strong_sum(terms) -> float:
