@@ -5,6 +5,7 @@ Not for: points inside the domain, which `test_every_op` covers for every operat
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import numpy as np
@@ -506,3 +507,17 @@ def test_python_numbers_at_a_pole_behave_as_numpys() -> None:
         assert da.grad(da.grad(lambda x: np.where(x > 0, np.log(x), 0.0)))(0.0) == 0
         assert da.grad(da.grad(np.log))(0.0) == -np.inf
         assert da.jvp(lambda x: 1 / x, (0.0,), (1.0,)) == (np.inf, -np.inf)
+
+
+@pytest.mark.parametrize("f", [np.sqrt, np.log, lambda x: x**0.3], ids=["sqrt", "log", "power"])
+def test_the_branch_not_taken_is_absent_from_every_nesting_of_order_four(f) -> None:
+    spell = {
+        "J": lambda g: lambda x: da.jvp(g, (x,), (1.0,))[1],
+        "V": lambda g: lambda x: da.vjp(g, x)[1](1.0)[0],
+    }
+    for word in map("".join, itertools.product("JV", repeat=4)):
+        g = lambda x: np.where(x > 0, f(x), 0.0)
+        for letter in word:
+            g = spell[letter](g)
+        with np.errstate(all="ignore"):
+            assert g(0.0) == 0, word
