@@ -23,13 +23,12 @@ from dualad.errors import ArgumentError, GradcheckError
 from . import differences
 from .describe import describe
 from .estimate import Estimate, Unavailable, compare, contracted, scaled, stacked
-from .native import NativeFunction, failure, said
+from .native import SINGLE, NativeFunction, failure, is_single, said
 
-__all__ = ["Check", "Settings", "chosen_mode", "chosen_modes", "gradcheck"]
+__all__ = ["Check", "Settings", "chosen_mode", "chosen_modes", "gradcheck", "warn_of_single_precision"]
 
 _MODES = {"forward": "forward", "fwd": "forward", "reverse": "reverse", "rev": "reverse"}
 _LANES = 3
-_SINGLE = 1e-3  # what float32 leaves of a derivative, with room for cancellation
 
 
 @dataclass(frozen=True)
@@ -129,8 +128,8 @@ def gradcheck(
     if kinks not in ("refuse", "accept"):
         raise ArgumentError(f"You passed kinks={kinks!r}.", "There is none of this name.", "Use 'refuse' or 'accept'.")
     function = NativeFunction(f, args if isinstance(args, (tuple, list)) else (args,))
-    single = _single_precision(function)
-    default = (_SINGLE, _SINGLE) if single else (1e-6, 1e-12) if eps is None else (1e-3, 1e-5)
+    warn_of_single_precision(function)
+    default = (SINGLE, SINGLE) if function.single else (1e-6, 1e-12) if eps is None else (1e-3, 1e-5)
     chosen = Settings(
         modes=modes,
         fast=fast_mode,
@@ -475,16 +474,17 @@ class Check:
 # ── pieces ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _single_precision(f: NativeFunction) -> bool:
-    found = [(p, d) for p, d in f.in_dtypes.items() if np.finfo(d).bits < 64 or d == np.complex64]
-    for position, dtype in found:
+def warn_of_single_precision(f: NativeFunction) -> None:
+    """Warn of each input in single precision, or else of each result, and say what becomes of the tolerances."""
+    found = [f"input {p} has dtype {d}" for p, d in f.in_dtypes.items() if is_single(d)]
+    found = found or [f"output {i} has dtype {d}" for i, d in enumerate(f.dtypes) if is_single(d)]
+    for what in found:
         warnings.warn(
-            f"gradcheck: input {position} has dtype {dtype}. Differences need float64 (or complex128) to mean anything:"
-            f" they are taken in double precision, and compared with tolerances of {_SINGLE}.",
+            f"{what}. Differences need double precision to mean anything: they are taken in it where the function"
+            f" allows, and compared with tolerances of {SINGLE}.",
             UserWarning,
             stacklevel=3,
         )
-    return bool(found)
 
 
 def _place(number: int, part: str, label: str) -> str:

@@ -22,7 +22,10 @@ from dualad.vmap import vmap
 
 from .real_function import RealFunction
 
-__all__ = ["NativeFunction", "failure", "said"]
+__all__ = ["NativeFunction", "SINGLE", "failure", "is_single", "said"]
+
+#: allowed error of derivatives in single precision, with room for cancellation
+SINGLE = 1e-3
 
 
 class NativeFunction(RealFunction):
@@ -39,6 +42,8 @@ class NativeFunction(RealFunction):
     ----------
     changed : str
         Empty, or how the shape, dtype or structure of the result changed beside the point.
+    single : bool
+        Whether an argument or a result is in single precision, so that derivatives have seven digits only.
 
     Examples
     --------
@@ -58,6 +63,7 @@ class NativeFunction(RealFunction):
             _without_zero_strides(leaf) if position in moving else leaf for position, leaf in enumerate(self.leaves)
         ]
         self.in_dtypes = {position: np.asarray(self.leaves[position]).dtype for position in self.inputs}
+        self.single = any(map(is_single, [*self.in_dtypes.values(), *self.dtypes]))
         self.pull_back: Callable | None = None
         # What is known once a derivative was taken: the results' own dtypes and shapes, and forward mode's value.
         self.out_dtypes: list[np.dtype] = []
@@ -265,6 +271,11 @@ def failure(check: str, what: str, why: str = "", instead: str = "", **details: 
     for name, value in details.items():
         setattr(error, name, value)
     return error
+
+
+def is_single(dtype: np.dtype) -> bool:
+    """Say whether a dtype is floating-point or complex, and narrower than double precision."""
+    return dtype.kind in "fc" and np.finfo(dtype).bits < 64
 
 
 def said(error: Exception) -> str:

@@ -6,6 +6,7 @@ Not for finding out whether NumPy's own functions have right rules, nor for watc
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,9 +21,9 @@ from dualad.vjp_via_transpose import vjp
 from dualad.vmap import vmap
 
 from .check_grads import check_dot_product
-from .gradcheck import Check, Settings, chosen_modes, gradcheck
+from .gradcheck import Check, Settings, chosen_modes, gradcheck, warn_of_single_precision
 from .gradgradcheck import first_derivative
-from .native import NativeFunction, failure
+from .native import SINGLE, NativeFunction, failure
 
 __all__ = ["RuleCheck", "RuleReport", "check_rule"]
 
@@ -97,7 +98,7 @@ def check_rule(
     batched : bool
         Whether `vmap` over tangents, cotangents and points must equal a loop.
     rtol, atol : float
-        Allowed relative and absolute error.
+        Allowed relative and absolute error; in single precision at least 1e-3, and a warning says so.
     seed : int
         For random tangents and cotangents.
     raise_exception : bool
@@ -138,6 +139,7 @@ def check_rule(
         )
     args = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     check = _Rule(f, args, chosen_modes(modes), rtol, atol, seed)
+    warn_of_single_precision(check.native)
     with np.errstate(all="ignore"):
         report = RuleReport(check.name, tuple(check.all(order, values, batched)))
     if raise_exception and not report.ok:
@@ -158,6 +160,8 @@ class _Rule:
     def __init__(self, f: Callable, args: tuple, modes: tuple[str, ...], rtol: float, atol: float, seed: int) -> None:
         self.native = NativeFunction(f, args)
         self.f, self.args, self.modes = f, args, modes
+        if self.native.single:
+            rtol, atol = max(rtol, SINGLE), max(atol, SINGLE)
         self.rtol, self.atol, self.seed = rtol, atol, seed
         self.name = getattr(f, "__name__", type(f).__name__)
         self.rng = np.random.default_rng(seed)
@@ -245,10 +249,13 @@ class _Rule:
             self.shared.batched(mode, native.pull_rows, native.pull, rows)
 
     def by_differences(self, f: Callable, args: tuple) -> None:
-        gradcheck(
-            f, args, modes=self.modes, fast_mode=True, check_batched_grad=False, check_batched_forward_grad=False,
-            check_undefined_grad=False, rtol=max(self.rtol, 1e-6), atol=self.atol, seed=self.seed, kinks="accept",
-        )  # fmt: skip
+        with warnings.catch_warnings():
+            # Said once, for all checks.
+            warnings.filterwarnings("ignore", message=".*Differences need double precision", category=UserWarning)
+            gradcheck(
+                f, args, modes=self.modes, fast_mode=True, check_batched_grad=False, check_batched_forward_grad=False,
+                check_undefined_grad=False, rtol=max(self.rtol, 1e-6), atol=self.atol, seed=self.seed, kinks="accept",
+            )  # fmt: skip
 
     def second(self, mode: str, values: bool) -> None:
         found = first_derivative(self.f, self.args, mode, self.rng)

@@ -179,7 +179,7 @@ def test_m8_shape_and_dtype_that_depend_on_values() -> None:
         return np.concatenate([x, x]) if np.sum(x) > 2.0 else x
 
     def changes(x):
-        return x if np.sum(x) > 2.0 else x.astype(np.float32)
+        return x.astype(np.float32) if np.sum(x) > 2.0 else x
 
     for f, word in ((doubles, "shape"), (changes, "dtype")):
         for fast in (False, True):

@@ -10,7 +10,7 @@ import pytest
 
 import dualad as da
 from dualad.errors import ArgumentError, GradcheckError, NotLinearError, TreeError, UsageError
-from dualad.testing import check_grads, gradcheck, gradgradcheck
+from dualad.testing import check_grads, check_rule, gradcheck, gradgradcheck, laws
 from tests.testing.faults import ARGS, COMPLEX, faulty
 
 ORACLES = ("differences", "taylor", "complex-step")
@@ -103,4 +103,27 @@ def test_arguments_are_checked() -> None:
             check_grads(np.sin, (0.5,), **bad)
     with pytest.raises(UsageError, match="floating-point"):
         check_grads(np.sin, (1,))
-    check_grads(np.argmax, (np.ones(2),), oracle="dot")
+
+
+def test_single_precision_is_judged_by_its_digits() -> None:
+    x = np.float32([0.5, 1.5])
+    loss = lambda x: np.sum(np.exp(x) * x)
+    with pytest.warns(UserWarning, match="input 0 has dtype float32"):
+        check_grads(loss, (x,), oracle=["differences", "dot", "taylor"])
+    with pytest.warns(UserWarning, match="output 0 has dtype float32"):
+        assert gradcheck(lambda x: x.astype(np.float32) * 2, (x.astype(float),))
+    with pytest.warns(UserWarning, match="input 0 has dtype float32") as caught:
+        assert check_rule(loss, (x,)).ok
+    assert len(caught) == 1
+    laws.check_laws(loss, (x,))
+    laws.chain_rule(np.sin, loss, (x,))
+
+
+def test_nothing_that_could_be_differentiated() -> None:
+    for oracle in ("differences", "taylor", "complex-step", "dot"):
+        check_grads(np.argmax, (np.ones(2),), oracle=oracle)
+    laws.check_laws(np.argmax, (np.ones(2),), [name for name in laws.LAWS if name != "vmap is a loop"])
+    rng = np.random.default_rng(0)
+    for oracle in ("differences", "taylor"):
+        with pytest.raises(GradcheckError, match="two"):
+            check_grads(lambda x: x * rng.random(), (1.0,), oracle=oracle)
