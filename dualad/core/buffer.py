@@ -24,7 +24,7 @@ from .dispatch import apply
 from .tables import FUNCTIONS, HOOKS
 from .tracer import Tensor
 
-__all__ = ["Buffer", "VIEWS", "WRITERS", "buffered", "call", "traced_in"]
+__all__ = ["Buffer", "VIEWS", "WRITERS", "buffered", "call", "lent", "refuse_if_lent", "traced_in"]
 
 #: NumPy functions whose result shares memory with their argument: they keep the link of a view to its base
 VIEWS: set[Callable] = set()
@@ -57,6 +57,29 @@ class _Given:
         self.shared = False
         self.copies: list[weakref.ref] = []
         self.views: list[weakref.ref] = []
+
+
+def lent(x: Tensor, copy: np.ndarray) -> None:
+    """Note that NumPy has a copy of a tensor where it would have had its memory; a write while it lives refuses."""
+    while True:
+        if not hasattr(x, "_given"):
+            x._given = _Given()
+        x._given.copies.append(weakref.ref(copy))
+        if not hasattr(x, "_link"):
+            return
+        x = x._link[0]
+
+
+def refuse_if_lent(x: Tensor) -> None:
+    """Refuse a write that a copy which NumPy has of a tensor would not see."""
+    given = getattr(x, "_given", None)
+    if given is not None and any([r() is not None for r in given.copies]):
+        raise InPlaceError(
+            f"a {x._kind()} of shape {x.shape} was written to while there was an array of its entries, made by"
+            " np.asarray(x).",
+            "NumPy would have given the array itself, which sees the write; that copy can't",
+            "write before np.asarray, use x itself (or dualad.numpy.asarray, which returns it), or lift the function",
+        )
 
 
 class Buffer(Tensor, opaque=True):

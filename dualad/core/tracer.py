@@ -110,7 +110,7 @@ class Tensor:
                 "NumPy would build an object array, whose .real and .imag are silently wrong for complex values",
                 "join complex values with np.stack([...]) or np.concatenate([...])",
             )
-        return HOOKS["object_array"](self)
+        return HOOKS["object_array"](self, copy)
 
     # ── conversions that would drop the derivative ───────────────────────────────────────────────────────────────
 

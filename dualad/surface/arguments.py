@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..core.buffer import lent
 from ..core.frames import user_level
 from ..core.tables import HOOKS
 from ..core.tracer import PLAIN, Tensor
@@ -86,7 +87,7 @@ def _pack(x: np.ndarray):
     return np.stack(items).reshape(x.shape)
 
 
-def _object_array(x: Tensor) -> np.ndarray:
+def _object_array(x: Tensor, copy: bool | None) -> np.ndarray:
     """Give NumPy what it asks ``__array__`` for: an object array whose entries are the tensor's."""
     # NumPy's as_strided can't be overridden. It would read the objects with the strides of the numbers.
     if sys._getframe(2).f_code is _AS_STRIDED:
@@ -99,6 +100,8 @@ def _object_array(x: Tensor) -> np.ndarray:
     out = np.empty(x.shape, object)
     for index in np.ndindex(*x.shape):
         out[index] = x[index] if index else x
+    if not copy and x.shape:
+        lent(x, out)  # NumPy's np.asarray(x) would be x itself
     return out
 
 

@@ -91,6 +91,8 @@ def is_entry(template: tuple, x: Tensor) -> bool:
 
 def defer(x: Tensor, position: tuple[int, ...], value) -> bool:
     """Note the write of one entry, if it can wait; say whether it was noted."""
+    if hasattr(x, "_given"):
+        return False
     if type(x) is Deferred:  # it has no views, and is none: who made one would have read it
         _, _, aval, notes = x._notes
         if isinstance(value, Tensor) and value.shape == () and value.dtype is aval.dtype:

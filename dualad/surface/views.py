@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..core.aval import aval_of
-from ..core.buffer import Buffer
+from ..core.buffer import Buffer, refuse_if_lent
 from ..core.dispatch import apply
 from ..core.op import Op
 from ..core.tracer import PLAIN, Tensor
@@ -109,6 +109,7 @@ def assign(x: Tensor, new) -> None:
 
 
 def _check_writable(x: Tensor) -> None:
+    refuse_if_lent(x)
     known = getattr(x, "_link", None)
     if known is not None:
         if known[1] not in _WRITERS:

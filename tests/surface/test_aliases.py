@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.errors import UnsupportedError
+from dualad.errors import InPlaceError, UnsupportedError
 
 A = np.arange(1.0, 10.0).reshape(3, 3) ** 1.1
 
@@ -184,3 +184,32 @@ def test_the_order_in_memory_is_not_guessed():
     assert da.jvp(lambda x: x[0].ravel("K"), (A,), (A,))[0].shape == (3,)
     with pytest.raises(UnsupportedError, match="overlap"):
         da.vmap(lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, 0, writeable=True))(A)
+
+
+@pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+def test_a_write_that_an_object_array_would_not_see_is_refused():
+    def write(x, through):
+        a = np.copy(x)
+        copy = np.asarray(a[1:] if through == "view" else a)
+        if through == "entry":
+            a[0, 0] = 1.0
+        elif through == "base of a view":
+            a[0][:] = a[1]
+        else:
+            a *= 2
+        return np.sum(a) + np.sum(copy)
+
+    for through in ("whole", "view", "entry", "base of a view"):
+        for run in (lambda f: da.jvp(f, (A,), (A,)), lambda f: da.vmap(f)(A[None]), lambda f: da.grad(f)(A)):
+            with pytest.raises(InPlaceError, match=r"np\.asarray"):
+                run(lambda x, through=through: write(x, through))
+
+    def fine(x):
+        a = np.copy(x)
+        a[0] = np.sum(np.asarray(a)) + np.sum(np.array(a))  # let go of before the write
+        copy = np.array(a)
+        a[1] = 0.0
+        return np.sum(a) * np.sum(copy)
+
+    x = np.array([1.0, 2.0, 3.0])
+    assert da.jvp(fine, (x,), (x,))[0] == fine(x)
