@@ -22,7 +22,8 @@ help:
 	@echo "make bench   the benchmarks: tables of ratios against autograd and JAX"
 	@echo "make docs    the documentation, warnings as errors, into build/docs"
 	@echo "make package  build wheel and sdist, install them and each extra into clean environments"
-	@echo "make lint | types | format | clean | distclean"
+	@echo "make types   mypy, and a user's file under mypy --strict and pyright"
+	@echo "make lint | format | clean | distclean"
 
 demo: $(VENV)/.installed-examples-oracle
 	@mkdir -p build/demo
@@ -54,6 +55,8 @@ format: $(VENV)/.installed-lint
 
 types: $(VENV)/.installed-lint
 	$(BIN)/mypy
+	$(BIN)/mypy --strict --config-file= --follow-imports=silent tests/typing
+	$(BIN)/pyright --pythonpath $(BIN)/python --project tests/typing
 
 package: $(VENV)/.installed-package
 	$(BIN)/python .ci/package

@@ -113,28 +113,30 @@ __all__ = [
 ]
 
 # What `import dualad` itself does not need: the modules of these names are loaded when one is first asked for.
-__getattr__, __dir__ = load_later(
-    __name__,
-    {
-        "checkpoint": ("checkpoint", "checkpoint_name", "checkpoint_policies"),
-        "collectives": ("all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "psum"),
-        "control_flow": ("cond", "switch", "while_loop"),
-        "custom": ("SymbolicZero", "custom_jvp"),
-        "custom_vjp": ("custom_vjp", "once_differentiable"),
-        "custom_vmap": ("custom_vmap",),
-        "debug": ("debug", "debug_nans"),
-        "explain": ("explain",),
-        "hooks": ("grad_hook", "no_tangents", "residual_hooks"),
-        "implicit": ("custom_root", "fixed_point"),
-        "lift": ("lift",),
-        "linear_call": ("linear_call",),
-        "linear_solve": ("custom_linear_solve",),
-        "loops": ("associative_scan", "fori_loop", "map", "scan"),
-        "pattern": ("spy",),
-        "profiling": ("profile",),
-        "program.read": ("read_program",),
-        "uncertainty": ("propagate",),
-        "wrap": ("wrap",),
-    },
-    packages=("errors", "scipy", "testing"),
-)
+# Type checkers must not see it: a module that has __getattr__ has every name to them.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = load_later(
+        __name__,
+        {
+            "checkpoint": ("checkpoint", "checkpoint_name", "checkpoint_policies"),
+            "collectives": ("all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "psum"),
+            "control_flow": ("cond", "switch", "while_loop"),
+            "custom": ("SymbolicZero", "custom_jvp"),
+            "custom_vjp": ("custom_vjp", "once_differentiable"),
+            "custom_vmap": ("custom_vmap",),
+            "debug": ("debug", "debug_nans"),
+            "explain": ("explain",),
+            "hooks": ("grad_hook", "no_tangents", "residual_hooks"),
+            "implicit": ("custom_root", "fixed_point"),
+            "lift": ("lift",),
+            "linear_call": ("linear_call",),
+            "linear_solve": ("custom_linear_solve",),
+            "loops": ("associative_scan", "fori_loop", "map", "scan"),
+            "pattern": ("spy",),
+            "profiling": ("profile",),
+            "program.read": ("read_program",),
+            "uncertainty": ("propagate",),
+            "wrap": ("wrap",),
+        },
+        packages=("errors", "scipy", "testing"),
+    )

@@ -32,6 +32,7 @@ from .linear_call import LinearCall, linear
 from .ops.kinds import linear as linear_op
 from .program.ir import Program, evaluate
 from .program.variable import Variable
+from .signatures import Args, Out
 from .staged import Staged, StagedLevel
 from .tree import flatten
 from .vjp_via_transpose import vjp
@@ -406,8 +407,11 @@ def _with_cells(f: types.FunctionType, makers: list, defaults: Template | None, 
 
 @public
 def checkpoint(
-    f: Callable, *, policy: Callable[[str, dict], bool] | None = None, static_argnums: int | Sequence[int] = ()
-) -> Callable:
+    f: Callable[Args, Out],
+    *,
+    policy: Callable[[str, dict], bool] | None = None,
+    static_argnums: int | Sequence[int] = (),
+) -> Callable[Args, Out]:
     """Make a function whose reverse-mode derivative computes again in place of keeping.
 
     Parameters

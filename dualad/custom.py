@@ -8,6 +8,7 @@ treats any other operator, so that the rule is honoured under every composition.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Generic
 
 import numpy as np
 import optree
@@ -29,6 +30,7 @@ from .core.frames import public
 from .core.op import Op
 from .dual import float0
 from .errors import ArgumentTypeError, DtypeError, RuleMissingError, TreeError
+from .signatures import Args, Out
 from .tree import LeafName, flatten, flatten_like, is_array
 
 __all__ = ["SymbolicZero", "custom_jvp", "sample_calls"]
@@ -130,7 +132,7 @@ custom_jvp_call = Op(
 # ── the decorator ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class custom_jvp(UserFunction):
+class custom_jvp(UserFunction, Generic[Args, Out]):
     """Give a function its own forward-mode rule; reverse mode follows by transposition.
 
     Parameters
@@ -164,7 +166,7 @@ class custom_jvp(UserFunction):
     1.0
     """
 
-    def __init__(self, f: Callable, nondiff_argnums: int | Sequence[int] = ()) -> None:
+    def __init__(self, f: Callable[Args, Out], nondiff_argnums: int | Sequence[int] = ()) -> None:
         super().__init__(f, nondiff_argnums)
         self.rule: Callable | None = None
         self.symbolic_zeros = False
@@ -194,7 +196,7 @@ class custom_jvp(UserFunction):
         return rule
 
     @public
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Args.args, **kwargs: Args.kwargs) -> Out:
         """Call the function; under a transform, as one operator with the rule."""
         if self.rule is None:
             raise RuleMissingError(
@@ -224,7 +226,7 @@ class custom_jvp(UserFunction):
 
         call = Call(self.__name__, function, (rule,), trees, innermost(arrays))
         out = apply(custom_jvp_call, arrays, {"call": call})
-        return optree.tree_unflatten(trees[0], list(out))
+        return optree.tree_unflatten(trees[0], list(out))  # type: ignore[return-value]
 
     def _zero(self, aval: Aval):
         dtype = aval.dtype if is_inexact(aval.dtype) else float0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 import optree
@@ -37,6 +37,7 @@ from .custom import SymbolicZero, sample_calls
 from .dual import float0
 from .errors import ArgumentTypeError, DualadError, RuleMissingError, TreeError
 from .linear_call import LinearCall, linear
+from .signatures import Args, Out
 from .tree import LeafName, flatten, flatten_like
 from .vjp_via_transpose import linear_transpose
 
@@ -187,7 +188,7 @@ custom_vjp_call = Op(
 # ── the decorator ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class custom_vjp(UserFunction):
+class custom_vjp(UserFunction, Generic[Args, Out]):
     """Give a function its own reverse-mode rule; forward mode follows by transposing the pullback.
 
     Parameters
@@ -218,7 +219,7 @@ class custom_vjp(UserFunction):
     1.0
     """
 
-    def __init__(self, f: Callable, nondiff_argnums: int | Sequence[int] = ()) -> None:
+    def __init__(self, f: Callable[Args, Out], nondiff_argnums: int | Sequence[int] = ()) -> None:
         super().__init__(f, nondiff_argnums)
         self.fwd: Callable | None = None
         self.bwd: Callable | None = None
@@ -248,7 +249,7 @@ class custom_vjp(UserFunction):
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     @public
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Args.args, **kwargs: Args.kwargs) -> Out:
         """Call the function; under a transform, as one operator with the rule."""
         if self.fwd is None or self.bwd is None:
             raise RuleMissingError(

@@ -7,6 +7,7 @@ what runs, so that the rule is honoured in ``vmap(grad(f))`` as in ``grad(vmap(f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Generic
 
 import numpy as np
 import optree
@@ -20,6 +21,7 @@ from .core.op import Op
 from .errors import ArgumentTypeError, RuleMissingError, ShapeError, TreeError
 from .jvp import jvp
 from .linear_call import LinearCall, linear
+from .signatures import Args, Out
 from .tree import flatten_prefix
 from .vjp_via_transpose import vjp
 
@@ -133,7 +135,7 @@ custom_vmap_call = Op(
 # ── the decorator ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class custom_vmap(UserFunction):
+class custom_vmap(UserFunction, Generic[Args, Out]):
     """Give a function its own rule for ``vmap``.
 
     Parameters
@@ -160,7 +162,7 @@ class custom_vmap(UserFunction):
     array([3., 3.])
     """
 
-    def __init__(self, f: Callable) -> None:
+    def __init__(self, f: Callable[Args, Out]) -> None:
         super().__init__(f)
         self.rule: Callable | None = None
 
@@ -188,7 +190,7 @@ class custom_vmap(UserFunction):
         return rule
 
     @public
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Args.args, **kwargs: Args.kwargs) -> Out:
         """Call the function; under a transform, as one operator with the rule."""
         if self.rule is None:
             raise RuleMissingError(
@@ -198,8 +200,7 @@ class custom_vmap(UserFunction):
             )
         if not has_tensor((args, kwargs)):
             return self.f(*args, **kwargs)
-        args = self.resolved(args, kwargs)
-        template, arrays = take_apart(args)
+        template, arrays = take_apart(self.resolved(args, kwargs))
         trees: list = [None]
 
         def function(*values):
@@ -211,7 +212,7 @@ class custom_vmap(UserFunction):
 
         call = Call(self.__name__, function, (rule,), trees, innermost(arrays))
         out = apply(custom_vmap_call, arrays, {"call": call})
-        return optree.tree_unflatten(trees[0], list(out))
+        return optree.tree_unflatten(trees[0], list(out))  # type: ignore[return-value]
 
 
 def _checked(given, size: int, name: str, trees: list) -> list:

@@ -19,6 +19,7 @@ from .jacobian import check_real, over_basis, value_and_jacfwd
 from .jvp import jvp, named
 from .linearize import linearize
 from .selection import select
+from .signatures import Args, Out
 from .tree import flatten, is_array
 from .vjp_via_transpose import check_differentiable, grad, value_and_grad
 
@@ -30,9 +31,9 @@ _DIRECTIONS = 128
 
 @public
 def hessian(
-    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
-) -> Callable:  # fmt: skip
+) -> Callable[Args, Any]:  # fmt: skip
     """Make the Hessian function of a scalar-valued function: forward over reverse, in one batched pass.
 
     Parameters
@@ -71,9 +72,9 @@ def hessian(
 
 @public
 def value_and_hessian(
-    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    f: Callable[Args, Out], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
-) -> Callable:  # fmt: skip
+) -> Callable[Args, tuple[Out, Any]]:  # fmt: skip
     """Make a function that returns the value of ``f`` and its Hessian.
 
     Parameters
@@ -115,7 +116,7 @@ def value_and_hessian(
 
 
 @public
-def hvp(f: Callable, x: Any, v: Any, *args, has_aux: bool = False, **kwargs) -> Any:
+def hvp(f: Callable[Args, Any], x: Any, v: Any, *args, has_aux: bool = False, **kwargs) -> Any:
     """Multiply the Hessian of a scalar-valued function with a vector, without building it.
 
     Parameters
@@ -149,7 +150,7 @@ def hvp(f: Callable, x: Any, v: Any, *args, has_aux: bool = False, **kwargs) -> 
 
 
 @public
-def value_and_hvp(f: Callable, x: Any, v: Any, *args, has_aux: bool = False, **kwargs) -> tuple[Any, Any]:
+def value_and_hvp(f: Callable[Args, Any], x: Any, v: Any, *args, has_aux: bool = False, **kwargs) -> tuple[Any, Any]:
     """Return the value of a scalar-valued function and its Hessian times a vector.
 
     Parameters
@@ -184,9 +185,9 @@ def value_and_hvp(f: Callable, x: Any, v: Any, *args, has_aux: bool = False, **k
 
 @public
 def hessian_diag(
-    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
-) -> Callable:  # fmt: skip
+) -> Callable[Args, Any]:  # fmt: skip
     """Make the function that gives the diagonal of the Hessian: ∂²f/∂xᵢ² for every entry of the arguments.
 
     The gradient is linearized once, and its linear program is applied to a batch of unit vectors at a time; the Hessian
@@ -229,9 +230,9 @@ def hessian_diag(
 
 @public
 def laplacian(
-    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
-) -> Callable:  # fmt: skip
+) -> Callable[Args, Any]:  # fmt: skip
     """Make the function that gives the Laplacian, the trace of the Hessian: Σᵢ ∂²f/∂xᵢ².
 
     Parameters

@@ -22,6 +22,7 @@ from .errors import ArgumentError, DtypeError, OutputError
 from .jvp import jvp, named
 from .linearize import Linear, Stage, stage_tangents
 from .selection import Selection, select
+from .signatures import Args, Out
 from .tree import LeafName, flatten, flatten_result, is_array
 from .vjp_via_transpose import Pullback, check_differentiable, vjp
 from .vmap import vmap
@@ -40,9 +41,9 @@ __all__ = [
 
 @public
 def jacfwd(
-    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
-) -> Callable:  # fmt: skip
+) -> Callable[Args, Any]:  # fmt: skip
     """Make the Jacobian function of ``f``, column by column in one batched forward pass.
 
     Parameters
@@ -95,9 +96,9 @@ def jacfwd(
 
 @public
 def value_and_jacfwd(
-    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    f: Callable[Args, Out], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
-) -> Callable:  # fmt: skip
+) -> Callable[Args, tuple[Out, Any]]:  # fmt: skip
     """Make a function that returns the value of ``f`` and its Jacobian, by forward mode.
 
     Parameters
@@ -182,9 +183,9 @@ def _blocks_of_columns(columns: list, out_tree, leaves: list, in_tree, real: lis
 
 @public
 def jacrev(
-    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
-) -> Callable:  # fmt: skip
+) -> Callable[Args, Any]:  # fmt: skip
     """Make the Jacobian function of ``f``, row by row in one batched reverse pass.
 
     Parameters
@@ -223,9 +224,9 @@ def jacrev(
 
 @public
 def value_and_jacrev(
-    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    f: Callable[Args, Out], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
-) -> Callable:  # fmt: skip
+) -> Callable[Args, tuple[Out, Any]]:  # fmt: skip
     """Make a function that returns the value of ``f`` and its Jacobian, by reverse mode.
 
     Parameters

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import optree
@@ -23,6 +23,7 @@ from .core.watch import active
 from .dual import Dual, DualLevel, check_tangent, float0
 from .errors import ArgumentTypeError, DtypeError, OutputError
 from .ops.shaping import stop_gradient as stop_gradient_op
+from .signatures import Args, Aux, Out, Tree
 from .surface.arguments import operand
 from .surface.deferred import settle
 from .tree import LeafName, flatten, flatten_like, flatten_result, is_array, leaf_names, refuse_hidden_numbers, tree_map
@@ -40,6 +41,16 @@ __all__ = [
 ]
 
 
+@overload
+def jvp(
+    f: Callable[Args, Out], primals: Sequence, tangents: Sequence, *, has_aux: Literal[False] = False
+) -> tuple[Out, Out]: ...
+@overload
+def jvp(
+    f: Callable[Args, tuple[Out, Aux]], primals: Sequence, tangents: Sequence, *, has_aux: Literal[True]
+) -> tuple[Out, Out, Aux]: ...
+@overload
+def jvp(f: Callable, primals: Sequence, tangents: Sequence, *, has_aux: bool) -> tuple: ...
 @public
 def jvp(f: Callable, primals: Sequence, tangents: Sequence, *, has_aux: bool = False) -> tuple:
     """Evaluate a function and its Jacobian-vector product.
@@ -108,7 +119,7 @@ def jvp(f: Callable, primals: Sequence, tangents: Sequence, *, has_aux: bool = F
     return (value, tangent, aux) if has_aux else (value, tangent)
 
 
-def stop_gradient(tree: Any) -> Any:
+def stop_gradient(tree: Tree) -> Tree:
     """Return the same values as constants: every level of differentiation sees a zero tangent.
 
     Parameters

@@ -28,11 +28,12 @@ from .core.tracer import Tensor
 from .errors import ArgumentTypeError, LoadingError
 from .loading import load_again, source_module_name
 from .numpy.scalars import is_array_in_numpy
+from .signatures import Args, Out
 
 __all__ = ["lift"]
 
 
-def lift(f: Callable) -> Callable:
+def lift(f: Callable[Args, Out]) -> Callable[Args, Out]:
     """Return a function whose NumPy loops, buffers and conversions work on traced values.
 
     Code that says ``import numpy as np`` can't write a traced value into ``np.zeros(3)``, because that is a plain

@@ -9,7 +9,7 @@ Not for: walking the program backwards (``vjp_via_transpose.py``).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import optree
@@ -24,6 +24,7 @@ from .dual import Dual, DualLevel, check_tangent
 from .jvp import as_primal, output_leaves, shown_tangent, split, split_aux, strip
 from .program.ir import Program, evaluate
 from .program.packed import PackedProgram, packing_steps, unpacked
+from .signatures import Args, Aux, Out
 from .staged import StagedLevel
 from .tree import LeafName, flatten, flatten_like, is_array, refuse_hidden_numbers, tree_map
 
@@ -106,6 +107,12 @@ class Linear:
         return f"<linear map ({ins}) -> ({outs}) of {len(self.program.steps)} equations>"
 
 
+@overload
+def linearize(f: Callable[Args, Out], *primals, has_aux: Literal[False] = False) -> tuple[Out, Linear]: ...
+@overload
+def linearize(f: Callable[Args, tuple[Out, Aux]], *primals, has_aux: Literal[True]) -> tuple[Out, Linear, Aux]: ...
+@overload
+def linearize(f: Callable, *primals, has_aux: bool) -> tuple: ...
 @public
 def linearize(f: Callable, *primals, has_aux: bool = False) -> tuple:
     """Evaluate a function and its derivative at a point, as a linear function that can be applied many times.

@@ -6,6 +6,7 @@ For: ``trace``. Not for: the tangent of a function (``linearize.py``); that prog
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import optree
 
@@ -15,6 +16,7 @@ from .core.boundary import run
 from .core.frames import public
 from .jvp import as_primal, output_leaves
 from .program.ir import Program
+from .signatures import Args
 from .staged import Staged, StagedLevel
 from .tree import flatten, is_array
 
@@ -22,7 +24,7 @@ __all__ = ["trace"]
 
 
 @public
-def trace(f: Callable, *args, **kwargs) -> Program:
+def trace(f: Callable[Args, Any], *args: Args.args, **kwargs: Args.kwargs) -> Program:
     """Write a function down as a program, from the shapes and dtypes of sample arguments.
 
     Parameters

@@ -8,7 +8,7 @@ hand-written reverse rule for its nonlinear form: reverse mode is the transpose 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import optree
@@ -33,6 +33,7 @@ from .program.ir import Program
 from .program.packed import unpacked
 from .program.variable import Variable
 from .selection import select
+from .signatures import Args, Aux, Out
 from .staged import Staged, StagedLevel
 from .tree import LeafName, flatten, flatten_like, is_array, leaf_names, refuse_hidden_numbers
 
@@ -224,6 +225,12 @@ class Pullback:
         return f"<pullback ({outs}) -> ({ins}) through {len(self.program.steps)} equations>"
 
 
+@overload
+def vjp(f: Callable[Args, Out], *primals, has_aux: Literal[False] = False) -> tuple[Out, Pullback]: ...
+@overload
+def vjp(f: Callable[Args, tuple[Out, Aux]], *primals, has_aux: Literal[True]) -> tuple[Out, Pullback, Aux]: ...
+@overload
+def vjp(f: Callable, *primals, has_aux: bool) -> tuple: ...
 @public
 def vjp(f: Callable, *primals, has_aux: bool = False) -> tuple:
     """Evaluate a function and its vector-Jacobian product, as a function of the cotangent.
@@ -325,13 +332,13 @@ def _finished(results: list, in_avals: list, given: list) -> list:
 
 @public
 def grad(
-    f: Callable,
+    f: Callable[Args, Any],
     argnums: int | Sequence[int] | None = None,
     argnames: str | Sequence[str] | None = None,
     *,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable:
+) -> Callable[Args, Any]:
     """Make the gradient function of a scalar-valued function.
 
     Parameters
@@ -382,10 +389,10 @@ def grad(
 
 @public
 def value_and_grad(
-    f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    f: Callable[Args, Out], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False,
     where: str = "value_and_grad",
-) -> Callable:  # fmt: skip
+) -> Callable[Args, tuple[Out, Any]]:  # fmt: skip
     """Make a function that returns the value of ``f`` and its gradient.
 
     Parameters

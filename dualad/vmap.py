@@ -22,6 +22,7 @@ from .core.frames import public, user_level
 from .core.watch import active
 from .errors import ArgumentError, ArgumentTypeError, BranchError, OutputError
 from .jvp import as_primal, named, output_leaves
+from .signatures import Args
 from .surface.arguments import PerformanceNote
 from .tree import LeafName, flatten, flatten_prefix, is_array
 
@@ -30,8 +31,9 @@ __all__ = ["vmap"]
 
 @public
 def vmap(
-    f: Callable, in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None, branches: str = "split",
-    max_splits: int = 64, chunk_size: int | None = None, max_memory: int | None = None, axis_name: str | None = None,
+    f: Callable[Args, Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None,
+    branches: str = "split", max_splits: int = 64, chunk_size: int | None = None, max_memory: int | None = None,
+    axis_name: str | None = None,
 ) -> Callable:  # fmt: skip
     """Batch a function: map it over an axis of its arguments without a loop.
 

@@ -29,6 +29,7 @@ FLOOR = {
     "version": 0,
     "loading": 0,
     "selection": 0,
+    "signatures": 0,
     "core": 1,
     "ops": 2,
     "surface": 3,

@@ -64,7 +64,7 @@ def run(options: argparse.Namespace, version: str) -> int:
     _report(reports, options, seconds, shown, len(tasks) - len(reports))
     if options.github:
         functions = {label: target.function for label, target in targets.items()}
-        if commands := markdown.annotations(reports, functions):
+        if commands := markdown.to_annotations(reports, functions):
             print(commands)
     return 0 if all(report.ok for report in reports) else 1
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dualad.testing import CheckReport
 
-__all__ = ["annotations", "to_markdown"]
+__all__ = ["to_annotations", "to_markdown"]
 
 _MARKS = {"ok": "✅", "mismatch": "❌ wrong", "error": "❌ raised", "unchecked": "❌ unchecked", "skipped": "➖"}
 
@@ -50,7 +50,7 @@ def _text(text: str) -> str:
     return said if not rest else said + "".join(f"\n      {line}" for line in ("", *rest))
 
 
-def annotations(reports: Sequence[CheckReport], functions: dict[str, Callable]) -> str:
+def to_annotations(reports: Sequence[CheckReport], functions: dict[str, Callable]) -> str:
     """Return a command for each function that failed, which GitHub Actions shows beside the function's first line."""
     lines = []
     for report in reports:

@@ -80,7 +80,7 @@ def run_in_workers(
             _give(workers, _Worker(context, settings), tasks, left)
         while workers:
             for pipe in wait(list(workers)):
-                worker = workers.pop(pipe)  # type: ignore[index]
+                worker = workers.pop(pipe)  # type: ignore[call-overload]
                 k, worker.task = worker.task, None
                 assert k is not None
                 try:

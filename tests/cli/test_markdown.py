@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from dualad.cli.markdown import annotations, to_markdown
+from dualad.cli.markdown import to_annotations, to_markdown
 from dualad.testing import CheckReport, Mismatch, Outcome, Row
 
 BAD = Outcome("jax", "mismatch", 0.25, mismatch=Mismatch("x[0]", 2.5, 2.0, 1e-7, 1))
@@ -30,7 +30,7 @@ def test_annotations_name_the_line_and_hold_newlines():
         pass
 
     raised = CheckReport("h", "p", (Row("jvp", "error", message="two\nlines: 100%"),))
-    first, second = annotations([WRONG, RIGHT, raised], {"a_b.py:f*": function}).splitlines()
+    first, second = to_annotations([WRONG, RIGHT, raised], {"a_b.py:f*": function}).splitlines()
     line = test_summary.__code__.co_firstlineno
     assert first.startswith("::error file=") and f"test_markdown.py,line={line},title=dualad check::a_b.py:f*" in first
     assert second == "::error title=dualad check::h at p: jvp: two%0Alines: 100%25"
