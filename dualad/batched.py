@@ -16,7 +16,7 @@ from .core.capture import check_inside
 from .core.level import Level, escaped
 from .core.quiet import in_use
 from .core.tracer import Tensor
-from .core.watch import watching
+from .core.watch import noted, watching
 from .ops.shaping import stop_gradient
 
 __all__ = ["BatchLevel", "Batched", "Disagreement"]
@@ -100,12 +100,14 @@ class Batched(Tensor):
                 return across(level, values[0], params)
             rule = _loop(op)
         out = rule(level.size, values, mapped, **params)
-        if in_use and (watch := watching.get()) is not None:
+        watch = watching.get() if in_use else None
+        if watch is not None:
             watch.batched(level, op, values, params, out)
         if op.multiple:
             check_inside(out, level, op, params)
-            return tuple(Batched(o, level) for o in out)
-        return Batched(out, level)
+            results = tuple(Batched(o, level) for o in out)
+            return results if watch is None else noted(results)
+        return Batched(out, level) if watch is None else noted(Batched(out, level))
 
     def agreed(self, what: str):
         """Return the value that all lanes have; where they differ, have ``vmap`` run the lanes in groups that agree.

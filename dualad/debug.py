@@ -81,9 +81,9 @@ class DebugReport(Watch):
         """Return what an equation recorded now has to remember."""
         return None if self.finder is None else self.finder.cause()
 
-    def pushed(self, run: Callable[[], list], program, tangents: list) -> list:
-        """Apply a linear program to tangents."""
-        return run() if self.finder is None else self.finder.pushed(run, program, tangents)
+    def pushed(self, run: Callable[[], list], program, tangents: list, phase: str = "tangent") -> list:
+        """Run a program, a linear one on tangents."""
+        return run() if self.finder is None else self.finder.pushed(run, program, tangents, phase)
 
     def pulled(self, run: Callable[[Callable | None], list], again: Callable[[Callable], list]) -> list:
         """Run a pullback, and look at the cotangents it returns."""

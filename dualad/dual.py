@@ -23,7 +23,7 @@ from .core.frames import public
 from .core.level import Level, escaped
 from .core.quiet import boundary, in_use
 from .core.tracer import Tensor
-from .core.watch import active, user_line, watching
+from .core.watch import active, noted, watching
 from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from .surface.deferred import settle
 
@@ -147,7 +147,7 @@ class Dual(Tensor):
         rule = op.jvp
         if watch is not None:
             value, tangent = watch.dual(level, op, primals, tangents, params)
-            return value if rule is None else _noted(_joined(value, tangent, level, op, params))
+            return value if rule is None else noted(_joined(value, tangent, level, op, params))
         if rule is None:
             return apply(op, primals, params)
         if live:
@@ -214,15 +214,6 @@ def _joined(value, tangent, level: DualLevel, op, params: dict):
         check_inside(tangent, level, op, params)
         return tuple(_wrap(v, t, level) for v, t in zip(value, tangent, strict=True))
     return _wrap(value, tangent, level)
-
-
-def _noted(result):
-    """Note on tensors made under a watch where they were made, for the message about one that escapes."""
-    line = user_line()
-    for x in result if isinstance(result, tuple) else (result,):
-        if isinstance(x, Tensor):
-            x._origin = line
-    return result
 
 
 def _wrap(value, tangent, level: DualLevel):

@@ -175,9 +175,9 @@ class _Observer(Watch):
             self.operator(op, params, True)
         return self._unseen(lambda: run_rule(op, primals, tangents, params))
 
-    def pushed(self, run: Callable[[], list], program, tangents: list) -> list:
-        """Apply a linear program of the function's own, without a note: its operators have been noted."""
-        return self._unseen(run)
+    def pushed(self, run: Callable[[], list], program, tangents: list, phase: str = "tangent") -> list:
+        """Run a program of the function's own; a linear one without a note, as its operators have been noted."""
+        return run() if phase == "primal" else self._unseen(run)
 
     def pulled(self, run: Callable[[Callable | None], list], again: Callable[[Callable], list]) -> list:
         """Run a pullback of the function's own, without a note."""

@@ -30,6 +30,8 @@ from .program.variable import Variable
 
 __all__ = ["Finder", "Origin"]
 
+#: how a checkpointed function is called: what happens inside it on the way back is computed later, and not seen
+_AGAIN = "checkpoint of "
 _KINDS = {"primal": "value", "tangent": "tangent", "transpose": "cotangent"}
 
 
@@ -116,8 +118,9 @@ class _Frame:
 
     def __init__(self, op, params: dict, primals: Sequence, tangents: Sequence, level) -> None:
         name = getattr(params.get("call"), "name", None)
-        self.name: str = name if isinstance(name, str) else op.name
-        self.custom = isinstance(name, str)
+        again = op.name == "checkpoint_call"
+        self.name: str = f"{_AGAIN}{name}" if again else name if isinstance(name, str) else op.name
+        self.custom = isinstance(name, str) and not again
         self.primals, self.tangents = primals, tangents
         self.moved = [i for i, t in enumerate(tangents) if t is not None]
         self.transform, self.level = level.transform, level.number
@@ -344,8 +347,8 @@ class Finder:
                     if now is not None and now is not old:
                         self._look_at_equation("transpose", step, i, now, [*cts, *before])
 
-    def pushed(self, run: Callable[[], list], program: Program, tangents: list) -> list:
-        """Apply a linear program to tangents; where a result is not finite, again and step by step."""
+    def pushed(self, run: Callable[[], list], program: Program, tangents: list, phase: str = "tangent") -> list:
+        """Run a program, a linear one on tangents; where a result is not finite, again and step by step."""
         with self._muted():
             results = run()
         if not self._local.muted and self._first(results) is not None:
@@ -357,9 +360,12 @@ class Finder:
                 out = out if op.multiple else (out,)
                 env.update(zip(outs, out, strict=True))
                 for i, x in enumerate(out):
-                    self._look_at_equation("tangent", step, i, x, [env[a] for a in args if type(a) is Variable])
+                    self._look_at_equation(phase, step, i, x, [env[a] for a in args if type(a) is Variable])
             results = [env[a] if type(a) is Variable else a for a in program.outputs]
-        self.finished("linear map", (), results)
+        if phase == "primal":
+            self.finished("program", results)
+        else:
+            self.finished("linear map", (), results)
         return results
 
     @contextmanager
@@ -393,7 +399,7 @@ class Finder:
                 self._mark(leaf.value, origin, new=False)
                 continue
             index, where = _place(mask, leaf.lanes)
-            kind = "cotangent" if phase == "transpose" else "tangent"
+            kind = {"transpose": "cotangent", "primal": "value"}.get(phase, phase)
             operands = [described(f"{kind} that arrived", x) for x in moving]
             number, entered = _number(leaf.value, mask), "" if met is None else f"a {kind}"
             if cause is None:
@@ -401,7 +407,7 @@ class Finder:
                 name = getattr(params.get("call"), "name", None)
                 origin = Origin(
                     name or op.name, phase, i, index, where, number, getattr(step, "line", ""),
-                    "pullback" if phase == "transpose" else "linear map", 0, _kept(operands), name is not None, (),
+                    _RUNS[phase], 0, _kept(operands), name is not None, (),
                     entered,
                 )  # fmt: skip
             else:
@@ -453,6 +459,10 @@ class Finder:
         self.origins.clear()
 
 
+#: what runs the equations of a program
+_RUNS = {"transpose": "pullback", "tangent": "linear map", "primal": "program"}
+
+
 def _kept(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple([t for t in texts if t])
 
@@ -475,6 +485,9 @@ def error_of(origin: Origin) -> NonFiniteError:
     if origin.entered:
         why = "it was not finite before it met a traced value: a constant, an argument, or the result of plain NumPy"
         instead = "look at where that value is computed; da.debug(nan=False) inside the block leaves a part unwatched"
+    elif origin.operation.startswith(_AGAIN):
+        why = "one of its operations made it of finite numbers, when they were computed again"
+        instead = "take the derivative once without checkpoint: the message then names the operation"
     elif origin.custom:
         why = "its rule made it of finite numbers"
         instead = "look at the rule's own arithmetic, at these operands"

@@ -5,12 +5,15 @@ Not for: the rows of torch's tests (`capabilities/test_o_debugging.py`) or branc
 
 from __future__ import annotations
 
+import contextvars
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import dualad as da
+from dualad.core.quiet import in_use
 from dualad.errors import NonFiniteError
 
 X = np.array([4.0, 0.0, 1.0])
@@ -52,6 +55,40 @@ def test_only_the_derivative_is_infinite(run, phase, index, lanes, transform) ->
     assert (origin.index, origin.lanes, origin.number, origin.transform) == (index, lanes, "inf", transform)
     assert origin.line.endswith(f":{ROOT_LINE}")
     assert any("in [0, 4]" in text or "in [0, 0]" in text for text in origin.operands)
+
+
+def filled(x):
+    y = np.zeros_like(x)
+    for i in range(3):
+        y[i] = np.sqrt(x[i])
+    return np.sum(y)
+
+
+def total(x):
+    return np.sum(root(x))
+
+
+@pytest.mark.parametrize("run", [
+    lambda: da.jacobian(root)(X), lambda: da.hessian(total)(X), lambda: da.hvp(total, X, np.ones(3)),
+    lambda: da.hessian_diag(total)(X), lambda: da.jacfwd(root, chunk_size=1)(X), lambda: da.grad(filled)(X),
+    lambda: da.grad(lambda x: da.cond(x[0] > 1, total, total, x))(X),
+    lambda: da.grad(lambda x: da.scan(lambda c, a: (c + np.sqrt(a), None), 0.0, x)[0])(X),
+    lambda: da.grad(lambda x: sum(np.sqrt(v) for v in x))(X),
+    lambda: da.linearize(root, X)[1].as_linear_operator() @ np.ones(3),
+    lambda: da.trace(da.grad(total), X)(X), lambda: unpacked(),
+])  # fmt: skip
+def test_every_word_finds_it(run) -> None:
+    assert origin_of(run).operation == "sqrt"
+
+
+def unpacked():
+    with da.dual_level():
+        return da.unpack_dual(np.sqrt(da.make_dual(0.0, 1.0)))
+
+
+def test_what_a_checkpoint_computes_again_is_named_as_its() -> None:
+    origin = origin_of(lambda: da.grad(da.checkpoint(total))(X))
+    assert (origin.operation, origin.phase) == ("checkpoint of total", "transpose")
 
 
 @pytest.mark.parametrize("run", [
@@ -137,6 +174,22 @@ def test_equations_know_their_line_under_debug_only() -> None:
     assert lines == {f"{__file__}:{here.__code__.co_firstlineno}"}
 
 
-def test_threads_and_packed_residuals() -> None:
+def test_other_threads_are_not_watched() -> None:
+    with da.debug(nan=True), ThreadPoolExecutor(1) as pool:
+        assert np.isinf(pool.submit(lambda: da.grad(np.sqrt)(0.0)).result())
+        with pytest.raises(NonFiniteError):
+            pool.submit(contextvars.copy_context().run, da.grad(np.sqrt), 0.0).result()
+
+
+def test_nothing_asks_for_a_watch_after_the_block() -> None:
+    before = len(in_use)
+    with da.debug(nan=True), da.debug_nans():
+        assert len(in_use) == before + 2
+    with pytest.raises(ZeroDivisionError), da.debug():
+        raise ZeroDivisionError
+    assert len(in_use) == before
+
+
+def test_packed_residuals() -> None:
     with da.residual_hooks(lambda a: a.copy(), lambda a: a):
         assert origin_of(lambda: da.grad(lambda x: np.sum(root(x)))(X)).operation == "sqrt"

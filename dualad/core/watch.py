@@ -21,9 +21,10 @@ import optree
 from .dispatch import apply
 from .quiet import entered, in_use, left
 from .tables import HOOKS
+from .tracer import Tensor
 
 __all__ = [
-    "Step", "Watch", "WatchedSteps", "active", "carried", "is_users", "logged_walk", "run_rule", "user_line",
+    "Step", "Watch", "WatchedSteps", "active", "carried", "is_users", "logged_walk", "noted", "run_rule", "user_line",
     "watching",
 ]  # fmt: skip
 
@@ -81,8 +82,8 @@ class Watch:
         """Return what is to be remembered with an equation that is recorded now."""
         return None
 
-    def pushed(self, run: Callable[[], list], program, tangents: list) -> list:
-        """Apply a linear program to tangents."""
+    def pushed(self, run: Callable[[], list], program, tangents: list, phase: str = "tangent") -> list:
+        """Run a program: a linear one on tangents, or with ``phase="primal"`` any other."""
         return run()
 
     def pulled(self, run: Callable[[Callable | None], list], again: Callable[[Callable], list]) -> list:
@@ -110,6 +111,15 @@ class Watch:
 def active() -> Watch | None:
     """Return the watch that is to be told here, if there is one."""
     return watching.get() if in_use else None
+
+
+def noted(result: Any) -> Any:
+    """Note on tensors made under a watch where they were made, for the message about one that escapes."""
+    line = user_line()
+    for x in result if isinstance(result, tuple) else (result,):
+        if isinstance(x, Tensor):
+            x._origin = line
+    return result
 
 
 # ── equations that know their line ───────────────────────────────────────────────────────────────────────────────

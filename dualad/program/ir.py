@@ -17,6 +17,7 @@ import optree
 from ..core.dispatch import apply
 from ..core.frames import public
 from ..core.walk import walked
+from ..core.watch import Watch, active
 from ..errors import ShapeError, TreeError
 from ..tree import flatten, is_array, treedef_outline
 from .show import show
@@ -95,7 +96,11 @@ class Program:
                     "a program is written for one set of shapes",
                     "trace the function again with arguments of the new shapes",
                 )
-        return optree.tree_unflatten(self.out_tree, evaluate(self, arrays))
+        results = evaluate(self, arrays) if (watch := active()) is None else self._watched(watch, arrays)
+        return optree.tree_unflatten(self.out_tree, results)
+
+    def _watched(self, watch: Watch, arrays: list) -> list:
+        return watch.pushed(lambda: evaluate(self, arrays), self, arrays, "primal")
 
     def to_text(self, limit: int | None = None) -> str:
         """Return the program as text, which :func:`dualad.read_program` reads back.

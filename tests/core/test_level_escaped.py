@@ -69,6 +69,11 @@ def test_computed_tensors_know_their_line_under_debug() -> None:
     with pytest.raises(EscapedTensorError) as caught:
         kept[0] * 2
     assert f"Created: at {__file__}:{f.__code__.co_firstlineno + 1}, in `f`" in str(caught.value)
+    with da.debug():
+        da.vmap(f)(np.ones(2))
+    with pytest.raises(EscapedTensorError, match="under `vmap`") as caught:
+        kept[0] * 2
+    assert f"Created: at {__file__}:{f.__code__.co_firstlineno + 1}, in `f`" in str(caught.value)
 
 
 def write(x):
