@@ -44,7 +44,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     info = f"dualad-{dualad.__version__}.dist-info/"
     assert {name.split("/")[0] for name in names} == {"dualad", "pytest_dualad.py", info.rstrip("/")}
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "dualad").rglob("*.py")}
-    assert {name for name in names if name.startswith("dualad/")} == modules | {"dualad/py.typed"}
+    pages = {f"dualad/cli/errors/{path.name}" for path in (ROOT / "docs" / "reference" / "errors").glob("*")}
+    assert {name for name in names if name.startswith("dualad/")} == modules | pages | {"dualad/py.typed"}
     assert {info + "METADATA", info + "RECORD", info + "entry_points.txt", info + "licenses/LICENSE"} <= names
 
 
