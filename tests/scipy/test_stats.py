@@ -328,3 +328,14 @@ def test_gumbel_far_out(name, x) -> None:
         if away > 0:  # there log(1 − exp(−e⁻ᶻ)) is −z to rounding, from some z on
             found = da.jvp(getattr(mine, thin), (x,), (1.0,))[0]
             assert found == pytest.approx(-away, abs=0.6 * np.exp(-away) + 1e-12)
+
+
+@pytest.mark.parametrize("df", [0.5, 3.0, 1e6, 1e10])
+def test_students_distribution_of_many_degrees_of_freedom(df) -> None:
+    for x in (-2.5, 0.3):
+        value, slope = da.jvp(lambda x: ours.t.logpdf(x, df), (x,), (1.0,))
+        assert value == pytest.approx(st.t.logpdf(x, df), rel=1e-9)
+        assert slope == pytest.approx(-(df + 1) * x / (df + x * x), rel=1e-12)
+        value, slope = da.jvp(lambda x: ours.t.cdf(x, df), (x,), (1.0,))
+        assert value == pytest.approx(st.t.cdf(x, df), rel=1e-9)
+        assert slope == pytest.approx(st.t.pdf(x, df), rel=1e-9)

@@ -126,21 +126,11 @@ def _t_logpdf(z, df):
 
 
 def _student(z, df):
-    half = 0.5 * (df + 1)
-    return sp.gammaln(half) - sp.gammaln(0.5 * df) - 0.5 * np.log(df * math.pi) - half * np.log1p(z * z / df)
+    # log Γ((df+1)/2) − log Γ(df/2) is the difference of near numbers where df is large; betaln is not.
+    return -sp.betaln(0.5 * df, 0.5) - 0.5 * np.log(df) - 0.5 * (df + 1) * np.log1p(z * z / df)
 
 
-def _t_cdf(z, df):
-    """Near 0 by the hypergeometric function, which is smooth there; in the tails by the incomplete beta function."""
-    w = z * z / df
-    near = w < 0.5
-    slope = np.exp(sp.gammaln(0.5 * (df + 1)) - sp.gammaln(0.5 * df)) / np.sqrt(math.pi * df)
-    middle = 0.5 + z * slope * sp.hyp2f1(0.5, 0.5 * (df + 1), 1.5, -np.where(near, w, 0.0))
-    tail = 0.5 * sp.betainc(0.5 * df, 0.5, 1 / (1 + np.where(near, 1.0, w)))
-    return np.where(near, middle, np.where(z < 0, tail, 1.0 - tail))
-
-
-t = Continuous(st.t, logpdf=_t_logpdf, cdf=_t_cdf, sf=lambda z, df: _t_cdf(-z, df))
+t = Continuous(st.t, logpdf=_t_logpdf, cdf=lambda z, df: sp.stdtr(df, z), sf=lambda z, df: sp.stdtr(df, -z))
 
 # κ(cos z − 1) − log(2π i0e(κ)), with κ as |κ| + log i0e(κ), whose derivatives at κ = 0 are right.
 vonmises = Continuous(
