@@ -6,6 +6,7 @@ The list of the standard is written out here, each function with how it is calle
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -329,3 +330,85 @@ def test_scipys_array_api_functions():
         check=False,
     )
     assert done.stdout.strip() == "fine", done.stderr
+
+
+def _signature(function):
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return None
+
+
+@pytest.mark.parametrize("part", ["", "linalg", "fft"])
+def test_every_function_of_the_standard_has_its_parameters(part):
+    """Against the signatures of array_api_strict, which has exactly the standard's."""
+    strict = pytest.importorskip("array_api_strict")
+    theirs, ours = (getattr(m, part) if part else m for m in (strict, xp))
+    checked = 0
+    for name in theirs.__all__:
+        wanted = _signature(getattr(theirs, name))
+        if (
+            wanted is None
+            or name.startswith("_")
+            or "array_api_strict" in name
+            or name in ("Device", "ArrayAPIStrictFlags")
+        ):
+            continue
+        found = _signature(getattr(ours, name))
+        if found is None or any(p.kind is p.VAR_KEYWORD for p in found.values()):
+            continue  # ufuncs say (*args, **kwargs)
+        named = [n for n, p in wanted.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        assert not [n for n in named if n not in found], f"{name} lacks {named}"
+        checked += 1
+    assert checked > (60 if not part else 10)
+
+
+def _one_lane(f):
+    def call(*arrays):
+        out = da.vmap(f)(*[a[None] for a in arrays])
+        return np.asarray(out)[0]
+
+    return call
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int64", "uint16", "bool", "complex64"])
+def test_dtypes_are_the_standards(dtype):
+    """What array_api_strict accepts has the same dtype on tensors, Python numbers and other dtypes beside it too."""
+    strict = pytest.importorskip("array_api_strict")
+    x = np.array([[0.3, 2.7, 1.2], [3.9, 1.5, 0.4]]).astype(dtype)
+    calls = [
+        lambda m, a: m.sum(a, axis=0),
+        lambda m, a: m.prod(a),
+        lambda m, a: m.cumulative_sum(a, axis=0, include_initial=True),
+        lambda m, a: m.cumulative_prod(a, axis=1),
+        lambda m, a: m.mean(a, keepdims=True),
+        lambda m, a: m.var(a, axis=0, correction=1.0),
+        lambda m, a: m.sort(a, axis=0, descending=True),
+        lambda m, a: m.argsort(a, descending=True),
+        lambda m, a: m.clip(a, min=0, max=1),
+        lambda m, a: m.where(a == a, a, 0),
+        lambda m, a: m.matmul(a, m.matrix_transpose(a)),
+        lambda m, a: m.linalg.vector_norm(a),
+        lambda m, a: m.linalg.trace(a),
+        lambda m, a: m.fft.fft(a),
+        lambda m, a: m.fft.irfft(a),
+        lambda m, a: a + 1,
+        lambda m, a: 2.0 * a,
+        lambda m, a: a**2,
+        lambda m, a: a & a,
+        lambda m, a: a / m.asarray([1.0, 2.0, 3.0], dtype=m.float64),
+        lambda m, a: m.divide(a, a),
+        lambda m, a: m.round(a),
+        lambda m, a: m.floor(a),
+    ]
+    agreed = 0
+    for f in calls:
+        try:
+            expected = np.asarray(f(strict, strict.asarray(x))._array)
+        except (TypeError, ValueError, IndexError):
+            continue
+        found = _one_lane(lambda a, f=f: f(xp, a))(x)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        agreed += 1
+    assert agreed >= (1 if dtype == "bool" else 5)
