@@ -1,8 +1,9 @@
 """Checking derivatives of your own functions: oracles that share nothing with dualad's rules, and one call for all.
 
-`check_function` computes every kind of derivative and compares it with JAX in float64, central differences with
-Richardson extrapolation, the complex step, the dot-product test and a Python loop. The oracles are also there one by
-one, in `differences`, `complex_step` and `jax_oracle`.
+`gradcheck` and `gradgradcheck` compare Jacobians with differences of the values; `check_grads` asks the oracles one
+names, at any order; `check_rule` looks at everything a custom rule can get wrong; `check_function` (and `dualad check`,
+and the pytest plugin) computes every kind of derivative and asks all oracles; `laws` need none. The oracles are also
+there one by one, in `differences`, `complex_step` and `jax_oracle`. `strategies`, for Hypothesis, is imported by name.
 
 Not for testing dualad's operators one by one (the test suite does that from the registry).
 """
