@@ -99,17 +99,15 @@ def _is_empty(argnums) -> bool:
 
 
 def _names(argnames, where: str) -> list[str]:
-    names = list(argnames or ()) if isinstance(argnames, (tuple, list, type(None))) else [None]
-    if not all([isinstance(name, str) for name in names]):
+    names = [] if argnames is None else argnames
+    if not isinstance(names, (tuple, list)) or not all([isinstance(name, str) for name in names]):
         raise ArgumentTypeError(
             f"{where}: argnames={argnames!r} of type {type(argnames).__name__}.", "a name is a string",
             "write argnames='x', or a tuple such as ('x', 'y')",
         )  # fmt: skip
     if len(set(names)) != len(names):
-        raise ArgumentError(
-            f"{where}: argnames={argnames!r} names an argument twice.", _TWICE, "name each argument once"
-        )
-    return names
+        raise ArgumentError(f"{where}: argnames={argnames!r} names an argument twice.", "", "name each argument once")
+    return list(names)
 
 
 def _position(n, count: int, where: str) -> int:
