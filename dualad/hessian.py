@@ -15,13 +15,13 @@ from .chunks import check_chunks
 from .core.arguments import check_callable
 from .core.aval import aval_of
 from .core.frames import public
-from .jacobian import check_real, over_basis, value_and_jacfwd
+from .jacobian import check_real, forward, over_basis
 from .jvp import jvp, named
 from .linearize import linearize
 from .selection import select
 from .signatures import Args, Out
 from .tree import flatten, is_array
-from .vjp_via_transpose import check_differentiable, grad, value_and_grad
+from .vjp_via_transpose import check_differentiable, gradients
 
 __all__ = ["hessian", "hessian_diag", "hvp", "laplacian", "value_and_hessian", "value_and_hvp"]
 
@@ -58,9 +58,7 @@ def hessian(
            [4., 0.]])
     """
     check_callable(f, "hessian")
-    both = value_and_hessian(
-        f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic, chunk_size=chunk_size, max_memory=max_memory
-    )
+    both = _value_and_second(f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, "hessian")
 
     @public
     def hessian_of(*args, **kwargs):
@@ -96,23 +94,25 @@ def value_and_hessian(
     (8.0, 12.0)
     """
     check_callable(f, "value_and_hessian")
-    check_chunks(chunk_size, max_memory, "hessian")
-    first = value_and_grad(f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic)
+    name = "value_and_hessian"
+    both = _value_and_second(f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, name)
+    return named(public(both), f, name)
+
+
+def _value_and_second(f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, where: str) -> Callable:
+    check_chunks(chunk_size, max_memory, where)
+    first = gradients(f, argnums, argnames, has_aux, holomorphic, where)
+    options = (argnums, argnames, True, holomorphic, chunk_size, max_memory)
 
     def gradient(*args, **kwargs):
         value, derivative = first(*args, **kwargs)
         return derivative, value
 
-    whole = value_and_jacfwd(
-        gradient, argnums, argnames, has_aux=True, holomorphic=holomorphic, chunk_size=chunk_size, max_memory=max_memory
-    )
-
-    @public
     def value_and_second(*args, **kwargs):
-        (_, value), blocks = whole(*args, **kwargs)
+        _, blocks, value = forward(gradient, args, kwargs, options, where)
         return value, blocks
 
-    return named(value_and_second, f, "value_and_hessian")
+    return value_and_second
 
 
 @public
@@ -145,7 +145,7 @@ def hvp(f: Callable[Args, Any], x: Any, v: Any, *args, has_aux: bool = False, **
     array([ 6., 12.])
     """
     check_callable(f, "hvp")
-    value, product = value_and_hvp(f, x, v, *args, has_aux=has_aux, **kwargs)
+    value, product = _value_and_product(f, x, v, args, kwargs, has_aux, "hvp")
     return (product, value[1]) if has_aux else product
 
 
@@ -173,7 +173,12 @@ def value_and_hvp(f: Callable[Args, Any], x: Any, v: Any, *args, has_aux: bool =
     (8.0, 12.0)
     """
     check_callable(f, "value_and_hvp")
-    first = value_and_grad(lambda y: f(y, *args, **kwargs), has_aux=has_aux)
+    return _value_and_product(f, x, v, args, kwargs, has_aux, "value_and_hvp")
+
+
+def _value_and_product(f: Callable, x, v, args: tuple, kwargs: dict, has_aux: bool, where: str) -> tuple[Any, Any]:
+    check_differentiable(x, "x", False, where)
+    first = gradients(lambda y: f(y, *args, **kwargs), None, None, has_aux, False, where)
 
     def gradient(y):
         value, derivative = first(y)
@@ -279,7 +284,12 @@ def _diagonal(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str
         rest = iter(values)
         return selection.function(*optree.tree_unflatten(tree, [next(rest) if is_array(x) else x for x in leaves]))
 
-    gradient = grad(of_arrays, tuple(range(len(arrays))), has_aux=has_aux)
+    first = gradients(of_arrays, tuple(range(len(arrays))), None, has_aux, False, where)
+
+    def gradient(*values):
+        value, derivative = first(*values)
+        return (derivative, value[1]) if has_aux else derivative
+
     _, product, *aux = linearize(gradient, *arrays, has_aux=has_aux)
 
     def entry(*direction):

@@ -29,6 +29,7 @@ from .vmap import vmap
 
 __all__ = [
     "check_real",
+    "forward",
     "jacfwd",
     "jacobian",
     "jacrev",
@@ -88,7 +89,7 @@ def jacfwd(
 
     @public
     def jacobian_of(*args, **kwargs):
-        _, blocks, aux = _forward(f, args, kwargs, options, "jacfwd")
+        _, blocks, aux = forward(f, args, kwargs, options, "jacfwd")
         return (blocks, aux) if has_aux else blocks
 
     return named(jacobian_of, f, "jacfwd")
@@ -126,13 +127,13 @@ def value_and_jacfwd(
 
     @public
     def value_and_jacobian(*args, **kwargs):
-        value, blocks, aux = _forward(f, args, kwargs, options, "value_and_jacfwd")
+        value, blocks, aux = forward(f, args, kwargs, options, "value_and_jacfwd")
         return ((value, aux) if has_aux else value), blocks
 
     return named(value_and_jacobian, f, "value_and_jacfwd")
 
 
-def _forward(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any, Any]:
+def forward(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any, Any]:
     """Return value, Jacobian and auxiliary output by forward mode."""
     argnums, argnames, has_aux, holomorphic, chunk_size, max_memory = options
     selection = select(f, args, kwargs, argnums, argnames, where)

@@ -99,7 +99,12 @@ class _Static:
         return repr(self.value)
 
 
-optree.register_pytree_node(_Static, lambda s: ((), s), lambda s, _: s.value, namespace=NAMESPACE)
+def _static_value(static: Any, children: Any) -> Any:
+    return static.value
+
+
+_register_node: Any = optree.register_pytree_node  # whose types know collections only
+_register_node(_Static, lambda static: ((), static), _static_value, namespace=NAMESPACE)
 
 
 def flatten_result(tree: Any, passed: Sequence | None = None) -> tuple[list, optree.PyTreeSpec]:

@@ -37,7 +37,7 @@ from .signatures import Args, Aux, Out
 from .staged import Staged, StagedLevel
 from .tree import LeafName, flatten, flatten_like, is_array, leaf_names, refuse_hidden_numbers
 
-__all__ = ["backward", "check_differentiable", "grad", "linear_transpose", "value_and_grad", "vjp"]
+__all__ = ["backward", "check_differentiable", "grad", "gradients", "linear_transpose", "value_and_grad", "vjp"]
 
 
 # ── the walk ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -377,7 +377,7 @@ def grad(
     array([ 3., 12.])
     """
     check_callable(f, "grad")
-    with_value = value_and_grad(f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic, where="grad")
+    with_value = gradients(f, argnums, argnames, has_aux, holomorphic, "grad")
 
     @public
     def gradient(*args, **kwargs):
@@ -391,7 +391,6 @@ def grad(
 def value_and_grad(
     f: Callable[Args, Out], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False,
-    where: str = "value_and_grad",
 ) -> Callable[Args, tuple[Out, Any]]:  # fmt: skip
     """Make a function that returns the value of ``f`` and its gradient.
 
@@ -399,8 +398,6 @@ def value_and_grad(
     ----------
     f, argnums, argnames, has_aux, holomorphic
         As for :func:`grad`.
-    where : str
-        The name used in errors.
 
     Returns
     -------
@@ -410,13 +407,18 @@ def value_and_grad(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import dualad as da
     >>> da.value_and_grad(lambda x: x**2)(3.0)
     (9.0, np.float64(6.0))
     """
     check_callable(f, "value_and_grad")
+    return named(public(gradients(f, argnums, argnames, has_aux, holomorphic, "value_and_grad")), f, "value_and_grad")
 
-    @public
+
+def gradients(f: Callable, argnums, argnames, has_aux: bool, holomorphic: bool, where: str) -> Callable:
+    """Make the function that all gradients are computed with; ``where`` is whose name stands in errors."""
+
     def value_and_gradient(*args, **kwargs):
         selection = select(f, args, kwargs, argnums, argnames, where)
         for x, name in zip(selection.chosen, selection.names, strict=True):
@@ -427,10 +429,10 @@ def value_and_grad(
         results = iter(_finished(_backward_strong_if_needed(stage.program, one), stage.in_avals, one))
         leaves = flatten(selection.chosen)[0]
         full = [next(results) if a is not None else x for x, a in zip(leaves, stage.in_avals, strict=True)]
-        gradients = optree.tree_unflatten(stage.in_tree, full)
-        return ((out, stage.aux) if has_aux else out), selection.arrange(gradients)
+        derivative = optree.tree_unflatten(stage.in_tree, full)
+        return ((out, stage.aux) if has_aux else out), selection.arrange(derivative)
 
-    return named(value_and_gradient, f, where)
+    return value_and_gradient
 
 
 def check_differentiable(x, name: str, holomorphic: bool, where: str) -> None:

@@ -56,7 +56,7 @@ class Program:
     @property
     def equations(self) -> tuple[Equation, ...]:
         """Its equations, with names for their parts."""
-        return tuple([Equation(*step, getattr(step, "line", "")) for step in self.steps])
+        return tuple([Equation._make((*step, getattr(step, "line", ""))) for step in self.steps])
 
     @property
     def constants(self) -> list:
