@@ -106,7 +106,9 @@ def _names(argnames, where: str) -> list[str]:
             "write argnames='x', or a tuple such as ('x', 'y')",
         )  # fmt: skip
     if len(set(names)) != len(names):
-        raise ArgumentError(f"{where}: argnames={argnames!r} names an argument twice.", "", "name each argument once")
+        raise ArgumentError(
+            f"{where}: argnames={argnames!r} names an argument twice.", _TWICE, "name each argument once"
+        )
     return list(names)
 
 
