@@ -10,6 +10,7 @@ import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dualad.calls import UserFunction
 from dualad.errors import ArgumentError, LoadingError
 
 from .check import QUANTITIES, check_function
@@ -39,8 +40,8 @@ def assert_matches_jax(
         Its positional arguments.
     jax_f : callable, optional
         The same function for JAX's arrays. By default the code of ``f`` itself, with ``jax.numpy`` and ``jax.scipy``
-        in place of NumPy and SciPy: its module loaded a second time or, for a lambda or a function defined inside
-        another, the function with other globals.
+        in place of NumPy and SciPy: its module loaded a second time or, for a lambda, a function defined inside another
+        or one with a custom rule, the function with other globals (and without the rule).
     transforms : sequence of str
         Of ``"value"``, ``"jvp"``, ``"vjp"``, ``"jacfwd"``, ``"jacrev"``, ``"hvp"``, ``"vmap-jvp"``, ``"vmap-vjp"``,
         ``"vmap-value"``.
@@ -112,4 +113,4 @@ def source_for_jax(f: Callable) -> Any:
     """
     found = find_source(f)
     numpys = (getattr(f, "__module__", None) or "").split(".")[0] == "numpy"
-    return rebound(f) if numpys or isinstance(found, Unavailable) else found
+    return rebound(f) if numpys or isinstance(found, Unavailable) or isinstance(f, UserFunction) else found

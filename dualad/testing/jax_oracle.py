@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from dualad.calls import UserFunction
 from dualad.loading import load_again
 
 from .estimate import Estimate, Unavailable
@@ -224,8 +225,8 @@ def rebound(f: Callable) -> Callable:
     Parameters
     ----------
     f : callable
-        A Python function (a lambda, one defined inside another) or a function of NumPy; those of its own module that
-        it calls are rebound too. JAX must be there.
+        A Python function (a lambda, one defined inside another), one with a custom rule, or a function of NumPy; those
+        of its own module that it calls are rebound too, and those with rules without their rules. JAX must be there.
 
     Returns
     -------
@@ -255,6 +256,8 @@ def rebound(f: Callable) -> Callable:
             for part in rest.split(".") if rest and found is not held else ():
                 found = getattr(found, part)
             return found
+        if isinstance(held, UserFunction):  # its code, whose derivative the rule claims to be
+            return again(held.f) if isinstance(held.f, FunctionType) else other(held.f)
         owner = getattr(held, "__module__", None) or ""
         if isinstance(held, np.ufunc) or (callable(held) and owner.split(".")[0] == "numpy"):
             return getattr(modules["numpy"], getattr(held, "__name__", ""), held)

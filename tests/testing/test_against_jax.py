@@ -56,5 +56,7 @@ def test_a_fault_is_named() -> None:
     f = faulty("custom_jvp", "scaled")
     with pytest.raises(CheckError, match=r"jvp disagrees with jax: the tangent of out\[0\]"):
         assert_matches_jax(f, (X, X), jax_f=lambda x, y: x * y + jnp.sin(x), transforms=["jvp"])
+    with pytest.raises(CheckError, match=r"jvp disagrees with jax: the tangent of out\[0\]"):
+        assert_matches_jax(f, (X, X), transforms=["jvp"])  # JAX differentiates the code, without the rule
     with pytest.raises(CheckError, match=r"with jax\.numpy the function has another value"):
         assert_matches_jax(lambda x: da.stop_gradient(x), X, jax_f=jnp.sin, transforms=["jvp"])

@@ -11,6 +11,7 @@ import pytest
 from dualad.errors import ArgumentError
 from dualad.testing import QUANTITIES
 from dualad.testing.pytest_plugin import as_points, check_points, function_under_check, skipped
+from tests.testing.faults import faulty
 
 pytest_plugins = ["pytester"]
 
@@ -153,3 +154,13 @@ def test_words_of_several_points() -> None:
     assert check_points(f, [(1.0,), (np.ones(30),)], order=1, oracle="differences") == ""
     words = check_points(np.sqrt, [(1.0,), (0.0,)], name="root", oracle="differences", order=1)
     assert words.startswith("derivatives of root at point 2: ") and "no oracle could judge" in words
+
+
+def test_jax_is_asked_when_it_is_named() -> None:
+    pytest.importorskip("jax")
+    rate = 2.0
+    f = function_under_check(lambda x, k: np.exp(-rate * x) * k, ["x"], {"k": 2.0})
+    assert check_points(f, [(np.ones(2),)], oracle="jax", order=1, modes="reverse", batched=False) == ""
+    wrong = faulty("custom_jvp", "scaled")
+    words = check_points(lambda x: wrong(x, x), [(1.0,)], oracle="jax", order=1, modes="forward", batched=False)
+    assert "jvp        the tangent of out is " in words and ", jax has " in words
