@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .backward import backward
 from .batched import Batched, BatchLevel
 from .core.aval import Aval, aval_of
 from .core.axes import rename
@@ -26,7 +27,6 @@ from .program.check import check_linear
 from .program.ir import Program
 from .program.variable import Variable
 from .staged import Staged, StagedLevel
-from .vjp_via_transpose import backward
 
 __all__ = [
     "Separated", "StagedBody", "batched", "captured_inputs", "mentions", "output_avals", "permuted", "pushed", "runner",

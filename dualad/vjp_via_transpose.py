@@ -1,8 +1,8 @@
 """Reverse mode, derived: linearize a function, then walk its linear program backwards.
 
-For: ``vjp``, ``grad``, ``value_and_grad``, ``linear_transpose``, and ``backward``, the walk itself. No operator has a
-hand-written reverse rule for its nonlinear form: reverse mode is the transpose of forward mode. Not for: recording
-(``linearize.py``) or any operator's transpose (``ops/``).
+For: ``vjp``, ``grad``, ``value_and_grad``, ``linear_transpose``. No operator has a hand-written reverse rule for its
+nonlinear form: reverse mode is the transpose of forward mode. Not for: recording (``linearize.py``), the walk itself
+(``backward.py``) or any operator's transpose (``ops/``).
 """
 
 from __future__ import annotations
@@ -13,149 +13,23 @@ from typing import Any, Literal, overload
 import numpy as np
 import optree
 
-from .batched import Batched
+from .backward import pulled_back
 from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
 from .core.frames import public
-from .core.tracer import Tensor
-from .core.walk import walked
-from .core.watch import active, logged_walk
-from .dual import Dual, float0
-from .errors import ArgumentTypeError, DtypeError, OutputError, RuleMissingError, ShapeError
+from .dual import float0
+from .errors import ArgumentTypeError, DtypeError, OutputError, ShapeError
 from .jvp import as_primal, named, output_leaves
-from .lazy import Lazy
 from .linearize import stage_tangents
-from .ops.indexing import ARRAY, index, index_add, is_place
-from .ops.joining import stack
 from .program.check import check_linear
 from .program.ir import Program
-from .program.packed import unpacked
-from .program.variable import Variable
 from .selection import select
 from .signatures import Args, Aux, Out
-from .staged import Staged, StagedLevel
+from .staged import StagedLevel
 from .tree import LeafName, flatten, flatten_like, is_array, leaf_names, refuse_hidden_numbers
 
-__all__ = ["backward", "check_differentiable", "grad", "gradients", "linear_transpose", "value_and_grad", "vjp"]
-
-
-# ── the walk ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def backward(program: Program, cotangents: list, strong: bool = False, walk: Callable | None = None) -> list:
-    """Transpose a linear program: cotangents of its outputs in, cotangents of its inputs out (``None`` is zero).
-
-    If y = A x is a chain of linear equations, Aᵀ c is the chain of their transposes in reverse order, and a variable
-    used several times receives the sum: one loop over a flat list. ``strong`` uses the operators' strong transposes,
-    in which an exactly zero cotangent stays zero beside an infinite constant. ``walk(steps, pending)`` yields the steps
-    last to first, and may look at the cotangents between two of them.
-    """
-    pending: dict[Variable, Any] = {}
-    reads: dict[Variable, list] = {}
-    for out, ct in zip(program.outputs, cotangents, strict=True):
-        if type(out) is Variable and ct is not None:
-            known = pending.get(out)
-            pending[out] = ct if known is None else known + ct
-    steps = reversed(program.steps) if walk is None else walk(program.steps, pending)
-    for op, args, params, outs in walked(program, steps, "transpose"):
-        if op.multiple:
-            ct = [pending.pop(v, None) for v in outs]
-            if reads:
-                ct = [_gathered(c, reads.pop(v), v.aval) if v in reads else c for c, v in zip(ct, outs, strict=True)]
-            if all([c is None for c in ct]):
-                continue
-            if not op.sparse_transpose:
-                ct = [np.zeros(v.aval.shape, v.aval.dtype) if c is None else c for c, v in zip(ct, outs, strict=True)]
-        else:
-            ct = pending.pop(outs[0], None)
-            if reads and outs[0] in reads:
-                ct = _gathered(ct, reads.pop(outs[0]), outs[0].aval)
-            if ct is None:
-                continue
-        if op is index and type(args[0]) is Variable and is_place(params["template"]):
-            reads.setdefault(args[0], []).append((params["template"], ct))
-            continue
-        rule = (strong and op.strong_transpose) or op.transpose
-        if rule is None:
-            raise RuleMissingError(
-                f"the operator `{op.name}` has no transpose.",
-                "reverse mode walks the linear program backwards, operator by operator",
-                "use forward mode (jvp, jacfwd) through this operator",
-            )
-        if len(args) == 2:  # spelled out, as in the tensors' process: this is the loop reverse mode spends its time in
-            x, y = args
-            left, right = type(x) is Variable, type(y) is Variable
-            c, d = rule(ct, x.aval if left else x, y.aval if right else y, **params)
-            if left and c is not None:
-                known = pending.get(x)
-                pending[x] = c if known is None else known + c
-            if right and d is not None:
-                known = pending.get(y)
-                pending[y] = d if known is None else known + d
-            continue
-        results = rule(ct, *[a.aval if type(a) is Variable else a for a in args], **params)
-        for a, c in zip(args, results, strict=True):
-            if c is not None and type(a) is Variable:
-                known = pending.get(a)
-                pending[a] = c if known is None else known + c
-    return [_gathered(pending.get(v), reads[v], v.aval) if v in reads else pending.get(v) for v in program.inputs]
-
-
-def _gathered(ct, reads: list, aval: Aval):
-    """Add the cotangents of entries (or rows) that were read one by one, all in one scatter: O(n) for n reads."""
-    by_length: dict[int, list] = {}
-    for read in reads:
-        by_length.setdefault(len(read[0]), []).append(read)
-    for length, group in by_length.items():
-        if len(group) == 1:
-            template, value = group[0]
-            c = index_add(value, template=template, shape=aval.shape)
-        else:
-            positions = np.array([template for template, _ in group], np.intp)
-            values = stack(*[value for _, value in group], axis=0)
-            c = index_add(values, *positions.T, template=(ARRAY,) * length, shape=aval.shape)
-        ct = c if ct is None else ct + c
-    return ct
-
-
-def _backward_strong_if_needed(program: Program, cotangents: list) -> list:
-    """Walk back plainly, and again with strong zeros if anything came out NaN: 0·∞ beside a pole costs only then."""
-    program = unpacked(program)
-    if (watch := active()) is not None:
-        return watch.pulled(
-            lambda walk: _walked_back(program, cotangents, walk),
-            lambda walk: backward(program, cotangents, strong=True, walk=walk),
-        )
-    return _walked_back(program, cotangents)
-
-
-def _walked_back(program: Program, cotangents: list, walk: Callable | None = None) -> list:
-    # A hook is called once per pull: where there is one, strong zeros come first and there is no second walk.
-    strong = any([step[0].effect for step in program.steps])
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        results = backward(program, cotangents, strong=strong, walk=logged_walk(walk))
-        if not strong and any([_may_be_nan(r) for r in results]):
-            results = backward(program, cotangents, strong=True, walk=walk)
-    return results
-
-
-def _may_be_nan(x) -> bool:
-    if x is None or isinstance(x, Staged):
-        return x is not None
-    if isinstance(x, Dual):
-        return _may_be_nan(x._primal) or (not isinstance(x._tangent, Staged) and _may_be_nan(x._tangent))
-    if isinstance(x, Batched):
-        return _may_be_nan(x._value)
-    if isinstance(x, Lazy):
-        return _may_be_nan(x.value())
-    if isinstance(x, (np.ndarray, np.generic)):
-        flat = x.ravel()
-        total = flat.dot(flat)
-        return bool(total != total)
-    if isinstance(x, Tensor):
-        return True  # of somebody else's level, whose values are not ours to ask
-    return bool(np.isnan(x).any())
+__all__ = ["check_differentiable", "grad", "gradients", "linear_transpose", "value_and_grad", "vjp"]
 
 
 # ── vjp ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -209,7 +83,7 @@ class Pullback:
         stage = self._stage
         leaves = flatten_like(stage.out_tree, ct, "the cotangent", "the function's output")
         given = _checked_cotangents(leaves, stage.out_avals, ct)
-        results = iter(_finished(_backward_strong_if_needed(stage.program, given), stage.in_avals, given))
+        results = iter(_finished(pulled_back(stage.program, given), stage.in_avals, given))
         full = [
             next(results) if aval is not None else np.zeros(x.shape, float0)[()] if type(x) is Aval else x
             for x, aval in zip(self._leaves, stage.in_avals, strict=True)
@@ -426,7 +300,7 @@ def gradients(f: Callable, argnums, argnames, has_aux: bool, holomorphic: bool, 
         out, stage = stage_tangents(selection.function, selection.chosen, has_aux, where)
         _check_scalar(out, holomorphic, where)
         one = [np.ones((), a.dtype)[()] for a in stage.out_avals]
-        results = iter(_finished(_backward_strong_if_needed(stage.program, one), stage.in_avals, one))
+        results = iter(_finished(pulled_back(stage.program, one), stage.in_avals, one))
         leaves = flatten(selection.chosen)[0]
         full = [next(results) if a is not None else x for x, a in zip(leaves, stage.in_avals, strict=True)]
         derivative = optree.tree_unflatten(stage.in_tree, full)
@@ -560,7 +434,7 @@ class Transposed:
         _check_one(ct, more, "the transpose")
         leaves = flatten_like(self.out_tree, ct, "the cotangent", "the function's output")
         cts = _checked_cotangents(leaves, self.out_avals, ct)
-        results = _backward_strong_if_needed(self.program, cts)
+        results = pulled_back(self.program, cts)
         return optree.tree_unflatten(self.in_tree, _finished(results, self.in_avals, cts))
 
     def _repr_html_(self) -> str:

@@ -41,6 +41,7 @@ FLOOR = {
     "vmap": 5,
     "trace": 5,
     "linearize": 5,
+    "backward": 5,
     "vjp_via_transpose": 5,
     "calls": 5,
     "hessian": 6,

@@ -56,7 +56,7 @@ class Op:
         Whether the result is a tuple.
     strong_transpose : callable or None
         The transpose in which an exactly zero cotangent stays zero beside an infinite factor, where that differs
-        from ``transpose``.
+        from ``transpose``. It is told ``either``: whether a zero factor wins beside an infinite cotangent too.
     sparse_transpose : bool
         Of an operator with several results: whether ``transpose`` is given ``None`` for exactly zero cotangents.
     effect : bool

@@ -128,10 +128,10 @@ def _multiply_transpose(ct, x, y):
     return None, unbroadcast(ct * x, y)
 
 
-def _multiply_strong_transpose(ct, x, y):
+def _multiply_strong_transpose(ct, x, y, either):
     if type(x) is Aval:
-        return unbroadcast(scaled(ct, y, either=True), x), None
-    return None, unbroadcast(scaled(ct, x, either=True), y)
+        return unbroadcast(scaled(ct, y, either), x), None
+    return None, unbroadcast(scaled(ct, x, either), y)
 
 
 multiply = Op(
@@ -182,7 +182,7 @@ divide = Op(
     jvp=_divide_jvp,
     linear_in=(0,),
     transpose=lambda ct, x, y: (unbroadcast(ct / y, x), None),
-    strong_transpose=lambda ct, x, y: (unbroadcast(scaled(ct, _reciprocal(y), either=True), x), None),
+    strong_transpose=lambda ct, x, y, either: (unbroadcast(scaled(ct, _reciprocal(y), either), x), None),
     batch=batch_elementwise(np.divide),
     samples=elementwise(anywhere(), away_from(0.0), complex_too=True),
     numpy=[np.divide],

@@ -14,7 +14,6 @@ import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
 from ..core.op import Op
-from ..core.tracer import Tensor
 from .kinds import bilinear, lead, unbroadcast
 
 __all__ = ["einsum", "matmul"]
@@ -30,9 +29,9 @@ __all__ = ["einsum", "matmul"]
 def _strong(transpose: Callable) -> Callable:
     """Make the strong transpose of a contraction: a zero in either factor wins against an infinity in the other."""
 
-    def strong(ct, *args, **params):
+    def strong(ct, *args, either, **params):
         known = [i for i, a in enumerate(args) if type(a) is not Aval]
-        if len(known) != 1 or not all([_is_real(a) for a in (ct, args[known[0]])]):
+        if not either or len(known) != 1 or not all([_is_real(a) for a in (ct, args[known[0]])]):
             return transpose(ct, *args, **params)
 
         def contracted(c, y):
@@ -55,13 +54,7 @@ def _strong(transpose: Callable) -> Callable:
 
 
 def _is_real(x) -> bool:
-    """Say whether this is for real values that are known: a program has one product recorded, not twenty operations."""
-    real = getattr(x, "dtype", None) is not None and x.dtype.kind == "f"
-    while isinstance(x, Tensor):
-        if hasattr(x, "variable"):
-            return False
-        x = x._primal if hasattr(x, "_primal") else getattr(x, "_value", None)
-    return real
+    return getattr(x, "dtype", None) is not None and x.dtype.kind == "f"
 
 
 def _infinite(x, sign: int):

@@ -363,6 +363,7 @@ scale = Op(
     jvp=_scale_jvp,
     linear_in=(0, 1),
     transpose=_scale_transpose,
+    strong_transpose=lambda ct, t, d, either: _scale_transpose(ct, t, d, **({"either": True} if either else {})),
     batch=batch_elementwise(lambda t, d, **either: apply(scale, (t, d), either)),
     samples=[((3,), (3,)), ((2, 1), (3,)), ((), (2,)), ((3,), (3,), {"either": True})],
     kind="bilinear",

@@ -141,7 +141,7 @@ WRONG = {
     "strong transpose": (
         right_product,
         {
-            "strong_transpose": lambda ct, x, y: (
+            "strong_transpose": lambda ct, x, y, either: (
                 (unbroadcast(-ct * y, x), None) if type(x) is Aval else (None, unbroadcast(ct * x, y))
             )
         },

@@ -5,6 +5,8 @@ Not for: batching (`op_batching`), or points where the derivative is a matter of
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -245,10 +247,11 @@ def check_transpose(s: Subject) -> None:
         t = [random_like(rng, a) for a in args]
         ct = _cotangent(rng, f, args)
         given = [Aval(np.shape(a), np.asarray(a).dtype) if i in group else a for i, a in enumerate(s.args)]
-        for name in ("transpose", "strong_transpose"):
-            rule = getattr(s.op, name)
-            if rule is None:
-                continue
+        rules = {"transpose": s.op.transpose}
+        if s.op.strong_transpose is not None:
+            rules["strong_transpose"] = functools.partial(s.op.strong_transpose, either=False)
+            rules["strong_transpose with either"] = functools.partial(s.op.strong_transpose, either=True)
+        for name, rule in rules.items():
             back = rule(list(ct) if s.op.multiple else ct, *given, **s.params)
             assert len(back) == len(s.args), f"{name} returned {len(back)} cotangents for {len(s.args)} arguments"
             for i, c in enumerate(back):
