@@ -129,7 +129,7 @@ def _walked_back(program: Program, cotangents: list, walk: Callable | None = Non
         results = backward(program, cotangents, strong=strong, walk=logged_walk(walk))
         if not strong and any([_may_be_nan(r) for r in results]):
             results = backward(program, cotangents, strong=True, walk=walk)
-            if any([_may_be_nan(r) for r in results]) and not any([_is_recorded(r) for r in results]):
+            if all([_is_known(r) for r in results]) and any([_may_be_nan(r) for r in results]):
                 results = _as_forwards(program, cotangents, results)
     return results
 
@@ -167,13 +167,11 @@ def _as_forwards(program: Program, cotangents: list, results: list) -> list:
 _AGREEMENT = 1e-3
 
 
-def _is_recorded(x) -> bool:
-    """Say whether a value is a variable of a program, beneath whatever tensors: nothing is known of it."""
-    while isinstance(x, Tensor):
-        if isinstance(x, Staged):
-            return True
-        x = x._primal if isinstance(x, Dual) else x._value if isinstance(x, Batched) else None
-    return False
+def _is_known(x) -> bool:
+    """Say whether there are numbers beneath our own tensors: not a program's variables, nor another's tensors."""
+    while isinstance(x, (Dual, Batched)):
+        x = x._primal if isinstance(x, Dual) else x._value
+    return not isinstance(x, (Tensor, Lazy))
 
 
 def _may_be_nan(x) -> bool:
