@@ -47,7 +47,7 @@ COVERAGE_INTRODUCTION = """\
 Every name of NumPy that asks its arguments before it computes, with its verdict. *op*: an operator with rules of its
 own. *composite*: written with other NumPy calls, so that every transformation applies. *metadata*: answered from shape
 and dtype. *unsupported*: refused, with the reason and what to write instead. *not yet*: refused, as no rule has
-been declared so far."""
+been declared so far. The other functions of `numpy.polynomial` ask nobody: they are arithmetic, which tensors do."""
 
 SCIPY_INTRODUCTION = """\
 # SciPy coverage
@@ -129,10 +129,20 @@ def note(verdict: Verdict | None) -> str:
     return "; ".join(part for part in (verdict.reason, verdict.instead) if part) if verdict else ""
 
 
+NUMPY_MODULES = {
+    "numpy": np,
+    "numpy.linalg": np.linalg,
+    "numpy.fft": np.fft,
+    "numpy.emath": np.emath,
+    "numpy.lib.stride_tricks": np.lib.stride_tricks,
+    "numpy.polynomial.polynomial": np.polynomial.polynomial,
+}
+
+
 def coverage_page() -> str:
     """Give the verdict of every dispatching name of NumPy."""
     parts = [COVERAGE_INTRODUCTION]
-    for title, module in (("numpy", np), ("numpy.linalg", np.linalg), ("numpy.fft", np.fft)):
+    for title, module in NUMPY_MODULES.items():
         verdicts = [(name, verdict_of(function)) for name, function in dispatching(module)]
         rows = [(f"`{name}`", verdict.kind if verdict else "not yet", note(verdict)) for name, verdict in verdicts]
         supported = sum(verdict is not None and verdict.kind != "unsupported" for _, verdict in verdicts)
