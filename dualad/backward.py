@@ -144,12 +144,16 @@ def _walked_back(program: Program, cotangents: list, walk: Callable | None = Non
 def _as_forwards(program: Program, cotangents: list, results: list) -> list:
     """Replace NaN by what zero factors beside infinite cotangents leave, where forward mode says the same."""
     others = backward(program, cotangents, strong=True, either=True)
-    open_, along, expected, size = [], [], 0.0, 0.0
-    for variable, r, other in zip(program.inputs, results, others, strict=True):
+    open_ = [
+        None if r is None else np.logical_and(np.isnan(r), np.isfinite(other))
+        for r, other in zip(results, others, strict=True)
+    ]
+    if not any([isinstance(mask, Tensor) or np.any(mask) for mask in open_ if mask is not None]):
+        return results
+    along, expected, size = [], 0.0, 0.0
+    for variable, other, mask in zip(program.inputs, others, open_, strict=True):
         direction = np.cos(1.0 + np.arange(variable.aval.size)).reshape(variable.aval.shape).astype(variable.aval.dtype)
         zero = np.zeros((), variable.aval.dtype)
-        mask = None if r is None else np.logical_and(np.isnan(r), np.isfinite(other))
-        open_.append(mask)
         along.append(direction * zero if mask is None else np.where(mask, direction, zero))
         if mask is not None:
             terms = np.where(mask, other, zero) * along[-1]

@@ -172,7 +172,7 @@ def _outliving(transform, f) -> list:
         seen.append(weakref.ref(v))
         return f(v)
 
-    gc.collect()
+    gc.freeze()  # what is there already need not be gone through again
     gc.disable()
     try:
         result = _tried(transform, watched, x)
@@ -188,6 +188,7 @@ def _outliving(transform, f) -> list:
         gc.set_debug(0)
         gc.garbage.clear()
         gc.enable()
+        gc.unfreeze()
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
