@@ -67,7 +67,7 @@ def _names_called(code: CodeType, offset: int) -> tuple[str, ...] | None:
     names: list[str] = []
     for step in reversed(before):
         first, last = _span(step)
-        if first != begin or last >= end:
+        if first != begin or last >= end or step.opname == "PUSH_NULL":  # Python 3.13 has one after the name
             continue
         if not step.opname.startswith("LOAD_") or not isinstance(step.argval, str):
             return None
