@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["by_name"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-_METHODS = frozenset({"__complex__", "__float__", "__int__", "by_name"})
+_METHODS = frozenset({"__complex__", "__float__", "__int__", "_converted", "by_name"})
 _FORMATTING = ("%",)
 
 #: (code, offset of an instruction) -> the names that lead to what is called there, or None

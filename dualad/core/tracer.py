@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import BranchError, ConversionError, DualadError, PlainBufferError
+from .asking import by_name
 from .aval import Aval
 from .level import escaped
 from .tables import CREATION, FUNCTIONS, HOOKS, UFUNCS
@@ -124,11 +125,17 @@ class Tensor:
         )
 
     def __float__(self):
+        if by_name():
+            raise self._conversion(
+                "float()",
+                "keep the tensor (NumPy functions such as np.sin work on it where math.sin does not), or use"
+                " dualad.stop_gradient(x) if the number alone is wanted",
+            )
         raise self._conversion(
-            "float()",
-            "keep the tensor (NumPy functions such as np.sin work on it where math.sin does not; a buffer made by"
-            " np.zeros_like(x) or np.zeros(n, like=x) accepts it where np.zeros(n) does not), or use"
-            " dualad.stop_gradient(x) if the number alone is wanted",
+            "float() (by a write into a plain array, buffer[i] = x, or by compiled code)",
+            "make the buffer with np.zeros_like(x), np.zeros(n, like=x) or dualad.numpy.zeros(n), which accept it where"
+            " np.zeros(n) does not; where there is no buffer, keep the tensor, or use dualad.stop_gradient(x) if the"
+            " number alone is wanted",
         )
 
     def __complex__(self):
