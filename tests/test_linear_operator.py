@@ -22,7 +22,7 @@ def test_shape_products_and_adjoint() -> None:
     expected = da.jacfwd(flat)(np.array([2.0, *X]))
     np.testing.assert_allclose(operator @ np.eye(4), expected)
     np.testing.assert_allclose(operator.T @ np.eye(4), expected.T)
-    np.testing.assert_allclose(operator.matvec(np.ones((4, 1))), expected @ np.ones((4, 1)))
+    np.testing.assert_allclose(operator.matvec(np.ones(4)), expected @ np.ones(4))
     np.testing.assert_allclose(operator.rmatvec(np.arange(4.0)), expected.T @ np.arange(4.0))
 
 

@@ -135,9 +135,8 @@ class JaxOracle:
     def _jacobian(self) -> Estimate | Unavailable:
         function = self.function
 
-        mode = self.jax.jacfwd if function.size <= function.out_size else self.jax.jacrev
-
         def answer(point: Any) -> Any:
+            mode = self.jax.jacfwd if function.size <= function.out_size else self.jax.jacrev
             return mode(self._call, argnums=tuple(range(len(point))))(*point)
 
         def assemble() -> np.ndarray:

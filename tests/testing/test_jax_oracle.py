@@ -106,7 +106,12 @@ def test_64_bit_mode_stays_off_outside():
 def test_without_jax_it_says_how_to_get_it(monkeypatch):
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "jax" else real(name, *a))
-    assert "pip install" in oracle("scalar", X).trouble.reason
+    without = oracle("scalar", X)
+    assert "pip install" in without.trouble.reason
+    v, w = np.ones(without.function.size), np.ones(without.function.out_size)
+    for answer in (without.value(X), without.jvp(v), without.vjp(w), without.jacobian(), without.hvp(w, v)):
+        assert isinstance(answer, Unavailable)
+        assert "pip install" in answer.reason
 
 
 def test_functions_that_no_second_loading_can_find():
