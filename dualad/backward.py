@@ -154,7 +154,7 @@ def _as_forwards(program: Program, cotangents: list, results: list) -> list:
     for variable, other, mask in zip(program.inputs, others, open_, strict=True):
         direction = np.cos(1.0 + np.arange(variable.aval.size)).reshape(variable.aval.shape).astype(variable.aval.dtype)
         zero = np.zeros((), variable.aval.dtype)
-        along.append(direction * zero if mask is None else np.where(mask, direction, zero))
+        along.append(np.zeros_like(direction) if mask is None else np.where(mask, direction, zero))
         if mask is not None:
             terms = np.where(mask, other, zero) * along[-1]
             expected, size = expected + np.sum(terms), size + np.sum(np.abs(terms))

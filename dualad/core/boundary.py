@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
 from contextvars import ContextVar
-
-import numpy as np
 
 from ..errors import ConversionError, DualadError, PlainBufferError
 from .tables import HOOKS
+from .watch import is_users
 
 __all__ = ["run", "running"]
 
@@ -23,8 +21,6 @@ running: ContextVar[bool] = ContextVar("dualad_running", default=False)
 
 _AT = "\n  At: "
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-#: where frames are nobody's who reads the message
-_LIBRARIES = (_PACKAGE, os.path.dirname(os.path.realpath(np.__file__)), "<__array_function__ internals>")
 
 
 def run(f, args, kwargs):
@@ -138,8 +134,6 @@ _ABOUT = (_about_index, _about_sparse, _about_flat, _about_objects)
 
 def _user_line(error: BaseException) -> str:
     traceback = importlib.import_module("traceback")  # only for errors: `import dualad` does without
-    scipy = sys.modules.get("scipy")
-    libraries = _LIBRARIES if scipy is None else (*_LIBRARIES, os.path.dirname(os.path.realpath(scipy.__file__)))
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(libraries)]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if is_users(f.filename)]
     last = frames[-1] if frames else traceback.extract_tb(error.__traceback__)[-1]
     return f"{last.filename}:{last.lineno}: {last.line}"
