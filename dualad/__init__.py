@@ -6,12 +6,12 @@ This is the door: the public names. Not for: anything else; whatever has a body 
 from typing import TYPE_CHECKING
 
 from . import numpy
+from .annex.linear_operator import hessian_operator
 from .dual import Dual, dual_level, float0, make_dual, unpack_dual
 from .hessian import hessian, hessian_diag, hvp, laplacian, value_and_hessian, value_and_hvp
 from .jacobian import jacfwd, jacobian, jacrev, value_and_jacfwd, value_and_jacrev
 from .jvp import jvp, stop_gradient
 from .later import load_later
-from .linear_operator import hessian_operator
 from .linearize import linearize
 from .ops.kinks import kinks
 from .trace import trace
@@ -21,25 +21,25 @@ from .vjp_via_transpose import grad, linear_transpose, value_and_grad, vjp
 from .vmap import vmap
 
 if TYPE_CHECKING:
-    from .checkpoint import checkpoint, checkpoint_name, checkpoint_policies
-    from .collectives import all_gather, axis_index, axis_size, pmax, pmean, pmin, psum
-    from .control_flow import cond, switch, while_loop
-    from .custom import SymbolicZero, custom_jvp
-    from .custom_vjp import custom_vjp, once_differentiable
-    from .custom_vmap import custom_vmap
-    from .debug import debug, debug_nans
-    from .explain import explain
-    from .hooks import grad_hook, no_tangents, residual_hooks
-    from .implicit import custom_root, fixed_point
+    from .annex.collectives import all_gather, axis_index, axis_size, pmax, pmean, pmin, psum
+    from .annex.uncertainty import propagate
+    from .control.control_flow import cond, switch, while_loop
+    from .control.implicit import custom_root, fixed_point
+    from .control.linear_solve import custom_linear_solve
+    from .control.loops import associative_scan, fori_loop, map, scan
+    from .diagnose.debug import debug, debug_nans
+    from .diagnose.explain import explain
+    from .diagnose.pattern import spy
     from .lift import lift
-    from .linear_call import linear_call
-    from .linear_solve import custom_linear_solve
-    from .loops import associative_scan, fori_loop, map, scan
-    from .pattern import spy
     from .profiling import profile
     from .program.read import read_program
-    from .uncertainty import propagate
-    from .wrap import wrap
+    from .rules.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
+    from .rules.custom_jvp import SymbolicZero, custom_jvp
+    from .rules.custom_vjp import custom_vjp, once_differentiable
+    from .rules.custom_vmap import custom_vmap
+    from .rules.hooks import grad_hook, no_tangents, residual_hooks
+    from .rules.linear_call import linear_call
+    from .rules.wrap import wrap
 
 __all__ = [
     "Dual",
@@ -118,25 +118,25 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = load_later(
         __name__,
         {
-            "checkpoint": ("checkpoint", "checkpoint_name", "checkpoint_policies"),
-            "collectives": ("all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "psum"),
-            "control_flow": ("cond", "switch", "while_loop"),
-            "custom": ("SymbolicZero", "custom_jvp"),
-            "custom_vjp": ("custom_vjp", "once_differentiable"),
-            "custom_vmap": ("custom_vmap",),
-            "debug": ("debug", "debug_nans"),
-            "explain": ("explain",),
-            "hooks": ("grad_hook", "no_tangents", "residual_hooks"),
-            "implicit": ("custom_root", "fixed_point"),
+            "annex.collectives": ("all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "psum"),
+            "annex.uncertainty": ("propagate",),
+            "control.control_flow": ("cond", "switch", "while_loop"),
+            "control.implicit": ("custom_root", "fixed_point"),
+            "control.linear_solve": ("custom_linear_solve",),
+            "control.loops": ("associative_scan", "fori_loop", "map", "scan"),
+            "diagnose.debug": ("debug", "debug_nans"),
+            "diagnose.explain": ("explain",),
+            "diagnose.pattern": ("spy",),
             "lift": ("lift",),
-            "linear_call": ("linear_call",),
-            "linear_solve": ("custom_linear_solve",),
-            "loops": ("associative_scan", "fori_loop", "map", "scan"),
-            "pattern": ("spy",),
             "profiling": ("profile",),
             "program.read": ("read_program",),
-            "uncertainty": ("propagate",),
-            "wrap": ("wrap",),
+            "rules.checkpoint": ("checkpoint", "checkpoint_name", "checkpoint_policies"),
+            "rules.custom_jvp": ("SymbolicZero", "custom_jvp"),
+            "rules.custom_vjp": ("custom_vjp", "once_differentiable"),
+            "rules.custom_vmap": ("custom_vmap",),
+            "rules.hooks": ("grad_hook", "no_tangents", "residual_hooks"),
+            "rules.linear_call": ("linear_call",),
+            "rules.wrap": ("wrap",),
         },
         packages=("errors", "scipy", "testing"),
     )

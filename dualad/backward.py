@@ -1,6 +1,6 @@
 """The walk back through a linear program: how reverse mode runs.
 
-For: ``backward``, one transposed pass, and ``pulled_back``, which repeats it with strong zeros where 0·∞ came out NaN.
+For: ``backward``, one transposed pass, and ``pull_back``, which repeats it with strong zeros where 0·∞ came out NaN.
 Not for: what is transposed (``vjp_via_transpose.py``) or any operator's transpose (``ops/``).
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from .batched import Batched
 from .core.aval import Aval
-from .core.tracer import Tensor
+from .core.tracer import Tracer
 from .core.walk import walked
 from .core.watch import active, logged_walk
 from .dual import Dual
@@ -27,7 +27,7 @@ from .program.packed import unpacked
 from .program.variable import Variable
 from .staged import Staged
 
-__all__ = ["backward", "pulled_back"]
+__all__ = ["backward", "pull_back"]
 
 
 def backward(
@@ -49,7 +49,7 @@ def backward(
             pending[out] = ct if known is None else known + ct
     steps = reversed(program.steps) if walk is None else walk(program.steps, pending)
     for op, args, params, outs in walked(program, steps, "transpose"):
-        if op.multiple:
+        if op.multiple_results:
             ct = [pending.pop(v, None) for v in outs]
             if reads:
                 ct = [_gathered(c, reads.pop(v), v.aval) if v in reads else c for c, v in zip(ct, outs, strict=True)]
@@ -111,7 +111,7 @@ def _gathered(ct, reads: list, aval: Aval):
     return ct
 
 
-def pulled_back(program: Program, cotangents: list) -> list:
+def pull_back(program: Program, cotangents: list) -> list:
     """Walk back plainly, and again with strong zeros if anything came out NaN: 0·∞ beside a pole costs only then."""
     program = unpacked(program)
     if (watch := active()) is not None:
@@ -148,7 +148,7 @@ def _as_forwards(program: Program, cotangents: list, results: list) -> list:
         None if r is None else np.logical_and(np.isnan(r), np.isfinite(other))
         for r, other in zip(results, others, strict=True)
     ]
-    if not any([isinstance(mask, Tensor) or np.any(mask) for mask in open_ if mask is not None]):
+    if not any([isinstance(mask, Tracer) or np.any(mask) for mask in open_ if mask is not None]):
         return results
     along, expected, size = [], 0.0, 0.0
     for variable, other, mask in zip(program.inputs, others, open_, strict=True):
@@ -175,7 +175,7 @@ def _is_known(x) -> bool:
     """Say whether there are numbers beneath our own tensors: not a program's variables, nor another's tensors."""
     while isinstance(x, (Dual, Batched)):
         x = x._primal if isinstance(x, Dual) else x._value
-    return not isinstance(x, (Tensor, Lazy))
+    return not isinstance(x, (Tracer, Lazy))
 
 
 def _may_be_nan(x) -> bool:
@@ -191,6 +191,6 @@ def _may_be_nan(x) -> bool:
         flat = x.ravel()
         total = flat.dot(flat)
         return bool(total != total)
-    if isinstance(x, Tensor):
+    if isinstance(x, Tracer):
         return True  # of somebody else's level, whose values are not ours to ask
     return bool(np.isnan(x).any())

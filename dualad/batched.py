@@ -15,11 +15,11 @@ from .core.axes import unavailable
 from .core.capture import check_inside
 from .core.level import Level, escaped
 from .core.quiet import in_use
-from .core.tracer import Tensor
+from .core.tracer import Tracer
 from .core.watch import noted, watching
 from .ops.shaping import stop_gradient
 
-__all__ = ["BatchLevel", "Batched", "Disagreement"]
+__all__ = ["BatchLevel", "Batched", "LaneDivergence"]
 
 _FLOAT = "float() of a batched scalar, or a function of math"
 _COMPLEX = "complex() of a batched scalar, or a function of cmath"
@@ -36,7 +36,7 @@ class BatchLevel(Level):
         self.size = size
 
 
-class Disagreement(BaseException):
+class LaneDivergence(BaseException):
     """Lanes disagree where Python needs one value; caught by the ``vmap`` whose lanes they are.
 
     Not an ``Exception``: a ``try`` of the user's around the branch must not swallow it.
@@ -63,7 +63,7 @@ class Disagreement(BaseException):
         return "np.where(condition, a, b)"
 
 
-class Batched(Tensor):
+class Batched(Tracer):
     """A value per lane, stacked along a hidden leading axis.
 
     Parameters
@@ -103,13 +103,13 @@ class Batched(Tensor):
         watch = watching.get() if in_use else None
         if watch is not None:
             watch.batched(level, op, values, params, out)
-        if op.multiple:
+        if op.multiple_results:
             check_inside(out, level, op, params)
             results = tuple(Batched(o, level) for o in out)
             return results if watch is None else noted(results)
         return Batched(out, level) if watch is None else noted(Batched(out, level))
 
-    def agreed(self, what: str):
+    def concretize(self, what: str):
         """Return the value that all lanes have; where they differ, have ``vmap`` run the lanes in groups that agree.
 
         This is how Python branches, integers and masks work under ``vmap``: the function runs again, once per group.
@@ -117,9 +117,9 @@ class Batched(Tensor):
         if not self.level.open:
             raise escaped(self.level, what, self)
         value = self._value
-        while isinstance(value, Tensor):
+        while isinstance(value, Tracer):
             # The rows of an outer batch must agree first; then any one of them stands for all.
-            value = value.agreed(what)
+            value = value.concretize(what)
         if not isinstance(value, np.ndarray):
             return None  # not known yet, or carrying a tangent: no group can be formed
         if not self.level.size:
@@ -132,23 +132,23 @@ class Batched(Tensor):
             return first
         groups, lane_group = np.unique(rows, axis=0, return_inverse=True)
         lane_group = lane_group.reshape(-1)
-        raise Disagreement(self.level, [np.flatnonzero(lane_group == g) for g in range(len(groups))], what)
+        raise LaneDivergence(self.level, [np.flatnonzero(lane_group == g) for g in range(len(groups))], what)
 
     def __bool__(self):
         if self.shape != ():
             return super().__bool__()
-        agreed = self.agreed("the truth value of a batched scalar (if, while, and, or, assert)")
+        agreed = self.concretize("the truth value of a batched scalar (if, while, and, or, assert)")
         return super().__bool__() if agreed is None else bool(agreed)
 
     # Under another transform's tangent nothing is known here, so these refuse and the derivative is not lost.
 
     def __float__(self):
         real = self.shape == () and self.dtype.kind != "c"
-        agreed = self.agreed(_FLOAT) if real and by_name() else None
+        agreed = self.concretize(_FLOAT) if real and by_name() else None
         return super().__float__() if agreed is None else float(agreed)
 
     def __complex__(self):
-        agreed = self.agreed(_COMPLEX) if self.shape == () and by_name() else None
+        agreed = self.concretize(_COMPLEX) if self.shape == () and by_name() else None
         return super().__complex__() if agreed is None else complex(agreed)
 
     def __int__(self):
@@ -156,16 +156,16 @@ class Batched(Tensor):
         if self.shape == () and self.dtype.kind != "c" and by_name():
             # Lanes that differ by a fraction have one integer; and that has no derivative to be lost.
             whole = np.trunc(self) if self.dtype.kind == "f" else self
-            agreed = whole.agreed("int() of a batched scalar")
+            agreed = whole.concretize("int() of a batched scalar")
         return super().__int__() if agreed is None else int(agreed)
 
     def __index__(self):
-        agreed = self.agreed("a batched integer used as an index or a count") if self._is_index() else None
+        agreed = self.concretize("a batched integer used as an index or a count") if self._is_index() else None
         return super().__index__() if agreed is None else int(agreed)
 
     def item(self, *args):
         """As ``float(x)``, in the dtype's kind of number."""
-        agreed = self.agreed(_ITEM) if self.shape == () and not args else None
+        agreed = self.concretize(_ITEM) if self.shape == () and not args else None
         return super().item(*args) if agreed is None else agreed.item()
 
     def __format__(self, spec: str) -> str:
@@ -173,7 +173,7 @@ class Batched(Tensor):
             return repr(self)
         agreed = None
         if self.shape == ():  # text carries no derivative, so here none is lost
-            agreed = stop_gradient(self).agreed("the digits of a batched scalar (an f-string, format())")
+            agreed = stop_gradient(self).concretize("the digits of a batched scalar (an f-string, format())")
         if agreed is None:
             raise self._conversion("format()", "print the tensor without a format: f'{x}', or the result of vmap")
         return format(agreed, spec)
@@ -216,10 +216,10 @@ def _loop(op):
             ]
         if not size:
             # No lane to run: the shapes are still known, from one lane of zeros.
-            example = op.shape(*(_lane_aval(v, m) for v, m in zip(values, mapped, strict=True)), **params)
-            empty = [np.zeros((0, *a.shape), a.dtype) for a in (example if op.multiple else [example])]
-            return tuple(empty) if op.multiple else empty[0]
-        if op.multiple:
+            example = op.abstract_eval(*(_lane_aval(v, m) for v, m in zip(values, mapped, strict=True)), **params)
+            empty = [np.zeros((0, *a.shape), a.dtype) for a in (example if op.multiple_results else [example])]
+            return tuple(empty) if op.multiple_results else empty[0]
+        if op.multiple_results:
             return tuple(np.stack(parts) for parts in zip(*lanes, strict=True))
         return np.stack(lanes)
 

@@ -18,14 +18,14 @@ import numpy as np
 from .core.aval import aval_of, is_inexact
 from .core.boundary import running
 from .core.capture import check_inside
-from .core.dispatch import apply
+from .core.dispatch import bind
 from .core.frames import public
 from .core.level import Level, escaped
 from .core.quiet import boundary, in_use
-from .core.tracer import Tensor
+from .core.tracer import Tracer
 from .core.watch import active, noted, watching
 from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
-from .surface.deferred import settle
+from .surface.deferred import flush_writes
 
 __all__ = ["Dual", "DualLevel", "UnpackedDual", "check_tangent", "dual_level", "float0", "make_dual", "unpack_dual"]
 
@@ -53,7 +53,7 @@ class DualLevel(Level):
         self.open = False
         self.copies.clear()
 
-    def own(self, a: np.ndarray) -> np.ndarray:
+    def snapshot(self, a: np.ndarray) -> np.ndarray:
         """Return ``a``, or a read-only copy of it if somebody else could write to it before the program is run."""
         if not a.flags.writeable and a.base is None:
             return a
@@ -72,7 +72,7 @@ def _identical(a: np.ndarray, b: np.ndarray) -> bool:
     return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
 
 
-class Dual(Tensor):
+class Dual(Tracer):
     """A value with a tangent at one level.
 
     Parameters
@@ -109,7 +109,7 @@ class Dual(Tensor):
         watch = None
         if in_use:  # somebody is inside no_tangents() or debug()
             if level.number < boundary.get():
-                return apply(op, [a._primal if type(a) is Dual and a.level is level else a for a in args], params)
+                return bind(op, [a._primal if type(a) is Dual and a.level is level else a for a in args], params)
             watch = watching.get()
         linearizing = level.linearizing
         # Most operators have one argument or two; spelled out, these cases save a third of the time of a call.
@@ -125,13 +125,13 @@ class Dual(Tensor):
             else:
                 s = None
                 if linearizing and type(x) is np.ndarray:
-                    x = level.own(x)
+                    x = level.snapshot(x)
             if type(y) is Dual and y.level is level:
                 y, t = y._primal, y._tangent
             else:
                 t = None
                 if linearizing and type(y) is np.ndarray:
-                    y = level.own(y)
+                    y = level.snapshot(y)
             primals, tangents = (x, y), (s, t)
             live = s is not None or t is not None
         else:
@@ -141,7 +141,7 @@ class Dual(Tensor):
                     primals.append(a._primal)
                     tangents.append(a._tangent)
                 else:
-                    primals.append(level.own(a) if linearizing and type(a) is np.ndarray else a)
+                    primals.append(level.snapshot(a) if linearizing and type(a) is np.ndarray else a)
                     tangents.append(None)
             live = any([t is not None for t in tangents])
         rule = op.jvp
@@ -149,13 +149,13 @@ class Dual(Tensor):
             value, tangent = watch.dual(level, op, primals, tangents, params)
             return value if rule is None else noted(_joined(value, tangent, level, op, params))
         if rule is None:
-            return apply(op, primals, params)
+            return bind(op, primals, params)
         if live:
             value, tangent = rule(primals, tangents, **params)
         else:
-            value = apply(op, primals, params)
-            tangent = (None,) * len(value) if op.multiple else None
-        if tangent is None or op.multiple:
+            value = bind(op, primals, params)
+            tangent = (None,) * len(value) if op.multiple_results else None
+        if tangent is None or op.multiple_results:
             return _joined(value, tangent, level, op, params)
         return Dual(value, tangent, level)
 
@@ -209,7 +209,7 @@ class Dual(Tensor):
 
 def _joined(value, tangent, level: DualLevel, op, params: dict):
     """Make Duals of what a rule has returned."""
-    if op.multiple:
+    if op.multiple_results:
         check_inside(value, level, op, params)
         check_inside(tangent, level, op, params)
         return tuple(_wrap(v, t, level) for v, t in zip(value, tangent, strict=True))
@@ -341,7 +341,7 @@ def unpack_dual(x: Any, level: DualLevel | None = None) -> UnpackedDual:
     if _checked(level, "unpack_dual") is None:
         levels = _open_levels.get()
         level = levels[-1] if levels else None
-    settle(x)
+    flush_writes(x)
     if isinstance(x, Dual):
         if x.level is level and level.open:
             if (watch := active()) is not None:

@@ -237,7 +237,7 @@ class NonFiniteError(DualadError, FloatingPointError):
 
     Attributes
     ----------
-    origin : dualad.nonfinite.Origin or None
+    origin : dualad.diagnose.nonfinite.Origin or None
         Where it did: operation, phase, line, operands, index, level.
     """
 

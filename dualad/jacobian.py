@@ -20,7 +20,7 @@ from .core.aval import Aval, aval_of, is_inexact
 from .core.frames import public
 from .errors import ArgumentError, DtypeError, OutputError
 from .jvp import jvp, named
-from .linearize import Linear, Stage, stage_tangents
+from .linearize import Linear, Linearization, stage_tangents
 from .selection import Selection, select
 from .signatures import Args, Out
 from .tree import LeafName, flatten, flatten_result, is_array
@@ -371,7 +371,7 @@ class jacobian:
         _, _, stage = self._linearized(args, kwargs)
         return ": ".join(self._choice(stage))
 
-    def _linearized(self, args: tuple, kwargs: dict) -> tuple[Selection, Any, Stage]:
+    def _linearized(self, args: tuple, kwargs: dict) -> tuple[Selection, Any, Linearization]:
         selection = select(self._f, args, kwargs, *self._selected, "jacobian")
         for x, name in zip(selection.chosen, selection.names, strict=True):
             check_differentiable(x, name, self._holomorphic, "jacobian")
@@ -380,7 +380,7 @@ class jacobian:
         out, stage = stage_tangents(selection.function, selection.chosen, self._has_aux, "jacobian")
         return selection, out, stage
 
-    def _choice(self, stage: Stage) -> tuple[str, str]:
+    def _choice(self, stage: Linearization) -> tuple[str, str]:
         columns = sum(a.size for a in stage.in_avals if a is not None)
         rows = sum(a.size for a in stage.out_avals)
         if self._mode != "auto":
@@ -391,7 +391,7 @@ class jacobian:
             return "forward", f"{_counted(columns, 'column')} no more than {rows} row{'s' * (rows != 1)}"
         return "reverse", f"{_counted(rows, 'row')} fewer than {columns} column{'s' * (columns != 1)}"
 
-    def _columns(self, selection: Selection, out: Any, stage: Stage) -> Any:
+    def _columns(self, selection: Selection, out: Any, stage: Linearization) -> Any:
         for i, a in enumerate(stage.out_avals):
             if not is_inexact(a.dtype):
                 raise OutputError(

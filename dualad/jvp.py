@@ -18,14 +18,14 @@ from .core.aval import aval_of, is_inexact
 from .core.boundary import run
 from .core.frames import public
 from .core.level import escaped
-from .core.tracer import Tensor
+from .core.tracer import Tracer
 from .core.watch import active
 from .dual import Dual, DualLevel, check_tangent, float0
 from .errors import ArgumentTypeError, DtypeError, OutputError
 from .ops.shaping import stop_gradient as stop_gradient_op
 from .signatures import Args, Aux, Out, Tree
 from .surface.arguments import operand
-from .surface.deferred import settle
+from .surface.deferred import flush_writes
 from .tree import LeafName, flatten, flatten_like, flatten_result, is_array, leaf_names, refuse_hidden_numbers, tree_map
 
 __all__ = [
@@ -153,7 +153,7 @@ def _stopped(x):
 
 def as_primal(x, name: object, where: str):
     """Check and return one leaf of the primals: arrays as they are, subclasses viewed as ndarray or refused."""
-    settle(x)
+    flush_writes(x)
     if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
         if isinstance(x, (np.matrix, np.ma.MaskedArray)):
             raise ArgumentTypeError(
@@ -180,8 +180,8 @@ def output_leaves(out: Any, where: str, passed: Sequence = ()) -> tuple[list, op
     """
     leaves, treedef = flatten_result(out, passed)
     for i, x in enumerate(leaves):
-        if isinstance(x, Tensor):
-            if not settle(x).level.open:
+        if isinstance(x, Tracer):
+            if not flush_writes(x).level.open:
                 raise escaped(x.level, f"returning from `{where}`", x)
         elif isinstance(x, np.ndarray) and x.dtype == object:
             leaves[i] = operand(x)
@@ -219,7 +219,7 @@ def strip(x, level: DualLevel):
     """Return an auxiliary output without its tangent at this level."""
     if isinstance(x, np.ndarray) and x.dtype == object:
         x = operand(x)
-    return split(settle(x), level)[0]
+    return split(flush_writes(x), level)[0]
 
 
 def shown_tangent(value, tangent):

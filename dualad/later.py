@@ -18,7 +18,7 @@ _promised: dict[str, list[str]] = {}
 
 
 class _Door(ModuleType):
-    """A package of which a module may have the name of what it defines (``dualad.scan`` of ``dualad/scan.py``).
+    """A package of which a module may have the name of what it defines (``dualad.vmap`` of ``dualad/vmap.py``).
 
     When such a module is imported, Python binds it to its name in the package, where users expect the function.
     """
@@ -52,7 +52,7 @@ def load_later(
     --------
     >>> import dualad
     >>> "while_loop" in dir(dualad), dualad.while_loop.__module__
-    (True, 'dualad.control_flow')
+    (True, 'dualad.control.control_flow')
     """
     home = {name: room for room, names in rooms.items() for name in names}
     module = sys.modules[package]

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .core.aval import Aval, aval_of
-from .core.dispatch import apply
+from .core.dispatch import bind
 from .core.level import Level, escaped
-from .core.tracer import Tensor
+from .core.tracer import Tracer
 from .errors import NotRepeatableError
 
 __all__ = ["Lazy", "LazyLevel", "force", "forced"]
@@ -69,8 +69,8 @@ class LazyLevel(Level):
 
     def note(self, op, args: list, params: dict) -> _Node:
         """Note a call, or answer it from what was kept."""
-        avals = op.shape(*[a.node.avals[a.index] if type(a) is _Ref else aval_of(a) for a in args], **params)
-        avals = tuple(avals) if op.multiple else (avals,)
+        avals = op.abstract_eval(*[a.node.avals[a.index] if type(a) is _Ref else aval_of(a) for a in args], **params)
+        avals = tuple(avals) if op.multiple_results else (avals,)
         node = _Node(op, args, params, avals)
         if self.policy is not None and self.policy(op.name, params):
             if self._replay is None:
@@ -106,7 +106,7 @@ class LazyLevel(Level):
         return [name for name, _ in self._kept], [ref.node.results[ref.index] for _, ref in self._kept]
 
 
-class Lazy(Tensor):
+class Lazy(Tracer):
     """A value that may not have been computed yet."""
 
     __slots__ = ()
@@ -121,11 +121,11 @@ class Lazy(Tensor):
         if not level.open:
             raise escaped(level, f"`{op.name}`", self)
         atoms = [
-            a.variable if type(a) is Lazy and a.level is level else _owned(a) if type(a) is np.ndarray else a
+            a.variable if type(a) is Lazy and a.level is level else snapshot(a) if type(a) is np.ndarray else a
             for a in args
         ]
         node = level.note(op, atoms, params)
-        if op.multiple:
+        if op.multiple_results:
             return tuple([Lazy(_Ref(node, i), level) for i in range(len(node.avals))])
         return Lazy(_Ref(node, 0), level)
 
@@ -169,7 +169,7 @@ class Lazy(Tensor):
 
     def __array__(self, dtype=None, copy=None):
         value = self.value()
-        return value.__array__(dtype) if isinstance(value, Tensor) else np.asarray(value, dtype)
+        return value.__array__(dtype) if isinstance(value, Tracer) else np.asarray(value, dtype)
 
     def item(self, *args):
         """Return the value as a Python number."""
@@ -179,10 +179,10 @@ class Lazy(Tensor):
         """Return the value as lists of Python numbers."""
         return self.value().tolist()
 
-    def agreed(self, what: str):
+    def concretize(self, what: str):
         """Return the plain value, or what the tensor that is the value agrees on."""
         value = self.value()
-        return value.agreed(what) if isinstance(value, Tensor) else value
+        return value.concretize(what) if isinstance(value, Tracer) else value
 
     def _text(self) -> str:
         results = self.variable.node.results
@@ -210,12 +210,12 @@ def force(nodes: list[_Node]) -> None:
             stack += missing
             continue
         args = [a.node.results[a.index] if type(a) is _Ref else a for a in node.args]
-        out = apply(node.op, args, node.params)
+        out = bind(node.op, args, node.params)
         # The arguments are let go: what nobody else needs is freed.
-        node.results, node.args = list(out) if node.op.multiple else [out], []
+        node.results, node.args = list(out) if node.op.multiple_results else [out], []
         stack.pop()
 
 
-def _owned(a: np.ndarray) -> np.ndarray:
+def snapshot(a: np.ndarray) -> np.ndarray:
     """Return ``a``, or a copy of it if somebody could write to it before the call is computed."""
     return a if not a.flags.writeable and a.base is None else a.copy()

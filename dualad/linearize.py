@@ -149,7 +149,7 @@ def linearize(f: Callable, *primals, has_aux: bool = False) -> tuple:
     return (out, lin, stage.aux) if has_aux else (out, lin)
 
 
-class Stage:
+class Linearization:
     """What one linearization leaves behind: the program, and the trees and avals of its two ends."""
 
     __slots__ = ("aux", "in_avals", "in_tree", "out_avals", "out_tree", "program")
@@ -163,9 +163,9 @@ class Stage:
     program: Program
 
 
-def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tuple[Any, Stage]:
+def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tuple[Any, Linearization]:
     """Run ``f`` once at ``primals`` and write its tangent down."""
-    stage = Stage()
+    stage = Linearization()
     leaves, stage.in_tree = flatten(tuple(primals))
     with StagedLevel(where, linear=True) as staged, DualLevel(where, linearizing=True) as level:
         packing = packing_steps()
@@ -181,7 +181,7 @@ def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tu
                 a = aval_of(x)
                 if is_inexact(a.dtype):
                     aval = Aval(a.shape, a.dtype)
-                    x = Dual(level.own(x) if type(x) is np.ndarray else x, staged.new_input(aval), level)
+                    x = Dual(level.snapshot(x) if type(x) is np.ndarray else x, staged.new_input(aval), level)
                     x._origin = (stage.in_tree, i, False)
             else:
                 refuse_hidden_numbers(x, LeafName(primals, "arguments", i), where)

@@ -10,7 +10,7 @@ import numpy as np
 
 from .core.aval import Aval, aval_of
 from .core.level import Level, escaped
-from .core.tracer import NO_PARAMS, Tensor
+from .core.tracer import NO_PARAMS, Tracer
 from .core.watch import WatchedSteps, active
 from .ops.arithmetic import add, divide, multiply, negative, subtract
 from .program.ir import Program, live_steps
@@ -49,7 +49,7 @@ class StagedLevel(Level):
         return program
 
 
-class Staged(Tensor):
+class Staged(Tracer):
     """A value that is not known yet: a variable of the program of its level."""
 
     __slots__ = ()
@@ -64,14 +64,14 @@ class Staged(Tensor):
         if not level.open:
             raise escaped(level, f"`{op.name}`", self)
         if level.owning:
-            args = [_owned(a) if type(a) is np.ndarray else a for a in args]
+            args = [snapshot(a) if type(a) is np.ndarray else a for a in args]
         # An array has a shape and a dtype of its own and serves as its aval; only a Python scalar needs a weak one.
         # One argument or two are spelled out: recording is the larger part of reverse mode's overhead.
         n = len(args)
         if n == 1:
             x = args[0].variable
             atoms = (x,)
-            out = op.shape(x.aval, **params)
+            out = op.abstract_eval(x.aval, **params)
         elif n == 2:
             x, y = args
             if type(x) is Staged and x.level is level:
@@ -85,11 +85,11 @@ class Staged(Tensor):
             else:
                 right = y if type(y) is np.ndarray else aval_of(y)
             atoms = (x, y)
-            out = op.shape(left, right, **params)
+            out = op.abstract_eval(left, right, **params)
         else:
             atoms = [a.variable if type(a) is Staged and a.level is level else a for a in args]
-            out = op.shape(*[a.aval if type(a) is Variable else aval_of(a) for a in atoms], **params)
-        if op.multiple:
+            out = op.abstract_eval(*[a.aval if type(a) is Variable else aval_of(a) for a in atoms], **params)
+        if op.multiple_results:
             outs = tuple([Variable(aval) for aval in out])
             level.steps.append((op, atoms, params, outs))
             return tuple([Staged(v, level) for v in outs])
@@ -102,23 +102,23 @@ class Staged(Tensor):
 
     def __mul__(self, other):
         out = self._scaled(multiply, other)
-        return Tensor.__mul__(self, other) if out is None else out
+        return Tracer.__mul__(self, other) if out is None else out
 
     def __truediv__(self, other):
         out = self._scaled(divide, other)
-        return Tensor.__truediv__(self, other) if out is None else out
+        return Tracer.__truediv__(self, other) if out is None else out
 
     def __add__(self, other):
         out = self._beside(add, other)
-        return Tensor.__add__(self, other) if out is None else out
+        return Tracer.__add__(self, other) if out is None else out
 
     def __sub__(self, other):
         out = self._beside(subtract, other)
-        return Tensor.__sub__(self, other) if out is None else out
+        return Tracer.__sub__(self, other) if out is None else out
 
     def __neg__(self):
         out = self._step(negative, (self.variable,)) if self.dtype.kind in "fc" else None
-        return Tensor.__neg__(self) if out is None else out
+        return Tracer.__neg__(self) if out is None else out
 
     def _scaled(self, op, constant):
         """Record ``op(self, constant)`` if the result has the shape and the dtype of this tensor."""
@@ -166,7 +166,7 @@ class Staged(Tensor):
         return f"Staged({self.aval!r}"
 
 
-def _owned(a: np.ndarray) -> np.ndarray:
+def snapshot(a: np.ndarray) -> np.ndarray:
     """Return ``a``, or a read-only copy of it if somebody could write to it."""
     if not a.flags.writeable and a.base is None:
         return a

@@ -13,7 +13,7 @@ from typing import Any, Literal, overload
 import numpy as np
 import optree
 
-from .backward import pulled_back
+from .backward import pull_back
 from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
@@ -83,7 +83,7 @@ class Pullback:
         stage = self._stage
         leaves = flatten_like(stage.out_tree, ct, "the cotangent", "the function's output")
         given = _checked_cotangents(leaves, stage.out_avals, ct)
-        results = iter(_finished(pulled_back(stage.program, given), stage.in_avals, given))
+        results = iter(_finished(pull_back(stage.program, given), stage.in_avals, given))
         full = [
             next(results) if aval is not None else np.zeros(x.shape, float0)[()] if type(x) is Aval else x
             for x, aval in zip(self._leaves, stage.in_avals, strict=True)
@@ -300,7 +300,7 @@ def gradients(f: Callable, argnums, argnames, has_aux: bool, holomorphic: bool, 
         out, stage = stage_tangents(selection.function, selection.chosen, has_aux, where)
         _check_scalar(out, holomorphic, where)
         one = [np.ones((), a.dtype)[()] for a in stage.out_avals]
-        results = iter(_finished(pulled_back(stage.program, one), stage.in_avals, one))
+        results = iter(_finished(pull_back(stage.program, one), stage.in_avals, one))
         leaves = flatten(selection.chosen)[0]
         full = [next(results) if a is not None else x for x, a in zip(leaves, stage.in_avals, strict=True)]
         derivative = optree.tree_unflatten(stage.in_tree, full)
@@ -434,7 +434,7 @@ class Transposed:
         _check_one(ct, more, "the transpose")
         leaves = flatten_like(self.out_tree, ct, "the cotangent", "the function's output")
         cts = _checked_cotangents(leaves, self.out_avals, ct)
-        results = pulled_back(self.program, cts)
+        results = pull_back(self.program, cts)
         return optree.tree_unflatten(self.in_tree, _finished(results, self.in_avals, cts))
 
     def _repr_html_(self) -> str:

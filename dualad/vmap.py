@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from .batched import Batched, BatchLevel, Disagreement
+from .batched import Batched, BatchLevel, LaneDivergence
 from .chunks import check_chunks, in_chunks
 from .core.arguments import check_callable
 from .core.axes import Lanes, check_new, rename
@@ -122,7 +122,7 @@ def vmap(
                 inner_args, inner_kwargs = optree.tree_unflatten(treedef, inputs)
                 try:
                     out = run(f, inner_args, inner_kwargs)
-                except Disagreement as split:
+                except LaneDivergence as split:
                     if split.level is not level:
                         raise
                     return split
@@ -131,7 +131,7 @@ def vmap(
 
         def run_some(lanes, count):
             results = run_lanes(lanes, count)
-            if isinstance(results, Disagreement):
+            if isinstance(results, LaneDivergence):
                 if type(count) is Lanes:
                     raise _disagreeing(results, name, _TOGETHER)
                 if branches == "error":
@@ -297,7 +297,9 @@ def _one_structure(trees: list) -> optree.PyTreeSpec:
 # ── branches: groups of lanes that agree ─────────────────────────────────────────────────────────────────────────
 
 
-def _run_groups(run_lanes: Callable, lanes: list, mapped: list, split: Disagreement, size: int, limit: int, name: str):
+def _run_groups(
+    run_lanes: Callable, lanes: list, mapped: list, split: LaneDivergence, size: int, limit: int, name: str
+):
     """Run the function once per group of lanes that agree, splitting further as needed, and put the lanes in order."""
     waiting = list(reversed(split.groups))
     parts: list[tuple[np.ndarray, list, optree.PyTreeSpec]] = []
@@ -307,7 +309,7 @@ def _run_groups(run_lanes: Callable, lanes: list, mapped: list, split: Disagreem
         group = waiting.pop()
         values = [np.take(x, group, axis=0) if m else x for x, m in zip(lanes, mapped, strict=True)]
         result = run_lanes(values, len(group))
-        if isinstance(result, Disagreement):
+        if isinstance(result, LaneDivergence):
             waiting += [group[g] for g in reversed(result.groups)]
         else:
             parts.append((group, *result))
@@ -339,7 +341,7 @@ def _run_groups(run_lanes: Callable, lanes: list, mapped: list, split: Disagreem
     return joined, out_tree
 
 
-def _disagreeing(split: Disagreement, name: str, why: str = "") -> BranchError:
+def _disagreeing(split: LaneDivergence, name: str, why: str = "") -> BranchError:
     return BranchError(
         f"vmap({name}): lanes disagree about {split.what}.",
         why or "a Python branch goes one way for all lanes at once, and branches='error' forbids splitting them",

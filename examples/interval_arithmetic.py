@@ -10,7 +10,7 @@ import numpy as np
 
 import dualad as da
 from dualad.core.level import Level, escaped
-from dualad.core.tracer import Tensor
+from dualad.core.tracer import Tracer
 
 __dualad__ = {"f": [(0.5,), (2.5,)]}
 
@@ -38,7 +38,7 @@ RULES = {
 }
 
 
-class Interval(Tensor):
+class Interval(Tracer):
     __slots__ = ()  # all tensors have one layout; what this one holds is in `_value`
     shape, dtype = (), np.dtype(float)
 

@@ -32,6 +32,22 @@ settings.register_profile(
 settings.load_profile("dualad")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--full", action="store_true", help="run what an evening has time for: whole matrices, generators at full size"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave tests marked ``full`` out, unless they were asked for."""
+    if config.getoption("--full"):
+        return
+    late = [item for item in items if item.get_closest_marker("full")]
+    if late:
+        config.hook.pytest_deselected(items=late)
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
 def pytest_report_header() -> str:
     return f"dualad: seed {SEED}, numpy {np.__version__}"
 

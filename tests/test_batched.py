@@ -10,7 +10,7 @@ import pytest
 
 import dualad as da
 from dualad.batched import Batched, BatchLevel
-from dualad.core.op import Op
+from dualad.core.primitive import Primitive
 from dualad.core.tables import OPS
 from dualad.errors import EscapedTensorError
 
@@ -60,7 +60,7 @@ def loops():
         calls.append(1)
         return x.sum() * y + k
 
-    op = Op(name, impl=impl, shape=lambda x, y, *, k: y, jvp=None, samples=[((2,), (3,), {"k": 1.0})])
+    op = Primitive(name, impl=impl, abstract_eval=lambda x, y, *, k: y, jvp=None, samples=[((2,), (3,), {"k": 1.0})])
     yield op, calls
     del OPS[name]
 

@@ -11,9 +11,9 @@ import pytest
 
 import dualad as da
 from dualad.core.aval import aval_of
-from dualad.core.dispatch import apply
+from dualad.core.dispatch import bind
 from dualad.core.level import Level, escaped
-from dualad.core.tracer import Tensor
+from dualad.core.tracer import Tracer
 from dualad.errors import ConversionError, EscapedTensorError
 
 
@@ -27,7 +27,7 @@ class CountingLevel(Level):
         self.tally: dict[str, int] = {}
 
 
-class Counted(Tensor):
+class Counted(Tracer):
     """A value of which every operator is counted, and done."""
 
     __slots__ = ()
@@ -43,8 +43,8 @@ class Counted(Tensor):
             raise escaped(self.level, f"`{op.name}`")
         tally = self.level.tally
         tally[op.name] = tally.get(op.name, 0) + 1
-        out = apply(op, [a._value if type(a) is Counted and a.level is self.level else a for a in args], params)
-        return tuple(Counted(o, self.level) for o in out) if op.multiple else Counted(out, self.level)
+        out = bind(op, [a._value if type(a) is Counted and a.level is self.level else a for a in args], params)
+        return tuple(Counted(o, self.level) for o in out) if op.multiple_results else Counted(out, self.level)
 
 
 def count(f, *args):
@@ -122,7 +122,7 @@ def test_closed_levels_and_conversions_are_refused_as_ours_are() -> None:
         float(Counted(1.0, level))
 
 
-class Metres(Tensor):
+class Metres(Tracer):
     """A length to some power: units as a level, which multiply where values do."""
 
     __slots__ = ()
@@ -147,7 +147,7 @@ class Metres(Tensor):
             power = powers[0] - powers[1]
         else:
             raise TypeError(f"{op.name} of a length")
-        return Metres(apply(op, values, params), power, self.level)
+        return Metres(bind(op, values, params), power, self.level)
 
 
 def test_units_follow_derivatives() -> None:

@@ -1,6 +1,6 @@
 """``dualad explain``: what each line of a function will meet when it is differentiated or batched.
 
-Not for the report itself (``dualad/explained.py``).
+Not for the report itself (``dualad/diagnose/explained.py``).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import argparse
 import json
 import sys
 
-from dualad.explain import explain
-from dualad.explained import STATUSES
+from dualad.diagnose.explain import explain
+from dualad.diagnose.explained import STATUSES
 
 from .points import describe_point
 from .targets import find_targets, points_of

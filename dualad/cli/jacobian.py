@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from dualad.diagnose.pattern import choose_style, draw
 from dualad.errors import DualadError, UsageError
-from dualad.pattern import choose_style, draw
 from dualad.testing.engine import Engine
 from dualad.testing.real_function import RealFunction
 

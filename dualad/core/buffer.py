@@ -1,7 +1,7 @@
 """Buffers: plain arrays that can receive traced values, made by the creation functions of ``dualad.numpy``.
 
 A :class:`Buffer` is a tensor's box with a plain array in it, and computes as that array does. When a traced value is
-written into it (``buf[0] = x``, ``buf += x``, ``out=buf``), the box takes over the result (``Tensor.become``): from
+written into it (``buf[0] = x``, ``buf += x``, ``out=buf``), the box takes over the result (``Tracer.become``): from
 then on it is a Dual, Batched or Staged tensor, and so are its views. Its level is above all others, so dispatch hands
 it every call it is an argument of; it then puts its array in its place and dispatches again. No tensor ever holds one.
 
@@ -20,9 +20,9 @@ import numpy as np
 
 from ..errors import InPlaceError
 from ..tree import LEAVES_SEEN_AS
-from .dispatch import apply
+from .dispatch import bind
 from .tables import FUNCTIONS, HOOKS
-from .tracer import Tensor
+from .tracer import Tracer
 
 __all__ = ["Buffer", "VIEWS", "WRITERS", "buffered", "call", "lent", "refuse_if_lent", "traced_in"]
 
@@ -59,7 +59,7 @@ class _Given:
         self.views: list[weakref.ref] = []
 
 
-def lent(x: Tensor, copy: np.ndarray) -> None:
+def lent(x: Tracer, copy: np.ndarray) -> None:
     """Note that NumPy has a copy of a tensor where it would have had its memory; a write while it lives refuses."""
     while True:
         if not hasattr(x, "_given"):
@@ -70,7 +70,7 @@ def lent(x: Tensor, copy: np.ndarray) -> None:
         x = x._link[0]
 
 
-def refuse_if_lent(x: Tensor) -> None:
+def refuse_if_lent(x: Tracer) -> None:
     """Refuse a write that a copy which NumPy has of a tensor would not see."""
     given = getattr(x, "_given", None)
     if given is not None and any([r() is not None for r in given.copies]):
@@ -82,7 +82,7 @@ def refuse_if_lent(x: Tensor) -> None:
         )
 
 
-class Buffer(Tensor, opaque=True):
+class Buffer(Tracer, opaque=True):
     """A plain array that becomes a tensor when a traced value is written into it.
 
     Parameters
@@ -157,14 +157,14 @@ class Buffer(Tensor, opaque=True):
 
     def process(self, op, args, params):
         """Run an operator on the arrays in the buffers' place."""
-        if all([type(a) is Buffer or not isinstance(a, Tensor) for a in args]):
+        if all([type(a) is Buffer or not isinstance(a, Tracer) for a in args]):
             return buffered(op.impl(*[_plain(a) for a in args], **params))
-        return apply(op, [a.give() if type(a) is Buffer else a for a in args], params)
+        return bind(op, [a.give() if type(a) is Buffer else a for a in args], params)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         tensor = traced_in(inputs, kwargs)
         if tensor is not None:
-            return Tensor.__array_ufunc__(tensor, ufunc, method, *inputs, **kwargs)
+            return Tracer.__array_ufunc__(tensor, ufunc, method, *inputs, **kwargs)
         if method == "at":
             target = inputs[0]
             memory = target._writable() if type(target) is Buffer else target
@@ -180,7 +180,7 @@ class Buffer(Tensor, opaque=True):
 
     def __array_function__(self, function, types, args, kwargs):
         for t in types:
-            if not issubclass(t, (Tensor, np.ndarray)):
+            if not issubclass(t, (Tracer, np.ndarray)):
                 return NotImplemented
         return call(function, args, kwargs)
 
@@ -199,7 +199,7 @@ class Buffer(Tensor, opaque=True):
     def __getitem__(self, index):
         if type(index) is int and self._value.ndim == 1:
             return self._value[index]
-        return Tensor.__getitem__(self, index)
+        return Tracer.__getitem__(self, index)
 
     def __setitem__(self, index, value):
         if type(value) in _NUMBERS and type(index) in _SIMPLE:  # by far the commonest write
@@ -213,7 +213,7 @@ class Buffer(Tensor, opaque=True):
             HOOKS["target"](self, value, "x[...] = v")
             return
         self._refuse_if_kept()  # the index may be traced and the value plain: nothing is written as it is
-        Tensor.__setitem__(self, index, value)
+        Tracer.__setitem__(self, index, value)
 
     def __iter__(self):
         if not self.shape:
@@ -232,7 +232,7 @@ class Buffer(Tensor, opaque=True):
         """The dtype."""
         return self._value.dtype
 
-    def agreed(self, what: str):
+    def concretize(self, what: str):
         """Return the array: it is known."""
         return self._value
 
@@ -281,7 +281,7 @@ def _array_method(name: str) -> Callable:
 
     def method(self, *args, **kwargs):
         if traced_in(args, kwargs) is not None:
-            return getattr(Tensor, name)(self, *args, **kwargs)
+            return getattr(Tracer, name)(self, *args, **kwargs)
         out = kwargs.pop("out", None)
         if out is not None:
             memory = out._writable() if type(out) is Buffer else out
@@ -303,7 +303,7 @@ for _name in (
     setattr(Buffer, _name, _array_method(_name))
 
 
-def _renew_views(base: Tensor) -> None:
+def _renew_views(base: Tracer) -> None:
     """Point the views of a buffer to its new memory."""
     for ref in getattr(base, "_views", ()):
         view = ref()
@@ -316,7 +316,7 @@ def _renew_views(base: Tensor) -> None:
 # ── arguments and results ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def traced_in(*values: Any) -> Tensor | None:
+def traced_in(*values: Any) -> Tracer | None:
     """Return the first tensor that is not a buffer among values, in containers and object arrays too, or ``None``."""
     for x in values:
         kind = type(x)
@@ -324,7 +324,7 @@ def traced_in(*values: Any) -> Tensor | None:
             if x.dtype.kind != "O":
                 continue
             found = traced_in(*x.ravel().tolist())
-        elif isinstance(x, Tensor):
+        elif isinstance(x, Tracer):
             return x
         elif isinstance(x, (list, tuple)):
             found = traced_in(*x)
@@ -398,7 +398,7 @@ def call(function: Callable, args: tuple, kwargs: dict) -> Any:
         kept = args[:1] if function in WRITERS else ()
         rest = _replaced(args[len(kept) :], Buffer.give)
         keywords = {k: v if k == "out" else _replaced(v, Buffer.give) for k, v in kwargs.items()}
-        return Tensor.__array_function__(tensor, function, (type(tensor),), (*kept, *rest), keywords)
+        return Tracer.__array_function__(tensor, function, (type(tensor),), (*kept, *rest), keywords)
     sources = _arrays_in((args, kwargs))
     if function in VIEWS and any([type(a) is Buffer for a in sources]):
         return FUNCTIONS[function](*args, **kwargs)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from ..errors import CapturedTensorError
 from .level import Level
-from .tracer import Tensor
+from .tracer import Tracer
 
 __all__ = ["check_inside"]
 
@@ -19,7 +19,7 @@ __all__ = ["check_inside"]
 def check_inside(values: Iterable, level: Level, op, params: dict) -> None:
     """Raise unless every value belongs to a lower level than the one that is about to hold it."""
     for v in values:
-        if isinstance(v, Tensor) and v.level.number >= level.number:
+        if isinstance(v, Tracer) and v.level.number >= level.number:
             name = params["call"].name if "call" in params else op.name
             raise CapturedTensorError(
                 f"`{name}` reads a {v._kind()} of shape {v.shape} that is not one of its arguments.",

@@ -6,16 +6,16 @@ what happens then; that is the tensor's ``process``.
 
 from __future__ import annotations
 
-from .tracer import Tensor
+from .tracer import Tracer
 
-__all__ = ["apply"]
+__all__ = ["bind"]
 
 
-def apply(op, args, params):
+def bind(op, args, params):
     """Run ``op`` on ``args``: through the innermost tensor among them, or as plain NumPy if there is none."""
     top, number = None, 0
     for a in args:
-        if isinstance(a, Tensor) and a.level.number > number:
+        if isinstance(a, Tracer) and a.level.number > number:
             top, number = a, a.level.number
     if top is None:
         return op.impl(*args, **params)

@@ -56,7 +56,7 @@ def escaped(level: Level, action: str, tensor: Any = None) -> EscapedTensorError
         The level, which is closed.
     action : str
         What met the tensor: an operator, a conversion.
-    tensor : Tensor, optional
+    tensor : Tracer, optional
         The tensor, so that the message can say what it is and where it was made.
     """
     what = "a tensor" if tensor is None else f"a {type(tensor).__name__} tensor of {_described(tensor)}"

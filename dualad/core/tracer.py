@@ -17,7 +17,7 @@ from .aval import Aval
 from .level import escaped
 from .tables import CREATION, FUNCTIONS, HOOKS, UFUNCS
 
-__all__ = ["NO_PARAMS", "PLAIN", "Tensor"]
+__all__ = ["NO_PARAMS", "PLAIN", "Tracer"]
 
 #: types that can be operands as they are; anything else is made plain first (``surface/arguments.py``)
 PLAIN = frozenset({np.ndarray, bool, int, float, complex, *np.sctypeDict.values()} - {np.object_, np.str_, np.bytes_})
@@ -31,7 +31,7 @@ _ARRAY_LIBRARIES = frozenset({"numpy", "cupy", "dask"})
 _ARRAYS: set[type] = {np.ndarray}
 
 
-class Tensor:
+class Tracer:
     """An array seen by one transform.
 
     Subclasses have ``level``, ``shape`` and ``dtype``, and ``process(op, args, params)``, which runs an operator
@@ -67,7 +67,7 @@ class Tensor:
                     return self.process(op, inputs, NO_PARAMS)
                 top, number = None, 0
                 for a in inputs:
-                    if isinstance(a, Tensor):
+                    if isinstance(a, Tracer):
                         if a.level.number > number:
                             top, number = a, a.level.number
                     elif type(a) not in PLAIN or (type(a) is np.ndarray and a.dtype.hasobject):
@@ -79,7 +79,7 @@ class Tensor:
         for t in types:
             if t in _ARRAYS or issubclass(t, np.ndarray):
                 continue
-            if issubclass(t, Tensor) or t.__module__.partition(".")[0] not in _ARRAY_LIBRARIES:
+            if issubclass(t, Tracer) or t.__module__.partition(".")[0] not in _ARRAY_LIBRARIES:
                 return NotImplemented
         handler = FUNCTIONS.get(function)
         if handler is None:
@@ -179,11 +179,11 @@ class Tensor:
             " is wanted; np.copy(x) and copy.copy(x) keep the derivative",
         )
 
-    def agreed(self, what: str):
+    def concretize(self, what: str):
         """Return the plain value this tensor certainly has, or ``None``; a batch may be split into groups."""
         return None
 
-    def become(self, other: Tensor) -> None:
+    def become(self, other: Tracer) -> None:
         """Take over what is in another tensor's box, and its kind."""
         self.__class__ = type(other)
         self.level = other.level

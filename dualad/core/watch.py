@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import optree
 
-from .dispatch import apply
+from .dispatch import bind
 from .quiet import entered, in_use, left
 from .tables import HOOKS
-from .tracer import Tensor
+from .tracer import Tracer
 
 __all__ = [
     "Step", "Watch", "WatchedSteps", "active", "carried", "is_users", "logged_walk", "noted", "run_rule", "user_line",
@@ -64,8 +64,8 @@ def run_rule(op, primals: Sequence, tangents: Sequence, params: dict) -> tuple:
     """Return value and tangent of an operator, as a Dual computes them."""
     if op.jvp is not None and any([t is not None for t in tangents]):
         return op.jvp(primals, tangents, **params)
-    value = apply(op, primals, params)
-    return value, (None,) * len(value) if op.multiple else None
+    value = bind(op, primals, params)
+    return value, (None,) * len(value) if op.multiple_results else None
 
 
 class Watch:
@@ -117,7 +117,7 @@ def noted(result: Any) -> Any:
     """Note on tensors made under a watch where they were made, for the message about one that escapes."""
     line = user_line()
     for x in result if isinstance(result, tuple) else (result,):
-        if isinstance(x, Tensor):
+        if isinstance(x, Tracer):
             x._origin = line
     return result
 

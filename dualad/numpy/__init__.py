@@ -15,7 +15,7 @@ import sys
 
 import numpy as np
 
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from . import fft, linalg, special
 from .creation import (
     arange,
@@ -62,4 +62,4 @@ if not hasattr(np, "__array_namespace_info__"):  # before NumPy 2.1
 __getattr__, __dir__ = falls_back(np, globals())
 __array_api_version__ = "2024.12"
 
-setattr(Tensor, "__array_namespace__", array_namespace(sys.modules[__name__]))  # noqa: B010 - no tensor declares it
+setattr(Tracer, "__array_namespace__", array_namespace(sys.modules[__name__]))  # noqa: B010 - no tensor declares it

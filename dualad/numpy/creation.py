@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.boundary import running
 from ..core.buffer import Buffer, buffered, traced_in
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..surface.arguments import operand
 
 __all__ = [
@@ -243,4 +243,4 @@ class ndenumerate:
 
 def isscalar(element) -> bool:
     """As ``numpy.isscalar``; a result without axes is a scalar, as NumPy's are."""
-    return not np.ndim(element) if isinstance(element, Tensor) and type(element) is not Buffer else np.isscalar(element)
+    return not np.ndim(element) if isinstance(element, Tracer) and type(element) is not Buffer else np.isscalar(element)

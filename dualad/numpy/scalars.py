@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.boundary import running
 from ..core.buffer import buffered, traced_in
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..dual import Dual
 from .creation import asarray
 
@@ -57,10 +57,10 @@ class _ArrayType(_Stands):
     def __instancecheck__(cls, x: object) -> bool:
         if "_original" not in vars(cls):
             return type.__instancecheck__(cls, x)
-        return isinstance(x, np.ndarray) or (isinstance(x, Tensor) and is_array_in_numpy(x))
+        return isinstance(x, np.ndarray) or (isinstance(x, Tracer) and is_array_in_numpy(x))
 
     def __subclasscheck__(cls, other: type) -> bool:
-        if "_original" in vars(cls) and type.__subclasscheck__(Tensor, other):
+        if "_original" in vars(cls) and type.__subclasscheck__(Tracer, other):
             return True
         return super().__subclasscheck__(other)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..errors import ArgumentError
 from .forward import forwarded
 
@@ -42,12 +42,12 @@ def argsort(a, /, axis=-1, kind=None, order=None, *, stable=None, descending=Fal
 
 def finfo(type, /):
     """As ``numpy.finfo``, of a dtype, an array or a tensor."""
-    return np.finfo(type.dtype if isinstance(type, (Tensor, np.ndarray)) else type)
+    return np.finfo(type.dtype if isinstance(type, (Tracer, np.ndarray)) else type)
 
 
 def iinfo(type, /):
     """As ``numpy.iinfo``, of a dtype, an array or a tensor."""
-    return np.iinfo(type.dtype if isinstance(type, (Tensor, np.ndarray)) else type)
+    return np.iinfo(type.dtype if isinstance(type, (Tracer, np.ndarray)) else type)
 
 
 def _scan(x, axis, dtype, include_initial, scan, neutral):

@@ -10,12 +10,12 @@ import math
 import numpy as np
 
 from ..core.aval import Aval, aval_of
-from ..core.op import Op
+from ..core.primitive import Primitive
 from .choice import nowhere, where
 from .kinds import (
     add_tangents,
     batch_elementwise,
-    conform,
+    broadcast_tangent,
     elementwise_shape,
     linear,
     scaled,
@@ -47,17 +47,17 @@ __all__ = [
 def _add_jvp(primals, tangents):
     x, y = primals
     out = x + y
-    return out, conform(add_tangents(*tangents), out)
+    return out, broadcast_tangent(add_tangents(*tangents), out)
 
 
 def _add_transpose(ct, x, y):
     return unbroadcast(ct, x) if type(x) is Aval else None, unbroadcast(ct, y) if type(y) is Aval else None
 
 
-add = Op(
+add = Primitive(
     "add",
     impl=np.add,
-    shape=elementwise_shape(np.add),
+    abstract_eval=elementwise_shape(np.add),
     jvp=_add_jvp,
     linear_in=(0, 1),
     joint=True,
@@ -74,17 +74,17 @@ def _subtract_jvp(primals, tangents):
     tx, ty = tangents
     out = x - y
     t = tx if ty is None else -ty if tx is None else tx - ty
-    return out, conform(t, out)
+    return out, broadcast_tangent(t, out)
 
 
 def _subtract_transpose(ct, x, y):
     return unbroadcast(ct, x) if type(x) is Aval else None, -unbroadcast(ct, y) if type(y) is Aval else None
 
 
-subtract = Op(
+subtract = Primitive(
     "subtract",
     impl=np.subtract,
-    shape=elementwise_shape(np.subtract),
+    abstract_eval=elementwise_shape(np.subtract),
     jvp=_subtract_jvp,
     linear_in=(0, 1),
     joint=True,
@@ -95,10 +95,10 @@ subtract = Op(
     kind="sum",
 )
 
-negative = Op(
+negative = Primitive(
     "negative",
     impl=np.negative,
-    shape=elementwise_shape(np.negative),
+    abstract_eval=elementwise_shape(np.negative),
     jvp=lambda primals, tangents: (-primals[0], -tangents[0]),
     linear_in=(0,),
     transpose=lambda ct, x: (-ct,),
@@ -134,10 +134,10 @@ def _multiply_strong_transpose(ct, x, y, either):
     return None, unbroadcast(scaled(ct, x, either), y)
 
 
-multiply = Op(
+multiply = Primitive(
     "multiply",
     impl=np.multiply,
-    shape=elementwise_shape(np.multiply),
+    abstract_eval=elementwise_shape(np.multiply),
     jvp=_multiply_jvp,
     linear_in=(0, 1),
     transpose=_multiply_transpose,
@@ -164,7 +164,7 @@ def _divide_jvp(primals, tangents):
         t = out * ty
         t = -t if tx is None else tx - t
         t = t / y
-    return out, conform(t, out)
+    return out, broadcast_tangent(t, out)
 
 
 def _reciprocal(y):
@@ -175,10 +175,10 @@ def _reciprocal(y):
         return complex(math.nan, math.nan) if type(y) is complex else math.copysign(math.inf, y)
 
 
-divide = Op(
+divide = Primitive(
     "divide",
     impl=np.divide,
-    shape=elementwise_shape(np.divide),
+    abstract_eval=elementwise_shape(np.divide),
     jvp=_divide_jvp,
     linear_in=(0,),
     transpose=lambda ct, x, y: (unbroadcast(ct / y, x), None),
@@ -217,13 +217,13 @@ def _power_jvp(primals, tangents):
         if y == 0:
             return strong(out), None
         if y == 1:
-            return out, conform(tx, out)
-        return out, conform(tx * (2 * x if y == 2 else y * strong(x) ** (y - 1)), out)
+            return out, broadcast_tangent(tx, out)
+        return out, broadcast_tangent(tx * (2 * x if y == 2 else y * strong(x) ** (y - 1)), out)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         t = None if tx is None else scaled(tx, _power_dx(strong(x), y))
         if ty is not None:
             t = add_tangents(t, scaled(ty, _power_dy(strong(x), y, out)))
-    return out, conform(t, out)
+    return out, broadcast_tangent(t, out)
 
 
 def _raised(x, y):
@@ -260,10 +260,10 @@ def _is_complex(x) -> bool:
     return aval_of(x).dtype.kind == "c"
 
 
-power = Op(
+power = Primitive(
     "power",
     impl=np.power,
-    shape=elementwise_shape(np.power),
+    abstract_eval=elementwise_shape(np.power),
     jvp=_power_jvp,
     batch=batch_elementwise(np.power),
     samples=elementwise(positive(), anywhere(), complex_too=True)
@@ -276,7 +276,7 @@ power = Op(
 # ── remainders: x − ⌊x/y⌋ y, with the quotient held fixed ────────────────────────────────────────────────────────
 
 
-def _remainder_of(ufunc: np.ufunc, quotient) -> Op:
+def _remainder_of(ufunc: np.ufunc, quotient) -> Primitive:
     def jvp(primals, tangents):
         x, y = primals
         tx, ty = tangents
@@ -285,12 +285,12 @@ def _remainder_of(ufunc: np.ufunc, quotient) -> Op:
         if ty is not None:
             t = ty * -quotient(x, y)
             t = t if tx is None else tx + t
-        return out, conform(t, out)
+        return out, broadcast_tangent(t, out)
 
-    return Op(
+    return Primitive(
         ufunc.__name__,
         impl=ufunc,
-        shape=elementwise_shape(ufunc),
+        abstract_eval=elementwise_shape(ufunc),
         jvp=jvp,
         batch=batch_elementwise(ufunc),
         samples=elementwise(between(5.2, 5.6), between(1.5, 1.7))
@@ -317,10 +317,10 @@ def _absolute_jvp(primals, tangents):
     return np.absolute(x), chosen(t * np.sign(x), lambda: x == 0, "absolute")
 
 
-absolute = Op(
+absolute = Primitive(
     "absolute",
     impl=np.absolute,
-    shape=elementwise_shape(np.absolute),
+    abstract_eval=elementwise_shape(np.absolute),
     jvp=_absolute_jvp,
     batch=batch_elementwise(np.absolute),
     samples=elementwise(away_from(0.0), complex_too=True),
@@ -341,10 +341,10 @@ def _sign_jvp(primals, tangents):
     return s, s * turn * 1j
 
 
-sign = Op(
+sign = Primitive(
     "sign",
     impl=np.sign,
-    shape=elementwise_shape(np.sign),
+    abstract_eval=elementwise_shape(np.sign),
     jvp=_sign_jvp,
     batch=batch_elementwise(np.sign),
     samples=elementwise(away_from(0.0), complex_too=True),
@@ -359,13 +359,13 @@ def _copysign_jvp(primals, tangents):
     out = np.copysign(x, y)
     if tangents[0] is None:
         return out, None
-    return out, conform(tangents[0] * (np.sign(x) * np.copysign(1.0, y)), out)
+    return out, broadcast_tangent(tangents[0] * (np.sign(x) * np.copysign(1.0, y)), out)
 
 
-copysign = Op(
+copysign = Primitive(
     "copysign",
     impl=np.copysign,
-    shape=elementwise_shape(np.copysign),
+    abstract_eval=elementwise_shape(np.copysign),
     jvp=_copysign_jvp,
     batch=batch_elementwise(np.copysign),
     samples=elementwise(away_from(0.0), away_from(0.0)),
@@ -384,13 +384,13 @@ def _hypot_jvp(primals, tangents):
     for p, tangent in zip(primals, tangents, strict=True):
         if tangent is not None:
             t = add_tangents(t, tangent * (p / r))
-    return out, chosen(conform(t, out), lambda: apex, "hypot")
+    return out, chosen(broadcast_tangent(t, out), lambda: apex, "hypot")
 
 
-hypot = Op(
+hypot = Primitive(
     "hypot",
     impl=np.hypot,
-    shape=elementwise_shape(np.hypot),
+    abstract_eval=elementwise_shape(np.hypot),
     jvp=_hypot_jvp,
     batch=batch_elementwise(np.hypot),
     samples=elementwise(away_from(0.0), away_from(0.0)),
@@ -402,11 +402,11 @@ hypot = Op(
 # ── linear functions of one number ───────────────────────────────────────────────────────────────────────────────
 
 
-def _linear_ufunc(ufunc: np.ufunc, *same: np.ufunc, transpose, samples) -> Op:
+def _linear_ufunc(ufunc: np.ufunc, *same: np.ufunc, transpose, samples) -> Primitive:
     return linear(
         ufunc.__name__,
         impl=ufunc,
-        shape=elementwise_shape(ufunc),
+        abstract_eval=elementwise_shape(ufunc),
         transpose=transpose,
         batch=lambda size, x: ufunc(x),
         samples=samples,
@@ -434,7 +434,7 @@ def _part_shape(x: Aval) -> Aval:
 real = linear(
     "real",
     impl=np.real,
-    shape=_part_shape,
+    abstract_eval=_part_shape,
     transpose=lambda ct, x: (ct + 0j,),
     batch=lambda size, x: real(x),
     samples=elementwise(complex_plane()),
@@ -442,7 +442,7 @@ real = linear(
 imag = linear(
     "imag",
     impl=np.imag,
-    shape=_part_shape,
+    abstract_eval=_part_shape,
     transpose=lambda ct, x: (ct * -1j,),
     batch=lambda size, x: imag(x),
     samples=elementwise(complex_plane()),

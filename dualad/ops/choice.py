@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
-from ..core.dispatch import apply
-from ..core.op import Op
+from ..core.dispatch import bind
+from ..core.primitive import Primitive
 from ..core.tracer import NO_PARAMS
-from .kinds import add_tangents, batch_elementwise, conform, elementwise_shape, predicate, unbroadcast
+from .kinds import add_tangents, batch_elementwise, broadcast_tangent, elementwise_shape, predicate, unbroadcast
 from .kinks import chosen
 from .samples import anywhere, elementwise, integers
 
@@ -53,7 +53,7 @@ def _where_jvp(primals, tangents):
     condition, x, y = primals
     _, tx, ty = tangents
     out = where(condition, x, y)
-    return out, conform(where(condition, 0 if tx is None else tx, 0 if ty is None else ty), out)
+    return out, broadcast_tangent(where(condition, 0 if tx is None else tx, 0 if ty is None else ty), out)
 
 
 def _where_transpose(ct, condition, x, y):
@@ -64,10 +64,10 @@ def _where_transpose(ct, condition, x, y):
     )
 
 
-where = Op(
+where = Primitive(
     "where",
     impl=_where,
-    shape=lambda condition, x, y: Aval(broadcast_shapes(condition, x, y), result_dtype(x, y)),
+    abstract_eval=lambda condition, x, y: Aval(broadcast_shapes(condition, x, y), result_dtype(x, y)),
     jvp=_where_jvp,
     linear_in=(1, 2),
     joint=True,
@@ -98,7 +98,7 @@ def nowhere(mask) -> bool:
 # (½, ½). fmax and fmin also choose x where y is NaN.
 
 
-def _extremum(ufunc: np.ufunc, first_wins) -> Op:
+def _extremum(ufunc: np.ufunc, first_wins) -> Primitive:
     def jvp(primals, tangents):
         x, y = primals
         tx, ty = tangents
@@ -107,12 +107,12 @@ def _extremum(ufunc: np.ufunc, first_wins) -> Op:
         tie = x == y
         if not nowhere(tie):
             t = where(tie, 0.5 * add_tangents(tx, ty), t)
-        return out, chosen(conform(t, out), lambda: tie, ufunc.__name__)
+        return out, chosen(broadcast_tangent(t, out), lambda: tie, ufunc.__name__)
 
-    return Op(
+    return Primitive(
         ufunc.__name__,
         impl=ufunc,
-        shape=elementwise_shape(ufunc),
+        abstract_eval=elementwise_shape(ufunc),
         jvp=jvp,
         batch=batch_elementwise(ufunc),
         samples=elementwise(anywhere(), anywhere()),
@@ -130,20 +130,20 @@ fmin = _extremum(np.fmin, lambda x, y: (x < y) | np.isnan(y))
 # ── bounds: at the bound the derivative is that of the value inside, so a point on it can still move inwards ───────
 
 
-def _bound(name: str, ufunc: np.ufunc, outside) -> Op:
+def _bound(name: str, ufunc: np.ufunc, outside) -> Primitive:
     def jvp(primals, tangents):
         x, bound = primals
         tx, tb = tangents
         out = ufunc(x, bound)
-        t = conform(where(outside(x, bound), 0 if tb is None else tb, 0 if tx is None else tx), out)
+        t = broadcast_tangent(where(outside(x, bound), 0 if tb is None else tb, 0 if tx is None else tx), out)
         return out, chosen(t, lambda: x == bound, "clip")
 
-    op = Op(
+    op = Primitive(
         name,
         impl=ufunc,
-        shape=elementwise_shape(ufunc),
+        abstract_eval=elementwise_shape(ufunc),
         jvp=jvp,
-        batch=batch_elementwise(lambda x, bound: apply(op, (x, bound), NO_PARAMS)),
+        batch=batch_elementwise(lambda x, bound: bind(op, (x, bound), NO_PARAMS)),
         samples=elementwise(anywhere(), anywhere()),
         kind="binary",
     )
@@ -161,13 +161,13 @@ at_most = _bound("at_most", np.minimum, lambda x, high: x > high)
 def _heaviside_jvp(primals, tangents):
     x, h = primals
     out = np.heaviside(x, h)
-    return out, None if tangents[1] is None else conform(where(x == 0, tangents[1], 0), out)
+    return out, None if tangents[1] is None else broadcast_tangent(where(x == 0, tangents[1], 0), out)
 
 
-heaviside = Op(
+heaviside = Primitive(
     "heaviside",
     impl=np.heaviside,
-    shape=elementwise_shape(np.heaviside),
+    abstract_eval=elementwise_shape(np.heaviside),
     jvp=_heaviside_jvp,
     batch=batch_elementwise(np.heaviside),
     samples=elementwise(anywhere(), anywhere()),

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
-from ..core.op import Op
-from .kinds import bilinear, lead, unbroadcast
+from ..core.primitive import Primitive
+from .kinds import align_ranks, bilinear, unbroadcast
 
 __all__ = ["einsum", "matmul"]
 
@@ -180,7 +180,7 @@ def _matmul_batch(size, values, mapped):
         x = x.reshape((size, 1, x.shape[-1]))
     if m == 1:
         y = y.reshape((size, y.shape[-1], 1))
-    out = (lead(x, ndim) if mx else x) @ (lead(y, ndim) if my else y)
+    out = (align_ranks(x, ndim) if mx else x) @ (align_ranks(y, ndim) if my else y)
     if n == 1 or m == 1:
         row, column = out.shape[-2:]
         out = out.reshape((*out.shape[:-2], *(() if n == 1 else (row,)), *(() if m == 1 else (column,))))
@@ -191,10 +191,10 @@ def _complex(*shape):
     return lambda rng: rng.normal(size=shape) + 1j * rng.normal(size=shape)
 
 
-matmul = Op(
+matmul = Primitive(
     "matmul",
     impl=np.matmul,
-    shape=_matmul_shape,
+    abstract_eval=_matmul_shape,
     jvp=_matmul_jvp,
     linear_in=(0, 1),
     transpose=_matmul_transpose,
@@ -314,7 +314,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 einsum = bilinear(
     "einsum",
     impl=lambda *operands, subscripts, optimize: np.einsum(subscripts, *operands, optimize=optimize),
-    shape=_einsum_shape,
+    abstract_eval=_einsum_shape,
     linear_in=(-1,),
     transpose=_einsum_transpose,
     strong_transpose=_strong(_einsum_transpose),

@@ -67,7 +67,7 @@ def _transform(name: str, function: Callable, first: tuple[int, ...], last: tupl
     op = linear(
         name,
         impl=lambda x, **params: _run(function, x, **params),
-        shape=lambda x, *, type, axis, norm, orthogonalize: Aval(x.shape, floating(x.dtype)),
+        abstract_eval=lambda x, *, type, axis, norm, orthogonalize: Aval(x.shape, floating(x.dtype)),
         transpose=transpose,
         batch=lambda size, x, *, type, axis, norm, orthogonalize: op(
             x, type=type, axis=axis + 1, norm=norm, orthogonalize=orthogonalize

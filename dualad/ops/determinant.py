@@ -12,9 +12,9 @@ import math
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
-from ..core.op import Op
+from ..core.primitive import Primitive
 from .factorization import complex_matrix, floating, inv, square
-from .kinds import add_tangents, conform, lead, unbroadcast
+from .kinds import add_tangents, align_ranks, broadcast_tangent, unbroadcast
 from .samples import well_conditioned
 
 __all__ = ["cofactors", "det", "slogdet"]
@@ -131,7 +131,7 @@ def _cofactors_jvp(primals, tangents):
     for i, t in enumerate(tangents):
         if i and t is not None:
             total = add_tangents(total, cofactors(*primals[:i], t, *primals[i + 1 :]))
-    return out, conform(total, out)
+    return out, broadcast_tangent(total, out)
 
 
 def _cofactors_transpose(ct, a, *directions):
@@ -144,13 +144,13 @@ def _cofactors_transpose(ct, a, *directions):
 
 def _cofactors_batch(size, values, mapped):
     ndim = max(np.ndim(v) - m for v, m in zip(values, mapped, strict=True))
-    return cofactors(*[lead(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
+    return cofactors(*[align_ranks(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
 
 
-cofactors = Op(
+cofactors = Primitive(
     "cofactors",
     impl=_cofactors,
-    shape=_cofactors_shape,
+    abstract_eval=_cofactors_shape,
     jvp=_cofactors_jvp,
     linear_in=lambda count, params: range(1, count),  # in every direction, not in A
     transpose=_cofactors_transpose,
@@ -173,10 +173,10 @@ def _det_jvp(primals, tangents):
     return det(a), np.einsum("...ij,...ij->...", cofactors(a), tangents[0])
 
 
-det = Op(
+det = Primitive(
     "det",
     impl=np.linalg.det,
-    shape=lambda a: Aval(square(a).shape[:-2], floating(a.dtype)),
+    abstract_eval=lambda a: Aval(square(a).shape[:-2], floating(a.dtype)),
     jvp=_det_jvp,
     batch=lambda size, values, mapped: det(values[0]),
     samples=[
@@ -205,14 +205,14 @@ def _slogdet_jvp(primals, tangents):
     return (sign, log), (sign * 1j * np.imag(t), np.real(t))
 
 
-slogdet = Op(
+slogdet = Primitive(
     "slogdet",
     impl=lambda a: tuple(np.linalg.slogdet(a)),
-    shape=_slogdet_shape,
+    abstract_eval=_slogdet_shape,
     jvp=_slogdet_jvp,
     batch=lambda size, values, mapped: slogdet(values[0]),
     samples=[
         (_regular(3, 3),), (_regular(1, 1),), (_regular(2, 3, 3),), (_regular(0, 2, 2),), (_complex_regular(2, 3, 3),),
     ],
-    multiple=True,
+    multiple_results=True,
 )  # fmt: skip

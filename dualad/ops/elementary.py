@@ -10,9 +10,9 @@ import math
 import numpy as np
 
 from ..core.aval import Aval
-from ..core.op import Op
+from ..core.primitive import Primitive
 from .choice import nowhere, where
-from .kinds import add_tangents, batch_elementwise, conform, elementwise_shape, strong, unary
+from .kinds import add_tangents, batch_elementwise, broadcast_tangent, elementwise_shape, strong, unary
 from .kinks import chosen
 from .samples import anywhere, away_from, between, complex_plane, elementwise, positive
 
@@ -101,13 +101,13 @@ def _arctan2_jvp(primals, tangents):
     if tx is not None:
         s = tx * (y / r / r)
         t = -s if t is None else t - s
-    return out, chosen(conform(t, out), lambda: origin, "arctan2")
+    return out, chosen(broadcast_tangent(t, out), lambda: origin, "arctan2")
 
 
-arctan2 = Op(
+arctan2 = Primitive(
     "arctan2",
     impl=np.arctan2,
-    shape=elementwise_shape(np.arctan2),
+    abstract_eval=elementwise_shape(np.arctan2),
     jvp=_arctan2_jvp,
     batch=batch_elementwise(np.arctan2),
     samples=elementwise(away_from(0.0), away_from(0.0)),
@@ -122,10 +122,10 @@ def _logistic(x):
 
 
 # σ(x) = 1/(1 + e⁻ˣ), with σ′(x) = σ(x) σ(−x): no order of derivative has a factor that overflows.
-logistic = Op(
+logistic = Primitive(
     "logistic",
     impl=_logistic,
-    shape=elementwise_shape(np.exp),
+    abstract_eval=elementwise_shape(np.exp),
     jvp=lambda primals, tangents: (
         (out := logistic(primals[0])),
         tangents[0] * (out * logistic(-primals[0])),
@@ -136,7 +136,7 @@ logistic = Op(
 )
 
 
-def _log_add_exp(ufunc: np.ufunc, unit: float) -> Op:
+def _log_add_exp(ufunc: np.ufunc, unit: float) -> Primitive:
     """Declare log(bˣ + bʸ): the weights are bˣ/(bˣ + bʸ) = σ((x − y) log b) and its mirror image.
 
     Where x = y = ±∞ their difference is not defined and is taken to be 0: the two share the weight.
@@ -155,12 +155,12 @@ def _log_add_exp(ufunc: np.ufunc, unit: float) -> Op:
                 gap = unit * gap
             t = None if tx is None else tx * logistic(gap)
             t = t if ty is None else add_tangents(t, ty * logistic(-gap))
-        return out, conform(t, out)
+        return out, broadcast_tangent(t, out)
 
-    return Op(
+    return Primitive(
         ufunc.__name__,
         impl=ufunc,
-        shape=elementwise_shape(ufunc),
+        abstract_eval=elementwise_shape(ufunc),
         jvp=jvp,
         batch=batch_elementwise(ufunc),
         samples=elementwise(anywhere(), anywhere()),
@@ -176,16 +176,16 @@ logaddexp2 = _log_add_exp(np.logaddexp2, _LOG_2)
 # ── functions whose derivatives of every order are one formula ───────────────────────────────────────────────────
 
 
-def _orders(name: str, impl, samples) -> Op:
+def _orders(name: str, impl, samples) -> Primitive:
     """Declare a function together with all its derivatives: ``order=n`` is the n-th, and its derivative the next."""
 
     def jvp(primals, tangents, *, order):
         return op(primals[0], order=order), tangents[0] * op(primals[0], order=order + 1)
 
-    op = Op(
+    op = Primitive(
         name,
         impl=impl,
-        shape=lambda x, *, order: Aval(x.shape, x.dtype),
+        abstract_eval=lambda x, *, order: Aval(x.shape, x.dtype),
         jvp=jvp,
         batch=lambda size, values, mapped, *, order: op(values[0], order=order),
         samples=[(*spec, {"order": n}) for n in (0, 1) for spec in samples],

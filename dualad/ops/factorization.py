@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
-from ..core.op import Op
-from .kinds import lead, unbroadcast
+from ..core.primitive import Primitive
+from .kinds import align_ranks, unbroadcast
 from .samples import well_conditioned
 
 __all__ = [
@@ -112,7 +112,7 @@ def _solve_batch(size, values, mapped):
         x = solve(a, rows.reshape((rows.shape[0], _size(rows.shape[1:]))))
         return np.moveaxis(x.reshape(rows.shape), 0, -2)
     ndim = max(np.ndim(v) - m for v, m in zip(values, mapped, strict=True))
-    return solve(*[lead(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
+    return solve(*[align_ranks(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
 
 
 def _size(shape) -> int:
@@ -122,10 +122,10 @@ def _size(shape) -> int:
     return n
 
 
-solve = Op(
+solve = Primitive(
     "solve",
     impl=np.linalg.solve,
-    shape=_solve_shape,
+    abstract_eval=_solve_shape,
     jvp=_solve_jvp,
     linear_in=(1,),
     transpose=lambda ct, a, b: (None, unbroadcast(solve(transposed(a), ct), b)),
@@ -146,10 +146,10 @@ def _inv_jvp(primals, tangents):
     return out, -(out @ tangents[0] @ out)
 
 
-inv = Op(
+inv = Primitive(
     "inv",
     impl=np.linalg.inv,
-    shape=lambda a: Aval(square(a).shape, floating(a.dtype)),
+    abstract_eval=lambda a: Aval(square(a).shape, floating(a.dtype)),
     jvp=_inv_jvp,
     batch=lambda size, values, mapped: inv(values[0]),
     samples=[_regular(3, 3), _regular(1, 1), _regular(2, 3, 3), _regular(0, 2, 2), _complex_regular(2, 3, 3)],
@@ -183,15 +183,15 @@ def _pinv_batch(size, values, mapped):
     a, rcond = values
     if not mapped[0]:
         a = np.broadcast_to(a, (size, *a.shape))
-    return pinv(a, lead(rcond, np.ndim(a) - 3) if mapped[1] else rcond)
+    return pinv(a, align_ranks(rcond, np.ndim(a) - 3) if mapped[1] else rcond)
 
 
 _CUTOFF = np.array(1e-15)
 
-pinv = Op(
+pinv = Primitive(
     "pinv",
     impl=np.linalg.pinv,
-    shape=_pinv_shape,
+    abstract_eval=_pinv_shape,
     jvp=_pinv_jvp,
     batch=_pinv_batch,
     samples=[
@@ -203,10 +203,10 @@ pinv = Op(
 
 # ── rank ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-matrix_rank = Op(
+matrix_rank = Primitive(
     "matrix_rank",
     impl=lambda a, *, tol, rtol, hermitian: np.linalg.matrix_rank(a, tol, hermitian, rtol=rtol),
-    shape=lambda a, *, tol, rtol, hermitian: Aval(matrix(a).shape[:-2], np.dtype(np.intp)),
+    abstract_eval=lambda a, *, tol, rtol, hermitian: Aval(matrix(a).shape[:-2], np.dtype(np.intp)),
     jvp=None,
     batch=lambda size, values, mapped, **params: matrix_rank(values[0], **params),
     samples=[
@@ -236,10 +236,10 @@ def _cholesky_jvp(primals, tangents):
     return lower, lower @ half
 
 
-cholesky = Op(
+cholesky = Primitive(
     "cholesky",
     impl=np.linalg.cholesky,
-    shape=lambda a: Aval(square(a).shape, floating(a.dtype)),
+    abstract_eval=lambda a: Aval(square(a).shape, floating(a.dtype)),
     jvp=_cholesky_jvp,
     batch=lambda size, values, mapped: cholesky(values[0]),
     samples=[
@@ -281,15 +281,15 @@ def _qr_jvp(primals, tangents):
     return (q, r), (tq, np.where(strictly_lower(*r.shape[-2:]), zero, tr))
 
 
-qr = Op(
+qr = Primitive(
     "qr",
     impl=lambda a: tuple(np.linalg.qr(a)),
-    shape=_qr_shape,
+    abstract_eval=_qr_shape,
     jvp=_qr_jvp,
     batch=lambda size, values, mapped: qr(values[0]),
     samples=[
         (_regular(3, 3),), ((4, 2),), (_regular(1, 1),), ((2, 3, 2),), ((2, 4),), ((0, 3, 2),),
         (_complex_regular(2, 3, 3),), (lambda rng: rng.normal(size=(4, 2)) + 1j * rng.normal(size=(4, 2)),),
     ],
-    multiple=True,
+    multiple_results=True,
 )  # fmt: skip

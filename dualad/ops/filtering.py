@@ -10,9 +10,9 @@ import numpy as np
 import scipy.signal as sg
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
-from ..core.op import Op
+from ..core.primitive import Primitive
 from .factorization import floating
-from .kinds import add_tangents, bilinear, lead, unbroadcast
+from .kinds import add_tangents, align_ranks, bilinear, unbroadcast
 from .samples import between, complex_plane
 
 __all__ = ["all_pole", "convolve_nd"]
@@ -74,7 +74,7 @@ def _convolve_batch(size, values, mapped, *, mode, method, ndim):
         # The axis of lanes, convolved with one of length one, stays as it is: one more dimension, no loop.
         x, y = [v if m else v.reshape((1, *v.shape)) for v, m in zip(values, mapped, strict=True)]
         return convolve_nd(x, y, mode=mode, method=method, ndim=ndim + 1)
-    values = [lead(v, max(ranks)) if m else v for v, m in zip(values, mapped, strict=True)]
+    values = [align_ranks(v, max(ranks)) if m else v for v, m in zip(values, mapped, strict=True)]
     return convolve_nd(*values, mode=mode, method=method, ndim=ndim)
 
 
@@ -85,7 +85,7 @@ def _way(mode: str, ndim: int, method: str = "direct") -> dict:
 convolve_nd = bilinear(
     "convolve_nd",
     impl=_convolve,
-    shape=_convolve_shape,
+    abstract_eval=_convolve_shape,
     transpose=_convolve_transpose,
     batch=_convolve_batch,
     samples=[
@@ -150,15 +150,15 @@ def _delayed(a, y):
 
 def _all_pole_batch(size, values, mapped):
     ndim = max([np.ndim(v) - m for v, m in zip(values, mapped, strict=True)])
-    return all_pole(*[lead(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
+    return all_pole(*[align_ranks(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
 
 
 _stable = between(-0.4, 0.4)
 
-all_pole = Op(
+all_pole = Primitive(
     "all_pole",
     impl=_all_pole,
-    shape=_all_pole_shape,
+    abstract_eval=_all_pole_shape,
     jvp=_all_pole_jvp,
     linear_in=(1,),
     transpose=lambda ct, a, x: (None, unbroadcast(np.flip(all_pole(a, np.flip(ct, -1)), -1), x)),

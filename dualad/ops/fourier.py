@@ -63,7 +63,7 @@ def _complex_transform(name: str, function):
     return linear(
         name,
         impl=lambda x, *, n, axis, norm: function(x, n, axis, norm),
-        shape=lambda x, *, n, axis, norm: Aval(_resized(x.shape, axis, n), _complex_dtype(x.dtype)),
+        abstract_eval=lambda x, *, n, axis, norm: Aval(_resized(x.shape, axis, n), _complex_dtype(x.dtype)),
         transpose=lambda ct, x, *, n, axis, norm: (_arrived(function(ct, n, axis, norm), x, axis),),
         batch=lambda size, x, *, n, axis, norm: function(x, n, axis + 1, norm),
         samples=_samples() + _samples(complex_plane()),
@@ -80,7 +80,7 @@ ifft = _complex_transform("ifft", np.fft.ifft)
 rfft = linear(
     "rfft",
     impl=lambda x, *, n, axis, norm: np.fft.rfft(x, n, axis, norm),
-    shape=lambda x, *, n, axis, norm: Aval(_resized(x.shape, axis, n // 2 + 1), _complex_dtype(x.dtype)),
+    abstract_eval=lambda x, *, n, axis, norm: Aval(_resized(x.shape, axis, n // 2 + 1), _complex_dtype(x.dtype)),
     transpose=lambda ct, x, *, n, axis, norm: (_arrived(np.real(np.fft.fft(ct, n, axis, norm)), x, axis),),
     batch=lambda size, x, *, n, axis, norm: np.fft.rfft(x, n, axis + 1, norm),
     samples=_samples(),
@@ -103,7 +103,7 @@ def _irfft_transpose(ct, x, *, n, axis, norm):
 irfft = linear(
     "irfft",
     impl=lambda x, *, n, axis, norm: np.fft.irfft(x, n, axis, norm),
-    shape=lambda x, *, n, axis, norm: Aval(
+    abstract_eval=lambda x, *, n, axis, norm: Aval(
         _resized(x.shape, axis, n), np.zeros((), _complex_dtype(x.dtype)).real.dtype
     ),
     transpose=_irfft_transpose,

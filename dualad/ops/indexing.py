@@ -20,10 +20,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import Aval
-from ..core.dispatch import apply
-from ..core.op import Op
-from ..core.tracer import Tensor
-from .kinds import lead
+from ..core.dispatch import bind
+from ..core.primitive import Primitive
+from ..core.tracer import Tracer
+from .kinds import align_ranks
 
 __all__ = ["ARRAY", "index", "index_add", "index_set", "indexed_shape", "is_place"]
 
@@ -124,7 +124,7 @@ class _Lanes:
         ndims = [np.ndim(a) - m for a, m in zip(arrays, mapped, strict=True)]
         self.count = count = max(ndims + [type(e) is str and e != ARRAY for e in template])
         lane = np.arange(size).reshape((size,) + (1,) * count)
-        self.arrays = [lane] + [lead(a, count) if m else a for a, m in zip(arrays, mapped, strict=True)]
+        self.arrays = [lane] + [align_ranks(a, count) if m else a for a, m in zip(arrays, mapped, strict=True)]
         self.template = (ARRAY, *template)
         self.place = _advanced_place(template)
 
@@ -179,15 +179,15 @@ def _index_jvp(primals, tangents, *, template):
     if not arrays:
         native = _native(template, ())
         params = {"template": template}
-        value = x[native] if type(x) is np.ndarray else apply(index, (x,), params)
+        value = x[native] if type(x) is np.ndarray else bind(index, (x,), params)
         tangent = (
             t[native] if type(t) is np.ndarray
-            else t.process(index, (t,), params) if isinstance(t, Tensor)
-            else apply(index, (t,), params)
+            else t.process(index, (t,), params) if isinstance(t, Tracer)
+            else bind(index, (t,), params)
         )  # fmt: skip
         return value, tangent
     params = {"template": template}
-    return apply(index, primals, params), apply(index, (t, *arrays), params)
+    return bind(index, primals, params), bind(index, (t, *arrays), params)
 
 
 def _index_batch(size, values, mapped, *, template):
@@ -224,10 +224,10 @@ _INDEX_SAMPLES = [
 ]
 
 
-index = Op(
+index = Primitive(
     "index",
     impl=lambda x, *arrays, template: (x if hasattr(x, "shape") else np.asarray(x))[_native(template, arrays)],
-    shape=_index_shape,
+    abstract_eval=_index_shape,
     jvp=_index_jvp,
     linear_in=(0,),
     transpose=lambda ct, x, *arrays, template: (
@@ -283,13 +283,13 @@ def _add_samples():
 
 
 def _index_add_jvp(primals, tangents, **params):
-    return apply(index_add, primals, params), apply(index_add, (tangents[0], *primals[1:]), params)
+    return bind(index_add, primals, params), bind(index_add, (tangents[0], *primals[1:]), params)
 
 
-index_add = Op(
+index_add = Primitive(
     "index_add",
     impl=_index_add,
-    shape=lambda ct, *arrays, template, shape: Aval(shape, ct.dtype),
+    abstract_eval=lambda ct, *arrays, template, shape: Aval(shape, ct.dtype),
     jvp=_index_add_jvp,
     linear_in=(0,),
     transpose=lambda ct, x, *arrays, template, shape: (index(ct, *arrays, template=template), *[None] * len(arrays)),
@@ -311,10 +311,10 @@ def _index_set(x, v, *arrays, template):
 def _index_set_jvp(primals, tangents, *, template):
     _x, v, *arrays = primals
     tx, tv = tangents[:2]
-    out = apply(index_set, primals, {"template": template})
+    out = bind(index_set, primals, {"template": template})
     tx = np.zeros(out.shape, out.dtype) if tx is None else tx
     tv = np.zeros(np.shape(v), out.dtype) if tv is None else tv
-    return out, apply(index_set, (tx, tv, *arrays), {"template": template})
+    return out, bind(index_set, (tx, tv, *arrays), {"template": template})
 
 
 def _index_set_transpose(ct, x, v, *arrays, template):
@@ -351,10 +351,10 @@ def _index_set_batch(size, values, mapped, *, template):
 
 
 # Linear in x and v together; v has exactly the shape that ``index`` gives, and the result has the dtype of x.
-index_set = Op(
+index_set = Primitive(
     "index_set",
     impl=_index_set,
-    shape=lambda x, v, *arrays, template: Aval(x.shape, x.dtype),
+    abstract_eval=lambda x, v, *arrays, template: Aval(x.shape, x.dtype),
     jvp=_index_set_jvp,
     linear_in=(0, 1),
     joint=True,

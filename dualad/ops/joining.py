@@ -12,8 +12,8 @@ import itertools
 import numpy as np
 
 from ..core.aval import Aval, result_dtype
-from ..core.dispatch import apply
-from ..core.op import Op
+from ..core.dispatch import bind
+from ..core.primitive import Primitive
 
 __all__ = ["concatenate", "split", "stack", "unstack"]
 
@@ -58,13 +58,13 @@ def _concatenate_shape(*avals, axis):
 
 def _concatenate_jvp(primals, tangents, *, axis):
     params = {"axis": axis}
-    return apply(concatenate, primals, params), apply(concatenate, _zeros_for_none(tangents, primals), params)
+    return bind(concatenate, primals, params), bind(concatenate, _zeros_for_none(tangents, primals), params)
 
 
-concatenate = Op(
+concatenate = Primitive(
     "concatenate",
     impl=lambda *xs, axis: np.concatenate(xs, axis),
-    shape=_concatenate_shape,
+    abstract_eval=_concatenate_shape,
     jvp=_concatenate_jvp,
     linear_in=(-1,),
     joint=True,
@@ -88,13 +88,15 @@ def _split(x, *, sizes, axis):
 
 def _split_jvp(primals, tangents, *, sizes, axis):
     params = {"sizes": sizes, "axis": axis}
-    return apply(split, primals, params), apply(split, tangents, params)
+    return bind(split, primals, params), bind(split, tangents, params)
 
 
-split = Op(
+split = Primitive(
     "split",
     impl=_split,
-    shape=lambda x, *, sizes, axis: tuple([Aval((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype) for n in sizes]),
+    abstract_eval=lambda x, *, sizes, axis: tuple(
+        [Aval((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype) for n in sizes]
+    ),
     jvp=_split_jvp,
     linear_in=(0,),
     transpose=lambda cts, x, *, sizes, axis: (np.concatenate(cts, axis=axis),),
@@ -104,7 +106,7 @@ split = Op(
         ((2, 4), {"sizes": (1, 0, 3), "axis": 1}),
         ((3,), {"sizes": (3,), "axis": 0}),
     ],
-    multiple=True,
+    multiple_results=True,
     kind="linear",
 )
 
@@ -128,13 +130,13 @@ def _stack_shape(*avals, axis):
 
 def _stack_jvp(primals, tangents, *, axis):
     params = {"axis": axis}
-    return apply(stack, primals, params), apply(stack, _zeros_for_none(tangents, primals), params)
+    return bind(stack, primals, params), bind(stack, _zeros_for_none(tangents, primals), params)
 
 
-stack = Op(
+stack = Primitive(
     "stack",
     impl=_stack,
-    shape=_stack_shape,
+    abstract_eval=_stack_shape,
     jvp=_stack_jvp,
     linear_in=(-1,),
     joint=True,
@@ -165,18 +167,18 @@ def _unstack(x, *, axis):
 
 def _unstack_jvp(primals, tangents, *, axis):
     params = {"axis": axis}
-    return apply(unstack, primals, params), apply(unstack, tangents, params)
+    return bind(unstack, primals, params), bind(unstack, tangents, params)
 
 
-unstack = Op(
+unstack = Primitive(
     "unstack",
     impl=_unstack,
-    shape=_unstack_shape,
+    abstract_eval=_unstack_shape,
     jvp=_unstack_jvp,
     linear_in=(0,),
     transpose=lambda cts, x, *, axis: (np.stack(cts, axis=axis),),
     batch=lambda size, values, mapped, *, axis: unstack(values[0], axis=axis + 1),
     samples=[((3,), {"axis": 0}), ((2, 3), {"axis": 1}), ((1, 2), {"axis": 0}), ((2, 0), {"axis": 0})],
-    multiple=True,
+    multiple_results=True,
     kind="linear",
 )

@@ -15,20 +15,20 @@ from collections.abc import Callable
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, is_weak, python_type
-from ..core.dispatch import apply
-from ..core.op import Op
-from ..core.tracer import Tensor
+from ..core.dispatch import bind
+from ..core.primitive import Primitive
+from ..core.tracer import Tracer
 from .samples import elementwise
 
 __all__ = [
     "add_tangents",
+    "align_ranks",
     "batch_elementwise",
     "bilinear",
     "binary",
     "broadcast_like",
-    "conform",
+    "broadcast_tangent",
     "elementwise_shape",
-    "lead",
     "linear",
     "predicate",
     "scaled",
@@ -89,7 +89,7 @@ _DOUBLE = np.dtype(float)
 # ── tangents ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def conform(t, out):
+def broadcast_tangent(t, out):
     """Broadcast a tangent to the shape of its value; most have it already (and a Python scalar has no shape)."""
     try:
         return t if t.shape == out.shape else np.broadcast_to(t, out.shape)
@@ -109,7 +109,7 @@ def broadcast_like(t, out):
     """Return tangent ``t`` (or an exact zero) as an array of the shape and dtype of ``out``."""
     if t is None:
         return np.broadcast_to(np.zeros((), out.dtype), out.shape)
-    return conform(t, out)
+    return broadcast_tangent(t, out)
 
 
 def add_tangents(s, t):
@@ -152,7 +152,7 @@ def unbroadcast(ct, aval: Aval):
 # ── batching ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def lead(value, ndim: int):
+def align_ranks(value, ndim: int):
     """Insert axes after the batch axis until a mapped value has ``ndim`` axes per lane, so that lanes broadcast."""
     missing = ndim - (len(value.shape) - 1)
     return value.reshape(value.shape[:1] + (1,) * missing + value.shape[1:]) if missing > 0 else value
@@ -163,7 +163,7 @@ def batch_elementwise(op_of: Callable) -> Callable:
 
     def batch(size, values, mapped, **params):
         ndim = max([np.ndim(v) - m for v, m in zip(values, mapped, strict=True)])
-        return op_of(*[lead(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)], **params)
+        return op_of(*[align_ranks(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)], **params)
 
     return batch
 
@@ -171,7 +171,9 @@ def batch_elementwise(op_of: Callable) -> Callable:
 # ── the kinds ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def unary(name: str, ufunc, *, derivative, samples, numpy=None, complex_too=False, singular=False, **fields) -> Op:
+def unary(
+    name: str, ufunc, *, derivative, samples, numpy=None, complex_too=False, singular=False, **fields
+) -> Primitive:
     """Declare a differentiable function of one argument, elementwise.
 
     Parameters
@@ -205,7 +207,7 @@ def unary(name: str, ufunc, *, derivative, samples, numpy=None, complex_too=Fals
     return _ufunc_op(name, ufunc, 1, jvp, samples, numpy, complex_too, "unary", fields)
 
 
-def binary(name: str, ufunc, *, dx, dy, samples, numpy=None, complex_too=False, singular=False, **fields) -> Op:
+def binary(name: str, ufunc, *, dx, dy, samples, numpy=None, complex_too=False, singular=False, **fields) -> Primitive:
     """Declare a differentiable function of two arguments, elementwise with broadcasting.
 
     Parameters
@@ -225,7 +227,7 @@ def binary(name: str, ufunc, *, dx, dy, samples, numpy=None, complex_too=False, 
         t = None if tx is None or dx is None else product(tx, dx(x, y, out))
         if ty is not None and dy is not None:
             t = add_tangents(t, product(ty, dy(x, y, out)))
-        return out, t if t is None else conform(t, out)
+        return out, t if t is None else broadcast_tangent(t, out)
 
     if singular:
         quietly = jvp
@@ -237,12 +239,14 @@ def binary(name: str, ufunc, *, dx, dy, samples, numpy=None, complex_too=False, 
     return _ufunc_op(name, ufunc, 2, jvp, samples, numpy, complex_too, "binary", fields)
 
 
-def predicate(name: str, function, *, samples, arity=1, numpy=None, shape=None, **fields) -> Op:
+def predicate(name: str, function, *, samples, arity=1, numpy=None, abstract_eval=None, **fields) -> Primitive:
     """Declare an elementwise question or step function: its derivative is zero wherever it has one."""
-    return _ufunc_op(name, function, arity, None, samples, numpy, False, "predicate", {"shape": shape, **fields})
+    return _ufunc_op(name, function, arity, None, samples, numpy, False, "predicate",
+        {"abstract_eval": abstract_eval, **fields},
+    )  # fmt: skip
 
 
-def linear(name: str, *, impl, shape, transpose, batch, samples, linear_in=(0,), **fields) -> Op:
+def linear(name: str, *, impl, abstract_eval, transpose, batch, samples, linear_in=(0,), **fields) -> Primitive:
     """Declare an operator linear in its first argument, the others (indices, masks) being constants.
 
     Parameters
@@ -258,31 +262,31 @@ def linear(name: str, *, impl, shape, transpose, batch, samples, linear_in=(0,),
             return one(size, values[0], **params)
 
     def jvp(primals, tangents, **params):
-        return apply(op, primals, params), apply(op, (tangents[0], *primals[1:]), params)
+        return bind(op, primals, params), bind(op, (tangents[0], *primals[1:]), params)
 
-    op = Op(
-        name, impl=impl, shape=shape, jvp=jvp, linear_in=linear_in, transpose=transpose, batch=batch, samples=samples,
-        kind="linear", **fields,
+    op = Primitive(
+        name, impl=impl, abstract_eval=abstract_eval, jvp=jvp, linear_in=linear_in, transpose=transpose, batch=batch,
+        samples=samples, kind="linear", **fields,
     )  # fmt: skip
     return op
 
 
-def bilinear(name: str, *, impl, shape, transpose, batch, samples, **fields) -> Op:
+def bilinear(name: str, *, impl, abstract_eval, transpose, batch, samples, **fields) -> Primitive:
     """Declare an operator linear in each of its arguments: ∂(x∘y) = ∂x∘y + x∘∂y, and so on for more of them."""
 
     def jvp(primals, tangents, **params):
-        out = apply(op, primals, params)
+        out = bind(op, primals, params)
         total = None
         for i, t in enumerate(tangents):
             if t is not None:
-                total = add_tangents(total, apply(op, (*primals[:i], t, *primals[i + 1 :]), params))
+                total = add_tangents(total, bind(op, (*primals[:i], t, *primals[i + 1 :]), params))
         return out, total
 
     fields.setdefault("linear_in", (0, 1))
-    op = Op(
+    op = Primitive(
         name,
         impl=impl,
-        shape=shape,
+        abstract_eval=abstract_eval,
         jvp=jvp,
         transpose=transpose,
         batch=batch,
@@ -297,15 +301,15 @@ def _product(t, d):
     return t * d
 
 
-def _ufunc_op(name, ufunc, arity, jvp, samples, numpy, complex_too, kind, fields) -> Op:
+def _ufunc_op(name, ufunc, arity, jvp, samples, numpy, complex_too, kind, fields) -> Primitive:
     if not isinstance(samples, list):
         domains = samples if isinstance(samples, tuple) else (samples,) * arity
         samples = elementwise(*domains, complex_too=complex_too)
-    shape = fields.pop("shape", None) or elementwise_shape(ufunc)
+    abstract_eval = fields.pop("abstract_eval", None) or elementwise_shape(ufunc)
     numpy = (ufunc,) if numpy is None else numpy
-    return Op(
-        name, impl=ufunc, shape=shape, jvp=jvp, batch=batch_elementwise(ufunc), samples=samples, numpy=numpy, kind=kind,
-        **fields,
+    return Primitive(
+        name, impl=ufunc, abstract_eval=abstract_eval, jvp=jvp, batch=batch_elementwise(ufunc), samples=samples,
+        numpy=numpy, kind=kind, **fields,
     )  # fmt: skip
 
 
@@ -342,9 +346,9 @@ def _scale_jvp(primals, tangents, **either):
     dd = None if tangents[1] is None else scale(t, tangents[1], **either)
     if either and dt is not None:
         gone = np.logical_and(d == 0, np.isinf(t))  # where the zero has won, t may move as it likes
-        if isinstance(gone, Tensor) or np.any(gone):
+        if isinstance(gone, Tracer) or np.any(gone):
             dt = np.where(gone, np.zeros((), dt.dtype), dt)
-    return out, conform(add_tangents(dt, dd), out)
+    return out, broadcast_tangent(add_tangents(dt, dd), out)
 
 
 def _scale_transpose(ct, t, d, **either):
@@ -356,15 +360,15 @@ def _scale_transpose(ct, t, d, **either):
 
 _product_shape = elementwise_shape(np.multiply)
 
-scale = Op(
+scale = Primitive(
     "scale",
     impl=_scale,
-    shape=lambda t, d, either=False: _product_shape(t, d),
+    abstract_eval=lambda t, d, either=False: _product_shape(t, d),
     jvp=_scale_jvp,
     linear_in=(0, 1),
     transpose=_scale_transpose,
     strong_transpose=lambda ct, t, d, either: _scale_transpose(ct, t, d, **({"either": True} if either else {})),
-    batch=batch_elementwise(lambda t, d, **either: apply(scale, (t, d), either)),
+    batch=batch_elementwise(lambda t, d, **either: bind(scale, (t, d), either)),
     samples=[((3,), (3,)), ((2, 1), (3,)), ((), (2,)), ((3,), (3,), {"either": True})],
     kind="bilinear",
 )

@@ -13,10 +13,10 @@ import numpy as np
 import scipy.linalg as sl
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
-from ..core.op import Op
+from ..core.primitive import Primitive
 from ..errors import DtypeError
 from .factorization import adjoint, complex_matrix, floating, inv, matrix, square, transposed
-from .kinds import add_tangents, conform, lead, unbroadcast
+from .kinds import add_tangents, align_ranks, broadcast_tangent, unbroadcast
 from .samples import Domain, well_conditioned
 from .triangular import over_stack
 
@@ -41,7 +41,7 @@ _small = Domain(lambda rng, shape: 0.5 * rng.normal(size=shape))
 # moved around cyclically, so that in a direction the transpose is f(Aᵀ, C, …) with the other directions transposed.
 
 
-def _analytic(name: str, function: Callable, samples: list) -> Op:
+def _analytic(name: str, function: Callable, samples: list) -> Primitive:
     """Declare f(A, X₁, …, Xₖ) of a function of one matrix."""
 
     def impl(*matrices):
@@ -56,7 +56,7 @@ def _analytic(name: str, function: Callable, samples: list) -> Op:
         for i, t in enumerate(tangents):
             if i and t is not None:
                 total = add_tangents(total, op(*primals[:i], t, *primals[i + 1 :]))
-        return out, conform(total, out)
+        return out, broadcast_tangent(total, out)
 
     def transpose(ct, a, *directions):
         i = next(i for i, x in enumerate(directions) if type(x) is Aval)
@@ -66,12 +66,12 @@ def _analytic(name: str, function: Callable, samples: list) -> Op:
 
     def batch(size, values, mapped):
         ndim = max(np.ndim(v) - m for v, m in zip(values, mapped, strict=True))
-        return op(*[lead(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
+        return op(*[align_ranks(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
 
-    op = Op(
+    op = Primitive(
         name,
         impl=impl,
-        shape=_analytic_shape,
+        abstract_eval=_analytic_shape,
         jvp=jvp,
         linear_in=lambda count, params: range(1, count),  # in every direction, not in A
         transpose=transpose,
@@ -182,13 +182,13 @@ def _sylvester_jvp(primals, tangents):
 
 def _sylvester_batch(size, values, mapped):
     ndim = max(np.ndim(v) - m for v, m in zip(values, mapped, strict=True))
-    return sylvester(*[lead(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
+    return sylvester(*[align_ranks(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
 
 
-sylvester = Op(
+sylvester = Primitive(
     "sylvester",
     impl=_sylvester,
-    shape=_sylvester_shape,
+    abstract_eval=_sylvester_shape,
     jvp=_sylvester_jvp,
     linear_in=(2,),
     transpose=lambda ct, a, b, q: (None, None, unbroadcast(sylvester(transposed(a), transposed(b), ct), q)),
@@ -214,10 +214,10 @@ def _sqrtm_jvp(primals, tangents):
     return s, sylvester(s, s, tangents[0])
 
 
-sqrtm = Op(
+sqrtm = Primitive(
     "sqrtm",
     impl=_sqrtm,
-    shape=lambda a: Aval(square(a).shape, floating(a.dtype)),
+    abstract_eval=lambda a: Aval(square(a).shape, floating(a.dtype)),
     jvp=_sqrtm_jvp,
     batch=lambda size, values, mapped: sqrtm(values[0]),
     samples=[
@@ -258,10 +258,10 @@ def _polar_shape(a: Aval) -> Aval:
     return Aval(a.shape, floating(a.dtype))
 
 
-polar_factor = Op(
+polar_factor = Primitive(
     "polar_factor",
     impl=_polar_factor,
-    shape=_polar_shape,
+    abstract_eval=_polar_shape,
     jvp=_polar_jvp,
     batch=lambda size, values, mapped: polar_factor(values[0]),
     samples=[

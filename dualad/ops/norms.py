@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import Aval
-from ..core.op import Op
+from ..core.primitive import Primitive
 from .kinks import chosen
 from .samples import away_from, complex_plane
 
@@ -57,10 +57,10 @@ def _with_p(ord, *axes):
 _nonzero = away_from(0.0)
 _complex = complex_plane(_nonzero)
 
-vector_norm = Op(
+vector_norm = Primitive(
     "vector_norm",
     impl=_vector_norm,
-    shape=lambda x, *, ord, axes: Aval(
+    abstract_eval=lambda x, *, ord, axes: Aval(
         tuple([n for i, n in enumerate(x.shape) if i not in axes]), np.zeros((), x.dtype).real.dtype
     ),
     jvp=_vector_norm_jvp,

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import Aval
-from ..core.dispatch import apply
-from ..core.op import Op
+from ..core.dispatch import bind
+from ..core.primitive import Primitive
 from ..core.tables import OPS
 from .choice import nowhere, where
 from .kinds import scaled
@@ -54,10 +54,10 @@ def _sum_jvp(primals, tangents, *, axis, keepdims=False):
     if type(x) is np.ndarray:
         x = _add_reduce(x, axis, None, None, keepdims)
     else:
-        x = apply(sum, (x,), {"axis": axis, "keepdims": keepdims})
+        x = bind(sum, (x,), {"axis": axis, "keepdims": keepdims})
     if type(t) is np.ndarray:
         return x, _add_reduce(t, axis, None, None, keepdims)
-    return x, apply(sum, (t,), {"axis": axis, "keepdims": keepdims})
+    return x, bind(sum, (t,), {"axis": axis, "keepdims": keepdims})
 
 
 def _sum_transpose(ct, x, *, axis, keepdims=False):
@@ -68,7 +68,7 @@ def _batch_with(name: str):
     """Make the batching rule of a reduction: the same one, of the axes behind the batch axis."""
 
     def batch(size, values, mapped, *, axis, keepdims=False):
-        return apply(OPS[name], values, {"axis": tuple([a + 1 for a in axis]), "keepdims": keepdims})
+        return bind(OPS[name], values, {"axis": tuple([a + 1 for a in axis]), "keepdims": keepdims})
 
     return batch
 
@@ -85,10 +85,10 @@ _REDUCED = [
 _EMPTY = [((0, 2), {"axis": (0,)}), ((0, 2), {"axis": (1,)})]
 _COMPLEX = (complex_plane()(2, 3), {"axis": (1,)})
 
-sum = Op(
+sum = Primitive(
     "sum",
     impl=_sum_impl,
-    shape=lambda x, *, axis, keepdims=False: Aval(reduced_shape(x.shape, axis, keepdims), total_dtype(x.dtype)),
+    abstract_eval=lambda x, *, axis, keepdims=False: Aval(reduced_shape(x.shape, axis, keepdims), total_dtype(x.dtype)),
     jvp=_sum_jvp,
     linear_in=(0,),
     transpose=_sum_transpose,
@@ -117,20 +117,20 @@ def one_axis(x, axis: tuple[int, ...]):
 
 def _prod_jvp(primals, tangents, *, axis, keepdims=False):
     x, t = primals[0], tangents[0]
-    out = apply(prod, (x,), {"axis": axis, "keepdims": keepdims})
+    out = bind(prod, (x,), {"axis": axis, "keepdims": keepdims})
     if not axis:
         return out, t
     x, single = one_axis(x, axis)
     t, _ = one_axis(t, axis)
     others = exclusive_cumprod(x, single, False) * exclusive_cumprod(x, single, True)
-    tangent = apply(sum, (scaled(t, others),), {"axis": (single,)})
+    tangent = bind(sum, (scaled(t, others),), {"axis": (single,)})
     return out, tangent.reshape(out.shape) if keepdims else tangent
 
 
-prod = Op(
+prod = Primitive(
     "prod",
     impl=lambda x, *, axis, keepdims=False: np.multiply.reduce(x, axis, None, None, keepdims),
-    shape=lambda x, *, axis, keepdims=False: Aval(reduced_shape(x.shape, axis, keepdims), total_dtype(x.dtype)),
+    abstract_eval=lambda x, *, axis, keepdims=False: Aval(reduced_shape(x.shape, axis, keepdims), total_dtype(x.dtype)),
     jvp=_prod_jvp,
     batch=_batch_with("prod"),
     samples=[*_REDUCED, *_EMPTY, _COMPLEX],
@@ -150,25 +150,25 @@ def _extremum_shape(x, *, axis, keepdims=False):
     return Aval(reduced_shape(x.shape, axis, keepdims), x.dtype)
 
 
-def _extremum(name: str, impl) -> Op:
+def _extremum(name: str, impl) -> Primitive:
     def jvp(primals, tangents, *, axis, keepdims=False):
         params = {"axis": axis, "keepdims": keepdims}
         x, t = primals[0], tangents[0]
-        out = apply(op, (x,), params)
+        out = bind(op, (x,), params)
         if not axis:
             return out, t
         full = kept(out, x.shape, axis, keepdims)
         tied, spoiled = x == full, full != full
         if not nowhere(spoiled):
             tied = tied | ((x != x) & spoiled)
-        count = apply(sum, (tied,), params).astype(out.dtype)
-        t = apply(sum, (where(tied, t, 0),), params) / count
+        count = bind(sum, (tied,), params).astype(out.dtype)
+        t = bind(sum, (where(tied, t, 0),), params) / count
         return out, chosen(t, lambda: count > 1, name)
 
-    op = Op(
+    op = Primitive(
         name,
         impl=lambda x, *, axis, keepdims=False: impl(x, axis=axis, keepdims=keepdims),
-        shape=_extremum_shape,
+        abstract_eval=_extremum_shape,
         jvp=jvp,
         batch=_batch_with(name),
         samples=[*_REDUCED, _EMPTY[1]],
@@ -186,12 +186,12 @@ nanmin = _extremum("nanmin", np.nanmin)
 # ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _question(name: str, impl, dtype) -> Op:
+def _question(name: str, impl, dtype) -> Primitive:
     """Declare a reduction whose result has no derivative."""
-    return Op(
+    return Primitive(
         name,
         impl=lambda x, *, axis, keepdims=False: impl(x, axis=axis, keepdims=keepdims),
-        shape=lambda x, *, axis, keepdims=False: Aval(reduced_shape(x.shape, axis, keepdims), np.dtype(dtype)),
+        abstract_eval=lambda x, *, axis, keepdims=False: Aval(reduced_shape(x.shape, axis, keepdims), np.dtype(dtype)),
         jvp=None,
         batch=_batch_with(name),
         samples=[*_REDUCED, *_EMPTY],
@@ -210,14 +210,14 @@ def _position_shape(x, *, axis):
     return Aval(x.shape[:axis] + x.shape[axis + 1 :], np.dtype(np.intp))
 
 
-def _position(name: str, impl) -> Op:
+def _position(name: str, impl) -> Primitive:
     """Declare the place of an extremum along one axis."""
-    return Op(
+    return Primitive(
         name,
         impl=lambda x, *, axis: impl(x, axis=axis),
-        shape=_position_shape,
+        abstract_eval=_position_shape,
         jvp=None,
-        batch=lambda size, values, mapped, *, axis: apply(OPS[name], values, {"axis": axis + 1}),
+        batch=lambda size, values, mapped, *, axis: bind(OPS[name], values, {"axis": axis + 1}),
         samples=[((3,), {"axis": 0}), ((2, 3), {"axis": 1}), ((0, 2), {"axis": 1}), ((1, 3), {"axis": 0})],
         kind="predicate",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import Aval
-from ..core.op import Op
+from ..core.primitive import Primitive
 from ..errors import RuleMissingError
 from .kinds import batch_elementwise, elementwise_shape, linear, predicate, unbroadcast
 from .samples import away_from, between, elementwise, integers
@@ -31,10 +31,10 @@ predicate(
     samples=elementwise(between(5.2, 5.6), between(1.5, 1.7)) + elementwise(integers(-9, 9), integers(1, 4))[1:3],
 )
 
-round_ = Op(
+round_ = Primitive(
     "round",
     impl=lambda x, *, decimals: np.round(x, decimals),
-    shape=lambda x, *, decimals: Aval(x.shape, np.round(np.empty(0, x.dtype), decimals).dtype),
+    abstract_eval=lambda x, *, decimals: Aval(x.shape, np.round(np.empty(0, x.dtype), decimals).dtype),
     jvp=None,
     batch=lambda size, values, mapped, *, decimals: round_(values[0], decimals=decimals),
     samples=[
@@ -64,15 +64,15 @@ def _modf_jvp(primals, tangents):
     return np.modf(primals[0]), (tangents[0], None)
 
 
-modf = Op(
+modf = Primitive(
     "modf",
     impl=np.modf,
-    shape=_pair_shape(np.modf),
+    abstract_eval=_pair_shape(np.modf),
     jvp=_modf_jvp,
     batch=batch_elementwise(np.modf),
     samples=_between_jumps,
     numpy=[np.modf],
-    multiple=True,
+    multiple_results=True,
 )
 
 
@@ -82,21 +82,21 @@ def _frexp_jvp(primals, tangents):
     return (mantissa, exponent), (np.ldexp(tangents[0], -exponent), None)
 
 
-frexp = Op(
+frexp = Primitive(
     "frexp",
     impl=np.frexp,
-    shape=_pair_shape(np.frexp),
+    abstract_eval=_pair_shape(np.frexp),
     jvp=_frexp_jvp,
     batch=batch_elementwise(np.frexp),
     samples=elementwise(between(1.1, 1.9)) + elementwise(between(-0.45, -0.3))[1:3],
     numpy=[np.frexp],
-    multiple=True,
+    multiple_results=True,
 )
 
 ldexp = linear(
     "ldexp",
     impl=np.ldexp,
-    shape=elementwise_shape(np.ldexp),
+    abstract_eval=elementwise_shape(np.ldexp),
     transpose=lambda ct, x, n: (unbroadcast(np.ldexp(ct, n), x), None),
     batch=batch_elementwise(np.ldexp),
     samples=elementwise(away_from(0.0), integers(-3, 4)),
@@ -119,10 +119,10 @@ def _no_derivative(name: str):
 
 
 nextafter, spacing = (
-    Op(
+    Primitive(
         ufunc.__name__,
         impl=ufunc,
-        shape=elementwise_shape(ufunc),
+        abstract_eval=elementwise_shape(ufunc),
         jvp=_no_derivative(ufunc.__name__),
         batch=batch_elementwise(ufunc),
         samples=elementwise(*[away_from(0.0)] * ufunc.nin),

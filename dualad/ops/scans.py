@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
-from ..core.dispatch import apply
-from ..core.op import Op
+from ..core.dispatch import bind
+from ..core.primitive import Primitive
 from .choice import where
 from .kinds import add_tangents, batch_elementwise, bilinear, linear, scaled, unbroadcast
 from .samples import complex_plane
@@ -72,7 +72,7 @@ def _shift_impl(x, *, axis, reverse=False):
 shift = linear(
     "shift",
     impl=_shift_impl,
-    shape=lambda x, *, axis, reverse=False: x,
+    abstract_eval=lambda x, *, axis, reverse=False: x,
     transpose=lambda ct, x, *, axis, reverse=False: (shift(ct, axis=axis, reverse=not reverse),),
     batch=lambda size, x, *, axis, reverse=False: shift(x, axis=axis + 1, reverse=reverse),
     samples=[*_SCANNED, _COMPLEX],
@@ -92,7 +92,7 @@ def _first(shape: tuple[int, ...], axis: int, reverse: bool) -> np.ndarray:
 cumsum = linear(
     "cumsum",
     impl=_running(np.add),
-    shape=lambda x, *, axis, reverse=False: Aval(x.shape, total_dtype(x.dtype)),
+    abstract_eval=lambda x, *, axis, reverse=False: Aval(x.shape, total_dtype(x.dtype)),
     transpose=lambda ct, x, *, axis, reverse=False: (cumsum(ct, axis=axis, reverse=not reverse),),
     batch=lambda size, x, *, axis, reverse=False: cumsum(x, axis=axis + 1, reverse=reverse),
     samples=[*_SCANNED, _COMPLEX],
@@ -178,10 +178,10 @@ def _recurrence_jvp(primals, tangents, *, axis, reverse=False):
     a, b = primals
     ta, tb = tangents
     params = {"axis": axis, "reverse": reverse}
-    out = apply(recurrence, (a, b), params)
+    out = bind(recurrence, (a, b), params)
     if ta is not None:
         ta = shift(ta * out, axis=axis, reverse=True) if reverse else ta * shift(out, axis=axis)
-    return out, apply(recurrence, (a, add_tangents(ta, tb)), params)
+    return out, bind(recurrence, (a, add_tangents(ta, tb)), params)
 
 
 def _recurrence_batch(size, values, mapped, *, axis, reverse=False):
@@ -189,10 +189,10 @@ def _recurrence_batch(size, values, mapped, *, axis, reverse=False):
     return recurrence(a, b, axis=axis + 1, reverse=reverse)
 
 
-recurrence = Op(
+recurrence = Primitive(
     "recurrence",
     impl=_recurrence_impl,
-    shape=lambda a, b, *, axis, reverse=False: Aval(broadcast_shapes(a, b), result_dtype(a, b)),
+    abstract_eval=lambda a, b, *, axis, reverse=False: Aval(broadcast_shapes(a, b), result_dtype(a, b)),
     jvp=_recurrence_jvp,
     linear_in=(1,),
     transpose=lambda ct, a, b, *, axis, reverse=False: (
@@ -230,10 +230,10 @@ def _cumprod_jvp(primals, tangents, *, axis, reverse=False):
     return out, recurrence(shift(x, axis=axis), terms, axis=axis, reverse=True)
 
 
-cumprod = Op(
+cumprod = Primitive(
     "cumprod",
     impl=_running(np.multiply),
-    shape=lambda x, *, axis, reverse=False: Aval(x.shape, total_dtype(x.dtype)),
+    abstract_eval=lambda x, *, axis, reverse=False: Aval(x.shape, total_dtype(x.dtype)),
     jvp=_cumprod_jvp,
     batch=lambda size, values, mapped, *, axis, reverse=False: cumprod(values[0], axis=axis + 1, reverse=reverse),
     samples=[*_SCANNED, _COMPLEX, (np.array([2.0, 0.0, 3.0, 0.0, 1.5]), {"axis": 0})],
@@ -247,7 +247,7 @@ cumprod = Op(
 # running extremum starts anew wherever yₖ ≠ yₖ₋₁, so sums and counts since then are recurrences with factors 0 and 1.
 
 
-def _running_extremum(name: str, ufunc: np.ufunc) -> Op:
+def _running_extremum(name: str, ufunc: np.ufunc) -> Primitive:
     def jvp(primals, tangents, *, axis):
         x, t = primals[0], tangents[0]
         out = op(x, axis=axis)
@@ -256,10 +256,10 @@ def _running_extremum(name: str, ufunc: np.ufunc) -> Op:
         count = recurrence(goes_on, tied.astype(out.dtype), axis=axis)
         return out, recurrence(goes_on, where(tied, t, 0), axis=axis) / count
 
-    op = Op(
+    op = Primitive(
         name,
         impl=lambda x, *, axis: ufunc.accumulate(x, axis),
-        shape=lambda x, *, axis: x,
+        abstract_eval=lambda x, *, axis: x,
         jvp=jvp,
         batch=lambda size, values, mapped, *, axis: op(values[0], axis=axis + 1),
         samples=[(shape, {"axis": params["axis"]}) for shape, params in _SCANNED],
@@ -295,10 +295,10 @@ def _cumlogaddexp_jvp(primals, tangents, *, axis):
     return out, recurrence(goes_on.astype(out.dtype), t * enters.astype(out.dtype), axis=axis)
 
 
-cumlogaddexp = Op(
+cumlogaddexp = Primitive(
     "cumlogaddexp",
     impl=lambda x, *, axis: np.logaddexp.accumulate(x, axis),
-    shape=lambda x, *, axis: x,
+    abstract_eval=lambda x, *, axis: x,
     jvp=_cumlogaddexp_jvp,
     batch=lambda size, values, mapped, *, axis: cumlogaddexp(values[0], axis=axis + 1),
     samples=[(shape, {"axis": params["axis"]}) for shape, params in _SCANNED],
@@ -345,7 +345,7 @@ def _convolve_transpose(ct, a, v, *, mode):
 convolve = bilinear(
     "convolve",
     impl=_convolve_impl,
-    shape=_convolve_shape,
+    abstract_eval=_convolve_shape,
     transpose=_convolve_transpose,
     batch=batch_elementwise(lambda a, v, mode: convolve(a, v, mode=mode)),
     samples=[

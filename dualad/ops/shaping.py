@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import Aval, is_inexact
-from ..core.dispatch import apply
-from ..core.op import Op
-from .kinds import lead, linear, unbroadcast
+from ..core.dispatch import bind
+from ..core.primitive import Primitive
+from .kinds import align_ranks, linear, unbroadcast
 
 __all__ = ["astype", "broadcast_to", "copy", "filled", "flip", "reshape", "stop_gradient", "transpose"]
 
@@ -28,10 +28,10 @@ def _astype_jvp(primals, tangents, *, dtype):
     return out, astype(tangents[0], dtype=dtype) if is_inexact(np.dtype(dtype)) else None
 
 
-astype = Op(
+astype = Primitive(
     "astype",
     impl=lambda x, *, dtype: x.astype(dtype) if hasattr(x, "astype") else np.asarray(x, dtype),
-    shape=lambda x, *, dtype: Aval(x.shape, np.dtype(dtype)),
+    abstract_eval=lambda x, *, dtype: Aval(x.shape, np.dtype(dtype)),
     jvp=_astype_jvp,
     linear_in=(0,),
     transpose=_astype_transpose,
@@ -43,16 +43,16 @@ astype = Op(
 broadcast_to = linear(
     "broadcast_to",
     impl=lambda x, *, shape: np.broadcast_to(x, shape),
-    shape=lambda x, *, shape: Aval(np.broadcast_shapes(x.shape, shape), x.dtype),
+    abstract_eval=lambda x, *, shape: Aval(np.broadcast_shapes(x.shape, shape), x.dtype),
     transpose=lambda ct, x, *, shape: (unbroadcast(ct, x),),
-    batch=lambda size, x, *, shape: np.broadcast_to(lead(x, len(shape)), (size, *shape)),
+    batch=lambda size, x, *, shape: np.broadcast_to(align_ranks(x, len(shape)), (size, *shape)),
     samples=[((3,), {"shape": (2, 3)}), ((2, 1), {"shape": (4, 2, 3)}), ((), {"shape": (2,)}), ((1,), {"shape": (0,)})],
 )
 
 reshape = linear(
     "reshape",
     impl=lambda x, *, shape: np.reshape(x, shape),
-    shape=lambda x, *, shape: Aval(shape, x.dtype),
+    abstract_eval=lambda x, *, shape: Aval(shape, x.dtype),
     transpose=lambda ct, x, *, shape: (ct.reshape(x.shape),),
     batch=lambda size, x, *, shape: x.reshape((size, *shape)),
     samples=[
@@ -66,17 +66,17 @@ reshape = linear(
 transpose = linear(
     "transpose",
     impl=lambda x, *, axes: np.transpose(x, axes),
-    shape=lambda x, *, axes: Aval(tuple([x.shape[a] for a in axes]), x.dtype),
+    abstract_eval=lambda x, *, axes: Aval(tuple([x.shape[a] for a in axes]), x.dtype),
     transpose=lambda ct, x, *, axes: (np.transpose(ct, tuple(sorted(range(len(axes)), key=axes.__getitem__))),),
     batch=lambda size, x, *, axes: np.transpose(x, (0, *[a + 1 for a in axes])),
     samples=[((2, 3), {"axes": (1, 0)}), ((2, 3, 4), {"axes": (1, 2, 0)}), ((), {"axes": ()}), ((3,), {"axes": (0,)})],
 )
 
 # The identity that no tangent passes, at any level.
-stop_gradient = Op(
+stop_gradient = Primitive(
     "stop_gradient",
     impl=lambda x: x,
-    shape=lambda x: x,
+    abstract_eval=lambda x: x,
     jvp=None,
     # The lanes may hold Duals of an outer level, which are to be stopped too.
     batch=lambda size, values, mapped: stop_gradient(values[0]),
@@ -87,7 +87,7 @@ stop_gradient = Op(
 flip = linear(
     "flip",
     impl=lambda x, *, axes: np.flip(x, axes),
-    shape=lambda x, *, axes: x,
+    abstract_eval=lambda x, *, axes: x,
     transpose=lambda ct, x, *, axes: (np.flip(ct, axes),),
     batch=lambda size, x, *, axes: np.flip(x, tuple([a + 1 for a in axes])),
     samples=[((3,), {"axes": (0,)}), ((2, 3), {"axes": (0, 1)}), ((2, 0), {"axes": (1,)}), ((), {"axes": ()})],
@@ -97,7 +97,7 @@ flip = linear(
 copy = linear(
     "copy",
     impl=lambda x: np.copy(x)[()],
-    shape=lambda x: x,
+    abstract_eval=lambda x: x,
     transpose=lambda ct, x: (ct,),
     batch=lambda size, x: np.copy(x),
     samples=[((3,),), ((2, 0),), ((),)],
@@ -112,8 +112,8 @@ copy = linear(
 
 def _filled_jvp(primals, tangents, **params):
     like, _value = primals
-    tangent = None if tangents[1] is None else apply(filled, (like, tangents[1]), params)
-    return apply(filled, primals, params), tangent
+    tangent = None if tangents[1] is None else bind(filled, (like, tangents[1]), params)
+    return bind(filled, primals, params), tangent
 
 
 def _filled_transpose(ct, like, value, *, shape, dtype):
@@ -124,16 +124,16 @@ def _filled_transpose(ct, like, value, *, shape, dtype):
 def _filled_batch(size, values, mapped, *, shape, dtype):
     like, value = values
     if mapped[1]:
-        value = lead(value, len(shape))
+        value = align_ranks(value, len(shape))
     elif np.ndim(value):  # one array that all lanes read: its memory is not multiplied
         return np.broadcast_to(value.astype(dtype, copy=False), (size, *shape))
     return filled(like, value, shape=(size, *shape), dtype=dtype)
 
 
-filled = Op(
+filled = Primitive(
     "filled",
     impl=lambda like, value, *, shape, dtype: np.full_like(like, value, shape=shape, dtype=dtype),
-    shape=lambda like, value, *, shape, dtype: Aval(shape, dtype),
+    abstract_eval=lambda like, value, *, shape, dtype: Aval(shape, dtype),
     jvp=_filled_jvp,
     linear_in=(0, 1),
     joint=True,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes
-from ..core.op import Op
+from ..core.primitive import Primitive
 from .indexing import ARRAY, index
 from .kinds import linear, unbroadcast
 from .samples import complex_plane, integers
@@ -32,20 +32,20 @@ _INTP = np.dtype(np.intp)
 
 # ── orders ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-argsort = Op(
+argsort = Primitive(
     "argsort",
     impl=lambda x, *, axis, kind="stable": np.argsort(x, axis, kind),
-    shape=lambda x, *, axis, kind="stable": Aval(x.shape, _INTP),
+    abstract_eval=lambda x, *, axis, kind="stable": Aval(x.shape, _INTP),
     jvp=None,
     batch=lambda size, values, mapped, *, axis, kind="stable": argsort(values[0], axis=axis + 1, kind=kind),
     samples=[*_SORTED, ((5,), {"axis": 0, "kind": None})],
     kind="predicate",
 )
 
-argpartition = Op(
+argpartition = Primitive(
     "argpartition",
     impl=lambda x, *, kth, axis: np.argpartition(x, kth, axis),
-    shape=lambda x, *, kth, axis: Aval(x.shape, _INTP),
+    abstract_eval=lambda x, *, kth, axis: Aval(x.shape, _INTP),
     jvp=None,
     batch=lambda size, values, mapped, *, kth, axis: argpartition(values[0], kth=kth, axis=axis + 1),
     samples=[((4,), {"kth": (1,), "axis": 0}), ((2, 5), {"kth": (0, 3), "axis": 1})],
@@ -57,10 +57,10 @@ def _lexsort_batch(size, values, mapped, *, axis):
     return lexsort(np.moveaxis(values[0], 0, 1), axis=axis + 1)
 
 
-lexsort = Op(
+lexsort = Primitive(
     "lexsort",
     impl=lambda keys, *, axis: np.lexsort(keys, axis),
-    shape=lambda keys, *, axis: Aval(keys.shape[1:], _INTP),
+    abstract_eval=lambda keys, *, axis: Aval(keys.shape[1:], _INTP),
     jvp=None,
     batch=_lexsort_batch,
     samples=[((2, 4), {"axis": 0}), (integers(0, 2)(3, 2, 4), {"axis": 1})],
@@ -87,7 +87,7 @@ def _permute_impl(x, order, *, axis):
 permute = linear(
     "permute",
     impl=_permute_impl,
-    shape=lambda x, order, *, axis: Aval(broadcast_shapes(x, order), x.dtype),
+    abstract_eval=lambda x, order, *, axis: Aval(broadcast_shapes(x, order), x.dtype),
     transpose=lambda ct, x, order, *, axis: (unbroadcast(permute(ct, argsort(order, axis=axis), axis=axis), x), None),
     batch=_permute_batch,
     samples=[
@@ -104,10 +104,10 @@ def _sort_jvp(primals, tangents, *, axis):
     return permute(x, order, axis=axis), permute(t, order, axis=axis)
 
 
-sort = Op(
+sort = Primitive(
     "sort",
     impl=lambda x, *, axis: np.sort(x, axis),
-    shape=lambda x, *, axis: x,
+    abstract_eval=lambda x, *, axis: x,
     jvp=_sort_jvp,
     batch=lambda size, values, mapped, *, axis: sort(values[0], axis=axis + 1),
     samples=[*_SORTED, (complex_plane()(4), {"axis": 0})],
@@ -124,10 +124,10 @@ def _partition_jvp(primals, tangents, *, kth, axis):
     return out, permute(t, order, axis=axis)
 
 
-partition = Op(
+partition = Primitive(
     "partition",
     impl=lambda x, *, kth, axis: np.partition(x, kth, axis),
-    shape=lambda x, *, kth, axis: x,
+    abstract_eval=lambda x, *, kth, axis: x,
     jvp=_partition_jvp,
     batch=lambda size, values, mapped, *, kth, axis: partition(values[0], kth=kth, axis=axis + 1),
     samples=[
@@ -170,7 +170,7 @@ def _average_groups_batch(size, values, mapped, *, axis):
 average_groups = linear(
     "average_groups",
     impl=_average_groups_impl,
-    shape=lambda t, joined, *, axis: Aval(broadcast_shapes(t, joined), t.dtype),
+    abstract_eval=lambda t, joined, *, axis: Aval(broadcast_shapes(t, joined), t.dtype),
     transpose=lambda ct, t, joined, *, axis: (unbroadcast(average_groups(ct, joined, axis=axis), t), None),
     batch=_average_groups_batch,
     samples=[
@@ -188,10 +188,10 @@ def _order_statistics_jvp(primals, tangents, *, axis):
     return out, average_groups(tangent, joined, axis=axis)
 
 
-order_statistics = Op(
+order_statistics = Primitive(
     "order_statistics",
     impl=lambda x, *, axis: np.sort(x, axis),
-    shape=lambda x, *, axis: x,
+    abstract_eval=lambda x, *, axis: x,
     jvp=_order_statistics_jvp,
     batch=lambda size, values, mapped, *, axis: order_statistics(values[0], axis=axis + 1),
     samples=_SORTED,
@@ -211,10 +211,10 @@ def _searchsorted_batch(size, values, mapped, *, side):
     return np.stack([searchsorted(a[i], v[i] if mapped[1] else v, side=side) for i in range(size)])
 
 
-searchsorted = Op(
+searchsorted = Primitive(
     "searchsorted",
     impl=lambda a, v, *, side: np.searchsorted(a, v, side),
-    shape=lambda a, v, *, side: Aval(v.shape, _INTP),
+    abstract_eval=lambda a, v, *, side: Aval(v.shape, _INTP),
     jvp=None,
     batch=_searchsorted_batch,
     samples=[
@@ -237,7 +237,7 @@ def _bincount_batch(size, values, mapped, *, length):
 bincount = linear(
     "bincount",
     impl=lambda w, bins, *, length: np.bincount(bins, w, length).astype(float, copy=False),
-    shape=lambda w, bins, *, length: Aval((length,), np.dtype(float)),
+    abstract_eval=lambda w, bins, *, length: Aval((length,), np.dtype(float)),
     transpose=lambda ct, w, bins, *, length: (index(ct, bins, template=(ARRAY,)).astype(w.dtype), None),
     batch=_bincount_batch,
     samples=[

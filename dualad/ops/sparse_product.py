@@ -15,7 +15,7 @@ import scipy.sparse as ss
 from scipy.sparse.linalg import splu
 
 from ..core.aval import Aval, result_dtype
-from ..core.op import Op
+from ..core.primitive import Primitive
 from .factorization import floating
 from .kinds import add_tangents, bilinear, unbroadcast
 
@@ -149,7 +149,7 @@ def _product_samples():
 csr_product = bilinear(
     "csr_product",
     impl=_product,
-    shape=_product_shape,
+    abstract_eval=_product_shape,
     transpose=_product_transpose,
     batch=lambda size, values, mapped, *, pattern, transposed: _batch(
         size, values, mapped, csr_product, pattern, transposed
@@ -219,10 +219,10 @@ def _dominant(pattern: Pattern, imaginary: bool):
     return lambda rng: diagonal + rng.normal(size=diagonal.shape) * (1 + 0.5j if imaginary else 1.0)
 
 
-csr_solve = Op(
+csr_solve = Primitive(
     "csr_solve",
     impl=_solve,
-    shape=_solve_shape,
+    abstract_eval=_solve_shape,
     jvp=_solve_jvp,
     linear_in=(1,),
     transpose=_solve_transpose,

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.special._ufuncs as sp  # with SCIPY_ARRAY_API=1 the public names are functions around these
 
 from ..core.aval import Aval, aval_of
-from ..core.op import Op
+from ..core.primitive import Primitive
 from ..core.tables import UFUNCS, VERDICTS, Verdict
 from .choice import nowhere, where
 from .distributions import beta_density, gamma_density
@@ -96,10 +96,10 @@ def _hazard_derivative(x, out):
     return _without_cancellation(-out * (x + out), x < -17, x, lambda w: -(out * out) * w * _tail(-2 * w))
 
 
-hazard = Op(
+hazard = Primitive(
     "hazard",
     impl=lambda x: (2 / _SQRT_2PI) / sp.erfcx(x * (-1 / _SQRT_2)),
-    shape=elementwise_shape(sp.erfcx),
+    abstract_eval=elementwise_shape(sp.erfcx),
     jvp=lambda primals, tangents: (
         (out := hazard(strong(primals[0]))),
         tangents[0] * _hazard_derivative(strong(primals[0]), out),
@@ -191,10 +191,10 @@ def _polygamma_jvp(primals, tangents, *, order):
     return polygamma(primals[0], order=order), tangents[0] * polygamma(primals[0], order=order + 1)
 
 
-polygamma = Op(
+polygamma = Primitive(
     "polygamma",
     impl=_polygamma,
-    shape=lambda x, *, order: Aval(x.shape, x.dtype),
+    abstract_eval=lambda x, *, order: Aval(x.shape, x.dtype),
     jvp=_polygamma_jvp,
     batch=lambda size, values, mapped, *, order: polygamma(values[0], order=order),
     samples=[(*spec, {"order": n}) for n in (1, 2) for spec in elementwise(positive())]

@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from ..core.aval import Aval
-from ..core.op import Op
+from ..core.primitive import Primitive
 from ..errors import RuleMissingError
-from .kinds import add_tangents, batch_elementwise, conform, elementwise_shape, scaled, strong
+from .kinds import add_tangents, batch_elementwise, broadcast_tangent, elementwise_shape, scaled, strong
 from .samples import Domain, elementwise
 
 __all__ = ["no_rule", "special", "special_tuple"]
@@ -21,7 +21,7 @@ __all__ = ["no_rule", "special", "special_tuple"]
 
 def special(
     ufunc: np.ufunc, names: str, *domains: Domain, complex_too=False, singular=False, name=None, **partials: Callable
-) -> Op:
+) -> Primitive:
     """Declare a ufunc: the names of its arguments, their domains, and a partial derivative for each that has one.
 
     ``x=lambda a, x, out: ...`` is the partial derivative in ``x`` from all arguments and the value. ``singular`` marks
@@ -40,7 +40,7 @@ def special(
                 raise no_rule(name, argument)
             d = partial(*arguments, out)
             total = add_tangents(total, scaled(t, d) if singular else t * d)
-        return conform(total, out)
+        return broadcast_tangent(total, out)
 
     def jvp(primals, tangents):
         out = ufunc(*primals)
@@ -49,10 +49,10 @@ def special(
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return out, tangent_of(primals, tangents, out)
 
-    return Op(
+    return Primitive(
         name,
         impl=ufunc,
-        shape=elementwise_shape(ufunc),
+        abstract_eval=elementwise_shape(ufunc),
         jvp=jvp,
         batch=batch_elementwise(ufunc),
         samples=elementwise(*domains, complex_too=complex_too),
@@ -61,7 +61,7 @@ def special(
     )
 
 
-def special_tuple(ufunc: np.ufunc, domain: Domain, derivatives: Callable) -> Op:
+def special_tuple(ufunc: np.ufunc, domain: Domain, derivatives: Callable) -> Primitive:
     """Declare a ufunc of one argument with several results: ``derivatives(x, outs)`` returns one for each."""
 
     def shape(x: Aval) -> tuple[Aval, ...]:
@@ -72,15 +72,15 @@ def special_tuple(ufunc: np.ufunc, domain: Domain, derivatives: Callable) -> Op:
         outs = ufunc(primals[0])
         return outs, tuple([tangents[0] * d for d in derivatives(strong(primals[0]), outs)])
 
-    return Op(
+    return Primitive(
         ufunc.__name__,
         impl=ufunc,
-        shape=shape,
+        abstract_eval=shape,
         jvp=jvp,
         batch=batch_elementwise(ufunc),
         samples=elementwise(domain, complex_too=True),
         numpy=[ufunc],
-        multiple=True,
+        multiple_results=True,
         kind="special",
     )
 

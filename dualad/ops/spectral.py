@@ -15,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
-from ..core.op import Op
+from ..core.primitive import Primitive
 from .factorization import adjoint, floating, hermitian, matrix, solve, square, transposed
-from .kinds import add_tangents, lead, scaled, unbroadcast
+from .kinds import add_tangents, align_ranks, scaled, unbroadcast
 from .samples import complex_plane, well_conditioned
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "nuclear_norm", "svd", "svdvals"]
@@ -110,20 +110,20 @@ _hermitian_samples = [
     (_apart(2, n=3, imaginary=0.3, symmetric=True), _lower), (_apart(n=3, imaginary=0.3, symmetric=True), _upper),
 ]  # fmt: skip
 
-eigh = Op(
+eigh = Primitive(
     "eigh",
     impl=lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)),
-    shape=lambda a, *, uplo: (_values_shape(a, uplo=uplo), Aval(a.shape, floating(a.dtype))),
+    abstract_eval=lambda a, *, uplo: (_values_shape(a, uplo=uplo), Aval(a.shape, floating(a.dtype))),
     jvp=_eigh_jvp,
     batch=lambda size, values, mapped, *, uplo: eigh(values[0], uplo=uplo),
     samples=_hermitian_samples,
-    multiple=True,
+    multiple_results=True,
 )
 
-eigvalsh = Op(
+eigvalsh = Primitive(
     "eigvalsh",
     impl=lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo),
-    shape=_values_shape,
+    abstract_eval=_values_shape,
     jvp=_eigvalsh_jvp,
     batch=lambda size, values, mapped, *, uplo: eigvalsh(values[0], uplo=uplo),
     samples=_hermitian_samples,
@@ -171,20 +171,20 @@ _general_samples = [
     np.array([[1.0, -2.0, 0.3], [1.5, 0.8, 0.1], [0.2, 0.4, 3.0]]),
 ]  # fmt: skip
 
-eig = Op(
+eig = Primitive(
     "eig",
     impl=_eig,
-    shape=lambda a: (Aval(square(a).shape[:-1], _complex(a.dtype)), Aval(a.shape, _complex(a.dtype))),
+    abstract_eval=lambda a: (Aval(square(a).shape[:-1], _complex(a.dtype)), Aval(a.shape, _complex(a.dtype))),
     jvp=_eig_jvp,
     batch=lambda size, values, mapped: eig(values[0]),
     samples=_general_samples,
-    multiple=True,
+    multiple_results=True,
 )
 
-eigvals = Op(
+eigvals = Primitive(
     "eigvals",
     impl=lambda a: np.linalg.eigvals(a).astype(_complex(a.dtype)),
-    shape=lambda a: Aval(square(a).shape[:-1], _complex(a.dtype)),
+    abstract_eval=lambda a: Aval(square(a).shape[:-1], _complex(a.dtype)),
     jvp=_eigvals_jvp,
     batch=lambda size, values, mapped: eigvals(values[0]),
     samples=_general_samples,
@@ -253,20 +253,20 @@ _svd_samples = [
     _apart(n=3, imaginary=0.3), _apart(2, n=4, m=2, imaginary=0.3), _apart(n=2, m=3, imaginary=0.3),
 ]  # fmt: skip
 
-svd = Op(
+svd = Primitive(
     "svd",
     impl=lambda a: tuple(np.linalg.svd(a, full_matrices=False)),
-    shape=_svd_shape,
+    abstract_eval=_svd_shape,
     jvp=_svd_jvp,
     batch=lambda size, values, mapped: svd(values[0]),
     samples=_svd_samples,
-    multiple=True,
+    multiple_results=True,
 )
 
-svdvals = Op(
+svdvals = Primitive(
     "svdvals",
     impl=lambda a: np.linalg.svd(a, compute_uv=False),
-    shape=lambda a: Aval((*matrix(a).shape[:-2], min(a.shape[-2:])), _real(floating(a.dtype))),
+    abstract_eval=lambda a: Aval((*matrix(a).shape[:-2], min(a.shape[-2:])), _real(floating(a.dtype))),
     jvp=_svdvals_jvp,
     batch=lambda size, values, mapped: svdvals(values[0]),
     samples=_svd_samples,
@@ -306,14 +306,16 @@ def _lyapunov_jvp(primals, tangents):
 
 def _lyapunov_batch(size, values, mapped):
     ndim = max(np.ndim(v) - m for v, m in zip(values, mapped, strict=True))
-    return lyapunov(*[lead(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
+    return lyapunov(*[align_ranks(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
 
 
 # X with P X + X P = C, where P ≥ 0 is the Hermitian part of the argument.
-lyapunov = Op(
+lyapunov = Primitive(
     "lyapunov",
     impl=_lyapunov,
-    shape=lambda p, c: Aval((*broadcast_shapes(p, c)[:-2], *square(c).shape[-2:]), floating(result_dtype(p, c))),
+    abstract_eval=lambda p, c: Aval(
+        (*broadcast_shapes(p, c)[:-2], *square(c).shape[-2:]), floating(result_dtype(p, c))
+    ),
     jvp=_lyapunov_jvp,
     linear_in=(1,),
     transpose=lambda ct, p, c: (None, unbroadcast(lyapunov(transposed(p), ct), c)),
@@ -346,10 +348,10 @@ def _unitary_factor_jvp(primals, tangents):
     return q, tq
 
 
-unitary_factor = Op(
+unitary_factor = Primitive(
     "unitary_factor",
     impl=_unitary_factor,
-    shape=lambda a: Aval(matrix(a).shape, floating(a.dtype)),
+    abstract_eval=lambda a: Aval(matrix(a).shape, floating(a.dtype)),
     jvp=_unitary_factor_jvp,
     batch=lambda size, values, mapped: unitary_factor(values[0]),
     samples=[*_svd_samples, 2 * np.eye(3)],
@@ -362,10 +364,10 @@ def _nuclear_norm_jvp(primals, tangents):
     return nuclear_norm(primals[0]), total
 
 
-nuclear_norm = Op(
+nuclear_norm = Primitive(
     "nuclear_norm",
     impl=lambda a: np.sum(np.linalg.svd(a, compute_uv=False), axis=-1),
-    shape=lambda a: Aval(matrix(a).shape[:-2], _real(floating(a.dtype))),
+    abstract_eval=lambda a: Aval(matrix(a).shape[:-2], _real(floating(a.dtype))),
     jvp=_nuclear_norm_jvp,
     batch=lambda size, values, mapped: nuclear_norm(values[0]),
     samples=[*_svd_samples, 2 * np.eye(3)],

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs, solve_triangular
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
-from ..core.op import Op
+from ..core.primitive import Primitive
 from .factorization import complex_matrix, floating, matrix, square, strictly_lower, transposed
-from .kinds import lead, unbroadcast
+from .kinds import align_ranks, unbroadcast
 from .samples import Domain, well_conditioned
 
 __all__ = ["column_order", "lu", "over_stack", "permutation", "triangle", "triangular_solve"]
@@ -86,7 +86,7 @@ def _solve_batch(size, values, mapped, *, lower, unit):
         x = triangular_solve(a, flat, lower=lower, unit=unit)
         return np.moveaxis(x.reshape(rows.shape), 0, -2)
     ndim = max(np.ndim(v) - m for v, m in zip(values, mapped, strict=True))
-    values = [lead(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)]
+    values = [align_ranks(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)]
     return triangular_solve(*values, lower=lower, unit=unit)
 
 
@@ -94,10 +94,10 @@ _regular = well_conditioned()
 _complex_regular = complex_matrix(_regular)
 _lower, _upper = {"lower": True, "unit": False}, {"lower": False, "unit": False}
 
-triangular_solve = Op(
+triangular_solve = Primitive(
     "triangular_solve",
     impl=_solve,
-    shape=_solve_shape,
+    abstract_eval=_solve_shape,
     jvp=_solve_jvp,
     linear_in=(1,),
     transpose=_solve_transpose,
@@ -162,17 +162,17 @@ def _right_solve(b, upper):
     return transposed(triangular_solve(transposed(upper), transposed(b), lower=True, unit=False))
 
 
-lu = Op(
+lu = Primitive(
     "lu",
     impl=_lu,
-    shape=_lu_shape,
+    abstract_eval=_lu_shape,
     jvp=_lu_jvp,
     batch=lambda size, values, mapped: lu(values[0]),
     samples=[
         (_regular(3, 3),), ((4, 2),), ((2, 4),), (_regular(1, 1),), ((2, 3, 3),), ((0, 2, 2),), ((2, 4, 2),),
         (_complex_regular(3, 3),), (lambda rng: rng.normal(size=(2, 3)) + 1j * rng.normal(size=(2, 3)),),
     ],
-    multiple=True,
+    multiple_results=True,
 )  # fmt: skip
 
 
@@ -193,10 +193,10 @@ def _pivots(rng, shape):
     return np.arange(shape[-1]) + rng.integers(0, 2, shape)
 
 
-permutation = Op(
+permutation = Primitive(
     "permutation",
     impl=_permutation,
-    shape=lambda pivots, *, rows: Aval((*pivots.shape[:-1], rows), np.dtype(np.intp)),
+    abstract_eval=lambda pivots, *, rows: Aval((*pivots.shape[:-1], rows), np.dtype(np.intp)),
     jvp=None,
     batch=lambda size, values, mapped, **params: permutation(values[0], **params),
     samples=[
@@ -221,10 +221,10 @@ def _column_order(a):
     return out
 
 
-column_order = Op(
+column_order = Primitive(
     "column_order",
     impl=_column_order,
-    shape=lambda a: Aval((*matrix(a).shape[:-2], a.shape[-1]), np.dtype(np.int32)),
+    abstract_eval=lambda a: Aval((*matrix(a).shape[:-2], a.shape[-1]), np.dtype(np.int32)),
     jvp=None,
     batch=lambda size, values, mapped: column_order(values[0]),
     samples=[((3, 3),), ((2, 4),), ((2, 4, 2),), ((0, 2, 2),)],

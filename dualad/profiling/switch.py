@@ -1,9 +1,9 @@
 """The watching versions of a few methods, put in place while a profiler is on.
 
-Every call of an operator goes through some tensor's ``process``, or, on plain arrays, through ``Op.impl``; every
-transposed equation through ``Op.transpose``; every transform opens a level. These are attributes of our own classes,
-looked up anew at every call, so that replacing them costs nothing while they are not replaced. Not for: what an event
-is (``recorder.py``).
+Every call of an operator goes through some tensor's ``process``, or, on plain arrays, through ``Primitive.impl``; every
+transposed equation through ``Primitive.transpose``; every transform opens a level. These are attributes of our own
+classes, looked up anew at every call, so that replacing them costs nothing while they are
+not replaced. Not for: what an event is (``recorder.py``).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 from ..batched import Batched
 from ..core.buffer import Buffer
 from ..core.level import Level
-from ..core.op import Op
-from ..core.tracer import Tensor
+from ..core.primitive import Primitive
+from ..core.tracer import Tracer
 from ..core.walk import walkers
 from ..dual import Dual
 from ..staged import Staged
@@ -73,20 +73,20 @@ def unlisten(listener: Any) -> None:
 
 
 def _put_in_place() -> None:
-    for cls in _family(Tensor):
+    for cls in _family(Tracer):
         if cls not in _TRANSPARENT and "process" in cls.__dict__:
             _replace(cls, "process", _watched_process(cls.__dict__["process"]))
     # Short cuts of our own tensors around their `process`: left out, the operators take the long way.
     for cls in (Dual, Batched, Staged):
         for name in [n for n in _OPERATORS if n in cls.__dict__]:
-            _replace(cls, name, Tensor.__dict__[name])
+            _replace(cls, name, Tracer.__dict__[name])
     for cls in (Level, *_family(Level)):
         for name, watched in (("__enter__", _watched_enter), ("__exit__", _watched_exit)):
             if name in cls.__dict__:
                 _replace(cls, name, watched(cls.__dict__[name]))
-    _replace(Op, "impl", _watched_slot(Op.__dict__["impl"], _watched_impl))
+    _replace(Primitive, "impl", _watched_slot(Primitive.__dict__["impl"], _watched_impl))
     for name in ("transpose", "strong_transpose"):
-        _replace(Op, name, _watched_slot(Op.__dict__[name], _watched_transpose))
+        _replace(Primitive, name, _watched_slot(Primitive.__dict__[name], _watched_transpose))
     walkers.append(walk)
 
 
@@ -105,7 +105,7 @@ def _family(cls: type) -> Iterator[type]:
 # ── operators ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _phase(tensor: Tensor, op: Op, args: Any) -> str:
+def _phase(tensor: Tracer, op: Primitive, args: Any) -> str:
     if type(tensor) is Dual:
         level = tensor.level
         moving = any([type(a) is Dual and a.level is level and a._tangent is not None for a in args])
@@ -155,13 +155,13 @@ def _watched_slot(slot: Any, watched: Callable) -> property:
     """Make a property that gives the watching version of what is in a slot of an operator."""
 
     def get(self):
-        function = slot.__get__(self, Op)
+        function = slot.__get__(self, Primitive)
         return None if function is None else watched(self, function)
 
     return property(get, slot.__set__, slot.__delete__)
 
 
-def _watched_impl(op: Op, function: Callable) -> Callable:
+def _watched_impl(op: Primitive, function: Callable) -> Callable:
     def impl(*args, **params):
         around = current.get()
         if around is not None and around.op is op and around.phase in _CALLS:
@@ -172,7 +172,7 @@ def _watched_impl(op: Op, function: Callable) -> Callable:
     return impl
 
 
-def _watched_transpose(op: Op, function: Callable) -> Callable:
+def _watched_transpose(op: Primitive, function: Callable) -> Callable:
     def transpose(ct, *args, **params):
         event = begin(op.name, "transpose", op)
         cts = [c for c in (ct if isinstance(ct, (tuple, list)) else (ct,)) if c is not None]

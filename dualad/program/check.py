@@ -39,8 +39,8 @@ def check(program: Program) -> None:
                     "equations run in order, and each reads inputs or results of earlier ones", _PRINTED,
                 )  # fmt: skip
         avals = [a.aval if isinstance(a, Variable) else aval_of(a) for a in equation.args]
-        expected = equation.op.shape(*avals, **equation.params)
-        expected = expected if equation.op.multiple else (expected,)
+        expected = equation.op.abstract_eval(*avals, **equation.params)
+        expected = expected if equation.op.multiple_results else (expected,)
         found = tuple(v.aval for v in equation.outs)
         if tuple(expected) != found:
             raise ProgramError(

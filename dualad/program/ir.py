@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..core.dispatch import apply
+from ..core.dispatch import bind
 from ..core.frames import public
 from ..core.walk import walked
 from ..core.watch import Watch, active
@@ -208,8 +208,8 @@ def evaluate(program: Program, arguments) -> list:
     env = dict(zip(program.inputs, arguments, strict=True))
     last_use = _last_uses(program)
     for (op, args, params, outs), dead in zip(walked(program, program.steps, "run"), last_use, strict=True):
-        out = apply(op, [env[a] if type(a) is Variable else a for a in args], params)
-        if op.multiple:
+        out = bind(op, [env[a] if type(a) is Variable else a for a in args], params)
+        if op.multiple_results:
             env.update(zip(outs, out, strict=True))
         else:
             env[outs[0]] = out

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import aval_of
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..core.watch import WatchedSteps, carried
 from ..errors import ShapeError
 from .ir import Program
@@ -69,7 +69,7 @@ class PackingSteps(WatchedSteps):
         super().append((op, [a if type(a) is Variable else self._packed(a) for a in args], params, outs))
 
     def _packed(self, a):
-        if not isinstance(a, (np.ndarray, np.generic, Tensor)):
+        if not isinstance(a, (np.ndarray, np.generic, Tracer)):
             return a
         known = self.packed.get(id(a))
         if known is not None and known[0]() is a:

@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 import scipy.integrate as si
 
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..surface.arguments import normalize_axis, operand
 from .mirror import falls_back, mirrors
 
@@ -60,7 +60,7 @@ def cumulative_trapezoid(y, x=None, dx=1.0, axis=-1, initial=None):
     out = np.cumsum(d * (y[_along(axis, 1, None)] + y[_along(axis, None, -1)]) / 2.0, axis=axis)
     if initial is None:
         return out
-    if isinstance(initial, Tensor) or not np.isscalar(initial) or initial != 0:
+    if isinstance(initial, Tracer) or not np.isscalar(initial) or initial != 0:
         raise ValueError("`initial` must be `None` or `0`.")
     return np.concatenate([np.zeros(_one(out, axis), out.dtype), out], axis)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core.tables import Verdict
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 
 __all__ = ["MIRRORED", "falls_back", "mirrors", "refuses", "tensor_in"]
@@ -24,10 +24,10 @@ __all__ = ["MIRRORED", "falls_back", "mirrors", "refuses", "tensor_in"]
 MIRRORED: dict[str, Verdict] = {}
 
 
-def tensor_in(*values: Any) -> Tensor | None:
+def tensor_in(*values: Any) -> Tracer | None:
     """Return the first tensor among arguments, in their lists and tuples, or in object arrays; None without one."""
     for x in values:
-        if isinstance(x, Tensor):
+        if isinstance(x, Tracer):
             return x
         if isinstance(x, (list, tuple)):
             found = tensor_in(*x)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.ndimage as nd
 
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..errors import InPlaceError, UnsupportedError
 from ..jvp import stop_gradient
 from ..ops import indexing, scans
@@ -46,7 +46,7 @@ def _dtype_of(output, *inputs) -> np.dtype:
         image = np.dtype(np.complex64) if image == np.float32 else np.dtype(np.complex128)
     if output is None:
         return image
-    if isinstance(output, (np.ndarray, Tensor)):
+    if isinstance(output, (np.ndarray, Tracer)):
         raise InPlaceError(
             "scipy.ndimage: output= was given an array.",
             "a plain array can't hold a tangent or a batch axis",
@@ -130,7 +130,7 @@ def _gaussian(sigma, order: int, radius: int):
 def _radius(sigma, truncate, radius) -> int:
     if radius is None:
         known = stop_gradient(sigma)
-        if isinstance(known, Tensor):
+        if isinstance(known, Tracer):
             raise UnsupportedError(
                 f"scipy.ndimage: the width of a Gaussian is a {known._kind()}.",
                 "the number of weights depends on its value, which differs between lanes or is not known yet",
@@ -163,7 +163,7 @@ def gaussian_filter(
     settings = [_per_axis(value, len(axes)) for value in (operand(sigma), order, mode, radius)]
     for axis, s, n, m, r in zip(axes, *settings, strict=True):
         known = stop_gradient(s)
-        if isinstance(known, Tensor) or known > 1e-15:
+        if isinstance(known, Tracer) or known > 1e-15:
             out = gaussian_filter1d(out, s, axis, n, dtype, m, cval, truncate, radius=r)
     return out.astype(dtype)
 

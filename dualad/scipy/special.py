@@ -12,7 +12,7 @@ import numpy as np
 import scipy.special
 from scipy.special import _ufuncs
 
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..jvp import stop_gradient
 from ..ops.special import polygamma as polygamma_op
@@ -38,7 +38,7 @@ def __getattr__(name: str):
 
 def _inexact(x):
     x = operand(x)
-    x = x if isinstance(x, Tensor) else np.asarray(x)
+    x = x if isinstance(x, Tracer) else np.asarray(x)
     return x if x.dtype.kind in "fc" else x.astype(np.float64)
 
 
@@ -119,7 +119,7 @@ def softplus(x, **kwargs):
 
 def _constant(name: str, argument: str, value) -> np.ndarray:
     """Return a discrete argument as an array; a tensor can't choose among formulas."""
-    if isinstance(value, Tensor):
+    if isinstance(value, Tracer):
         raise UnsupportedError(
             f"scipy.special.{name}: {argument} is a {type(value).__name__} of shape {value.shape}.",
             f"the rule depends on the value of {argument}",

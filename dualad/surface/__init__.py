@@ -1,6 +1,6 @@
 """NumPy's names: how a call to NumPy becomes a call of an operator.
 
-Importing this package fills the tables of ``core/tables.py`` and installs operators and methods on ``Tensor``.
+Importing this package fills the tables of ``core/tables.py`` and installs operators and methods on ``Tracer``.
 Not for: rules; a function here either normalizes arguments and calls an operator, or is composed of NumPy calls.
 """
 

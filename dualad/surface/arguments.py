@@ -14,7 +14,7 @@ import numpy as np
 from ..core.buffer import lent
 from ..core.frames import user_level
 from ..core.tables import HOOKS
-from ..core.tracer import PLAIN, Tensor
+from ..core.tracer import PLAIN, Tracer
 from ..errors import ArgumentTypeError, InPlaceError, UnsupportedError
 
 __all__ = ["PerformanceNote", "normalize_axes", "normalize_axis", "operand", "operands", "refuse_out"]
@@ -26,7 +26,7 @@ class PerformanceNote(UserWarning):
 
 def operand(x):
     """Return an operand as an array, a tensor or a Python scalar; pack object arrays and lists that hold tensors."""
-    if isinstance(x, Tensor) or (type(x) in PLAIN and not (type(x) is np.ndarray and x.dtype == object)):
+    if isinstance(x, Tracer) or (type(x) in PLAIN and not (type(x) is np.ndarray and x.dtype == object)):
         return x
     if isinstance(x, (list, tuple)):
         return _from_sequence(x)
@@ -57,13 +57,13 @@ def _from_sequence(x: Sequence):
 def _holds_tensor(x) -> bool:
     if isinstance(x, (list, tuple)):
         return any(_holds_tensor(item) for item in x)
-    return isinstance(x, Tensor) or (isinstance(x, np.ndarray) and x.dtype == object)
+    return isinstance(x, Tracer) or (isinstance(x, np.ndarray) and x.dtype == object)
 
 
 def _pack(x: np.ndarray):
     """Join an object array of 0-d tensors and numbers into one tensor."""
     items = x.ravel().tolist()
-    if not any(isinstance(item, Tensor) for item in items):
+    if not any(isinstance(item, Tracer) for item in items):
         if all(isinstance(item, (int, float, complex, np.generic)) for item in items):
             return np.array(items).reshape(x.shape)
         raise ArgumentTypeError(
@@ -87,7 +87,7 @@ def _pack(x: np.ndarray):
     return np.stack(items).reshape(x.shape)
 
 
-def _object_array(x: Tensor, copy: bool | None) -> np.ndarray:
+def _object_array(x: Tracer, copy: bool | None) -> np.ndarray:
     """Give NumPy what it asks ``__array__`` for: an object array whose entries are the tensor's."""
     # NumPy's as_strided can't be overridden. It would read the objects with the strides of the numbers.
     if sys._getframe(2).f_code is _AS_STRIDED:

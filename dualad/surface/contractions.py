@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 
 from ..core.frames import user_level
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..ops import contraction, shaping
 from .arguments import normalize_axis, operand, operands, refuse_out
 from .functions import function
@@ -105,7 +105,7 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
     if dtype is not None:
         arrays = [x.astype(dtype) for x in arrays]
     optimize = tuple(optimize) if isinstance(optimize, list) else optimize
-    if len(arrays) == 1 and isinstance(arrays[0], Tensor):
+    if len(arrays) == 1 and isinstance(arrays[0], Tracer):
         inputs, _, output = subscripts.partition("->")
         if set(inputs) == set(output):  # nothing is summed: axes in another order, diagonals
             return viewed(_rearranged, arrays[0], {"subscripts": subscripts})

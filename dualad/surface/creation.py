@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.dispatch import apply
+from ..core.dispatch import bind
 from ..core.tables import CREATION, VERDICTS, Verdict
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..ops import shaping
 from .arguments import normalize_axis, operand, operands
 from .functions import function
@@ -32,8 +32,8 @@ def _filled(like, value, shape, dtype):
         value_shape = np.shape(value)
         if value_shape and np.broadcast_shapes(value_shape, shape) != shape:
             raise ValueError(f"could not broadcast input array from shape {value_shape} into shape {shape}")
-    out = apply(shaping.filled, (like, value), {"shape": shape, "dtype": np.dtype(dtype)})
-    return out if shape or not isinstance(out, Tensor) else as_array(out)
+    out = bind(shaping.filled, (like, value), {"shape": shape, "dtype": np.dtype(dtype)})
+    return out if shape or not isinstance(out, Tracer) else as_array(out)
 
 
 def _like(a, value, dtype, shape):
@@ -110,7 +110,7 @@ for _function in (np.eye, np.identity, np.arange, np.tri):
 def _array(like, a, dtype=None, order=None, *, copy=None, ndmin=0, **layout):
     a = operand(a)
     shape = np.shape(a)
-    traced = isinstance(a, Tensor)
+    traced = isinstance(a, Tracer)
     if not traced:
         a = np.asarray(a)
     dtype = a.dtype if dtype is None else np.dtype(dtype)
@@ -158,7 +158,7 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
         *[x if hasattr(x, "dtype") else np.asarray(x) for x in operands(start, stop)], num
     )
     for end in (start, stop):
-        if not isinstance(end, Tensor) and np.any(end == 0):
+        if not isinstance(end, Tracer) and np.any(end == 0):
             raise ValueError("Geometric sequence cannot include zero")
     i = np.arange(num).reshape((-1,) + (1,) * ndim).astype(result)
     y = start * (stop / start) ** (i / intervals if intervals > 0 else i)

@@ -17,12 +17,12 @@ import numpy as np
 
 from ..core.aval import Aval, aval_of
 from ..core.buffer import Buffer
-from ..core.dispatch import apply
-from ..core.tracer import Tensor
+from ..core.dispatch import bind
+from ..core.tracer import Tracer
 from ..ops import indexing
 from .arguments import operand
 
-__all__ = ["Deferred", "defer", "is_entry", "read", "settle"]
+__all__ = ["Deferred", "defer", "flush_writes", "is_entry", "read"]
 
 
 class _Above:
@@ -37,14 +37,14 @@ class _Above:
 _ABOVE = _Above()
 
 
-class Deferred(Tensor):
+class Deferred(Tracer):
     """A tensor with noted writes: ``_notes`` is (class, level, aval, {position: value})."""
 
     __slots__ = ()
 
     def process(self, op, args, params):
-        settle(self)
-        return apply(op, args, params)
+        flush_writes(self)
+        return bind(op, args, params)
 
     @property
     def aval(self) -> Aval:
@@ -61,16 +61,16 @@ class Deferred(Tensor):
     def __getattr__(self, name: str):
         # What only the tensor's own kind knows (.primal, .tangent, ...): be that again, and ask anew. The slots that
         # may be empty stay missing.
-        if name in Tensor.__slots__:
+        if name in Tracer.__slots__:
             raise AttributeError(name)
-        settle(self)
+        flush_writes(self)
         return getattr(self, name)
 
-    def agreed(self, what: str):
-        return settle(self).agreed(what)
+    def concretize(self, what: str):
+        return flush_writes(self).concretize(what)
 
     def __bool__(self):
-        return bool(settle(self))
+        return bool(flush_writes(self))
 
     def _text(self) -> str:
         kind, level, aval, notes = self._notes
@@ -79,23 +79,23 @@ class Deferred(Tensor):
 
     def __repr__(self) -> str:
         try:
-            return repr(settle(self)) if self._notes[1].open else f"{self._text()}, escaped)"
+            return repr(flush_writes(self)) if self._notes[1].open else f"{self._text()}, escaped)"
         except Exception as error:
             return f"<tensor with deferred writes that can't be shown: {type(error).__name__}: {error}>"
 
 
-def is_entry(template: tuple, x: Tensor) -> bool:
+def is_entry(template: tuple, x: Tracer) -> bool:
     """Say whether an index without arrays names one entry."""
     return len(template) == len(x.shape) and all([type(e) is int for e in template])
 
 
-def defer(x: Tensor, position: tuple[int, ...], value) -> bool:
+def defer(x: Tracer, position: tuple[int, ...], value) -> bool:
     """Note the write of one entry, if it can wait; say whether it was noted."""
     if hasattr(x, "_given"):
         return False
     if type(x) is Deferred:  # it has no views, and is none: who made one would have read it
         _, _, aval, notes = x._notes
-        if isinstance(value, Tensor) and value.shape == () and value.dtype is aval.dtype:
+        if isinstance(value, Tracer) and value.shape == () and value.dtype is aval.dtype:
             notes[position] = _own(value)
             return True
     elif hasattr(x, "_link") or any([r() is not None for r in getattr(x, "_views", ())]):
@@ -107,7 +107,7 @@ def defer(x: Tensor, position: tuple[int, ...], value) -> bool:
         return False
     if aval_of(value).dtype != aval.dtype:
         value = (value if hasattr(value, "shape") else np.asarray(value)).astype(aval.dtype)
-    if not isinstance(value, Tensor):
+    if not isinstance(value, Tracer):
         # A number of its own, which a later write to the caller's array does not change; of NumPy's, as an entry is.
         value = value[()] if type(value) is np.ndarray else aval.dtype.type(value)
     else:
@@ -119,7 +119,7 @@ def defer(x: Tensor, position: tuple[int, ...], value) -> bool:
     return True
 
 
-def _own(value: Tensor):
+def _own(value: Tracer):
     """Return what a 0-d tensor holds in a box of its own: a 0-d array may be written to later (``out=``)."""
     if type(value) is Buffer:
         return value.give()[()]
@@ -135,12 +135,12 @@ def read(x: Deferred, position: tuple[int, ...]):
         return notes[position]
     x.__class__, x.level = cls, level
     try:
-        return apply(indexing.index, (x,), {"template": position})
+        return bind(indexing.index, (x,), {"template": position})
     finally:
         x.__class__, x.level = Deferred, _ABOVE
 
 
-def settle(x: Tensor) -> Tensor:
+def flush_writes(x: Tracer) -> Tracer:
     """Carry out the noted writes, if there are any, and return the tensor, which is what it was before them."""
     if type(x) is not Deferred:
         return x
@@ -149,11 +149,11 @@ def settle(x: Tensor) -> Tensor:
     del x._notes
     if len(notes) == 1:
         ((position, value),) = notes.items()
-        new = apply(indexing.index_set, (x, value), {"template": position})
+        new = bind(indexing.index_set, (x, value), {"template": position})
     else:
         positions = np.array(list(notes), dtype=np.intp)
         values = np.stack(list(notes.values()))
         template = (indexing.ARRAY,) * len(aval.shape)
-        new = apply(indexing.index_set, (x, values, *positions.T), {"template": template})
+        new = bind(indexing.index_set, (x, values, *positions.T), {"template": template})
     x.become(new)
     return x

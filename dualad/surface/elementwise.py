@@ -10,7 +10,7 @@ import operator
 import numpy as np
 
 from ..core.aval import aval_of, result_dtype
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import arithmetic, choice, elementary, rounding
 from ..ops.shaping import stop_gradient
@@ -69,7 +69,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
     x = _array(x)
     if not isinstance(condlist, (list, tuple)):
         condlist = [condlist] if np.ndim(condlist) == x.ndim else list(condlist)
-    elif not isinstance(condlist[0], (list, np.ndarray, Tensor)) and x.ndim:
+    elif not isinstance(condlist[0], (list, np.ndarray, Tracer)) and x.ndim:
         condlist = [condlist]
     conditions = [_mask(c) for c in condlist]
     if len(conditions) == len(funclist) - 1:
@@ -99,7 +99,7 @@ def choose(a, choices, out=None, mode="raise"):
     if a.dtype.kind not in "iub":
         raise TypeError(f"np.choose: the index array has dtype {a.dtype}, integers are needed")
     if mode == "raise":
-        if isinstance(a, Tensor):
+        if isinstance(a, Tracer):
             raise UnsupportedError(
                 'np.choose was given a traced index array with mode="raise".',
                 "whether an index is out of range is not known when the program is written",
@@ -227,7 +227,7 @@ def fix(x, out=None):
 
 @function(np.nan_to_num, kind="composite")
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
-    if not copy and isinstance(x, Tensor) and x.shape:
+    if not copy and isinstance(x, Tracer) and x.shape:
         return target(x, nan_to_num(x, True, nan, posinf, neginf), "np.nan_to_num")
     x = _array(x)
     if x.dtype.kind == "c":
@@ -314,7 +314,7 @@ def _same(x, y, equal_nan: bool):
 
 def _truth(x):
     """Return Python's truth value where it is known, as NumPy does, and a tensor where it is not."""
-    return x if isinstance(x, Tensor) else bool(x)
+    return x if isinstance(x, Tracer) else bool(x)
 
 
 # ── ufuncs that are composed of others ───────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..core.tables import FUNCTIONS, VERDICTS, Verdict
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import shaping
 from .arguments import normalize_axes, normalize_axis, operand
@@ -262,7 +262,7 @@ def roll(a, shift, axis=None):
     axes = [normalize_axis(i, a.ndim, "np.roll") for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
     if np.ndim(shift) > 1:
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
-    if isinstance(shift, Tensor):
+    if isinstance(shift, Tracer):
         raise UnsupportedError(
             f"np.roll: shift is a {shift._kind()}.",
             "where the pieces are cut depends on its values, which differ between lanes or are not known yet",
@@ -304,7 +304,7 @@ def repeat(a, repeats, axis=None):
         a = np.reshape(a, (1,))  # NumPy lets a number have one axis
     axis = normalize_axis(axis, a.ndim, "np.repeat")
     n = a.shape[axis]
-    if isinstance(repeats, Tensor):
+    if isinstance(repeats, Tracer):
         raise UnsupportedError(
             f"np.repeat: repeats is a {repeats._kind()}.",
             "the shape of the result depends on its values, which differ between lanes or are not known yet",

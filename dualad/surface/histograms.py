@@ -11,7 +11,7 @@ import operator
 
 import numpy as np
 
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops.shaping import stop_gradient
 from .arguments import normalize_axis, operand
@@ -52,7 +52,7 @@ def _bins(a, edges):
 
 def _totals(position, inside, weights, count: int):
     """Sum the weights that fall into each bin."""
-    if not any(isinstance(x, Tensor) for x in (position, inside)) and not isinstance(weights, Tensor):
+    if not any(isinstance(x, Tracer) for x in (position, inside)) and not isinstance(weights, Tracer):
         return np.bincount(position[inside], weights[inside], count).astype(weights.dtype)
     hit = (np.expand_dims(position, -1) == np.arange(count)) & np.expand_dims(inside, -1)
     return np.sum(np.where(hit, np.expand_dims(weights, -1), 0), axis=0)
@@ -81,7 +81,7 @@ def histogramdd(sample, bins=10, range=None, density=None, weights=None):
     columns = [operand(c) for c in columns]
     bins = list(bins) if isinstance(bins, (list, tuple)) else [bins] * len(columns)
     ranges = [None] * len(columns) if range is None else list(range)
-    edges = [np.histogram_bin_edges(c, b, r) if isinstance(c, Tensor) else histogram_bin_edges(c, b, r)
+    edges = [np.histogram_bin_edges(c, b, r) if isinstance(c, Tracer) else histogram_bin_edges(c, b, r)
              for c, b, r in zip(columns, bins, ranges, strict=True)]  # fmt: skip
     shape = tuple([e.shape[0] - 1 for e in edges])
     position, inside = 0, True

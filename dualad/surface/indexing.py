@@ -11,9 +11,9 @@ import warnings
 import numpy as np
 
 from ..core.aval import aval_of
-from ..core.dispatch import apply
+from ..core.dispatch import bind
 from ..core.tables import OPS
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import indexing, joining, shaping
 from ..ops.indexing import ARRAY, indexed_shape
@@ -105,7 +105,7 @@ def _parsed(e):
         e = operand(e)
         if type(e) is np.ndarray and not e.size and e.dtype.kind == "f":
             e = e.astype(np.intp)
-    elif not isinstance(e, (Tensor, np.ndarray)):
+    elif not isinstance(e, (Tracer, np.ndarray)):
         try:
             return e.__index__()
         except AttributeError:
@@ -114,8 +114,8 @@ def _parsed(e):
     elif isinstance(e, np.ndarray) and e.dtype == object:
         e = operand(e)
     if e.dtype.kind == "b":
-        if isinstance(e, Tensor):
-            mask = e.agreed("a boolean mask used as an index")
+        if isinstance(e, Tracer):
+            mask = e.concretize("a boolean mask used as an index")
             if mask is not None:
                 return _parsed(mask)
             raise UnsupportedError(
@@ -128,7 +128,7 @@ def _parsed(e):
         return bool(e) if not e.shape else (e.shape, e.nonzero())
     if e.dtype.kind not in "iu":
         raise IndexError(f"an array of dtype {e.dtype} is no index: {_ONLY}")
-    return int(e) if not e.shape and not isinstance(e, Tensor) else e
+    return int(e) if not e.shape and not isinstance(e, Tracer) else e
 
 
 def _axes_taken(e) -> int:
@@ -180,7 +180,7 @@ def _getitem(self, index):
     if type(self) is Deferred and not arrays and is_entry(template, self):
         return read(self, template)
     if arrays:
-        return apply(indexing.index, (self, *arrays), params)
+        return bind(indexing.index, (self, *arrays), params)
     out = self.process(indexing.index, (self,), params)
     return (
         link(out, self, indexing.index, params)
@@ -200,15 +200,15 @@ def unstacked(x, axis: int) -> tuple:
     if not x.shape[axis]:
         return ()
     pieces = joining.unstack(x, axis=axis)
-    if isinstance(x, Tensor) and x.ndim > 1:
+    if isinstance(x, Tracer) and x.ndim > 1:
         before = tuple([(0, n, 1) for n in x.shape[:axis]])
         for i, piece in enumerate(pieces):
             link(piece, x, indexing.index, {"template": (*before, i)})
     return pieces
 
 
-Tensor.__getitem__ = _getitem
-Tensor.__iter__ = _iter
+Tracer.__getitem__ = _getitem
+Tracer.__iter__ = _iter
 
 
 def set_at(x, index, value):
@@ -224,7 +224,7 @@ def set_at(x, index, value):
         if value_shape[:extra] == (1,) * extra and extra:  # NumPy drops leading axes of size one in assignments
             value = np.reshape(value, value_shape[extra:])
         value = np.broadcast_to(value, shape)
-    return apply(indexing.index_set, (x, value, *arrays), {"template": template})
+    return bind(indexing.index_set, (x, value, *arrays), {"template": template})
 
 
 # ── taking along an axis ─────────────────────────────────────────────────────────────────────────────────────────
@@ -256,7 +256,7 @@ def take(a, indices, axis=None, out=None, mode="raise"):
 def _at(a, *index):
     """Return ``a[index]``, where ``a`` may be plain and ``index`` traced."""
     template, arrays = parse_index(a, index)
-    return apply(indexing.index, (a, *arrays), {"template": template})
+    return bind(indexing.index, (a, *arrays), {"template": template})
 
 
 @function(np.take_along_axis, kind="composite")
@@ -299,8 +299,8 @@ def extract(condition, arr):
 def _known(x, name: str) -> np.ndarray:
     """Return which entries of a tensor are not zero, refusing one whose values make no single shape."""
     x = shaping.stop_gradient(operand(x))
-    if isinstance(x, Tensor):
-        chosen = apply(OPS["not_equal"], (x, 0), {}).agreed(name)
+    if isinstance(x, Tracer):
+        chosen = bind(OPS["not_equal"], (x, 0), {}).concretize(name)
         if chosen is not None:
             return chosen
         raise UnsupportedError(
@@ -333,7 +333,7 @@ def flatnonzero(a):
 def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None):
     element = shaping.stop_gradient(operand(element))
     test_elements = shaping.stop_gradient(operand(test_elements))
-    if not isinstance(element, Tensor) and not isinstance(test_elements, Tensor):
+    if not isinstance(element, Tracer) and not isinstance(test_elements, Tracer):
         return np.isin(element, test_elements, assume_unique, invert, kind=kind)
     found = np.any(np.equal(np.expand_dims(element, -1), np.ravel(test_elements)), axis=-1)
     return np.logical_not(found) if invert else found
@@ -504,7 +504,7 @@ _MASKS_INSERT = _inserts_where_a_mask_is()
 def _static(obj, name: str):
     if isinstance(obj, (list, tuple)):
         obj = operand(obj)
-    if isinstance(obj, Tensor):
+    if isinstance(obj, Tracer):
         raise UnsupportedError(
             f"{name}: the index is a {obj._kind()}.",
             "the shape of the result, or what is moved where, depends on values that are not known yet",

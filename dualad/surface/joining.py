@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import indexing, joining
 from .arguments import normalize_axis, operand
@@ -128,7 +128,7 @@ def array_split(ary, indices_or_sections, axis=0):
 def _pieces(ary, sizes: tuple[int, ...], axis: int) -> list:
     """Cut an axis into consecutive pieces, each of them a view."""
     pieces = joining.split(ary, sizes=sizes, axis=axis)
-    if isinstance(ary, Tensor):
+    if isinstance(ary, Tracer):
         before = tuple([(0, n, 1) for n in ary.shape[:axis]])
         ends = itertools.accumulate(sizes)
         for piece, end, n in zip(pieces, ends, sizes, strict=True):

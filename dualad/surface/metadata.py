@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import aval_of
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from .arguments import normalize_axes, operand
 from .functions import function
 
@@ -36,17 +36,17 @@ def size(a, axis=None):
 
 @function(np.result_type, kind="metadata")
 def result_type(*arrays_and_dtypes):
-    return np.result_type(*[x.dtype if isinstance(x, Tensor) else x for x in arrays_and_dtypes])
+    return np.result_type(*[x.dtype if isinstance(x, Tracer) else x for x in arrays_and_dtypes])
 
 
 @function(np.can_cast, kind="metadata")
 def can_cast(from_, to, casting="safe"):
-    return np.can_cast(from_.dtype if isinstance(from_, Tensor) else from_, to, casting)
+    return np.can_cast(from_.dtype if isinstance(from_, Tracer) else from_, to, casting)
 
 
 @function(np.common_type, kind="metadata")
 def common_type(*arrays):
-    return np.common_type(*[np.empty(0, a.dtype) if isinstance(a, Tensor) else a for a in arrays])
+    return np.common_type(*[np.empty(0, a.dtype) if isinstance(a, Tracer) else a for a in arrays])
 
 
 @function(np.min_scalar_type, kind="metadata")

@@ -1,4 +1,4 @@
-"""Python operators and ndarray methods, installed on ``Tensor``.
+"""Python operators and ndarray methods, installed on ``Tracer``.
 
 Operators go straight to dispatch (they are most of what users write); methods go through NumPy's function of the
 same name. Not for: what any of them computes.
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.dispatch import apply
-from ..core.op import Op
+from ..core.dispatch import bind
+from ..core.primitive import Primitive
 from ..core.tables import FUNCTIONS, UFUNCS
-from ..core.tracer import NO_PARAMS, PLAIN, Tensor
+from ..core.tracer import NO_PARAMS, PLAIN, Tracer
 from ..errors import InPlaceError, UnsupportedError
 from ..ops import arithmetic, shaping
 from . import functions
@@ -23,12 +23,12 @@ __all__: list[str] = []
 
 
 def _binary(name: str, ufunc: np.ufunc) -> None:
-    op: Op | None = UFUNCS.get(ufunc)
+    op: Primitive | None = UFUNCS.get(ufunc)
 
     def forward(self, other):
         if op is None:
             return ufunc(self, other)
-        if isinstance(other, Tensor):
+        if isinstance(other, Tracer):
             return (self if self.level.number >= other.level.number else other).process(op, (self, other), NO_PARAMS)
         if type(other) in PLAIN and not (type(other) is np.ndarray and other.dtype.kind == "O"):
             return self.process(op, (self, other), NO_PARAMS)
@@ -46,15 +46,15 @@ def _binary(name: str, ufunc: np.ufunc) -> None:
             return NotImplemented
         # As with NumPy's arrays: what knows nothing of ufuncs and has the higher priority does the operation itself.
         if not hasattr(type(other), "__array_ufunc__") and (
-            getattr(type(other), "__array_priority__", 0) > Tensor.__array_priority__
+            getattr(type(other), "__array_priority__", 0) > Tracer.__array_priority__
         ):
             return NotImplemented
         other = operand(other)
-        return apply(op, (other, self) if swap else (self, other), NO_PARAMS)
+        return bind(op, (other, self) if swap else (self, other), NO_PARAMS)
 
-    setattr(Tensor, f"__{name}__", forward)
+    setattr(Tracer, f"__{name}__", forward)
     if name not in ("lt", "le", "gt", "ge", "eq", "ne"):
-        setattr(Tensor, f"__r{name}__", reflected)
+        setattr(Tracer, f"__r{name}__", reflected)
 
 
 for _name, _ufunc in {
@@ -80,16 +80,16 @@ for _name, _ufunc in {
 }.items():
     _binary(_name, _ufunc)
 
-Tensor.__hash__ = None  # type: ignore[assignment]  # as of ndarray: equality is entry by entry
+Tracer.__hash__ = None  # type: ignore[assignment]  # as of ndarray: equality is entry by entry
 
 
 def _unary(name: str, ufunc: np.ufunc) -> None:
-    op: Op | None = UFUNCS.get(ufunc)
+    op: Primitive | None = UFUNCS.get(ufunc)
 
     def operator(self):
         return ufunc(self) if op is None else self.process(op, (self,), NO_PARAMS)
 
-    setattr(Tensor, name, operator)
+    setattr(Tracer, name, operator)
 
 
 for _name, _ufunc in {
@@ -113,7 +113,7 @@ def _delegated(name: str, function) -> None:
 
     method.__name__ = name
     method.__doc__ = f"As ``ndarray.{name}``: NumPy's function of the same name."
-    setattr(Tensor, name, method)
+    setattr(Tracer, name, method)
 
 
 for _name in (
@@ -134,7 +134,7 @@ for _name in (
 
 def _method(function):
     """Install the function as a method of every tensor."""
-    setattr(Tensor, function.__name__, function)
+    setattr(Tracer, function.__name__, function)
     return function
 
 
@@ -255,9 +255,9 @@ def to_device(self, device, /, *, stream=None):
     return self
 
 
-Tensor.device = property(lambda self: "cpu", doc="As ``ndarray.device``.")
-Tensor.T = property(np.transpose, doc="As ``ndarray.T``.")
-Tensor.mT = property(np.matrix_transpose, doc="As ``ndarray.mT``.")
+Tracer.device = property(lambda self: "cpu", doc="As ``ndarray.device``.")
+Tracer.T = property(np.transpose, doc="As ``ndarray.T``.")
+Tracer.mT = property(np.matrix_transpose, doc="As ``ndarray.mT``.")
 
 
 # ── writing, with NumPy's rules ──────────────────────────────────────────────────────────────────────────────────
@@ -308,7 +308,7 @@ class _Flat:
 
     __slots__ = ("base",)
 
-    def __init__(self, base: Tensor) -> None:
+    def __init__(self, base: Tracer) -> None:
         self.base = base
 
     def __len__(self) -> int:
@@ -329,7 +329,7 @@ def _set_flat(self, value):
     _Flat(self)[...] = np.resize(operand(value), (self.size,))
 
 
-Tensor.flat = property(_Flat, _set_flat, doc="As ``ndarray.flat``.")
+Tracer.flat = property(_Flat, _set_flat, doc="As ``ndarray.flat``.")
 
 
 # ── complex parts: views, as NumPy's ─────────────────────────────────────────────────────────────────────────────
@@ -363,8 +363,8 @@ def _set_imag(self, value):
     target(_imag(self), np.broadcast_to(operand(value), self.shape), "x.imag = value")
 
 
-Tensor.real = property(_real, _set_real, doc="As ``ndarray.real``.")
-Tensor.imag = property(_imag, _set_imag, doc="As ``ndarray.imag``.")
+Tracer.real = property(_real, _set_real, doc="As ``ndarray.real``.")
+Tracer.imag = property(_imag, _set_imag, doc="As ``ndarray.imag``.")
 
 
 # ── Python's protocols ───────────────────────────────────────────────────────────────────────────────────────────
@@ -402,10 +402,10 @@ def _rounded(name: str, function) -> None:
         if self.shape:
             raise TypeError(f"type {type(self).__name__} of shape {self.shape} doesn't define {name}")
         value = function(self)
-        return value if isinstance(value, Tensor) else int(value)
+        return value if isinstance(value, Tracer) else int(value)
 
     method.__name__ = name
-    setattr(Tensor, name, method)
+    setattr(Tracer, name, method)
 
 
 _rounded("__floor__", np.floor)
@@ -416,4 +416,4 @@ _rounded("__trunc__", np.trunc)
 @_method
 def __round__(self, ndigits=None):
     value = np.round(self, ndigits or 0)
-    return int(value) if ndigits is None and not isinstance(value, Tensor) else value
+    return int(value) if ndigits is None and not isinstance(value, Tracer) else value

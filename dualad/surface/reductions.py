@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import is_inexact
-from ..core.dispatch import apply
-from ..core.tracer import Tensor
+from ..core.dispatch import bind
+from ..core.tracer import Tracer
 from ..ops import reductions as ops
 from .arguments import normalize_axes, normalize_axis, operand, refuse_out
 from .functions import function
@@ -52,12 +52,12 @@ def _masked(a, where, fill):
 
 
 def _cast(a, dtype):
-    return a if dtype is None or dtype is _UNSET else a.astype(dtype) if isinstance(a, Tensor) else np.asarray(a, dtype)
+    return a if dtype is None or dtype is _UNSET else a.astype(dtype) if isinstance(a, Tracer) else np.asarray(a, dtype)
 
 
 def _initial(initial, result):
     """Return ``initial=`` in the dtype of the result, as NumPy casts it."""
-    return initial if isinstance(initial, Tensor) else np.asarray(initial).astype(result.dtype)[()]
+    return initial if isinstance(initial, Tracer) else np.asarray(initial).astype(result.dtype)[()]
 
 
 # ── sums and products ────────────────────────────────────────────────────────────────────────────────────────────
@@ -65,15 +65,15 @@ def _initial(initial, result):
 
 @function(np.sum)
 def sum_(a, axis=None, dtype=None, out=None, keepdims=_UNSET, initial=_UNSET, where=_UNSET):
-    if not isinstance(a, Tensor):
+    if not isinstance(a, Tracer):
         a = operand(a)
     if where is _UNSET and initial is _UNSET and dtype is None and out is None:  # nearly every call
         axes = _axes(axis, len(a.shape), "np.sum")
-        return apply(ops.sum, (a,), {"axis": axes, "keepdims": keepdims is not _UNSET and bool(keepdims)})
+        return bind(ops.sum, (a,), {"axis": axes, "keepdims": keepdims is not _UNSET and bool(keepdims)})
     refuse_out(out, "np.sum")
     if dtype is not None or _given(where):
         a = _masked(_cast(a, dtype), where, 0)
-    result = apply(ops.sum, (a,), {"axis": _axes(axis, a.ndim, "np.sum"), "keepdims": _flag(keepdims)})
+    result = bind(ops.sum, (a,), {"axis": _axes(axis, a.ndim, "np.sum"), "keepdims": _flag(keepdims)})
     if dtype is not None:
         result = _cast(result, dtype)
     if _given(initial) and not (type(initial) is int and initial == 0):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import is_inexact
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import scans
 from ..ops import sorting as ops
@@ -38,8 +38,8 @@ def _flattened(a, axis, name: str):
 def _known(x, name: str, what: str) -> np.ndarray:
     """Return the plain values of an argument on which the *shape* of a result, or a choice of method, depends."""
     x = stop_gradient(operand(x))
-    if isinstance(x, Tensor):
-        values = x.agreed(name)
+    if isinstance(x, Tracer):
+        values = x.concretize(name)
         if values is not None:
             return np.asarray(values)
         raise UnsupportedError(

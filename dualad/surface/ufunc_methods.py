@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops.reductions import one_axis, reduced_shape
 from .arguments import normalize_axes, normalize_axis, operand
@@ -38,7 +38,7 @@ def _reduceat(ufunc: np.ufunc):
             raise TypeError("cannot reduceat on a scalar")
         axis = normalize_axis(axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis, array.ndim, name)
         starts = operand(indices)
-        if isinstance(starts, Tensor):
+        if isinstance(starts, Tracer):
             raise UnsupportedError(
                 f"{name}: indices is a {starts._kind()}.",
                 "how many entries each piece has depends on its values, which differ between lanes or are unknown",

@@ -10,9 +10,9 @@ import sys
 
 import numpy as np
 
-from ..core.dispatch import apply
+from ..core.dispatch import bind
 from ..core.tables import FUNCTIONS, HOOKS, UFUNCS
-from ..core.tracer import NO_PARAMS, Tensor
+from ..core.tracer import NO_PARAMS, Tracer
 from ..errors import UnsupportedError
 from .arguments import operand
 from .gufuncs import along_axes
@@ -28,7 +28,7 @@ ANY_UFUNC: dict = {}
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
     """Carry out a ufunc call that needs preparation, or refuse it with words."""
     for x in inputs:
-        if not isinstance(x, Tensor) and getattr(type(x), "__array_ufunc__", 0) is None:
+        if not isinstance(x, Tracer) and getattr(type(x), "__array_ufunc__", 0) is None:
             return NotImplemented
     _load_special(ufunc)
     outs = kwargs.pop("out", None) or ()
@@ -87,7 +87,7 @@ def _called(ufunc: np.ufunc, inputs: tuple, kwargs: dict):
         inputs = at_loop(ufunc, inputs, dtype, casting)
     op = UFUNCS.get(ufunc)
     if op is not None:
-        return apply(op, inputs, NO_PARAMS)
+        return bind(op, inputs, NO_PARAMS)
     handler = FUNCTIONS.get(ufunc)
     if handler is not None:
         return handler(*inputs, **kwargs)

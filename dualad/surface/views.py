@@ -20,9 +20,9 @@ import numpy as np
 
 from ..core.aval import aval_of
 from ..core.buffer import Buffer, refuse_if_lent
-from ..core.dispatch import apply
-from ..core.op import Op
-from ..core.tracer import PLAIN, Tensor
+from ..core.dispatch import bind
+from ..core.primitive import Primitive
+from ..core.tracer import PLAIN, Tracer
 from ..errors import InPlaceError
 from ..ops import indexing, shaping
 from .arguments import operand
@@ -30,10 +30,10 @@ from .arguments import operand
 __all__ = ["Reading", "as_array", "assign", "is_scalar", "is_view_of", "link", "reshaped", "target", "viewed", "writer"]
 
 #: operator whose result is a view -> function (base, params, value) -> the base with the view's entries replaced
-_WRITERS: dict[Op, Callable] = {}
+_WRITERS: dict[Primitive, Callable] = {}
 
 
-def writer(op: Op) -> Callable:
+def writer(op: Primitive) -> Callable:
     """Declare how a write through the view that ``op`` gives reaches its base."""
 
     def register(function: Callable) -> Callable:
@@ -55,12 +55,12 @@ class Reading:
         return self.impl(base, **params)
 
 
-def link(view, base: Tensor, op: Op, params: dict):
+def link(view, base: Tracer, op: Primitive, params: dict):
     """Record that ``view`` is ``op(base, **params)`` and shares its memory; return the view.
 
     A 0-d view is a NumPy scalar, which shares nothing, and has no views.
     """
-    if not isinstance(view, Tensor) or not view.shape or view is base or is_scalar(base):
+    if not isinstance(view, Tracer) or not view.shape or view is base or is_scalar(base):
         return view
     view._link = (base, op, params)
     try:
@@ -74,31 +74,31 @@ def link(view, base: Tensor, op: Op, params: dict):
     return view
 
 
-def is_scalar(x: Tensor) -> bool:
+def is_scalar(x: Tracer) -> bool:
     """Say whether NumPy would have a scalar in place of a tensor: anything without axes, unless it was created so."""
     return not x.shape and type(x) is not Buffer and not hasattr(x, "_views")
 
 
-def as_array(x: Tensor) -> Tensor:
+def as_array(x: Tracer) -> Tracer:
     """Mark a 0-d tensor as an array, as NumPy's creation functions give: it can be written to, and have views."""
     if not hasattr(x, "_views"):
         x._views = []
     return x
 
 
-def viewed(op: Op, base, params: dict):
+def viewed(op: Primitive, base, params: dict):
     """Run an operator whose result is a view of its argument."""
     out = op(base, **params)
-    return link(out, base, op, params) if isinstance(base, Tensor) else out
+    return link(out, base, op, params) if isinstance(base, Tracer) else out
 
 
-def is_view_of(value, base: Tensor, op: Op, params: dict) -> bool:
+def is_view_of(value, base: Tracer, op: Primitive, params: dict) -> bool:
     """Say whether ``value`` is this very view of ``base``: then what would be written is there already."""
     known = getattr(value, "_link", None)
     return known is not None and known[0] is base and known[1] is op and known[2] == params
 
 
-def assign(x: Tensor, new) -> None:
+def assign(x: Tracer, new) -> None:
     """Put ``new`` (of the shape and dtype of ``x``) into the box ``x``, and into all that share its memory."""
     if type(x) is Buffer and x.stored(new):
         return
@@ -108,7 +108,7 @@ def assign(x: Tensor, new) -> None:
     _push_down(x, None)
 
 
-def _check_writable(x: Tensor) -> None:
+def _check_writable(x: Tracer) -> None:
     refuse_if_lent(x)
     known = getattr(x, "_link", None)
     if known is not None:
@@ -117,7 +117,7 @@ def _check_writable(x: Tensor) -> None:
         _check_writable(known[0])
 
 
-def _push_up(x: Tensor) -> None:
+def _push_up(x: Tracer) -> None:
     known = getattr(x, "_link", None)
     if known is not None:
         base, op, params = known
@@ -126,7 +126,7 @@ def _push_up(x: Tensor) -> None:
         _push_down(base, x)
 
 
-def _push_down(base: Tensor, source: Tensor | None) -> None:
+def _push_down(base: Tracer, source: Tracer | None) -> None:
     for ref in getattr(base, "_views", ()):
         view = ref()
         if view is not None and view is not source:
@@ -135,11 +135,11 @@ def _push_down(base: Tensor, source: Tensor | None) -> None:
             _push_down(view, None)
 
 
-def _fill(x: Tensor, new) -> None:
+def _fill(x: Tracer, new) -> None:
     """Replace the content of a box, even by that of another kind of tensor: their boxes have one layout."""
-    if not isinstance(new, Tensor):
+    if not isinstance(new, Tracer):
         new = indexing.index_set(x, new, template=())  # a constant, as a tensor of the same kind
-        if not isinstance(new, Tensor):
+        if not isinstance(new, Tracer):
             raise InPlaceError(
                 f"a {x._kind()} of shape {x.shape} was written to inside no_tangents().",
                 "the whole of it would become a constant, for all who hold it",
@@ -150,7 +150,7 @@ def _fill(x: Tensor, new) -> None:
 
 def target(out, result, name: str):
     """Write ``result`` into ``out``, as ``out=`` and the augmented operators do, with NumPy's rules; return ``out``."""
-    if not isinstance(out, Tensor):
+    if not isinstance(out, Tracer):
         if type(out) is np.ndarray and out.dtype == object and np.shape(result) == out.shape:
             out[...] = np.asarray(result, object)  # np.array([x, 1.0]) += y: its entries may be tensors
             return out
@@ -176,7 +176,7 @@ def target(out, result, name: str):
                 "part of the value would be lost",
                 "make the target of the result's dtype, or cast the result with .astype first",
             )
-        result = (result if type(result) in PLAIN or isinstance(result, Tensor) else np.asarray(result)).astype(
+        result = (result if type(result) in PLAIN or isinstance(result, Tracer) else np.asarray(result)).astype(
             wanted.dtype
         )
     assign(out, result)
@@ -205,7 +205,7 @@ def _write_transpose(base, params, value):
 # ── layout: whether a reshape can be a view ──────────────────────────────────────────────────────────────────────
 
 
-def _layout(x: Tensor) -> np.ndarray:
+def _layout(x: Tracer) -> np.ndarray:
     """Return an array without memory of its own that has the strides NumPy's array in place of ``x`` would have."""
     known = getattr(x, "_link", None)
     if known is None:
@@ -221,8 +221,8 @@ def _layout(x: Tensor) -> np.ndarray:
 def reshaped(x, shape: tuple[int, ...]):
     """Reshape a tensor: a view where NumPy's would be one, a copy otherwise."""
     params = {"shape": shape}
-    out = apply(shaping.reshape, (x,), params)
-    if not isinstance(x, Tensor) or not x.size:
+    out = bind(shaping.reshape, (x,), params)
+    if not isinstance(x, Tracer) or not x.size:
         return out
     if getattr(x, "_link", None) is not None:
         try:

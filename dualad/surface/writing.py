@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.aval import is_inexact
 from ..core.tables import HOOKS
-from ..core.tracer import Tensor
+from ..core.tracer import Tracer
 from ..errors import InPlaceError, UnsupportedError
 from ..ops import indexing
 from .arguments import normalize_axis, operand
@@ -33,8 +33,8 @@ def _setitem(self, index, value):
         raise TypeError(
             f"'{self.dtype.name}' object does not support item assignment (a 0-d result is a scalar, as in NumPy)"
         )
-    if isinstance(index, Tensor) and index.dtype.kind == "b":
-        known = None if np.shape(value) == () else index.agreed("a boolean mask used as an index")
+    if isinstance(index, Tracer) and index.dtype.kind == "b":
+        known = None if np.shape(value) == () else index.concretize("a boolean mask used as an index")
         if known is None:
             assign(self, _masked(self, index, value))
             return
@@ -53,10 +53,10 @@ def _setitem(self, index, value):
     assign(self, set_at(self, index, value))
 
 
-Tensor.__setitem__ = _setitem
+Tracer.__setitem__ = _setitem
 
 
-def _masked(x: Tensor, mask: Tensor, value):
+def _masked(x: Tracer, mask: Tracer, value):
     """Return ``x`` with the entries under a traced mask replaced: the shape is kept, so it can be traced."""
     value = operand(value)
     if mask.shape != x.shape[: len(mask.shape)] or np.shape(value) != ():
@@ -72,7 +72,7 @@ def _masked(x: Tensor, mask: Tensor, value):
 
 def _check_kind(x, value, what: str) -> None:
     """Refuse a write that would lose a derivative or an imaginary part; NumPy would only warn, or not even that."""
-    if not isinstance(value, Tensor):
+    if not isinstance(value, Tracer):
         if np.iscomplexobj(value) and x.dtype.kind != "c":
             raise InPlaceError(
                 f"{what}: a complex value is written into dtype {x.dtype}.",
@@ -100,7 +100,7 @@ def _augmented(name: str, ufunc: np.ufunc) -> None:
         result = getattr(self, f"__{name}__")(other)
         return result if result is NotImplemented else target(self, result, f"np.{ufunc.__name__}")
 
-    setattr(Tensor, f"__i{name}__", operator)
+    setattr(Tracer, f"__i{name}__", operator)
 
 
 for _name, _ufunc in {
@@ -126,9 +126,9 @@ HOOKS["target"] = target
 # ── NumPy's functions that write ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _written(a, name: str) -> Tensor:
+def _written(a, name: str) -> Tracer:
     """Return the target of a write, refusing a plain array."""
-    if not isinstance(a, Tensor):
+    if not isinstance(a, Tracer):
         target(a, 0.0, name)
     return a
 
@@ -230,7 +230,7 @@ def _updated(ufunc: np.ufunc, a, index, b=None):
 
 def _rounds(a, index, arrays, template):
     """Yield (positions in the flat array, positions in the flat update), each round without a repeated position."""
-    if any(isinstance(i, Tensor) for i in arrays):
+    if any(isinstance(i, Tracer) for i in arrays):
         raise UnsupportedError(
             "ufunc.at (or x.at[...]) with traced indices, for an update other than add and subtract.",
             "which indices repeat is not known, so the order of the updates is not either",
@@ -314,4 +314,4 @@ class At:
         return _updated(np.maximum, self._x, self._index[0], value)
 
 
-Tensor.at = property(At)
+Tracer.at = property(At)

@@ -10,8 +10,8 @@ import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dualad.calls import UserFunction
 from dualad.errors import ArgumentError, LoadingError
+from dualad.rules.calls import UserFunction
 
 from .check import QUANTITIES, check_function
 from .estimate import Unavailable

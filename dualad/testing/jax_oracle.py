@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from dualad.calls import UserFunction
 from dualad.loading import load_again
+from dualad.rules.calls import UserFunction
 
 from .estimate import Estimate, Unavailable
 from .real_function import RealFunction

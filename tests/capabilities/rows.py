@@ -189,14 +189,14 @@ TESTS: dict[str, dict[str, str]] = {
         ),
         "P1": "dual_levels_of_asynchronous_tasks_are_their_own",
     },
-    "core/test_op.py": {
+    "core/test_primitive.py": {
         "F5": "operators_without_a_batching_rule_are_listed",
     },
     "core/test_tracer.py": {
         "Q1": "copies",
         "Q3": "there_is_no_hash_and_equality_is_elementwise",
     },
-    "test_collectives.py": {
+    "annex/test_collectives.py": {
         "F10": "f10_normalizing_by_a_sum_has_the_gradient_of_the_unmapped_form",
     },
     "test_dual.py": {

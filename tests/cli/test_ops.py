@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dualad.cli.main import main
-from dualad.core.op import Op
+from dualad.core.primitive import Primitive
 from dualad.core.tables import OPS
 
 
@@ -29,7 +29,7 @@ def test_rows_say_which_rules_stand(capsys):
 
 
 def test_a_missing_batch_rule_is_a_loop_and_no_jvp_is_not_applicable(capsys):
-    Op("planted_loop", impl=np.sin, shape=lambda x: x, jvp=None, samples=())
+    Primitive("planted_loop", impl=np.sin, abstract_eval=lambda x: x, jvp=None, samples=())
     try:
         _, (row,) = table(capsys, "planted_loop")
     finally:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 import dualad as da
-from dualad.core.dispatch import apply
+from dualad.core.dispatch import bind
 from dualad.core.level import Level
 from dualad.core.tables import OPS
-from dualad.core.tracer import Tensor
+from dualad.core.tracer import Tracer
 
 
-class Recorder(Tensor):
+class Recorder(Tracer):
     """A tensor that says when it was asked."""
 
     __slots__ = ("level", "log", "name")
@@ -30,7 +30,7 @@ def test_the_highest_level_is_asked_wherever_it_stands() -> None:
     log: list = []
     low, high = Recorder("low", Level("a"), log), Recorder("high", Level("b"), log)
     for args in ((low, high), (high, low), (1.0, high), (high, np.ones(2)), (low, 1.0)):
-        assert apply(OPS["add"], args, {}) == "processed"
+        assert bind(OPS["add"], args, {}) == "processed"
     assert log == [("high", "add", 2)] * 4 + [("low", "add", 2)]
 
 
@@ -60,8 +60,8 @@ def test_plain_arrays_never_enter(monkeypatch) -> None:
     def fail(*args, **kwargs):
         raise AssertionError("plain NumPy was intercepted")
 
-    monkeypatch.setattr(tracer.Tensor, "__array_ufunc__", fail)
-    monkeypatch.setattr(tracer.Tensor, "__array_function__", fail)
+    monkeypatch.setattr(tracer.Tracer, "__array_ufunc__", fail)
+    monkeypatch.setattr(tracer.Tracer, "__array_function__", fail)
     x = np.ones((2, 2))
     np.testing.assert_array_equal(
         np.linalg.inv(np.sin(x) + 2 * np.eye(2)) @ x, np.linalg.inv(np.sin(x) + 2 * np.eye(2)) @ x

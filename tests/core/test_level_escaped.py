@@ -15,7 +15,7 @@ import pytest
 
 import dualad as da
 from dualad.batched import Batched
-from dualad.core.tracer import Tensor
+from dualad.core.tracer import Tracer
 from dualad.dual import Dual
 from dualad.errors import EscapedTensorError
 from dualad.lazy import Lazy
@@ -147,7 +147,7 @@ def test_repr_says_level_shape_and_dtype_and_that_it_is_late(transform) -> None:
 
 def test_repr_never_raises() -> None:
     for kind in (Dual, Batched, Staged, Lazy, Deferred):
-        assert kind.__name__ in repr(Tensor.__new__(kind)) or "tensor" in repr(Tensor.__new__(kind))
+        assert kind.__name__ in repr(Tracer.__new__(kind)) or "tensor" in repr(Tracer.__new__(kind))
 
     class Hostile:
         def __repr__(self):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dualad.core.aval import Aval
-from dualad.core.op import Op
+from dualad.core.primitive import Primitive
 from dualad.core.tables import OPS
 from dualad.ops.kinds import batch_elementwise, elementwise_shape, unbroadcast
 from tests.ops.test_every_op import CHECKS
@@ -19,16 +19,16 @@ from tests.oracles.op_values import subjects
 SHIFT = np.arange(6.0).reshape(2, 3) / 7
 
 
-def right_square(**changes) -> Op:
+def right_square(**changes) -> Primitive:
     """Declare x², nonlinear, in one argument."""
     fields = {
         "impl": np.square,
-        "shape": elementwise_shape(np.square),
+        "abstract_eval": elementwise_shape(np.square),
         "jvp": lambda primals, tangents: (primals[0] * primals[0], tangents[0] * (2.0 * primals[0])),
         "batch": batch_elementwise(lambda x: x * x),
         "samples": [((2, 3),), ((),)],
     }
-    return Op("test square", **{**fields, **changes})
+    return Primitive("test square", **{**fields, **changes})
 
 
 def _product_jvp(primals, tangents):
@@ -41,11 +41,11 @@ def _product_jvp(primals, tangents):
     return out, np.broadcast_to(total, out.shape)
 
 
-def right_product(**changes) -> Op:
+def right_product(**changes) -> Primitive:
     """Declare x·y, bilinear, with broadcasting."""
     fields = {
         "impl": np.multiply,
-        "shape": elementwise_shape(np.multiply),
+        "abstract_eval": elementwise_shape(np.multiply),
         "jvp": _product_jvp,
         "linear_in": (0, 1),
         "transpose": lambda ct, x, y: (
@@ -54,21 +54,21 @@ def right_product(**changes) -> Op:
         "batch": batch_elementwise(np.multiply),
         "samples": [((2, 3), (2, 3)), ((2, 1), (3,))],
     }
-    return Op("test product", **{**fields, **changes})
+    return Primitive("test product", **{**fields, **changes})
 
 
-def right_flip(**changes) -> Op:
+def right_flip(**changes) -> Primitive:
     """Declare the reversal of the first axis, linear, with a parameter."""
     fields = {
         "impl": lambda x, *, axis: np.flip(x, axis),
-        "shape": lambda x, *, axis: Aval(x.shape, x.dtype),
+        "abstract_eval": lambda x, *, axis: Aval(x.shape, x.dtype),
         "jvp": lambda primals, tangents, *, axis: (flipped(primals[0], axis), flipped(tangents[0], axis)),
         "linear_in": (0,),
         "transpose": lambda ct, x, *, axis: (flipped(ct, axis),),
         "batch": lambda size, values, mapped, *, axis: flipped(values[0], axis + 1),
         "samples": [((3,), {"axis": 0}), ((2, 3), {"axis": 1})],
     }
-    return Op("test flip", **{**fields, **changes})
+    return Primitive("test flip", **{**fields, **changes})
 
 
 def flipped(x, axis):
@@ -90,8 +90,8 @@ WRONG = {
         "third",
     ),
     "value under jvp": (right_square, {"jvp": lambda p, t: (p[0] + p[0], t[0] * (2.0 * p[0]))}, "first"),
-    "shape": (right_square, {"shape": lambda x: Aval((*x.shape, 1), x.dtype)}, "shape_rule"),
-    "dtype": (right_square, {"shape": lambda x: Aval(x.shape, np.dtype("float32"))}, "shape_rule"),
+    "shape": (right_square, {"abstract_eval": lambda x: Aval((*x.shape, 1), x.dtype)}, "shape_rule"),
+    "dtype": (right_square, {"abstract_eval": lambda x: Aval(x.shape, np.dtype("float32"))}, "shape_rule"),
     "single precision": (right_square, {"impl": lambda x: np.square(x).astype(float)}, "single_precision"),
     "the value in single precision": (
         right_square,
@@ -162,7 +162,7 @@ WRONG = {
         {"jvp": lambda p, t, *, axis: (flipped(p[0], axis), flipped(t[0], axis)[None])},
         "first",
     ),
-    "staged dtype": (right_flip, {"shape": lambda x, *, axis: Aval(x.shape, np.dtype(complex))}, "shape_rule"),
+    "staged dtype": (right_flip, {"abstract_eval": lambda x, *, axis: Aval(x.shape, np.dtype(complex))}, "shape_rule"),
 }
 
 
@@ -183,11 +183,11 @@ def declared():
     """Declare operators for one test."""
     before = dict(OPS)
 
-    def declare(make, **changes) -> Op:
-        Op(
+    def declare(make, **changes) -> Primitive:
+        Primitive(
             "test half square",
             impl=np.square,
-            shape=elementwise_shape(np.square),
+            abstract_eval=elementwise_shape(np.square),
             jvp=lambda p, t: (p[0] * p[0], t[0] * (2.0 * _hidden(p[0]))),
             batch=batch_elementwise(lambda x: x * x),
             samples=[((2, 3),)],
@@ -200,7 +200,7 @@ def declared():
     assert before == OPS
 
 
-def run(op: Op, check: str) -> list[str]:
+def run(op: Primitive, check: str) -> list[str]:
     """Return what the check says of every sample."""
     said = []
     for s in subjects(op):

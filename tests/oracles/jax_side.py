@@ -94,7 +94,7 @@ def agree(s: Subject, orders: int = 3) -> None:
     for order, (ours, expected) in enumerate(zip(differentiate(da.jvp, f), pushed, strict=True), 1):
         found = [t for t in leaves(ours(*args)) if t.dtype.kind in "fc"]
         close(found, [np.asarray(v) for v in leaves(expected)], f"jvp^{order} against JAX", rtol=1e-8)
-    found = pull(tuple(cts) if s.op.multiple else cts[0])
+    found = pull(tuple(cts) if s.op.multiple_results else cts[0])
     close(leaves(found), [np.asarray(v) for v in pulled], "vjp against JAX", rtol=1e-8)
 
 

@@ -186,7 +186,7 @@ def _pulled(s: Subject, g):
 
         value, pull = da.vjp(partial, *[xs[i] for i in positions])
         cts = [next(given) if np.asarray(v).dtype.kind in "fc" else None for v in _dtypes(value)]
-        return pull(tuple(cts) if s.op.multiple else cts[0])
+        return pull(tuple(cts) if s.op.multiple_results else cts[0])
 
     return f
 
@@ -275,7 +275,7 @@ def check_derivative_of_batched(s: Subject) -> None:
         spellings_agree(f, moving, rng)
         value, pull = da.vjp(f, *moving)
         cts = [random_like(rng, v) for v in leaves(value)]
-        found = pull(tuple(cts) if s.op.multiple else cts[0])
+        found = pull(tuple(cts) if s.op.multiple_results else cts[0])
         for j, (i, a) in enumerate(zip(positions, moving_axes, strict=True)):
             parts = [_lane_cotangent(s, positions, lane_of(*moving), axes, cts, b)[j] for b in range(2)]
             want = sum(parts) if a is None else np.stack(parts, a)
@@ -325,7 +325,7 @@ def check_derivative_of_nested(s: Subject) -> None:
     f, moving = s.reduced()
     pull = da.vjp(f, *moving)[1]
     if len(cts_of) == len(leaves(s.call(*s.args))):
-        given = lambda k: tuple(c[k] for c in cts) if s.op.multiple else cts[0][k]
+        given = lambda k: tuple(c[k] for c in cts) if s.op.multiple_results else cts[0][k]
         apart = [leaves(pull(given((0, k)))) for k in range(2)]
         close(leaves(da.vmap(pull)(given(0))), [np.stack(v) for v in zip(*apart, strict=True)], "vmap of one pullback")
 
@@ -347,4 +347,4 @@ def _lane_cotangent(s: Subject, positions, full, axes, cts, b: int):
         return s.call(*values)
 
     mine = [None if c is None else c[b] for c in cts]
-    return da.vjp(f, *[one[i] for i in positions])[1](tuple(mine) if s.op.multiple else mine[0])
+    return da.vjp(f, *[one[i] for i in positions])[1](tuple(mine) if s.op.multiple_results else mine[0])

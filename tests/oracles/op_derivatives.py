@@ -47,7 +47,7 @@ def check_no_tangent(s: Subject) -> None:
             assert t.dtype == da.float0, f"tangent of dtype {t.dtype} for a value of dtype {v.dtype}"
     out, pull = da.vjp(s.call, *s.args)
     cts = [random_like(rng, v) for v in leaves(out)]
-    for c in leaves(pull(tuple(cts) if s.op.multiple else cts[0])):
+    for c in leaves(pull(tuple(cts) if s.op.multiple_results else cts[0])):
         assert c.dtype == da.float0 or not np.any(c), f"cotangent {c} of an operator declared without derivative"
 
 
@@ -91,7 +91,7 @@ def _check_rule_shapes(s: Subject, tangents) -> None:
     positions = [i for i, t in enumerate(tangents) if t is not None]
     for i in positions:
         value, tangent = s.op.jvp(list(s.args), [t if j == i else None for j, t in enumerate(tangents)], **s.params)
-        pairs = zip(value, tangent, strict=True) if s.op.multiple else [(value, tangent)]
+        pairs = zip(value, tangent, strict=True) if s.op.multiple_results else [(value, tangent)]
         for v, t in pairs:
             if t is not None:
                 assert np.shape(t) == np.shape(v), (
@@ -194,8 +194,8 @@ def check_mixed_complex(s: Subject) -> None:
         mixed = Subject(s.op, s.index, args, s.params)
         check_first(mixed)
         check_vjp(mixed)
-        check_shape = s.op.shape(*[aval_of(a) for a in args], **s.params)
-        close([np.zeros(a.shape, a.dtype) for a in ([check_shape] if not s.op.multiple else check_shape)],
+        check_shape = s.op.abstract_eval(*[aval_of(a) for a in args], **s.params)
+        close([np.zeros(a.shape, a.dtype) for a in ([check_shape] if not s.op.multiple_results else check_shape)],
               [np.zeros_like(v) for v in leaves(mixed.call(*args))], "shape rule of mixed arguments")  # fmt: skip
 
 
@@ -252,7 +252,7 @@ def check_transpose(s: Subject) -> None:
             rules["strong_transpose"] = functools.partial(s.op.strong_transpose, either=False)
             rules["strong_transpose with either"] = functools.partial(s.op.strong_transpose, either=True)
         for name, rule in rules.items():
-            back = rule(list(ct) if s.op.multiple else ct, *given, **s.params)
+            back = rule(list(ct) if s.op.multiple_results else ct, *given, **s.params)
             assert len(back) == len(s.args), f"{name} returned {len(back)} cotangents for {len(s.args)} arguments"
             for i, c in enumerate(back):
                 assert i in group or c is None, f"{name} returned a cotangent for the known argument {i}"

@@ -136,7 +136,9 @@ def check_value(s: Subject) -> None:
     """The operator on plain arrays is its NumPy implementation, and the NumPy callables it stands for."""
     found = s.call(*s.args)
     close(found, s.op.impl(*s.args, **s.params), "value against impl", rtol=0.0)
-    assert isinstance(found, tuple) == s.op.multiple, f"value: {type(found).__name__} with multiple={s.op.multiple}"
+    assert isinstance(found, tuple) == s.op.multiple_results, (
+        f"value: {type(found).__name__} with multiple_results={s.op.multiple_results}"
+    )
     if not s.params:
         for function in s.op.numpy:
             close(found, function(*s.args), f"value against {function.__name__}", rtol=1e-14)
@@ -145,8 +147,8 @@ def check_value(s: Subject) -> None:
 def check_shape_rule(s: Subject) -> None:
     """The shape rule gives the shape and dtype of the real result."""
     for args in (s.args,) if _fixes_dtypes(s.params) else (s.args, tuple(single(a) for a in s.args)):
-        found = s.op.shape(*[aval_of(a) for a in args], **s.params)
-        found = list(found) if s.op.multiple else [found]
+        found = s.op.abstract_eval(*[aval_of(a) for a in args], **s.params)
+        found = list(found) if s.op.multiple_results else [found]
         values = leaves(s.op.impl(*args, **s.params))
         assert len(found) == len(values), f"shape rule: {len(found)} avals for {len(values)} results"
         for aval, value in zip(found, values, strict=True):
@@ -176,7 +178,7 @@ def check_single_precision(s: Subject) -> None:
             assert t.dtype == v.dtype, f"tangent of dtype {t.dtype} for a value of dtype {v.dtype}"
     _, pull = da.vjp(f, *moving)
     cts = [random_like(rng, v) for v in leaves(value)]
-    back = pull(tuple(cts) if s.op.multiple else cts[0])
+    back = pull(tuple(cts) if s.op.multiple_results else cts[0])
     for x, c in zip(moving, back, strict=True):
         x = np.asarray(x)
         assert c.dtype == x.dtype and c.shape == x.shape, f"cotangent {c.dtype}{c.shape} for {x.dtype}{x.shape}"
@@ -208,7 +210,7 @@ def check_layouts(s: Subject) -> None:
     value, tangent = da.jvp(f, moving, tangents)
     close(da.jvp(twisted, turned, [_strided(t) for t in tangents]), (value, tangent), "jvp of strided arguments")
     cts = [random_like(rng, v) for v in leaves(value)]
-    pack = lambda cs: tuple(cs) if s.op.multiple else cs[0]
+    pack = lambda cs: tuple(cs) if s.op.multiple_results else cs[0]
     expected = da.vjp(f, *moving)[1](pack(cts))
     close(da.vjp(twisted, *turned)[1](pack([_strided(c) for c in cts])), expected, "vjp of strided arguments")
 
@@ -230,7 +232,7 @@ def check_scalar_dtypes(s: Subject) -> None:
     if np.asarray(value).dtype.kind in "fc":
         close(np.zeros_like(tangent), np.zeros_like(value), "tangent with a Python scalar")
     avals = [aval_of(a) for a in args]
-    assert s.op.shape(*avals, **s.params) == aval_of(np.asarray(expected)), "shape rule with a Python scalar"
+    assert s.op.abstract_eval(*avals, **s.params) == aval_of(np.asarray(expected)), "shape rule with a Python scalar"
 
 
 def check_program(s: Subject) -> None:
@@ -252,7 +254,7 @@ def check_program(s: Subject) -> None:
     check(outer)
     close(outer(moving, tuple(tangents)), direct, "the traced jvp")
     cts = tuple(random_like(rng, v) for v in leaves(direct[0]))
-    ct = cts if s.op.multiple else cts[0]
+    ct = cts if s.op.multiple_results else cts[0]
     back = da.vjp(f, *moving)[1](ct)
     close(da.vjp(inner, *moving)[1](ct), back, "vjp of the traced program")
     pulled = da.trace(lambda p, c: da.vjp(f, *p)[1](c), moving, ct)

@@ -16,8 +16,8 @@ import pytest
 import dualad as da
 from dualad.batched import Batched
 from dualad.core.level import Level
-from dualad.core.op import Op
-from dualad.core.tracer import Tensor
+from dualad.core.primitive import Primitive
+from dualad.core.tracer import Tracer
 from dualad.core.walk import walkers
 from dualad.dual import Dual, DualLevel
 from dualad.errors import ArgumentError, DualadError
@@ -27,7 +27,7 @@ from dualad.staged import Staged
 
 def attributes() -> dict:
     """What stands in every class that a profiler may touch."""
-    classes = [Tensor, Dual, Batched, Staged, Level, DualLevel, Op]
+    classes = [Tracer, Dual, Batched, Staged, Level, DualLevel, Primitive]
     return {(cls.__name__, name): value for cls in classes for name, value in vars(cls).items()}
 
 

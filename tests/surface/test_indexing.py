@@ -48,7 +48,7 @@ INDICES = {
     "nested tuple": ((0, 1),),
     "two lists": ([0, 1], [1, 1]),
     "second axis": (slice(None), [1, 1, 0]),
-    "separated": ([0, 1], slice(None), [1, 4]),
+    "partial_eval_jvp": ([0, 1], slice(None), [1, 4]),
     "separated by a new axis": ([0, 2], None, [1, 1]),
     "int apart from array": (0, slice(None), [1, 4, 4]),
     "int beside array": (0, np.array([1, 2]), np.array([[0], [3]])),

@@ -14,7 +14,7 @@ import pytest
 
 import dualad as da
 from dualad.core.level import Level
-from dualad.core.tracer import Tensor
+from dualad.core.tracer import Tracer
 from dualad.errors import DualadError
 from tests.oracles.arrays import generator, leaves
 from tests.oracles.numpy_calls import CALLS, LINEAR_ALGEBRA
@@ -70,11 +70,11 @@ def _check_jvp(f, x, t, call: str) -> None:
         return
     found = zip(_numbers(raw[0]), _numbers(result[0]), _numbers(result[1]), _moves(f, x, t), strict=True)
     for inner, outer, tangent, moved in found:
-        assert not isinstance(outer, Tensor), f"{call} gives a tensor away"
+        assert not isinstance(outer, Tracer), f"{call} gives a tensor away"
         if moved is None:
             continue
         fine = np.isfinite(moved) & (np.abs(moved) < 1e4)
-        if isinstance(inner, Tensor):
+        if isinstance(inner, Tracer):
             single = np.asarray(outer).dtype in (np.float32, np.complex64, np.float16)
             assert single or _close(np.asarray(tangent)[fine], moved[fine], 1e-4), f"{call}: {tangent}, moves {moved}"
         else:
@@ -180,9 +180,9 @@ def _outliving(transform, f) -> list:
         assert result is not None or f is _branched, "the run was refused"
         del result
         gc.set_debug(gc.DEBUG_SAVEALL)
-        alive = [r() for r in seen if isinstance(r(), Tensor)]
+        alive = [r() for r in seen if isinstance(r(), Tracer)]
         gc.collect()
-        found = [o for o in [*gc.garbage, *gc.get_referents(*gc.garbage)] if isinstance(o, (Tensor, Level, np.ndarray))]
+        found = [o for o in [*gc.garbage, *gc.get_referents(*gc.garbage)] if isinstance(o, (Tracer, Level, np.ndarray))]
         return alive + found
     finally:
         gc.set_debug(0)

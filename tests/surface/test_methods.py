@@ -11,7 +11,7 @@ import pytest
 
 import dualad as da
 from dualad.batched import Batched
-from dualad.core.tracer import Tensor
+from dualad.core.tracer import Tracer
 from dualad.dual import Dual
 from dualad.errors import ConversionError, DualadError, InPlaceError, UnsupportedError
 from dualad.staged import Staged
@@ -66,7 +66,7 @@ CALLS = {
     "take": (lambda x: x.take([0, 0, 2], axis=1), X),
     "compress": (lambda x: x.compress([True, False, True], axis=0), X),
     "repeat": (lambda x: x.repeat(2, axis=0), X),
-    "sqrt": (lambda x: x.sqrt() if isinstance(x, Tensor) else np.sqrt(x), POSITIVE),
+    "sqrt": (lambda x: x.sqrt() if isinstance(x, Tracer) else np.sqrt(x), POSITIVE),
     "to_device": (lambda x: x.to_device("cpu"), X),
 }  # fmt: skip
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualad.core.op import Op
+from dualad.core.primitive import Primitive
 from dualad.core.tables import OPS
 from dualad.errors import ArgumentError, CheckError, UsageError
 from dualad.loading import load_module
@@ -181,8 +181,8 @@ def planted():
     before = set(OPS)
 
     def declare(name, **how):
-        fields = {"impl": np.sin, "shape": lambda x: x, "jvp": None, "samples": ()} | how
-        return Op(name, **fields)
+        fields = {"impl": np.sin, "abstract_eval": lambda x: x, "jvp": None, "samples": ()} | how
+        return Primitive(name, **fields)
 
     yield declare
     for name in set(OPS) - before:

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.interpolate as si
 
 from ...core.tables import Verdict
-from ...core.tracer import Tensor
+from ...core.tracer import Tracer
 from ...errors import UnsupportedError
 from ...jvp import stop_gradient
 from ...ops import indexing
@@ -57,7 +57,7 @@ def placed(out, points: int, axis: int):
 def known(x):
     """Return the plain value of an argument that is known now, or None."""
     x = stop_gradient(x)
-    return None if isinstance(x, Tensor) else x
+    return None if isinstance(x, Tracer) else x
 
 
 def delegated(ours, name: str) -> Any:

@@ -15,7 +15,7 @@ import scipy.special._ufuncs as sp
 import scipy.stats as st
 
 from ...core.tables import Verdict
-from ...core.tracer import Tensor
+from ...core.tracer import Tracer
 from ...errors import UnsupportedError
 from ...jvp import stop_gradient
 from ...ops.triangular import triangular_solve
@@ -94,7 +94,7 @@ class _Frozen:
 def _known(x):
     """Return the plain value of an argument that is known now, or None (under ``vmap`` or ``trace``)."""
     x = stop_gradient(x)
-    return None if isinstance(x, Tensor) else x
+    return None if isinstance(x, Tracer) else x
 
 
 # ── normal ───────────────────────────────────────────────────────────────────────────────────────────────────────

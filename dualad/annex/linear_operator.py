@@ -1,0 +1,102 @@
+"""Linear maps as SciPy's ``LinearOperator``: what iterative solvers and eigensolvers want.
+
+For: ``Linear.as_linear_operator`` and ``hessian_operator``. SciPy is imported when one is asked for. Not for: solving.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.arguments import check_callable
+from ..core.frames import public
+from ..core.tables import HOOKS
+from ..errors import ArgumentError
+from ..linearize import Linear, linearize
+from ..tree import is_array, tree_map
+from ..vjp_via_transpose import grad, linear_transpose
+from ..vmap import vmap
+
+__all__ = ["hessian_operator"]
+
+
+def _as_linear_operator(lin: Linear) -> Any:
+    """Return a linear map as an operator between flat vectors: all entries of its arguments to all of its results."""
+    try:
+        interface = importlib.import_module("scipy.sparse.linalg")
+    except ImportError as error:
+        raise ArgumentError(
+            "as_linear_operator needs SciPy, which can't be imported.", str(error), "install dualad[scipy]"
+        ) from error
+    ins = [a for a in lin.in_avals if a is not None]
+    outs = lin.out_avals
+    columns, rows = sum(a.size for a in ins), sum(a.size for a in outs)
+    dtype = np.result_type(*[a.dtype for a in (*ins, *outs)])
+
+    def cut(v, avals):
+        parts, start = [], 0
+        for a in avals:
+            piece = np.reshape(v[start : start + a.size], a.shape)
+            if piece.dtype.kind == "c" and a.dtype.kind != "c":
+                piece = np.real(piece)
+            parts.append(piece.astype(a.dtype))
+            start += a.size
+        return parts
+
+    def joined(parts):
+        return np.concatenate([np.reshape(p, -1) for p in parts]) if parts else np.zeros(0, dtype)
+
+    def push(v):
+        return joined(lin.flat(cut(v, ins)))
+
+    transposed = linear_transpose(lambda *t: lin.flat(list(t)), *[np.zeros(a.shape, a.dtype) for a in ins])
+
+    def pull(c):
+        # The adjoint, as SciPy's rmatvec is; the transpose itself does not conjugate.
+        return np.conj(joined(transposed(cut(np.conj(c), outs))))
+
+    def many(function):
+        return lambda x: np.moveaxis(vmap(function)(np.moveaxis(x, 1, 0)), 0, 1)
+
+    return interface.LinearOperator(
+        (rows, columns), matvec=lambda v: push(np.reshape(v, -1)), rmatvec=lambda c: pull(np.reshape(c, -1)),
+        matmat=many(push), rmatmat=many(pull), dtype=dtype,
+    )  # fmt: skip
+
+
+HOOKS["linear_operator"] = _as_linear_operator
+
+
+@public
+def hessian_operator(f: Callable, x: Any, *args, **kwargs) -> Any:
+    """Return the Hessian of a scalar-valued function at a point as a SciPy ``LinearOperator``, without building it.
+
+    Parameters
+    ----------
+    f : callable
+        The function, in plain NumPy; it returns a real scalar. It runs once.
+    x : tree of arrays
+        Its first argument, the point.
+    *args, **kwargs
+        Further arguments of ``f``, held constant.
+
+    Returns
+    -------
+    scipy.sparse.linalg.LinearOperator
+        Symmetric, of shape (n, n), n being the number of entries of ``x``, which are taken in the order of its leaves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> from scipy.sparse.linalg import cg
+    >>> H = da.hessian_operator(lambda x: np.sum(x**2) + x[0] * x[1], np.zeros(2))
+    >>> cg(H, np.array([3.0, 3.0]))[0]
+    array([1., 1.])
+    """
+    check_callable(f, "hessian_operator")
+    point = tree_map(lambda v: np.asarray(v)[()] if is_array(v) else v, x)
+    return linearize(grad(lambda y: f(y, *args, **kwargs)), point)[1].as_linear_operator()

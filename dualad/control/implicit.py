@@ -1,0 +1,355 @@
+"""Implicit derivatives: of solutions that a solver found, by the equation they satisfy and not by its steps.
+
+    f(x, θ) = 0:   ∂ₓf · ẋ = −∂_θf · θ̇        custom_root, and fixed_point with f(x, θ) − x
+
+Solvers are Python code on plain arrays (SciPy's, anything); under ``vmap`` they are called once per lane. A solution
+is one operator, whose tangent is a linear solve that reverse mode transposes. What functions read from their closures
+is found by writing them down once, as bodies of loops are. Not for: solvers, or linear systems (``linear_solve.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optree
+
+from ..core.arguments import check_callable
+from ..core.aval import aval_of
+from ..core.dispatch import bind
+from ..core.frames import public
+from ..core.primitive import Primitive
+from ..core.tracer import Tracer
+from ..errors import ArgumentTypeError, CapturedTensorError, ConvergenceError, OutputError, ShapeError, TreeError
+from ..jvp import jvp
+from ..rules.calls import has_tensor, partition
+from ..surface.arguments import operand
+from ..tree import flatten, flatten_like, is_array, treedef_outline
+from ..vmap import vmap
+from .linear_solve import LinearSolve, Unknown, cast, dense_solve, linear_solve
+from .subprograms import runner, stage
+
+__all__ = ["custom_root", "fixed_point"]
+
+
+def _residual_leaves(out: Any, unknown: Unknown, who: str) -> list:
+    """Check what f returned: as many numbers as there are unknowns, in any structure."""
+    leaves = [operand(x) if isinstance(x, np.ndarray) else x for x in flatten(out)[0]]
+    count = sum([aval_of(x).size for x in leaves if is_array(x)])
+    if count != unknown.size or not all([is_array(x) for x in leaves]):
+        raise ShapeError(
+            f"{unknown.where}: {who} returned {count} numbers for {unknown.size} unknowns.",
+            "there are as many equations as unknowns",
+            "return one residual for every number in x0",
+        )
+    return leaves
+
+
+# ── roots: root(*x0, *parameters) ────────────────────────────────────────────────────────────────────────────────
+
+
+class _Root:
+    """An equation: a parameter of the operator.
+
+    ``f(x, parameters)`` takes and returns flat lists; ``solve(x0, parameters)`` is the user's code, of flat lists of
+    plain arrays.
+    """
+
+    __slots__ = ("f", "name", "solve", "tangent_solve", "unknown")
+
+    def __init__(self, name: str, f: Callable, solve: Callable, unknown: Unknown, tangent_solve=None) -> None:
+        self.name, self.f, self.solve, self.unknown, self.tangent_solve = name, f, solve, unknown, tangent_solve
+
+    def __repr__(self) -> str:
+        return f"<equation of {self.name}>"
+
+
+def _root_impl(*args, call):
+    k = len(call.unknown.avals)
+    return tuple(call.solve(list(args[:k]), list(args[k:])))
+
+
+def _root_jvp(primals, tangents, *, call):
+    unknown = call.unknown
+    k = len(unknown.avals)
+    x = bind(root, primals, {"call": call})
+    moving = [i for i in range(k, len(primals)) if tangents[i] is not None]
+    if not moving:  # the solution does not depend on where the search for it began
+        return x, (None,) * k
+
+    def of_parameters(*values):
+        full = list(primals)
+        for i, v in zip(moving, values, strict=True):
+            full[i] = v
+        return call.f(list(x), full[k:])
+
+    b = jvp(of_parameters, [primals[i] for i in moving], [tangents[i] for i in moving])[1]
+
+    def product(residuals, vectors):
+        at, parameters = residuals[:k], residuals[k:]
+        moved = jvp(lambda *xs: call.f(list(xs), parameters), tuple(at), tuple(vectors))[1]
+        # As a vector first: the residual may have another structure than the unknown.
+        return unknown.leaves(unknown.vector(moved))
+
+    residuals = [*x, *primals[k:]]
+    if call.tangent_solve is None:
+        columns = vmap(lambda e: unknown.vector(product(residuals, unknown.leaves(e))), out_axes=1)
+        jacobian = columns(np.eye(unknown.size, dtype=unknown.dtype))
+        return x, tuple(unknown.leaves(-np.linalg.solve(jacobian, unknown.vector(b))))
+    solve = lambda matvec, c, _: call.tangent_solve(matvec, c)
+    system = LinearSolve(call.name, product, solve, solve, unknown)
+    minus = [-c for c in unknown.leaves(unknown.vector(b))]
+    return x, bind(linear_solve, (*minus, *residuals), {"call": system})
+
+
+def _root_samples():
+    unknown = Unknown(np.zeros(2), "x0", "samples")
+
+    def f(x, p):
+        return [p[0] @ x[0] + np.sin(x[0]) * 0.3 - p[1]]
+
+    def newton(x0, p):
+        x = x0[0]
+        for _ in range(40):
+            x = x - np.linalg.solve(p[0] + np.diag(0.3 * np.cos(x)), f([x], p)[0])
+        return [x]
+
+    def dense(matvec, b):
+        return dense_solve(matvec, b, ())
+
+    matrix = lambda rng: rng.normal(size=(2, 2)) * 0.4 + 3 * np.eye(2)
+    return [
+        ((2,), matrix, (2,), {"call": _Root("sample", f, newton, unknown)}),
+        ((2,), matrix, (2,), {"call": _Root("sample", f, newton, unknown, dense)}),
+    ]
+
+
+root = Primitive(
+    "root",
+    impl=_root_impl,
+    abstract_eval=lambda *avals, call: tuple(call.unknown.avals),
+    jvp=_root_jvp,
+    samples=_root_samples,
+    multiple_results=True,
+    kind="implicit",
+)
+
+
+@public
+def custom_root(
+    f: Callable, x0: Any, solve: Callable, *, args: tuple = (), tangent_solve: Callable | None = None
+) -> Any:  # fmt: skip
+    """Solve f(x) = 0 with code of your own, and differentiate the solution in whatever f depends on.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(x, *args)``: as many residuals as there are unknowns, in plain NumPy. It may read traced values from its
+        closure, unless it branches on values.
+    x0 : tree of arrays
+        Where to start; x has its structure, shapes and dtypes (integers become floats). The solution has no derivative
+        in it.
+    solve : callable
+        ``solve(f, x0) -> x``: any Python code, ``scipy.optimize.root`` for instance; it is given plain arrays, once
+        per lane under ``vmap``, and an ``f`` of one plain argument. The derivative is right where f(x) = 0, so solve
+        to a tolerance well below what is asked of the derivative.
+    args : tuple of trees
+        Further arguments of ``f``, traced or not.
+    tangent_solve : callable, optional
+        ``tangent_solve(matvec, b) -> v`` solves ∂f·v = b, on plain arrays; reverse mode calls it with a ``matvec``
+        that multiplies with the transpose. By default the matrix is built and factorized.
+
+    Returns
+    -------
+    tree
+        x.
+
+    Raises
+    ------
+    TreeError, ShapeError, DtypeError
+        If ``solve`` returns something that is not like ``x0``, or ``f`` returns another number of residuals.
+    CapturedTensorError
+        If ``solve`` reads a traced value, or ``f`` does and branches on values as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> def newton(f, x):
+    ...     for _ in range(30):
+    ...         x = x - f(x) / da.jvp(f, (x,), (1.0,))[1]
+    ...     return x
+    >>> square_root = lambda a: da.custom_root(lambda x: x**2 - a, 1.0, newton)
+    >>> float(da.grad(square_root)(4.0)), float(da.grad(da.grad(square_root))(4.0))
+    (0.25, -0.03125)
+    """
+    check_callable(f, "custom_root", "f")
+    check_callable(solve, "custom_root", "solve")
+
+    def plain_solve(residual: Callable, start: Any):
+        return solve(residual, start)
+
+    return _solved(f, x0, plain_solve, args, tangent_solve, "custom_root", lambda x, out: out)
+
+
+@public
+def fixed_point(
+    f: Callable, x0: Any, solve: Callable | None = None, *, args: tuple = (), tolerance: float | None = None,
+    max_steps: int = 1000, tangent_solve: Callable | None = None,
+) -> Any:  # fmt: skip
+    """Solve x = f(x), by iterating or with code of your own, and differentiate the solution.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(x, *args)``, like x. It may read traced values from its closure, unless it branches on values.
+    x0 : tree of arrays
+        Where to start; x has its structure, shapes and dtypes.
+    solve : callable, optional
+        ``solve(f, x0) -> x``: any Python code on plain arrays. By default x is replaced by f(x) until it stays.
+    args : tuple of trees
+        Further arguments of ``f``, traced or not.
+    tolerance : float, optional
+        The iteration ends when no entry changes by more than ``tolerance * (1 + max |x|)``; by default ε^¾ of the
+        dtype, 2e-12 for double precision.
+    max_steps : int
+        How many steps it may take.
+    tangent_solve : callable, optional
+        As for :func:`custom_root`; the matrix is that of v ↦ ∂f·v − v.
+
+    Returns
+    -------
+    tree
+        x.
+
+    Raises
+    ------
+    ConvergenceError
+        If the iteration does not end within ``max_steps``, or leaves the finite numbers.
+    TreeError, ShapeError, DtypeError
+        If ``f`` or ``solve`` returns something that is not like ``x0``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> cosine = lambda a: da.fixed_point(lambda x: np.cos(a * x), 1.0)
+    >>> float(round(cosine(1.0), 6)), float(da.grad(cosine)(1.0).round(6))
+    (0.739085, -0.297474)
+    """
+    check_callable(f, "fixed_point")
+
+    def minus_x(x, out):
+        return [cast(o, aval_of(v).dtype) - v for o, v in zip(out, x, strict=True)]
+
+    def iterate(function: Callable, start: Any):
+        return _iterated(function, start, tolerance, max_steps)
+
+    return _solved(f, x0, solve or iterate, args, tangent_solve, "fixed_point", minus_x)
+
+
+def _iterated(f: Callable, x: Any, tolerance: float | None, max_steps: int) -> Any:
+    leaves, tree = flatten(x)
+    if tolerance is not None and not isinstance(tolerance, (int, float, np.generic)):
+        raise ArgumentTypeError(f"fixed_point: tolerance={tolerance!r}.", "it is a number", "pass a float such as 1e-9")
+    dtype = np.result_type(*leaves)
+    limit = float(np.finfo(dtype).eps) ** 0.75 if tolerance is None else tolerance
+    change = np.inf
+    for _ in range(max_steps):
+        found, other = flatten(f(optree.tree_unflatten(tree, leaves)))
+        if other != tree:
+            raise TreeError(
+                f"fixed_point: the function returned {treedef_outline(other)} for {treedef_outline(tree)}.",
+                "x = f(x) can hold only where f returns what x is",
+                "return the new x, in the same nesting of tuples, lists and dicts",
+            )
+        new = [np.asarray(y) for y in found]
+        change = max([float(np.max(abs(y - v), initial=0.0)) for y, v in zip(new, leaves, strict=True)])
+        size = max([float(np.max(abs(y), initial=0.0)) for y in new])
+        leaves = [y.astype(np.asarray(v).dtype)[()] for y, v in zip(new, leaves, strict=True)]
+        if not np.isfinite(change):
+            break
+        if change <= limit * (1 + size):
+            return optree.tree_unflatten(tree, leaves)
+    raise ConvergenceError(
+        f"fixed_point: x still changed by {change:.2g} after {max_steps} steps; the tolerance is {limit:.2g}.",
+        "iterating x = f(x) converges only where f contracts",
+        "start nearer, raise max_steps or tolerance, or pass solve= (Newton, Anderson acceleration)",
+    )
+
+
+def _solved(f, x0, solve, args, tangent_solve, where: str, residual_of: Callable):
+    """Apply the operator: find what f depends on, and hand plain functions to the solver."""
+    name = getattr(f, "__name__", type(f).__name__)
+    unknown = Unknown(x0, "x0", where)
+    start = unknown.start(x0)
+    template, given = partition(args)
+    k = len(start)
+    trees: list = [None]
+
+    def flat_f(x, parameters):
+        out = f(unknown.fill(x), *template.fill(parameters))
+        trees[0] = flatten(out)[1]
+        return (_like_unknown if where == "fixed_point" else _residual_leaves)(out, unknown, f"`{name}`")
+
+    captured, function = _closed(flat_f, k, [*unknown.avals, *[aval_of(x) for x in given]], name, where)
+
+    def plain_solve(x, parameters):
+        def plain_f(tree):
+            values = flatten_like(unknown.tree, tree, f"{where}: what f was given", "x0")
+            if not captured:
+                out = f(tree, *template.fill(parameters))
+                if not has_tensor(tree):  # a solver may differentiate f by itself
+                    _check_plain(out, where, name)
+                return out
+            return optree.tree_unflatten(trees[0], function(values, parameters))
+
+        return unknown.found(solve(plain_f, unknown.fill(x)), "solve")
+
+    def residual(x, parameters):
+        return residual_of(x, function(x, parameters))
+
+    call = _Root(name, residual, plain_solve, unknown, tangent_solve)
+    return unknown.fill(bind(root, (*start, *given, *captured), {"call": call}))
+
+
+def _closed(flat_f: Callable, k: int, avals: list, name: str, where: str) -> tuple[list, Callable]:
+    """Return the tensors that a function reads from its closure, and the function with those among its parameters.
+
+    To find them it is written down once. A function that can't be (it branches on values, or is not NumPy) is used as
+    it is, and noticed later if it reads any.
+    """
+    try:
+        body = stage(lambda *flat: flat_f(list(flat[:k]), list(flat[k:])), avals, name, where)
+    except (ShapeError, TreeError, OutputError):
+        raise
+    except Exception:
+        return [], flat_f
+    if not body.captured:
+        return [], flat_f
+    run = runner(body.program)
+    return body.captured, lambda x, parameters: run(*x, *parameters)
+
+
+def _check_plain(out: Any, where: str, name: str) -> None:
+    for x in flatten(out)[0]:
+        if isinstance(x, Tracer):
+            raise CapturedTensorError(
+                f"{where}: `{name}` returned a {x._kind()} for plain arguments.",
+                "it reads a traced value through a closure, and could not be written down to find out which (it"
+                " branches on values, or calls code that is not NumPy)",
+                f"pass the value as an argument: {where}(f, x0, ..., args=(value,)) with f(x, value)",
+            )
+
+
+def _like_unknown(out: Any, unknown: Unknown, name: str) -> list:
+    leaves = flatten_like(unknown.tree, out, f"{unknown.where}: what {name} returned", "x0")
+    for x, a, path in zip(leaves, unknown.avals, unknown.names, strict=True):
+        if np.shape(x) != a.shape:
+            raise ShapeError(
+                f"{unknown.where}: {name} returned shape {np.shape(x)} for {path}; expected {a.shape}.",
+                "x = f(x) compares like with like",
+                "return what f was given, changed",
+            )
+    return leaves

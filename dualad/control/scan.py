@@ -1,0 +1,208 @@
+"""The operator ``scan``: a program run once per row, in traced programs.
+
+Its derivative is two scans: one that stacks the residuals of each step, and one that is linear in the tangents and
+reads them; reverse mode runs the second one backwards. Not for: functions of users' (``loops.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..core.aval import Aval, aval_of
+from ..core.dispatch import bind
+from ..core.primitive import Primitive
+from ..program.ir import Program
+from .control_ops import (
+    all_plain,
+    as_declared,
+    as_it_runs,
+    either,
+    filled,
+    for_unknown,
+    holds_staged,
+    not_linear,
+    sees_steps,
+    spread,
+    strong_avals,
+)  # fmt: skip
+from .subprograms import (
+    batch_program,
+    mentions,
+    partial_eval_jvp,
+    permute_inputs,
+    repeat_lanes,
+    runner,
+    stage,
+    transpose_program,
+    zeros,
+)
+
+__all__ = ["scan"]
+
+
+# ── scan(*constants, *carry, *xs, *residual constants, *residual xs; body, length, reverse, counts, linear) ──────
+#
+# counts = (constants, carry, xs, residual constants). A body is a program of one step's arguments in the same order and
+# returns (*carry, *ys). With linear, the scan is linear in its constants, carry and xs together; the residuals are what
+# else the body reads. Without it there are no residuals.
+
+
+def _groups(values: Sequence, counts: Sequence[int]) -> list[list]:
+    """Cut values into constants, carry, xs, residual constants and residual xs."""
+    out, start = [], 0
+    for n in counts:
+        out.append(list(values[start : start + n]))
+        start += n
+    return [*out, list(values[start:])]
+
+
+def _scan_impl(*args, body, length, reverse, counts, linear):
+    constants, carry, xs, more, rows = _groups(args, counts)
+    step, cut = runner(body, all_plain(args)), len(constants) + len(carry)
+    # A loop index is a Python number, as in Python's loops: it does not widen a dtype.
+    weak = [v.aval.weak for v in body.inputs[cut : cut + len(xs)]]
+    stacks: list[list] = [[] for _ in body.outputs[len(carry) :]]
+    for i in range(length - 1, -1, -1) if reverse else range(length):
+        now = [x[i].item() if w else x[i] for x, w in zip(xs, weak, strict=True)]
+        out = step(*constants, *carry, *now, *more, *[r[i] for r in rows])
+        carry = out[: len(carry)]
+        for stack, y in zip(stacks, out[len(carry) :], strict=True):
+            stack.append(y)
+    avals = strong_avals(body)[len(carry) :]
+    ys = [
+        np.stack(stack[::-1] if reverse else stack) if stack else np.zeros((0, *a.shape), a.dtype)
+        for stack, a in zip(stacks, avals, strict=True)
+    ]
+    return (*as_declared(carry, body.outputs[: len(carry)]), *ys)
+
+
+def _scan_shape(*avals, body, length, reverse, counts, linear):
+    out, n = strong_avals(body), counts[1]
+    return (*out[:n], *[Aval((length, *a.shape), a.dtype) for a in out[n:]])
+
+
+def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
+    params = {"body": body, "length": length, "reverse": reverse, "counts": counts, "linear": linear}
+    vectors = sum(counts[:3])
+    if linear and all([t is None for t in tangents[vectors:]]):
+        moved = filled(tangents[:vectors], primals[:vectors], [True] * vectors)
+        return bind(scan, primals, params), bind(scan, (*moved, *primals[vectors:]), params)
+    if mentions(body, sees_steps) and not any([holds_staged(p) for p in primals]):
+        return as_it_runs(lambda *full: _scan_impl(*full, **params), primals, tangents)
+    # Order the residuals among the constants and the xs: the scan is then one without residuals.
+    positions = _groups(range(len(primals)), counts)
+    order = [*positions[0], *positions[3], *positions[1], *positions[2], *positions[4]]
+    body = permute_inputs(body, order)
+    primals, tangents = [primals[i] for i in order], [tangents[i] for i in order]
+    nc, nk = counts[0] + counts[3], counts[1]
+    nx = len(primals) - nc - nk
+    moving = [t is not None for t in tangents]
+    free = [False] * (len(body.outputs) - nk)
+    while True:
+        part = partial_eval_jvp(body, moving, [*moving[nc : nc + nk], *free])
+        if part.moving[:nk] == moving[nc : nc + nk]:
+            break
+        moving[nc : nc + nk] = either(moving[nc : nc + nk], part.moving[:nk])
+    n = len(body.outputs)
+    # What the linear scan reads: constants and xs as they are, everything else stacked by the known one.
+    outputs, constants, rows = list(part.known.outputs[:n]), [], []
+    for j, source in enumerate(part.sources):
+        if source is not None and source < nc:
+            constants.append((j, source))
+        elif source is not None and source >= nc + nk:
+            rows.append((j, primals[source]))
+        else:
+            rows.append((j, len(outputs)))
+            outputs.append(part.known.outputs[n + j])
+    known = Program(part.known.inputs, part.known.steps, outputs, part.known.name)
+    plain = {"length": length, "reverse": reverse}
+    values = bind(scan, primals, {"body": known, **plain, "counts": (nc, nk, nx, 0), "linear": False})
+    k = sum(moving)
+    order = [*range(k), *[k + j for j, _ in constants], *[k + j for j, _ in rows]]
+    moved = bind(
+        scan,
+        (
+            *filled(tangents, primals, moving),
+            *[primals[source] for _, source in constants],
+            *[values[r] if type(r) is int else r for _, r in rows],
+        ),
+        {
+            "body": permute_inputs(part.linear, order), **plain,
+            "counts": (sum(moving[:nc]), sum(moving[nc : nc + nk]), sum(moving[nc + nk :]), len(constants)),
+            "linear": True,
+        },
+    )  # fmt: skip
+    return values[:n], tuple(spread(moved, part.moving))
+
+
+def _scan_transpose(ct, *args, body, length, reverse, counts, linear):
+    if not linear:
+        raise not_linear("scan")
+    nc, nk, nx, more = counts
+    back = transpose_program(body, nc + nk + nx, range(nc))
+    # (sums for the constants, cotangents of carry and of ys, residuals) → cotangents of constants, carry and xs
+    started = [zeros(aval_of(a)) for a in args[:nc]]
+    out = bind(
+        scan,
+        (*started, *ct, *args[nc + nk + nx :]),
+        {
+            "body": back, "length": length, "reverse": not reverse,
+            "counts": (0, nc + nk, len(ct) - nk, more), "linear": True,
+        },
+    )  # fmt: skip
+    return for_unknown(out, args)
+
+
+def _scan_batch(size, values, mapped, *, body, length, reverse, counts, linear):
+    flags = _groups(mapped, counts)
+    free = [False] * (len(body.outputs) - counts[1])
+    while True:
+        program, out = batch_program(body, [f for group in flags for f in group], size, [*flags[1], *free])
+        if out[: counts[1]] == flags[1]:
+            break
+        flags[1] = out[: counts[1]]
+    paired = _groups(list(zip(values, mapped, strict=True)), counts)
+    constants, more = [[v for v, _ in paired[i]] for i in (0, 3)]
+    carry = [repeat_lanes(v, size) if f and not m else v for (v, m), f in zip(paired[1], flags[1], strict=True)]
+    xs, rows = [[np.moveaxis(v, 0, 1) if m else v for v, m in paired[i]] for i in (2, 4)]
+    params = {"body": program, "length": length, "reverse": reverse, "counts": counts, "linear": linear}
+    results = bind(scan, (*constants, *carry, *xs, *more, *rows), params)
+    return tuple([
+        (np.moveaxis(x, 1, 0) if i >= counts[1] else x) if m else repeat_lanes(x, size)
+        for i, (x, m) in enumerate(zip(results, out, strict=True))
+    ])  # fmt: skip
+
+
+def _scan_samples():
+    real, vector = Aval((), np.dtype(float)), Aval((2,), np.dtype(float))
+    avals = [real, vector, real]
+    body = stage(lambda c, h, x: [np.sin(h) * c + x, np.sum(h) * x], avals, "body", "samples").program
+    line = stage(
+        lambda c, h, x, r, s: [h * r + c * s, x * s + h[0] * r], [real, vector, real, real, real], "line", "samples"
+    ).program
+    plain = {"body": body, "length": 3, "counts": (1, 1, 1, 0), "linear": False}
+    linear = {"body": line, "length": 3, "counts": (1, 1, 1, 1), "linear": True}
+    return [
+        ((), (2,), (3,), {**plain, "reverse": False}),
+        ((), (2,), (3,), {**plain, "reverse": True}),
+        ((), (2,), (0,), {**plain, "length": 0, "reverse": False}),
+        ((), (2,), (3,), (), (3,), {**linear, "reverse": False}),
+        ((), (2,), (3,), (), (3,), {**linear, "reverse": True}),
+    ]
+
+
+scan = Primitive(
+    "scan",
+    impl=_scan_impl,
+    abstract_eval=_scan_shape,
+    jvp=_scan_jvp,
+    linear_in=lambda count, params: range(sum(params["counts"][:3])) if params["linear"] else (),
+    joint=True,
+    transpose=_scan_transpose,
+    batch=_scan_batch,
+    samples=_scan_samples,
+    multiple_results=True,
+    kind="control",
+)

@@ -1,0 +1,291 @@
+"""Programs inside programs: bodies of loops and branches, and what the transforms make of them.
+
+A body is staged once; traced values that it reads from its closure become inputs of its own (``stage``). What an
+operator's rules need is then made by running that program on other tensors and writing the result down: its lanes
+(``batch_program``), its derivative split into what is known before the tangents and what is linear in them
+(``partial_eval_jvp``), and the transpose of a linear one (``transpose_program``). Not for: loops and branches
+themselves (``control_ops.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..backward import backward
+from ..batched import Batched, BatchLevel
+from ..core.aval import Aval, aval_of
+from ..core.axes import rename
+from ..core.boundary import run
+from ..core.dispatch import bind
+from ..core.tracer import Tracer
+from ..core.watch import carried
+from ..dual import Dual, DualLevel
+from ..jvp import output_leaves, split
+from ..program.check import check_linear
+from ..program.ir import Program
+from ..program.variable import Variable
+from ..staged import Staged, StagedLevel
+
+__all__ = [
+    "Separated", "StagedBody", "batch_program", "captured_inputs", "jvp_program", "mentions", "output_avals",
+    "partial_eval_jvp", "permute_inputs", "repeat_lanes", "runner", "stage", "transpose_program", "zeros",
+]  # fmt: skip
+
+
+class StagedBody(NamedTuple):
+    """A function written down: its program, whose last inputs stand for the captured tensors, and its result's tree."""
+
+    program: Program
+    captured: list[Tracer]
+    tree: Any
+
+
+def stage(function: Callable, avals: Sequence[Aval], name: str, where: str, linear: bool = False) -> StagedBody:
+    """Write a function of flat arguments down; ``where`` names the transform in messages.
+
+    With ``linear`` it must be linear in its arguments, whatever it captures.
+    """
+    with StagedLevel(where, owning=True, linear=linear) as level:
+        out = run(function, [level.new_input(a) for a in avals], {})
+        leaves, tree = output_leaves(out, where)
+        leaves = [x.copy() if type(x) is np.ndarray else x for x in leaves]
+        program = level.finish(leaves, name)
+    if linear:
+        check_linear(program)
+    program, captured = closure_convert(program)
+    return StagedBody(program, captured, tree)
+
+
+def closure_convert(program: Program) -> tuple[Program, list[Tracer]]:
+    """Make inputs of the tensors that a program holds as constants; return them in the order of those inputs."""
+    found: dict[int, tuple[Tracer, Variable]] = {}
+
+    def atom(a):
+        if not isinstance(a, Tracer):
+            return a
+        key = id(a.variable if type(a) is Staged else a)
+        if key not in found:
+            found[key] = (a, Variable(Aval(a.shape, a.dtype)))
+        return found[key][1]
+
+    steps = []
+    for step in program.steps:
+        op, args, params, outs = step
+        steps.append(carried(step, (op, [atom(a) for a in args], params, outs)))
+    outputs = [atom(o) for o in program.outputs]
+    inputs = [*program.inputs, *[v for _, v in found.values()]]
+    return Program(inputs, steps, outputs, program.name), [t for t, _ in found.values()]
+
+
+def captured_inputs(bodies: Sequence[StagedBody], own: int) -> tuple[list[Program], list[Tracer]]:
+    """Give several bodies, each with ``own`` inputs of its own, the union of their captured tensors as inputs."""
+    union: dict[int, Tracer] = {id(t): t for body in bodies for t in body.captured}
+    programs = []
+    for body in bodies:
+        mine = {id(t): v for t, v in zip(body.captured, body.program.inputs[own:], strict=True)}
+        extra = [mine[i] if i in mine else Variable(Aval(t.shape, t.dtype)) for i, t in union.items()]
+        p = body.program
+        programs.append(Program([*p.inputs[:own], *extra], p.steps, p.outputs, p.name))
+    return programs, list(union.values())
+
+
+def runner(program: Program, plain: bool = False) -> Callable:
+    """Make a function of flat arguments that runs a program, quicker than ``evaluate`` when it is called often.
+
+    With ``plain`` all arguments are arrays of NumPy's, and no transform needs to be asked.
+    """
+    plain = plain and not any([hasattr(op, "across") for op, *_ in program.steps])
+    slots: dict[Variable, int] = {}
+    for v in (*program.inputs, *[v for step in program.steps for v in step[3]]):
+        slots.setdefault(v, len(slots))
+    size, first = len(slots), len(program.inputs)
+    steps = []
+    for op, args, params, outs in program.steps:
+        reads = tuple([slots[a] if type(a) is Variable else -1 for a in args])
+        steps.append((op, reads, tuple(args), params, op.multiple_results, [slots[v] for v in outs]))
+    outputs = [(slots[o], None) if type(o) is Variable else (-1, o) for o in program.outputs]
+
+    def run_program(*arguments):
+        values = [*arguments, *[None] * (size - first)]
+        for call, reads, args, params, multiple, outs in steps:
+            given = [values[r] if r >= 0 else a for r, a in zip(reads, args, strict=True)]
+            out = call.impl(*given, **params) if plain else bind(call, given, params)
+            if multiple:
+                for i, x in zip(outs, out, strict=True):
+                    values[i] = x
+            else:
+                values[outs[0]] = out
+        return [values[i] if i >= 0 else o for i, o in outputs]
+
+    return run_program
+
+
+def output_avals(program: Program) -> list[Aval]:
+    """Return the avals of a program's results."""
+    return [o.aval if type(o) is Variable else aval_of(o) for o in program.outputs]
+
+
+def mentions(program: Program, test: Callable[[Any, dict], bool]) -> bool:
+    """Say whether ``test(op, params)`` holds for an equation of a program, or of a program inside it."""
+    for op, _, params, _ in program.steps:
+        if test(op, params):
+            return True
+        for value in params.values():
+            for part in value if isinstance(value, tuple) else (value,):
+                if isinstance(part, Program) and mentions(part, test):
+                    return True
+    return False
+
+
+def permute_inputs(program: Program, order: Sequence[int]) -> Program:
+    """Return a program with its inputs in another order."""
+    return Program([program.inputs[i] for i in order], program.steps, program.outputs, program.name)
+
+
+def zeros(aval: Aval):
+    """Return zeros that take no memory."""
+    return np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
+
+
+# ── lanes ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def batch_program(
+    program: Program, mapped: Sequence[bool], size: int, forced: Sequence[bool]
+) -> tuple[Program, list[bool]]:
+    """Map a program over lanes; return it and which of its results have the leading axis (``forced`` ones have)."""
+    with StagedLevel("vmap", owning=True) as level:
+        inputs = [
+            level.new_input(Aval((size, *v.aval.shape), v.aval.dtype) if m else v.aval)
+            for v, m in zip(program.inputs, mapped, strict=True)
+        ]
+        with BatchLevel("vmap", size) as lanes, rename(lanes):
+            out = runner(program)(*[Batched(x, lanes) if m else x for x, m in zip(inputs, mapped, strict=True)])
+            own = [type(x) is Batched and x.level is lanes for x in out]
+            out = [
+                x._value if m else repeat_lanes(x, size) if f else x for x, m, f in zip(out, own, forced, strict=True)
+            ]
+        result = level.finish(out, program.name)
+    return result, [m or f for m, f in zip(own, forced, strict=True)]
+
+
+def repeat_lanes(x, size: int):
+    """Give a value the same in all lanes its leading axis."""
+    return np.broadcast_to(x, (size, *np.shape(x)))
+
+
+# ── derivatives ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Separated(NamedTuple):
+    """A program split in two.
+
+    ``known`` takes what is known and returns its results followed by the residuals; ``linear`` takes the vectors
+    followed by the residuals and returns the moving results, those of which ``moving`` is true. A residual that is one
+    of the known inputs has its position in ``sources``, the others have ``None``.
+    """
+
+    known: Program
+    linear: Program
+    moving: list[bool]
+    sources: list[int | None]
+    residuals: list[Aval]
+
+
+def partial_eval_jvp(
+    program: Program, moving: Sequence[bool], forced: Sequence[bool], direct: bool = False
+) -> Separated:
+    """Split the derivative of a program; results that ``forced`` names move, if only by zero.
+
+    With ``direct`` the moving inputs are themselves what the program must be linear in: there are no tangents, and a
+    result is either known or linear (of the other kind, ``known`` returns a zero).
+    """
+    with StagedLevel("control flow", owning=True) as outer:
+        with StagedLevel("control flow", linear=True) as inner, DualLevel("control flow", linearizing=True) as dual:
+            values = []
+            for v, m in zip(program.inputs, moving, strict=True):
+                if m and direct:
+                    values.append(inner.new_input(v.aval))
+                elif m:
+                    values.append(Dual(outer.new_input(v.aval), inner.new_input(v.aval), dual))
+                else:
+                    values.append(outer.new_input(v.aval))
+            out = runner(program)(*values)
+            if direct:
+                own = [isinstance(x, Tracer) and x.level is inner for x in out]
+                pairs = [(zeros(aval_of(x)), x) if m else (x, None) for x, m in zip(out, own, strict=True)]
+            else:
+                pairs = [split(x, dual) for x in out]
+            own = [t is not None or f for (_, t), f in zip(pairs, forced, strict=True)]
+            tangents = [zeros(aval_of(p)) if t is None else t for (p, t), m in zip(pairs, own, strict=True) if m]
+            if direct:
+                for i, ((p, t), f) in enumerate(zip(pairs, forced, strict=True)):
+                    if f and t is None:
+                        tangents[sum(own[:i])] = p
+                        pairs[i] = (zeros(aval_of(p)), None)
+            linear = inner.finish(tangents, program.name)
+        if direct:
+            check_linear(linear)
+        linear, residuals = closure_convert(linear)
+        known = outer.finish([*[p for p, _ in pairs], *residuals], program.name)
+    places = {v: i for i, v in enumerate(known.inputs)}
+    if direct:
+        rest = [i for i, m in enumerate(moving) if not m]
+        places = {v: rest[i] for v, i in places.items()}
+    sources = [places.get(r.variable) if type(r) is Staged else None for r in residuals]
+    return Separated(known, linear, own, sources, [Aval(r.shape, r.dtype) for r in residuals])
+
+
+def jvp_program(program: Program, moving: Sequence[bool], forced: Sequence[bool]) -> tuple[Program, list[bool]]:
+    """Return the program of values and tangents together: (inputs, moving tangents) → (results, moving tangents)."""
+    with StagedLevel("control flow", owning=True) as level, DualLevel("control flow") as dual:
+        primals = [level.new_input(v.aval) for v in program.inputs]
+        tangents = iter([level.new_input(_strong(v.aval)) for v, m in zip(program.inputs, moving, strict=True) if m])
+        values = [Dual(p, next(tangents), dual) if m else p for p, m in zip(primals, moving, strict=True)]
+        out = runner(program)(*values)
+        pairs = [split(x, dual) for x in out]
+        own = [t is not None or f for (_, t), f in zip(pairs, forced, strict=True)]
+        extra = [zeros(aval_of(p)) if t is None else t for (p, t), m in zip(pairs, own, strict=True) if m]
+        return level.finish([*[p for p, _ in pairs], *extra], program.name), own
+
+
+def _strong(aval: Aval) -> Aval:
+    return Aval(aval.shape, aval.dtype)
+
+
+def transpose_program(program: Program, vectors: int, sums: Sequence[int] = ()) -> Program:
+    """Transpose a linear program in its first inputs.
+
+    The result takes sums to add to (one for each position in ``sums``), the cotangents of the program's results and
+    the program's remaining inputs; it returns the cotangents of its vectors.
+    """
+    places = {i: k for k, i in enumerate(sums)}
+    with StagedLevel("control flow", owning=True, linear=False) as level:
+        started = [level.new_input(_strong(program.inputs[i].aval)) for i in sums]
+        cts = [level.new_input(_strong(a)) for a in output_avals(program)]
+        rest = {v: level.new_input(v.aval) for v in program.inputs[vectors:]}
+        steps = [
+            (op, [rest.get(a, a) if type(a) is Variable else a for a in args], params, outs)
+            for op, args, params, outs in program.steps
+        ]
+        outputs = [rest.get(o, o) if type(o) is Variable else o for o in program.outputs]
+        bound = Program(program.inputs[:vectors], steps, outputs, program.name)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            back = backward(bound, cts, strong=True)
+        results = []
+        for i, (c, v) in enumerate(zip(back, bound.inputs, strict=True)):
+            if i in places:
+                start = started[places[i]]
+                results.append(start if c is None else start + _like(c, v.aval))
+            else:
+                results.append(zeros(v.aval) if c is None else _like(c, v.aval))
+        return level.finish(results, program.name)
+
+
+def _like(ct, aval: Aval):
+    if ct.dtype == aval.dtype:
+        return ct
+    return (np.real(ct) if ct.dtype.kind == "c" and aval.dtype.kind != "c" else ct).astype(aval.dtype)

@@ -1,0 +1,152 @@
+"""Operators: one declaration holds all that dualad knows of one operation.
+
+For: the record itself, and the checks that a declaration must pass when it is made. Not for: rules (``ops/``),
+kinds that fill in common rules (``ops/kinds.py``), or who runs them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from ..errors import DeclarationError
+from .dispatch import bind
+from .tables import OPS, UFUNCS, VERDICTS, Verdict
+
+__all__ = ["Primitive"]
+
+#: files whose functions make declarations for others
+_MAKERS = (__file__, os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "ops", "kinds.py"))
+
+
+class Primitive:
+    """One operator: a primitive of the library.
+
+    Parameters
+    ----------
+    name : str
+        Its name in programs and tables; unique.
+    impl : callable
+        ``impl(*arrays, **params)``: NumPy on plain arrays.
+    abstract_eval : callable
+        ``abstract_eval(*avals, **params)``: the aval of the result (a tuple of avals if ``multiple_results``), raising
+        with words.
+    jvp : callable or None
+        ``jvp(primals, tangents, **params)``: value and tangent; a tangent ``None`` is exactly zero, on both sides.
+        ``None`` declares a result without derivative (a predicate, an index, a step function).
+    linear_in : tuple of int, or callable
+        Argument positions the operator is linear in. ``-1`` alone means every position (joins). Where they depend on
+        the call, ``linear_in(count, params)``.
+    joint : bool
+        Linear in those positions together (``add``, ``concatenate``) rather than in each one separately
+        (``multiply``, ``matmul``).
+    transpose : callable or None
+        ``transpose(ct, *args, **params)``: cotangents, one per argument, ``None`` for known arguments. An argument
+        the operator is to be transposed in is given as its ``Aval``; a known one as its value.
+    batch : callable or None
+        ``batch(size, values, mapped, **params)``: the operator on values of which the mapped ones have one more
+        leading axis, all results having one too. ``None`` falls back to a loop over lanes.
+    sparsity : callable or None
+        Index sets of the result from index sets of the arguments; ``None`` means dense, which is safe.
+    samples : sequence or callable
+        Sample arguments inside the domain, or a function that makes them; see ``ops/samples.py``.
+    numpy : sequence of callables
+        NumPy callables that mean exactly this operator.
+    multiple_results : bool
+        Whether the result is a tuple.
+    strong_transpose : callable or None
+        The transpose in which an exactly zero cotangent stays zero beside an infinite factor, where that differs
+        from ``transpose``. It is told ``either``: whether a zero factor wins beside an infinite cotangent too.
+    sparse_transpose : bool
+        Of an operator with several results: whether ``transpose`` is given ``None`` for exactly zero cotangents.
+    effect : bool
+        Whether transposing it calls a function for what that function does besides returning (a hook): once per pull.
+    kind : str
+        The kind it was made by, for tables.
+    """
+
+    __slots__ = (
+        "abstract_eval", "batch", "effect", "impl", "joint", "jvp", "kind", "linear_in", "multiple_results", "name",
+        "numpy", "place", "samples", "sparse_transpose", "sparsity", "strong_transpose", "transpose",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        impl: Callable,
+        abstract_eval: Callable,
+        jvp: Callable | None,
+        linear_in: tuple[int, ...] | Callable = (),
+        joint: bool = False,
+        transpose: Callable | None = None,
+        batch: Callable | None = None,
+        sparsity: Callable | None = None,
+        samples: Sequence | Callable | None = None,
+        numpy: Sequence[Callable] = (),
+        multiple_results: bool = False,
+        strong_transpose: Callable | None = None,
+        sparse_transpose: bool = False,
+        effect: bool = False,
+        kind: str = "op",
+    ) -> None:
+        if name in OPS:
+            raise DeclarationError(
+                f"operator {name!r} is declared twice.",
+                f"the first stands at {OPS[name].place}, and programs know operators by name",
+                "give it a name of its own",
+            )
+        if linear_in and transpose is None:
+            raise DeclarationError(
+                f"operator {name!r} is declared linear in arguments {linear_in} but has no transpose.",
+                "reverse mode walks every linear operator backwards",
+                "give transpose=, or drop linear_in=",
+            )
+        if samples is None:
+            raise DeclarationError(
+                f"operator {name!r} is declared without samples.",
+                "its samples are its tests",
+                "give samples=, with the special points of its domain",
+            )
+        self.name, self.impl, self.abstract_eval, self.jvp, self.effect = name, impl, abstract_eval, jvp, effect
+        self.linear_in, self.joint, self.transpose, self.strong_transpose = (
+            linear_in,
+            joint,
+            transpose,
+            strong_transpose,
+        )
+        self.batch, self.sparsity, self.samples, self.numpy = batch, sparsity, samples, tuple(numpy)
+        self.multiple_results, self.kind, self.place = multiple_results, kind, _declared_at()
+        self.sparse_transpose = sparse_transpose
+        OPS[name] = self
+        for function in self.numpy:
+            UFUNCS[function] = self
+            VERDICTS[function] = Verdict("op")
+
+    def __call__(self, *args, **params):
+        return bind(self, args, params)
+
+    def linear_positions(self, count: int, params: dict) -> Sequence[int]:
+        """Return the positions a call with ``count`` arguments is linear in."""
+        if callable(self.linear_in):
+            return self.linear_in(count, params)
+        return range(count) if self.linear_in == (-1,) else self.linear_in
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}>"
+
+    def __reduce__(self):
+        return _primitive_named, (self.name,)
+
+
+def _primitive_named(name: str) -> Primitive:
+    return OPS[name]
+
+
+def _declared_at() -> str:
+    """Return ``file:line`` of the declaration: the nearest frame that is neither in this file nor in a kind."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename in _MAKERS and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

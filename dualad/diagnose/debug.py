@@ -1,0 +1,224 @@
+"""Looking for trouble: where a value or a derivative became non-finite, and branches taken on a coincidence.
+
+For: the context managers ``debug`` and ``debug_nans``. Not for: following a NaN to its origin (``nonfinite.py``),
+checking derivatives (``testing/``) or programs (``program/check.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.boundary import running
+from ..core.watch import Watch, run_rule, user_line, watching
+from ..errors import NonFiniteError
+from .nonfinite import Finder, Origin, leaves
+from .rule_watch import RuleWatch
+
+__all__ = ["Branch", "DebugReport", "debug", "debug_nans"]
+
+
+class Branch(NamedTuple):
+    """A comparison of a moving value that came out equal: ``op`` at ``line``, of so many ``entries``."""
+
+    op: str
+    line: str
+    entries: int
+    transform: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.line}: `{self.op}` found {self.entries} moving entries exactly equal (in `{self.transform}`); the"
+            " branch taken there is right at this point alone, and its derivative may differ from the function's"
+        )
+
+
+class DebugReport(Watch):
+    """What was seen: ``branches``, a list of :class:`Branch`, and ``origins``.
+
+    Attributes
+    ----------
+    branches : list of Branch
+        With ``branches=True``.
+    finder : Finder or None
+        What follows non-finite numbers, with ``nan=True``.
+    rules : RuleWatch or None
+        What tests rules as they are used, with ``rules=True``.
+    """
+
+    def __init__(self, finder: Finder | None, branches: bool, rules: RuleWatch | None = None) -> None:
+        self.finder = finder
+        self.rules = rules
+        self.look_at_branches = branches
+        self.branches: list[Branch] = []
+
+    @property
+    def origins(self) -> list[Origin]:
+        """Operations that made a non-finite number which has reached no result (yet)."""
+        return [] if self.finder is None else list(self.finder.origins)
+
+    def dual(self, level, op, primals: Sequence, tangents: Sequence, params: dict) -> tuple:
+        """Run an operator of a dual level; look at what came out."""
+        if self.finder is None:
+            out = run_rule(op, primals, tangents, params)
+        else:
+            out = self.finder.dual(level, op, primals, tangents, params)
+        if op.jvp is None and self.look_at_branches:
+            self._compared(op, tangents, out[0], level.transform)
+        if self.rules is not None:
+            self.rules.used(op, primals, tangents, params)
+        return out
+
+    def batched(self, level, op, values: Sequence, params: dict, out: Any) -> None:
+        """Look at what came out of an operator on lanes."""
+        if self.finder is not None:
+            self.finder.batched(level, op, values, params, out)
+
+    def cause(self) -> Any:
+        """Return what an equation recorded now has to remember."""
+        return None if self.finder is None else self.finder.cause()
+
+    def pushed(self, run: Callable[[], list], program, tangents: list, phase: str = "tangent") -> list:
+        """Run a program, a linear one on tangents."""
+        return run() if self.finder is None else self.finder.pushed(run, program, tangents, phase)
+
+    def pulled(self, run: Callable[[Callable | None], list], again: Callable[[Callable], list]) -> list:
+        """Run a pullback, and look at the cotangents it returns."""
+        return run(None) if self.finder is None else self.finder.pulled(run, again)
+
+    def finished(self, transform: str, *results: Any, inner: bool | None = None, final: bool = True) -> None:
+        """Look at the results of a transform."""
+        if self.finder is not None:
+            self.finder.finished(transform, *results, inner=inner, final=final)
+
+    def _compared(self, op: Any, tangents: Any, value: Any, transform: str) -> None:
+        """Note a comparison that holds only because a moving value happens to be equal to something."""
+        if op.name not in ("equal", "not_equal"):
+            return
+        if all(t is None or (isinstance(t, np.ndarray) and not t.any()) for t in tangents):
+            return
+        plain = next((leaf.value for leaf in leaves(value)), None)
+        if plain is None:
+            return
+        count = int(np.count_nonzero(plain if op.name == "equal" else ~np.asarray(plain)))
+        if count:
+            self.branches.append(Branch(op.name, user_line(), count, transform))
+
+
+@contextmanager
+def debug(
+    *, nan: bool | None = None, inf: bool = True, branches: bool | None = None, rules: bool | None = None
+) -> Iterator[DebugReport]:
+    """Watch the derivatives taken inside a block.
+
+    Parameters
+    ----------
+    nan : bool, optional
+        Raise when a result of a transform (a value, a tangent, a gradient) is NaN or infinite, and name the operation
+        that made it of finite numbers: the user's line, the operands' shapes, dtypes and ranges, the level, the first
+        index, whether it is the value, only the tangent, or a cotangent on its way back. What is not finite on the way
+        but reaches no result (the other branch of ``np.where``) is no error. ``False`` switches it off inside a block
+        that has it on; left out, it stays as it is.
+    inf : bool
+        With ``nan``: whether infinities count too.
+    branches : bool, optional
+        Report comparisons ``==`` and ``!=`` of moving values that came out equal, as in ``if x == 0: return 0``: such
+        a branch is taken on a set of measure zero, and its derivative is that of the branch alone.
+    rules : bool
+        Test each custom rule where it is used (once per line and shapes): that it returns its function's value, is
+        linear, and is the same map in forward and reverse mode (the dot-product test, with random vectors).
+
+    Yields
+    ------
+    DebugReport
+        Its list ``branches`` fills while the block runs.
+
+    Raises
+    ------
+    NonFiniteError
+        With ``nan``; it is a ``FloatingPointError``, and its ``origin`` holds what the message says.
+    GradcheckError
+        With ``rules``: a rule contradicts its function or itself.
+
+    Notes
+    -----
+    Opened inside a function that is being transformed it raises at the operation itself, since it can't see the
+    results. Programs that are recorded inside the block remember the user's lines: ``program.equations[i].line``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> try:
+    ...     with da.debug(nan=True):
+    ...         da.grad(lambda x: np.sum(np.sqrt(x)))(np.array([4.0, 0.0]))
+    ... except FloatingPointError as error:
+    ...     print(error.origin.operation, error.origin.phase, error.origin.index)
+    sqrt transpose (1,)
+    >>> def square(x):
+    ...     return 0.0 * x if x == 0 else x * x
+    >>> with da.debug(branches=True) as report:
+    ...     slope = da.grad(da.grad(square))(0.0)  # 0, where the function's second derivative is 2
+    >>> len(report.branches) > 0
+    True
+    """
+    around = watching.get()
+    known = around if isinstance(around, DebugReport) else None
+    if nan is None:
+        finder = known.finder if known is not None else None
+    else:
+        finder = Finder(inf, at_once=running.get()) if nan else None
+    if branches is None:
+        branches = known is not None and known.look_at_branches
+    if rules is None:
+        watch = known.rules if known is not None else None
+    else:
+        watch = RuleWatch() if rules else None
+    report = DebugReport(finder, branches, watch)
+    with report.on():
+        try:
+            yield report
+        except NonFiniteError:
+            raise
+        except Exception as error:
+            # A function that stumbles over a NaN later on ("array must not contain infs or NaNs").
+            if nan and report.origins:
+                error.add_note(f"Under debug(nan=True), before this error: {report.origins[0]}")
+            raise
+
+
+def debug_nans(enabled: bool = True, *, inf: bool = False) -> AbstractContextManager[DebugReport]:
+    """Raise where a value, a tangent or a cotangent became NaN: ``debug(nan=True)`` for NaN alone.
+
+    Parameters
+    ----------
+    enabled : bool
+        ``False`` switches it off inside a block that has it on.
+    inf : bool
+        Whether infinities count too.
+
+    Returns
+    -------
+    context manager
+        As of :func:`debug`.
+
+    Raises
+    ------
+    NonFiniteError
+        By the transforms inside the block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> with np.errstate(invalid="ignore"), da.debug_nans():
+    ...     try:
+    ...         da.grad(np.log)(-1.0)
+    ...     except da.errors.NonFiniteError as error:
+    ...         print(error.origin.operation, error.origin.phase, error.origin.number)
+    log primal nan
+    """
+    return debug(nan=enabled, inf=inf)

@@ -1,0 +1,458 @@
+"""``explain``: before any derivative is taken, what each line of a function will meet when one is.
+
+The function runs once, on values that watch: a tensor that computes what NumPy computes, takes note of every operation
+with the line it stands on, and says what is known of its rules. Where a transform would refuse (``float(x)``, a
+function without rules), it notes the refusal and goes on with the plain value, so that the rest is explained too.
+
+Not for: checking that derivatives are right (``testing/``), or how the report looks (``explained.py``).
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import optree
+
+from ..core.asking import by_name
+from ..core.aval import aval_of, is_inexact
+from ..core.boundary import running
+from ..core.dispatch import bind
+from ..core.level import Level, escaped
+from ..core.quiet import boundary
+from ..core.tracer import Tracer
+from ..core.watch import Watch, is_users, run_rule, user_line
+from ..errors import ArgumentTypeError, ConversionError, DualadError, PlainBufferError, UnsupportedError
+from ..program.ir import Program
+from ..surface.deferred import flush_writes
+from ..surface.unsupported import spelled
+from ..tree import flatten, is_array
+from .explained import Explanation, Failure, Line, Use, joined, source_of
+
+__all__ = ["explain"]
+
+
+def explain(f: Callable, *args: Any, **kwargs: Any) -> Explanation:
+    """List, line by line, which operations a function uses and what derivatives and ``vmap`` will make of each.
+
+    Parameters
+    ----------
+    f : callable
+        The function, in plain NumPy. It runs once.
+    *args, **kwargs : trees of arrays
+        Arguments to run it at. Floating and complex arrays are followed; integers, booleans and anything else are
+        constants, as they are for ``grad``.
+
+    Returns
+    -------
+    Explanation
+        ``print`` it; ``ok`` says whether anything is refused; ``lines`` has the uses of each line: operations with
+        rules, those that loop over lanes, that drop the tangent (comparisons, rounding, ``argmax``, ``int``,
+        ``stop_gradient``), that are refused and why, opaque functions (``wrap``), branches on traced values and which
+        way they went. If the function itself fails, ``failure`` says at which line.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If ``f`` is not callable, or no argument could be differentiated.
+
+    See Also
+    --------
+    trace : the program of a function.
+    debug : where a derivative became non-finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> def model(x):
+    ...     scale = np.floor(x[0])
+    ...     return np.sum(np.tanh(x)) * scale
+    >>> report = da.explain(model, np.ones(3))
+    >>> report.ok, report.count("drops")
+    (True, 1)
+    >>> {use.name for use in report.uses if use.status == "drops"}
+    {'floor'}
+    """
+    if not callable(f):
+        raise ArgumentTypeError(f"explain was given {f!r}.", "it runs a function", "write explain(f, *args)")
+    name = getattr(f, "__name__", type(f).__name__)
+    leaves, tree = flatten((args, kwargs))
+    failure = None
+    with _Observing() as level:
+        level.function = f
+        watched = [Observed(_value(x), level, True) if _moves(x) else x for x in leaves]
+        if not any(type(x) is Observed for x in watched):
+            raise ArgumentTypeError(
+                f"explain: `{name}` was given no floating-point or complex array.",
+                "without one there is nothing to differentiate",
+                "pass sample arguments, as in explain(f, np.ones(3))",
+            )
+        rebuilt: Any = optree.tree_unflatten(tree, watched)
+        inner_args, inner_kwargs = rebuilt
+        inside = running.set(True)
+        try:
+            with level.observer.on():
+                f(*inner_args, **inner_kwargs)
+        except Exception as error:
+            failure = _failure(error)
+        finally:
+            running.reset(inside)
+    return Explanation(name, level.observer.lines(), failure)
+
+
+def _moves(x: Any) -> bool:
+    return is_array(x) and is_inexact(aval_of(x).dtype)
+
+
+def _value(x: Any) -> Any:
+    # A copy: the function may write to its argument, and the caller's array is not ours to change.
+    return x.copy() if isinstance(x, np.ndarray) else np.asarray(x)[()] if not isinstance(x, Tracer) else x
+
+
+def _failure(error: Exception) -> Failure:
+    frames = traceback.extract_tb(error.__traceback__)
+    mine = [frame for frame in frames if is_users(frame.filename)]
+    frame = mine[-1] if mine else frames[-1]
+    message = error.what if isinstance(error, DualadError) else (str(error).splitlines() or [""])[0]
+    number = frame.lineno or 0
+    return Failure(frame.filename, number, source_of(frame.filename, number), type(error).__name__, message)
+
+
+# ── taking notes ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Observer(Watch):
+    """Takes note of operations; also of those of transforms that the function itself calls."""
+
+    def __init__(self) -> None:
+        self.uses: dict[tuple[str, int], list[Use]] = {}
+        #: names of NumPy's functions and operators that are being carried out, outermost first
+        self.names: list[str] = []
+        #: what the outermost of them has been noted as already
+        self.seen: set[Use] = set()
+
+    @contextmanager
+    def within(self, name: str) -> Iterator[None]:
+        """Take what happens in a block for the work of one name."""
+        if not self.names:
+            self.seen.clear()
+        self.names.append(name)
+        try:
+            yield
+        finally:
+            self.names.pop()
+
+    def note(self, use: Use, line: str | None = None) -> None:
+        """Note a use at the user's line."""
+        file, _, number = (line or user_line()).rpartition(":")
+        self.uses.setdefault((file, int(number)), []).append(use)
+
+    def operator(self, op, params: dict, moving: bool, line: str | None = None) -> None:
+        """Note an operator, under the name that the user wrote."""
+        use = _use_of(op, params, moving)
+        if self.names:
+            outer = self.names[0]
+            if outer.rpartition(".")[2] != op.name:
+                # A function that is made of others counts once, whatever the number of its operators.
+                said = use._replace(name=outer, operators=())
+                use = said._replace(operators=(op.name,), count=int(said not in self.seen))
+                self.seen.add(said)
+        self.note(use, line)
+        for program in _programs(params):
+            for step in program.steps:
+                inner, _, inner_params, outs = step
+                inexact = any([is_inexact(v.aval.dtype) for v in outs])
+                with self.within(f"in {op.name}: {inner.name}"):
+                    self.operator(inner, inner_params, moving and inexact, getattr(step, "line", "") or line)
+
+    def dual(self, level, op, primals: Sequence, tangents: Sequence, params: dict) -> tuple:
+        """Note an operator under a transform of the function's own, once, whatever its rule is made of."""
+        if not self.names and any([isinstance(p, Tracer) for p in primals]):
+            self.operator(op, params, True)
+        return self._unseen(lambda: run_rule(op, primals, tangents, params))
+
+    def pushed(self, run: Callable[[], list], program, tangents: list, phase: str = "tangent") -> list:
+        """Run a program of the function's own; a linear one without a note, as its operators have been noted."""
+        return run() if phase == "primal" else self._unseen(run)
+
+    def pulled(self, run: Callable[[Callable | None], list], again: Callable[[Callable], list]) -> list:
+        """Run a pullback of the function's own, without a note."""
+        return self._unseen(lambda: run(None))
+
+    def _unseen(self, run: Callable[[], Any]) -> Any:
+        before, self.uses = self.uses, {}
+        try:
+            return run()
+        finally:
+            self.uses = before
+
+    def lines(self) -> list[Line]:
+        """Return what was noted, in order."""
+        order: dict[str, int] = {}
+        for file, _ in self.uses:
+            order.setdefault(file, len(order))
+        places = sorted(self.uses, key=lambda place: (order[place[0]], place[1]))
+        return [Line(file, n, source_of(file, n), _gathered(self.uses[file, n])) for file, n in places]
+
+
+def _gathered(uses: Sequence[Use]) -> list[Use]:
+    """Join the operators of one name of the user's, then equal uses."""
+    counted = joined(uses)
+    out: dict[tuple, Use] = {}
+    for use in counted:
+        key = (use.name, use.status, use.forward, use.reverse, use.batched, use.note, use.instead)
+        known = out.get(key)
+        if known is None or not use.operators:
+            out[key] = use if known is None else known._replace(count=known.count + use.count)
+        else:
+            operators = tuple(dict.fromkeys((*known.operators, *use.operators)))
+            out[key] = known._replace(operators=operators, count=known.count + use.count)
+    rest = list(out.values())
+    said = {use.name for use in rest if use.status != "constant"}
+    return [use for use in rest if not (use.status == "constant" and use.operators and use.name in said)]
+
+
+def _programs(params: dict) -> Iterator[Program]:
+    for value in params.values():
+        for part in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(part, Program):
+                yield part
+
+
+def _use_of(op, params: dict, moving: bool) -> Use:
+    """Say what is known of an operator's rules."""
+    call = params.get("call")
+    name = getattr(call, "name", None) or op.name
+    if op.name == "checkpoint_call":
+        name = f"checkpoint of `{name}`"
+    batched = "yes" if op.batch is not None or hasattr(op, "across") else "loop"
+    if op.name == "opaque_call":
+        return _opaque(name, call, moving)
+    if op.name in _CUSTOM:
+        forward, reverse = _CUSTOM[op.name]
+        return Use(name, (), "custom", forward, reverse, batched, 1)
+    if op.kind == "refused" and moving:
+        reason = _refusal(op)
+        return Use(name, (), "refused", "no", "no", batched, 1, f"under a derivative: {reason.why}", reason.instead)
+    if op.jvp is None and moving:
+        note = "stops the derivative here" if op.name == "stop_gradient" else "its derivative is zero: the tangent ends"
+        return Use(name, (), "drops", "zero", "zero", batched, 1, note)
+    if not moving:
+        return Use(name, (), "constant", "-", "-", batched, 1)
+    if batched == "loop":
+        return Use(name, (), "loop", "yes", "yes", batched, 1, "under vmap it is called once per lane")
+    return Use(name, (), "rules", "yes", "yes", batched, 1)
+
+
+_CUSTOM = {
+    "custom_jvp_call": ("rule", "yes"),
+    "custom_vjp_call": ("yes", "rule"),
+    "custom_vmap_call": ("yes", "yes"),
+    "linear_call": ("rule", "rule"),
+    "grad_hook": ("yes", "rule"),
+}
+
+
+def _opaque(name: str, call, moving: bool) -> Use:
+    batched = "yes" if call.vectorized else "loop"
+    lanes = "" if call.vectorized else "; once per lane under vmap"
+    if not moving:
+        return Use(name, (), "opaque", "-", "-", batched, 1, f"wrapped: it is never looked into{lanes}")
+    if call.jacobian is None or isinstance(call.jacobian, str):
+        return Use(
+            name, (), "refused", "no", "no", batched, 1, "wrapped without a Jacobian: no derivative can be had",
+            "give it one: da.wrap(f, jac=df), or jac='fd'",
+        )  # fmt: skip
+    estimated = isinstance(call.jacobian.jacobian, str)
+    how = "estimated by differences; first derivatives only" if estimated else "as given"
+    return Use(name, (), "opaque", "yes", "yes", batched, 1, f"wrapped: its Jacobian is {how}{lanes}")
+
+
+def _refusal(op) -> DualadError:
+    """Return the error by which an operator's rule refuses, in words."""
+    try:
+        op.jvp([1.0] * 4, [1.0] * 4)
+    except DualadError as error:
+        return error
+    except Exception:  # the rule looks at its operands before it refuses
+        pass
+    return UnsupportedError(f"`{op.name}`", "it has no derivative rule", "keep it outside of the derivative")
+
+
+# ── the tensor ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Observing(Level):
+    """One run of ``explain``."""
+
+    __slots__ = ("observer",)
+
+    def __init__(self) -> None:
+        super().__init__("explain")
+        self.observer = _Observer()
+
+
+_SPLIT = "under vmap, lanes that disagree run in groups"
+
+
+class Observed(Tracer):
+    """A value that takes note of what is done with it; ``_tangent`` says whether it would carry a tangent."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Any, level: _Observing, moving: bool) -> None:
+        self._value, self.level, self._tangent = value, level, moving
+
+    @property
+    def shape(self):
+        """The shape of the value."""
+        return np.shape(self._value)
+
+    @property
+    def dtype(self):
+        """The dtype of the value."""
+        return aval_of(self._value).dtype
+
+    def process(self, op, args, params):
+        """Note an operator and run it on the values."""
+        level = self.level
+        if not level.open:
+            raise escaped(level, f"`{op.name}`", self)
+        own = [type(a) is Observed and a.level is level for a in args]
+        moving = any([a._tangent for a, o in zip(args, own, strict=True) if o])
+        quiet = level.number < boundary.get()
+        if moving and quiet:
+            level.observer.note(Use(op.name, (), "drops", "zero", "zero", "yes", 1, "inside no_tangents()"))
+            moving = False
+        else:
+            level.observer.operator(op, params, moving)
+        inside = getattr(params.get("call"), "function", None) if op.name == "checkpoint_call" else None
+        if inside is not None:  # runs as it stands, so it is explained too
+            return tuple([x if isinstance(x, Tracer) else Observed(x, level, False) for x in inside(*args)])
+        out = bind(op, [a._value if o else a for a, o in zip(args, own, strict=True)], params)
+        moving = moving and op.jvp is not None
+        if op.multiple_results:
+            return tuple([Observed(x, level, moving and is_inexact(aval_of(x).dtype)) for x in out])
+        return Observed(out, level, moving and is_inexact(aval_of(out).dtype))
+
+    # ── names ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def __array_function__(self, function, types, args, kwargs):
+        with self.level.observer.within(spelled(function)):
+            try:
+                return super().__array_function__(function, types, args, kwargs)
+            except (UnsupportedError, ConversionError, PlainBufferError) as error:
+                return self._refused(error, function, args, kwargs)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        name = spelled(ufunc) + ("" if method == "__call__" else f".{method}")
+        with self.level.observer.within(name):
+            try:
+                return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
+            except (UnsupportedError, ConversionError, PlainBufferError) as error:
+                return self._refused(error, getattr(ufunc, method), inputs, kwargs)
+
+    def _refused(self, error: DualadError, function: Callable, args: Any, kwargs: dict) -> Any:
+        """Note a refusal and go on with what NumPy computes of the values."""
+        observer = self.level.observer
+        observer.note(
+            Use(observer.names[0], (), "refused", "no", "no", "no", 1, error.why or error.what, error.instead)
+        )
+        out = function(*_plain(args, self.level), **_plain(kwargs, self.level))
+        wrap = lambda x: Observed(x, self.level, False) if isinstance(x, (np.ndarray, np.generic)) else x
+        return tuple([wrap(x) for x in out]) if isinstance(out, tuple) else wrap(out)
+
+    # ── questions and conversions ────────────────────────────────────────────────────────────────────────────────
+
+    def _asked(self, name: str, status: str, note: str, instead: str = "") -> None:
+        forward = "-" if not self._tangent else "no" if status == "refused" else "zero"
+        if status == "branch":
+            forward = "yes"
+        self.level.observer.note(Use(name, (), status, forward, forward, "yes", 1, note, instead))
+
+    def _converted(self, name: str, method: str, *args: Any) -> Any:
+        """Note a conversion that a derivative refuses, and carry it out."""
+        if self._tangent:
+            try:
+                getattr(Tracer, method)(self, *args)
+            except DualadError as error:
+                self._asked(name, "refused", f"under a derivative: {error.why}", error.instead)
+        else:
+            self._asked(name, "branch", f"a plain number, which has no tangent; {_SPLIT}")
+        return getattr(np.asarray(self._value), method)(*args)
+
+    def __bool__(self):
+        answer = bool(self._value)
+        self._asked("if", "branch", f"a branch on a traced value, taken: {answer}; {_SPLIT}, and trace refuses")
+        return answer
+
+    def __int__(self):
+        if self._tangent:
+            self._asked("int()", "drops", f"the tangent ends here; {_SPLIT}")
+        else:
+            self._asked("int()", "branch", f"a plain number; {_SPLIT}")
+        return int(self._value)
+
+    def __index__(self):
+        self._asked("index", "branch", f"a traced integer, used as a plain number; {_SPLIT}")
+        return self._value.__index__()
+
+    def __float__(self):
+        if self._tangent and not by_name():
+            self._written(float)
+            return float(self._value)
+        return self._converted("float()", "__float__")
+
+    def _written(self, dtype: Any) -> None:
+        try:
+            Tracer.__array__(self, np.dtype(dtype))
+        except DualadError as error:
+            self._asked("plain array", "refused", f"written into a plain array: {error.why}", error.instead)
+
+    def __complex__(self):
+        return self._converted("complex()", "__complex__")
+
+    def item(self, *args):
+        """Note the conversion, and return the number."""
+        return self._converted(".item()", "item", *args)
+
+    def tolist(self):
+        """Note the conversion, and return the list."""
+        return self._converted(".tolist()", "tolist")
+
+    def concretize(self, what: str):
+        """Return the value: a transform that needs it can have it, or splits its lanes."""
+        self._asked("mask or count", "branch", f"{what} has to be known; {_SPLIT}")
+        return self._value
+
+    def __array__(self, dtype=None, copy=None):
+        refused = (dtype is not None and np.dtype(dtype) != object) or self.dtype.kind == "c"
+        if not self._tangent:
+            return np.asarray(self._value, dtype)
+        if refused:
+            self._written(dtype if dtype is not None else self.dtype)
+            return np.asarray(self._value, dtype)
+        self._asked(
+            "np.array([...])", "slow", "NumPy builds an object array of tensors, which is joined again later",
+            "np.stack([...])",
+        )  # fmt: skip
+        return super().__array__(dtype, copy)
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        flush_writes(self)  # carried out now, and noted at this line
+
+
+def _plain(x: Any, level: Level) -> Any:
+    """Return arguments with values in place of observed tensors."""
+    if type(x) is Observed and x.level is level:
+        return x._value
+    if isinstance(x, (list, tuple)):
+        return type(x)([_plain(part, level) for part in x])
+    if isinstance(x, dict):
+        return {k: _plain(v, level) for k, v in x.items()}
+    return x

@@ -1,0 +1,217 @@
+"""Pictures of a matrix's pattern, of a Jacobian's above all: in the terminal, in a notebook, with matplotlib.
+
+For: ``dualad.spy``, and the text that the command line prints. Not for: pictures of programs (``program/picture.py``).
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..jacobian import over_basis
+from ..linearize import Linear
+
+__all__ = ["Spy", "choose_style", "draw", "spy"]
+
+# Bits of a braille character by (row, column) of its 4 x 2 dots.
+_BRAILLE = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
+_BLOCKS = {0: " ", 1: "▀", 2: "▄", 3: "█"}
+_CELLS = {"braille": (4, 2), "block": (2, 1), "ascii": (1, 1)}
+
+
+class Spy:
+    """The picture of a matrix: printed, shown by a notebook, or drawn by ``plot``.
+
+    Attributes
+    ----------
+    pattern : bool array, shape (m, n)
+        Where entries are not zero; NaN is not zero.
+    """
+
+    __slots__ = ("_columns", "_rows", "_style", "pattern")
+
+    def __init__(self, pattern: np.ndarray, columns: int, rows: int, style: str) -> None:
+        self.pattern, self._columns, self._rows, self._style = pattern, columns, rows, style
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw the pattern with matplotlib, which is optional: ``pip install 'dualad[viz]'``.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; axes of a new figure by default, made without pyplot's global state.
+        **options
+            For ``Axes.spy``: ``markersize``, ``color``, ...
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes; ``ax.figure.savefig("jacobian.png")`` writes them to a file.
+
+        Raises
+        ------
+        ArgumentError
+            If matplotlib is not installed.
+        """
+        if ax is None:
+            try:
+                figures = importlib.import_module("matplotlib.figure")
+            except ImportError as error:
+                raise ArgumentError(
+                    "spy(...).plot needs matplotlib, which can't be imported.",
+                    str(error),
+                    "pip install 'dualad[viz]', or print(spy(...)), which needs nothing",
+                ) from error
+            ax = figures.Figure(layout="constrained").add_subplot()
+        ax.spy(self.pattern, **options)
+        m, n = self.pattern.shape
+        ax.set(xlabel=f"{n} inputs", ylabel=f"{m} outputs")
+        ax.xaxis.set_ticks_position("bottom")
+        return ax
+
+    def _repr_html_(self) -> str:
+        m, n = self.pattern.shape
+        shrunk = _shrink(self.pattern, 200, 200)
+        size = max(2, min(12, 400 // max(1, *shrunk.shape)))
+        dots = "".join(f"M{j} {i}h1v1h-1z" for i, j in np.argwhere(shrunk))
+        high, wide = shrunk.shape
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide * size + 2}" height="{high * size + 2}"'
+            f' viewBox="-0.1 -0.1 {wide + 0.2} {high + 0.2}" style="max-width:100%;height:auto;background:#fff"'
+            f' role="img"><title>pattern, {m} x {n}</title><rect width="{wide}" height="{high}" fill="none"'
+            f' stroke="#98a2b3" stroke-width="0.08"/><path d="{dots}" fill="#3b5bdb"/></svg>'
+            f"<p>{self._said()}</p>"
+        )
+
+    def _said(self) -> str:
+        m, n = self.pattern.shape
+        count = int(self.pattern.sum())
+        return f"{m} x {n}, {count} not zero" + (f" ({count / self.pattern.size:.1%})" if self.pattern.size else "")
+
+    def __str__(self) -> str:
+        style = choose_style(getattr(sys.stdout, "encoding", None)) if self._style == "auto" else self._style
+        return draw(self.pattern, columns=self._columns, rows=self._rows, style=style)
+
+    def __repr__(self) -> str:
+        return f"{self}\n{self._said()}"
+
+
+def spy(matrix: Any, *, columns: int = 80, rows: int = 40, style: str = "auto") -> Spy:
+    """Draw which entries of a matrix are not zero: of a Jacobian, which output depends on which input.
+
+    Parameters
+    ----------
+    matrix : array or sparse matrix, shape (m, n), or linear map
+        A Jacobian, a Hessian, or the second result of :func:`dualad.linearize`, whose matrix is computed: all entries
+        of the results against all entries of the arguments, in the order of their leaves.
+    columns, rows : int
+        The most characters that the printed picture takes; a larger matrix is drawn in blocks, a dot where any entry
+        of the block is not zero.
+    style : {"auto", "braille", "block", "ascii"}
+        What it is printed with; ``"auto"`` is the finest that the terminal can show.
+
+    Returns
+    -------
+    Spy
+        Printable; a notebook draws it; ``.plot()`` draws it with matplotlib.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no matrix, or the style is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> J = da.jacfwd(lambda x: np.diff(x) ** 2)(np.arange(5.0))
+    >>> da.spy(J, style="ascii")
+    +-----+
+    |##...|
+    |.##..|
+    |..##.|
+    |...##|
+    +-----+
+    4 x 5, 8 not zero (40.0%)
+    """
+    if style != "auto" and style not in _CELLS:
+        raise ArgumentError(f"spy: style={style!r}.", "there is no such style", "use 'braille', 'block' or 'ascii'")
+    if isinstance(matrix, Linear):
+        matrix = _matrix_of(matrix)
+    elif hasattr(matrix, "toarray"):
+        matrix = matrix.toarray()
+    pattern = np.asarray(matrix) != 0
+    if pattern.ndim != 2:
+        raise ArgumentError(
+            f"spy was given an array of shape {pattern.shape}.",
+            "a pattern has rows and columns",
+            "reshape a block of a Jacobian to (entries of the output, entries of the input): J.reshape(y.size, x.size)",
+        )
+    return Spy(pattern, columns, rows, style)
+
+
+def _matrix_of(lin: Linear) -> np.ndarray:
+    ins = [a for a in lin.in_avals if a is not None]
+    columns = over_basis(lambda *tangents: lin.flat(list(tangents)), ins, None, None, "spy")
+    return np.concatenate([c.reshape(len(c), -1) for c in columns], axis=1).T
+
+
+# ── in text ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def choose_style(encoding: str | None) -> str:
+    """Return the finest style that an output encoding can show."""
+    for style, sample in (("braille", "⠿┌"), ("block", "▀▄█┌")):
+        try:
+            sample.encode(encoding or "ascii")
+        except (UnicodeEncodeError, LookupError):
+            continue
+        return style
+    return "ascii"
+
+
+def draw(matrix: np.ndarray, *, columns: int = 80, rows: int = 40, style: str = "braille") -> str:
+    """Draw the pattern of a matrix's entries that are not zero (NaN counts as not zero).
+
+    A matrix that is larger than the picture is drawn in blocks: a dot where any entry of the block is not zero.
+    """
+    pattern = np.asarray(matrix) != 0
+    high, wide = _CELLS[style]
+    pattern = _shrink(pattern, max(1, rows) * high, max(1, columns - 2) * wide)
+    lines = _rows(_pad(pattern, high, wide), high, wide, style)
+    across = len(lines[0]) if lines else 0
+    if style == "ascii":
+        edge = "+" + "-" * across + "+"
+        framed = [edge, *(f"|{line}|" for line in lines), edge]
+    else:
+        framed = ["┌" + "─" * across + "┐", *(f"│{line}│" for line in lines), "└" + "─" * across + "┘"]
+    return "\n".join(framed)
+
+
+def _shrink(pattern: np.ndarray, rows: int, columns: int) -> np.ndarray:
+    """Merge entries into blocks until the pattern fits."""
+    for axis, limit in ((0, rows), (1, columns)):
+        size = pattern.shape[axis]
+        if size > limit:
+            block = -(-size // limit)
+            pattern = np.logical_or.reduceat(pattern, np.arange(0, size, block), axis=axis)
+    return pattern
+
+
+def _pad(pattern: np.ndarray, high: int, wide: int) -> np.ndarray:
+    m, n = pattern.shape
+    return np.pad(pattern, ((0, -m % high), (0, -n % wide)))
+
+
+def _rows(pattern: np.ndarray, high: int, wide: int, style: str) -> list[str]:
+    m, n = pattern.shape
+    cells = pattern.reshape(m // high, high, n // wide, wide).transpose(0, 2, 1, 3)
+    if style == "braille":
+        return ["".join(chr(0x2800 + int((cell * _BRAILLE).sum())) for cell in row) for row in cells]
+    if style == "block":
+        return ["".join(_BLOCKS[int(cell[0, 0]) + 2 * int(cell[1, 0])] for cell in row) for row in cells]
+    return ["".join("#" if cell[0, 0] else "." for cell in row) for row in cells]

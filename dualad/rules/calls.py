@@ -1,0 +1,306 @@
+"""Calls of users' functions as operators: trees taken apart, arguments resolved, a function mapped over lanes.
+
+For: custom rules, linear calls, checkpoints and opaque functions, each of which makes one operator of a call. Not for:
+what any of them does with it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import optree
+
+from ..batched import Batched, BatchLevel, LaneDivergence
+from ..core.aval import Aval, aval_of
+from ..core.axes import rename
+from ..core.capture import check_inside
+from ..core.level import Level
+from ..core.tracer import Tracer
+from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError
+from ..jvp import output_leaves
+from ..staged import StagedLevel
+from ..surface.deferred import flush_writes
+from ..tree import flatten, flatten_like, is_array
+from ..vmap import vmap
+
+__all__ = [
+    "Call", "Template", "UserFunction", "call_shape", "checked_like", "flat_output", "has_tensor", "innermost",
+    "map_lanes", "mapped_function", "partition",
+]  # fmt: skip
+
+
+class Call:
+    """What a call consists of besides its arrays: a parameter of the operator.
+
+    ``function(*arrays)`` and the ``rules`` take and return flat lists of arrays. The structure of the result is left
+    in ``trees[0]`` by whichever of them runs; a batched call is another ``Call`` that shares it. ``inner`` is the
+    innermost level of the arguments, where it is known: nothing of that level may come in around them.
+    """
+
+    __slots__ = ("function", "inner", "name", "rules", "trees")
+
+    def __init__(
+        self, name: str, function: Callable, rules: tuple = (), trees: list | None = None, inner: Level | None = None
+    ) -> None:
+        self.name, self.function, self.rules = name, function, rules
+        self.trees = [None] if trees is None else trees
+        self.inner = inner
+
+    def __repr__(self) -> str:
+        return f"<call of {self.name}>"
+
+
+class Template:
+    """A tree with its arrays taken out: what remains is static."""
+
+    __slots__ = ("arrays", "statics", "tree")
+
+    def __init__(self, arrays: list[int], statics: list, tree: optree.PyTreeSpec) -> None:
+        self.arrays, self.statics, self.tree = arrays, statics, tree
+
+    def fill(self, values: Sequence) -> Any:
+        """Return the tree with these arrays in their places."""
+        leaves = list(self.statics)
+        for i, v in zip(self.arrays, values, strict=True):
+            leaves[i] = v
+        return optree.tree_unflatten(self.tree, leaves)
+
+
+def partition(tree: Any) -> tuple[Template, list]:
+    """Return a tree's template and its arrays."""
+    leaves, treedef = flatten(tree)
+    arrays, taken, statics = [], [], []
+    for i, x in enumerate(leaves):
+        if isinstance(x, Tracer):
+            x = flush_writes(x)
+        if isinstance(x, Tracer) or is_array(x):
+            arrays.append(i)
+            taken.append(x)
+            statics.append(None)
+        else:
+            statics.append(x)
+    return Template(arrays, statics, treedef), taken
+
+
+def has_tensor(tree: Any) -> bool:
+    """Say whether any leaf is a tensor (or an object array, which may hold some)."""
+    if type(tree) is tuple and any([isinstance(x, Tracer) for x in tree]):
+        return True
+    return any(isinstance(x, Tracer) or (isinstance(x, np.ndarray) and x.dtype == object) for x in flatten(tree)[0])
+
+
+def call_shape(*avals: Aval, call: Call) -> tuple[Aval, ...]:
+    """Find the avals of the results by running the function on variables of a program that is thrown away."""
+    with StagedLevel(f"{call.name} (shapes)") as level:
+        out = call.function(*[level.new_input(Aval(a.shape, a.dtype)) for a in avals])
+        if call.inner is not None:
+            # What comes in around the arguments would not be there when the program is run.
+            constants = [a for step in level.steps for a in step[1] if isinstance(a, Tracer)]
+            others = [x for x in out if isinstance(x, Tracer) and x.level is not level]
+            check_inside([*constants, *others], call.inner, None, {"call": call})
+        return tuple([aval_of(x) for x in out])
+
+
+def innermost(arrays: Sequence) -> Level | None:
+    """Return the innermost level among tensors."""
+    levels = [x.level for x in arrays if isinstance(x, Tracer)]
+    return max(levels, key=lambda level: level.number, default=None)
+
+
+def mapped_function(function: Callable, mapped: Sequence[bool], size: int) -> Callable:
+    """Map a function of flat arguments over the leading axis of the mapped ones; every result has one."""
+    return vmap(function, tuple([0 if m else None for m in mapped]), axis_size=size)
+
+
+def map_lanes(function: Callable, values: Sequence, mapped: Sequence[bool], size: int) -> tuple[list, list[bool]]:
+    """Run a function over lanes; return its results and which of them have the batch axis.
+
+    What is the same for all lanes stays one array, as residuals such as a layer's weights should.
+    """
+    with BatchLevel("vmap", size) as level, rename(level):
+        try:
+            out = function(*[Batched(v, level) if m else v for v, m in zip(values, mapped, strict=True)])
+        except LaneDivergence as split:
+            if split.level is not level:
+                raise
+        else:
+            own = [type(x) is Batched and x.level is level for x in out]
+            return [x._value if m else x for x, m in zip(out, own, strict=True)], own
+    # Lanes disagree about a branch: vmap runs them in groups and joins everything.
+    out = list(mapped_function(function, mapped, size)(*values))
+    return out, [True] * len(out)
+
+
+# ── the user's function ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+class UserFunction:
+    """A decorated function of a user's: its name, its arguments in order, and how it is pickled (by name)."""
+
+    def __init__(self, f: Callable, nondiff_argnums: int | Sequence[int] = ()) -> None:
+        if not callable(f):
+            raise ArgumentTypeError(
+                f"{type(self).__name__} was given {f!r} of type {type(f).__name__}.",
+                "it decorates a function",
+                f"write @{type(self).__name__} above a def",
+            )
+        # Not the attributes: f may itself be such an object, with a function and a rule of its own.
+        functools.update_wrapper(self, f, updated=())
+        self.f = f
+        self._signature = _signature_of(f)
+        self._arity = _arity(self._signature)
+        self.__name__ = getattr(f, "__name__", type(f).__name__)
+        numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in numbers):
+            raise ArgumentTypeError(
+                f"{type(self).__name__}: nondiff_argnums={nondiff_argnums!r}.",
+                "it names positions of arguments, counted from 0",
+                "pass an int or a tuple of ints",
+            )
+        self.nondiff_argnums = tuple(sorted(set(numbers)))
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def __reduce__(self):
+        return _importable_name(self)
+
+    def resolved(self, args: tuple, kwargs: dict) -> tuple:
+        """Resolve keyword arguments and defaults to positions, so that a rule sees them all in order."""
+        if len(args) == self._arity and not kwargs:
+            return args
+        if self._signature is None:
+            if kwargs:
+                raise ArgumentError(
+                    f"`{self.__name__}` was called with keyword arguments {sorted(kwargs)}, and has no signature.",
+                    "a custom rule is given its arguments by position",
+                    "pass them by position",
+                )
+            return args
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentTypeError(
+                f"`{self.__name__}` was called with arguments that it does not take: {error}.",
+                "a custom rule needs to know which argument is which before the function runs",
+                f"call it as {self.__name__}{self._signature}",
+            ) from None
+        if bound.kwargs:
+            raise ArgumentError(
+                f"`{self.__name__}` has keyword-only arguments {sorted(bound.kwargs)}.",
+                "a custom rule is given its arguments by position",
+                "make them positional, or bind them with functools.partial",
+            )
+        bound.apply_defaults()
+        return bound.args
+
+    def split_nondiff(self, args: tuple) -> tuple[tuple, tuple]:
+        """Return the arguments named by ``nondiff_argnums``, which must not be traced, and the others."""
+        held = []
+        for n in self.nondiff_argnums:
+            if n >= len(args):
+                raise ArgumentError(
+                    f"`{self.__name__}`: nondiff_argnums has {n}, but the call has {len(args)} arguments.",
+                    "it names positions of arguments",
+                    f"choose from 0 to {len(args) - 1}",
+                )
+            if has_tensor(args[n]):
+                raise ArgumentTypeError(
+                    f"`{self.__name__}`: argument {n} is in nondiff_argnums, and is traced in this call.",
+                    "its derivative would be dropped silently",
+                    "leave it out of nondiff_argnums and let the rule return None as its cotangent (or a zero tangent),"
+                    " or pass dualad.stop_gradient(x) computed outside the transform",
+                )
+            held.append(args[n])
+        return tuple(held), tuple([a for i, a in enumerate(args) if i not in self.nondiff_argnums])
+
+    def joined(self, held: tuple, others: Sequence) -> list:
+        """Put the arguments that ``split_nondiff`` took apart back in order."""
+        full = list(others)
+        for n, x in zip(self.nondiff_argnums, held, strict=True):
+            full.insert(n, x)
+        return full
+
+
+def _signature_of(f: Callable) -> inspect.Signature | None:
+    """Return a function's signature; of a ufunc none, because out= and the like are no arguments of its rule."""
+    try:
+        return None if isinstance(f, np.ufunc) else inspect.signature(f)
+    except (TypeError, ValueError):
+        return None
+
+
+def _arity(signature: inspect.Signature | None) -> int | None:
+    """Return how many arguments make a call complete as it is, where all of them are positional."""
+    kinds = {p.kind for p in signature.parameters.values()} if signature is not None else {None}
+    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    return len(signature.parameters) if signature is not None and kinds <= positional else None
+
+
+def flat_output(out: Any, where: str, trees: list) -> list:
+    """Flatten a result of a function (or of its rule) into arrays, leaving its structure in ``trees``."""
+    leaves, trees[0] = output_leaves(out, where)
+    return [x if hasattr(x, "dtype") else np.asarray(x)[()] for x in leaves]
+
+
+def _importable_name(thing) -> str:
+    """Return the name a decorated function is pickled by, or say why it can't be."""
+    if "<" in thing.__qualname__:
+        raise ArgumentTypeError(
+            f"pickling: `{thing.__qualname__}` is defined inside a function.",
+            "a function with a rule is pickled by its name, and this one can't be imported by name",
+            "define it at the top of a module",
+        )
+    return thing.__qualname__
+
+
+# ── checks of what rules return ──────────────────────────────────────────────────────────────────────────────────
+
+
+def checked_like(
+    given: Any, treedef, avals: Sequence[Aval | None], names: Sequence[object], where: str, like: str
+) -> list:  # fmt: skip
+    """Check that a rule's result has a structure, shapes and dtypes; return the leaves that have an aval.
+
+    ``None`` in place of a leaf (or in place of a whole subtree of the outermost tuple) stays ``None``: zero. ``where``
+    begins the messages ("the bwd rule of `f`"), ``like`` says what the result must be like.
+    """
+    leaves = []
+    for x, aval, name in zip(flatten_like(treedef, given, f"what {where} returned", like), avals, names, strict=True):
+        if aval is None:
+            continue
+        if x is None:
+            leaves.append(None)
+            continue
+        if not is_array(x):
+            raise TreeError(
+                f"{where} returned {x!r} of type {type(x).__name__} for {name}.",
+                "it returns numbers and arrays",
+                "return None where it is zero",
+            )
+        a = aval_of(x)
+        if a.shape != aval.shape:
+            raise ShapeError(
+                f"{where} returned shape {a.shape} for {name}; expected {aval.shape}.",
+                "tangents and cotangents have the shapes of what they belong to, and nothing is summed silently",
+                "sum over the axes along which it was broadcast, or broadcast it as the value itself is",
+            )
+        leaves.append(_of_dtype(x, a, aval, name, where))
+    return leaves
+
+
+def _of_dtype(x, a: Aval, aval: Aval, name: object, where: str):
+    if a.weak and a.dtype.kind in {"f": "bif", "c": "bifc"}[aval.dtype.kind]:
+        return np.asarray(x, aval.dtype)[()]
+    if a.dtype != aval.dtype:
+        from_complex = a.dtype.kind == "c" and aval.dtype.kind == "f"
+        raise DtypeError(
+            f"{where} returned dtype {a.dtype} for {name}; expected {aval.dtype}.",
+            "tangents and cotangents have the dtypes of what they belong to",
+            "take np.real of it: the argument is real" if from_complex else f"cast it: .astype(np.{aval.dtype.name})",
+        )
+    return x

@@ -1,0 +1,263 @@
+"""``custom_jvp``: a user's own forward-mode rule for a user's own function; reverse mode follows by transposition.
+
+A call of such a function is one operator whose parameter is the function with its rule; every level treats it as it
+treats any other operator, so that the rule is honoured under every composition. Not for: reverse-mode rules
+(``custom_vjp.py``), or rules of NumPy's functions, which are declarations in ``ops/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic
+
+import numpy as np
+import optree
+
+from ..core.aval import Aval, aval_of, is_inexact
+from ..core.dispatch import bind
+from ..core.frames import public
+from ..core.primitive import Primitive
+from ..dual import float0
+from ..errors import ArgumentTypeError, DtypeError, RuleMissingError, TreeError
+from ..signatures import Args, Out
+from ..tree import LeafName, flatten, flatten_like, is_array
+from .calls import (
+    Call,
+    UserFunction,
+    call_shape,
+    checked_like,
+    flat_output,
+    has_tensor,
+    innermost,
+    mapped_function,
+    partition,
+)
+
+__all__ = ["SymbolicZero", "custom_jvp", "sample_calls"]
+
+
+class SymbolicZero:
+    """A tangent or cotangent that is exactly zero and was never built; given to rules that ask for it.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Its shape.
+    dtype : numpy.dtype
+        Its dtype.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> da.SymbolicZero((2,), np.dtype(float)).instantiate()
+    array([0., 0.])
+    """
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        self.shape, self.dtype = shape, dtype
+
+    def instantiate(self) -> np.ndarray:
+        """Return it as an array of zeros."""
+        return np.zeros(self.shape, self.dtype)[()]
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero(shape={self.shape}, dtype={self.dtype})"
+
+
+# ── the operator ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _call_jvp(primals, tangents, *, call):
+    moved = tuple([i for i, t in enumerate(tangents) if t is not None])
+    out = call.rules[0](moved, *primals, *[tangents[i] for i in moved])
+    half = len(out) // 2
+    return tuple(out[:half]), tuple(out[half:])
+
+
+def _call_batch(size, values, mapped, *, call):
+    rule = call.rules[0]
+
+    def batched_rule(moved, *values):
+        # A tangent has the batch axis where its primal has it: both came out of the same Batched tensor.
+        flags = [*mapped, *[mapped[i] for i in moved]]
+        zero: list[bool] = []
+
+        def lane(*values):
+            out = rule(moved, *values)
+            zero[:] = [x is None for x in out]
+            return [x for x in out if x is not None]
+
+        results = iter(mapped_function(lane, flags, size)(*values))
+        return [None if z else next(results) for z in zero]
+
+    function = mapped_function(call.function, mapped, size)
+    batched = Call(call.name, function, (batched_rule,), call.trees, innermost(values))
+    return bind(custom_jvp_call, values, {"call": batched})
+
+
+def sample_calls(rules: Callable) -> Callable:
+    """Make sample calls of x, y ↦ (sin x · y, x + y) with the given maker of rules."""
+
+    def function(x, y):
+        return [np.sin(x) * y, x + y]
+
+    def samples():
+        call = Call("sample", function, rules(), [flatten([0.0, 0.0])[1]])
+        return [((3,), (3,), {"call": call}), ((), (), {"call": call})]
+
+    return samples
+
+
+def _sample_rule(moved, x, y, *tangents):
+    t = dict(zip(moved, tangents, strict=True))
+    s, t = (t[i] if i in t else np.zeros_like(v)[()] for i, v in enumerate((x, y)))
+    return [np.sin(x) * y, x + y, np.cos(x) * y * s + np.sin(x) * t, s + t]
+
+
+custom_jvp_call = Primitive(
+    "custom_jvp_call",
+    impl=lambda *leaves, call: tuple(call.function(*leaves)),
+    abstract_eval=call_shape,
+    jvp=_call_jvp,
+    batch=_call_batch,
+    samples=sample_calls(lambda: (_sample_rule,)),
+    multiple_results=True,
+    kind="custom",
+)
+
+
+# ── the decorator ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class custom_jvp(UserFunction, Generic[Args, Out]):
+    """Give a function its own forward-mode rule; reverse mode follows by transposition.
+
+    Parameters
+    ----------
+    f : callable
+        The function, of any trees. Keyword arguments and defaults are resolved to positions before the rule sees
+        them. Called with plain arrays, it is called as it is.
+    nondiff_argnums : int or tuple of int
+        Positions of arguments the rule is given as they are, in front of the others: settings, shapes, functions.
+        They must not be traced.
+
+    Raises
+    ------
+    RuleMissingError
+        When it is called and has no rule.
+    CapturedTensorError
+        When the function or its rule reads a traced value that is not one of its arguments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> @da.custom_jvp
+    ... def log1pexp(x):
+    ...     return np.log1p(np.exp(x))
+    >>> @log1pexp.defjvp
+    ... def log1pexp_jvp(primals, tangents):
+    ...     (x,), (t,) = primals, tangents
+    ...     return log1pexp(x), t * (1 - 1 / (1 + np.exp(x)))
+    >>> float(da.grad(log1pexp)(100.0))
+    1.0
+    """
+
+    def __init__(self, f: Callable[Args, Out], nondiff_argnums: int | Sequence[int] = ()) -> None:
+        super().__init__(f, nondiff_argnums)
+        self.rule: Callable | None = None
+        self.symbolic_zeros = False
+
+    def defjvp(self, rule: Callable, symbolic_zeros: bool = False) -> Callable:
+        """Set the rule: ``rule(primals, tangents) -> (out, tangent_out)``; usable as a decorator.
+
+        Parameters
+        ----------
+        rule : callable
+            Given the tuples of primals and of tangents (zeros where nothing moves, of dtype ``float0`` for integers),
+            it returns the value and its tangent. The tangent is linear in the tangents and has the value's structure,
+            shapes and dtypes, with ``None`` where it is zero. Arguments of ``nondiff_argnums`` come first.
+        symbolic_zeros : bool
+            Whether tangents that are exactly zero are given as :class:`SymbolicZero`, for a rule that can save work.
+
+        Returns
+        -------
+        callable
+            ``rule`` itself.
+        """
+        if not callable(rule):
+            raise ArgumentTypeError(
+                f"`{self.__name__}`.defjvp was given {rule!r}.", "a rule is a function", "pass rule(primals, tangents)"
+            )
+        self.rule, self.symbolic_zeros = rule, symbolic_zeros
+        return rule
+
+    @public
+    def __call__(self, *args: Args.args, **kwargs: Args.kwargs) -> Out:
+        """Call the function; under a transform, as one operator with the rule."""
+        if self.rule is None:
+            raise RuleMissingError(
+                f"the custom_jvp function `{self.__name__}` was called without a rule.",
+                "its derivative is whatever its rule says, and it has none",
+                f"define one: @{self.__name__}.defjvp",
+            )
+        if not has_tensor(args) and not (kwargs and has_tensor(kwargs)):
+            return self.f(*args, **kwargs)
+        held, others = self.split_nondiff(self.resolved(args, kwargs))
+        template, arrays = partition(others)
+        trees: list = [None]
+
+        def function(*values):
+            out = self.f(*self.joined(held, template.fill(values)))
+            return flat_output(out, f"`{self.__name__}`", trees)
+
+        user_rule = self.rule
+
+        def rule(moved, *values):
+            n = len(arrays)
+            primals = values[:n]
+            given = dict(zip(moved, values[n:], strict=True))
+            tangents = [given[i] if i in given else self._zero(aval_of(p)) for i, p in enumerate(primals)]
+            pair = user_rule(*held, template.fill(primals), template.fill(tangents))
+            return _checked_pair(pair, self.__name__, trees)
+
+        call = Call(self.__name__, function, (rule,), trees, innermost(arrays))
+        out = bind(custom_jvp_call, arrays, {"call": call})
+        return optree.tree_unflatten(trees[0], list(out))  # type: ignore[return-value]
+
+    def _zero(self, aval: Aval):
+        dtype = aval.dtype if is_inexact(aval.dtype) else float0
+        return SymbolicZero(aval.shape, dtype) if self.symbolic_zeros else np.zeros(aval.shape, dtype)[()]
+
+
+def _checked_pair(pair, name: str, trees: list) -> list:
+    """Check a rule's value and tangent against each other and return both, flat; a zero tangent is ``None``."""
+    where = f"the jvp rule of `{name}`"
+    if not (isinstance(pair, tuple) and len(pair) == 2):
+        raise TreeError(
+            f"{where} returned {f'{len(pair)} values' if isinstance(pair, tuple) else f'a {type(pair).__name__}'}.",
+            "it returns the pair (value, tangent)",
+            "end the rule with `return value, tangent`",
+        )
+    values, tree = flat_output(pair[0], where, trees), trees[0]
+    names = [LeafName(pair[0], "the tangent of the value", i) for i in range(len(values))]
+    given = flatten_like(tree, pair[1], f"the tangent of {where}", "its value")
+    tangents = [None if isinstance(t, SymbolicZero) else t for t in given]
+    avals: list[Aval | None] = []
+    for v, t, path in zip(values, tangents, names, strict=True):
+        aval = aval_of(v)
+        if is_inexact(aval.dtype):
+            avals.append(aval)
+            continue
+        avals.append(None)
+        if t is not None and not (is_array(t) and aval_of(t).dtype == float0):
+            raise DtypeError(
+                f"{where} returned dtype {aval_of(t).dtype} for {path}, whose value has dtype {aval.dtype}.",
+                "integers and booleans have no tangent",
+                "return None there (or zeros of dtype dualad.float0)",
+            )
+    checked = iter(checked_like(optree.tree_unflatten(tree, tangents), tree, avals, names, where, "its value"))
+    return [*values, *[None if a is None else next(checked) for a in avals]]

@@ -1,0 +1,243 @@
+"""``custom_vmap``: a user's own batching rule for a user's own function.
+
+The derivatives of such a function are those of its body; where a derivative is mapped, the derivative of the rule is
+what runs, so that the rule is honoured in ``vmap(grad(f))`` as in ``grad(vmap(f))``. Not for: rules of derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic
+
+import numpy as np
+import optree
+
+from ..core.aval import Aval, aval_of, is_inexact
+from ..core.axes import unavailable
+from ..core.dispatch import bind
+from ..core.frames import public
+from ..core.primitive import Primitive
+from ..errors import ArgumentTypeError, RuleMissingError, ShapeError, TreeError
+from ..jvp import jvp
+from ..signatures import Args, Out
+from ..tree import flatten_prefix
+from ..vjp_via_transpose import vjp
+from .calls import Call, UserFunction, call_shape, flat_output, has_tensor, innermost, mapped_function, partition
+from .linear_call import LinearCall, linear
+
+__all__ = ["custom_vmap"]
+
+
+# ── the operator; rules = (rule,): rule(size, mapped, *values) -> values, all with a leading axis ────────────────
+
+
+def _call_jvp(primals, tangents, *, call):
+    out = bind(custom_vmap_call, primals, {"call": call})
+    moved = [i for i, t in enumerate(tangents) if t is not None]
+    live = [i for i, x in enumerate(out) if is_inexact(aval_of(x).dtype)]
+    tangent: list = [None] * len(out)
+    if live:
+        outs = tuple([Aval(np.shape(out[i]), out[i].dtype) for i in live])
+        params = {"call": _derivative(call, moved, live), "outs": outs, "residuals": len(primals)}
+        for i, t in zip(live, bind(linear, (*[tangents[i] for i in moved], *primals), params), strict=True):
+            tangent[i] = t
+    return out, tuple(tangent)
+
+
+def _derivative(call: Call, moved: Sequence[int], live: Sequence[int]) -> LinearCall:
+    """Return the function's derivative as a linear map whose residuals are the primals."""
+
+    def at(primals):
+        def of_moved(*values):
+            full = list(primals)
+            for i, v in zip(moved, values, strict=True):
+                full[i] = v
+            out = call.function(*full)
+            return [out[i] for i in live]
+
+        return of_moved, [primals[i] for i in moved]
+
+    def push(primals, tangents):
+        f, chosen = at(primals)
+        return jvp(f, chosen, tangents)[1]
+
+    def pull(primals, cts):
+        f, chosen = at(primals)
+        return list(vjp(f, *chosen)[1](list(cts)))
+
+    derivative = LinearCall(call.name, push, pull)
+
+    def batcher(size, mapped):
+        if not any(mapped):  # one point for all lanes: the function itself is not batched, only its derivative
+            return LinearCall(call.name, push, pull).batched(size, mapped)
+        # The tangents are mapped, so a point that is not is given to all lanes: the rule sees it as mapped.
+        flags = [m or i in moved for i, m in enumerate(mapped)]
+
+        def spread(primals):
+            return [
+                np.broadcast_to(p, (size, *np.shape(p))) if f and not m else p
+                for p, m, f in zip(primals, mapped, flags, strict=True)
+            ]
+
+        whole = _derivative(_batched(call, size, flags), moved, live)
+        return LinearCall(
+            call.name,
+            lambda primals, tangents: whole.forward(spread(primals), tangents),
+            lambda primals, cts: whole.backward(spread(primals), cts),
+        )
+
+    derivative.batcher = batcher
+    return derivative
+
+
+def _batched(call: Call, size: int, mapped: Sequence[bool]) -> Call:
+    """Return the call over lanes: its function is the rule, and is mapped again as any function is."""
+
+    def function(*values):
+        with unavailable(size, call.name):
+            return list(call.rules[0](size, mapped, *values))
+
+    def rule(outer, outer_mapped, *values):
+        return list(mapped_function(function, outer_mapped, outer)(*values))
+
+    return Call(call.name, function, (rule,), call.trees)
+
+
+def _call_batch(size, values, mapped, *, call):
+    batched = _batched(call, size, mapped)
+    batched.inner = innermost(values)
+    return bind(custom_vmap_call, values, {"call": batched})
+
+
+def _samples():
+    def function(x, y):
+        return [np.sin(x) * y]
+
+    def rule(size, mapped, x, y):
+        return [np.sin(x) * y if any(mapped) else np.stack([np.sin(x) * y] * size)]
+
+    call = Call("sample", function, (rule,))
+    return [((3,), (3,), {"call": call}), ((2, 2), (2, 2), {"call": call})]
+
+
+custom_vmap_call = Primitive(
+    "custom_vmap_call",
+    impl=lambda *leaves, call: tuple(call.function(*leaves)),
+    abstract_eval=call_shape,
+    jvp=_call_jvp,
+    batch=_call_batch,
+    samples=_samples,
+    multiple_results=True,
+    kind="custom",
+)
+
+
+# ── the decorator ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class custom_vmap(UserFunction, Generic[Args, Out]):
+    """Give a function its own rule for ``vmap``.
+
+    Parameters
+    ----------
+    f : callable
+        The function of one example, of any trees. Keyword arguments and defaults are resolved to positions.
+
+    Raises
+    ------
+    RuleMissingError
+        When it is called and has no rule.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> @da.custom_vmap
+    ... def total(x):
+    ...     return np.sum(x)
+    >>> @total.def_vmap
+    ... def total_rule(axis_size, in_batched, x):
+    ...     return np.sum(x, axis=1), True
+    >>> da.vmap(total)(np.ones((2, 3)))
+    array([3., 3.])
+    """
+
+    def __init__(self, f: Callable[Args, Out]) -> None:
+        super().__init__(f)
+        self.rule: Callable | None = None
+
+    def def_vmap(self, rule: Callable) -> Callable:
+        """Set the rule; usable as a decorator.
+
+        Parameters
+        ----------
+        rule : callable
+            ``rule(axis_size, in_batched, *args) -> (out, out_batched)``. ``in_batched`` is a list with one tree of
+            bools per argument: which of its arrays have the batch axis, in front. ``out_batched`` says the same of the
+            result: a bool, or a tree of them with (the outer part of) its structure.
+
+        Returns
+        -------
+        callable
+            ``rule`` itself.
+        """
+        if not callable(rule):
+            raise ArgumentTypeError(
+                f"`{self.__name__}`.def_vmap was given {rule!r}.", "a rule is a function",
+                "pass rule(axis_size, in_batched, *args) -> (out, out_batched)",
+            )  # fmt: skip
+        self.rule = rule
+        return rule
+
+    @public
+    def __call__(self, *args: Args.args, **kwargs: Args.kwargs) -> Out:
+        """Call the function; under a transform, as one operator with the rule."""
+        if self.rule is None:
+            raise RuleMissingError(
+                f"the custom_vmap function `{self.__name__}` was called without a rule.",
+                "how it is batched is whatever its rule says, and it has none",
+                f"define one: @{self.__name__}.def_vmap",
+            )
+        if not has_tensor((args, kwargs)):
+            return self.f(*args, **kwargs)
+        template, arrays = partition(self.resolved(args, kwargs))
+        trees: list = [None]
+
+        def function(*values):
+            return flat_output(self.f(*template.fill(values)), f"`{self.__name__}`", trees)
+
+        def rule(size, mapped, *values):
+            given = self.rule(size, list(template.fill(mapped)), *template.fill(values))
+            return _checked(given, size, self.__name__, trees)
+
+        call = Call(self.__name__, function, (rule,), trees, innermost(arrays))
+        out = bind(custom_vmap_call, arrays, {"call": call})
+        return optree.tree_unflatten(trees[0], list(out))  # type: ignore[return-value]
+
+
+def _checked(given, size: int, name: str, trees: list) -> list:
+    """Check what a rule returned and return its results, all with the batch axis."""
+    where = f"the vmap rule of `{name}`"
+    if not (isinstance(given, tuple) and len(given) == 2):
+        raise TreeError(
+            f"{where} returned {f'{len(given)} values' if isinstance(given, tuple) else f'a {type(given).__name__}'}.",
+            "it returns the pair (out, out_batched)",
+            "end it with `return out, True` (or a tree of bools, False for what is the same in all lanes)",
+        )
+    leaves = flat_output(given[0], where, trees)
+    flags = flatten_prefix(given[1], trees[0], f"out_batched of {where}", "its result", lambda x: isinstance(x, bool))
+    out = []
+    for i, (x, m) in enumerate(zip(leaves, flags, strict=True)):
+        if not isinstance(m, bool):
+            raise TreeError(
+                f"{where} returned {m!r} in out_batched.", "it says whether a result has the batch axis", "return bools"
+            )
+        shape = np.shape(x)
+        if m and shape[:1] != (size,):
+            raise ShapeError(
+                f"{where} returned result {i} of shape {shape} and says that it is batched.",
+                f"the batch axis is the leading one, of size {size}",
+                "move it to the front, or return False for it in out_batched",
+            )
+        out.append(x if m else np.broadcast_to(x, (size, *shape)))
+    return out

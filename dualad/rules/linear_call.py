@@ -1,0 +1,306 @@
+"""Calls of functions that are linear by declaration: ``linear_call``, and the operator that custom rules stand on.
+
+    y = A(r) t          forward(r, t);  the tangent is A(r) ṫ + (∂A(r)·ṙ) t
+    t̄ = A(r)ᵀ ȳ         backward(r, ȳ), given by the user or found by transposing
+
+Not for: functions that are linear because NumPy's operators are; those need no declaration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import optree
+
+from ..core.aval import Aval, aval_of, is_inexact
+from ..core.dispatch import bind
+from ..core.frames import public
+from ..core.primitive import Primitive
+from ..errors import ArgumentTypeError, DtypeError, OutputError, RuleMissingError
+from ..jvp import jvp, output_leaves
+from ..staged import StagedLevel
+from ..tree import LeafName, flatten
+from ..vjp_via_transpose import linear_transpose
+from .calls import checked_like, has_tensor, mapped_function, partition
+
+__all__ = ["LinearCall", "linear", "linear_call"]
+
+
+class LinearCall:
+    """A linear map that depends on residuals: a parameter of the operator.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    forward : callable
+        ``forward(residuals, vectors) -> results``: flat lists of arrays.
+    backward : callable or None
+        ``backward(residuals, cotangents) -> cotangents`` of the vectors; ``None`` derives it by transposing
+        ``forward``.
+    opaque : bool
+        Whether ``backward`` is a linear map that is called, rather than code to be differentiated in its own right.
+    once : bool
+        Whether a derivative of this map in its residuals or vectors is to be refused.
+    sparse : bool
+        Whether ``backward`` takes ``None`` for cotangents that are exactly zero.
+    batcher : callable or None
+        ``batcher(size, residuals_mapped) -> LinearCall``, in place of mapping ``forward`` and ``backward``.
+    """
+
+    __slots__ = ("backward", "batcher", "forward", "name", "once", "opaque", "sparse")
+
+    def __init__(
+        self, name: str, forward: Callable, backward: Callable | None = None, *, opaque: bool = False,
+        once: bool = False, sparse: bool = False, batcher: Callable | None = None,
+    ) -> None:  # fmt: skip
+        self.name, self.forward, self.backward = name, forward, backward
+        self.opaque, self.once, self.sparse, self.batcher = opaque, once, sparse, batcher
+
+    def __repr__(self) -> str:
+        return f"<linear call of {self.name}>"
+
+    def batched(self, size: int, mapped: Sequence[bool]) -> LinearCall:
+        """Return the map over lanes: all vectors and results have a leading axis, residuals where ``mapped`` says."""
+        if self.batcher is not None:
+            return self.batcher(size, mapped)
+        n = len(mapped)
+
+        def lanes(function):
+            def run(residuals, vectors):
+                given = [i for i, v in enumerate(vectors) if v is not None]
+
+                def one(*values):
+                    full: list = [None] * len(vectors)
+                    for i, v in zip(given, values[n:], strict=True):
+                        full[i] = v
+                    return list(function(list(values[:n]), full))
+
+                flags = [*mapped, *[True] * len(given)]
+                return list(mapped_function(one, flags, size)(*residuals, *[vectors[i] for i in given]))
+
+            return run
+
+        return LinearCall(
+            self.name, lanes(self.forward), None if self.backward is None else lanes(self.backward), opaque=self.opaque,
+            once=self.once, sparse=self.sparse,
+        )  # fmt: skip
+
+    def transposed(self) -> LinearCall:
+        """Return the transposed map, whose transpose is this one."""
+        return LinearCall(self.name, self.backward, self.forward, opaque=True, once=self.once)
+
+
+# ── the operator: linear(*vectors, *residuals) ───────────────────────────────────────────────────────────────────
+
+
+# The parameter ``outs`` holds the avals of the results; where it is None they are found by tracing ``forward``.
+
+
+def _shape(*avals, call, outs, residuals):
+    if outs is not None:
+        return outs
+    cut = len(avals) - residuals
+    with StagedLevel(f"{call.name} (shapes)") as level:
+        inputs = [level.new_input(Aval(a.shape, a.dtype)) for a in avals]
+        return tuple([aval_of(x) for x in call.forward(inputs[cut:], inputs[:cut])])
+
+
+def _impl(*args, call, outs, residuals):
+    cut = len(args) - residuals
+    return tuple(call.forward(list(args[cut:]), list(args[:cut])))
+
+
+def _jvp(primals, tangents, *, call, outs, residuals):
+    cut = len(primals) - residuals
+    params = {"call": call, "outs": outs, "residuals": residuals}
+    if call.once:
+        raise RuleMissingError(
+            f"the rule of `{call.name}` is declared once_differentiable, and was differentiated again.",
+            "it computes a derivative in a way that has none of its own",
+            "drop once_differentiable and write the rule in plain NumPy, if second derivatives are needed",
+        )
+    out = bind(linear, primals, params)
+    total: list = [None] * len(out)
+    if any([t is not None for t in tangents[:cut]]):
+        filled = [
+            np.zeros(np.shape(p), aval_of(p).dtype) if t is None else t
+            for t, p in zip(tangents[:cut], primals[:cut], strict=True)
+        ]
+        total = list(bind(linear, (*filled, *primals[cut:]), params))
+    moving = [i for i in range(cut, len(primals)) if tangents[i] is not None]
+    if moving:
+
+        def of_residuals(*values):
+            full = list(primals)
+            for i, v in zip(moving, values, strict=True):
+                full[i] = v
+            return list(call.forward(full[cut:], full[:cut]))
+
+        more = jvp(of_residuals, [primals[i] for i in moving], [tangents[i] for i in moving])[1]
+        total = [b if a is None else a + b for a, b in zip(total, more, strict=True)]
+    return out, tuple(total)
+
+
+def _transpose(ct, *args, call, outs, residuals):
+    cut = len(args) - residuals
+    known = list(args[cut:])
+    if not call.sparse and any([c is None for c in ct]):
+        outs = _shape(*map(aval_of, args), call=call, outs=outs, residuals=residuals)
+        ct = [np.zeros(a.shape, a.dtype) if c is None else c for c, a in zip(ct, outs, strict=True)]
+    if call.backward is None:
+        examples = [np.broadcast_to(np.zeros((), a.dtype), a.shape) for a in map(aval_of, args[:cut])]
+        given = linear_transpose(lambda *vectors: list(call.forward(known, list(vectors))), *examples)(list(ct))
+    elif call.opaque:
+        vectors = tuple([Aval(a.shape, a.dtype) for a in map(aval_of, args[:cut])])
+        params = {"call": call.transposed(), "outs": vectors, "residuals": residuals}
+        given = bind(linear, (*ct, *known), params)
+    else:
+        given = call.backward(known, list(ct))
+    moved = [c if type(a) is Aval else None for c, a in zip(given, args, strict=False)]
+    return (*moved, *[None] * residuals)
+
+
+def _batch(size, values, mapped, *, call, outs, residuals):
+    cut = len(values) - residuals
+    vectors = [
+        v if m else np.broadcast_to(v, (size, *np.shape(v))) for v, m in zip(values[:cut], mapped[:cut], strict=True)
+    ]
+    outs = None if outs is None else tuple([Aval((size, *a.shape), a.dtype) for a in outs])
+    params = {"call": call.batched(size, mapped[cut:]), "outs": outs, "residuals": residuals}
+    return bind(linear, (*vectors, *values[cut:]), params)
+
+
+def _samples():
+    def scale(r, v):
+        return [np.cos(r[0]) * v[0], v[1] + v[0] * r[0]]
+
+    def scale_transposed(r, c):
+        return [np.cos(r[0]) * c[0] + c[1] * r[0], c[1]]
+
+    samples = []
+    for shape in ((3,), ()):
+        for back in (scale_transposed, None):
+            for opaque in (False, True):
+                call = LinearCall("sample", scale, back, opaque=opaque)
+                outs = (Aval(shape, np.dtype(float)),) * 2 if opaque else None
+                samples.append((shape, shape, shape, {"call": call, "outs": outs, "residuals": 1}))
+    return samples
+
+
+linear = Primitive(
+    "linear_call",
+    impl=_impl,
+    abstract_eval=_shape,
+    jvp=_jvp,
+    linear_in=lambda count, params: range(count - params["residuals"]),
+    joint=True,
+    transpose=_transpose,
+    sparse_transpose=True,
+    batch=_batch,
+    samples=_samples,
+    multiple_results=True,
+    kind="custom",
+)
+
+
+# ── for users ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public
+def linear_call(f: Callable, f_transpose: Callable | None, residuals: Any, vectors: Any, *, like: Any = None) -> Any:
+    """Call a function that is linear in its second argument, and give its transpose.
+
+    Both derivatives follow: forward mode calls ``f`` on tangents, reverse mode calls ``f_transpose`` on cotangents.
+    Neither is looked into, so both may be anything (a sparse solver, a transform of another library), as long as they
+    are linear, and each the other's transpose.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(residuals, vectors) -> results``, linear in ``vectors``.
+    f_transpose : callable or None
+        ``f_transpose(residuals, cotangents) -> vectors``: like ``results`` in, like ``vectors`` out. ``None``
+        transposes ``f``, which must then be written in NumPy.
+    residuals : tree
+        What the linear map depends on. A derivative in it differentiates ``f`` itself.
+    vectors : tree of floating or complex arrays
+        What it is applied to.
+    like : tree of arrays, optional
+        An example of the results, of which shapes and dtypes are used. Needed for reverse mode where ``f`` can't be
+        traced (compiled code).
+
+    Returns
+    -------
+    tree
+        ``f(residuals, vectors)``.
+
+    Raises
+    ------
+    DtypeError
+        If ``vectors`` holds integers.
+    TreeError, ShapeError
+        If ``f_transpose`` returns something that is not like ``vectors``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> def solve(a, b):
+    ...     return np.linalg.solve(a, b)
+    >>> def solve_transposed(a, c):
+    ...     return np.linalg.solve(a.T, c)
+    >>> a = np.array([[2.0, 1.0], [0.0, 4.0]])
+    >>> da.grad(lambda b: np.sum(da.linear_call(solve, solve_transposed, a, b)))(np.ones(2))
+    array([0.5  , 0.125])
+    """
+    name = getattr(f, "__name__", type(f).__name__)
+    for g, what in ((f, "f"), (f_transpose, "f_transpose")):
+        if not callable(g) and not (g is None and what == "f_transpose"):
+            raise ArgumentTypeError(f"linear_call: {what} is {g!r}.", "it is a function", "pass a callable")
+    if not has_tensor((residuals, vectors)):
+        return f(residuals, vectors)
+    known, known_arrays = partition(residuals)
+    moved, moved_arrays = partition(vectors)
+    paths = [LeafName(vectors, "vectors", i) for i in range(moved.tree.num_leaves)]
+    avals: list[Aval | None] = [None] * len(paths)
+    for i, x in zip(moved.arrays, moved_arrays, strict=True):
+        avals[i] = a = aval_of(x)
+        if not is_inexact(a.dtype):
+            raise DtypeError(
+                f"linear_call of `{name}`: {paths[i]} has dtype {a.dtype}.",
+                "linear maps act on real or complex vectors",
+                "pass integers among the residuals",
+            )  # fmt: skip
+    trees: list = [None]
+    outs = None
+    if like is not None:
+        examples, trees[0] = flatten(like)
+        outs = tuple([aval_of(x) for x in examples])
+
+    def forward(r, v):
+        given = f(known.fill(r), moved.fill(v))
+        if outs is None:
+            out, trees[0] = output_leaves(given, f"linear_call of `{name}`")
+            if not out:
+                raise OutputError(
+                    f"linear_call: `{name}` returned {given!r}, in which there is no array.",
+                    "a linear map has a result",
+                    "return an array, or a tree of arrays",
+                )
+            return out
+        results = [f"result {i}" for i in range(len(outs))]
+        return checked_like(given, trees[0], outs, results, f"linear_call: `{name}`", "the example like=")
+
+    def backward(r, c):
+        given = f_transpose(known.fill(r), optree.tree_unflatten(trees[0], c))
+        where = f"linear_call: `{getattr(f_transpose, '__name__', 'f_transpose')}`, the transpose of `{name}`,"
+        back = checked_like(given, moved.tree, avals, paths, where, "its vectors")
+        wanted = [a for a in avals if a is not None]
+        return [np.zeros(a.shape, a.dtype) if x is None else x for x, a in zip(back, wanted, strict=True)]
+
+    call = LinearCall(name, forward, None if f_transpose is None else backward, opaque=True)
+    out = bind(linear, (*moved_arrays, *known_arrays), {"call": call, "outs": outs, "residuals": len(known_arrays)})
+    return optree.tree_unflatten(trees[0], list(out))
