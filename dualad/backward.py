@@ -20,7 +20,7 @@ from .core.watch import active, logged_walk
 from .dual import Dual
 from .errors import RuleMissingError
 from .lazy import Lazy
-from .ops.indexing import ARRAY, index, index_add, is_place
+from .ops.indexing import ARRAY, index_add
 from .ops.joining import stack
 from .program.ir import Program, evaluate
 from .program.packed import unpacked
@@ -63,7 +63,7 @@ def backward(
                 ct = _gathered(ct, reads.pop(outs[0]), outs[0].aval)
             if ct is None:
                 continue
-        if op is index and type(args[0]) is Variable and is_place(params["template"]):
+        if op.place_read is not None and type(args[0]) is Variable and op.place_read(params):
             reads.setdefault(args[0], []).append((params["template"], ct))
             continue
         rule = op.transpose

@@ -95,9 +95,8 @@ class Batched(Tracer):
                 mapped.append(False)
         rule = op.batch
         if rule is None:
-            across = getattr(op, "across", None)
-            if across is not None:
-                return across(level, values[0], params)
+            if op.across is not None:
+                return op.across(level, values[0], params)
             rule = _loop(op)
         out = rule(level.size, values, mapped, **params)
         watch = watching.get() if in_use else None

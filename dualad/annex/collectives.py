@@ -37,11 +37,9 @@ class Collective(Primitive):
     the name; ``None`` stands for an axis of one lane, which is how such an operator is tested alone.
     """
 
-    __slots__ = ("across",)
+    __slots__ = ()
 
     def __init__(self, name: str, reduce: Callable, **fields) -> None:
-        super().__init__(name, batch=None, **fields)
-
         def across(level, value, params):
             if _is_named(level, params["axis"]):
                 return reduce(value, level, params)
@@ -49,7 +47,7 @@ class Collective(Primitive):
             moved = {**params, "position": params["position"] + 1} if "position" in params else params
             return Batched(bind(self, (value,), moved), level)
 
-        self.across = across
+        super().__init__(name, across=across, kind="collective", **fields)
 
 
 def _is_named(level: BatchLevel, axis: str | None) -> bool:
@@ -91,7 +89,6 @@ psum_op = Collective(
     linear_in=(0,),
     transpose=lambda ct, x, *, axis: (bind(psum_op, (ct,), {"axis": axis}),),
     samples=_axis_of_one(_SHAPES),
-    kind="collective",
 )
 
 
@@ -112,7 +109,6 @@ def _extremum(name: str, reduce: Callable) -> Collective:
         abstract_eval=lambda x, *, axis: Aval(x.shape, x.dtype),
         jvp=jvp,
         samples=_axis_of_one(_SHAPES),
-        kind="collective",
     )
     return op
 
@@ -163,7 +159,6 @@ gather_op = Collective(
     linear_in=(0,),
     transpose=lambda ct, x, *, axis, position: (_scatter(ct, axis, position),),
     samples=_axis_of_one(_SHAPES, position=0),
-    kind="collective",
 )
 
 scatter_op = Collective(
@@ -175,7 +170,6 @@ scatter_op = Collective(
     linear_in=(0,),
     transpose=lambda ct, x, *, axis, position: (bind(gather_op, (ct,), {"axis": axis, "position": position}),),
     samples=_axis_of_one([((1,),), ((1, 3),)], position=0),
-    kind="collective",
 )
 
 

@@ -52,7 +52,7 @@ def _print(rows: list[tuple[str, ...]]) -> None:
 
 def _missing() -> list[tuple[str, str]]:
     """List operators that loop over lanes, NumPy's names without a rule, and those that are refused, with reasons."""
-    rows = [(op.name, "no batching rule: one call per lane") for op in OPS.values() if op.batch is None]
+    rows = [(op.name, "no batching rule: one call per lane") for op in OPS.values() if not _batched(op)]
     rows += [(name, "not covered yet") for name in NOT_YET]
     functions: set[Any] = overrides.get_overridable_numpy_array_functions()
     for function in functions | overrides.get_overridable_numpy_ufuncs():
@@ -62,6 +62,11 @@ def _missing() -> list[tuple[str, str]]:
     return sorted(set(rows))
 
 
+def _batched(op: Any) -> bool:
+    """Say whether all lanes run at once; a collective has another rule in place of a batching rule."""
+    return op.batch is not None or op.across is not None
+
+
 def _row(op: Any) -> tuple[str, ...]:
     return (
         op.name,
@@ -69,7 +74,7 @@ def _row(op: Any) -> tuple[str, ...]:
         op.kind,
         "yes" if op.jvp is not None else "n/a",
         "yes" if op.transpose is not None else "n/a",
-        "yes" if op.batch is not None else "loop",
+        "yes" if _batched(op) else "loop",
         "yes" if op.sparsity is not None else "dense",
         _place(op.place),
     )

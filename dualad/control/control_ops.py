@@ -108,11 +108,11 @@ def all_plain(values: Sequence) -> bool:
 
 def sees_steps(op: Primitive, params: dict) -> bool:
     """Say whether an operator inside a body is differentiated only where the steps are seen: known values allow it."""
-    return op is while_loop or _crosses_lanes(op, params)
+    return op.sees_steps or _crosses_lanes(op, params)
 
 
 def _crosses_lanes(op: Primitive, params: dict) -> bool:
-    return hasattr(op, "across")
+    return op.across is not None
 
 
 def either(a: Sequence[bool], b: Sequence[bool]) -> list[bool]:
@@ -479,5 +479,6 @@ while_loop = Primitive(
     batch=_while_batch,
     samples=_while_samples,
     multiple_results=True,
+    sees_steps=True,
     kind="control",
 )

@@ -132,6 +132,7 @@ root = Primitive(
     jvp=_root_jvp,
     samples=_root_samples,
     multiple_results=True,
+    given=("solve",),
     kind="implicit",
 )
 

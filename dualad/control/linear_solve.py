@@ -231,6 +231,7 @@ linear_solve = Primitive(
     transpose=_linear_transpose,
     samples=_samples,
     multiple_results=True,
+    given=("solve",),
     kind="implicit",
 )
 

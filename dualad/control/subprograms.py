@@ -97,7 +97,7 @@ def runner(program: Program, plain: bool = False) -> Callable:
 
     With ``plain`` all arguments are arrays of NumPy's, and no transform needs to be asked.
     """
-    plain = plain and not any([hasattr(op, "across") for op, *_ in program.steps])
+    plain = plain and not any([op.across is not None for op, *_ in program.steps])
     slots: dict[Variable, int] = {}
     for v in (*program.inputs, *[v for step in program.steps for v in step[3]]):
         slots.setdefault(v, len(slots))

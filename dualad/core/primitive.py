@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from ..errors import DeclarationError
 from .dispatch import bind
-from .tables import OPS, UFUNCS, VERDICTS, Verdict
+from .tables import OPS, UFUNCS, register
 
 __all__ = ["Primitive"]
 
@@ -62,13 +62,29 @@ class Primitive:
         Of an operator with several results: whether ``transpose`` is given ``None`` for exactly zero cotangents.
     effect : bool
         Whether transposing it calls a function for what that function does besides returning (a hook): once per pull.
+    across : callable or None
+        ``across(level, value, params)``, in place of ``batch``: of an operator that works across the lanes of a named
+        axis.
+    contracts : bool
+        Whether it sums products over an axis: dear to compute, small to keep.
+    given : tuple of str
+        Which of its rules a user has given, of ``"jvp"``, ``"transpose"``, ``"batch"``, and ``"solve"`` (the solver
+        that the rules rest on): debugging tests those, and ``explain`` names them.
+    place_read : callable or None
+        ``place_read(params)`` says whether a call reads a single place of its first argument by a known position;
+        reverse mode gathers the cotangents of many such reads and writes them in one go.
+    reruns : bool
+        Whether its rule is to run the function of its parameter ``call`` again: tools look inside.
+    sees_steps : bool
+        Whether inside a body it is differentiated only where the steps are seen one by one.
     kind : str
         The kind it was made by, for tables.
     """
 
     __slots__ = (
-        "abstract_eval", "batch", "effect", "impl", "joint", "jvp", "kind", "linear_in", "multiple_results", "name",
-        "numpy", "place", "samples", "sparse_transpose", "sparsity", "strong_transpose", "transpose",
+        "abstract_eval", "across", "batch", "contracts", "effect", "given", "impl", "joint", "jvp", "kind", "linear_in",
+        "multiple_results", "name", "numpy", "place", "place_read", "reruns", "samples", "sees_steps",
+        "sparse_transpose", "sparsity", "strong_transpose", "transpose",
     )  # fmt: skip
 
     def __init__(
@@ -89,6 +105,12 @@ class Primitive:
         strong_transpose: Callable | None = None,
         sparse_transpose: bool = False,
         effect: bool = False,
+        across: Callable | None = None,
+        contracts: bool = False,
+        given: tuple[str, ...] = (),
+        place_read: Callable[[dict], bool] | None = None,
+        reruns: bool = False,
+        sees_steps: bool = False,
         kind: str = "op",
     ) -> None:
         if name in OPS:
@@ -118,11 +140,11 @@ class Primitive:
         )
         self.batch, self.sparsity, self.samples, self.numpy = batch, sparsity, samples, tuple(numpy)
         self.multiple_results, self.kind, self.place = multiple_results, kind, _declared_at()
-        self.sparse_transpose = sparse_transpose
-        OPS[name] = self
+        self.sparse_transpose, self.across, self.contracts, self.given = sparse_transpose, across, contracts, given
+        self.place_read, self.reruns, self.sees_steps = place_read, reruns, sees_steps
         for function in self.numpy:
-            UFUNCS[function] = self
-            VERDICTS[function] = Verdict("op")
+            register(UFUNCS, function, self, "op")
+        OPS[name] = self
 
     def __call__(self, *args, **params):
         return bind(self, args, params)

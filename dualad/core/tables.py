@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["CREATION", "FUNCTIONS", "HOOKS", "OPS", "UFUNCS", "VERDICTS", "Verdict"]
+from ..errors import DeclarationError
+
+__all__ = ["CREATION", "FUNCTIONS", "HOOKS", "OPS", "UFUNCS", "VERDICTS", "Verdict", "register"]
 
 
 class Verdict(NamedTuple):
@@ -35,3 +37,16 @@ CREATION: dict[Callable, Callable] = {}
 VERDICTS: dict[Callable, Verdict] = {}
 #: slow paths by name: "ufunc" (methods and keywords of ufuncs), "operand" (an argument made plain), "user line", ...
 HOOKS: dict[str, Callable] = {}
+
+
+def register(table: dict[Callable, Any], function: Callable, entry: Any, kind: str) -> None:
+    """Give a NumPy callable its meaning and its verdict; a second meaning would be one that import order chooses."""
+    for known in (UFUNCS, FUNCTIONS) if table is not CREATION else (CREATION,):
+        if function in known:
+            raise DeclarationError(
+                f"{function.__module__}.{function.__name__} has two meanings.",
+                f"it means {known[function]!r} and would mean {entry!r} too, whichever is imported last",
+                "keep one of them",
+            )
+    table[function] = entry
+    VERDICTS[function] = Verdict(kind)

@@ -96,14 +96,15 @@ class DebugReport(Watch):
 
     def _compared(self, op: Any, tangents: Any, value: Any, transform: str) -> None:
         """Note a comparison that holds only because a moving value happens to be equal to something."""
-        if op.name not in ("equal", "not_equal"):
+        equal = np.equal in op.numpy
+        if not equal and np.not_equal not in op.numpy:
             return
         if all(t is None or (isinstance(t, np.ndarray) and not t.any()) for t in tangents):
             return
         plain = next((leaf.value for leaf in leaves(value)), None)
         if plain is None:
             return
-        count = int(np.count_nonzero(plain if op.name == "equal" else ~np.asarray(plain)))
+        count = int(np.count_nonzero(plain if equal else ~np.asarray(plain)))
         if count:
             self.branches.append(Branch(op.name, user_line(), count, transform))
 

@@ -227,34 +227,25 @@ def _use_of(op, params: dict, moving: bool) -> Use:
     """Say what is known of an operator's rules."""
     call = params.get("call")
     name = getattr(call, "name", None) or op.name
-    if op.name == "checkpoint_call":
+    if op.reruns:
         name = f"checkpoint of `{name}`"
-    batched = "yes" if op.batch is not None or hasattr(op, "across") else "loop"
-    if op.name == "opaque_call":
+    batched = "yes" if op.batch is not None or op.across is not None else "loop"
+    if op.kind == "opaque":
         return _opaque(name, call, moving)
-    if op.name in _CUSTOM:
-        forward, reverse = _CUSTOM[op.name]
+    if op.given and "solve" not in op.given:
+        forward, reverse = ["rule" if rule in op.given else "yes" for rule in ("jvp", "transpose")]
         return Use(name, (), "custom", forward, reverse, batched, 1)
     if op.kind == "refused" and moving:
         reason = _refusal(op)
         return Use(name, (), "refused", "no", "no", batched, 1, f"under a derivative: {reason.why}", reason.instead)
     if op.jvp is None and moving:
-        note = "stops the derivative here" if op.name == "stop_gradient" else "its derivative is zero: the tangent ends"
+        note = "stops the derivative here" if op.kind == "barrier" else "its derivative is zero: the tangent ends"
         return Use(name, (), "drops", "zero", "zero", batched, 1, note)
     if not moving:
         return Use(name, (), "constant", "-", "-", batched, 1)
     if batched == "loop":
         return Use(name, (), "loop", "yes", "yes", batched, 1, "under vmap it is called once per lane")
     return Use(name, (), "rules", "yes", "yes", batched, 1)
-
-
-_CUSTOM = {
-    "custom_jvp_call": ("rule", "yes"),
-    "custom_vjp_call": ("yes", "rule"),
-    "custom_vmap_call": ("yes", "yes"),
-    "linear_call": ("rule", "rule"),
-    "grad_hook": ("yes", "rule"),
-}
 
 
 def _opaque(name: str, call, moving: bool) -> Use:
@@ -330,7 +321,7 @@ class Observed(Tracer):
             moving = False
         else:
             level.observer.operator(op, params, moving)
-        inside = getattr(params.get("call"), "function", None) if op.name == "checkpoint_call" else None
+        inside = getattr(params.get("call"), "function", None) if op.reruns else None
         if inside is not None:  # runs as it stands, so it is explained too
             return tuple([x if isinstance(x, Tracer) else Observed(x, level, False) for x in inside(*args)])
         out = bind(op, [a._value if o else a for a, o in zip(args, own, strict=True)], params)

@@ -118,9 +118,8 @@ class _Frame:
 
     def __init__(self, op, params: dict, primals: Sequence, tangents: Sequence, level) -> None:
         name = getattr(params.get("call"), "name", None)
-        again = op.name == "checkpoint_call"
-        self.name: str = f"{_AGAIN}{name}" if again else name if isinstance(name, str) else op.name
-        self.custom = isinstance(name, str) and not again
+        self.name: str = f"{_AGAIN}{name}" if op.reruns else name if isinstance(name, str) else op.name
+        self.custom = isinstance(name, str) and not op.reruns
         self.primals, self.tangents = primals, tangents
         self.moved = [i for i, t in enumerate(tangents) if t is not None]
         self.transform, self.level = level.transform, level.number

@@ -199,6 +199,7 @@ matmul = Primitive(
     linear_in=(0, 1),
     transpose=_matmul_transpose,
     strong_transpose=_strong(_matmul_transpose),
+    contracts=True,
     batch=_matmul_batch,
     samples=[
         ((2, 3), (3, 4)), ((2, 3), (3,)), ((3,), (3, 2)), ((3,), (3,)), ((4, 2, 3), (3, 2)), ((2, 3), (4, 3, 2)),
@@ -318,6 +319,7 @@ einsum = bilinear(
     linear_in=(-1,),
     transpose=_einsum_transpose,
     strong_transpose=_strong(_einsum_transpose),
+    contracts=True,
     batch=_einsum_batch,
     samples=[
         ((2, 3), (3, 4), {"subscripts": "ij,jk->ik", "optimize": False}),

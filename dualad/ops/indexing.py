@@ -236,6 +236,7 @@ index = Primitive(
     ),
     batch=_index_batch,
     samples=_INDEX_SAMPLES,
+    place_read=lambda params: is_place(params["template"]),
     kind="linear",
 )
 

@@ -81,7 +81,7 @@ stop_gradient = Primitive(
     # The lanes may hold Duals of an outer level, which are to be stopped too.
     batch=lambda size, values, mapped: stop_gradient(values[0]),
     samples=[((3,),), ((),)],
-    kind="predicate",
+    kind="barrier",
 )
 
 flip = linear(

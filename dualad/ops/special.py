@@ -16,7 +16,7 @@ import scipy.special._ufuncs as sp  # with SCIPY_ARRAY_API=1 the public names ar
 
 from ..core.aval import Aval, aval_of
 from ..core.primitive import Primitive
-from ..core.tables import UFUNCS, VERDICTS, Verdict
+from ..core.tables import UFUNCS, register
 from .choice import nowhere, where
 from .distributions import beta_density, gamma_density
 from .kinds import elementwise_shape, predicate, strong
@@ -31,8 +31,7 @@ _DEGREE = math.pi / 180
 
 def _same(special: np.ufunc, ufunc: np.ufunc) -> None:
     """SciPy's own copy of a function that NumPy has."""
-    UFUNCS[special] = UFUNCS[ufunc]
-    VERDICTS[special] = Verdict("op")
+    register(UFUNCS, special, UFUNCS[ufunc], "op")
 
 
 for _own, _numpy in (

@@ -22,6 +22,7 @@ from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
 from ..core.frames import public
 from ..core.primitive import Primitive
+from ..core.tables import OPS
 from ..core.tracer import Tracer
 from ..dual import Dual, DualLevel
 from ..errors import ArgumentError, ArgumentTypeError
@@ -84,9 +85,6 @@ def checkpoint_name(x: Any, name: str) -> Any:
     )
 
 
-_DOTS = frozenset({"matmul", "einsum", "tensordot", "dot", "vecdot", "matvec", "vecmat", "inner", "outer"})
-
-
 class Policies:
     """What a checkpoint keeps; ``dualad.checkpoint_policies`` is the one instance.
 
@@ -117,7 +115,7 @@ class Policies:
     @staticmethod
     def dots_saveable(name: str, params: dict) -> bool:
         """Keep the results of matrix products and contractions, which cost most to compute."""
-        return name in _DOTS
+        return name in OPS and OPS[name].contracts
 
     @staticmethod
     def save_only_these_names(*names: str) -> Callable[[str, dict], bool]:
@@ -340,6 +338,7 @@ checkpoint_call = Primitive(
     batch=_call_batch,
     samples=_samples,
     multiple_results=True,
+    reruns=True,
     kind="custom",
 )
 

@@ -125,6 +125,7 @@ custom_jvp_call = Primitive(
     batch=_call_batch,
     samples=sample_calls(lambda: (_sample_rule,)),
     multiple_results=True,
+    given=("jvp",),
     kind="custom",
 )
 

@@ -181,6 +181,7 @@ custom_vjp_call = Primitive(
     batch=_call_batch,
     samples=sample_calls(lambda: (_sample_forward, _sample_backward)),
     multiple_results=True,
+    given=("transpose",),
     kind="custom",
 )
 

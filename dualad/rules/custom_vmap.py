@@ -128,6 +128,7 @@ custom_vmap_call = Primitive(
     batch=_call_batch,
     samples=_samples,
     multiple_results=True,
+    given=("batch",),
     kind="custom",
 )
 

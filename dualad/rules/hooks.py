@@ -70,6 +70,7 @@ hook_op = Primitive(
     batch=_batch,
     samples=[((3,), {"hook": lambda ct: None}), ((), {"hook": lambda ct: ct})],
     effect=True,
+    given=("transpose",),
     kind="custom",
 )
 

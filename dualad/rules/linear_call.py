@@ -202,6 +202,7 @@ linear = Primitive(
     batch=_batch,
     samples=_samples,
     multiple_results=True,
+    given=("jvp", "transpose"),
     kind="custom",
 )
 

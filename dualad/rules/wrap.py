@@ -202,7 +202,8 @@ opaque_call = Primitive(
     batch=_batch,
     samples=_samples,
     multiple_results=True,
-    kind="custom",
+    given=("jvp",),
+    kind="opaque",
 )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.dispatch import bind
-from ..core.tables import CREATION, VERDICTS, Verdict
+from ..core.tables import CREATION, register
 from ..core.tracer import Tracer
 from ..ops import shaping
 from .arguments import normalize_axis, operand, operands
@@ -65,13 +65,12 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
 
 
 def _creation(*numpy_functions):
-    def register(handler):
-        for f in numpy_functions:
-            CREATION[f] = handler
-            VERDICTS[f] = Verdict("op")
+    def registered(handler):
+        for f in dict.fromkeys(numpy_functions):
+            register(CREATION, f, handler, "op")
         return handler
 
-    return register
+    return registered
 
 
 @_creation(np.zeros, np.empty)

@@ -200,16 +200,6 @@ def isreal(x):
     return np.imag(x) == 0 if x.dtype.kind == "c" else np.ones(x.shape, bool)[()]
 
 
-@function(np.iscomplexobj, kind="metadata")
-def iscomplexobj(x):
-    return operand(x).dtype.kind == "c"
-
-
-@function(np.isrealobj, kind="metadata")
-def isrealobj(x):
-    return operand(x).dtype.kind != "c"
-
-
 # ── rounding, replacing ──────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..core.tables import FUNCTIONS, VERDICTS, Verdict
+from ..core.tables import FUNCTIONS, register
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import shaping
@@ -21,15 +21,17 @@ __all__ = ["function"]
 
 
 def function(*numpy_functions: Callable, kind: str = "op") -> Callable:
-    """Register a handler, with NumPy's own signature, for the given NumPy functions."""
+    """Register a handler, with NumPy's own signature, for the given NumPy functions.
 
-    def register(handler: Callable) -> Callable:
-        for f in numpy_functions:
-            FUNCTIONS[f] = handler
-            VERDICTS[f] = Verdict(kind)
+    Some of NumPy's names are one function in some releases and two in others, so a function may be given twice here.
+    """
+
+    def registered(handler: Callable) -> Callable:
+        for f in dict.fromkeys(numpy_functions):
+            register(FUNCTIONS, f, handler, kind)
         return handler
 
-    return register
+    return registered
 
 
 # ── reshaping ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -204,11 +206,12 @@ def rollaxis(a, axis, start=0):
     return np.moveaxis(a, axis, start - (axis < start))
 
 
+# np.linalg.matrix_transpose is np.matrix_transpose in some releases and a function of its own in others.
 @function(np.matrix_transpose, np.linalg.matrix_transpose, kind="composite")
 def matrix_transpose(x, /):
     x = operand(x)
-    if x.ndim < 2:
-        raise ValueError(f"Input array must be at least 2-dimensional, but it is {x.ndim}")
+    if np.ndim(x) < 2:
+        raise ValueError(f"Input array must be at least 2-dimensional, but it is {np.ndim(x)}")
     return np.swapaxes(x, -1, -2)
 
 

@@ -403,19 +403,9 @@ def _diagonal(a, *, offset, axis1, axis2):
     return np.moveaxis(a, (axis1, axis2), (-2, -1))[..., i, j]
 
 
-@function(np.linalg.diagonal, kind="composite")
-def linalg_diagonal(x, /, *, offset=0):
-    return np.diagonal(x, offset, -2, -1)
-
-
 @function(np.trace, kind="composite")
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
     return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
-
-
-@function(np.linalg.trace, kind="composite")
-def linalg_trace(x, /, *, offset=0, dtype=None):
-    return np.trace(x, offset, -2, -1, dtype)
 
 
 @function(np.diag, kind="composite")

@@ -95,15 +95,6 @@ def diagonal(x, /, *, offset=0):
     return np.diagonal(x, offset, axis1=-2, axis2=-1)
 
 
-# np.linalg.matrix_transpose is np.matrix_transpose in some releases and a function of its own in others.
-@function(np.linalg.matrix_transpose, np.matrix_transpose, kind="composite")
-def matrix_transpose(x, /):
-    x = operand(x)
-    if np.ndim(x) < 2:
-        raise ValueError(f"Input array must be at least 2-dimensional, but it is {np.ndim(x)}")
-    return np.swapaxes(x, -1, -2)
-
-
 @function(np.linalg.matrix_power, kind="composite")
 def matrix_power(a, n):
     a = _square(a)

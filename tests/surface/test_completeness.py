@@ -9,7 +9,10 @@ from numpy.testing import overrides
 
 import dualad as da
 from dualad.core.tables import CREATION, FUNCTIONS, UFUNCS, VERDICTS
-from dualad.errors import UnsupportedError
+from dualad.errors import DeclarationError, UnsupportedError
+from dualad.ops.kinds import predicate
+from dualad.ops.samples import anywhere
+from dualad.surface.functions import function
 from dualad.surface.unsupported import NOT_YET, REASONS, spelled, unsupported, verdict_of
 
 NAMES = {
@@ -43,14 +46,27 @@ def test_a_verdict_is_what_happens(name):
     f = NAMES[name]
     kind = verdict_of(f).kind
     twin = getattr(np, f.__name__, None) if getattr(f, "__module__", "numpy") == "numpy" else None
-    handled = f in FUNCTIONS or f in UFUNCS or twin in FUNCTIONS
+    handled = (f in FUNCTIONS) + (f in UFUNCS) or twin in FUNCTIONS
     if kind == "unsupported":
         assert not handled
         error = unsupported(f)
         assert error.why
         assert error.instead
     else:
-        assert handled or f in CREATION or twin in CREATION
+        assert handled == 1 or (not handled and (f in CREATION or twin in CREATION))
+
+
+def test_a_name_has_exactly_one_meaning():
+    """A second one would be a matter of which module is imported last."""
+    for known, again in (
+        (np.trace, lambda: function(np.trace)(lambda a: a)),
+        (np.sin, lambda: function(np.sin)(lambda x: x)),
+        (np.sin, lambda: predicate("sin again", np.sin, samples=anywhere())),
+    ):
+        before = (FUNCTIONS.get(known), UFUNCS.get(known), VERDICTS[known])
+        with pytest.raises(DeclarationError, match="two meanings"):
+            again()
+        assert (FUNCTIONS.get(known), UFUNCS.get(known), VERDICTS[known]) == before
 
 
 def test_reasons_are_for_names_that_are_not_covered():
