@@ -14,9 +14,9 @@ import numpy as np
 
 from .batched import Batched
 from .core.aval import Aval
+from .core.contexts import active, process_wide
 from .core.tracer import Tracer
-from .core.walk import walked
-from .core.watch import active, logged_walk
+from .core.watch import logged_walk
 from .dual import Dual
 from .errors import RuleMissingError
 from .lazy import Lazy
@@ -48,7 +48,8 @@ def backward(
             known = pending.get(out)
             pending[out] = ct if known is None else known + ct
     steps = reversed(program.steps) if walk is None else walk(program.steps, pending)
-    for op, args, params, outs in walked(program, steps, "transpose"):
+    observer = process_wide()
+    for op, args, params, outs in steps if observer is None else observer.walk(program, steps, "transpose"):
         if op.multiple_results:
             ct = [pending.pop(v, None) for v in outs]
             if reads:
@@ -75,6 +76,8 @@ def backward(
                 "reverse mode walks the linear program backwards, operator by operator",
                 "use forward mode (jvp, jacfwd) through this operator",
             )
+        if observer is not None:
+            rule = observer.transposing(op, rule)
         if len(args) == 2:  # spelled out, as in the tensors' process: this is the loop reverse mode spends its time in
             x, y = args
             left, right = type(x) is Variable, type(y) is Variable

@@ -13,10 +13,10 @@ from .core.asking import by_name
 from .core.aval import Aval, aval_of
 from .core.axes import unavailable
 from .core.capture import check_inside
+from .core.contexts import in_use, watching
 from .core.level import Level, escaped
-from .core.quiet import in_use
 from .core.tracer import Tracer
-from .core.watch import noted, watching
+from .core.watch import noted
 from .ops.shaping import stop_gradient
 
 __all__ = ["BatchLevel", "Batched", "LaneDivergence"]

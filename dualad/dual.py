@@ -18,12 +18,12 @@ import numpy as np
 from .core.aval import aval_of, is_inexact
 from .core.boundary import running
 from .core.capture import check_inside
+from .core.contexts import active, boundary, in_use, watching
 from .core.dispatch import bind
 from .core.frames import public
 from .core.level import Level, escaped
-from .core.quiet import boundary, in_use
 from .core.tracer import Tracer
-from .core.watch import active, noted, watching
+from .core.watch import noted
 from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from .surface.deferred import flush_writes
 
@@ -50,7 +50,7 @@ class DualLevel(Level):
         self.copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def __exit__(self, *exc_info) -> None:
-        self.open = False
+        super().__exit__(*exc_info)
         self.copies.clear()
 
     def snapshot(self, a: np.ndarray) -> np.ndarray:

@@ -16,10 +16,10 @@ import optree
 from .core.arguments import check_callable
 from .core.aval import aval_of, is_inexact
 from .core.boundary import run
+from .core.contexts import active
 from .core.frames import public
 from .core.level import escaped
 from .core.tracer import Tracer
-from .core.watch import active
 from .dual import Dual, DualLevel, check_tangent, float0
 from .errors import ArgumentTypeError, DtypeError, OutputError
 from .ops.shaping import stop_gradient as stop_gradient_op

@@ -17,9 +17,9 @@ import optree
 from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
+from .core.contexts import active
 from .core.frames import public
 from .core.tables import HOOKS
-from .core.watch import active
 from .dual import Dual, DualLevel, check_tangent
 from .jvp import as_primal, output_leaves, shown_tangent, split, split_aux, strip
 from .program.ir import Program, evaluate

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from .core.aval import Aval, aval_of
+from .core.contexts import active, everywhere
 from .core.level import Level, escaped
 from .core.tracer import NO_PARAMS, Tracer
-from .core.watch import WatchedSteps, active
+from .core.watch import WatchedSteps
 from .ops.arithmetic import add, divide, multiply, negative, subtract
 from .program.ir import Program, live_steps
 from .program.variable import Variable
@@ -139,9 +140,9 @@ class Staged(Tracer):
         return None
 
     def _step(self, op, atoms):
-        """Record an operator whose result has this tensor's aval; not of a Python scalar, nor when it is too late."""
+        """Record an operator whose result has this tensor's aval; not of a Python scalar, too late, or watched."""
         aval, level = self.variable.aval, self.level
-        if aval.weak or not level.open:
+        if aval.weak or not level.open or everywhere:
             return None
         out = Variable(aval)
         level.steps.append((op, atoms, NO_PARAMS, (out,)))

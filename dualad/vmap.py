@@ -18,8 +18,8 @@ from .chunks import check_chunks, in_chunks
 from .core.arguments import check_callable
 from .core.axes import Lanes, check_new, rename
 from .core.boundary import run
+from .core.contexts import active
 from .core.frames import public, user_level
-from .core.watch import active
 from .errors import ArgumentError, ArgumentTypeError, BranchError, OutputError
 from .jvp import as_primal, named, output_leaves
 from .signatures import Args

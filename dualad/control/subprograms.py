@@ -19,6 +19,7 @@ from ..batched import Batched, BatchLevel
 from ..core.aval import Aval, aval_of
 from ..core.axes import rename
 from ..core.boundary import run
+from ..core.contexts import everywhere
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
 from ..core.watch import carried
@@ -110,9 +111,10 @@ def runner(program: Program, plain: bool = False) -> Callable:
 
     def run_program(*arguments):
         values = [*arguments, *[None] * (size - first)]
+        direct = plain and not everywhere
         for call, reads, args, params, multiple, outs in steps:
             given = [values[r] if r >= 0 else a for r, a in zip(reads, args, strict=True)]
-            out = call.impl(*given, **params) if plain else bind(call, given, params)
+            out = call.impl(*given, **params) if direct else bind(call, given, params)
             if multiple:
                 for i, x in zip(outs, out, strict=True):
                     values[i] = x

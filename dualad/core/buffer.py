@@ -158,7 +158,7 @@ class Buffer(Tracer, opaque=True):
     def process(self, op, args, params):
         """Run an operator on the arrays in the buffers' place."""
         if all([type(a) is Buffer or not isinstance(a, Tracer) for a in args]):
-            return buffered(op.impl(*[_plain(a) for a in args], **params))
+            return buffered(bind(op, [_plain(a) for a in args], params))
         return bind(op, [a.give() if type(a) is Buffer else a for a in args], params)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):

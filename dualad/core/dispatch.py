@@ -6,6 +6,7 @@ what happens then; that is the tensor's ``process``.
 
 from __future__ import annotations
 
+from .contexts import everywhere, process_wide
 from .tracer import Tracer
 
 __all__ = ["bind"]
@@ -17,6 +18,8 @@ def bind(op, args, params):
     for a in args:
         if isinstance(a, Tracer) and a.level.number > number:
             top, number = a, a.level.number
+    if everywhere and (watch := process_wide()) is not None:
+        return watch.operation(top, op, args, params)
     if top is None:
         return op.impl(*args, **params)
     return top.process(op, args, params)

@@ -11,6 +11,7 @@ import itertools
 from typing import Any
 
 from ..errors import EscapedTensorError
+from .contexts import everywhere, process_wide
 from .tables import HOOKS
 
 __all__ = ["Level", "escaped"]
@@ -38,10 +39,14 @@ class Level:
         self.function: Any = None
 
     def __enter__(self):
+        if everywhere and (watch := process_wide()) is not None:
+            watch.opened(self)
         return self
 
     def __exit__(self, *exc_info) -> None:
         self.open = False
+        if everywhere and (watch := process_wide()) is not None:
+            watch.closed(self, bool(exc_info) and exc_info[0] is not None)
 
     def __repr__(self) -> str:
         return f"<{self.transform} level {self.number}, {'open' if self.open else 'closed'}>"

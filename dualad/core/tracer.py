@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import BranchError, ConversionError, DualadError, PlainBufferError
 from .asking import by_name
 from .aval import Aval
+from .contexts import everywhere
 from .level import escaped
 from .tables import CREATION, FUNCTIONS, HOOKS, UFUNCS
 
@@ -60,7 +61,7 @@ class Tracer:
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         # One pass: the fast path is a plain call whose operands need no preparation.
-        if method == "__call__" and not kwargs:
+        if method == "__call__" and not kwargs and not everywhere:
             op = UFUNCS.get(ufunc)
             if op is not None:
                 if len(inputs) == 1:

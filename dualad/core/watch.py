@@ -1,9 +1,9 @@
 """The watch: who is told of each operation that a transform carries out, if anybody is.
 
-For: ``debug`` and ``explain``, which set one for a block of code. Tensors ask for it only while ``quiet.in_use`` says
-that some context is open somewhere, so an operation costs nothing more while nobody watches. A program that is written
-under a watch remembers the user's line of each of its equations (``Step``). Also here: the log of transposed equations.
-Not for: what a watch does with what it sees (``debug.py``, ``nonfinite.py``).
+For: ``debug``, which sets one for a block of code, and the profiler, which sets one for all threads. Both are asked for
+only while ``contexts.py`` says that there is one somewhere, so an operation costs nothing more while nobody watches. A
+program that is written under a watch remembers the user's line of each of its equations (``Step``). Also here: the log
+of transposed equations. Not for: what a watch does with what it sees (``debug.py``, ``nonfinite.py``, ``profiling/``).
 """
 
 from __future__ import annotations
@@ -12,24 +12,19 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 import optree
 
+from .contexts import active, entered, everywhere, left, watching
 from .dispatch import bind
-from .quiet import entered, in_use, left
 from .tables import HOOKS
 from .tracer import Tracer
 
 __all__ = [
-    "Step", "Watch", "WatchedSteps", "active", "carried", "is_users", "logged_walk", "noted", "run_rule", "user_line",
-    "watching",
+    "Step", "Watch", "WatchedSteps", "carried", "is_users", "logged_walk", "noted", "run_rule", "user_line",
 ]  # fmt: skip
-
-#: per thread and per asynchronous task
-watching: ContextVar[Watch | None] = ContextVar("dualad_watching", default=None)
 
 
 def _folder(file: str | None) -> str:
@@ -69,7 +64,13 @@ def run_rule(op, primals: Sequence, tangents: Sequence, params: dict) -> tuple:
 
 
 class Watch:
-    """What can be told of: every method does what happens without a watch, and a subclass looks on."""
+    """What can be told of: every method does what happens without a watch, and a subclass looks on.
+
+    The watch of a block (``on``) is told what levels compute and transforms return, in its thread or task; one of all
+    threads (``on_everywhere``) is told of each operation, program and transform as a whole.
+    """
+
+    # ── of a block ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def dual(self, level, op, primals: Sequence, tangents: Sequence, params: dict) -> tuple:
         """Run an operator for a dual level: value and tangent."""
@@ -107,10 +108,33 @@ class Watch:
             watching.reset(token)
             left()
 
+    # ── of all threads ───────────────────────────────────────────────────────────────────────────────────────────
 
-def active() -> Watch | None:
-    """Return the watch that is to be told here, if there is one."""
-    return watching.get() if in_use else None
+    def operation(self, top: Tracer | None, op, args: Sequence, params: dict) -> Any:
+        """Carry out an operator: by the innermost tensor among its arguments, or as plain NumPy if there is none."""
+        return op.impl(*args, **params) if top is None else top.process(op, args, params)
+
+    def transposing(self, op, rule: Callable) -> Callable:
+        """Return the transpose rule to use for an equation of an operator."""
+        return rule
+
+    def walk(self, program, steps: Iterable[tuple], what: str) -> Iterable[tuple]:
+        """Yield the steps of a program that is run or transposed (``what``)."""
+        return steps
+
+    def opened(self, level) -> None:
+        """Look at a transform that begins."""
+
+    def closed(self, level, failed: bool) -> None:
+        """Look at a transform that has ended."""
+
+    def on_everywhere(self) -> None:
+        """Watch what all threads do, until ``off_everywhere``."""
+        everywhere[:] = [self]
+
+    def off_everywhere(self) -> None:
+        """Watch no more."""
+        everywhere.clear()
 
 
 def noted(result: Any) -> Any:

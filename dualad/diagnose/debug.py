@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.boundary import running
-from ..core.watch import Watch, run_rule, user_line, watching
+from ..core.contexts import watching
+from ..core.watch import Watch, run_rule, user_line
 from ..errors import NonFiniteError
 from .nonfinite import Finder, Origin, leaves
 from .rule_watch import RuleWatch

@@ -20,9 +20,9 @@ import optree
 from ..core.asking import by_name
 from ..core.aval import aval_of, is_inexact
 from ..core.boundary import running
+from ..core.contexts import boundary
 from ..core.dispatch import bind
 from ..core.level import Level, escaped
-from ..core.quiet import boundary
 from ..core.tracer import Tracer
 from ..core.watch import Watch, is_users, run_rule, user_line
 from ..errors import ArgumentTypeError, ConversionError, DualadError, PlainBufferError, UnsupportedError

@@ -22,7 +22,6 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
-from ..core.tracer import Tracer
 from .kinds import align_ranks
 
 __all__ = ["ARRAY", "index", "index_add", "index_set", "indexed_shape", "is_place"]
@@ -180,12 +179,7 @@ def _index_jvp(primals, tangents, *, template):
         native = _native(template, ())
         params = {"template": template}
         value = x[native] if type(x) is np.ndarray else bind(index, (x,), params)
-        tangent = (
-            t[native] if type(t) is np.ndarray
-            else t.process(index, (t,), params) if isinstance(t, Tracer)
-            else bind(index, (t,), params)
-        )  # fmt: skip
-        return value, tangent
+        return value, t[native] if type(t) is np.ndarray else bind(index, (t,), params)
     params = {"template": template}
     return bind(index, primals, params), bind(index, (t, *arrays), params)
 

@@ -1,7 +1,7 @@
 """Making events: where one begins and ends, in which thread, inside which other, at which line of the user's.
 
 The innermost event that is going on is a context variable, so that threads and asynchronous tasks nest their events
-each for themselves. Not for: deciding which calls are events (``switch.py``).
+each for themselves. Not for: deciding which calls are events (``watch.py``).
 """
 
 from __future__ import annotations

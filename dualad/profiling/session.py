@@ -1,6 +1,6 @@
 """The profiler in the user's hands: ``with dualad.profile() as p:``.
 
-Not for: how events are made (``recorder.py``, ``switch.py``) or shown (``table.py``, ``page.py``, ``chrome.py``).
+Not for: how events are made (``recorder.py``, ``watch.py``) or shown (``table.py``, ``page.py``, ``chrome.py``).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .chrome import chrome_trace
 from .event import Event
 from .page import page
 from .recorder import begin, end, listeners
-from .switch import listen, unlisten
 from .table import table
+from .watch import listen, unlisten
 
 __all__ = ["profile"]
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import optree
 
+from ..core.contexts import active, process_wide
 from ..core.dispatch import bind
 from ..core.frames import public
-from ..core.walk import walked
-from ..core.watch import Watch, active
+from ..core.watch import Watch
 from ..errors import ShapeError, TreeError
 from ..tree import flatten, is_array, treedef_outline
 from .show import show
@@ -207,7 +207,8 @@ def evaluate(program: Program, arguments) -> list:
     """
     env = dict(zip(program.inputs, arguments, strict=True))
     last_use = _last_uses(program)
-    for (op, args, params, outs), dead in zip(walked(program, program.steps, "run"), last_use, strict=True):
+    steps = program.steps if (watch := process_wide()) is None else watch.walk(program, program.steps, "run")
+    for (op, args, params, outs), dead in zip(steps, last_use, strict=True):
         out = bind(op, [env[a] if type(a) is Variable else a for a in args], params)
         if op.multiple_results:
             env.update(zip(outs, out, strict=True))

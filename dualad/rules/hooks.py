@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from ..core import quiet
+from ..core import contexts
 from ..core.aval import aval_of, is_inexact
 from ..core.dispatch import bind
 from ..core.frames import public
@@ -204,14 +204,14 @@ class no_tangents:
         self._tokens: list = []
 
     def __enter__(self) -> no_tangents:
-        quiet.entered()
+        contexts.entered()
         # Levels opened from now on have higher numbers, and keep their tangents.
-        self._tokens.append(quiet.boundary.set(Level("no_tangents").number if self.active else 0))
+        self._tokens.append(contexts.boundary.set(Level("no_tangents").number if self.active else 0))
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        quiet.boundary.reset(self._tokens.pop())
-        quiet.left()
+        contexts.boundary.reset(self._tokens.pop())
+        contexts.left()
 
     def __call__(self, function: Callable) -> Callable:
         """Decorate a function, a generator function or a coroutine function."""

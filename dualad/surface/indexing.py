@@ -171,7 +171,7 @@ def _getitem(self, index):
         template = (index if index >= 0 else index + shape[0],)
         if type(self) is Deferred:
             return read(self, template)
-        return self.process(indexing.index, (self,), {"template": template})
+        return bind(indexing.index, (self,), {"template": template})
     template = _basic(index if type(index) is tuple else (index,), self.shape)
     arrays = None
     if template is None:
@@ -181,7 +181,7 @@ def _getitem(self, index):
         return read(self, template)
     if arrays:
         return bind(indexing.index, (self, *arrays), params)
-    out = self.process(indexing.index, (self,), params)
+    out = bind(indexing.index, (self,), params)
     return (
         link(out, self, indexing.index, params)
         if out.shape and "true" not in template and "false" not in template

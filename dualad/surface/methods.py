@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.contexts import everywhere
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tables import FUNCTIONS, UFUNCS
@@ -28,6 +29,8 @@ def _binary(name: str, ufunc: np.ufunc) -> None:
     def forward(self, other):
         if op is None:
             return ufunc(self, other)
+        if everywhere:
+            return _prepared(self, other, False)
         if isinstance(other, Tracer):
             return (self if self.level.number >= other.level.number else other).process(op, (self, other), NO_PARAMS)
         if type(other) in PLAIN and not (type(other) is np.ndarray and other.dtype.kind == "O"):
@@ -37,7 +40,7 @@ def _binary(name: str, ufunc: np.ufunc) -> None:
     def reflected(self, other):
         if op is None:
             return ufunc(other, self)
-        if type(other) in PLAIN and not (type(other) is np.ndarray and other.dtype.kind == "O"):
+        if type(other) in PLAIN and not (everywhere or (type(other) is np.ndarray and other.dtype.kind == "O")):
             return self.process(op, (other, self), NO_PARAMS)
         return _prepared(self, other, True)
 
@@ -45,8 +48,10 @@ def _binary(name: str, ufunc: np.ufunc) -> None:
         if other is None or isinstance(other, str) or getattr(type(other), "__array_ufunc__", 0) is None:
             return NotImplemented
         # As with NumPy's arrays: what knows nothing of ufuncs and has the higher priority does the operation itself.
-        if not hasattr(type(other), "__array_ufunc__") and (
-            getattr(type(other), "__array_priority__", 0) > Tracer.__array_priority__
+        if (
+            type(other) not in PLAIN
+            and not hasattr(type(other), "__array_ufunc__")
+            and (getattr(type(other), "__array_priority__", 0) > Tracer.__array_priority__)
         ):
             return NotImplemented
         other = operand(other)
@@ -87,7 +92,7 @@ def _unary(name: str, ufunc: np.ufunc) -> None:
     op: Primitive | None = UFUNCS.get(ufunc)
 
     def operator(self):
-        return ufunc(self) if op is None else self.process(op, (self,), NO_PARAMS)
+        return ufunc(self) if op is None or everywhere else self.process(op, (self,), NO_PARAMS)
 
     setattr(Tracer, name, operator)
 

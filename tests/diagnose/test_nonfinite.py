@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.core.quiet import in_use
+from dualad.core.contexts import in_use
 from dualad.errors import NonFiniteError
 
 X = np.array([4.0, 0.0, 1.0])

@@ -1,0 +1,55 @@
+"""What somebody has switched on for a while: tangents that are off here, watches that look on.
+
+For: the questions that every tensor asks before it runs a rule, kept cheap for those who never open a context. One that
+switches tangents off silences the levels that were opened before it; a transform that starts inside works as ever. Not
+for: the context managers themselves (``hooks.py``, ``debug.py``) or what a watch is told (``watch.py``).
+"""
+
+from __future__ import annotations
+
+import threading
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .watch import Watch
+
+__all__ = ["active", "boundary", "entered", "everywhere", "in_use", "left", "process_wide", "watching"]
+
+#: levels with numbers below this carry no tangents here; per thread and per asynchronous task
+boundary: ContextVar[int] = ContextVar("dualad_quiet_boundary", default=0)
+
+#: who is told of what happens here; per thread and per asynchronous task
+watching: ContextVar[Watch | None] = ContextVar("dualad_watching", default=None)
+
+#: how many contexts are open anywhere; while it is empty nobody needs to look at ``boundary`` or ``watching``
+in_use: list[None] = []
+
+#: who is told of what happens in all threads (the profiler): one watch or none
+everywhere: list[Watch] = []
+
+_lock = threading.Lock()
+
+
+def entered() -> None:
+    """Count a context in."""
+    with _lock:
+        in_use.append(None)
+
+
+def left() -> None:
+    """Count a context out."""
+    with _lock:
+        in_use.pop()
+
+
+def active() -> Watch | None:
+    """Return the watch that is to be told here, if there is one."""
+    return watching.get() if in_use else None
+
+
+def process_wide() -> Watch | None:
+    """Return the watch of all threads, if there is one; it may have gone since somebody looked."""
+    for watch in everywhere:
+        return watch
+    return None
