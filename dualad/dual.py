@@ -25,6 +25,7 @@ from .core.level import Level, escaped
 from .core.tracer import Tracer
 from .core.watch import noted
 from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
+from .surface.arguments import plain_leaf
 from .surface.deferred import flush_writes
 
 __all__ = ["Dual", "DualLevel", "UnpackedDual", "check_tangent", "dual_level", "float0", "make_dual", "unpack_dual"]
@@ -310,6 +311,7 @@ def make_dual(primal: Any, tangent: Any, level: DualLevel | None = None) -> Dual
                 "a value carries one tangent per level",
                 "open another dual_level() for a derivative of a derivative, or pass unpack_dual(x).primal",
             )
+    primal, tangent = plain_leaf(primal, "the primal", "make_dual"), plain_leaf(tangent, "the tangent", "make_dual")
     check_tangent(primal, tangent, "tangent", "make_dual")
     return Dual(primal, tangent if hasattr(tangent, "shape") else np.asarray(tangent)[()], level)
 

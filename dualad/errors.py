@@ -22,6 +22,7 @@ __all__ = [
     "DtypeError",
     "DualadError",
     "EscapedTensorError",
+    "ForeignArrayError",
     "GradcheckError",
     "InPlaceError",
     "KinkError",
@@ -280,6 +281,13 @@ class GradcheckError(DualadError, AssertionError, RuntimeError):
     part = ""
     analytical: Any = None
     numerical: Any = None
+
+
+class ForeignArrayError(DualadError, TypeError):
+    """An array of another library, with arithmetic of its own, met a tensor."""
+
+    code = "DAD031"
+    title = "an array with arithmetic of its own met a tensor"
 
 
 def catalogue() -> list[type[DualadError]]:

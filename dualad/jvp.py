@@ -13,6 +13,7 @@ from typing import Any, Literal, overload
 import numpy as np
 import optree
 
+from .containers import advice, has_own_arithmetic, refuse_array_like
 from .core.arguments import check_callable
 from .core.aval import aval_of, is_inexact
 from .core.boundary import run
@@ -24,7 +25,7 @@ from .dual import Dual, DualLevel, check_tangent, float0
 from .errors import ArgumentTypeError, DtypeError, OutputError
 from .ops.shaping import stop_gradient as stop_gradient_op
 from .signatures import Args, Aux, Out, Tree
-from .surface.arguments import operand
+from .surface.arguments import operand, plain_leaf
 from .surface.deferred import flush_writes
 from .tree import LeafName, flatten, flatten_like, flatten_result, is_array, leaf_names, refuse_hidden_numbers, tree_map
 
@@ -154,14 +155,7 @@ def _stopped(x):
 def as_primal(x, name: object, where: str):
     """Check and return one leaf of the primals: arrays as they are, subclasses viewed as ndarray or refused."""
     flush_writes(x)
-    if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
-        if isinstance(x, (np.matrix, np.ma.MaskedArray)):
-            raise ArgumentTypeError(
-                f"{where}: {name} is a {type(x).__name__}.",
-                "its arithmetic differs from ndarray's (matrix products, masks), and no rule knows it",
-                "pass np.asarray(x) (and x.filled(...) or a separate mask for masked arrays)",
-            )
-        x = x.view(np.ndarray)
+    x = plain_leaf(x, name, where)
     if isinstance(x, np.ndarray) and x.dtype.kind not in "biufc":
         if x.dtype == object:
             return operand(x)
@@ -183,6 +177,12 @@ def output_leaves(out: Any, where: str, passed: Sequence = ()) -> tuple[list, op
         if isinstance(x, Tracer):
             if not flush_writes(x).level.open:
                 raise escaped(x.level, f"returning from `{where}`", x)
+        elif has_own_arithmetic(type(x)):
+            raise OutputError(
+                f"{where}: the function returned a {type(x).__name__} at {leaf_names(out, 'output')[i]}.",
+                "it computes by rules of its own (labels, masks, units), and has no room for a tangent or a batch axis",
+                f"return {advice(type(x))}",
+            )
         elif isinstance(x, np.ndarray) and x.dtype == object:
             leaves[i] = operand(x)
         elif not is_array(x) or getattr(x, "dtype", float0).kind not in "biufcV":
@@ -232,6 +232,7 @@ def shown_tangent(value, tangent):
 
 def _dual(primal, tangent, level: DualLevel, i: int, tangents):
     if not is_array(primal):
+        refuse_array_like(primal, LeafName(tangents, "primals", i), "jvp")
         refuse_hidden_numbers(primal, LeafName(tangents, "primals", i), "jvp")
         return primal
     name = LeafName(tangents, "tangents", i)
@@ -239,6 +240,7 @@ def _dual(primal, tangent, level: DualLevel, i: int, tangents):
     inexact = is_inexact(aval_of(primal).dtype)
     if tangent is None:
         return Dual(primal, None, level) if inexact else primal
+    tangent = plain_leaf(tangent, name, "jvp")
     if not inexact and not _vanishes(tangent):
         check_tangent(primal, tangent, name, "jvp")
     if not inexact:

@@ -14,6 +14,7 @@ from typing import Any, Literal, overload
 import numpy as np
 import optree
 
+from .containers import refuse_array_like
 from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
@@ -26,6 +27,7 @@ from .program.ir import Program, evaluate
 from .program.packed import PackedProgram, packing_steps, unpacked
 from .signatures import Args, Aux, Out
 from .staged import StagedLevel
+from .surface.arguments import plain_leaf
 from .tree import LeafName, flatten, flatten_like, is_array, refuse_hidden_numbers, tree_map
 
 __all__ = ["Linear", "linearize", "stage_tangents"]
@@ -65,6 +67,7 @@ class Linear:
                 continue
             if t is None:
                 t = np.zeros(aval.shape, aval.dtype)
+            t = plain_leaf(t, f"tangent leaf {i}", "linearize")
             check_tangent(aval, t, f"tangent leaf {i}", "linearize")
             arguments.append(t if hasattr(t, "shape") else np.asarray(t, aval.dtype)[()])
         results = iter(self.flat(arguments))
@@ -184,6 +187,7 @@ def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tu
                     x = Dual(level.snapshot(x) if type(x) is np.ndarray else x, staged.new_input(aval), level)
                     x._origin = (stage.in_tree, i, False)
             else:
+                refuse_array_like(x, LeafName(primals, "arguments", i), where)
                 refuse_hidden_numbers(x, LeafName(primals, "arguments", i), where)
             stage.in_avals.append(aval)
             duals.append(x)

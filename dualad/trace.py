@@ -59,8 +59,8 @@ def trace(f: Callable[Args, Any], *args: Args.args, **kwargs: Args.kwargs) -> Pr
     with StagedLevel("trace", owning=True) as level:
         level.function = f
         staged = [
-            level.new_input(aval_of(as_primal(x, f"argument leaf {i}", "trace"))) if is_array(x) else x
-            for i, x in enumerate(leaves)
+            level.new_input(aval_of(x)) if is_array(x) else x
+            for x in [as_primal(x, f"argument leaf {i}", "trace") for i, x in enumerate(leaves)]
         ]
         for i, x in enumerate(staged):
             if type(x) is Staged:

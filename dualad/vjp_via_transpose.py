@@ -14,6 +14,7 @@ import numpy as np
 import optree
 
 from .backward import pull_back
+from .containers import refuse_array_like
 from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
@@ -27,6 +28,7 @@ from .program.ir import Program
 from .selection import select
 from .signatures import Args, Aux, Out
 from .staged import StagedLevel
+from .surface.arguments import plain_leaf
 from .tree import LeafName, flatten, flatten_like, is_array, leaf_names, refuse_hidden_numbers
 
 __all__ = ["check_differentiable", "grad", "gradients", "linear_transpose", "value_and_grad", "vjp"]
@@ -157,6 +159,7 @@ def _checked_cotangents(leaves: list, avals: list[Aval], ct) -> list:
             if is_inexact(aval.dtype):
                 given.append(None)
             continue
+        c = plain_leaf(c, LeafName(ct, "the cotangent", i), "vjp")
         a = aval_of(c)
         if not is_inexact(aval.dtype):
             if a.dtype != float0 and np.any(c):
@@ -314,6 +317,7 @@ def check_differentiable(x, name: str, holomorphic: bool, where: str) -> None:
     leaves = flatten(x)[0]
     if x is None or (leaves and not any([is_array(leaf) for leaf in leaves])):
         if leaves:
+            refuse_array_like(leaves[0], LeafName(x, name, 0), where)
             refuse_hidden_numbers(leaves[0], LeafName(x, name, 0), where)
         raise ArgumentTypeError(
             f"{where}: {name} is a {type(x).__name__}, in which there are no numbers.",

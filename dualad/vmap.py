@@ -15,6 +15,7 @@ import optree
 
 from .batched import Batched, BatchLevel, LaneDivergence
 from .chunks import check_chunks, in_chunks
+from .containers import refuse_array_like
 from .core.arguments import check_callable
 from .core.axes import Lanes, check_new, rename
 from .core.boundary import run
@@ -174,7 +175,10 @@ def _check_axis_types(axes: Any, name: str) -> None:
 
 def _in_axis(x, axis, name: object):
     """Return the axis to map a leaf over, made non-negative, or None."""
-    if axis is None or not is_array(x):
+    if axis is None:
+        return None
+    if not is_array(x):
+        refuse_array_like(x, name, "vmap")
         return None
     ndim = np.ndim(as_primal(x, name, "vmap"))
     if not -ndim <= axis < ndim:

@@ -10,7 +10,7 @@ import importlib
 import os
 from contextvars import ContextVar
 
-from ..errors import ConversionError, DualadError, PlainBufferError
+from ..errors import ConversionError, DualadError, ForeignArrayError, PlainBufferError
 from .tables import HOOKS
 from .watch import is_users
 
@@ -20,6 +20,7 @@ __all__ = ["run", "running"]
 running: ContextVar[bool] = ContextVar("dualad_running", default=False)
 
 _AT = "\n  At: "
+_INSTALLED = f"{os.sep}site-packages{os.sep}"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
@@ -28,7 +29,7 @@ def run(f, args, kwargs):
     inside = running.set(True)
     try:
         return f(*args, **kwargs)
-    except (ConversionError, PlainBufferError) as ours:
+    except (ConversionError, ForeignArrayError, PlainBufferError) as ours:
         # `out[:] = x` asks the tensor for a plain array directly: the refusal is ours, but knows no line yet.
         better = _about_sparse(ours) or _about_scipy(ours)
         if better is None and _AT in ours.what:
@@ -135,5 +136,6 @@ _ABOUT = (_about_index, _about_sparse, _about_flat, _about_objects)
 def _user_line(error: BaseException) -> str:
     traceback = importlib.import_module("traceback")  # only for errors: `import dualad` does without
     frames = [f for f in traceback.extract_tb(error.__traceback__) if is_users(f.filename)]
-    last = frames[-1] if frames else traceback.extract_tb(error.__traceback__)[-1]
+    own = [f for f in frames if _INSTALLED not in f.filename]  # a line of pandas or sklearn helps nobody to change one
+    last = (own or frames)[-1] if frames else traceback.extract_tb(error.__traceback__)[-1]
     return f"{last.filename}:{last.lineno}: {last.line}"

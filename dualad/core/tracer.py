@@ -7,10 +7,12 @@ installs here, nor for what any tensor does with a call (its ``process``).
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 
+from ..containers import ARRAY_LIBRARIES, has_own_arithmetic, met
 from ..errors import BranchError, ConversionError, DualadError, PlainBufferError
 from .asking import by_name
 from .aval import Aval
@@ -24,9 +26,6 @@ __all__ = ["NO_PARAMS", "PLAIN", "Tracer"]
 PLAIN = frozenset({np.ndarray, bool, int, float, complex, *np.sctypeDict.values()} - {np.object_, np.str_, np.bytes_})
 
 NO_PARAMS: dict = {}
-
-#: array libraries whose arrays may stand beside tensors as constants
-_ARRAY_LIBRARIES = frozenset({"numpy", "cupy", "dask"})
 
 #: arrays and the kinds of tensors whose calls any tensor answers
 _ARRAYS: set[type] = {np.ndarray}
@@ -78,9 +77,13 @@ class Tracer:
 
     def __array_function__(self, function, types, args, kwargs):
         for t in types:
-            if t in _ARRAYS or issubclass(t, np.ndarray):
+            if t in _ARRAYS:
                 continue
-            if issubclass(t, Tracer) or t.__module__.partition(".")[0] not in _ARRAY_LIBRARIES:
+            if issubclass(t, Tracer):
+                return NotImplemented
+            if has_own_arithmetic(t):
+                raise met(t, f" in np.{function.__name__}")
+            if not issubclass(t, np.ndarray) and t.__module__.partition(".")[0] not in ARRAY_LIBRARIES:
                 return NotImplemented
         handler = FUNCTIONS.get(function)
         if handler is None:
@@ -169,6 +172,18 @@ class Tracer:
 
     def item(self, *args):
         raise self._conversion(".item()", "index with x[i] or reshape with x.reshape(()), which keep the derivative")
+
+    # What the operators of two libraries ask an operand for before they compute on what they take for plain memory.
+
+    @property
+    def _data(self):
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("numpy.ma"):
+            raise met(np.ma.MaskedArray)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute '_data'")
+
+    @property
+    def __pandas_priority__(self):
+        raise met(type(sys._getframe(1).f_locals.get("self")))
 
     def tolist(self):
         raise self._conversion(".tolist()", "iterate over the tensor, or return it from the function")

@@ -11,13 +11,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..containers import has_own_arithmetic, met, refuse_array_like
 from ..core.buffer import lent
 from ..core.frames import user_level
 from ..core.tables import HOOKS
 from ..core.tracer import PLAIN, Tracer
 from ..errors import ArgumentTypeError, InPlaceError, UnsupportedError
+from ..tree import is_array
 
-__all__ = ["PerformanceNote", "normalize_axes", "normalize_axis", "operand", "operands", "refuse_out"]
+__all__ = ["PerformanceNote", "normalize_axes", "normalize_axis", "operand", "operands", "plain_leaf", "refuse_out"]
 
 
 class PerformanceNote(UserWarning):
@@ -30,12 +32,12 @@ def operand(x):
         return x
     if isinstance(x, (list, tuple)):
         return _from_sequence(x)
+    if has_own_arithmetic(type(x)):
+        raise HOOKS["sparse operand"](x) if type(x).__module__.startswith("scipy.sparse") else met(type(x))
     if isinstance(x, np.ndarray):
         return _pack(x) if x.dtype == object else np.asarray(x)
     if isinstance(x, np.generic) or (hasattr(x, "shape") and hasattr(x, "__array_function__")):
         return x  # an array of another library, as a constant
-    if type(x).__module__.startswith("scipy.sparse"):
-        raise HOOKS["sparse operand"](x)
     return np.asarray(x)
 
 
@@ -45,6 +47,19 @@ _AS_STRIDED = np.lib.stride_tricks.as_strided.__code__
 def operands(*xs) -> list:
     """Make several operands plain."""
     return [operand(x) for x in xs]
+
+
+def plain_leaf(x, name: object, where: str):
+    """Return one leaf of a transform's arguments, tangents or cotangents: plain subclasses of ndarray viewed as it.
+
+    What computes by rules of its own, and what holds numbers without being an array that can carry a derivative, is
+    refused under its ``name``; what holds no numbers is static and passes.
+    """
+    if type(x) in PLAIN or isinstance(x, Tracer):
+        return x
+    if has_own_arithmetic(type(x)) or not is_array(x):
+        refuse_array_like(x, name, where)
+    return x.view(np.ndarray) if isinstance(x, np.ndarray) else x
 
 
 def _from_sequence(x: Sequence):

@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 
+from ..containers import has_own_arithmetic, met
 from ..core.aval import aval_of
 from ..core.dispatch import bind
 from ..core.tables import OPS
@@ -101,6 +102,8 @@ def _parsed(e):
         return e
     if kind is bool or kind is np.bool:
         return bool(e)
+    if has_own_arithmetic(kind) and not isinstance(e, Tracer):
+        raise met(kind, " as its index")
     if isinstance(e, (list, tuple)):
         e = operand(e)
         if type(e) is np.ndarray and not e.size and e.dtype.kind == "f":
