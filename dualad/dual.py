@@ -22,6 +22,7 @@ from .core.contexts import active, boundary, in_use, watching
 from .core.dispatch import bind
 from .core.frames import public
 from .core.level import Level, escaped
+from .core.memory import snapshot, unshared
 from .core.tracer import Tracer
 from .core.watch import noted
 from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
@@ -38,7 +39,7 @@ class DualLevel(Level):
     """A level of forward mode.
 
     ``linearizing`` levels have tangents that are being written down: what a rule reads now, the program reads later,
-    so arrays the caller could still write to are copied when they meet such a level (``own``).
+    so arrays the caller could still write to are copied when they meet such a level (``snapshot``).
     """
 
     __slots__ = ("copies", "index", "inner", "linearizing")
@@ -56,14 +57,13 @@ class DualLevel(Level):
 
     def snapshot(self, a: np.ndarray) -> np.ndarray:
         """Return ``a``, or a read-only copy of it if somebody else could write to it before the program is run."""
-        if not a.flags.writeable and a.base is None:
+        if not a.flags.writeable and a.base is None:  # said here, not in core/memory.py: a call less on the hot path
             return a
         known = self.copies.get(id(a))
         # The same large constant is typically met in every step of a loop: one copy serves as long as it is equal.
         if known is not None and known[0] is a and _identical(known[1], a):
             return known[1]
-        copy = a.copy()
-        copy.setflags(write=False)
+        copy = snapshot(a)
         if a.size > 64:
             self.copies[id(a)] = (a, copy)
         return copy
@@ -167,7 +167,7 @@ class Dual(Tracer):
             view = self._primal.view()
             view.setflags(write=False)
             return view
-        return self._primal
+        return unshared(self._primal)
 
     @property
     def tangent(self):
@@ -348,7 +348,8 @@ def unpack_dual(x: Any, level: DualLevel | None = None) -> UnpackedDual:
         if x.level is level and level.open:
             if (watch := active()) is not None:
                 watch.finished(level.transform, [x._primal], [x._tangent], inner=level.inner)
-            return UnpackedDual(x.primal, x.tangent)
+            tangent = x._tangent
+            return UnpackedDual(x.primal, unshared(tangent) if isinstance(tangent, Tracer) else tangent)
         if not x.level.open:
             return UnpackedDual(x.primal, None)
     return UnpackedDual(x, None)

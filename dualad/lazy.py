@@ -15,6 +15,7 @@ import numpy as np
 from .core.aval import Aval, aval_of
 from .core.dispatch import bind
 from .core.level import Level, escaped
+from .core.memory import snapshot
 from .core.tracer import Tracer
 from .errors import NotRepeatableError
 
@@ -214,8 +215,3 @@ def force(nodes: list[_Node]) -> None:
         # The arguments are let go: what nobody else needs is freed.
         node.results, node.args = list(out) if node.op.multiple_results else [out], []
         stack.pop()
-
-
-def snapshot(a: np.ndarray) -> np.ndarray:
-    """Return ``a``, or a copy of it if somebody could write to it before the call is computed."""
-    return a if not a.flags.writeable and a.base is None else a.copy()

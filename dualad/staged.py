@@ -11,6 +11,7 @@ import numpy as np
 from .core.aval import Aval, aval_of
 from .core.contexts import active, everywhere
 from .core.level import Level, escaped
+from .core.memory import snapshot
 from .core.tracer import NO_PARAMS, Tracer
 from .core.watch import WatchedSteps
 from .ops.arithmetic import add, divide, multiply, negative, subtract
@@ -44,7 +45,12 @@ class StagedLevel(Level):
 
     def finish(self, outputs, name: str) -> Program:
         """Close the program: keep the equations its outputs depend on."""
-        atoms = [o.variable if type(o) is Staged and o.level is self else o for o in outputs]
+        atoms = [
+            o.variable if type(o) is Staged and o.level is self
+            else snapshot(o) if self.owning and type(o) is np.ndarray
+            else o
+            for o in outputs
+        ]  # fmt: skip
         program = Program(self.inputs, live_steps(self.steps, atoms), atoms, name)
         self.steps, self.inputs = [], []
         return program
@@ -165,12 +171,3 @@ class Staged(Tracer):
 
     def _text(self) -> str:
         return f"Staged({self.aval!r}"
-
-
-def snapshot(a: np.ndarray) -> np.ndarray:
-    """Return ``a``, or a read-only copy of it if somebody could write to it."""
-    if not a.flags.writeable and a.base is None:
-        return a
-    copy = a.copy()
-    copy.setflags(write=False)
-    return copy

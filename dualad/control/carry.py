@@ -14,6 +14,7 @@ import optree
 
 from ..batched import Batched
 from ..core.aval import Aval, aval_of
+from ..core.memory import unshared
 from ..core.tracer import Tracer
 from ..dual import Dual
 from ..errors import DtypeError, OutputError, ShapeError, TreeError
@@ -44,11 +45,7 @@ def signature(x) -> Aval:
 
 def snapshot(x):
     """Return a value in a box of its own: a write to it is not seen by the holders of the original."""
-    if isinstance(x, Tracer):
-        box = object.__new__(type(flush_writes(x)))
-        box.become(x)
-        return box
-    return operand(x).copy() if isinstance(x, np.ndarray) else x
+    return unshared(flush_writes(x) if isinstance(x, Tracer) else operand(x) if isinstance(x, np.ndarray) else x)
 
 
 def fresh(tree: Any) -> Any:

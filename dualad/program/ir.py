@@ -203,7 +203,8 @@ def live_steps(steps: Sequence[tuple], outputs: Sequence[Any]) -> list[tuple]:
 def evaluate(program: Program, arguments) -> list:
     """Run a program on a flat list of arguments, under any transform, since every equation goes through dispatch.
 
-    Each value is dropped after its last use.
+    Each value is dropped after its last use. A constant among the outputs is returned as a copy: it is the program's,
+    and the caller may write to what it is given.
     """
     env = dict(zip(program.inputs, arguments, strict=True))
     last_use = _last_uses(program)
@@ -216,7 +217,7 @@ def evaluate(program: Program, arguments) -> list:
             env[outs[0]] = out
         for v in dead:
             del env[v]
-    return [env[a] if type(a) is Variable else a for a in program.outputs]
+    return [env[a] if type(a) is Variable else a.copy() if type(a) is np.ndarray else a for a in program.outputs]
 
 
 def _last_uses(program: Program) -> list[list[Variable]]:
