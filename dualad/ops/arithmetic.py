@@ -14,8 +14,8 @@ from ..core.primitive import Primitive
 from .choice import nowhere, where
 from .kinds import (
     add_tangents,
-    batch_elementwise,
     broadcast_tangent,
+    elementwise,
     elementwise_shape,
     linear,
     scaled,
@@ -24,7 +24,7 @@ from .kinds import (
     unbroadcast,
 )
 from .kinks import chosen
-from .samples import anywhere, away_from, between, complex_plane, elementwise, positive
+from .samples import anywhere, away_from, between, complex_plane, elementwise_samples, positive
 
 __all__ = [
     "absolute",
@@ -54,17 +54,15 @@ def _add_transpose(ct, x, y):
     return unbroadcast(ct, x) if type(x) is Aval else None, unbroadcast(ct, y) if type(y) is Aval else None
 
 
-add = Primitive(
+add = elementwise(
     "add",
-    impl=np.add,
-    abstract_eval=elementwise_shape(np.add),
+    np.add,
     jvp=_add_jvp,
     linear_in=(0, 1),
     joint=True,
     transpose=_add_transpose,
-    batch=batch_elementwise(np.add),
-    samples=elementwise(anywhere(), anywhere(), complex_too=True),
-    numpy=[np.add],
+    samples=anywhere(),
+    complex_too=True,
     kind="sum",
 )
 
@@ -81,30 +79,26 @@ def _subtract_transpose(ct, x, y):
     return unbroadcast(ct, x) if type(x) is Aval else None, -unbroadcast(ct, y) if type(y) is Aval else None
 
 
-subtract = Primitive(
+subtract = elementwise(
     "subtract",
-    impl=np.subtract,
-    abstract_eval=elementwise_shape(np.subtract),
+    np.subtract,
     jvp=_subtract_jvp,
     linear_in=(0, 1),
     joint=True,
     transpose=_subtract_transpose,
-    batch=batch_elementwise(np.subtract),
-    samples=elementwise(anywhere(), anywhere(), complex_too=True),
-    numpy=[np.subtract],
+    samples=anywhere(),
+    complex_too=True,
     kind="sum",
 )
 
-negative = Primitive(
+negative = elementwise(
     "negative",
-    impl=np.negative,
-    abstract_eval=elementwise_shape(np.negative),
+    np.negative,
     jvp=lambda primals, tangents: (-primals[0], -tangents[0]),
     linear_in=(0,),
     transpose=lambda ct, x: (-ct,),
-    batch=batch_elementwise(np.negative),
-    samples=elementwise(anywhere(), complex_too=True),
-    numpy=[np.negative],
+    samples=anywhere(),
+    complex_too=True,
     kind="linear",
 )
 
@@ -134,17 +128,15 @@ def _multiply_strong_transpose(ct, x, y, either):
     return None, unbroadcast(scaled(ct, x, either), y)
 
 
-multiply = Primitive(
+multiply = elementwise(
     "multiply",
-    impl=np.multiply,
-    abstract_eval=elementwise_shape(np.multiply),
+    np.multiply,
     jvp=_multiply_jvp,
     linear_in=(0, 1),
     transpose=_multiply_transpose,
     strong_transpose=_multiply_strong_transpose,
-    batch=batch_elementwise(np.multiply),
-    samples=elementwise(anywhere(), anywhere(), complex_too=True),
-    numpy=[np.multiply],
+    samples=anywhere(),
+    complex_too=True,
     kind="bilinear",
 )
 
@@ -175,17 +167,15 @@ def _reciprocal(y):
         return complex(math.nan, math.nan) if type(y) is complex else math.copysign(math.inf, y)
 
 
-divide = Primitive(
+divide = elementwise(
     "divide",
-    impl=np.divide,
-    abstract_eval=elementwise_shape(np.divide),
+    np.divide,
     jvp=_divide_jvp,
     linear_in=(0,),
     transpose=lambda ct, x, y: (unbroadcast(ct / y, x), None),
     strong_transpose=lambda ct, x, y, either: (unbroadcast(scaled(ct, _reciprocal(y), either), x), None),
-    batch=batch_elementwise(np.divide),
-    samples=elementwise(anywhere(), away_from(0.0), complex_too=True),
-    numpy=[np.divide],
+    samples=(anywhere(), away_from(0.0)),
+    complex_too=True,
     kind="quotient",
 )
 
@@ -260,16 +250,12 @@ def _is_complex(x) -> bool:
     return aval_of(x).dtype.kind == "c"
 
 
-power = Primitive(
+power = elementwise(
     "power",
-    impl=np.power,
-    abstract_eval=elementwise_shape(np.power),
+    np.power,
     jvp=_power_jvp,
-    batch=batch_elementwise(np.power),
-    samples=elementwise(positive(), anywhere(), complex_too=True)
+    samples=elementwise_samples(positive(), anywhere(), complex_too=True)
     + [(away_from(0.0)(3), np.array([2, 0, -1])), (away_from(0.0)(2), 3), ((2,), 2), (positive()(2), -2), (2, (3,))],
-    numpy=[np.power],
-    kind="binary",
 )
 
 
@@ -287,16 +273,12 @@ def _remainder_of(ufunc: np.ufunc, quotient) -> Primitive:
             t = t if tx is None else tx + t
         return out, broadcast_tangent(t, out)
 
-    return Primitive(
+    return elementwise(
         ufunc.__name__,
-        impl=ufunc,
-        abstract_eval=elementwise_shape(ufunc),
+        ufunc,
         jvp=jvp,
-        batch=batch_elementwise(ufunc),
-        samples=elementwise(between(5.2, 5.6), between(1.5, 1.7))
-        + elementwise(between(-5.6, -5.2), between(1.5, 1.7))[1:3],
-        numpy=[ufunc],
-        kind="binary",
+        samples=elementwise_samples(between(5.2, 5.6), between(1.5, 1.7))
+        + elementwise_samples(between(-5.6, -5.2), between(1.5, 1.7))[1:3],
     )
 
 
@@ -317,15 +299,12 @@ def _absolute_jvp(primals, tangents):
     return np.absolute(x), chosen(t * np.sign(x), lambda: x == 0, "absolute")
 
 
-absolute = Primitive(
+absolute = elementwise(
     "absolute",
-    impl=np.absolute,
-    abstract_eval=elementwise_shape(np.absolute),
+    np.absolute,
     jvp=_absolute_jvp,
-    batch=batch_elementwise(np.absolute),
-    samples=elementwise(away_from(0.0), complex_too=True),
-    numpy=[np.absolute],
-    kind="unary",
+    samples=away_from(0.0),
+    complex_too=True,
 )
 
 fabs = unary("fabs", np.fabs, derivative=lambda x, out: np.sign(x), samples=away_from(0.0))
@@ -341,15 +320,12 @@ def _sign_jvp(primals, tangents):
     return s, s * turn * 1j
 
 
-sign = Primitive(
+sign = elementwise(
     "sign",
-    impl=np.sign,
-    abstract_eval=elementwise_shape(np.sign),
+    np.sign,
     jvp=_sign_jvp,
-    batch=batch_elementwise(np.sign),
-    samples=elementwise(away_from(0.0), complex_too=True),
-    numpy=[np.sign],
-    kind="unary",
+    samples=away_from(0.0),
+    complex_too=True,
 )
 
 
@@ -362,15 +338,11 @@ def _copysign_jvp(primals, tangents):
     return out, broadcast_tangent(tangents[0] * (np.sign(x) * np.copysign(1.0, y)), out)
 
 
-copysign = Primitive(
+copysign = elementwise(
     "copysign",
-    impl=np.copysign,
-    abstract_eval=elementwise_shape(np.copysign),
+    np.copysign,
     jvp=_copysign_jvp,
-    batch=batch_elementwise(np.copysign),
-    samples=elementwise(away_from(0.0), away_from(0.0)),
-    numpy=[np.copysign],
-    kind="binary",
+    samples=away_from(0.0),
 )
 
 
@@ -387,15 +359,11 @@ def _hypot_jvp(primals, tangents):
     return out, chosen(broadcast_tangent(t, out), lambda: apex, "hypot")
 
 
-hypot = Primitive(
+hypot = elementwise(
     "hypot",
-    impl=np.hypot,
-    abstract_eval=elementwise_shape(np.hypot),
+    np.hypot,
     jvp=_hypot_jvp,
-    batch=batch_elementwise(np.hypot),
-    samples=elementwise(away_from(0.0), away_from(0.0)),
-    numpy=[np.hypot],
-    kind="binary",
+    samples=away_from(0.0),
 )
 
 
@@ -414,15 +382,15 @@ def _linear_ufunc(ufunc: np.ufunc, *same: np.ufunc, transpose, samples) -> Primi
     )
 
 
-_reals_and_complex = elementwise(anywhere(), complex_too=True)
+_reals_and_complex = elementwise_samples(anywhere(), complex_too=True)
 
 positive_sign = _linear_ufunc(np.positive, transpose=lambda ct, x: (ct,), samples=_reals_and_complex)
 conjugate = _linear_ufunc(np.conjugate, transpose=lambda ct, x: (np.conjugate(ct),), samples=_reals_and_complex)
 deg2rad = _linear_ufunc(
-    np.deg2rad, np.radians, transpose=lambda ct, x: (np.deg2rad(ct),), samples=elementwise(anywhere())
+    np.deg2rad, np.radians, transpose=lambda ct, x: (np.deg2rad(ct),), samples=elementwise_samples(anywhere())
 )
 rad2deg = _linear_ufunc(
-    np.rad2deg, np.degrees, transpose=lambda ct, x: (np.rad2deg(ct),), samples=elementwise(anywhere())
+    np.rad2deg, np.degrees, transpose=lambda ct, x: (np.rad2deg(ct),), samples=elementwise_samples(anywhere())
 )
 
 
@@ -437,7 +405,7 @@ real = linear(
     abstract_eval=_part_shape,
     transpose=lambda ct, x: (ct + 0j,),
     batch=lambda size, x: real(x),
-    samples=elementwise(complex_plane()),
+    samples=elementwise_samples(complex_plane()),
 )
 imag = linear(
     "imag",
@@ -445,5 +413,5 @@ imag = linear(
     abstract_eval=_part_shape,
     transpose=lambda ct, x: (ct * -1j,),
     batch=lambda size, x: imag(x),
-    samples=elementwise(complex_plane()),
+    samples=elementwise_samples(complex_plane()),
 )

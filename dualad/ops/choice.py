@@ -10,31 +10,36 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
-from ..core.dispatch import bind
 from ..core.primitive import Primitive
-from ..core.tracer import NO_PARAMS
-from .kinds import add_tangents, batch_elementwise, broadcast_tangent, elementwise_shape, predicate, unbroadcast
+from .kinds import (
+    add_tangents,
+    batch_elementwise,
+    broadcast_tangent,
+    elementwise,
+    predicate,
+    unbroadcast,
+)
 from .kinks import chosen
-from .samples import anywhere, elementwise, integers
+from .samples import anywhere, elementwise_samples, integers
 
 __all__ = ["at_least", "at_most", "heaviside", "maximum", "minimum", "nowhere", "where"]
 
 
 # ── questions: the answer is constant wherever it has a derivative ───────────────────────────────────────────────
 
-_pairs = elementwise(anywhere(), anywhere()) + elementwise(integers(0, 3), integers(0, 3))[1:3]
-_truths = elementwise(integers(0, 2), integers(0, 2)) + elementwise(anywhere(), anywhere())[1:3]
-_whole = elementwise(integers(0, 12), integers(0, 12))
-_shifts = elementwise(integers(0, 99), integers(0, 5))
+_pairs = elementwise_samples(anywhere(), anywhere()) + elementwise_samples(integers(0, 3), integers(0, 3))[1:3]
+_truths = elementwise_samples(integers(0, 2), integers(0, 2)) + elementwise_samples(anywhere(), anywhere())[1:3]
+_whole = elementwise_samples(integers(0, 12), integers(0, 12))
+_shifts = elementwise_samples(integers(0, 99), integers(0, 5))
 
 for _ufunc in (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal):
-    predicate(_ufunc.__name__, _ufunc, samples=_pairs, arity=2)
+    predicate(_ufunc.__name__, _ufunc, samples=_pairs)
 for _ufunc in (np.logical_and, np.logical_or, np.logical_xor):
-    predicate(_ufunc.__name__, _ufunc, samples=_truths, arity=2)
+    predicate(_ufunc.__name__, _ufunc, samples=_truths)
 for _ufunc in (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm):
-    predicate(_ufunc.__name__, _ufunc, samples=_whole, arity=2)
+    predicate(_ufunc.__name__, _ufunc, samples=_whole)
 for _ufunc in (np.left_shift, np.right_shift):
-    predicate(_ufunc.__name__, _ufunc, samples=_shifts, arity=2)
+    predicate(_ufunc.__name__, _ufunc, samples=_shifts)
 for _ufunc in (np.isfinite, np.isinf, np.isnan, np.signbit, np.logical_not):
     predicate(_ufunc.__name__, _ufunc, samples=anywhere())
 predicate("invert", np.invert, samples=integers(-9, 9))
@@ -109,15 +114,11 @@ def _extremum(ufunc: np.ufunc, first_wins) -> Primitive:
             t = where(tie, 0.5 * add_tangents(tx, ty), t)
         return out, chosen(broadcast_tangent(t, out), lambda: tie, ufunc.__name__)
 
-    return Primitive(
+    return elementwise(
         ufunc.__name__,
-        impl=ufunc,
-        abstract_eval=elementwise_shape(ufunc),
+        ufunc,
         jvp=jvp,
-        batch=batch_elementwise(ufunc),
-        samples=elementwise(anywhere(), anywhere()),
-        numpy=[ufunc],
-        kind="binary",
+        samples=anywhere(),
     )
 
 
@@ -138,16 +139,7 @@ def _bound(name: str, ufunc: np.ufunc, outside) -> Primitive:
         t = broadcast_tangent(where(outside(x, bound), 0 if tb is None else tb, 0 if tx is None else tx), out)
         return out, chosen(t, lambda: x == bound, "clip")
 
-    op = Primitive(
-        name,
-        impl=ufunc,
-        abstract_eval=elementwise_shape(ufunc),
-        jvp=jvp,
-        batch=batch_elementwise(lambda x, bound: bind(op, (x, bound), NO_PARAMS)),
-        samples=elementwise(anywhere(), anywhere()),
-        kind="binary",
-    )
-    return op
+    return elementwise(name, ufunc, jvp=jvp, samples=anywhere(), numpy=())
 
 
 # The two halves of np.clip.
@@ -164,13 +156,9 @@ def _heaviside_jvp(primals, tangents):
     return out, None if tangents[1] is None else broadcast_tangent(where(x == 0, tangents[1], 0), out)
 
 
-heaviside = Primitive(
+heaviside = elementwise(
     "heaviside",
-    impl=np.heaviside,
-    abstract_eval=elementwise_shape(np.heaviside),
+    np.heaviside,
     jvp=_heaviside_jvp,
-    batch=batch_elementwise(np.heaviside),
-    samples=elementwise(anywhere(), anywhere()),
-    numpy=[np.heaviside],
-    kind="binary",
+    samples=anywhere(),
 )

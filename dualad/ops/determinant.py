@@ -12,9 +12,8 @@ import math
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
-from ..core.primitive import Primitive
 from .factorization import complex_matrix, floating, inv, square
-from .kinds import add_tangents, align_ranks, broadcast_tangent, unbroadcast
+from .kinds import directional, stacked, unbroadcast
 from .samples import well_conditioned
 
 __all__ = ["cofactors", "det", "slogdet"]
@@ -124,16 +123,6 @@ def _cofactors_shape(a: Aval, *directions: Aval) -> Aval:
     return Aval(broadcast_shapes(a, *directions), floating(result_dtype(a, *directions)))
 
 
-def _cofactors_jvp(primals, tangents):
-    """Differentiate: in A, one more direction; in a direction, linear."""
-    out = cofactors(*primals)
-    total = None if tangents[0] is None else cofactors(*primals, tangents[0])
-    for i, t in enumerate(tangents):
-        if i and t is not None:
-            total = add_tangents(total, cofactors(*primals[:i], t, *primals[i + 1 :]))
-    return out, broadcast_tangent(total, out)
-
-
 def _cofactors_transpose(ct, a, *directions):
     """⟨c, cof(A; X, …)⟩ = D det(A)[X, …, c] is symmetric in its directions, so c takes the place of X."""
     i = next(i for i, x in enumerate(directions) if type(x) is Aval)
@@ -142,26 +131,17 @@ def _cofactors_transpose(ct, a, *directions):
     return (None, *[cotangent if j == i else None for j in range(len(directions))])
 
 
-def _cofactors_batch(size, values, mapped):
-    ndim = max(np.ndim(v) - m for v, m in zip(values, mapped, strict=True))
-    return cofactors(*[align_ranks(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
-
-
-cofactors = Primitive(
+cofactors = directional(
     "cofactors",
     impl=_cofactors,
     abstract_eval=_cofactors_shape,
-    jvp=_cofactors_jvp,
-    linear_in=lambda count, params: range(1, count),  # in every direction, not in A
     transpose=_cofactors_transpose,
-    batch=_cofactors_batch,
     samples=[
         (_regular(3, 3),), (_regular(3, 3), (3, 3)), (_regular(4, 4), (4, 4), (4, 4)), (_regular(2, 3, 3), (2, 3, 3)),
         (_regular(1, 1),), (_regular(0, 2, 2),), (np.zeros((3, 3)), (3, 3)),
         (np.diag([2.0, 1.0, 0.0, 0.0]), (4, 4), (4, 4)),
         (_complex_regular(3, 3), (3, 3)),
     ],
-    kind="multilinear",
 )  # fmt: skip
 
 
@@ -173,12 +153,11 @@ def _det_jvp(primals, tangents):
     return det(a), np.einsum("...ij,...ij->...", cofactors(a), tangents[0])
 
 
-det = Primitive(
+det = stacked(
     "det",
     impl=np.linalg.det,
     abstract_eval=lambda a: Aval(square(a).shape[:-2], floating(a.dtype)),
     jvp=_det_jvp,
-    batch=lambda size, values, mapped: det(values[0]),
     samples=[
         (_regular(3, 3),), (_regular(1, 1),), (_regular(2, 3, 3),), (_regular(0, 2, 2),), (_regular(2, 2, 2, 2),),
         (np.ones((3, 3)),), (_complex_regular(3, 3),),
@@ -205,12 +184,11 @@ def _slogdet_jvp(primals, tangents):
     return (sign, log), (sign * 1j * np.imag(t), np.real(t))
 
 
-slogdet = Primitive(
+slogdet = stacked(
     "slogdet",
     impl=lambda a: tuple(np.linalg.slogdet(a)),
     abstract_eval=_slogdet_shape,
     jvp=_slogdet_jvp,
-    batch=lambda size, values, mapped: slogdet(values[0]),
     samples=[
         (_regular(3, 3),), (_regular(1, 1),), (_regular(2, 3, 3),), (_regular(0, 2, 2),), (_complex_regular(2, 3, 3),),
     ],

@@ -12,9 +12,16 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.primitive import Primitive
 from .choice import nowhere, where
-from .kinds import add_tangents, batch_elementwise, broadcast_tangent, elementwise_shape, strong, unary
+from .kinds import (
+    add_tangents,
+    broadcast_tangent,
+    elementwise,
+    elementwise_shape,
+    strong,
+    unary,
+)
 from .kinks import chosen
-from .samples import anywhere, away_from, between, complex_plane, elementwise, positive
+from .samples import anywhere, away_from, between, complex_plane, elementwise_samples, positive
 
 __all__ = ["cos", "exp", "i0", "log", "logistic", "sin", "sinc", "sqrt", "tanh"]
 
@@ -104,15 +111,11 @@ def _arctan2_jvp(primals, tangents):
     return out, chosen(broadcast_tangent(t, out), lambda: origin, "arctan2")
 
 
-arctan2 = Primitive(
+arctan2 = elementwise(
     "arctan2",
-    impl=np.arctan2,
-    abstract_eval=elementwise_shape(np.arctan2),
+    np.arctan2,
     jvp=_arctan2_jvp,
-    batch=batch_elementwise(np.arctan2),
-    samples=elementwise(away_from(0.0), away_from(0.0)),
-    numpy=[np.arctan2],
-    kind="binary",
+    samples=away_from(0.0),
 )
 
 
@@ -122,17 +125,16 @@ def _logistic(x):
 
 
 # σ(x) = 1/(1 + e⁻ˣ), with σ′(x) = σ(x) σ(−x): no order of derivative has a factor that overflows.
-logistic = Primitive(
+logistic = elementwise(
     "logistic",
-    impl=_logistic,
+    _logistic,
     abstract_eval=elementwise_shape(np.exp),
     jvp=lambda primals, tangents: (
         (out := logistic(primals[0])),
         tangents[0] * (out * logistic(-primals[0])),
     ),
-    batch=lambda size, values, mapped: logistic(values[0]),
-    samples=elementwise(anywhere()),
-    kind="unary",
+    samples=anywhere(),
+    numpy=(),
 )
 
 
@@ -157,15 +159,11 @@ def _log_add_exp(ufunc: np.ufunc, unit: float) -> Primitive:
             t = t if ty is None else add_tangents(t, ty * logistic(-gap))
         return out, broadcast_tangent(t, out)
 
-    return Primitive(
+    return elementwise(
         ufunc.__name__,
-        impl=ufunc,
-        abstract_eval=elementwise_shape(ufunc),
+        ufunc,
         jvp=jvp,
-        batch=batch_elementwise(ufunc),
-        samples=elementwise(anywhere(), anywhere()),
-        numpy=[ufunc],
-        kind="binary",
+        samples=anywhere(),
     )
 
 
@@ -176,20 +174,20 @@ logaddexp2 = _log_add_exp(np.logaddexp2, _LOG_2)
 # ── functions whose derivatives of every order are one formula ───────────────────────────────────────────────────
 
 
-def _orders(name: str, impl, samples) -> Primitive:
+def _orders(name: str, impl, special_points: list) -> Primitive:
     """Declare a function together with all its derivatives: ``order=n`` is the n-th, and its derivative the next."""
+    samples = elementwise_samples(anywhere()) + special_points
 
     def jvp(primals, tangents, *, order):
         return op(primals[0], order=order), tangents[0] * op(primals[0], order=order + 1)
 
-    op = Primitive(
+    op = elementwise(
         name,
-        impl=impl,
+        impl,
         abstract_eval=lambda x, *, order: Aval(x.shape, x.dtype),
         jvp=jvp,
-        batch=lambda size, values, mapped, *, order: op(values[0], order=order),
         samples=[(*spec, {"order": n}) for n in (0, 1) for spec in samples],
-        kind="unary",
+        numpy=(),
     )
     return op
 
@@ -236,5 +234,5 @@ def _i0(x, *, order):
     return (total / intervals).astype(x.dtype)[()]
 
 
-sinc = _orders("sinc", _sinc, elementwise(anywhere()) + [(np.array([0.0, 1e-9, 0.5, -3.0]),), (complex_plane()(3),)])
-i0 = _orders("i0", _i0, elementwise(anywhere()) + [(np.array([0.0, 1e-9, 12.0, -30.0]),)])
+sinc = _orders("sinc", _sinc, [(np.array([0.0, 1e-9, 0.5, -3.0]),), (complex_plane()(3),)])
+i0 = _orders("i0", _i0, [(np.array([0.0, 1e-9, 12.0, -30.0]),)])

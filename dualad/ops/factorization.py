@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
 from ..core.primitive import Primitive
-from .kinds import align_ranks, unbroadcast
+from .kinds import align_ranks, stacked, unbroadcast
 from .samples import well_conditioned
 
 __all__ = [
@@ -146,12 +146,11 @@ def _inv_jvp(primals, tangents):
     return out, -(out @ tangents[0] @ out)
 
 
-inv = Primitive(
+inv = stacked(
     "inv",
     impl=np.linalg.inv,
     abstract_eval=lambda a: Aval(square(a).shape, floating(a.dtype)),
     jvp=_inv_jvp,
-    batch=lambda size, values, mapped: inv(values[0]),
     samples=[_regular(3, 3), _regular(1, 1), _regular(2, 3, 3), _regular(0, 2, 2), _complex_regular(2, 3, 3)],
 )
 
@@ -203,12 +202,11 @@ pinv = Primitive(
 
 # ── rank ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-matrix_rank = Primitive(
+matrix_rank = stacked(
     "matrix_rank",
     impl=lambda a, *, tol, rtol, hermitian: np.linalg.matrix_rank(a, tol, hermitian, rtol=rtol),
     abstract_eval=lambda a, *, tol, rtol, hermitian: Aval(matrix(a).shape[:-2], np.dtype(np.intp)),
     jvp=None,
-    batch=lambda size, values, mapped, **params: matrix_rank(values[0], **params),
     samples=[
         ((3, 2), {"tol": None, "rtol": None, "hermitian": False}),
         ((2, 3, 3), {"tol": 0.1, "rtol": None, "hermitian": False}),
@@ -236,12 +234,11 @@ def _cholesky_jvp(primals, tangents):
     return lower, lower @ half
 
 
-cholesky = Primitive(
+cholesky = stacked(
     "cholesky",
     impl=np.linalg.cholesky,
     abstract_eval=lambda a: Aval(square(a).shape, floating(a.dtype)),
     jvp=_cholesky_jvp,
-    batch=lambda size, values, mapped: cholesky(values[0]),
     samples=[
         _definite(3, 3), _definite(1, 1), _definite(2, 3, 3), _definite(0, 2, 2),
         lambda rng: _definite.make(rng, (2, 3, 3)) + 0.2j * rng.normal(size=(2, 3, 3)),
@@ -281,12 +278,11 @@ def _qr_jvp(primals, tangents):
     return (q, r), (tq, np.where(strictly_lower(*r.shape[-2:]), zero, tr))
 
 
-qr = Primitive(
+qr = stacked(
     "qr",
     impl=lambda a: tuple(np.linalg.qr(a)),
     abstract_eval=_qr_shape,
     jvp=_qr_jvp,
-    batch=lambda size, values, mapped: qr(values[0]),
     samples=[
         (_regular(3, 3),), ((4, 2),), (_regular(1, 1),), ((2, 3, 2),), ((2, 4),), ((0, 3, 2),),
         (_complex_regular(2, 3, 3),), (lambda rng: rng.normal(size=(4, 2)) + 1j * rng.normal(size=(4, 2)),),

@@ -10,9 +10,8 @@ import numpy as np
 import scipy.signal as sg
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
-from ..core.primitive import Primitive
 from .factorization import floating
-from .kinds import add_tangents, align_ranks, bilinear, unbroadcast
+from .kinds import add_tangents, align_ranks, bilinear, stacked, unbroadcast
 from .samples import between, complex_plane
 
 __all__ = ["all_pole", "convolve_nd"]
@@ -148,21 +147,15 @@ def _delayed(a, y):
     return a[..., :1] * np.zeros(y.shape, y.dtype) if total is None else total
 
 
-def _all_pole_batch(size, values, mapped):
-    ndim = max([np.ndim(v) - m for v, m in zip(values, mapped, strict=True)])
-    return all_pole(*[align_ranks(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
-
-
 _stable = between(-0.4, 0.4)
 
-all_pole = Primitive(
+all_pole = stacked(
     "all_pole",
     impl=_all_pole,
     abstract_eval=_all_pole_shape,
     jvp=_all_pole_jvp,
     linear_in=(1,),
     transpose=lambda ct, a, x: (None, unbroadcast(np.flip(all_pole(a, np.flip(ct, -1)), -1), x)),
-    batch=_all_pole_batch,
     samples=[
         (_stable(2), (5,)), (_stable(2), (2, 4)), (_stable(3), (1,)), (_stable(2, 1), (2, 4)), (_stable(0), (3,)),
         (_stable(2), (0, 3)), (_stable(1), (2, 0)), (_stable(2), complex_plane()(4)),

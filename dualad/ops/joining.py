@@ -14,6 +14,7 @@ import numpy as np
 from ..core.aval import Aval, result_dtype
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
+from .kinds import along_axis
 
 __all__ = ["concatenate", "split", "stack", "unstack"]
 
@@ -91,7 +92,7 @@ def _split_jvp(primals, tangents, *, sizes, axis):
     return bind(split, primals, params), bind(split, tangents, params)
 
 
-split = Primitive(
+split = along_axis(
     "split",
     impl=_split,
     abstract_eval=lambda x, *, sizes, axis: tuple(
@@ -100,7 +101,6 @@ split = Primitive(
     jvp=_split_jvp,
     linear_in=(0,),
     transpose=lambda cts, x, *, sizes, axis: (np.concatenate(cts, axis=axis),),
-    batch=lambda size, values, mapped, *, sizes, axis: split(values[0], sizes=sizes, axis=axis + 1),
     samples=[
         ((5,), {"sizes": (2, 3), "axis": 0}),
         ((2, 4), {"sizes": (1, 0, 3), "axis": 1}),
@@ -170,14 +170,13 @@ def _unstack_jvp(primals, tangents, *, axis):
     return bind(unstack, primals, params), bind(unstack, tangents, params)
 
 
-unstack = Primitive(
+unstack = along_axis(
     "unstack",
     impl=_unstack,
     abstract_eval=_unstack_shape,
     jvp=_unstack_jvp,
     linear_in=(0,),
     transpose=lambda cts, x, *, axis: (np.stack(cts, axis=axis),),
-    batch=lambda size, values, mapped, *, axis: unstack(values[0], axis=axis + 1),
     samples=[((3,), {"axis": 0}), ((2, 3), {"axis": 1}), ((1, 2), {"axis": 0}), ((2, 0), {"axis": 0})],
     multiple_results=True,
     kind="linear",

@@ -1,7 +1,7 @@
 """Kinds: the rules that many operators share, so that a declaration says only what is particular.
 
-For: ``unary``, ``binary``, ``predicate``, ``linear``, ``bilinear`` and the pieces they are made of
-(``batch_elementwise``, ``unbroadcast``, ``scaled``). Not for: any single operator.
+For: ``elementwise``, ``unary``, ``predicate``, ``stacked``, ``along_axis``, ``linear``, ``bilinear``, ``directional``
+and the pieces they are made of (``batch_elementwise``, ``unbroadcast``, ``scaled``). Not for: any single operator.
 
 Notation in the derivations: x, y are primals, t tangents, c cotangents, ⟨c, t⟩ = Re Σ c·t the pairing, which is not
 conjugated, so that a transpose multiplies by the derivative itself (JAX's convention for complex numbers).
@@ -18,20 +18,23 @@ from ..core.aval import Aval, broadcast_shapes, is_weak, python_type
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer
-from .samples import elementwise
+from .samples import elementwise_samples
 
 __all__ = [
     "add_tangents",
     "align_ranks",
+    "along_axis",
     "batch_elementwise",
     "bilinear",
-    "binary",
     "broadcast_like",
     "broadcast_tangent",
+    "directional",
+    "elementwise",
     "elementwise_shape",
     "linear",
     "predicate",
     "scaled",
+    "stacked",
     "strong",
     "unary",
     "unbroadcast",
@@ -171,6 +174,45 @@ def batch_elementwise(op_of: Callable) -> Callable:
 # ── the kinds ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def elementwise(
+    name: str, function, *, jvp, samples, numpy=None, complex_too=False, abstract_eval=None, kind=None, **fields
+) -> Primitive:
+    """Declare a function of entries, with broadcasting: what it is to a shape and to a batch is the same for all.
+
+    Parameters
+    ----------
+    function : np.ufunc or callable
+        What it computes. A ufunc also says how many arguments there are and what dtype comes out.
+    samples : Domain, tuple of Domain, or list
+        The domain of all arguments or of each, expanded to the shapes of ``elementwise_samples``, or explicit
+        specifications.
+    numpy : sequence of callables, optional
+        The NumPy callables that mean this operator: by default, ``function`` itself.
+    complex_too : bool
+        Whether to expand the domains to the complex plane as well.
+    """
+    arity = getattr(function, "nin", 1)
+    if not isinstance(samples, list):
+        samples = elementwise_samples(
+            *(samples if isinstance(samples, tuple) else (samples,) * arity), complex_too=complex_too
+        )
+    numpy = (function,) if numpy is None else tuple(numpy)
+    # Where the function is known to dispatch it is quicker than the operator: on arrays it is only NumPy's.
+    again = function if function in numpy else lambda *values, **params: bind(op, values, params)
+    op = Primitive(
+        name,
+        impl=function,
+        abstract_eval=abstract_eval or elementwise_shape(function),
+        jvp=jvp,
+        batch=batch_elementwise(again),
+        samples=samples,
+        numpy=numpy,
+        kind=kind or ("unary" if arity == 1 else "binary"),
+        **fields,
+    )
+    return op
+
+
 def unary(
     name: str, ufunc, *, derivative, samples, numpy=None, complex_too=False, singular=False, **fields
 ) -> Primitive:
@@ -181,7 +223,7 @@ def unary(
     derivative : callable
         ``derivative(x, out)``: f′(x), given f(x) too.
     samples : Domain or list
-        A domain, expanded to the shapes of ``elementwise``, or explicit specifications.
+        A domain, expanded to the shapes of ``elementwise_samples``, or explicit specifications.
     singular : bool
         Whether f′ has a pole inside or at the edge of the domain: the tangent is then multiplied as a strong zero,
         and NumPy's warnings about the pole of the *derivative* are silenced.
@@ -204,46 +246,28 @@ def unary(
             out = ufunc(x)
             return out, tangents[0] * derivative(x, out)
 
-    return _ufunc_op(name, ufunc, 1, jvp, samples, numpy, complex_too, "unary", fields)
+    return elementwise(name, ufunc, jvp=jvp, samples=samples, numpy=numpy, complex_too=complex_too, **fields)
 
 
-def binary(name: str, ufunc, *, dx, dy, samples, numpy=None, complex_too=False, singular=False, **fields) -> Primitive:
-    """Declare a differentiable function of two arguments, elementwise with broadcasting.
-
-    Parameters
-    ----------
-    dx, dy : callable or None
-        ``dx(x, y, out)``: the partial derivatives; ``None`` is zero everywhere.
-    samples : pair of Domain, Domain or list
-        The domains of x and y (one for both), or explicit specifications.
-    """
-    product = scaled if singular else _product
-
-    def jvp(primals, tangents):
-        x, y = primals
-        tx, ty = tangents
-        out = ufunc(x, y)
-        x, y = strong(x), strong(y)
-        t = None if tx is None or dx is None else product(tx, dx(x, y, out))
-        if ty is not None and dy is not None:
-            t = add_tangents(t, product(ty, dy(x, y, out)))
-        return out, t if t is None else broadcast_tangent(t, out)
-
-    if singular:
-        quietly = jvp
-
-        def jvp(primals, tangents):
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                return quietly(primals, tangents)
-
-    return _ufunc_op(name, ufunc, 2, jvp, samples, numpy, complex_too, "binary", fields)
-
-
-def predicate(name: str, function, *, samples, arity=1, numpy=None, abstract_eval=None, **fields) -> Primitive:
+def predicate(name: str, function, *, samples, **fields) -> Primitive:
     """Declare an elementwise question or step function: its derivative is zero wherever it has one."""
-    return _ufunc_op(name, function, arity, None, samples, numpy, False, "predicate",
-        {"abstract_eval": abstract_eval, **fields},
-    )  # fmt: skip
+    return elementwise(name, function, jvp=None, samples=samples, kind="predicate", **fields)
+
+
+def stacked(name: str, **fields) -> Primitive:
+    """Declare an operator that leaves the leading axes of its arguments alone, which broadcast: a batch is one more."""
+    op = Primitive(name, batch=batch_elementwise(lambda *values, **params: bind(op, values, params)), **fields)
+    return op
+
+
+def along_axis(name: str, **fields) -> Primitive:
+    """Declare an operator along the parameter ``axis`` of one argument: in a batch it is the next one."""
+
+    def batch(size, values, mapped, *, axis, **params):
+        return bind(op, values, {"axis": axis + 1, **params})
+
+    op = Primitive(name, batch=batch, **fields)
+    return op
 
 
 def linear(name: str, *, impl, abstract_eval, transpose, batch, samples, linear_in=(0,), **fields) -> Primitive:
@@ -297,20 +321,22 @@ def bilinear(name: str, *, impl, abstract_eval, transpose, batch, samples, **fie
     return op
 
 
-def _product(t, d):
-    return t * d
+def directional(name: str, **fields) -> Primitive:
+    """Declare f(A, X, Y, …), the derivatives of a function at A along the directions that follow it.
 
+    It is linear in each direction, and moves with A by one direction more.
+    """
 
-def _ufunc_op(name, ufunc, arity, jvp, samples, numpy, complex_too, kind, fields) -> Primitive:
-    if not isinstance(samples, list):
-        domains = samples if isinstance(samples, tuple) else (samples,) * arity
-        samples = elementwise(*domains, complex_too=complex_too)
-    abstract_eval = fields.pop("abstract_eval", None) or elementwise_shape(ufunc)
-    numpy = (ufunc,) if numpy is None else numpy
-    return Primitive(
-        name, impl=ufunc, abstract_eval=abstract_eval, jvp=jvp, batch=batch_elementwise(ufunc), samples=samples,
-        numpy=numpy, kind=kind, **fields,
-    )  # fmt: skip
+    def jvp(primals, tangents):
+        out = op(*primals)
+        total = None if tangents[0] is None else op(*primals, tangents[0])
+        for i, t in enumerate(tangents):
+            if i and t is not None:
+                total = add_tangents(total, op(*primals[:i], t, *primals[i + 1 :]))
+        return out, broadcast_tangent(total, out)
+
+    op = stacked(name, jvp=jvp, linear_in=lambda count, params: range(1, count), kind="multilinear", **fields)
+    return op
 
 
 # ── the strong product ───────────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Functions of matrices that SciPy has: exponential, logarithm, square root, the Sylvester equation, polar factor.
+"""Functions of matrices that SciPy has: exponential, logarithm, square root, the Sylvester equation.
 
 Loaded with ``dualad.scipy.linalg``, for SciPy is optional. Matrices stand in the last two axes. None of the rules
 diagonalizes, so all hold at matrices with repeated eigenvalues, defective ones too.
@@ -15,12 +15,12 @@ import scipy.linalg as sl
 from ..core.aval import Aval, broadcast_shapes, result_dtype
 from ..core.primitive import Primitive
 from ..errors import DtypeError
-from .factorization import adjoint, complex_matrix, floating, inv, matrix, square, transposed
-from .kinds import add_tangents, align_ranks, broadcast_tangent, unbroadcast
+from .factorization import adjoint, complex_matrix, floating, matrix, square, transposed
+from .kinds import add_tangents, directional, stacked, unbroadcast
 from .samples import Domain, well_conditioned
 from .triangular import over_stack
 
-__all__ = ["expm", "logm", "polar_factor", "sqrtm", "sylvester"]
+__all__ = ["expm", "logm", "sqrtm", "sylvester"]
 
 _regular = well_conditioned()
 _definite = well_conditioned(positive_definite=True)
@@ -50,35 +50,13 @@ def _analytic(name: str, function: Callable, samples: list) -> Primitive:
         matrices = [m.astype(dtype, copy=False) for m in matrices]
         return over_stack(lambda *m: _derivative(function, *m), matrices, (n, n), dtype)
 
-    def jvp(primals, tangents):
-        out = op(*primals)
-        total = None if tangents[0] is None else op(*primals, tangents[0])
-        for i, t in enumerate(tangents):
-            if i and t is not None:
-                total = add_tangents(total, op(*primals[:i], t, *primals[i + 1 :]))
-        return out, broadcast_tangent(total, out)
-
     def transpose(ct, a, *directions):
         i = next(i for i, x in enumerate(directions) if type(x) is Aval)
         others = [transposed(x) for j, x in enumerate(directions) if j != i]
         cotangent = unbroadcast(op(transposed(a), ct, *others), directions[i])
         return (None, *[cotangent if j == i else None for j in range(len(directions))])
 
-    def batch(size, values, mapped):
-        ndim = max(np.ndim(v) - m for v, m in zip(values, mapped, strict=True))
-        return op(*[align_ranks(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
-
-    op = Primitive(
-        name,
-        impl=impl,
-        abstract_eval=_analytic_shape,
-        jvp=jvp,
-        linear_in=lambda count, params: range(1, count),  # in every direction, not in A
-        transpose=transpose,
-        batch=batch,
-        samples=samples,
-        kind="multilinear",
-    )
+    op = directional(name, impl=impl, abstract_eval=_analytic_shape, transpose=transpose, samples=samples)
     return op
 
 
@@ -180,19 +158,13 @@ def _sylvester_jvp(primals, tangents):
     return x, sylvester(a, b, right)
 
 
-def _sylvester_batch(size, values, mapped):
-    ndim = max(np.ndim(v) - m for v, m in zip(values, mapped, strict=True))
-    return sylvester(*[align_ranks(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
-
-
-sylvester = Primitive(
+sylvester = stacked(
     "sylvester",
     impl=_sylvester,
     abstract_eval=_sylvester_shape,
     jvp=_sylvester_jvp,
     linear_in=(2,),
     transpose=lambda ct, a, b, q: (None, None, unbroadcast(sylvester(transposed(a), transposed(b), ct), q)),
-    batch=_sylvester_batch,
     samples=[
         (_definite(3, 3), _definite(2, 2), (3, 2)), (_definite(1, 1), _definite(1, 1), (1, 1)),
         (_definite(2, 3, 3), _definite(2, 2), (3, 2)), (_definite(2, 2), _definite(2, 2), (3, 2, 2)),
@@ -214,58 +186,13 @@ def _sqrtm_jvp(primals, tangents):
     return s, sylvester(s, s, tangents[0])
 
 
-sqrtm = Primitive(
+sqrtm = stacked(
     "sqrtm",
     impl=_sqrtm,
     abstract_eval=lambda a: Aval(square(a).shape, floating(a.dtype)),
     jvp=_sqrtm_jvp,
-    batch=lambda size, values, mapped: sqrtm(values[0]),
     samples=[
         _definite(3, 3), _definite(1, 1), _definite(2, 3, 3), _definite(0, 2, 2), np.array([[2.0, 1.0], [0.0, 2.0]]),
         _complex_definite(2, 2),
-    ],
-)  # fmt: skip
-
-
-# ── the polar factor: A = U P, U of orthonormal columns, P Hermitian and positive definite; A has m ≥ n ──────────
-#
-# K = Uᴴ ∂A = Ω P + ∂P with Ω = Uᴴ ∂U skew-Hermitian, so Ω P + P Ω = K − Kᴴ, and ∂U = U Ω + (1 − U Uᴴ) ∂A P⁻¹. Unlike
-# singular vectors, U has derivatives where singular values coincide; none where one of them is zero.
-
-
-def _polar_factor(a):
-    u, _, vh = np.linalg.svd(a, full_matrices=False)
-    return u @ vh
-
-
-def _polar_jvp(primals, tangents):
-    a, t = primals[0], tangents[0]
-    u = polar_factor(a)
-    uh = adjoint(u)
-    p = uh @ a
-    p = 0.5 * (p + adjoint(p))
-    k = uh @ t
-    out = u @ sylvester(p, p, k - adjoint(k))
-    if a.shape[-2] > a.shape[-1]:
-        out = out + (t - u @ k) @ inv(p)
-    return u, out
-
-
-def _polar_shape(a: Aval) -> Aval:
-    m, n = matrix(a).shape[-2:]
-    if m < n:
-        raise ValueError(f"the polar factor is of matrices with at least as many rows as columns, not {m}×{n}")
-    return Aval(a.shape, floating(a.dtype))
-
-
-polar_factor = Primitive(
-    "polar_factor",
-    impl=_polar_factor,
-    abstract_eval=_polar_shape,
-    jvp=_polar_jvp,
-    batch=lambda size, values, mapped: polar_factor(values[0]),
-    samples=[
-        (_regular(3, 3),), ((4, 2),), (_regular(1, 1),), (_regular(2, 3, 3),), ((0, 3, 2),), (_complex_regular(3, 3),),
-        (2 * np.eye(2),),
     ],
 )  # fmt: skip

@@ -8,10 +8,17 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import Aval
-from ..core.primitive import Primitive
 from ..errors import RuleMissingError
-from .kinds import batch_elementwise, elementwise_shape, linear, predicate, unbroadcast
-from .samples import away_from, between, elementwise, integers
+from .kinds import (
+    batch_elementwise,
+    elementwise,
+    elementwise_shape,
+    linear,
+    predicate,
+    stacked,
+    unbroadcast,
+)
+from .samples import away_from, between, elementwise_samples, integers
 
 __all__ = ["frexp", "ldexp", "modf", "nextafter", "round_", "spacing"]
 
@@ -19,7 +26,7 @@ __all__ = ["frexp", "ldexp", "modf", "nextafter", "round_", "spacing"]
 # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 # Samples keep away from the jumps, so that differences see the derivative too.
-_between_jumps = elementwise(between(0.55, 0.95)) + elementwise(between(-2.45, -2.05))[1:3]
+_between_jumps = elementwise_samples(between(0.55, 0.95)) + elementwise_samples(between(-2.45, -2.05))[1:3]
 
 for _ufunc in (np.floor, np.ceil, np.trunc, np.rint):
     predicate(_ufunc.__name__, _ufunc, samples=_between_jumps)
@@ -27,16 +34,15 @@ for _ufunc in (np.floor, np.ceil, np.trunc, np.rint):
 predicate(
     "floor_divide",
     np.floor_divide,
-    arity=2,
-    samples=elementwise(between(5.2, 5.6), between(1.5, 1.7)) + elementwise(integers(-9, 9), integers(1, 4))[1:3],
+    samples=elementwise_samples(between(5.2, 5.6), between(1.5, 1.7))
+    + elementwise_samples(integers(-9, 9), integers(1, 4))[1:3],
 )
 
-round_ = Primitive(
+round_ = stacked(
     "round",
     impl=lambda x, *, decimals: np.round(x, decimals),
     abstract_eval=lambda x, *, decimals: Aval(x.shape, np.round(np.empty(0, x.dtype), decimals).dtype),
     jvp=None,
-    batch=lambda size, values, mapped, *, decimals: round_(values[0], decimals=decimals),
     samples=[
         ((), {"decimals": 0}),
         (between(1.26, 1.34)(3), {"decimals": 1}),
@@ -64,14 +70,12 @@ def _modf_jvp(primals, tangents):
     return np.modf(primals[0]), (tangents[0], None)
 
 
-modf = Primitive(
+modf = elementwise(
     "modf",
-    impl=np.modf,
+    np.modf,
     abstract_eval=_pair_shape(np.modf),
     jvp=_modf_jvp,
-    batch=batch_elementwise(np.modf),
     samples=_between_jumps,
-    numpy=[np.modf],
     multiple_results=True,
 )
 
@@ -82,14 +86,12 @@ def _frexp_jvp(primals, tangents):
     return (mantissa, exponent), (np.ldexp(tangents[0], -exponent), None)
 
 
-frexp = Primitive(
+frexp = elementwise(
     "frexp",
-    impl=np.frexp,
+    np.frexp,
     abstract_eval=_pair_shape(np.frexp),
     jvp=_frexp_jvp,
-    batch=batch_elementwise(np.frexp),
-    samples=elementwise(between(1.1, 1.9)) + elementwise(between(-0.45, -0.3))[1:3],
-    numpy=[np.frexp],
+    samples=elementwise_samples(between(1.1, 1.9)) + elementwise_samples(between(-0.45, -0.3))[1:3],
     multiple_results=True,
 )
 
@@ -99,7 +101,7 @@ ldexp = linear(
     abstract_eval=elementwise_shape(np.ldexp),
     transpose=lambda ct, x, n: (unbroadcast(np.ldexp(ct, n), x), None),
     batch=batch_elementwise(np.ldexp),
-    samples=elementwise(away_from(0.0), integers(-3, 4)),
+    samples=elementwise_samples(away_from(0.0), integers(-3, 4)),
     numpy=[np.ldexp],
 )
 
@@ -119,14 +121,11 @@ def _no_derivative(name: str):
 
 
 nextafter, spacing = (
-    Primitive(
+    elementwise(
         ufunc.__name__,
-        impl=ufunc,
-        abstract_eval=elementwise_shape(ufunc),
+        ufunc,
         jvp=_no_derivative(ufunc.__name__),
-        batch=batch_elementwise(ufunc),
-        samples=elementwise(*[away_from(0.0)] * ufunc.nin),
-        numpy=[ufunc],
+        samples=elementwise_samples(*[away_from(0.0)] * ufunc.nin),
         kind="refused",
     )
     for ufunc in (np.nextafter, np.spacing)

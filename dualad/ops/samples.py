@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 __all__ = [
-    "Domain", "Sample", "anywhere", "away_from", "between", "complex_plane", "elementwise", "integers", "positive",
-    "realize",
-    "well_conditioned",
+    "Domain", "Sample", "anywhere", "away_from", "between", "complex_plane", "elementwise_samples", "integers",
+    "positive", "realize", "well_conditioned",
 ]  # fmt: skip
 
 
@@ -98,7 +97,7 @@ def well_conditioned(symmetric: bool = False, positive_definite: bool = False) -
     return Domain(make)
 
 
-def elementwise(*domains: Domain, complex_too: bool = False) -> list[tuple]:
+def elementwise_samples(*domains: Domain, complex_too: bool = False) -> list[tuple]:
     """Specifications for an elementwise operator: 0-d, vectors, matrices, empty and size-one axes, broadcasting."""
     if len(domains) == 1:
         shapes: list[tuple] = [((),), ((3,),), ((2, 3),), ((1,),), ((0, 2),)]

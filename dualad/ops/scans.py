@@ -14,7 +14,7 @@ from ..core.aval import Aval, broadcast_shapes, result_dtype
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from .choice import where
-from .kinds import add_tangents, batch_elementwise, bilinear, linear, scaled, unbroadcast
+from .kinds import add_tangents, along_axis, batch_elementwise, bilinear, linear, scaled, unbroadcast
 from .samples import complex_plane
 
 __all__ = [
@@ -230,12 +230,11 @@ def _cumprod_jvp(primals, tangents, *, axis, reverse=False):
     return out, recurrence(shift(x, axis=axis), terms, axis=axis, reverse=True)
 
 
-cumprod = Primitive(
+cumprod = along_axis(
     "cumprod",
     impl=_running(np.multiply),
     abstract_eval=lambda x, *, axis, reverse=False: Aval(x.shape, total_dtype(x.dtype)),
     jvp=_cumprod_jvp,
-    batch=lambda size, values, mapped, *, axis, reverse=False: cumprod(values[0], axis=axis + 1, reverse=reverse),
     samples=[*_SCANNED, _COMPLEX, (np.array([2.0, 0.0, 3.0, 0.0, 1.5]), {"axis": 0})],
     kind="scan",
 )
@@ -256,12 +255,11 @@ def _running_extremum(name: str, ufunc: np.ufunc) -> Primitive:
         count = recurrence(goes_on, tied.astype(out.dtype), axis=axis)
         return out, recurrence(goes_on, where(tied, t, 0), axis=axis) / count
 
-    op = Primitive(
+    op = along_axis(
         name,
         impl=lambda x, *, axis: ufunc.accumulate(x, axis),
         abstract_eval=lambda x, *, axis: x,
         jvp=jvp,
-        batch=lambda size, values, mapped, *, axis: op(values[0], axis=axis + 1),
         samples=[(shape, {"axis": params["axis"]}) for shape, params in _SCANNED],
         kind="scan",
     )
@@ -295,12 +293,11 @@ def _cumlogaddexp_jvp(primals, tangents, *, axis):
     return out, recurrence(goes_on.astype(out.dtype), t * enters.astype(out.dtype), axis=axis)
 
 
-cumlogaddexp = Primitive(
+cumlogaddexp = along_axis(
     "cumlogaddexp",
     impl=lambda x, *, axis: np.logaddexp.accumulate(x, axis),
     abstract_eval=lambda x, *, axis: x,
     jvp=_cumlogaddexp_jvp,
-    batch=lambda size, values, mapped, *, axis: cumlogaddexp(values[0], axis=axis + 1),
     samples=[(shape, {"axis": params["axis"]}) for shape, params in _SCANNED],
     kind="scan",
 )

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.aval import Aval, is_inexact
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
-from .kinds import align_ranks, linear, unbroadcast
+from .kinds import align_ranks, linear, stacked, unbroadcast
 
 __all__ = ["astype", "broadcast_to", "copy", "filled", "flip", "reshape", "stop_gradient", "transpose"]
 
@@ -73,13 +73,12 @@ transpose = linear(
 )
 
 # The identity that no tangent passes, at any level.
-stop_gradient = Primitive(
+stop_gradient = stacked(
     "stop_gradient",
     impl=lambda x: x,
     abstract_eval=lambda x: x,
     jvp=None,
     # The lanes may hold Duals of an outer level, which are to be stopped too.
-    batch=lambda size, values, mapped: stop_gradient(values[0]),
     samples=[((3,),), ((),)],
     kind="barrier",
 )

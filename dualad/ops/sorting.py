@@ -11,7 +11,7 @@ import numpy as np
 from ..core.aval import Aval, broadcast_shapes
 from ..core.primitive import Primitive
 from .indexing import ARRAY, index
-from .kinds import linear, unbroadcast
+from .kinds import along_axis, linear, unbroadcast
 from .samples import complex_plane, integers
 from .scans import equal_or_both_nan, shift
 
@@ -32,22 +32,20 @@ _INTP = np.dtype(np.intp)
 
 # ── orders ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-argsort = Primitive(
+argsort = along_axis(
     "argsort",
     impl=lambda x, *, axis, kind="stable": np.argsort(x, axis, kind),
     abstract_eval=lambda x, *, axis, kind="stable": Aval(x.shape, _INTP),
     jvp=None,
-    batch=lambda size, values, mapped, *, axis, kind="stable": argsort(values[0], axis=axis + 1, kind=kind),
     samples=[*_SORTED, ((5,), {"axis": 0, "kind": None})],
     kind="predicate",
 )
 
-argpartition = Primitive(
+argpartition = along_axis(
     "argpartition",
     impl=lambda x, *, kth, axis: np.argpartition(x, kth, axis),
     abstract_eval=lambda x, *, kth, axis: Aval(x.shape, _INTP),
     jvp=None,
-    batch=lambda size, values, mapped, *, kth, axis: argpartition(values[0], kth=kth, axis=axis + 1),
     samples=[((4,), {"kth": (1,), "axis": 0}), ((2, 5), {"kth": (0, 3), "axis": 1})],
     kind="predicate",
 )
@@ -104,12 +102,11 @@ def _sort_jvp(primals, tangents, *, axis):
     return permute(x, order, axis=axis), permute(t, order, axis=axis)
 
 
-sort = Primitive(
+sort = along_axis(
     "sort",
     impl=lambda x, *, axis: np.sort(x, axis),
     abstract_eval=lambda x, *, axis: x,
     jvp=_sort_jvp,
-    batch=lambda size, values, mapped, *, axis: sort(values[0], axis=axis + 1),
     samples=[*_SORTED, (complex_plane()(4), {"axis": 0})],
     kind="sort",
 )
@@ -124,12 +121,11 @@ def _partition_jvp(primals, tangents, *, kth, axis):
     return out, permute(t, order, axis=axis)
 
 
-partition = Primitive(
+partition = along_axis(
     "partition",
     impl=lambda x, *, kth, axis: np.partition(x, kth, axis),
     abstract_eval=lambda x, *, kth, axis: x,
     jvp=_partition_jvp,
-    batch=lambda size, values, mapped, *, kth, axis: partition(values[0], kth=kth, axis=axis + 1),
     samples=[
         ((5,), {"kth": (1,), "axis": 0}),
         ((2, 5), {"kth": (0, 3), "axis": 1}),
@@ -188,12 +184,11 @@ def _order_statistics_jvp(primals, tangents, *, axis):
     return out, average_groups(tangent, joined, axis=axis)
 
 
-order_statistics = Primitive(
+order_statistics = along_axis(
     "order_statistics",
     impl=lambda x, *, axis: np.sort(x, axis),
     abstract_eval=lambda x, *, axis: x,
     jvp=_order_statistics_jvp,
-    batch=lambda size, values, mapped, *, axis: order_statistics(values[0], axis=axis + 1),
     samples=_SORTED,
     kind="sort",
 )

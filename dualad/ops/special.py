@@ -15,12 +15,11 @@ import numpy as np
 import scipy.special._ufuncs as sp  # with SCIPY_ARRAY_API=1 the public names are functions around these
 
 from ..core.aval import Aval, aval_of
-from ..core.primitive import Primitive
 from ..core.tables import UFUNCS, register
 from .choice import nowhere, where
 from .distributions import beta_density, gamma_density
-from .kinds import elementwise_shape, predicate, strong
-from .samples import Domain, anywhere, away_from, between, elementwise, integers, positive
+from .kinds import elementwise, elementwise_shape, predicate, strong
+from .samples import Domain, anywhere, away_from, between, elementwise_samples, integers, positive
 from .special_kinds import no_rule, special, special_tuple
 
 __all__ = ["polygamma"]
@@ -95,16 +94,16 @@ def _hazard_derivative(x, out):
     return _without_cancellation(-out * (x + out), x < -17, x, lambda w: -(out * out) * w * _tail(-2 * w))
 
 
-hazard = Primitive(
+hazard = elementwise(
     "hazard",
-    impl=lambda x: (2 / _SQRT_2PI) / sp.erfcx(x * (-1 / _SQRT_2)),
+    lambda x: (2 / _SQRT_2PI) / sp.erfcx(x * (-1 / _SQRT_2)),
     abstract_eval=elementwise_shape(sp.erfcx),
     jvp=lambda primals, tangents: (
         (out := hazard(strong(primals[0]))),
         tangents[0] * _hazard_derivative(strong(primals[0]), out),
     ),
-    batch=lambda size, values, mapped: hazard(values[0]),
-    samples=elementwise(anywhere()),
+    samples=anywhere(),
+    numpy=(),
     kind="special",
 )
 special(sp.log_ndtr, "x", anywhere(), x=lambda x, out: hazard(x))
@@ -190,14 +189,14 @@ def _polygamma_jvp(primals, tangents, *, order):
     return polygamma(primals[0], order=order), tangents[0] * polygamma(primals[0], order=order + 1)
 
 
-polygamma = Primitive(
+polygamma = elementwise(
     "polygamma",
-    impl=_polygamma,
+    _polygamma,
     abstract_eval=lambda x, *, order: Aval(x.shape, x.dtype),
     jvp=_polygamma_jvp,
-    batch=lambda size, values, mapped, *, order: polygamma(values[0], order=order),
-    samples=[(*spec, {"order": n}) for n in (1, 2) for spec in elementwise(positive())]
+    samples=[(*spec, {"order": n}) for n in (1, 2) for spec in elementwise_samples(positive())]
     + [(between(-2.8, -2.2)(3), {"order": 1})],
+    numpy=(),
     kind="special",
 )
 

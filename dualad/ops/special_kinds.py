@@ -13,8 +13,14 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.primitive import Primitive
 from ..errors import RuleMissingError
-from .kinds import add_tangents, batch_elementwise, broadcast_tangent, elementwise_shape, scaled, strong
-from .samples import Domain, elementwise
+from .kinds import (
+    add_tangents,
+    broadcast_tangent,
+    elementwise,
+    scaled,
+    strong,
+)
+from .samples import Domain
 
 __all__ = ["no_rule", "special", "special_tuple"]
 
@@ -49,16 +55,7 @@ def special(
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return out, tangent_of(primals, tangents, out)
 
-    return Primitive(
-        name,
-        impl=ufunc,
-        abstract_eval=elementwise_shape(ufunc),
-        jvp=jvp,
-        batch=batch_elementwise(ufunc),
-        samples=elementwise(*domains, complex_too=complex_too),
-        numpy=[ufunc],
-        kind="special",
-    )
+    return elementwise(name, ufunc, jvp=jvp, samples=domains, complex_too=complex_too, kind="special")
 
 
 def special_tuple(ufunc: np.ufunc, domain: Domain, derivatives: Callable) -> Primitive:
@@ -72,17 +69,10 @@ def special_tuple(ufunc: np.ufunc, domain: Domain, derivatives: Callable) -> Pri
         outs = ufunc(primals[0])
         return outs, tuple([tangents[0] * d for d in derivatives(strong(primals[0]), outs)])
 
-    return Primitive(
-        ufunc.__name__,
-        impl=ufunc,
-        abstract_eval=shape,
-        jvp=jvp,
-        batch=batch_elementwise(ufunc),
-        samples=elementwise(domain, complex_too=True),
-        numpy=[ufunc],
-        multiple_results=True,
+    return elementwise(
+        ufunc.__name__, ufunc, jvp=jvp, abstract_eval=shape, samples=domain, complex_too=True, multiple_results=True,
         kind="special",
-    )
+    )  # fmt: skip
 
 
 def no_rule(name: str, argument: str, why: str = "no closed form of that derivative is known") -> RuleMissingError:

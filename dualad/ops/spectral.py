@@ -15,12 +15,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
-from ..core.primitive import Primitive
 from .factorization import adjoint, floating, hermitian, matrix, solve, square, transposed
-from .kinds import add_tangents, align_ranks, scaled, unbroadcast
+from .kinds import add_tangents, scaled, stacked, unbroadcast
 from .samples import complex_plane, well_conditioned
 
-__all__ = ["eig", "eigh", "eigvals", "eigvalsh", "nuclear_norm", "svd", "svdvals"]
+__all__ = ["eig", "eigh", "eigvals", "eigvalsh", "nuclear_norm", "svd", "svdvals", "unitary_factor"]
 
 _symmetric = well_conditioned(symmetric=True)
 
@@ -110,22 +109,20 @@ _hermitian_samples = [
     (_apart(2, n=3, imaginary=0.3, symmetric=True), _lower), (_apart(n=3, imaginary=0.3, symmetric=True), _upper),
 ]  # fmt: skip
 
-eigh = Primitive(
+eigh = stacked(
     "eigh",
     impl=lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)),
     abstract_eval=lambda a, *, uplo: (_values_shape(a, uplo=uplo), Aval(a.shape, floating(a.dtype))),
     jvp=_eigh_jvp,
-    batch=lambda size, values, mapped, *, uplo: eigh(values[0], uplo=uplo),
     samples=_hermitian_samples,
     multiple_results=True,
 )
 
-eigvalsh = Primitive(
+eigvalsh = stacked(
     "eigvalsh",
     impl=lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo),
     abstract_eval=_values_shape,
     jvp=_eigvalsh_jvp,
-    batch=lambda size, values, mapped, *, uplo: eigvalsh(values[0], uplo=uplo),
     samples=_hermitian_samples,
 )
 
@@ -171,22 +168,20 @@ _general_samples = [
     np.array([[1.0, -2.0, 0.3], [1.5, 0.8, 0.1], [0.2, 0.4, 3.0]]),
 ]  # fmt: skip
 
-eig = Primitive(
+eig = stacked(
     "eig",
     impl=_eig,
     abstract_eval=lambda a: (Aval(square(a).shape[:-1], _complex(a.dtype)), Aval(a.shape, _complex(a.dtype))),
     jvp=_eig_jvp,
-    batch=lambda size, values, mapped: eig(values[0]),
     samples=_general_samples,
     multiple_results=True,
 )
 
-eigvals = Primitive(
+eigvals = stacked(
     "eigvals",
     impl=lambda a: np.linalg.eigvals(a).astype(_complex(a.dtype)),
     abstract_eval=lambda a: Aval(square(a).shape[:-1], _complex(a.dtype)),
     jvp=_eigvals_jvp,
-    batch=lambda size, values, mapped: eigvals(values[0]),
     samples=_general_samples,
 )
 
@@ -253,22 +248,20 @@ _svd_samples = [
     _apart(n=3, imaginary=0.3), _apart(2, n=4, m=2, imaginary=0.3), _apart(n=2, m=3, imaginary=0.3),
 ]  # fmt: skip
 
-svd = Primitive(
+svd = stacked(
     "svd",
     impl=lambda a: tuple(np.linalg.svd(a, full_matrices=False)),
     abstract_eval=_svd_shape,
     jvp=_svd_jvp,
-    batch=lambda size, values, mapped: svd(values[0]),
     samples=_svd_samples,
     multiple_results=True,
 )
 
-svdvals = Primitive(
+svdvals = stacked(
     "svdvals",
     impl=lambda a: np.linalg.svd(a, compute_uv=False),
     abstract_eval=lambda a: Aval((*matrix(a).shape[:-2], min(a.shape[-2:])), _real(floating(a.dtype))),
     jvp=_svdvals_jvp,
-    batch=lambda size, values, mapped: svdvals(values[0]),
     samples=_svd_samples,
 )
 
@@ -278,97 +271,95 @@ svdvals = Primitive(
 # ∂ Σ sᵢ = Re tr(Qᴴ ∂A) with Q = U Vᴴ. For m ≥ n and A = Q P, P Hermitian, ∂Q = Q Ω + (1 − Q Qᴴ) ∂A P⁻¹, where the
 # skew-Hermitian Ω solves P Ω + Ω P = K − Kᴴ with K = Qᴴ ∂A: that divides by sums of singular values, never by
 # differences. A singular value of zero is a kink: its vectors are left out of Q, and what would be divided by zero is
-# zero, so that every order has the subgradient of minimal norm.
+# zero, so that every order has the subgradient of minimal norm. As the polar factor of A, Q has all its vectors, and
+# where a singular value is zero no derivative: it comes out as NaN.
 
 
 def _hermitian_part(p):
     return 0.5 * (p + adjoint(p))
 
 
-def _lyapunov(p, c):
+def _lyapunov(p, c, *, pole):
     w, v = np.linalg.eigh(_hermitian_part(p))
     n = w.shape[-1]
     total = w[..., :, None] + w[..., None, :]
     kept = total > n * np.finfo(w.dtype).eps * np.max(np.abs(total), axis=(-2, -1), keepdims=True, initial=0)
-    factor = np.where(kept, 1 / np.where(kept, total, 1), 0).astype(w.dtype)
+    factor = np.where(kept, 1 / np.where(kept, total, 1), pole).astype(w.dtype)
     return v @ (factor * (adjoint(v) @ c @ v)) @ adjoint(v)
 
 
-def _lyapunov_jvp(primals, tangents):
+def _lyapunov_jvp(primals, tangents, *, pole):
     p, c = primals
     tp, right = tangents
-    x = lyapunov(p, c)
+    x = lyapunov(p, c, pole=pole)
     if tp is not None:
         tp = _hermitian_part(tp)
         right = add_tangents(right, -(tp @ x + x @ tp))
-    return x, lyapunov(p, right)
+    return x, lyapunov(p, right, pole=pole)
 
 
-def _lyapunov_batch(size, values, mapped):
-    ndim = max(np.ndim(v) - m for v, m in zip(values, mapped, strict=True))
-    return lyapunov(*[align_ranks(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
-
-
-# X with P X + X P = C, where P ≥ 0 is the Hermitian part of the argument.
-lyapunov = Primitive(
+# X with P X + X P = C, where P ≥ 0 is the Hermitian part of the argument; ``pole`` stands for 1/0.
+lyapunov = stacked(
     "lyapunov",
     impl=_lyapunov,
-    abstract_eval=lambda p, c: Aval(
+    abstract_eval=lambda p, c, *, pole: Aval(
         (*broadcast_shapes(p, c)[:-2], *square(c).shape[-2:]), floating(result_dtype(p, c))
     ),
     jvp=_lyapunov_jvp,
     linear_in=(1,),
-    transpose=lambda ct, p, c: (None, unbroadcast(lyapunov(transposed(p), ct), c)),
-    batch=_lyapunov_batch,
+    transpose=lambda ct, p, c, *, pole: (None, unbroadcast(lyapunov(transposed(p), ct, pole=pole), c)),
     samples=[
-        (np.array([[2.0, 0.3], [0.3, 1.0]]), (2, 2)), (np.diag([1.0, 1.0, 3.0]), (2, 3, 3)), (np.eye(1), (1, 1)),
-        (np.eye(2), (0, 2, 2)), (np.array([[2.0, 0.3j], [-0.3j, 1.0]]), complex_plane()(2, 2)),
+        (np.array([[2.0, 0.3], [0.3, 1.0]]), (2, 2), {"pole": 0.0}),
+        (np.diag([1.0, 1.0, 3.0]), (2, 3, 3), {"pole": np.nan}),
+        (np.eye(1), (1, 1), {"pole": 0.0}), (np.eye(2), (0, 2, 2), {"pole": 0.0}),
+        (np.array([[2.0, 0.3j], [-0.3j, 1.0]]), complex_plane()(2, 2), {"pole": 0.0}),
     ],
 )  # fmt: skip
 
 
-def _unitary_factor(a):
+def _unitary_factor(a, *, polar):
     u, s, vh = np.linalg.svd(a, full_matrices=False)
+    if polar:
+        return u @ vh
     limit = max(a.shape[-2:]) * np.finfo(s.dtype).eps * np.max(s, axis=-1, keepdims=True, initial=0)
     return (u * (s > limit)[..., None, :]) @ vh
 
 
-def _unitary_factor_jvp(primals, tangents):
+def _unitary_factor_jvp(primals, tangents, *, polar):
     a, t = primals[0], tangents[0]
     if a.shape[-2] < a.shape[-1]:
-        q, tq = _unitary_factor_jvp((adjoint(a),), (adjoint(t),))
+        q, tq = _unitary_factor_jvp((adjoint(a),), (adjoint(t),), polar=polar)
         return adjoint(q), adjoint(tq)
-    q = unitary_factor(a)
+    pole = np.nan if polar else 0.0
+    q = unitary_factor(a, polar=polar)
     p = adjoint(q) @ a
     k = adjoint(q) @ t
-    tq = q @ lyapunov(p, k - adjoint(k))
+    tq = q @ lyapunov(p, k - adjoint(k), pole=pole)
     if a.shape[-2] > a.shape[-1]:
-        inverse = 2 * lyapunov(p, np.eye(a.shape[-1], dtype=p.dtype))
+        inverse = 2 * lyapunov(p, np.eye(a.shape[-1], dtype=p.dtype), pole=pole)
         tq = tq + (t - q @ k) @ inverse
     return q, tq
 
 
-unitary_factor = Primitive(
+unitary_factor = stacked(
     "unitary_factor",
     impl=_unitary_factor,
-    abstract_eval=lambda a: Aval(matrix(a).shape, floating(a.dtype)),
+    abstract_eval=lambda a, *, polar: Aval(matrix(a).shape, floating(a.dtype)),
     jvp=_unitary_factor_jvp,
-    batch=lambda size, values, mapped: unitary_factor(values[0]),
-    samples=[*_svd_samples, 2 * np.eye(3)],
+    samples=[(a, {"polar": polar}) for polar in (False, True) for a in (*_svd_samples, 2 * np.eye(3))],
 )
 
 
 def _nuclear_norm_jvp(primals, tangents):
-    q, t = unitary_factor(primals[0]), tangents[0]
+    q, t = unitary_factor(primals[0], polar=False), tangents[0]
     total = np.sum(np.real(np.conj(q) * t) if q.dtype.kind == "c" else q * t, axis=(-2, -1))
     return nuclear_norm(primals[0]), total
 
 
-nuclear_norm = Primitive(
+nuclear_norm = stacked(
     "nuclear_norm",
     impl=lambda a: np.sum(np.linalg.svd(a, compute_uv=False), axis=-1),
     abstract_eval=lambda a: Aval(matrix(a).shape[:-2], _real(floating(a.dtype))),
     jvp=_nuclear_norm_jvp,
-    batch=lambda size, values, mapped: nuclear_norm(values[0]),
     samples=[*_svd_samples, 2 * np.eye(3)],
 )

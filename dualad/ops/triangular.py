@@ -14,7 +14,7 @@ from scipy.linalg import get_lapack_funcs, solve_triangular
 from ..core.aval import Aval, broadcast_shapes, result_dtype
 from ..core.primitive import Primitive
 from .factorization import complex_matrix, floating, matrix, square, strictly_lower, transposed
-from .kinds import align_ranks, unbroadcast
+from .kinds import align_ranks, stacked, unbroadcast
 from .samples import Domain, well_conditioned
 
 __all__ = ["column_order", "lu", "over_stack", "permutation", "triangle", "triangular_solve"]
@@ -162,12 +162,11 @@ def _right_solve(b, upper):
     return transposed(triangular_solve(transposed(upper), transposed(b), lower=True, unit=False))
 
 
-lu = Primitive(
+lu = stacked(
     "lu",
     impl=_lu,
     abstract_eval=_lu_shape,
     jvp=_lu_jvp,
-    batch=lambda size, values, mapped: lu(values[0]),
     samples=[
         (_regular(3, 3),), ((4, 2),), ((2, 4),), (_regular(1, 1),), ((2, 3, 3),), ((0, 2, 2),), ((2, 4, 2),),
         (_complex_regular(3, 3),), (lambda rng: rng.normal(size=(2, 3)) + 1j * rng.normal(size=(2, 3)),),
@@ -193,12 +192,11 @@ def _pivots(rng, shape):
     return np.arange(shape[-1]) + rng.integers(0, 2, shape)
 
 
-permutation = Primitive(
+permutation = stacked(
     "permutation",
     impl=_permutation,
     abstract_eval=lambda pivots, *, rows: Aval((*pivots.shape[:-1], rows), np.dtype(np.intp)),
     jvp=None,
-    batch=lambda size, values, mapped, **params: permutation(values[0], **params),
     samples=[
         (Domain(_pivots)(3), {"rows": 4}),
         (Domain(_pivots)(2, 3), {"rows": 4}),
@@ -221,12 +219,11 @@ def _column_order(a):
     return out
 
 
-column_order = Primitive(
+column_order = stacked(
     "column_order",
     impl=_column_order,
     abstract_eval=lambda a: Aval((*matrix(a).shape[:-2], a.shape[-1]), np.dtype(np.int32)),
     jvp=None,
-    batch=lambda size, values, mapped: column_order(values[0]),
     samples=[((3, 3),), ((2, 4),), ((2, 4, 2),), ((0, 2, 2),)],
     kind="predicate",
 )

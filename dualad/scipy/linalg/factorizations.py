@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from ...errors import UnsupportedError
-from ...ops import factorization, matrix_functions, triangular
+from ...ops import factorization, spectral, triangular
 from ...ops.factorization import adjoint
 from ...surface.arguments import operand
 from ..mirror import mirrors, refuses
@@ -112,10 +112,7 @@ def polar(a, side="right"):
     if side not in ("right", "left"):
         raise ValueError("`side` must be either 'right' or 'left'")
     a = _matrix(a)
-    if a.shape[-2] >= a.shape[-1]:
-        u = matrix_functions.polar_factor(a)
-    else:
-        u = adjoint(matrix_functions.polar_factor(adjoint(a)))
+    u = spectral.unitary_factor(a, polar=True)
     p = adjoint(u) @ a if side == "right" else a @ adjoint(u)
     return u, 0.5 * (p + adjoint(p))
 
