@@ -39,15 +39,14 @@ def run(options: argparse.Namespace) -> int:
             "Name one function with one point: path/to/file.py:function --at '[[1.0, 2.0]]'.",
         )
     for target, point in work:
-        function = RealFunction(target.function, point)
-        mode = options.mode if options.mode != "auto" else "fwd" if function.size <= function.out_size else "rev"
-        engine = Engine(function)
+        engine = Engine(target.function, point, lenient=False, double=True)
+        mode = options.mode if options.mode != "auto" else "fwd" if engine.size <= engine.out_size else "rev"
         try:
             matrix = engine.jacfwd() if mode == "fwd" else engine.jacrev()
         except DualadError as error:
             print(f"{target.label}: {error}", file=sys.stderr)
             return 1
-        _print(target, point, function, matrix, mode, options)
+        _print(target, point, engine, matrix, mode, options)
     return 0
 
 

@@ -10,10 +10,11 @@ import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dualad.errors import ArgumentError, LoadingError
+from dualad.errors import LoadingError
 from dualad.rules.calls import UserFunction
 
 from .check import QUANTITIES, check_function
+from .describe import refuse_unknown
 from .estimate import Unavailable
 from .jax_oracle import find_source, rebound
 
@@ -65,13 +66,7 @@ def assert_matches_jax(
     >>> from dualad.testing import assert_matches_jax
     >>> assert_matches_jax(lambda x: np.sin(x) * x, np.array([0.3, 1.2]), transforms=["jvp"])  # doctest: +SKIP
     """
-    unknown = [name for name in transforms if name not in QUANTITIES]
-    if unknown or not transforms:
-        raise ArgumentError(
-            f"You named the transform {unknown[0]!r}." if unknown else "You named no transform.",
-            "There is nothing of this name to compare.",
-            f"Choose from {', '.join(QUANTITIES)}.",
-        )
+    refuse_unknown("transform", transforms or ["(none)"], QUANTITIES)
     if importlib.util.find_spec("jax") is None:
         raise LoadingError(
             "You asked for a comparison with JAX, which is not installed.",

@@ -14,18 +14,16 @@ from typing import Any
 import numpy as np
 
 from . import complex_step, differences
-from .estimate import Estimate, Unavailable
+from .estimate import Answer, Estimate, Unavailable, each
 from .jax_oracle import JaxOracle
 from .real_function import RealFunction
 
-__all__ = ["Answer", "Answers", "LANES", "each", "weighted"]
+__all__ = ["Answers", "LANES"]
 
 LANES = 3
 _DIRECTIONS = 4
 _COLUMN_LIMIT = 100
 _SECOND_LIMIT = 40
-
-Answer = Estimate | Unavailable
 
 
 class Answers:
@@ -108,13 +106,11 @@ class Answers:
 
     def products(self, derivative: Callable[[np.ndarray], Answer]) -> Answer:
         """Return a large Jacobian's products with a few random directions."""
-        answer = each(self.directions, derivative)
+        answer = each(self.directions, derivative, axis=1)
         if isinstance(answer, Unavailable):
             return answer
-        error = None if answer.error is None else answer.error.T
-        settled = None if answer.settled is None else answer.settled.T
         note = f"{_DIRECTIONS} random products instead of all {self.function.size} columns"
-        return Estimate(answer.value.T, error, settled, project=lambda J: J @ self.directions.T, note=note)
+        return Estimate(answer.value, answer.error, answer.settled, project=lambda J: J @ self.directions.T, note=note)
 
     def curvature(self, second_derivative: Callable[..., Answer], w: np.ndarray, v: np.ndarray) -> Answer:
         """Return uᵀ H v for every input's direction u, or for a few random ones."""
@@ -179,56 +175,3 @@ class Answers:
             return np.tile(self.x, (LANES, 1))
 
         return self.once("points", make)
-
-
-def each(rows: np.ndarray, ask: Callable[[np.ndarray], Answer]) -> Answer:
-    """Ask about each row, and stack the answers."""
-    answers = []
-    for row in rows:
-        answer = ask(row)
-        if isinstance(answer, Unavailable):
-            return answer
-        answers.append(answer)
-    value = np.stack([a.value for a in answers])
-
-    def stack(name: str, default: float | bool) -> np.ndarray | None:
-        parts = [getattr(a, name) for a in answers]
-        if all(part is None for part in parts):
-            return None
-        return np.stack(
-            [np.full(a.value.shape, default) if p is None else p for a, p in zip(answers, parts, strict=True)]
-        )
-
-    project = answers[0].project
-    return Estimate(
-        value,
-        stack("error", 0.0),
-        stack("settled", True),
-        stack("low", np.nan),
-        stack("high", np.nan),
-        None if project is None else lambda result: np.stack([project(row) for row in result]),
-        answers[0].note,
-    )
-
-
-def weighted(jacobian: Answer, w: np.ndarray) -> Answer:
-    """Turn an oracle's Jacobian (or its products with random directions) into Jᵀ w."""
-    if isinstance(jacobian, Unavailable):
-        return jacobian
-    used = w != 0
-    value = w @ np.where(used[:, None], jacobian.value, 0.0)
-    error = None if jacobian.error is None else np.abs(w) @ jacobian.error
-    settled = None if jacobian.settled is None else jacobian.settled[used].all(axis=0)
-    low = high = None
-    if jacobian.low is not None and jacobian.high is not None:
-        kinks = jacobian.low < jacobian.high
-        lows, highs = np.where(kinks, jacobian.low, jacobian.value), np.where(kinks, jacobian.high, jacobian.value)
-        ends = np.stack([w[:, None] * lows, w[:, None] * highs])
-        at = kinks.any(axis=0)
-        low = np.where(at, ends.min(axis=0).sum(axis=0), np.nan)
-        high = np.where(at, ends.max(axis=0).sum(axis=0), np.nan)
-    project = None
-    if jacobian.project is not None:
-        along = jacobian.project
-        project = lambda g: along(g[None, :])[0]
-    return Estimate(value, error, settled, low, high, project, jacobian.note)

@@ -12,19 +12,20 @@ import dataclasses
 import time
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from dualad.errors import ArgumentError, DualadError, UsageError
+from dualad.errors import DualadError, UsageError
 
 from . import differences
-from .answers import LANES, Answer, Answers, each, weighted
+from .answers import LANES, Answers
+from .describe import refuse_unknown
 from .engine import Engine
-from .estimate import Estimate, Unavailable, compare
-from .real_function import RealFunction
+from .estimate import Answer, Estimate, Unavailable, compare, each, weighted
 from .report import CheckReport, Mismatch, Outcome, Row
 
 __all__ = ["ORACLES", "QUANTITIES", "check_function"]
@@ -104,17 +105,17 @@ def check_function(
     >>> report.ok
     True
     """
-    _refuse_unknown("oracle", oracles, ORACLES)
-    _refuse_unknown("quantity", skip or {}, QUANTITIES)
+    refuse_unknown("oracle", oracles, ORACLES)
+    refuse_unknown("quantity", skip or {}, QUANTITIES)
     name = target if target is not None else getattr(f, "__qualname__", type(f).__name__)
     try:
-        function = RealFunction(f, args)
+        engine = Engine(f, args, lenient=False, double=True)
     except UsageError:
         raise
     except Exception as error:
         return CheckReport(name, point, (Row("value", "error", message=_said(error)),))
-    check = _Check(function, rtol, atol, seed, oracles, dict(skip or {}), jacobian_limit, source, progress, shared)
-    return CheckReport(name, point, tuple(check.rows()), function.size, function.out_size, check.matrix)
+    check = _Check(engine, rtol, atol, seed, oracles, dict(skip or {}), jacobian_limit, source, progress, shared)
+    return CheckReport(name, point, tuple(check.rows()), engine.size, engine.out_size, check.matrix)
 
 
 class _Check:
@@ -122,7 +123,7 @@ class _Check:
 
     def __init__(
         self,
-        function: RealFunction,
+        engine: Engine,
         rtol: float,
         atol: float,
         seed: int,
@@ -133,143 +134,108 @@ class _Check:
         progress: Callable[[str], None] | None,
         shared: dict[Any, Any] | None,
     ) -> None:
-        self.function, self.rtol, self.atol = function, rtol, atol
+        self.engine, self.rtol, self.atol = engine, rtol, atol
         self.oracles, self.skip, self.jacobian_limit = set(oracles), skip, jacobian_limit
         self.progress = progress or (lambda text: None)
-        self.engine = Engine(function)
         self.matrix: np.ndarray | None = None
         rng = np.random.default_rng(seed)
-        n, m = function.size, function.out_size
-        self.x, self.scale = function.x, function.scale
+        n, m, self.scale = engine.size, engine.out_size, engine.scale
         self.tangents = rng.standard_normal((LANES, n)) * self.scale
         self.cotangents = rng.standard_normal((LANES, m))
         self.v, self.w = self.tangents[0], self.cotangents[0]
         self.u = rng.standard_normal(n) * self.scale
         self.weights = np.ones(1) if m == 1 else rng.standard_normal(m)
-        self.answers = Answers(function, rng, source, self.progress, shared)
+        self.answers = Answers(engine, rng, source, self.progress, shared)
 
     def rows(self) -> list[Row]:
         """Work through all quantities."""
-        f, e, o, w, v = self.function, self.engine, self.answers, self.w, self.v
-        x_groups, y_groups = f.input_groups(), f.output_groups()
-        noise = 1e-14 * np.abs(np.nan_to_num(f.flat_value, posinf=0.0, neginf=0.0))
+        e, o, w, v = self.engine, self.answers, self.w, self.v
+        x_groups, y_groups = e.input_groups(), e.output_groups()
+        noise = 1e-14 * np.abs(np.nan_to_num(e.flat_value, posinf=0.0, neginf=0.0))
         by_input = lambda cotangent: float(np.abs(cotangent) @ noise) / self.scale
-        big = f.size * f.out_size > self.jacobian_limit
-        limit = f"{f.out_size} x {f.size} is more than the limit of {self.jacobian_limit} entries" if big else ""
+        lane = lambda k, size, name: f"lane {k // size}, {name(k % size)}"
+        tangent = lambda k: f"the tangent of {e.output_label(k)}"
+        cotangent = lambda k: f"the cotangent of {e.input_label(k)}"
+        limit = f"{e.out_size} x {e.size} is more than the limit of {self.jacobian_limit} entries"
+        inputs: Any = {"groups": x_groups}
+        outputs: Any = {"groups": y_groups, "floor": noise}
         jacobian: Any = {
+            "too_big": limit if e.size * e.out_size > self.jacobian_limit else "",
             "floor": noise[:, None] / self.scale,
-            "groups": y_groups[:, None] * len(f.shapes) + x_groups,
-            "label": lambda k: f"d {f.output_label(k // f.size)} / d {f.input_label(k % f.size)}",
+            "groups": y_groups[:, None] * len(e.shapes) + x_groups,
+            "label": lambda k: f"d {e.output_label(k // e.size)} / d {e.input_label(k % e.size)}",
         }
+        whole = _three(o.jax_jacobian, o.difference_jacobian, o.complex_jacobian)
+        row = _three(lambda v: o.jax().jvp(v), o.difference, o.complex)
+        column = _three(
+            lambda w: o.jax().vjp(w),
+            lambda w: weighted(o.difference_jacobian(), w),
+            lambda w: weighted(o.complex_jacobian(), w),
+        )
+        curvature = _three(
+            lambda: o.jax().hvp(self.weights, v),
+            lambda: o.curvature(differences.second_derivative, self.weights, v),
+            lambda: o.complex_curvature(self.weights, v),
+        )
+        at = lambda questions, x: [(name, partial(ask, x)) for name, ask in questions]
+        lanes = lambda loop, questions, rows: [
+            (name, partial(each, rows, ask)) for name, ask in [("loop", lambda x: Estimate(loop(x))), *questions]
+        ]
+        dot = lambda project, other_way: [("dot", lambda: o.dot(project, other_way))]
         return [
             self.row(
                 "value",
                 e.values,
-                [("numpy", lambda: Estimate(np.tile(f.flat_value, 2)))],
+                [("numpy", lambda: Estimate(np.tile(e.flat_value, 2)))],
                 floor=np.tile(noise, 2),
-                label=lambda k: f"{f.output_label(k % f.out_size)} of {'jvp' if k < f.out_size else 'vjp'}",
+                label=lambda k: f"{e.output_label(k % e.out_size)} of {'jvp' if k < e.out_size else 'vjp'}",
             ),
-            self.row(
-                "jvp",
-                lambda: e.jvp(v),
-                [
-                    ("jax", lambda: o.jax().jvp(v)),
-                    ("differences", lambda: o.difference(v)),
-                    ("complex-step", lambda: o.complex(v)),
-                ],
-                floor=noise,
-                groups=y_groups,
-                label=lambda k: f"the tangent of {f.output_label(k)}",
-            ),
+            self.row("jvp", lambda: e.jvp(v), at(row, v), **outputs, label=tangent),
             self.row(
                 "vjp",
                 lambda: e.vjp(w),
-                [
-                    ("jax", lambda: o.jax().vjp(w)),
-                    ("differences", lambda: weighted(o.difference_jacobian(), w)),
-                    ("complex-step", lambda: weighted(o.complex_jacobian(), w)),
-                    ("dot", lambda: o.dot(lambda g: g @ v, lambda: (w, e.jvp(v)))),
-                ],
+                at(column, w) + dot(lambda g: g @ v, lambda: (w, e.jvp(v))),
+                **inputs,
                 floor=by_input(w),
-                groups=x_groups,
-                label=lambda k: f"the cotangent of {f.input_label(k)}",
+                label=cotangent,
             ),
-            self.row(
-                "jacfwd",
-                self.remember(e.jacfwd),
-                [
-                    ("jax", o.jax_jacobian),
-                    ("differences", o.difference_jacobian),
-                    ("complex-step", o.complex_jacobian),
-                ],
-                too_big=limit,
-                **jacobian,
-            ),
+            self.row("jacfwd", self.remember(e.jacfwd), whole, **jacobian),
             self.row(
                 "jacrev",
                 self.remember(e.jacrev),
-                [
-                    ("jax", o.jax_jacobian),
-                    ("differences", o.difference_jacobian),
-                    ("complex-step", o.complex_jacobian),
-                    ("dot", lambda: o.dot(lambda J: (w @ J) @ v, lambda: (w, e.jvp(v)))),
-                ],
-                too_big=limit,
+                whole + dot(lambda J: (w @ J) @ v, lambda: (w, e.jvp(v))),
                 **jacobian,
             ),
             self.row(
                 "hvp",
                 lambda: e.hvp(self.weights, v),
-                [
-                    ("jax", lambda: o.jax().hvp(self.weights, v)),
-                    ("differences", lambda: o.curvature(differences.second_derivative, self.weights, v)),
-                    ("complex-step", lambda: o.complex_curvature(self.weights, v)),
-                    ("dot", lambda: o.dot(lambda g: g @ self.u, lambda: (v, e.hvp(self.weights, self.u)))),
-                ],
+                curvature + dot(lambda g: g @ self.u, lambda: (v, e.hvp(self.weights, self.u))),
+                **inputs,
                 floor=by_input(self.weights),
-                groups=x_groups,
-                label=lambda k: f"H v at {f.input_label(k)}",
+                label=lambda k: f"H v at {e.input_label(k)}",
                 excused=lambda: o.without_second_derivative(self.weights, v),
             ),
             self.row(
                 "vmap-jvp",
                 lambda: e.vmap_jvp(self.tangents),
-                [
-                    ("loop", lambda: each(self.tangents, lambda t: Estimate(e.jvp(t)))),
-                    ("jax", lambda: each(self.tangents, lambda t: o.jax().jvp(t))),
-                    ("differences", lambda: each(self.tangents, o.difference)),
-                    ("complex-step", lambda: each(self.tangents, o.complex)),
-                ],
-                floor=noise,
-                groups=y_groups,
-                label=lambda k: f"lane {k // f.out_size}, the tangent of {f.output_label(k % f.out_size)}",
+                lanes(e.jvp, row, self.tangents),
+                **outputs,
+                label=lambda k: lane(k, e.out_size, tangent),
             ),
             self.row(
                 "vmap-vjp",
                 lambda: e.vmap_vjp(self.cotangents),
-                [
-                    ("loop", lambda: each(self.cotangents, lambda c: Estimate(e.vjp(c)))),
-                    ("jax", lambda: each(self.cotangents, lambda c: o.jax().vjp(c))),
-                    (
-                        "differences",
-                        lambda: each(self.cotangents, lambda c: weighted(o.difference_jacobian(), c)),
-                    ),
-                    ("complex-step", lambda: each(self.cotangents, lambda c: weighted(o.complex_jacobian(), c))),
-                ],
+                lanes(e.vjp, column, self.cotangents),
+                **inputs,
                 floor=np.stack([by_input(c) for c in self.cotangents]),
-                groups=x_groups,
-                label=lambda k: f"lane {k // f.size}, the cotangent of {f.input_label(k % f.size)}",
+                label=lambda k: lane(k, e.size, cotangent),
             ),
             self.row(
                 "vmap-value",
                 lambda: e.vmap_value(o.points()),
-                [
-                    ("loop", lambda: each(o.points(), lambda x: Estimate(f.evaluate(x)))),
-                    ("jax", lambda: each(o.points(), lambda x: o.jax().value(x))),
-                ],
-                floor=noise,
-                groups=y_groups,
-                label=lambda k: f"lane {k // f.out_size}, {f.output_label(k % f.out_size)}",
+                lanes(e.evaluate, [("jax", lambda x: o.jax().value(x))], o.points()),
+                **outputs,
+                label=lambda k: lane(k, e.out_size, e.output_label),
             ),
         ]
 
@@ -352,28 +318,24 @@ class _Check:
         """Ask one oracle; return its outcome, the entries it judged and (of the result or its projection) the wrong."""
         start = time.perf_counter()
         nothing = np.zeros(result.shape, bool)
+
+        def unavailable(reason: str, total: int = 0, seen: np.ndarray = nothing) -> tuple:
+            seconds = time.perf_counter() - start
+            return Outcome(oracle, "unavailable", reason=reason, total=total, seconds=seconds), seen, nothing
+
         with np.errstate(all="ignore"):
             answer = question()
             if isinstance(answer, Unavailable):
-                return (
-                    Outcome(oracle, "unavailable", reason=answer.reason, seconds=time.perf_counter() - start),
-                    nothing,
-                    nothing,
-                )
+                return unavailable(answer.reason)
             outcome = compare(result, answer, rtol=self.rtol, atol=self.atol, floor=floor, groups=groups)
             if outcome.worst is not None and oracle == "complex-step":
                 doubt = self.doubt_complex_step(answer, outcome.wrong, asked["differences"])
                 if doubt:
-                    return (
-                        Outcome(oracle, "unavailable", reason=doubt, seconds=time.perf_counter() - start),
-                        nothing,
-                        nothing,
-                    )
+                    return unavailable(doubt)
         seconds = time.perf_counter() - start
         count, total = int(outcome.judged.sum()), outcome.judged.size
         if total and not count:
-            reason = answer.note or "it gives NaN here"
-            return Outcome(oracle, "unavailable", reason=reason, total=total, seconds=seconds), nothing, nothing
+            return unavailable(answer.note or "it gives NaN here", total)
         seen = outcome.judged if answer.project is None else np.full(result.shape, outcome.judged.all())
         note = answer.note
         if count < total:
@@ -385,11 +347,7 @@ class _Check:
             bad = Mismatch(entry, outcome.got, outcome.expected, outcome.tolerance, int(outcome.wrong.sum()))
             return Outcome(oracle, "mismatch", outcome.max_error, note, bad, count, total, seconds), seen, outcome.wrong
         reason = "it takes another slope at a kink, where any slope between the one-sided ones is right"
-        return (
-            Outcome(oracle, "unavailable", reason=reason, total=total, seconds=seconds),
-            seen & ~outcome.wrong,
-            nothing,
-        )
+        return unavailable(reason, total, seen & ~outcome.wrong)
 
     def rescued(
         self, oracle: str, wrong: np.ndarray, result: np.ndarray, answer: Estimate, asked: dict[str, Any]
@@ -420,12 +378,8 @@ class _Check:
         return ""
 
 
-def _refuse_unknown(what: str, given: Collection[str], known: Sequence[str]) -> None:
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        raise ArgumentError(
-            f"You named the {what} {unknown[0]!r}.", "There is none of this name.", f"Choose from {', '.join(known)}."
-        )
+def _three(jax: Callable, difference: Callable, complex_step: Callable) -> list[tuple[str, Callable]]:
+    return [("jax", jax), ("differences", difference), ("complex-step", complex_step)]
 
 
 def _said(error: Exception) -> str:

@@ -17,12 +17,11 @@ from dualad.vjp_via_transpose import vjp
 
 from . import complex_step, differences
 from .against_jax import assert_matches_jax
-from .engine import Engine
+from .describe import refuse_unknown
+from .engine import SINGLE, Engine, failure
 from .estimate import Estimate, Unavailable, compare
 from .gradcheck import chosen_modes, gradcheck, warn_of_single_precision
 from .gradgradcheck import first_derivative
-from .native import SINGLE, NativeFunction, failure
-from .real_function import RealFunction
 from .taylor import expansion_test
 
 __all__ = ["GRADIENT_ORACLES", "check_dot_product", "check_grads"]
@@ -87,13 +86,7 @@ def check_grads(
     >>> check_grads(np.exp, (0.5,), order=3, oracle=["taylor", "dot"])
     """
     names = [oracle] if isinstance(oracle, str) else list(oracle)
-    unknown = [name for name in names if name not in GRADIENT_ORACLES]
-    if unknown or not names:
-        raise ArgumentError(
-            f"You named the oracle {unknown[0]!r}." if unknown else "You named no oracle.",
-            "There is nobody of this name to ask.",
-            f"Choose from {', '.join(GRADIENT_ORACLES)}.",
-        )
+    refuse_unknown("oracle", names or ["(none)"], GRADIENT_ORACLES)
     far = [name for name in names if order > 2 and name in ("complex-step", "jax")]
     if order < 1 or far:
         raise ArgumentError(
@@ -106,7 +99,7 @@ def check_grads(
     tolerances: dict[str, Any] = {name: x for name, x in (("rtol", rtol), ("atol", atol)) if x is not None}
     rng = np.random.default_rng(seed)
     switches = {"eps": eps, "kinks": kinks, "seed": seed, "modes": chosen, **tolerances}
-    warn_of_single_precision(NativeFunction(f, args))
+    warn_of_single_precision(Engine(f, args))
     with np.errstate(all="ignore"), warnings.catch_warnings():
         # Said once, for all orders.
         warnings.filterwarnings("ignore", message=".*Differences need double precision", category=UserWarning)
@@ -120,7 +113,7 @@ def check_grads(
                 seconds = ["hvp"] if order == 2 else []
                 assert_matches_jax(f, args, transforms=[firsts[m] for m in chosen] + seconds, seed=seed, **tolerances)
             else:
-                function = RealFunction(f, args, lenient=True)
+                function = Engine(f, args, double=True)
                 if function.spread > 0:
                     raise failure("determinism", f"check_grads of `{f!r}`: it returned two values at one point.")
                 for mode in chosen:
@@ -154,7 +147,7 @@ def check_dot_product(
     >>> from dualad.testing.check_grads import check_dot_product
     >>> check_dot_product(lambda x: np.cumsum(x**2), (np.ones(3),), np.random.default_rng(0))
     """
-    function = NativeFunction(f, args)
+    function = Engine(f, args)
     if not function.size or not function.out_size:
         return
     name = getattr(f, "__name__", type(f).__name__)
@@ -162,10 +155,10 @@ def check_dot_product(
     rtol = max(rtol, SINGLE) if function.single else rtol
     in_groups, out_groups = function.input_groups(), function.output_groups()
     v, u = rng.standard_normal(function.size) * function.scale, rng.standard_normal(function.out_size)
-    pulled = {g: function.pull(np.where(out_groups == g, u, 0.0)) for g in np.unique(out_groups)}
+    pulled = {g: function.vjp(np.where(out_groups == g, u, 0.0)) for g in np.unique(out_groups)}
     for i in np.unique(in_groups):
         direction = np.where(in_groups == i, v, 0.0)
-        pushed = function.push(direction)
+        pushed = function.jvp(direction)
         for o, back in pulled.items():
             left, right = (u * pushed)[out_groups == o], back * direction
             size = float(np.abs(left).sum() + np.abs(right).sum())
@@ -215,14 +208,13 @@ class _Along:
     """Derivatives of one function along random directions, in one mode, for oracles that work along a line."""
 
     def __init__(
-        self, function: RealFunction, mode: str, order: int, rng: np.random.Generator, tolerances: dict[str, float]
+        self, function: Engine, mode: str, order: int, rng: np.random.Generator, tolerances: dict[str, float]
     ) -> None:
         self.f, self.mode, self.order = function, mode, order
         self.rtol, self.atol = tolerances.get("rtol", 1e-7), tolerances.get("atol", 1e-12)
         self.name = getattr(function.f, "__name__", type(function.f).__name__)
         self.v, self.u = (rng.standard_normal(function.size) * function.scale for _ in range(2))
         self.w = rng.standard_normal(function.out_size)
-        self.engine = Engine(function)
 
     def check(self, oracle: str) -> None:
         if not self.f.size or not self.f.out_size:
@@ -273,7 +265,7 @@ class _Along:
         f = self.f
         if f.has_complex_input or f.complex_outputs:
             self.cannot("the function itself takes or returns complex numbers")
-        got = self.engine.jvp(self.v) if self.mode == "forward" else np.atleast_1d(self.engine.vjp(self.w) @ self.v)
+        got = self.f.jvp(self.v) if self.mode == "forward" else np.atleast_1d(self.f.vjp(self.w) @ self.v)
         answer = complex_step.derivative(f.evaluate, f.x, self.v)
         other = differences.derivative(f.evaluate, f.x, self.v, value=f.flat_value)
         self.compare(1, got, self.in_mode(answer), self.in_mode(other))

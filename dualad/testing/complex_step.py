@@ -17,7 +17,7 @@ import numpy as np
 from dualad.errors import ShapeError
 
 from .differences import _richardson
-from .estimate import Estimate, Unavailable
+from .estimate import Estimate, Unavailable, each
 
 __all__ = ["derivative", "jacobian", "second_derivative"]
 
@@ -87,15 +87,7 @@ def jacobian(f: Function, x: Vector) -> Estimate | Unavailable:
     array([[2., 0.],
            [0., 6.]])
     """
-    columns = []
-    for j in range(x.size):
-        direction = np.zeros_like(x)
-        direction[j] = 1.0
-        column = derivative(f, x, direction)
-        if isinstance(column, Unavailable):
-            return column
-        columns.append(column.value)
-    return Estimate(np.stack(columns, axis=1))
+    return each(np.eye(x.size), lambda v: derivative(f, x, v), axis=1)
 
 
 def second_derivative(

@@ -1,13 +1,17 @@
 """What a wrong Jacobian looks like, in words: which block, by how much, and the likely cause.
 
-Not for deciding that it is wrong.
+Also here: the refusal of a name that does not exist. Not for deciding that a derivative is wrong.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
-__all__ = ["describe", "likely_cause"]
+from dualad.errors import ArgumentError
+
+__all__ = ["describe", "likely_cause", "refuse_unknown"]
 
 
 def describe(
@@ -126,3 +130,12 @@ def likely_cause(got: np.ndarray, expected: np.ndarray) -> str:
 def _shown(matrix: np.ndarray) -> str:
     text = np.array2string(matrix, precision=6, threshold=100, edgeitems=3, max_line_width=100)
     return "\n".join(f"    {line}" for line in text.splitlines())
+
+
+def refuse_unknown(what: str, given: Collection[str], known: Collection[str]) -> None:
+    """Refuse names that are not among those known."""
+    for name in given:
+        if name not in known:
+            raise ArgumentError(
+                f"You named the {what} {name!r}.", "There is none of this name.", f"Choose from {', '.join(known)}."
+            )

@@ -14,7 +14,7 @@ import numpy as np
 
 from dualad.errors import ShapeError
 
-from .estimate import Estimate, Unavailable
+from .estimate import Answer, Estimate, Unavailable, scaled, stack
 
 __all__ = ["AT_A_KINK", "derivative", "jacobian", "second_derivative"]
 
@@ -116,34 +116,17 @@ def jacobian(
            [0., 6.]])
     """
     middle = f(x)
-    columns: list[Estimate] = []
-    reason = ""
+    columns: list[Answer] = []
     for j in range(x.size):
         if progress is not None:
             progress(f"central differences, column {j + 1} of {x.size}")
-        direction = np.zeros_like(x)
-        direction[j] = scale[j]
-        column = derivative(f, x, direction, value=middle)
-        if isinstance(column, Unavailable):
-            reason = reason or column.reason
-            nothing = np.full(middle.shape, np.nan)
-            column = Estimate(nothing, nothing, np.zeros(middle.shape, bool), nothing, nothing)
-        columns.append(column)
-    if not any(column.settled.any() for column in columns):  # type: ignore[union-attr]
-        return Unavailable(reason or "there is nothing to differentiate")
-
-    def stack(name: str) -> np.ndarray:
-        return np.stack([getattr(c, name) for c in columns], axis=1)
-
-    note = next((column.note for column in columns if column.note), "")
-    return Estimate(
-        stack("value") / scale,
-        np.nan_to_num(stack("error") / scale),
-        stack("settled"),
-        stack("low") / scale,
-        stack("high") / scale,
-        note=note,
-    )
+        columns.append(derivative(f, x, np.where(np.arange(x.size) == j, scale, 0.0), value=middle))
+    known = [c for c in columns if isinstance(c, Estimate)]
+    if not any(c.settled is not None and c.settled.any() for c in known):
+        reasons = [c.reason for c in columns if isinstance(c, Unavailable)]
+        return Unavailable(reasons[0] if reasons else "there is nothing to differentiate")
+    nothing = Estimate(np.full(middle.shape, np.nan), None, np.zeros(middle.shape, bool))
+    return scaled(stack([c if isinstance(c, Estimate) else nothing for c in columns], axis=1), 1.0 / scale)
 
 
 def second_derivative(f: Callable[[Vector], float], x: Vector, v: Vector, directions: Vector) -> Estimate | Unavailable:

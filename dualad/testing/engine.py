@@ -1,63 +1,230 @@
-"""dualad's own answers, as plain vectors and matrices: what the oracles are asked about.
+"""The engine of all checks: dualad's derivatives of a function at a point, as real vectors and matrices.
 
-Not for judging them.
+`gradcheck`, `check_grads`, `check_rule`, the laws and `check_function` ask it for the same products and differ in whom
+they compare them with. `jvp` and `vjp` are called as a user calls them, on the function's own trees with complex
+arrays, float32 and integers as they are, so that dtypes, layouts and zeros on the way are those of real use. The
+coordinates are `RealFunction`'s: a complex array counts twice, and v ↦ Re(ct·v) is the cotangent of a complex one.
+
+Not for judging.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy as np
 
-from dualad.errors import ShapeError
+from dualad.errors import DualadError, GradcheckError, OutputError, ShapeError
 from dualad.hessian import hvp
 from dualad.jacobian import jacfwd, jacrev
 from dualad.jvp import jvp
+from dualad.tree import flatten, is_array
 from dualad.vjp_via_transpose import vjp
 from dualad.vmap import vmap
 
-from .real_function import RealFunction
+from .real_function import RealFunction, cut
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "SINGLE", "failure", "is_single", "said"]
+
+#: allowed error of derivatives in single precision, with room for cancellation
+SINGLE = 1e-3
 
 
-class Engine:
-    """The transforms of dualad on one function at one point, flattened to R^n → R^m.
+class Engine(RealFunction):
+    """The transforms of dualad on `f` at `args`, flattened to R^n → R^m.
 
     Parameters
     ----------
-    function : RealFunction
-        The function and the point.
+    f : callable
+        The function.
+    args : sequence
+        Its positional arguments, at least one of them with a floating-point leaf.
+    lenient : bool
+        As of `RealFunction`.
+    double : bool
+        Whether floating-point arguments are made double first; otherwise derivatives are taken in their own dtypes.
+
+    Attributes
+    ----------
+    changed : str
+        Empty, or how the shape, dtype or structure of the result changed beside the point.
+    single : bool
+        Whether an argument or a result is in single precision, so that derivatives have seven digits only.
+    pushed_value : ndarray, shape (m,)
+        The function's value as the last `jvp` reported it.
 
     Examples
     --------
     >>> import numpy as np
     >>> from dualad.testing.engine import Engine
-    >>> from dualad.testing.real_function import RealFunction
-    >>> Engine(RealFunction(np.square, (np.array([1.0, 3.0]),))).jvp(np.array([1.0, 1.0]))
+    >>> Engine(np.square, (np.array([1.0, 3.0]),)).jvp(np.array([1.0, 1.0]))
     array([2., 6.])
+    >>> Engine(lambda z: z * z, (1 + 2j,)).jvp(np.array([0.0, 1.0]))  # 2z·i, as real and imaginary part
+    array([-4.,  2.])
     """
 
-    def __init__(self, function: RealFunction) -> None:
-        self.function = function
+    def __init__(self, f: Callable, args: Sequence[Any], *, lenient: bool = True, double: bool = False) -> None:
+        self.changed = ""
+        self.dtypes: list[np.dtype] = []
+        if double:
+            leaves, treedef = flatten(tuple(args))
+            args = cast(tuple, treedef.unflatten([_in_double(leaf) for leaf in leaves]))
+        super().__init__(f, args, lenient=lenient)
+        moving = {position for position, _ in self.slots}
+        self.inputs = sorted(moving)
+        self.held = [
+            _without_zero_strides(leaf) if position in moving else leaf for position, leaf in enumerate(self.leaves)
+        ]
+        self.in_dtypes = {position: np.asarray(self.leaves[position]).dtype for position in self.inputs}
+        self.single = any(map(is_single, [*self.in_dtypes.values(), *self.dtypes]))
+        self.pull_back: Callable | None = None
+        # What is known once a derivative was taken: the results' own dtypes and shapes, and forward mode's value.
+        self.out_dtypes: list[np.dtype] = []
+        self.output_shapes: list[tuple[int, ...]] = []
+        self.absent: list[Any] = []  # a cotangent of nothing: None, and what is no array as it is
+        self.pushed_value = self.flat_value
+
+    def _learn_outputs(self) -> None:
+        super()._learn_outputs()
+        self.dtypes = self.seen_dtypes
+
+    def _flat_call(self, leaves: Sequence[Any], xp: Any, f: Callable | None = None) -> tuple[list[Any], Any]:
+        outputs, treedef = super()._flat_call(leaves, xp, f)
+        self.seen_dtypes = [getattr(out, "dtype", None) or np.asarray(out).dtype for out in outputs] if xp is np else []
+        return outputs, treedef
+
+    def evaluate(self, x: np.ndarray) -> np.ndarray:
+        """Evaluate on plain arrays; remember whether shape, dtype or structure of the result changed."""
+        complex_point = np.iscomplexobj(x)
+        try:
+            value = super().evaluate(x)
+        except (ShapeError, OutputError) as error:
+            self.changed = self.changed or error.what
+            raise
+        if not complex_point and self.dtypes and self.seen_dtypes != self.dtypes:
+            pairs = zip(self.dtypes, self.seen_dtypes, strict=False)
+            at, (a, b) = next((i, pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
+            self.changed = self.changed or f"output {at} has dtype {a} at the point and {b} beside it."
+            raise ShapeError(
+                self.changed, "differences compare values of one dtype", "return the same dtype at every point"
+            )
+        return value
+
+    # -- coordinates ----------------------------------------------------------------------------------------------
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return the arguments as the user gave them; integer arrays are copies, as a function may write them."""
+        full = [
+            leaf.copy() if isinstance(leaf, np.ndarray) and position not in self.in_dtypes else leaf
+            for position, leaf in enumerate(self.held)
+        ]
+        return self._unflatten(full)
+
+    def _unflatten(self, leaves: Sequence[Any]) -> Any:
+        return self.treedef.unflatten(leaves)
+
+    def tangents(self, v: np.ndarray) -> list[Any]:
+        """Cut a vector (or the rows of a matrix) of R^n into one tangent per floating-point leaf, in its dtype."""
+        found: dict[int, Any] = {}
+        for (position, part), block in zip(self.slots, cut(v, self.shapes), strict=True):
+            found[position] = block if part == "re" else found[position] + 1j * block
+        return [np.asarray(found[p], self.in_dtypes[p])[()] for p in self.inputs]
+
+    def cotangents(self, w: np.ndarray) -> list[Any]:
+        """Cut a vector (or the rows of a matrix) of R^m into one cotangent per floating-point output, in its dtype."""
+        found: dict[int, Any] = {}
+        for (i, part), block in zip(self.out_slots, cut(w, self.out_shapes), strict=True):
+            found[i] = block if part == "re" else found[i] - 1j * block
+        return [np.asarray(found[i], self.out_dtypes[i])[()] for i in self.active_outputs]
+
+    def _of_outputs(self, leaves: Sequence[Any], rows: tuple[int, ...] = ()) -> np.ndarray:
+        """Join tangents of the outputs, (k, m) of them or (m,), checking shapes and dtypes."""
+        parts = []
+        for i, leaf in zip(self.active_outputs, leaves, strict=True):
+            x = _fitting(leaf, f"the tangent of output {i}", rows + self.output_shapes[i], self.out_dtypes[i])
+            parts += [x.real, x.imag] if i in self.complex_outputs else [x]
+        return _joined(parts, rows)
+
+    def _of_inputs(self, leaves: Sequence[Any], rows: tuple[int, ...] = ()) -> np.ndarray:
+        """Join cotangents of the inputs, (k, n) of them or (n,), checking shapes and dtypes."""
+        parts = []
+        for position, leaf in zip(self.inputs, leaves, strict=True):
+            shape, dtype = np.shape(self.held[position]), self.in_dtypes[position]
+            x = _fitting(leaf, f"the cotangent of input {position}", rows + shape, dtype)
+            parts += [x.real, -x.imag] if dtype.kind == "c" else [x]
+        return _joined(parts, rows)
+
+    # -- values -----------------------------------------------------------------------------------------------------
 
     def values(self) -> np.ndarray:
         """Return the function's value as `jvp` and as `vjp` report it, shape (2 m,)."""
-        f, point = self.function, self.function.point
-        forward = jvp(f, point, tuple(np.zeros_like(leaf) for leaf in point))[0]
-        backward = vjp(f, *point)[0]
-        return np.concatenate([_join(forward, f.out_shapes), _join(backward, f.out_shapes)])
+        self.jvp(np.zeros(self.size))
+        return np.concatenate([self.pushed_value, self.learn()])
 
-    def jvp(self, v: np.ndarray) -> np.ndarray:
-        """Return J v, shape (m,)."""
-        f = self.function
-        return _join(jvp(f, f.point, f.split(v))[1], f.out_shapes)
+    def learn(self) -> np.ndarray:
+        """Linearize once for reverse mode; return the value it reports, as a vector of R^m."""
+        out, self.pull_back = vjp(self.f, *self.arguments())
+        return self._value(out)
 
-    def vjp(self, w: np.ndarray) -> np.ndarray:
-        """Return Jᵀ w, shape (n,)."""
-        f = self.function
-        return _join(vjp(f, *f.point)[1](f.split_out(w)), f.shapes)
+    def _value(self, out: Any) -> np.ndarray:
+        leaves, treedef = flatten(out)
+        if treedef != self.out_treedef:
+            raise failure(
+                "structure",
+                f"the result is {treedef} under a derivative and {self.out_treedef} on plain arrays.",
+                "a rule returns the structure that its function returns",
+                "look at the value that your rule returns",
+            )
+        self.out_dtypes = [np.asarray(leaf).dtype for leaf in leaves]
+        self.output_shapes = [np.shape(leaf) for leaf in leaves]
+        self.absent = [None if is_array(leaf) else leaf for leaf in leaves]
+        parts = self._real_outputs([np.asarray(leaf) for leaf in leaves], np)
+        shapes = tuple([p.shape for p in parts])
+        if shapes != self.out_shapes:
+            raise failure(
+                "structure",
+                f"the results have shapes {shapes} under a derivative and {self.out_shapes} on plain arrays.",
+                "a rule returns the value that its function returns",
+                "look at the value that your rule returns",
+            )
+        return _joined(parts, ())
+
+    # -- derivatives ------------------------------------------------------------------------------------------------
+
+    def jvp(self, v: np.ndarray, absent: int | None = None) -> np.ndarray:
+        """Return J v; with ``absent``, the tangent of that input is None, which is zero."""
+        given = self.tangents(v)
+        if absent is not None:
+            given[absent] = None
+        return self._of_outputs(self._pushed(given))
+
+    def _pushed(self, given: Sequence[Any], value_too: bool = True) -> list[Any]:
+        full: list[Any] = [None] * len(self.leaves)
+        for position, t in zip(self.inputs, given, strict=True):
+            full[position] = t
+        out, tangent = jvp(self.f, self.arguments(), self._unflatten(full))
+        if value_too:
+            self.pushed_value = self._value(out)
+        leaves = flatten(tangent)[0]
+        return [leaves[i] for i in self.active_outputs]
+
+    def vjp(self, w: np.ndarray, absent: Sequence[int] = ()) -> np.ndarray:
+        """Return Jᵀ w; the cotangents of outputs in ``absent`` (their numbers among the floating ones) are None."""
+        if self.pull_back is None:
+            self.learn()
+        given = self.cotangents(w)
+        for i in absent:
+            given[i] = None
+        return self._of_inputs(self._pulled(given))
+
+    def _pulled(self, given: Sequence[Any]) -> list[Any]:
+        full = list(self.absent)
+        for i, ct in zip(self.active_outputs, given, strict=True):
+            full[i] = ct
+        assert self.pull_back is not None
+        leaves = flatten(self.pull_back(self.out_treedef.unflatten(full)))[0]
+        return [leaves[p] for p in self.inputs]
 
     def jacfwd(self) -> np.ndarray:
         """Return the (m, n) Jacobian by forward mode."""
@@ -67,67 +234,117 @@ class Engine:
         """Return the (m, n) Jacobian by reverse mode."""
         return self._jacobian(jacrev)
 
-    def hvp(self, w: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return the Hessian of ``w · f`` times v, shape (n,)."""
-        f = self.function
-        weights = f.split_out(w)
-        return _join(hvp(lambda leaves: f.scalar(weights, leaves), f.point, f.split(v)), f.shapes)
-
-    def vmap_jvp(self, tangents: np.ndarray) -> np.ndarray:
-        """Return J V for all rows of V at once, shape (k, m)."""
-        f = self.function
-        batched = vmap(lambda t: jvp(f, f.point, t)[1])(_split_rows(tangents, f.shapes))
-        return _join_rows(batched, f.out_shapes, len(tangents))
-
-    def vmap_vjp(self, cotangents: np.ndarray) -> np.ndarray:
-        """Return Jᵀ W for all rows of W at once, shape (k, n)."""
-        f = self.function
-        pull = vjp(f, *f.point)[1]
-        return _join_rows(vmap(pull)(_split_rows(cotangents, f.out_shapes)), f.shapes, len(cotangents))
-
-    def vmap_value(self, points: np.ndarray) -> np.ndarray:
-        """Return the values at all rows at once, shape (k, m)."""
-        f = self.function
-        return _join_rows(vmap(f)(*_split_rows(points, f.shapes)), f.out_shapes, len(points))
-
-    def _jacobian(self, transform: Any) -> np.ndarray:
-        f = self.function
-        blocks = transform(f, argnums=tuple(range(len(f.point))))(*f.point)
+    def _jacobian(self, transform: Callable) -> np.ndarray:
+        blocks = transform(self, argnums=tuple(range(len(self.point))))(*self.point)
         rows = []
-        for row, y_shape in zip(blocks, f.out_shapes, strict=True):
-            parts = []
-            for block, x_shape in zip(row, f.shapes, strict=True):
-                _require_shape(block, y_shape + x_shape)
-                parts.append(np.asarray(block, np.float64).reshape(int(np.prod(y_shape)), int(np.prod(x_shape))))
+        for row, y_shape in zip(blocks, self.out_shapes, strict=True):
+            parts = [
+                _of_shape(block, y_shape + x_shape).reshape(int(np.prod(y_shape)), int(np.prod(x_shape)))
+                for block, x_shape in zip(row, self.shapes, strict=True)
+            ]
             rows.append(np.concatenate(parts, axis=1))
         return np.concatenate(rows, axis=0)
 
+    def hvp(self, w: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return the Hessian of ``w · f`` times v, shape (n,)."""
+        weights = self.split_out(w)
+        found = hvp(lambda leaves: self.scalar(weights, leaves), self.point, self.split(v))
+        return _joined([_of_shape(x, shape) for x, shape in zip(found, self.shapes, strict=True)], ())
 
-def _require_shape(array: Any, shape: tuple[int, ...]) -> None:
+    # -- many at once -----------------------------------------------------------------------------------------------
+
+    def vmap_jvp(self, rows: np.ndarray) -> np.ndarray:
+        """Return J v for all rows v of a (k, n) matrix at once, by vmap, shape (k, m)."""
+        if not self.out_dtypes:
+            self.jvp(np.zeros(self.size))
+        mapped = vmap(lambda *given: self._pushed(given, value_too=False))
+        return self._of_outputs(mapped(*self.tangents(rows)), rows.shape[:1])
+
+    def vmap_vjp(self, rows: np.ndarray) -> np.ndarray:
+        """Return Jᵀ w for all rows w of a (k, m) matrix at once, by vmap, shape (k, n)."""
+        if self.pull_back is None:
+            self.learn()
+        return self._of_inputs(vmap(lambda *given: self._pulled(given))(*self.cotangents(rows)), rows.shape[:1])
+
+    def vmap_value(self, points: np.ndarray) -> np.ndarray:
+        """Return the values at all rows of a (k, n) matrix at once, by vmap, shape (k, m)."""
+        found = vmap(self)(*cut(points, self.shapes))
+        return _joined(
+            [_of_shape(x, (len(points), *s)) for x, s in zip(found, self.out_shapes, strict=True)], (len(points),)
+        )
+
+    # -- names ------------------------------------------------------------------------------------------------------
+
+    def input_number(self, k: int) -> tuple[int, str]:
+        """Return the number of the array (among all leaves) that coordinate k belongs to, and which part of it."""
+        position, part = self.slots[int(self.input_groups()[k])]
+        return position, "" if self.in_dtypes[position].kind != "c" else _PARTS[part]
+
+    def output_number(self, k: int) -> tuple[int, str]:
+        """Return the number of the result (among all leaves) that coordinate k belongs to, and which part of it."""
+        i, part = self.out_slots[int(self.output_groups()[k])]
+        return i, _PARTS[part] if i in self.complex_outputs else ""
+
+
+_PARTS = {"re": "real", "im": "imaginary"}
+
+
+def failure(check: str, what: str, why: str = "", instead: str = "", **details: Any) -> GradcheckError:
+    """Make the error of a check, with its details as attributes."""
+    error = GradcheckError(what, why, instead)
+    error.check = check
+    for name, value in details.items():
+        setattr(error, name, value)
+    return error
+
+
+def is_single(dtype: np.dtype) -> bool:
+    """Say whether a dtype is floating-point or complex, and narrower than double precision."""
+    return dtype.kind in "fc" and np.finfo(dtype).bits < 64
+
+
+def said(error: Exception) -> str:
+    """Return an exception's words, in one line."""
+    text = error.what if isinstance(error, DualadError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())
+
+
+def _fitting(x: Any, what: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    x = np.asarray(x)
+    if x.shape != shape or x.dtype != dtype:
+        raise failure(
+            "structure",
+            f"{what} has shape {x.shape} and dtype {x.dtype}; expected {shape} and {dtype}.",
+            "tangents and cotangents have the shapes and dtypes of what they belong to",
+            "look at what your rule returns",
+        )
+    return x
+
+
+def _of_shape(array: Any, shape: tuple[int, ...]) -> np.ndarray:
     if np.shape(array) != shape:
         raise ShapeError(
             f"A derivative came back with shape {np.shape(array)} where {shape} belongs.",
             "This is an error in dualad, or in a rule of your own.",
             "Check the shapes that your custom rules return; otherwise report it.",
         )
+    return np.asarray(array, np.float64)
 
 
-def _join(leaves: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
-    for leaf, shape in zip(leaves, shapes, strict=True):
-        _require_shape(leaf, shape)
-    return np.concatenate([np.asarray(leaf, np.float64).ravel() for leaf in leaves])
+def _joined(parts: Sequence[Any], rows: tuple[int, ...]) -> np.ndarray:
+    flat = [np.asarray(p, np.float64).reshape(*rows, -1) for p in parts]
+    return np.concatenate(flat, axis=-1) if flat else np.zeros((*rows, 0))
 
 
-def _split_rows(rows: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, ...]:
-    parts, start = [], 0
-    for shape in shapes:
-        size = int(np.prod(shape))
-        parts.append(rows[:, start : start + size].reshape(len(rows), *shape))
-        start += size
-    return tuple(parts)
+def _in_double(leaf: Any) -> Any:
+    """Copy floating-point data in double precision; leave everything else."""
+    if isinstance(leaf, (np.ndarray, np.generic, float, complex)) and np.asarray(leaf).dtype.kind in "fc":
+        return np.array(leaf, np.complex128 if np.iscomplexobj(leaf) else np.float64)[()]
+    return leaf
 
 
-def _join_rows(leaves: Sequence[Any], shapes: Sequence[tuple[int, ...]], count: int) -> np.ndarray:
-    for leaf, shape in zip(leaves, shapes, strict=True):
-        _require_shape(leaf, (count, *shape))
-    return np.concatenate([np.asarray(leaf, np.float64).reshape(count, -1) for leaf in leaves], axis=1)
+def _without_zero_strides(leaf: Any) -> Any:
+    """Copy an array whose entries share memory (a broadcast one); leave every other layout as it is."""
+    if isinstance(leaf, np.ndarray) and any(s == 0 and n > 1 for s, n in zip(leaf.strides, leaf.shape, strict=True)):
+        return leaf.copy()
+    return leaf

@@ -10,11 +10,12 @@ Not for computing derivatives.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-__all__ = ["Comparison", "Estimate", "Unavailable", "compare", "contracted", "scaled", "stacked"]
+__all__ = ["Answer", "Comparison", "Estimate", "Unavailable", "compare", "each", "scaled", "stack", "weighted"]
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -59,6 +60,9 @@ class Estimate:
     high: np.ndarray | None = None
     project: Callable[[np.ndarray], np.ndarray] | None = None
     note: str = ""
+
+
+Answer = Estimate | Unavailable
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,37 +185,66 @@ def compare(
     )
 
 
-def scaled(e: Estimate, factor: float) -> Estimate:
-    """Multiply an answer by a positive number."""
+def scaled(e: Estimate, factor: np.ndarray | float) -> Estimate:
+    """Multiply an answer by positive numbers."""
     times = lambda x: None if x is None else x * factor
-    return Estimate(e.value * factor, times(e.error), e.settled, times(e.low), times(e.high))
+    return replace(e, value=e.value * factor, error=times(e.error), low=times(e.low), high=times(e.high))
 
 
-def stacked(columns: Sequence[Estimate]) -> Estimate:
-    """Put answers of shape (m,) side by side: one of shape (m, k)."""
+def stack(answers: Sequence[Estimate], axis: int = 0) -> Estimate:
+    """Put answers of one shape side by side."""
 
-    def stack(name: str, default: float | bool) -> np.ndarray:
-        parts = [getattr(c, name) for c in columns]
-        filled = [np.full(c.value.shape, default) if p is None else p for c, p in zip(columns, parts, strict=True)]
-        return np.stack(filled, axis=1)
+    def joined(name: str, default: float | bool) -> Any:
+        parts = [getattr(a, name) for a in answers]
+        if all(part is None for part in parts):
+            return None
+        filled = [np.full(a.value.shape, default) if p is None else p for a, p in zip(answers, parts, strict=True)]
+        return np.stack(filled, axis=axis)
 
-    error = np.nan_to_num(stack("error", 0.0))
-    return Estimate(stack("value", 0.0), error, stack("settled", True), stack("low", np.nan), stack("high", np.nan))
+    error = joined("error", 0.0)
+    return Estimate(
+        joined("value", 0.0),
+        None if error is None else np.nan_to_num(error),
+        joined("settled", True),
+        joined("low", np.nan),
+        joined("high", np.nan),
+        note=next((a.note for a in answers if a.note), ""),
+    )
 
 
-def contracted(e: Estimate, w: np.ndarray) -> tuple[Estimate, float]:
-    """Return the dot product of w with an answer of shape (m,), as an answer of shape (1, 1), and its rounding."""
+def each(rows: np.ndarray, ask: Callable[[np.ndarray], Answer], axis: int = 0) -> Answer:
+    """Ask about each row, and put the answers side by side; one that there is none of is the answer."""
+    answers: list[Estimate] = []
+    for row in rows:
+        answer = ask(row)
+        if isinstance(answer, Unavailable):
+            return answer
+        answers.append(answer)
+    project = answers[0].project
+    if project is None:
+        return stack(answers, axis)
+    return replace(stack(answers, axis), project=lambda result: np.stack([project(row) for row in result]))
+
+
+def weighted(jacobian: Answer, w: np.ndarray) -> Answer:
+    """Turn an oracle's Jacobian (or its products with some directions) into Jᵀ w."""
+    if isinstance(jacobian, Unavailable):
+        return jacobian
     used = w != 0
-    value = np.where(used, e.value, 0.0)
-    error = 0.0 if e.error is None else float(np.abs(w) @ np.where(used, np.nan_to_num(e.error), 0.0))
-    settled = True if e.settled is None else bool(e.settled[used].all())
-    low = high = np.nan
-    if e.low is not None and e.high is not None and (kinks := used & (e.low < e.high)).any():
-        ends = np.stack([w * np.where(kinks, e.low, value), w * np.where(kinks, e.high, value)])
-        low, high = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
-    one = lambda x: np.full((1, 1), x)
-    estimate = Estimate(one(w @ value), one(error), one(settled), one(low), one(high))
-    return estimate, 1e-12 * float(np.abs(w) @ np.abs(np.nan_to_num(value)))
+    rows = lambda x: np.where(used[:, None], x, 0.0)
+    value = rows(jacobian.value)
+    error = None if jacobian.error is None else np.abs(w) @ rows(jacobian.error)
+    settled = None if jacobian.settled is None else jacobian.settled[used].all(axis=0)
+    low = high = project = None
+    if jacobian.low is not None and jacobian.high is not None:
+        kinks = used[:, None] & (jacobian.low < jacobian.high)
+        ends = w[:, None] * np.stack([np.where(kinks, end, value) for end in (jacobian.low, jacobian.high)])
+        sums = ends.min(axis=0).sum(axis=0), ends.max(axis=0).sum(axis=0)
+        low, high = (np.where(kinks.any(axis=0), total, np.nan) for total in sums)
+    if jacobian.project is not None:
+        along = jacobian.project
+        project = lambda g: along(g[None, :])[0]
+    return Estimate(w @ value, error, settled, low, high, project, jacobian.note)
 
 
 def _largest(magnitude: np.ndarray, groups: np.ndarray | None) -> np.ndarray:

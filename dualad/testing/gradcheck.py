@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from dualad.errors import ArgumentError, GradcheckError
+from dualad.errors import GradcheckError
 
 from . import differences
-from .describe import describe
-from .estimate import Estimate, Unavailable, compare, contracted, scaled, stacked
-from .native import SINGLE, NativeFunction, failure, is_single, said
+from .describe import describe, refuse_unknown
+from .engine import SINGLE, Engine, failure, is_single, said
+from .estimate import Estimate, Unavailable, compare, scaled, stack, weighted
 
 __all__ = ["Check", "Settings", "chosen_mode", "chosen_modes", "gradcheck", "warn_of_single_precision"]
 
@@ -125,9 +125,8 @@ def gradcheck(
     True
     """
     modes = chosen_modes(modes, check_forward_ad, check_backward_ad)
-    if kinks not in ("refuse", "accept"):
-        raise ArgumentError(f"You passed kinks={kinks!r}.", "There is none of this name.", "Use 'refuse' or 'accept'.")
-    function = NativeFunction(f, args if isinstance(args, (tuple, list)) else (args,))
+    refuse_unknown("treatment of kinks", [kinks], ("refuse", "accept"))
+    function = Engine(f, args if isinstance(args, (tuple, list)) else (args,))
     warn_of_single_precision(function)
     default = (SINGLE, SINGLE) if function.single else (1e-6, 1e-12) if eps is None else (1e-3, 1e-5)
     chosen = Settings(
@@ -169,10 +168,7 @@ def chosen_modes(
 
 def chosen_mode(name: str) -> str:
     """Return the full name of one mode."""
-    if name not in _MODES:
-        raise ArgumentError(
-            f"You named the mode {name!r}.", "There is none of this name.", "Choose from 'forward' and 'reverse'."
-        )
+    refuse_unknown("mode", [name], _MODES)
     return _MODES[name]
 
 
@@ -182,7 +178,7 @@ def chosen_mode(name: str) -> str:
 class Check:
     """The steps of one check; the first that fails raises."""
 
-    def __init__(self, function: NativeFunction, settings: Settings) -> None:
+    def __init__(self, function: Engine, settings: Settings) -> None:
         self.f, self.s = function, settings
         self.name = getattr(function.f, "__name__", type(function.f).__name__)
         self.rng = np.random.default_rng(settings.seed)
@@ -198,12 +194,12 @@ class Check:
         if f.size == 0 or f.out_size == 0:
             return
         with np.errstate(all="ignore"):
-            numerical = self.products() if self.s.fast else self.jacobian()
+            directions, numerical = self.products() if self.s.fast else self.jacobian()
             for mode in self.s.modes:
                 if mode == "forward":
-                    self.forward(numerical)
+                    self.forward(directions, numerical)
                 else:
-                    self.reverse(numerical)
+                    self.reverse(directions, numerical)
 
     def fail(self, check: str, what: str, why: str, instead: str, **details: Any) -> None:
         """Raise, naming the function."""
@@ -240,46 +236,36 @@ class Check:
         except Exception as error:
             return Unavailable(f"the function raises beside the point: {said(error)}")
 
-    def jacobian(self) -> list[tuple[np.ndarray, Estimate]]:
-        """Return each unit vector with the column of the Jacobian that the values give."""
-        columns = []
-        for k in range(self.f.size):
-            unit = np.zeros(self.f.size)
-            unit[k] = 1.0
-            size = self.f.scale[k]
-            columns.append((unit, scaled(self.along(unit * size), 1.0 / size)))
-        return columns
+    def jacobian(self) -> tuple[np.ndarray, Estimate]:
+        """Return the unit vectors, and the Jacobian that the values give."""
+        units = np.eye(self.f.size)
+        columns = stack([self.along(v) for v in units * self.f.scale], axis=1)
+        return units, scaled(columns, 1.0 / self.f.scale)
 
-    def products(self) -> list[tuple[np.ndarray, Estimate]]:
-        """Return, for each real array of the inputs, a random vector in it with its product."""
+    def products(self) -> tuple[np.ndarray, Estimate]:
+        """Return, for each real array of the inputs, a random vector in it, and their products as columns."""
         groups = self.f.input_groups()
-        found = []
-        for g in np.unique(groups):
-            v = np.where(groups == g, self.rng.standard_normal(self.f.size), 0.0) * self.f.scale
-            found.append((v, self.along(v)))
-        return found
+        vectors = [
+            np.where(groups == g, self.rng.standard_normal(self.f.size), 0.0) * self.f.scale for g in np.unique(groups)
+        ]
+        return np.stack(vectors), stack([self.along(v) for v in vectors], axis=1)
 
     # -- forward ----------------------------------------------------------------------------------------------------
 
-    def forward(self, numerical: list[tuple[np.ndarray, Estimate]]) -> None:
+    def forward(self, directions: np.ndarray, numerical: Estimate) -> None:
         """Check forward mode, one product per vector."""
         f, s = self.f, self.s
         columns = []
-        for v, estimate in numerical:
-            column = f.push(v)
+        for v in directions:
+            columns.append(f.jvp(v))
             self.same_value("forward", f.pushed_value)
-            if s.fast:
-                self.judge("forward", column[:, None], stacked([estimate]), self.noise[:, None], [v])
-            columns.append(column)
-        if not s.fast:
-            matrix = np.stack(columns, axis=1)
-            self.judge("forward", matrix, stacked([e for _, e in numerical]), self.noise[:, None] / f.scale)
-        self.again("forward mode", f.push(numerical[0][0]), columns[0])
+        self.judge("forward", np.stack(columns, axis=1), numerical, self.floor(), directions if s.fast else None)
+        self.again("forward mode", f.jvp(directions[0]), columns[0])
         if s.absent:
             self.absent_tangents()
         if s.batched_forward:
             rows = self.rng.standard_normal((_LANES, f.size)) * f.scale
-            self.batched("forward", f.push_rows, f.push, rows)
+            self.batched("forward", f.vmap_jvp, f.jvp, rows)
 
     def absent_tangents(self) -> None:
         """Check that a tangent of None is a tangent of zeros, input by input."""
@@ -288,41 +274,42 @@ class Check:
         for number, position in enumerate(f.inputs):
             moved = np.array([f.slots[int(g)][0] != position for g in f.input_groups()])
             self.equal_to_zeros(
-                f"the tangent of input {position}", "forward", partial(f.push, v, number), f.push(v * moved)
+                f"the tangent of input {position}", "forward", partial(f.jvp, v, number), f.jvp(v * moved)
             )
 
     # -- reverse ----------------------------------------------------------------------------------------------------
 
-    def reverse(self, numerical: list[tuple[np.ndarray, Estimate]]) -> None:
+    def reverse(self, directions: np.ndarray, numerical: Estimate) -> None:
         """Check reverse mode, one product per entry of the result (or random ones)."""
         f, s = self.f, self.s
         self.same_value("reverse", f.learn())
         if s.fast:
-            first, got = self.random_rows(numerical)
+            first, got = self.random_rows(directions, numerical)
         else:
             first = np.eye(f.out_size)[0]
-            rows = [f.pull(w) for w in np.eye(f.out_size)]
+            rows = [f.vjp(w) for w in np.eye(f.out_size)]
             got = rows[0]
-            self.judge("reverse", np.stack(rows), stacked([e for _, e in numerical]), self.noise[:, None] / f.scale)
-        self.again("reverse mode", f.pull(first), got)
+            self.judge("reverse", np.stack(rows), numerical, self.floor())
+        self.again("reverse mode", f.vjp(first), got)
         f.learn()
-        self.again("reverse mode", f.pull(first), got)
+        self.again("reverse mode", f.vjp(first), got)
         if s.absent:
             self.absent_cotangents()
         if s.batched_reverse:
-            self.batched("reverse", f.pull_rows, f.pull, self.rng.standard_normal((_LANES, f.out_size)))
+            self.batched("reverse", f.vmap_vjp, f.vjp, self.rng.standard_normal((_LANES, f.out_size)))
 
-    def random_rows(self, numerical: list[tuple[np.ndarray, Estimate]]) -> tuple[np.ndarray, np.ndarray]:
+    def random_rows(self, directions: np.ndarray, numerical: Estimate) -> tuple[np.ndarray, np.ndarray]:
         """Compare w·(J v) for a random w in each real array of the results; return the last w and its pullback."""
         groups = self.f.output_groups()
         w = got = np.zeros(0)
         for g in np.unique(groups):
             w = np.where(groups == g, self.rng.standard_normal(self.f.out_size), 0.0)
-            got = self.f.pull(w)
-            for v, estimate in numerical:
-                product, rounding = contracted(estimate, w)
-                floor = rounding + np.abs(w) @ self.noise + 1e-14 * (np.abs(got) @ np.abs(v))
-                self.judge("reverse", np.full((1, 1), got @ v), product, np.full((1, 1), floor), [v], w)
+            got = self.f.vjp(w)
+            product = weighted(numerical, w)
+            assert isinstance(product, Estimate)
+            rounding = 1e-12 * np.abs(w) @ np.abs(np.nan_to_num(np.where(w[:, None] != 0, numerical.value, 0.0)))
+            floor = rounding + np.abs(w) @ self.noise + 1e-14 * (np.abs(directions) @ np.abs(got))
+            self.judge("reverse", (directions @ got)[None], stack([product]), floor[None], directions, w)
         return w, got
 
     def absent_cotangents(self) -> None:
@@ -334,10 +321,14 @@ class Check:
         for i in numbers:
             kept = groups != f.active_outputs[i]
             name = f"the cotangent of output {f.active_outputs[i]}"
-            self.equal_to_zeros(name, "reverse", partial(f.pull, w, [i]), f.pull(w * kept))
+            self.equal_to_zeros(name, "reverse", partial(f.vjp, w, [i]), f.vjp(w * kept))
         if len(numbers) > 1:
             all_of_them = "the cotangents of all outputs"
-            self.equal_to_zeros(all_of_them, "reverse", partial(f.pull, w, numbers), f.pull(np.zeros_like(w)))
+            self.equal_to_zeros(all_of_them, "reverse", partial(f.vjp, w, numbers), f.vjp(np.zeros_like(w)))
+
+    def floor(self) -> np.ndarray:
+        """Return the rounding of the values in the entries of a Jacobian, or of products with vectors."""
+        return self.noise[:, None] / (1.0 if self.s.fast else self.f.scale)
 
     # -- verdicts ---------------------------------------------------------------------------------------------------
 
@@ -347,12 +338,12 @@ class Check:
         got: np.ndarray,
         estimate: Estimate,
         floor: np.ndarray,
-        vectors: Sequence[np.ndarray] = (),
+        vectors: np.ndarray | None = None,
         w: np.ndarray | None = None,
     ) -> None:
         """Compare a Jacobian, or products with random vectors, with what the values say."""
         f, s = self.f, self.s
-        products = bool(vectors)
+        products = vectors is not None
         groups = None if products else f.output_groups()[:, None] * len(f.shapes) + f.input_groups()
         outcome = compare(got, estimate, rtol=s.rtol, atol=s.atol, floor=floor, groups=groups)
         kinks = np.zeros(got.shape, bool)
@@ -365,17 +356,15 @@ class Check:
         worst = int(np.argmax(np.where(outcome.wrong, size + 3.0, np.where(bad, 1.0, -1.0))))
         row, column = np.unravel_index(worst, got.shape)
         out_k = int(row) if w is None else int(np.flatnonzero(w)[0])
-        in_k = int(np.flatnonzero(vectors[0])[0]) if products else int(column)
+        in_k = int(column) if vectors is None else int(np.flatnonzero(vectors[column])[0])
         output, out_part = f.output_number(out_k)
         number, in_part = f.input_number(in_k)
         part = "imaginary" if "imaginary" in (out_part, in_part) else out_part or in_part
-        if products:
-            a, b = got, estimate.value
+        if products:  # of one vector
+            block = np.ix_(np.full(len(got), True), np.arange(got.shape[1]) == column)
         else:
-            block = np.ix_(
-                f.output_groups() == f.output_groups()[out_k], f.input_groups() == f.input_groups()[in_k]
-            )  # fmt: skip
-            a, b, bad, kinks = got[block], estimate.value[block], bad[block], kinks[block]
+            block = np.ix_(f.output_groups() == f.output_groups()[out_k], f.input_groups() == f.input_groups()[in_k])
+        a, b, bad, kinks = got[block], estimate.value[block], bad[block], kinks[block]
         low_high = None
         if kinks.any() and estimate.low is not None and estimate.high is not None:
             low_high = float(estimate.low[row, column]), float(estimate.high[row, column])
@@ -474,7 +463,7 @@ class Check:
 # ── pieces ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def warn_of_single_precision(f: NativeFunction) -> None:
+def warn_of_single_precision(f: Engine) -> None:
     """Warn of each input in single precision, or else of each result, and say what becomes of the tolerances."""
     found = [f"input {p} has dtype {d}" for p, d in f.in_dtypes.items() if is_single(d)]
     found = found or [f"output {i} has dtype {d}" for i, d in enumerate(f.dtypes) if is_single(d)]

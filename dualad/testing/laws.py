@@ -15,16 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from dualad.errors import ArgumentError
 from dualad.jvp import jvp, stop_gradient
 from dualad.tree import flatten, tree_map
 from dualad.vjp_via_transpose import vjp
 from dualad.vmap import vmap
 
 from .check_grads import check_dot_product
-from .engine import Engine
+from .describe import refuse_unknown
+from .engine import SINGLE, Engine, failure, is_single
 from .gradgradcheck import random_like
-from .native import SINGLE, NativeFunction, failure, is_single
 from .real_function import RealFunction
 
 __all__ = [
@@ -67,12 +66,12 @@ def linearity(f: Callable, args: Sequence[Any], *, rtol: float = _RTOL, seed: in
     >>> from dualad.testing import laws
     >>> laws.linearity(lambda x: np.sin(x) * x, (np.ones(3),))
     """
-    native, rng = NativeFunction(f, args), np.random.default_rng(seed)
+    native, rng = Engine(f, args), np.random.default_rng(seed)
     if not native.size or not native.out_size:
         return
     native.learn()
     rtol = max(rtol, SINGLE) if native.single else rtol
-    for what, product, size in (("tangent", native.push, native.size), ("cotangent", native.pull, native.out_size)):
+    for what, product, size in (("tangent", native.jvp, native.size), ("cotangent", native.vjp, native.out_size)):
         a, b = rng.standard_normal((2, size))
         left, right = -250.0 * product(a), -0.5 * product(b)
         _agree(
@@ -203,10 +202,9 @@ def jacfwd_is_jacrev(f: Callable, args: Sequence[Any], *, rtol: float = _RTOL, s
     >>> from dualad.testing import laws
     >>> laws.jacfwd_is_jacrev(np.cumprod, (np.array([1.0, 2.0, 3.0]),))
     """
-    function = RealFunction(f, args, lenient=True)
-    if not function.size or not function.out_size:
+    engine = Engine(f, args, double=True)
+    if not engine.size or not engine.out_size:
         return
-    engine = Engine(function)
     forward, backward = engine.jacfwd(), engine.jacrev()
     _agree("jacfwd is jacrev", f, forward, backward, np.abs(forward).max(initial=0.0), rtol)
 
@@ -230,11 +228,11 @@ def symmetric_hessian(f: Callable, args: Sequence[Any], *, rtol: float = 1e-8, s
     >>> from dualad.testing import laws
     >>> laws.symmetric_hessian(lambda x: np.prod(np.sin(x)), (np.ones(3),))
     """
-    function, rng = RealFunction(f, args, lenient=True), np.random.default_rng(seed)
-    if not function.size or not function.out_size:
+    engine, rng = Engine(f, args, double=True), np.random.default_rng(seed)
+    if not engine.size or not engine.out_size:
         return
-    engine, w = Engine(function), rng.standard_normal(function.out_size)
-    u, v = rng.standard_normal((2, function.size))
+    w = rng.standard_normal(engine.out_size)
+    u, v = rng.standard_normal((2, engine.size))
     left, right = u * engine.hvp(w, v), v * engine.hvp(w, u)
     size = np.abs(left).sum() + np.abs(right).sum()
     _agree("symmetry of the Hessian", f, np.atleast_1d(left.sum()), np.atleast_1d(right.sum()), size, rtol)
@@ -309,11 +307,7 @@ def check_laws(f: Callable, args: Sequence[Any], laws: Collection[str] = tuple(L
     >>> from dualad.testing import laws
     >>> laws.check_laws(lambda x, y: np.tanh(x) @ y, (np.ones((2, 3)), np.arange(3.0)))
     """
-    unknown = [name for name in laws if name not in LAWS]
-    if unknown:
-        raise ArgumentError(
-            f"You named the law {unknown[0]!r}.", "There is none of this name.", f"Choose from {', '.join(LAWS)}."
-        )
+    refuse_unknown("law", laws, LAWS)
     for name in laws:
         LAWS[name](f, args, seed=seed)
 

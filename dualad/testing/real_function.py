@@ -19,7 +19,7 @@ import numpy as np
 from dualad.errors import OutputError, ShapeError, UsageError
 from dualad.tree import flatten, leaf_names
 
-__all__ = ["RealFunction", "argument_names"]
+__all__ = ["RealFunction", "argument_names", "cut"]
 
 
 class RealFunction:
@@ -97,9 +97,11 @@ class RealFunction:
             )
         names = leaf_names(self.out_treedef.unflatten(outputs), "out")
         self.output_names: list[str] = []
+        self.out_slots: list[tuple[int, str]] = []  # number of the result, and "re" or "im"
         for i in self.active_outputs:
-            name = names[i]
-            self.output_names += [f"real({name})", f"imag({name})"] if i in self.complex_outputs else [name]
+            two = i in self.complex_outputs
+            self.out_slots += [(i, "re"), (i, "im")] if two else [(i, "re")]
+            self.output_names += [f"real({names[i]})", f"imag({names[i]})"] if two else [names[i]]
         values = self._real_outputs(outputs, np)
         self.value = tuple(np.array(v, np.float64) for v in values)
         self.out_shapes = tuple(v.shape for v in self.value)
@@ -152,13 +154,8 @@ class RealFunction:
         return flatten((self.f if f is None else f)(*args))
 
     def _real_outputs(self, outputs: Sequence[Any], xp: Any) -> tuple[Any, ...]:
-        found: list[Any] = []
-        for i in self.active_outputs:
-            if i in self.complex_outputs:
-                found += [xp.real(outputs[i]), xp.imag(outputs[i])]
-            else:
-                found.append(outputs[i])
-        return tuple(found)
+        take = {"re": xp.real, "im": xp.imag}
+        return tuple([take[p](outputs[i]) if i in self.complex_outputs else outputs[i] for i, p in self.out_slots])
 
     def evaluate(self, x: np.ndarray) -> np.ndarray:
         """Evaluate on plain arrays: a vector of R^n (or, for a complex step, of C^n) to a vector of R^m (C^m)."""
@@ -205,11 +202,11 @@ class RealFunction:
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         """Cut a vector of R^n into leaves."""
-        return _cut(x, self.shapes)
+        return cut(x, self.shapes)
 
     def split_out(self, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Cut a vector of R^m into output leaves."""
-        return _cut(y, self.out_shapes)
+        return cut(y, self.out_shapes)
 
     def input_groups(self) -> np.ndarray:
         """Return, for each entry of the input vector, the number of its array."""
@@ -228,11 +225,12 @@ class RealFunction:
         return _label(k, self.out_shapes, self.output_names)
 
 
-def _cut(vector: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, ...]:
-    parts, start = [], 0
+def cut(vectors: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, ...]:
+    """Cut a vector, or the rows of a matrix, into arrays of these shapes, one after the other."""
+    parts, start, rows = [], 0, vectors.shape[:-1]
     for shape in shapes:
         size = math.prod(shape)
-        parts.append(vector[start : start + size].reshape(shape))
+        parts.append(vectors[..., start : start + size].reshape(rows + shape))
         start += size
     return tuple(parts)
 

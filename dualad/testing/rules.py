@@ -21,9 +21,9 @@ from dualad.vjp_via_transpose import vjp
 from dualad.vmap import vmap
 
 from .check_grads import check_dot_product
+from .engine import SINGLE, Engine, failure
 from .gradcheck import Check, Settings, chosen_modes, gradcheck, warn_of_single_precision
 from .gradgradcheck import first_derivative
-from .native import SINGLE, NativeFunction, failure
 
 __all__ = ["RuleCheck", "RuleReport", "check_rule"]
 
@@ -158,7 +158,7 @@ class _Rule:
     """One function with a rule at one point."""
 
     def __init__(self, f: Callable, args: tuple, modes: tuple[str, ...], rtol: float, atol: float, seed: int) -> None:
-        self.native = NativeFunction(f, args)
+        self.native = Engine(f, args)
         self.f, self.args, self.modes = f, args, modes
         if self.native.single:
             rtol, atol = max(rtol, SINGLE), max(atol, SINGLE)
@@ -182,18 +182,18 @@ class _Rule:
         sound = True
         if "forward" in self.modes:
             if run("forward mode", self.forward_once):
-                run("linear in tangents", lambda: self.linear(native.push, native.size, native.scale, "tangents"))
+                run("linear in tangents", lambda: self.linear(native.jvp, native.size, native.scale, "tangents"))
                 run("absent tangents", self.shared.absent_tangents)
-                run("forward, again", lambda: self.twice(native.push, native.scale))
+                run("forward, again", lambda: self.twice(native.jvp, native.scale))
                 if batched:
                     run("batched tangents", lambda: self.lanes("forward"))
             else:
                 sound = False
         if "reverse" in self.modes:
             if run("reverse mode", self.reverse_once):
-                run("linear in cotangents", lambda: self.linear(native.pull, native.out_size, 1.0, "cotangents"))
+                run("linear in cotangents", lambda: self.linear(native.vjp, native.out_size, 1.0, "cotangents"))
                 run("absent cotangents", self.shared.absent_cotangents)
-                run("reverse, again", lambda: self.twice(native.pull, np.ones(native.out_size)))
+                run("reverse, again", lambda: self.twice(native.vjp, np.ones(native.out_size)))
                 if batched:
                     run("batched cotangents", lambda: self.lanes("reverse"))
             else:
@@ -214,12 +214,12 @@ class _Rule:
     # -- the checks ---------------------------------------------------------------------------------------------------
 
     def forward_once(self) -> None:
-        self.native.push(self.rng.standard_normal(self.native.size) * self.native.scale)
+        self.native.jvp(self.rng.standard_normal(self.native.size) * self.native.scale)
         self.shared.same_value("forward", self.native.pushed_value)
 
     def reverse_once(self) -> None:
         self.shared.same_value("reverse", self.native.learn())
-        self.native.pull(self.rng.standard_normal(self.native.out_size))
+        self.native.vjp(self.rng.standard_normal(self.native.out_size))
 
     def linear(self, product: Callable, size: int, scale: Any, what: str) -> None:
         a, b = self.rng.standard_normal((2, size)) * scale
@@ -243,10 +243,10 @@ class _Rule:
         native = self.native
         if mode == "forward":
             rows = self.rng.standard_normal((_LANES, native.size)) * native.scale
-            self.shared.batched(mode, native.push_rows, native.push, rows)
+            self.shared.batched(mode, native.vmap_jvp, native.jvp, rows)
         else:
             rows = self.rng.standard_normal((_LANES, native.out_size))
-            self.shared.batched(mode, native.pull_rows, native.pull, rows)
+            self.shared.batched(mode, native.vmap_vjp, native.vjp, rows)
 
     def by_differences(self, f: Callable, args: tuple) -> None:
         with warnings.catch_warnings():

@@ -13,7 +13,7 @@ import pytest
 import dualad as da
 from dualad.errors import GradcheckError, RuleMissingError
 from dualad.testing import gradcheck, gradgradcheck
-from dualad.testing.native import NativeFunction
+from dualad.testing.engine import Engine
 
 X = np.array([0.5, -1.5])
 LEAN = {"check_batched_grad": False, "check_batched_forward_grad": False, "check_undefined_grad": False}
@@ -214,13 +214,13 @@ def test_m10_complex_parts() -> None:
 
 def test_m11_jacobians_of_two_outputs() -> None:
     a, b = np.arange(4.0).reshape(2, 2) + 1.0, np.ones((2, 2))
-    f = NativeFunction(lambda x, y: (2 * x + y, x + 2 * y), (a, b))
+    f = Engine(lambda x, y: (2 * x + y, x + 2 * y), (a, b))
     expected = np.kron(np.array([[2.0, 1.0], [1.0, 2.0]]), np.eye(4))
-    columns = np.stack([f.push(v) for v in np.eye(8)], axis=1)
+    columns = np.stack([f.jvp(v) for v in np.eye(8)], axis=1)
     f.learn()
-    rows = np.stack([f.pull(w) for w in np.eye(8)])
+    rows = np.stack([f.vjp(w) for w in np.eye(8)])
     assert np.array_equal(columns, expected) and np.array_equal(rows, expected)
-    assert np.array_equal(f.push_rows(np.eye(8)).T, expected) and np.array_equal(f.pull_rows(np.eye(8)), expected)
+    assert np.array_equal(f.vmap_jvp(np.eye(8)).T, expected) and np.array_equal(f.vmap_vjp(np.eye(8)), expected)
 
 
 A = np.array([[2.0, 0.3, -0.4], [0.1, 1.5, 0.2], [0.5, -0.2, 1.8]])
