@@ -15,8 +15,8 @@ from .chunks import check_chunks
 from .core.arguments import check_callable
 from .core.aval import aval_of
 from .core.frames import public
-from .jacobian import check_real, forward, over_basis
-from .jvp import jvp, named
+from .jacobian import check_real, forward, over_basis, split_last
+from .jvp import jvp, named, without_value
 from .linearize import linearize
 from .selection import select
 from .signatures import Args, Out
@@ -57,15 +57,8 @@ def hessian(
     array([[6., 4.],
            [4., 0.]])
     """
-    check_callable(f, "hessian")
     both = _value_and_second(f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, "hessian")
-
-    @public
-    def hessian_of(*args, **kwargs):
-        value, blocks = both(*args, **kwargs)
-        return (blocks, value[1]) if has_aux else blocks
-
-    return named(hessian_of, f, "hessian")
+    return without_value(both, f, "hessian", has_aux)
 
 
 @public
@@ -93,13 +86,13 @@ def value_and_hessian(
     >>> float(value), float(second)
     (8.0, 12.0)
     """
-    check_callable(f, "value_and_hessian")
     name = "value_and_hessian"
     both = _value_and_second(f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, name)
     return named(public(both), f, name)
 
 
 def _value_and_second(f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, where: str) -> Callable:
+    check_callable(f, where)
     check_chunks(chunk_size, max_memory, where)
     first = gradients(f, argnums, argnames, has_aux, holomorphic, where)
     options = (argnums, argnames, True, holomorphic, chunk_size, max_memory)
@@ -144,7 +137,6 @@ def hvp(f: Callable[Args, Any], x: Any, v: Any, *args, has_aux: bool = False, **
     >>> da.hvp(lambda x: np.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     array([ 6., 12.])
     """
-    check_callable(f, "hvp")
     value, product = _value_and_product(f, x, v, args, kwargs, has_aux, "hvp")
     return (product, value[1]) if has_aux else product
 
@@ -172,11 +164,11 @@ def value_and_hvp(f: Callable[Args, Any], x: Any, v: Any, *args, has_aux: bool =
     >>> float(value), float(product)
     (8.0, 12.0)
     """
-    check_callable(f, "value_and_hvp")
     return _value_and_product(f, x, v, args, kwargs, has_aux, "value_and_hvp")
 
 
 def _value_and_product(f: Callable, x, v, args: tuple, kwargs: dict, has_aux: bool, where: str) -> tuple[Any, Any]:
+    check_callable(f, where)
     check_differentiable(x, "x", False, where)
     first = gradients(lambda y: f(y, *args, **kwargs), None, None, has_aux, False, where)
 
@@ -221,16 +213,8 @@ def hessian_diag(
     >>> da.hessian_diag(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0]))
     array([ 6., 12.])
     """
-    check_callable(f, "hessian_diag")
-    check_chunks(chunk_size, max_memory, "hessian_diag")
     options = (argnums, argnames, has_aux, chunk_size, max_memory)
-
-    @public
-    def diagonal_of(*args, **kwargs):
-        diagonal, aux = _diagonal(f, args, kwargs, options, "hessian_diag")
-        return (diagonal, aux) if has_aux else diagonal
-
-    return named(diagonal_of, f, "hessian_diag")
+    return _of_diagonal(lambda diagonal: diagonal, f, options, "hessian_diag")
 
 
 @public
@@ -257,17 +241,22 @@ def laplacian(
     >>> float(da.laplacian(lambda x: x[0] ** 2 - x[1] ** 2 + x[0] * x[1])(np.array([1.0, 2.0])))
     0.0
     """
-    check_callable(f, "laplacian")
-    check_chunks(chunk_size, max_memory, "laplacian")
     options = (argnums, argnames, has_aux, chunk_size, max_memory)
+    trace = lambda diagonal: sum([np.sum(x) for x in flatten(diagonal)[0] if is_array(x)])
+    return _of_diagonal(trace, f, options, "laplacian")
+
+
+def _of_diagonal(made: Callable, f: Callable, options: tuple, where: str) -> Callable:
+    """Make the function that gives what is made of the diagonal; with ``has_aux`` and the auxiliary output."""
+    check_callable(f, where)
+    check_chunks(*options[-2:], where)
 
     @public
-    def laplacian_of(*args, **kwargs):
-        diagonal, aux = _diagonal(f, args, kwargs, options, "laplacian")
-        total = sum(np.sum(x) for x in flatten(diagonal)[0] if is_array(x))
-        return (total, aux) if has_aux else total
+    def of_diagonal(*args, **kwargs):
+        diagonal, aux = _diagonal(f, args, kwargs, options, where)
+        return (made(diagonal), aux) if options[2] else made(diagonal)
 
-    return named(laplacian_of, f, "laplacian")
+    return named(of_diagonal, f, where)
 
 
 def _diagonal(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any]:
@@ -298,11 +287,7 @@ def _diagonal(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str
     if chunk_size is None and max_memory is None:
         chunk_size = _DIRECTIONS
     avals = [aval_of(x) for x in arrays]
-    flat = over_basis(entry, avals, chunk_size, max_memory, where)
-    parts, start = [], 0
-    for a in avals:
-        parts.append(flat[start : start + a.size].reshape(a.shape).astype(a.dtype)[()])
-        start += a.size
-    rest = iter(parts)
+    parts = split_last(over_basis(entry, avals, chunk_size, max_memory, where), avals)
+    rest = iter([part.astype(a.dtype)[()] for part, a in zip(parts, avals, strict=True)])
     full = [next(rest) if is_array(x) else x for x in leaves]
     return selection.arrange(optree.tree_unflatten(tree, full)), aux[0] if has_aux else None

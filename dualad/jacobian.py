@@ -19,7 +19,7 @@ from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.frames import public
 from .errors import ArgumentError, DtypeError, OutputError
-from .jvp import jvp, named
+from .jvp import jvp, named, without_value
 from .linearize import Linear, Linearization, stage_tangents
 from .selection import Selection, select
 from .signatures import Args, Out
@@ -34,6 +34,7 @@ __all__ = [
     "jacobian",
     "jacrev",
     "over_basis",
+    "split_last",
     "standard_basis",
     "value_and_jacfwd",
     "value_and_jacrev",
@@ -82,17 +83,8 @@ def jacfwd(
     array([[1.38177329, 0.        ],
            [0.        , 1.        ]])
     """
-    check_callable(f, "jacfwd")
-    check_chunks(chunk_size, max_memory, "jacfwd")
-
     options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
-
-    @public
-    def jacobian_of(*args, **kwargs):
-        _, blocks, aux = forward(f, args, kwargs, options, "jacfwd")
-        return (blocks, aux) if has_aux else blocks
-
-    return named(jacobian_of, f, "jacfwd")
+    return without_value(_whole(forward, f, options, "jacfwd"), f, "jacfwd", has_aux)
 
 
 @public
@@ -121,16 +113,20 @@ def value_and_jacfwd(
     >>> value, jacobian.diagonal()
     (array([1., 9.]), array([2., 6.]))
     """
-    check_callable(f, "value_and_jacfwd")
-    check_chunks(chunk_size, max_memory, "value_and_jacfwd")
     options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
+    return named(public(_whole(forward, f, options, "value_and_jacfwd")), f, "value_and_jacfwd")
 
-    @public
+
+def _whole(compute: Callable, f: Callable, options: tuple, where: str) -> Callable:
+    """Make the function that gives ``(value, jacobian)``, or with ``has_aux`` ``((value, aux), jacobian)``."""
+    check_callable(f, where)
+    check_chunks(*options[-2:], where)
+
     def value_and_jacobian(*args, **kwargs):
-        value, blocks, aux = forward(f, args, kwargs, options, "value_and_jacfwd")
-        return ((value, aux) if has_aux else value), blocks
+        value, blocks, aux = compute(f, args, kwargs, options, where)
+        return ((value, aux) if options[2] else value), blocks
 
-    return named(value_and_jacobian, f, "value_and_jacfwd")
+    return value_and_jacobian
 
 
 def forward(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any, Any]:
@@ -158,13 +154,7 @@ def forward(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) 
 
     real = [a for a in avals if a is not None]
     columns, mapped = over_basis(push, real, chunk_size, max_memory, where)
-    for i, dtype in enumerate(kept["in_dtypes"]):
-        if not is_inexact(dtype):
-            at = LeafName(kept["out_tree"].unflatten(columns), "output", i)
-            raise OutputError(
-                f"{where}: {at} has dtype {dtype}.", "integers and booleans have no derivative",
-                "return it through has_aux=True, or convert it to float",
-            )  # fmt: skip
+    _check_inexact(kept["in_dtypes"], lambda: kept["out_tree"].unflatten(columns), where)
     blocks = _blocks_of_columns(columns, kept["out_tree"], leaves, in_tree, real, selection)
     rest = iter(mapped)
     known = [next(rest)[0] if x is None else x for x in kept["known"]]
@@ -172,11 +162,21 @@ def forward(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) 
     return value, blocks, aux[0] if has_aux else None
 
 
+def _check_inexact(dtypes: Sequence[np.dtype], out: Callable[[], Any], where: str) -> None:
+    for i, dtype in enumerate(dtypes):
+        if not is_inexact(dtype):
+            raise OutputError(
+                f"{where}: {LeafName(out(), 'output', i)} has dtype {dtype}.",
+                "integers and booleans have no derivative",
+                "return it through has_aux=True, or convert it to float",
+            )
+
+
 def _blocks_of_columns(columns: list, out_tree, leaves: list, in_tree, real: list[Aval], selection: Selection) -> Any:
     """Arrange columns, of shape (n, *out), as blocks of shape out + in: the output outside, the arguments inside."""
     blocks = []
     for c in columns:
-        parts = iter(_split_last(np.moveaxis(c, 0, -1), real))
+        parts = iter(split_last(np.moveaxis(c, 0, -1), real))
         inside = [next(parts) if is_array(x) else x for x in leaves]
         blocks.append(selection.arrange(optree.tree_unflatten(in_tree, inside)))
     return optree.tree_unflatten(out_tree, blocks)
@@ -211,16 +211,8 @@ def jacrev(
     array([[3., 2., 0.],
            [4., 0., 2.]])
     """
-    check_callable(f, "jacrev")
-    check_chunks(chunk_size, max_memory, "jacrev")
     options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
-
-    @public
-    def jacobian_of(*args, **kwargs):
-        _, blocks, aux = _reverse(f, args, kwargs, options, "jacrev")
-        return (blocks, aux) if has_aux else blocks
-
-    return named(jacobian_of, f, "jacrev")
+    return without_value(_whole(_reverse, f, options, "jacrev"), f, "jacrev", has_aux)
 
 
 @public
@@ -248,16 +240,8 @@ def value_and_jacrev(
     >>> da.value_and_jacrev(lambda x: x[:1] * x[1])(np.array([2.0, 3.0]))
     (array([6.]), array([[3., 2.]]))
     """
-    check_callable(f, "value_and_jacrev")
-    check_chunks(chunk_size, max_memory, "value_and_jacrev")
     options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
-
-    @public
-    def value_and_jacobian(*args, **kwargs):
-        value, blocks, aux = _reverse(f, args, kwargs, options, "value_and_jacrev")
-        return ((value, aux) if has_aux else value), blocks
-
-    return named(value_and_jacobian, f, "value_and_jacrev")
+    return named(public(_whole(_reverse, f, options, "value_and_jacrev")), f, "value_and_jacrev")
 
 
 def _reverse(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any, Any]:
@@ -392,13 +376,7 @@ class jacobian:
         return "reverse", f"{_counted(rows, 'row')} fewer than {columns} column{'s' * (columns != 1)}"
 
     def _columns(self, selection: Selection, out: Any, stage: Linearization) -> Any:
-        for i, a in enumerate(stage.out_avals):
-            if not is_inexact(a.dtype):
-                raise OutputError(
-                    f"jacobian: {LeafName(out, 'output', i)} has dtype {a.dtype}.",
-                    "integers and booleans have no derivative",
-                    "return it through has_aux=True, or convert it to float",
-                )
+        _check_inexact([a.dtype for a in stage.out_avals], lambda: out, "jacobian")
         leaves, in_tree = flatten(selection.chosen)
         lin = Linear(stage.program, stage.in_avals, stage.in_tree, stage.out_avals, stage.out_tree)
 
@@ -452,7 +430,7 @@ def over_basis(
     return optree.tree_map(lambda *blocks: np.concatenate(blocks), *parts, namespace="dualad")
 
 
-def _split_last(block, avals: Sequence[Aval]) -> list:
+def split_last(block, avals: Sequence[Aval]) -> list:
     """Cut the last axis into pieces of the avals' sizes and give each its aval's shape."""
     if len(avals) == 1:
         return [block.reshape(block.shape[:-1] + avals[0].shape)]

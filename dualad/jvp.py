@@ -39,6 +39,7 @@ __all__ = [
     "split_aux",
     "stop_gradient",
     "strip",
+    "without_value",
 ]
 
 
@@ -260,6 +261,17 @@ def named(function: Callable, f: Callable, where: str) -> Callable:
     functools.update_wrapper(function, f)
     function.__name__ = f"{where}({getattr(f, '__name__', type(f).__name__)})"
     return function
+
+
+def without_value(both: Callable, f: Callable, where: str, has_aux: bool) -> Callable:
+    """Make the transformed function of one that returns ``(value, derivative)``, ``((value, aux), derivative)``."""
+
+    @public
+    def derivative_of(*args, **kwargs):
+        value, derivative = both(*args, **kwargs)
+        return (derivative, value[1]) if has_aux else derivative
+
+    return named(derivative_of, f, where)
 
 
 def split_aux(out, where: str) -> tuple:

@@ -21,7 +21,7 @@ from .core.boundary import run
 from .core.frames import public
 from .dual import float0
 from .errors import ArgumentTypeError, DtypeError, OutputError, ShapeError
-from .jvp import as_primal, named, output_leaves
+from .jvp import as_primal, named, output_leaves, without_value
 from .linearize import stage_tangents
 from .program.check import check_linear
 from .program.ir import Program
@@ -254,14 +254,7 @@ def grad(
     array([ 3., 12.])
     """
     check_callable(f, "grad")
-    with_value = gradients(f, argnums, argnames, has_aux, holomorphic, "grad")
-
-    @public
-    def gradient(*args, **kwargs):
-        value, derivative = with_value(*args, **kwargs)
-        return (derivative, value[1]) if has_aux else derivative
-
-    return named(gradient, f, "grad")
+    return without_value(gradients(f, argnums, argnames, has_aux, holomorphic, "grad"), f, "grad", has_aux)
 
 
 @public
