@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .diagnose.debug import debug, debug_nans
     from .diagnose.explain import explain
     from .diagnose.pattern import spy
-    from .lift import lift
+    from .lift import lift, lifted
     from .profiling import profile
     from .program.read import read_program
     from .rules.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
@@ -77,6 +77,7 @@ __all__ = [
     "kinks",
     "laplacian",
     "lift",
+    "lifted",
     "linear_call",
     "linear_transpose",
     "linearize",
@@ -127,7 +128,7 @@ if not TYPE_CHECKING:
             "diagnose.debug": ("debug", "debug_nans"),
             "diagnose.explain": ("explain",),
             "diagnose.pattern": ("spy",),
-            "lift": ("lift",),
+            "lift": ("lift", "lifted"),
             "profiling": ("profile",),
             "program.read": ("read_program",),
             "rules.checkpoint": ("checkpoint", "checkpoint_name", "checkpoint_policies"),

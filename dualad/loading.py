@@ -6,13 +6,13 @@ the replacements given for ``numpy`` and ``scipy``, in that module, in the modul
 it imports, and in imports that run later, inside functions. Nothing is monkey-patched: ``sys.modules["numpy"]``,
 NumPy itself and the first loading of the module stay as they are.
 
-This room is *not* for deciding what to replace by what (the JAX oracle and ``lift`` do that), and not for finding
-functions or points inside a module (the command line does that).
+This room is *not* for deciding what to replace by what (the JAX oracle does that), and not for finding functions or
+points inside a module (the command line does that). ``lift`` loads nothing twice.
 """
 
 from __future__ import annotations
 
-import builtins as _builtins
+import builtins
 import importlib
 import importlib.util
 import itertools
@@ -82,9 +82,7 @@ def load_module(target: str | Path) -> ModuleType:
         raise _failed_import(text, error) from error
 
 
-def load_again(
-    module: ModuleType, replacements: Mapping[str, Any], *, builtins: Mapping[str, Any] | None = None
-) -> ModuleType:
+def load_again(module: ModuleType, replacements: Mapping[str, Any]) -> ModuleType:
     """Execute a loaded module's source a second time, its imports pointing elsewhere.
 
     Every spelling of an import reaches the replacement, and so do attributes (``np.linalg`` after ``import numpy as
@@ -98,8 +96,6 @@ def load_again(
         The module, loaded in any way from Python source.
     replacements : mapping of str to module or namespace
         ``{"numpy": jax.numpy, "scipy": jax.scipy}``; the longest matching name wins.
-    builtins : mapping of str to object, optional
-        More names to put into the private ``__builtins__`` (``isinstance``, ``float``, …).
 
     Returns
     -------
@@ -139,7 +135,7 @@ def load_again(
             f"It claims to come from {path}, which is not deep enough for its dotted name.",
             "Load the module from its path.",
         )
-    loading = _Loading(root=path.parents[depth], target=name, replacements=replacements, builtins=builtins or {})
+    loading = _Loading(root=path.parents[depth], target=name, replacements=replacements)
     return loading.load(name, file=path)
 
 
@@ -193,7 +189,7 @@ def _load_path(path: Path) -> ModuleType:
     while (root / "__init__.py").is_file():
         names.insert(0, root.name)
         root = root.parent
-    return _Loading(root=root, target=".".join(names), replacements={}, builtins={}).load(".".join(names), file=path)
+    return _Loading(root=root, target=".".join(names), replacements={}).load(".".join(names), file=path)
 
 
 def _failed_import(what: str, error: BaseException) -> LoadingError:
@@ -208,7 +204,7 @@ def _failed_import(what: str, error: BaseException) -> LoadingError:
 class _Loading:
     """One private set of modules: the target, and what it imports from its own package or folder."""
 
-    def __init__(self, root: Path, target: str, replacements: Mapping[str, Any], builtins: Mapping[str, Any]) -> None:
+    def __init__(self, root: Path, target: str, replacements: Mapping[str, Any]) -> None:
         self.root = root
         self.tag = f"@{next(_numbers)}"
         self.replacements = dict(replacements)
@@ -220,7 +216,7 @@ class _Loading:
         # library folder (site-packages) is nobody's own.
         lone = "." not in target and not (root / target / "__init__.py").is_file()
         self.owns_siblings = lone and root not in _library_folders()
-        self.builtins = dict(vars(_builtins)) | dict(builtins) | {"__import__": self.import_name}
+        self.builtins = dict(vars(builtins)) | {"__import__": self.import_name}
 
     # -- imports ------------------------------------------------------------------------------------------------
 
@@ -245,8 +241,8 @@ class _Loading:
             return module
         if level > 0:
             # A relative import that leaves the private modules (a compiled submodule): the ordinary one serves it.
-            return _builtins.__import__(full, None, None, fromlist or ("",), 0)
-        return _builtins.__import__(name, globals, locals, fromlist, level)
+            return builtins.__import__(full, None, None, fromlist or ("",), 0)
+        return builtins.__import__(name, globals, locals, fromlist, level)
 
     @staticmethod
     def absolute_name(name: str, globals: Mapping[str, Any] | None, level: int) -> str:

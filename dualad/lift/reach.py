@@ -1,0 +1,266 @@
+"""What a lifted call reaches: which modules, and the places in them, found once and again when something has changed.
+
+For: ``Reach``, of one function or one block. Not for: finding the places in a module (``search.py``), or swapping them
+(``places.py``).
+"""
+
+from __future__ import annotations
+
+import functools
+import site
+import sys
+import sysconfig
+import types
+from collections import OrderedDict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ..errors import ArgumentError, ArgumentTypeError
+from ..loading import load_module
+from .places import Place, attribute, is_quiet, lock
+from .search import look_into, look_through
+from .targets import REDIRECTED, in_place_of, replacements
+
+__all__ = ["Modules", "Reach", "home_of", "is_kept", "named"]
+
+Modules = str | types.ModuleType | Iterable[str | types.ModuleType] | None
+
+#: packages that compute by themselves, or run tests: they stay as they are, whatever reaches them
+_ENGINES = frozenset({"_pytest", "autograd", "dualad", "hypothesis", "jax", "jaxlib", "optree", "pytest", "torch"})
+_ALL = ("all",)
+
+
+def named(modules: Modules) -> tuple[str, ...]:
+    """Return modules given by name or as such as a tuple of names, and load what is not loaded."""
+    given = [modules] if isinstance(modules, (str, types.ModuleType)) else list(modules or ())
+    names = []
+    for module in given:
+        if not isinstance(module, (str, types.ModuleType)):
+            raise ArgumentTypeError(
+                f"lift: modules holds {module!r} of type {type(module).__name__}.",
+                "a module is named, or given as it is",
+                'pass modules=["package", "other.module"], modules=[package], or modules="all"',
+            )
+        name = module if isinstance(module, str) else module.__name__
+        if _top(name) in REDIRECTED | _ENGINES:
+            raise ArgumentError(
+                f"lift: modules names {name!r}.",
+                f"{_top(name)} computes by itself, and stays as it is",
+                "name the modules whose code calls it",
+            )
+        if name not in (*_ALL, *sys.modules):
+            load_module(name)
+        names.append(name)
+    return tuple(names)
+
+
+def home_of(f: Any) -> dict | None:
+    """Return the globals of the innermost function in wrappers, methods, partials and objects; None if it has none."""
+    while True:
+        if isinstance(f, functools.partial):
+            f = f.func
+        elif isinstance(f, types.MethodType):
+            f = f.__func__
+        elif hasattr(f, "__wrapped__"):
+            f = f.__wrapped__
+        elif isinstance(f, types.FunctionType):
+            return f.__globals__
+        elif isinstance(f, type):
+            return vars(sys.modules[f.__module__]) if f.__module__ in sys.modules else {}
+        elif isinstance(type(f).__call__, (types.FunctionType, types.MethodType)):
+            f = type(f).__call__
+        else:
+            return None
+
+
+class Reach:
+    """The places that are swapped while one function (or the block of a ``with``) runs.
+
+    Parameters
+    ----------
+    f : callable or None
+        The function; None for a block.
+    namespace : dict
+        The globals that are swapped whatever they are: those of the function itself, of the block.
+    modules : tuple of str
+        Further modules.
+    """
+
+    __slots__ = ("contents", "f", "held", "modules", "namespace", "places", "scope", "shared")
+
+    def __init__(self, f: Any, namespace: dict, modules: tuple[str, ...]) -> None:
+        self.f = f
+        self.namespace = namespace
+        self.modules = modules
+        self.scope: _Scope | None = None
+        self.contents: list = []
+        self.held: list[Place] = []
+        self.shared: list[Place] = []
+        self.places: list[Place] = []
+
+    def current(self) -> list[Place]:
+        """Return the places, as they are now."""
+        scope = self.scope
+        if scope is None or (self.f is not None and is_quiet() and not self._is_known()):
+            scope = self._look()
+        shared = scope.current()
+        if shared is not self.shared:
+            self.shared, self.places = shared, shared + self.held
+        return self.places
+
+    def _is_known(self) -> bool:
+        contents = _contents(self.f)
+        return len(contents) == len(self.contents) and all(
+            [a is b for a, b in zip(contents, self.contents, strict=True)]
+        )
+
+    def _look(self) -> _Scope:
+        with lock:
+            roots, self.held = ([], []) if self.f is None else look_into(self.f, self._reaches)
+            if all([n is not self.namespace for n in roots]):
+                roots.append(self.namespace)
+            self.scope, self.contents, self.shared = _scope(roots, self.modules), _contents(self.f), []
+            return self.scope
+
+    def _reaches(self, namespace: dict) -> bool:
+        return namespace is self.namespace or not is_kept(namespace)
+
+
+def _contents(f: Any) -> list:
+    """Return what a function holds and may hold something else in place of, next time."""
+    if isinstance(f, types.FunctionType):
+        return [attribute(cell, "cell_contents") for cell in f.__closure__] if f.__closure__ else []
+    if isinstance(f, types.MethodType):
+        return _contents(f.__func__) + list(getattr(f.__self__, "__dict__", {}).values())
+    if isinstance(f, functools.partial):
+        return _contents(f.func)
+    return list(getattr(f, "__dict__", {}).values())
+
+
+# ── modules ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Scope:
+    """The places in the modules that some globals belong to, and in further ones."""
+
+    __slots__ = ("ids", "modules", "namespaces", "places", "roots", "sizes")
+
+    def __init__(self, roots: list[dict], modules: tuple[str, ...]) -> None:
+        self.roots = roots
+        self.modules = modules
+        self.namespaces: list[dict] = []
+        self.places: list[Place] = []
+        self.ids: list[list[int]] = []
+        self.sizes: list[int] = []
+
+    def current(self) -> list[Place]:
+        """Return the places; what the program has changed since is seen, unless a lifted call is running somewhere."""
+        if not self.sizes or (is_quiet() and not self._is_known()):
+            with lock:
+                loaded = -1
+                while loaded != len(sys.modules):  # a search loads what functions would import when they are called
+                    loaded = len(sys.modules)
+                    self.namespaces = _namespaces(self.roots, self.modules)
+                    self.places = look_through(self.namespaces, self.roots)
+                if is_quiet():
+                    self._note()
+                else:  # what is there now is not what will be
+                    self.ids, self.sizes = [], [-1]
+        return self.places
+
+    def _note(self) -> None:
+        self.ids = [list(map(id, n.values())) for n in self.roots]
+        self.sizes = [len(sys.modules), *map(len, self.namespaces)]
+
+    def _is_known(self) -> bool:
+        if self.sizes != [len(sys.modules), *map(len, self.namespaces)]:
+            return False
+        table = None
+        for i, namespace in enumerate(self.roots):
+            ids = list(map(id, namespace.values()))
+            if ids != self.ids[i]:
+                # Numbers and arrays come and go; what can be called, or be a module, has to be looked at.
+                table = table or replacements()
+                for now, before, x in zip(ids, self.ids[i], list(namespace.values()), strict=True):
+                    if now != before and (callable(x) or in_place_of(x, table) is not None):
+                        return False
+                self.ids[i] = ids
+        return True
+
+
+_scopes: OrderedDict[tuple, _Scope] = OrderedDict()
+
+
+def _scope(roots: list[dict], modules: tuple[str, ...]) -> _Scope:
+    """Return the scope of some globals; a few are kept, for lifted functions are often made anew."""
+    key = (frozenset(map(id, roots)), modules)
+    scope = _scopes.get(key)
+    if scope is None:
+        scope = _scopes[key] = _Scope(roots, modules)
+        if len(_scopes) > 32:
+            _scopes.popitem(last=False)
+    return scope
+
+
+def _namespaces(roots: list[dict], modules: tuple[str, ...]) -> list[dict]:
+    """Return the globals of the modules that are reached: each once, the roots first."""
+    found = {id(root): root for root in roots}
+    pure = {}
+    for name, module in list(sys.modules.items()):
+        namespace = getattr(module, "__dict__", None)
+        if type(namespace) is dict and str(namespace.get("__file__") or ".py").endswith(".py"):
+            pure[name] = namespace
+    for root in roots:
+        for namespace in _neighbours(root, pure):
+            found.setdefault(id(namespace), namespace)
+    for name, namespace in pure.items():
+        wanted = modules == _ALL or any([name == m or name.startswith(m + ".") for m in modules])
+        if wanted and (modules != _ALL or not is_kept(namespace)):
+            found.setdefault(id(namespace), namespace)
+    return list(found.values())
+
+
+def _neighbours(root: dict, pure: dict[str, dict]) -> list[dict]:
+    """Return the modules of the package that some globals belong to, or of the folder, if they are a lone file's."""
+    name = str(root.get("__name__"))
+    if pure.get(name) is not root:  # made by exec, or compiled
+        return []
+    spec = root.get("__spec__")
+    if name == "__main__" and spec is not None:
+        name = spec.name
+    if "." in name or "__path__" in root:
+        return [namespace for other, namespace in pure.items() if _top(other) == _top(name)]
+    folder = _folder(root.get("__file__"))
+    if folder is None or folder in _library_folders():
+        return []
+    return [namespace for namespace in pure.values() if _folder(namespace.get("__file__")) == folder]
+
+
+def is_kept(namespace: dict) -> bool:
+    """Say whether the globals of a module stay as they are: dualad's, NumPy's, the standard library's."""
+    top = _top(namespace.get("__name__"))
+    if top in _ENGINES or top in REDIRECTED:
+        return True
+    if top not in sys.stdlib_module_names:
+        return False
+    folder = _folder(namespace.get("__file__"))
+    return folder is None or folder.startswith(sysconfig.get_path("stdlib"))  # else a file of the user's: `code.py`
+
+
+@functools.lru_cache(maxsize=10_000)
+def _folder(file: Any) -> str | None:
+    return str(Path(file).resolve().parent) if isinstance(file, str) else None
+
+
+@functools.cache
+def _library_folders() -> frozenset[str]:
+    """Return the folders of installed packages and of the standard library: files there are no neighbours."""
+    folders = {sysconfig.get_path(key) for key in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders.update(site.getsitepackages())
+    folders.add(site.getusersitepackages())
+    return frozenset([str(Path(folder).resolve()) for folder in folders if folder])
+
+
+def _top(name: Any) -> str:
+    return str(name).partition(".")[0]

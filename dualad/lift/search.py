@@ -1,0 +1,185 @@
+"""Finding the places that lifted code reads NumPy's names from: in its modules, and in the function itself.
+
+For: ``look_into``, the globals that a function and what it holds run in, and the places in what it holds (its closure,
+its defaults, its object); ``look_through``, the places in modules. Not for: what stands in the place of what
+(``targets.py``), or which modules are searched (``reach.py``).
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .imports import redirected
+from .places import MISSING, Attribute, Item, Place, attribute, original_in
+from .python_names import BUILTINS
+from .targets import in_place_of, replacements
+
+__all__ = ["look_into", "look_through"]
+
+#: containers with more entries are data
+_MANY = 256
+#: how far from a module or a function things are looked for
+_FAR = 10
+
+_CODE = (types.FunctionType, types.MethodType, functools.partial)
+_ATOMS = (bool, int, float, complex, str, bytes, type(None), types.ModuleType, types.BuiltinFunctionType)
+
+_HEAP, _IMMUTABLE = 1 << 9, 1 << 8  # of type.__flags__: made by a class statement; closed to new attributes
+
+
+def look_into(f: Any, reaches: Callable[[dict], bool]) -> tuple[list[dict], list[Place]]:
+    """Return the globals that a function and what it holds run in, and the places in what it holds.
+
+    ``reaches`` says of globals whether they are to be changed at all.
+    """
+    search = _Search(reaches, lambda cls: True, everything=False)
+    search.visit(f, 0)
+    if isinstance(f, types.MethodType):
+        f = f.__self__
+    if not isinstance(f, (*_CODE, type)):  # a callable object: its methods run too
+        search.methods(type(f), 0)
+    return list(search.globals.values()), search.places
+
+
+def look_through(namespaces: list[dict], roots: Iterable[dict]) -> list[Place]:
+    """Return the places in the globals of modules, and in the functions, classes, objects and containers they hold.
+
+    Python's own names are shadowed where code mentions them, and in ``roots`` in any case.
+    """
+    ids, names = {id(n) for n in namespaces}, {n.get("__name__", "builtins") for n in namespaces}
+    search = _Search(lambda n: id(n) in ids, lambda cls: cls.__module__ in names, everything=True)
+    for namespace in namespaces:
+        search.entries(namespace, 0)
+    every = {id(n) for n in roots}
+    for namespace in namespaces:
+        for name, new in BUILTINS.items():
+            held = original_in(namespace, name, namespace.get(name, MISSING))
+            if held is MISSING and (id(namespace) in every or name in search.mentioned.get(id(namespace), ())):
+                search.places.append(Item.at(namespace, name, MISSING, new))
+    return search.places
+
+
+class _Search:
+    """One walk. ``everything`` goes into containers, classes and objects, and not only into what can be called."""
+
+    def __init__(self, reaches: Callable[[dict], bool], owns: Callable[[type], bool], everything: bool) -> None:
+        self.reaches, self.owns, self.everything = reaches, owns, everything
+        self.table = replacements()
+        self.places: list[Place] = []
+        self.globals: dict[int, dict] = {}
+        #: id of globals -> the names that code running in them mentions
+        self.mentioned: dict[int, set[str]] = {}
+        self.seen: dict[int, Any] = {}
+
+    def look(self, make: type[Place], owner: Any, key: Any, held: Any, far: int) -> None:
+        """Note a place if what it holds is replaced, and go into it otherwise."""
+        held = original_in(owner, key, held)
+        if held is MISSING or (isinstance(held, _ATOMS) and id(held) not in self.table):
+            return
+        new = in_place_of(held, self.table)
+        if new is not None:
+            self.places.append(make.at(owner, key, held, new))
+        self.visit(held, far + 1)
+
+    def visit(self, x: Any, far: int) -> None:
+        """Go into what can hold places."""
+        if isinstance(x, _ATOMS) or far > _FAR or id(x) in self.seen:
+            return
+        self.seen[id(x)] = x
+        if isinstance(x, types.FunctionType):
+            self.function(x, far)
+        elif isinstance(x, types.MethodType):
+            self.visit(x.__func__, far + 1)
+            self.visit(x.__self__, far + 1)
+        elif isinstance(x, functools.partial):
+            for part in (x.func, *x.args, *x.keywords.values()):
+                self.visit(part, far + 1)
+        elif isinstance(x, (staticmethod, classmethod)):
+            self.visit(x.__func__, far + 1)
+        elif isinstance(x, property):
+            for part in (x.fget, x.fset, x.fdel):
+                self.visit(part, far + 1)
+        elif isinstance(x, type):
+            self.class_(x, far)
+        elif type(x) in (dict, list):
+            if self.everything and len(x) <= _MANY:
+                self.entries(x, far)
+        elif type(x) is tuple:
+            if self.everything and len(x) <= _MANY:
+                for item in x:
+                    self.visit(item, far + 1)
+        else:
+            self.object(x, far)
+
+    def entries(self, container: Any, far: int) -> None:
+        """Look at the entries of globals, of an object's attributes, or of a dict or list."""
+        pairs = list(container.items()) if isinstance(container, dict) else list(enumerate(container))
+        for key, held in pairs:
+            if not (isinstance(key, str) and key.startswith("__")):
+                self.look(Item, container, key, held, far)
+
+    def function(self, f: types.FunctionType, far: int) -> None:
+        namespace = f.__globals__
+        wrapped = vars(f).get("__wrapped__")
+        if wrapped is not None:
+            self.visit(wrapped, far + 1)
+        if not self.reaches(namespace):
+            # The wrapper of a decorator of the standard library, a transformed function: whose code it calls counts.
+            for cell in f.__closure__ or ():
+                if isinstance(held := attribute(cell, "cell_contents"), _CODE):
+                    self.visit(held, far + 1)
+            return
+        self.globals[id(namespace)] = namespace
+        code = original_in(f, "__code__", f.__code__)
+        _mention(code, self.mentioned.setdefault(id(namespace), set()))
+        other = redirected(code, namespace.get("__package__"))
+        if other is not None:
+            self.places.append(Attribute.at(f, "__code__", code, other))
+        if f.__defaults__:
+            self.look(Attribute, f, "__defaults__", f.__defaults__, far)
+        if f.__kwdefaults__:
+            self.entries(f.__kwdefaults__, far)
+        for cell in f.__closure__ or ():
+            self.look(Attribute, cell, "cell_contents", attribute(cell, "cell_contents"), far)
+
+    def class_(self, cls: type, far: int) -> None:
+        open_ = cls.__flags__ & _HEAP and not cls.__flags__ & _IMMUTABLE and type(cls).__setattr__ is type.__setattr__
+        if not (open_ and self.everything and self.owns(cls)):
+            return
+        for name, held in list(vars(cls).items()):
+            if not name.startswith("__") or isinstance(held, (*_CODE, staticmethod, classmethod)):
+                held = original_in(cls, name, held)
+                new = in_place_of(held, self.table)
+                if new is not None:
+                    # A function of C in a class is no method; one of Python would be.
+                    bound = isinstance(new, types.FunctionType) and not isinstance(held, types.FunctionType)
+                    self.places.append(Attribute.at(cls, name, held, staticmethod(new) if bound else new))
+                self.visit(held, far + 1)
+
+    def methods(self, cls: type, far: int) -> None:
+        """Go into the functions of a class and of those it is derived of."""
+        for base in cls.__mro__:
+            for held in list(vars(base).values()):
+                if isinstance(held, (types.FunctionType, staticmethod, classmethod, property)):
+                    self.visit(held, far + 1)
+
+    def object(self, x: Any, far: int) -> None:
+        """Look at the attributes of an object; of those that the search does not own, at what they call."""
+        wrapped = getattr(x, "__wrapped__", None) if callable(x) else None
+        if isinstance(wrapped, _CODE):
+            self.visit(wrapped, far + 1)
+        attributes = getattr(x, "__dict__", None)
+        if type(attributes) is not dict or len(attributes) > _MANY:
+            return
+        if self.owns(type(x)):
+            self.entries(attributes, far)
+
+
+def _mention(code: types.CodeType, names: set[str]) -> None:
+    names.update(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            _mention(constant, names)

@@ -1,0 +1,178 @@
+"""What lifted code finds in the place of what: NumPy's, SciPy's, math's and Python's names, by identity.
+
+For: ``replacements``, the table, and ``in_place_of``, which also looks into what is made of such things (a partial, a
+tuple, a cached or a vectorized function). Not for: where they are put, and when (``places.py``).
+"""
+
+from __future__ import annotations
+
+import cmath
+import functools
+import importlib
+import math
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import numpy as dualad_numpy
+from ..core.boundary import running
+from ..core.buffer import traced_in
+from .math_names import CMATH, MATH
+from .python_names import BUILTINS
+
+__all__ = ["REDIRECTED", "in_place_of", "module_for", "originals", "replacements"]
+
+#: the packages whose names mean something else in lifted code
+REDIRECTED = frozenset({"cmath", "math", "numpy", "scipy"})
+
+#: what has no counterpart: constants, and modules, which are looked for by themselves
+_STAY = (bool, int, float, complex, str, bytes, tuple, list, dict, type(None), types.ModuleType)
+
+# id of an original -> (the original, what stands in its place); made again when SciPy has loaded more of itself
+_table: dict[int, tuple[Any, Any]] = {}
+_scipy_modules: tuple[str, ...] | None = None
+
+
+def replacements() -> dict[int, tuple[Any, Any]]:
+    """Return the table: the ``id`` of an original, to the original and what stands in its place."""
+    global _scipy_modules
+    loaded = tuple([n for n in list(sys.modules) if n.startswith("scipy") and "._" not in n and _top(n) == "scipy"])
+    if loaded != _scipy_modules:
+        table: dict[int, tuple[Any, Any]] = {}
+        for module, standing in _modules(loaded):
+            table[id(module)] = module, standing
+            for name in _public(module):
+                original = vars(module).get(name)  # SciPy loads what is asked for: nobody has asked for the others
+                new = None if isinstance(original, _STAY) else getattr(standing, name, None)
+                if new is not None and new is not original:
+                    table.setdefault(id(original), (original, new))
+        builtins = importlib.import_module("builtins")
+        for name, new in BUILTINS.items():
+            table[id(vars(builtins)[name])] = vars(builtins)[name], new
+        _table.clear()
+        _table.update(table)
+        _scipy_modules = loaded
+    return _table
+
+
+def originals() -> dict[int, Any]:
+    """Return the table the other way round: the ``id`` of what stands somewhere, to the original."""
+    return {id(new): original for original, new in replacements().values()}
+
+
+def _modules(loaded: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
+    """Yield the modules that have a counterpart, each with its own."""
+    yield math, MATH
+    yield cmath, CMATH
+    pending = [(np, dualad_numpy)]
+    for module, standing in pending:
+        yield module, standing
+        for name, thing in list(vars(module).items()):
+            other = getattr(standing, name, None) if isinstance(thing, types.ModuleType) else thing
+            if isinstance(other, types.ModuleType) and other is not thing and thing.__name__.startswith("numpy."):
+                pending.append((thing, other))
+    for name in loaded:
+        standing = module_for(name)
+        if standing is not None and standing is not sys.modules[name]:
+            yield sys.modules[name], standing
+
+
+def module_for(name: str) -> Any:
+    """Return what an import of a redirected module gives in lifted code; None if there is no such module."""
+    top, *rest = name.split(".")
+    try:
+        found: Any = {"math": MATH, "cmath": CMATH, "numpy": dualad_numpy}.get(top)
+        if found is None:
+            found = importlib.import_module(f"dualad.{top}")
+        for part in rest:
+            found = getattr(found, part)
+    except (AttributeError, ImportError):
+        return None
+    return found if isinstance(found, types.ModuleType) else None
+
+
+def _public(module: types.ModuleType) -> list[str]:
+    names = getattr(module, "__all__", None)
+    return list(names) if names is not None else [name for name in list(vars(module)) if not name.startswith("_")]
+
+
+def _top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+# ── what is made of such things ──────────────────────────────────────────────────────────────────────────────────
+
+
+def in_place_of(x: Any, table: dict[int, tuple[Any, Any]]) -> Any:
+    """Return what stands in the place of an object in lifted code; None if it stays."""
+    hit = table.get(id(x))
+    if hit is not None and hit[0] is x:
+        return hit[1]
+    make: Any = _DERIVED.get(type(x))
+    return None if make is None else make(x, table)
+
+
+def _partial(x: functools.partial, table: dict) -> Any:
+    parts = [x.func, *x.args, *x.keywords.values()]
+    new = [in_place_of(part, table) for part in parts]
+    if all([n is None for n in new]):
+        return None
+    func, *rest = [part if n is None else n for part, n in zip(parts, new, strict=True)]
+    args, values = rest[: len(x.args)], rest[len(x.args) :]
+    return functools.partial(func, *args, **dict(zip(x.keywords, values, strict=True)))
+
+
+def _tuple(x: tuple, table: dict) -> Any:
+    if len(x) > 64:
+        return None
+    new = [in_place_of(item, table) for item in x]
+    if all([n is None for n in new]):
+        return None
+    return tuple([item if n is None else n for item, n in zip(x, new, strict=True)])
+
+
+def _static(x: Any, table: dict) -> Any:
+    new = in_place_of(x.__func__, table)
+    return None if new is None else type(x)(new)
+
+
+def _vectorized(x: np.vectorize, table: dict) -> Any:
+    new = object.__new__(dualad_numpy.vectorize)
+    new.__dict__.update(vars(x))
+    return new
+
+
+class _Cached:
+    """What stands for a function that ``functools.lru_cache`` keeps results of: no tensor gets into the cache."""
+
+    def __init__(self, cached: Any) -> None:
+        self._cached = cached
+
+    def __call__(self, *args, **kwargs):
+        if traced_in(args, kwargs) is not None:
+            return self._cached.__wrapped__(*args, **kwargs)
+        # What is kept is kept for calls outside of transforms too: it is made of plain arrays.
+        token = running.set(False)
+        try:
+            return self._cached(*args, **kwargs)
+        finally:
+            running.reset(token)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cached, name)
+
+
+_DERIVED = {
+    functools.partial: _partial,
+    tuple: _tuple,
+    staticmethod: _static,
+    classmethod: _static,
+    np.vectorize: _vectorized,
+    type(functools.lru_cache(lambda: None)): lambda x, table: _Cached(x),
+}
