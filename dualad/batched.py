@@ -17,6 +17,7 @@ from .core.contexts import in_use, watching
 from .core.level import Level, escaped
 from .core.tracer import Tracer
 from .core.watch import noted
+from .errors import ConvergenceError, DualadError
 from .ops.shaping import stop_gradient
 
 __all__ = ["BatchLevel", "Batched", "LaneDivergence"]
@@ -27,19 +28,24 @@ _ITEM = ".item() of a batched scalar"
 
 
 class BatchLevel(Level):
-    """A level of ``vmap``: ``size`` lanes."""
+    """A level of ``vmap``: ``size`` lanes.
 
-    __slots__ = ("size",)
+    ``diverged`` is the ``LaneDivergence`` that was raised, for where the function has caught it (a bare ``except:``).
+    """
+
+    __slots__ = ("diverged", "size")
 
     def __init__(self, transform: str, size: int) -> None:
         super().__init__(transform)
         self.size = size
+        self.diverged: LaneDivergence | None = None
 
 
 class LaneDivergence(BaseException):
     """Lanes disagree where Python needs one value; caught by the ``vmap`` whose lanes they are.
 
-    Not an ``Exception``: a ``try`` of the user's around the branch must not swallow it.
+    Not an ``Exception``: a ``try`` of the user's around the branch must not swallow it; and where it does, because it
+    catches everything, the level remembers.
 
     Parameters
     ----------
@@ -49,15 +55,20 @@ class LaneDivergence(BaseException):
         The lanes that agree with each other.
     what : str
         What was asked, for messages.
+    error : Exception, optional
+        What some of the lanes raised, where that is what they disagree about.
     """
 
-    def __init__(self, level: BatchLevel, groups: list, what: str) -> None:
+    def __init__(self, level: BatchLevel, groups: list, what: str, error: Exception | None = None) -> None:
         super().__init__(what)
-        self.level, self.groups, self.what = level, groups, what
+        self.level, self.groups, self.what, self.error = level, groups, what, error
+        level.diverged = self
 
     @property
     def instead(self) -> str:
         """What to write to keep the lanes together, for messages."""
+        if self.error is not None:
+            return "a test of the values before they are computed with, and np.where on its outcome,"
         if self.what in (_FLOAT, _COMPLEX, _ITEM):
             return "the tensor itself (x in place of float(x), np.sin in place of math.sin)"
         return "np.where(condition, a, b)"
@@ -98,7 +109,10 @@ class Batched(Tracer):
             if op.across is not None:
                 return op.across(level, values[0], params)
             rule = _loop(op)
-        out = rule(level.size, values, mapped, **params)
+        try:
+            out = rule(level.size, values, mapped, **params)
+        except Exception as error:
+            out = _after_exception(error, level, op, rule, values, mapped, params)
         watch = watching.get() if in_use else None
         if watch is not None:
             watch.batched(level, op, values, params, out)
@@ -228,3 +242,63 @@ def _loop(op):
 def _lane_aval(value, mapped):
     aval = aval_of(value)
     return Aval(aval.shape[1:], aval.dtype) if mapped else aval
+
+
+# ── exceptions that some lanes raise ─────────────────────────────────────────────────────────────────────────────
+
+#: what says something about the code, and nothing about a lane's values
+_OF_THE_CODE = (
+    AttributeError, ImportError, MemoryError, NameError, NotImplementedError, RecursionError, SyntaxError, TypeError,
+)  # fmt: skip
+
+
+def _after_exception(error: Exception, level: BatchLevel, op, rule, values: list, mapped: list, params: dict):
+    """Return what an operator that raised for all lanes at once makes of them one by one, or split them, or raise.
+
+    A lane's exception is a branch: whether ``np.linalg.cholesky`` raises is decided by each lane's own matrix, and the
+    function may catch it. What every lane raises is raised as it is.
+    """
+    constants = [stop_gradient(v) if isinstance(v, Tracer) else v for v in values]
+    if not _of_values(error, op, constants, mapped, params):
+        raise error
+
+    def raising(lanes: np.ndarray) -> dict[int, type]:
+        """Return which lanes raise what, halving the batch, so that few failures are found quickly."""
+        try:
+            if len(lanes) == 1:
+                op(*[v[lanes[0]] if m else v for v, m in zip(constants, mapped, strict=True)], **params)
+            else:
+                rule(len(lanes), [np.take(v, lanes, 0) if m else v for v, m in zip(constants, mapped, strict=True)],
+                     mapped, **params)  # fmt: skip
+        except Exception as e:
+            if len(lanes) == 1:
+                return {int(lanes[0]): type(e)}
+            half = len(lanes) // 2
+            return raising(lanes[:half]) | raising(lanes[half:])
+        return {}
+
+    found = raising(np.arange(level.size))
+    kinds = [None, *dict.fromkeys(found.values())]
+    groups = [np.array([i for i in range(level.size) if found.get(i) is kind], np.intp) for kind in kinds]
+    groups = [group for group in groups if len(group)]
+    if not found:  # together they raise for what none of them computes, as a branch that no lane takes
+        return _loop(op)(level.size, values, mapped, **params)
+    if len(groups) == 1:
+        raise error
+    raise LaneDivergence(level, groups, f"an exception ({type(error).__name__}: {error})", error) from error
+
+
+def _of_values(error: Exception, op, constants: list, mapped: list, params: dict) -> bool:
+    """Say whether an exception may depend on a lane's values, and whether these are known."""
+    if isinstance(error, (DualadError, *_OF_THE_CODE)) and not isinstance(error, ConvergenceError):
+        return False
+    for x in constants:
+        while isinstance(x, Tracer):
+            x = getattr(x, "_value", None)
+        if x is None:
+            return False
+    try:
+        op.abstract_eval(*(_lane_aval(v, m) for v, m in zip(constants, mapped, strict=True)), **params)
+    except Exception as e:
+        return type(e) is not type(error)  # shapes that do not fit, in every lane
+    return True

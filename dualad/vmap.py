@@ -21,7 +21,7 @@ from .core.axes import Lanes, check_new, rename
 from .core.boundary import run
 from .core.contexts import active
 from .core.frames import public, user_level
-from .errors import ArgumentError, ArgumentTypeError, BranchError, OutputError
+from .errors import ArgumentError, ArgumentTypeError, BranchError, DualadError, OutputError
 from .jvp import as_primal, named, output_leaves
 from .signatures import Args
 from .surface.arguments import PerformanceNote
@@ -113,7 +113,7 @@ def vmap(
         lanes = [x if a is None else np.moveaxis(x, a, 0) if a else x for x, a in zip(leaves, axes, strict=True)]
         mapped = [a is not None for a in axes]
 
-        def run_lanes(values, count):
+        def run_lanes(values, count, part=None):
             with BatchLevel("vmap", count) as level, rename(level):
                 level.function = f
                 inputs = [Batched(x, level) if m else x for x, m in zip(values, mapped, strict=True)]
@@ -126,18 +126,24 @@ def vmap(
                 except LaneDivergence as split:
                     if split.level is not level:
                         raise
-                    return split
+                except Exception as error:
+                    # NumPy makes an IndexError of it where a plain array is indexed, of which there is more to say.
+                    if level.diverged is None or isinstance(error, DualadError):
+                        _name_lanes(error, part, size, name)
+                        raise
+                if level.diverged is not None:
+                    return level.diverged
                 out_leaves, out_tree = output_leaves(out, "vmap", leaves)
                 return [_lanes_of(x, level) for x in out_leaves], out_tree
 
-        def run_some(lanes, count):
-            results = run_lanes(lanes, count)
+        def run_some(lanes, count, start=0):
+            results = run_lanes(lanes, count, None if count == size else np.arange(start, start + count))
             if isinstance(results, LaneDivergence):
                 if type(count) is Lanes:
-                    raise _disagreeing(results, name, _TOGETHER)
+                    raise _disagreeing(results, name, _TOGETHER) from results.error
                 if branches == "error":
-                    raise _disagreeing(results, name)
-                results = _run_groups(run_lanes, lanes, mapped, results, count, max_splits, name)
+                    raise _disagreeing(results, name) from results.error
+                results = _run_groups(run_lanes, lanes, mapped, results, count, max_splits, name, start)
             return results
 
         if chunk_size is None and max_memory is None:
@@ -146,7 +152,7 @@ def vmap(
 
             def run_chunk(start, stop):
                 some = [x[start:stop] if m else x for x, m in zip(lanes, mapped, strict=True)]
-                return stop - start, *run_some(some, stop - start)
+                return stop - start, *run_some(some, stop - start, start)
 
             parts = in_chunks(run_chunk, size, chunk_size, max_memory, f"vmap({name})")
             values, out_tree = _joined_chunks(parts)
@@ -302,7 +308,7 @@ def _one_structure(trees: list) -> optree.PyTreeSpec:
 
 
 def _run_groups(
-    run_lanes: Callable, lanes: list, mapped: list, split: LaneDivergence, size: int, limit: int, name: str
+    run_lanes: Callable, lanes: list, mapped: list, split: LaneDivergence, size: int, limit: int, name: str, start: int
 ):
     """Run the function once per group of lanes that agree, splitting further as needed, and put the lanes in order."""
     waiting = list(reversed(split.groups))
@@ -312,7 +318,7 @@ def _run_groups(
             raise _disagreeing(split, name, f"there are more than max_splits={limit} groups of lanes that agree")
         group = waiting.pop()
         values = [np.take(x, group, axis=0) if m else x for x, m in zip(lanes, mapped, strict=True)]
-        result = run_lanes(values, len(group))
+        result = run_lanes(values, len(group), start + group)
         if isinstance(result, LaneDivergence):
             waiting += [group[g] for g in reversed(result.groups)]
         else:
@@ -352,6 +358,13 @@ def _disagreeing(split: LaneDivergence, name: str, why: str = "") -> BranchError
         f"use {split.instead}, or vmap(f, branches='split', max_splits=...), which runs the function once per group of"
         " lanes that agree",
     )
+
+
+def _name_lanes(error: Exception, lanes: np.ndarray | None, size: int, name: str) -> None:
+    """Note on an exception of the function's which lanes raised it, where not all of them did."""
+    if lanes is not None:
+        which = ", ".join(map(str, lanes[:8])) + (", …" if len(lanes) > 8 else "")
+        error.add_note(f"vmap({name}): raised in lane{'s' if len(lanes) > 1 else ''} {which} of {size}")
 
 
 def _repeat(x, size: int):

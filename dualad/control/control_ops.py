@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..batched import Batched, BatchLevel
+from ..batched import Batched, BatchLevel, LaneDivergence
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.axes import rename
 from ..core.dispatch import bind
@@ -257,7 +257,12 @@ def _switch_batch(size, values, mapped, *, branches, linear, results=None):
         )
     with BatchLevel("vmap", size) as lanes, rename(lanes):
         inner = [Batched(v, lanes) if m else v for v, m in zip(others, flags, strict=True)]
-        result = _selected(Batched(values[linear], lanes), inner, branches, results)
+        try:
+            result = _selected(Batched(values[linear], lanes), inner, branches, results)
+        except LaneDivergence as split:
+            if split.level is not lanes or split.error is None:
+                raise
+            raise split.error from None  # perhaps in a branch that a lane does not take: one by one they will tell
         return tuple([x._value if type(x) is Batched and x.level is lanes else repeat_lanes(x, size) for x in result])
 
 

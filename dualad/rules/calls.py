@@ -127,7 +127,7 @@ def map_lanes(function: Callable, values: Sequence, mapped: Sequence[bool], size
         except LaneDivergence as split:
             if split.level is not level:
                 raise
-        else:
+        if level.diverged is None:
             own = [type(x) is Batched and x.level is level for x in out]
             return [x._value if m else x for x, m in zip(out, own, strict=True)], own
     # Lanes disagree about a branch: vmap runs them in groups and joins everything.
