@@ -11,19 +11,19 @@ number, so code that keeps its tensors pays nothing.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .frames import PACKAGE
+
 if TYPE_CHECKING:
     from dis import Instruction
 
 __all__ = ["by_name"]
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _METHODS = frozenset({"__complex__", "__float__", "__int__", "_converted", "by_name"})
 _FORMATTING = ("%",)
 
@@ -35,7 +35,7 @@ def by_name() -> bool:
     """Say whether the caller of the running ``__float__``, ``__int__`` or ``__complex__`` is known to be a question."""
     frame: FrameType | None = sys._getframe(1)
     # Tensors hand the question on to what they hold (a Dual to its primal).
-    while frame is not None and frame.f_code.co_name in _METHODS and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.f_code.co_name in _METHODS and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     if frame is None:
         return False

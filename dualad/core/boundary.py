@@ -6,13 +6,11 @@ sequence.") comes out as ours, chained to NumPy's, with the user's line. Not for
 
 from __future__ import annotations
 
-import importlib
-import os
 from contextvars import ContextVar
 
 from ..errors import ConversionError, DualadError, ForeignArrayError, PlainBufferError
+from .frames import PACKAGE, users_line_of
 from .tables import HOOKS
-from .watch import is_users
 
 __all__ = ["run", "running"]
 
@@ -20,8 +18,6 @@ __all__ = ["run", "running"]
 running: ContextVar[bool] = ContextVar("dualad_running", default=False)
 
 _AT = "\n  At: "
-_INSTALLED = f"{os.sep}site-packages{os.sep}"
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 def run(f, args, kwargs):
@@ -96,7 +92,7 @@ def _about_objects(error: BaseException) -> DualadError | None:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    if trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+    if trace is not None and trace.tb_frame.f_code.co_filename.startswith(PACKAGE):
         return None  # an operator was computed on plain arrays, of a dtype that it does not take
     return _about_scipy(error) or ConversionError(
         f"NumPy was given an array of Python objects ({text.splitlines()[0]}); if np.array or np.asarray built it of"
@@ -134,8 +130,5 @@ _ABOUT = (_about_index, _about_sparse, _about_flat, _about_objects)
 
 
 def _user_line(error: BaseException) -> str:
-    traceback = importlib.import_module("traceback")  # only for errors: `import dualad` does without
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if is_users(f.filename)]
-    own = [f for f in frames if _INSTALLED not in f.filename]  # a line of pandas or sklearn helps nobody to change one
-    last = (own or frames)[-1] if frames else traceback.extract_tb(error.__traceback__)[-1]
+    last = users_line_of(error)
     return f"{last.filename}:{last.lineno}: {last.line}"

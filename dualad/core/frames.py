@@ -1,25 +1,78 @@
-"""The frames of this package in tracebacks: hidden from whoever called a transform, unless they ask for them.
+"""Whose frame it is: ours, a library's, or the user's, who is the one that reads messages.
 
 For: ``public``, which every transform and every function that a transform returns is decorated with: an exception that
 leaves it keeps the user's frames and loses the package's, so that what is read are the lines that matter, and
-``DUALAD_FULL_TRACEBACK=1`` keeps all; ``user_level``, by which a warning names the user's line. Not for: the words of
+``DUALAD_FULL_TRACEBACK=1`` keeps all; the user's line for errors, warnings, watches and programs. Not for: the words of
 errors (``boundary.py``).
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import sys
 import types
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["hide_frames", "public", "user_level"]
+import numpy as np
+import optree
+
+__all__ = [
+    "PACKAGE", "hide_frames", "is_users", "public", "user_frame", "user_level", "user_line", "users_line_of",
+]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
+
+def _folder(file: str | None) -> str:
+    return os.path.dirname(os.path.realpath(file or "")) + os.sep
+
+
+#: this package's folder
+PACKAGE = os.path.dirname(_folder(__file__).rstrip(os.sep)) + os.sep
+
+#: where frames are nobody's who reads a message
+_LIBRARIES = (
+    PACKAGE, _folder(np.__file__), _folder(optree.__file__), "<__array_function__ internals>",
+    *[os.path.join(os.path.dirname(os.__file__), name) for name in ("contextlib.py", "functools.py")],
+)  # fmt: skip
+_INSTALLED = f"{os.sep}site-packages{os.sep}"
+
+
+@functools.lru_cache(maxsize=4096)
+def is_users(file: str) -> bool:
+    """Say whether a source file is neither ours nor NumPy's nor SciPy's."""
+    scipy = getattr(sys.modules.get("scipy"), "__file__", None)
+    return not file.startswith((*_LIBRARIES, _folder(scipy)) if scipy else _LIBRARIES)
+
+
+def user_frame() -> tuple[types.FrameType, int]:
+    """Return the innermost frame that is the user's (or else the outermost), and how far up it is from the caller."""
+    frame, level = sys._getframe(1), 0
+    while frame.f_back is not None and not is_users(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    return frame, level
+
+
+def user_line() -> str:
+    """Return ``file:line`` of the user's that is being carried out."""
+    frame, _ = user_frame()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def user_level() -> int:
+    """Return the ``stacklevel`` of the user's line for a warning in the function that calls this."""
+    return user_frame()[1]
+
+
+def users_line_of(error: BaseException) -> Any:
+    """Return the entry of an exception's traceback, with ``filename``, ``lineno`` and ``line``, that the user reads."""
+    entries = importlib.import_module("traceback").extract_tb(error.__traceback__)  # `import dualad` does without
+    mine = [entry for entry in entries if is_users(entry.filename)]
+    own = [entry for entry in mine if _INSTALLED not in entry.filename]  # to change pandas or sklearn helps nobody
+    return (own or mine or entries)[-1]
 
 
 def public(function: F) -> F:
@@ -58,20 +111,10 @@ def hide_frames(error: BaseException) -> None:
             pending += e.exceptions
 
 
-def user_level() -> int:
-    """Return the ``stacklevel`` of the user's line for a warning in the function that calls this."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and (
-        frame.f_code.co_filename.startswith(_PACKAGE) or f"{os.sep}numpy{os.sep}" in frame.f_code.co_filename
-    ):
-        frame, level = frame.f_back, level + 1
-    return level
-
-
 def _without_ours(first: types.TracebackType | None) -> types.TracebackType | None:
     kept, tb = [], first
     while tb is not None:
-        if not tb.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        if not tb.tb_frame.f_code.co_filename.startswith(PACKAGE):
             kept.append(tb)
         tb = tb.tb_next
     rest = None

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import EscapedTensorError
 from .contexts import everywhere, process_wide
-from .tables import HOOKS
+from .frames import user_line
 
 __all__ = ["Level", "escaped"]
 
@@ -67,7 +67,7 @@ def escaped(level: Level, action: str, tensor: Any = None) -> EscapedTensorError
     what = "a tensor" if tensor is None else f"a {type(tensor).__name__} tensor of {_described(tensor)}"
     return EscapedTensorError(
         f"{action} met {what} of a `{level.transform}` call that has already returned."
-        f"\n  Created: {_created(level, getattr(tensor, '_origin', None))}\n  Used: {HOOKS['user line']()}",
+        f"\n  Created: {_created(level, getattr(tensor, '_origin', None))}\n  Used: {user_line()}",
         "its tangent, batch axis or program belonged to that call and means nothing after it; the tensor was probably"
         " stored in a list, an attribute or a closure (or a generator of the function was resumed late)",
         f"return the value from the function given to `{level.transform}` (use has_aux=True for extra results), or"

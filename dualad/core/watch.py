@@ -8,51 +8,17 @@ of transposed equations. Not for: what a watch does with what it sees (``debug.p
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-import optree
-
 from .contexts import active, entered, everywhere, left, watching
 from .dispatch import bind
-from .tables import HOOKS
+from .frames import user_line
 from .tracer import Tracer
 
-__all__ = [
-    "Step", "Watch", "WatchedSteps", "carried", "is_users", "logged_walk", "noted", "run_rule", "user_line",
-]  # fmt: skip
-
-
-def _folder(file: str | None) -> str:
-    return os.path.dirname(os.path.realpath(file or "")) + os.sep
-
-
-_PACKAGE = os.path.dirname(_folder(__file__).rstrip(os.sep)) + os.sep
-#: where frames are nobody's who reads a message
-_LIBRARIES = (_PACKAGE, _folder(np.__file__), _folder(optree.__file__), "<__array_function__ internals>")
-
-
-def _libraries() -> tuple[str, ...]:
-    scipy = getattr(sys.modules.get("scipy"), "__file__", None)
-    return (*_LIBRARIES, _folder(scipy)) if scipy else _LIBRARIES
-
-
-def is_users(file: str) -> bool:
-    """Say whether a source file is neither ours nor NumPy's nor SciPy's."""
-    return not file.startswith(_libraries())
-
-
-def user_line() -> str:
-    """Return ``file:line`` of the innermost frame that is neither ours nor NumPy's nor SciPy's."""
-    libraries = _libraries()
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(libraries):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+__all__ = ["Step", "Watch", "WatchedSteps", "carried", "logged_walk", "noted", "run_rule"]
 
 
 def run_rule(op, primals: Sequence, tangents: Sequence, params: dict) -> tuple:
@@ -204,6 +170,3 @@ def _logging(logger, steps: Iterable[tuple], pending: dict) -> Iterator[tuple]:
                 extra={"op": op.name, "line": line},
             )  # fmt: skip
         yield step
-
-
-HOOKS["user line"] = user_line

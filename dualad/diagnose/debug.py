@@ -14,7 +14,8 @@ import numpy as np
 
 from ..core.boundary import running
 from ..core.contexts import watching
-from ..core.watch import Watch, run_rule, user_line
+from ..core.frames import user_line
+from ..core.watch import Watch, run_rule
 from ..errors import NonFiniteError
 from .nonfinite import Finder, Origin, leaves
 from .rule_watch import RuleWatch

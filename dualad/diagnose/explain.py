@@ -9,7 +9,6 @@ Not for: checking that derivatives are right (``testing/``), or how the report l
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -22,9 +21,10 @@ from ..core.aval import aval_of, is_inexact
 from ..core.boundary import running
 from ..core.contexts import boundary
 from ..core.dispatch import bind
+from ..core.frames import user_line, users_line_of
 from ..core.level import Level, escaped
 from ..core.tracer import Tracer
-from ..core.watch import Watch, is_users, run_rule, user_line
+from ..core.watch import Watch, run_rule
 from ..errors import ArgumentTypeError, ConversionError, DualadError, PlainBufferError, UnsupportedError
 from ..program.ir import Program
 from ..surface.deferred import flush_writes
@@ -114,9 +114,7 @@ def _value(x: Any) -> Any:
 
 
 def _failure(error: Exception) -> Failure:
-    frames = traceback.extract_tb(error.__traceback__)
-    mine = [frame for frame in frames if is_users(frame.filename)]
-    frame = mine[-1] if mine else frames[-1]
+    frame = users_line_of(error)
     message = error.what if isinstance(error, DualadError) else (str(error).splitlines() or [""])[0]
     number = frame.lineno or 0
     return Failure(frame.filename, number, source_of(frame.filename, number), type(error).__name__, message)

@@ -22,8 +22,9 @@ from ..batched import Batched
 from ..core.aval import aval_of
 from ..core.boundary import running
 from ..core.dispatch import bind
+from ..core.frames import user_line
 from ..core.tracer import Tracer
-from ..core.watch import run_rule, user_line
+from ..core.watch import run_rule
 from ..errors import NonFiniteError
 from ..program.ir import Program
 from ..program.variable import Variable

@@ -17,8 +17,8 @@ from ..batched import Batched
 from ..core.aval import aval_of, is_inexact
 from ..core.contexts import watching
 from ..core.dispatch import bind
+from ..core.frames import user_line
 from ..core.tracer import Tracer
-from ..core.watch import user_line
 from ..dual import Dual
 from ..errors import DualadError, GradcheckError, RuleMissingError
 from ..jvp import jvp

@@ -6,27 +6,23 @@ each for themselves. Not for: deciding which calls are events (``watch.py``).
 
 from __future__ import annotations
 
-import functools
 import itertools
-import sys
-import sysconfig
 import threading
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
-from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
-import optree
 
 from ..batched import Batched
 from ..core.aval import Aval, aval_of
+from ..core.frames import is_users, user_frame
 from ..dual import Dual
 from ..program.variable import Variable
 from .event import Event, Line
 
-__all__ = ["begin", "current", "describe", "end", "listeners", "numbered", "origins", "user_frame", "walk"]
+__all__ = ["begin", "current", "describe", "end", "listeners", "numbered", "origins", "walk"]
 
 #: the innermost event going on here; per thread and per asynchronous task
 current: ContextVar[Event | None] = ContextVar("dualad_profiled_event", default=None)
@@ -46,7 +42,7 @@ def begin(name: str, phase: str, op: Any = None) -> Event:
     parent = current.get()
     event = Event(name, phase, parent, threading.get_ident(), op)
     event.entered = entered
-    event.line = line = user_frame(sys._getframe(2))
+    event.line = line = _user_line()
     if parent is not None:
         if parent.step is not None:
             known = origins.get(parent.step[3][0])
@@ -58,6 +54,12 @@ def begin(name: str, phase: str, op: Any = None) -> Event:
     current.set(event)
     event.start = perf_counter_ns()
     return event
+
+
+def _user_line() -> Line | None:
+    frame, _ = user_frame()
+    code = frame.f_code
+    return Line(code.co_filename, frame.f_lineno, code.co_qualname) if is_users(code.co_filename) else None
 
 
 def end(event: Event, stopped: int | None = None) -> None:
@@ -143,25 +145,3 @@ def _same(made: Any, given: Any) -> bool:
     if made is given:
         return True
     return type(made) is np.ndarray and made.base is not None and np.may_share_memory(made, given)
-
-
-# ── whose line ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-_OURS = tuple(
-    f"{Path(file).resolve().parent}/" for file in (Path(__file__).parent, np.__file__, optree.__file__)
-) + tuple(str(Path(sysconfig.get_path("stdlib"), name)) for name in ("contextlib.py", "functools.py"))
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_users(file: str) -> bool:
-    return not (file.startswith(_OURS) or file == "<__array_function__ internals>")
-
-
-def user_frame(frame: Any) -> Line | None:
-    """Return the innermost line that is neither ours nor NumPy's, from a frame outwards."""
-    while frame is not None:
-        code = frame.f_code
-        if _is_users(code.co_filename):
-            return Line(code.co_filename, frame.f_lineno, code.co_qualname)
-        frame = frame.f_back
-    return None

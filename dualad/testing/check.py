@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 import time
-import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from dualad.core.frames import is_users, users_line_of
 from dualad.errors import DualadError, UsageError
 
 from . import differences
@@ -384,9 +383,6 @@ def _three(jax: Callable, difference: Callable, complex_step: Callable) -> list[
 
 def _said(error: Exception) -> str:
     """Return an exception's words, and the user's line it came from."""
-    here = Path(__file__).resolve().parents[1]
-    frames = traceback.extract_tb(error.__traceback__)
-    users = [frame for frame in frames if here not in Path(frame.filename).resolve().parents]
-    users = [frame for frame in users if "site-packages" not in frame.filename]
+    last = users_line_of(error)
     text = str(error) if isinstance(error, DualadError) else f"{type(error).__name__}: {error}"
-    return f"{text}\n  at {users[-1].filename}:{users[-1].lineno}: {users[-1].line}" if users else text
+    return f"{text}\n  at {last.filename}:{last.lineno}: {last.line}" if is_users(last.filename) else text
