@@ -6,10 +6,11 @@ Not for: transcendental functions (``elementary.py``), comparisons and choice (`
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from ..core.aval import Aval, aval_of
+from ..core.aval import Array, Aval, aval_of
 from ..core.primitive import Primitive
 from .choice import nowhere, where
 from .kinds import (
@@ -44,13 +45,13 @@ __all__ = [
 # ── sums: linear in both arguments together ──────────────────────────────────────────────────────────────────────
 
 
-def _add_jvp(primals, tangents):
+def _add_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     x, y = primals
     out = x + y
     return out, broadcast_tangent(add_tangents(*tangents), out)
 
 
-def _add_transpose(ct, x, y):
+def _add_transpose(ct: Array, x: Array, y: Array) -> tuple:
     return unbroadcast(ct, x) if type(x) is Aval else None, unbroadcast(ct, y) if type(y) is Aval else None
 
 
@@ -67,7 +68,7 @@ add = elementwise(
 )
 
 
-def _subtract_jvp(primals, tangents):
+def _subtract_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     x, y = primals
     tx, ty = tangents
     out = x - y
@@ -75,7 +76,7 @@ def _subtract_jvp(primals, tangents):
     return out, broadcast_tangent(t, out)
 
 
-def _subtract_transpose(ct, x, y):
+def _subtract_transpose(ct: Array, x: Array, y: Array) -> tuple:
     return unbroadcast(ct, x) if type(x) is Aval else None, -unbroadcast(ct, y) if type(y) is Aval else None
 
 
@@ -106,7 +107,7 @@ negative = elementwise(
 # ── products and quotients ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _multiply_jvp(primals, tangents):
+def _multiply_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     x, y = primals
     tx, ty = tangents
     if ty is None:
@@ -116,13 +117,13 @@ def _multiply_jvp(primals, tangents):
     return x * y, tx * y + x * ty
 
 
-def _multiply_transpose(ct, x, y):
+def _multiply_transpose(ct: Array, x: Array, y: Array) -> tuple:
     if type(x) is Aval:
         return unbroadcast(ct * y, x), None
     return None, unbroadcast(ct * x, y)
 
 
-def _multiply_strong_transpose(ct, x, y, either):
+def _multiply_strong_transpose(ct: Array, x: Array, y: Array, either: bool) -> tuple:
     if type(x) is Aval:
         return unbroadcast(scaled(ct, y, either), x), None
     return None, unbroadcast(scaled(ct, x, either), y)
@@ -141,7 +142,7 @@ multiply = elementwise(
 )
 
 
-def _divide_jvp(primals, tangents):
+def _divide_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     """∂(x/y) = (∂x − (x/y) ∂y) / y: the quotient is at hand, and only one division of tangents is needed."""
     x, y = primals
     tx, ty = tangents
@@ -198,7 +199,7 @@ cbrt = unary("cbrt", np.cbrt, derivative=lambda x, out: 1 / (3 * out * out), sam
 # Only the points x = 0 are replaced: a mask on y alone would lose the mixed derivative 1/x at y = 0.
 
 
-def _power_jvp(primals, tangents):
+def _power_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     x, y = primals
     tx, ty = tangents
     out = _raised(x, y)
@@ -263,7 +264,7 @@ power = elementwise(
 
 
 def _remainder_of(ufunc: np.ufunc, quotient) -> Primitive:
-    def jvp(primals, tangents):
+    def jvp(primals: Sequence, tangents: Sequence) -> tuple:
         x, y = primals
         tx, ty = tangents
         out = ufunc(x, y)
@@ -292,7 +293,7 @@ fmod = _remainder_of(np.fmod, lambda x, y: np.trunc(x / y))
 # ∂s = i s Im(s̄ ∂z)/|z|: only a turn of z changes its direction. A real sign is constant.
 
 
-def _absolute_jvp(primals, tangents):
+def _absolute_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     x, t = primals[0], tangents[0]
     if _is_complex(x):
         return np.absolute(x), chosen(real(np.conjugate(np.sign(x)) * t), lambda: x == 0, "absolute")
@@ -310,7 +311,7 @@ absolute = elementwise(
 fabs = unary("fabs", np.fabs, derivative=lambda x, out: np.sign(x), samples=away_from(0.0))
 
 
-def _sign_jvp(primals, tangents):
+def _sign_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     z, t = primals[0], tangents[0]
     s = np.sign(z)
     if not _is_complex(z):
@@ -329,7 +330,7 @@ sign = elementwise(
 )
 
 
-def _copysign_jvp(primals, tangents):
+def _copysign_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     """∂(|x| sign y) = sign x · sign y · ∂x, which is 0 at x = 0 as for |x|; the sign of y is constant."""
     x, y = primals
     out = np.copysign(x, y)
@@ -346,7 +347,7 @@ copysign = elementwise(
 )
 
 
-def _hypot_jvp(primals, tangents):
+def _hypot_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     """∂√(x² + y²) = (x/r) ∂x + (y/r) ∂y, and 0 at the origin, the subgradient of least norm."""
     x, y = primals
     out = np.hypot(x, y)

@@ -7,9 +7,11 @@ branch that was not taken may be infinite. Not for: rounding (``rounding.py``), 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
 from ..core.primitive import Primitive
 from .kinds import (
     add_tangents,
@@ -54,14 +56,14 @@ def _where(condition, x, y):
     return out if out.shape else out[()]
 
 
-def _where_jvp(primals, tangents):
+def _where_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     condition, x, y = primals
     _, tx, ty = tangents
     out = where(condition, x, y)
     return out, broadcast_tangent(where(condition, 0 if tx is None else tx, 0 if ty is None else ty), out)
 
 
-def _where_transpose(ct, condition, x, y):
+def _where_transpose(ct: Array, condition: Array, x: Array, y: Array) -> tuple:
     return (
         None,
         unbroadcast(where(condition, ct, 0), x) if type(x) is Aval else None,
@@ -104,7 +106,7 @@ def nowhere(mask) -> bool:
 
 
 def _extremum(ufunc: np.ufunc, first_wins) -> Primitive:
-    def jvp(primals, tangents):
+    def jvp(primals: Sequence, tangents: Sequence) -> tuple:
         x, y = primals
         tx, ty = tangents
         out = ufunc(x, y)
@@ -132,7 +134,7 @@ fmin = _extremum(np.fmin, lambda x, y: (x < y) | np.isnan(y))
 
 
 def _bound(name: str, ufunc: np.ufunc, outside) -> Primitive:
-    def jvp(primals, tangents):
+    def jvp(primals: Sequence, tangents: Sequence) -> tuple:
         x, bound = primals
         tx, tb = tangents
         out = ufunc(x, bound)
@@ -150,7 +152,7 @@ at_most = _bound("at_most", np.minimum, lambda x, high: x > high)
 # ── the step, which is h where x = 0 ─────────────────────────────────────────────────────────────────────────────
 
 
-def _heaviside_jvp(primals, tangents):
+def _heaviside_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     x, h = primals
     out = np.heaviside(x, h)
     return out, None if tangents[1] is None else broadcast_tangent(where(x == 0, tangents[1], 0), out)

@@ -2,17 +2,17 @@
 
 Their transposes compute only the cotangent that is asked for, as products that BLAS can do: where an operand was
 broadcast over a batch, the batch is folded into one of the matrix axes instead of being summed afterwards.
-Not for: NumPy's many spellings of them (``surface/contractions.py``).
+Not for: NumPy's many spellings of them (``surface/contraction.py``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
 from ..core.primitive import Primitive
 from .kinds import align_ranks, bilinear, unbroadcast
 
@@ -96,7 +96,7 @@ def _matmul_shape(x: Aval, y: Aval) -> Aval:
     return Aval((*batch, *x.shape[-2:-1], *(y.shape[-1:] if len(y.shape) > 1 else ())), dtype)
 
 
-def _matmul_jvp(primals, tangents):
+def _matmul_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     x, y = primals
     tx, ty = tangents
     if ty is None:
@@ -106,7 +106,7 @@ def _matmul_jvp(primals, tangents):
     return x @ y, tx @ y + x @ ty
 
 
-def _matmul_transpose(ct, x, y):
+def _matmul_transpose(ct: Array, x: Array, y: Array) -> tuple:
     if type(x) is Aval:
         return unbroadcast(_cotangent_of_left(ct, x, y), x), None
     return None, unbroadcast(_cotangent_of_right(ct, x, y), y)
@@ -162,7 +162,7 @@ def _swapped(x):
     return x.T if x.ndim == 2 else np.swapaxes(x, -1, -2)
 
 
-def _matmul_batch(size, values, mapped):
+def _matmul_batch(size: int, values: Sequence, mapped: Sequence[bool]) -> Array:
     """Choose, of the ways to add a leading axis, one that is a single matrix product if there is one."""
     x, y = values
     mx, my = mapped
@@ -256,7 +256,7 @@ def _einsum_shape(*avals: Aval, subscripts: str, optimize) -> Aval:
     return Aval(tuple([sizes[letter] for letter in output]), np.result_type(*[a.dtype for a in avals]))
 
 
-def _einsum_transpose(ct, *args, subscripts: str, optimize):
+def _einsum_transpose(ct: Array, *args: Array, subscripts: str, optimize) -> tuple:
     inputs, output = _split(subscripts)
     i = next(i for i, a in enumerate(args) if type(a) is Aval)
     cotangent = _einsum_cotangent(
@@ -298,7 +298,7 @@ def _diagonal_mask(letters: str, shape: tuple[int, ...]) -> np.ndarray:
     return mask
 
 
-def _einsum_batch(size, values, mapped, *, subscripts: str, optimize):
+def _einsum_batch(size: int, values: Sequence, mapped: Sequence[bool], *, subscripts: str, optimize) -> Array:
     inputs, output = _split(subscripts)
     used = set(subscripts)
     lane = next((a for a in _LETTERS if a not in used), None)

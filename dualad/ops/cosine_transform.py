@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy.fft as sf
 
-from ..core.aval import Aval
+from ..core.aval import Array, Aval
 from .factorization import floating
 from .kinds import linear
 from .samples import complex_plane
@@ -53,7 +53,7 @@ def _run(function: Callable, x, *, type, axis, norm, orthogonalize):
 def _transform(name: str, function: Callable, first: tuple[int, ...], last: tuple[int, ...]):
     """Declare a transform: ``first`` are the places halved in type 1, ``last`` those halved in type 3."""
 
-    def transpose(ct, x, *, type, axis, norm, orthogonalize):
+    def transpose(ct: Array, x: Array, *, type, axis: int, norm: str, orthogonalize) -> tuple:
         n, behind = x.shape[axis], len(x.shape) - axis - 1
         places = first if type == 1 else last
         plain = orthogonalize or type == 4 or not places

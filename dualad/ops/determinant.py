@@ -8,10 +8,11 @@ Not for: linear systems (``factorization.py``).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
 from .factorization import complex_matrix, floating, inv, square
 from .kinds import directional, stacked, unbroadcast
 from .samples import well_conditioned
@@ -123,7 +124,7 @@ def _cofactors_shape(a: Aval, *directions: Aval) -> Aval:
     return Aval(broadcast_shapes(a, *directions), floating(result_dtype(a, *directions)))
 
 
-def _cofactors_transpose(ct, a, *directions):
+def _cofactors_transpose(ct: Array, a: Array, *directions: Array) -> tuple:
     """⟨c, cof(A; X, …)⟩ = D det(A)[X, …, c] is symmetric in its directions, so c takes the place of X."""
     i = next(i for i, x in enumerate(directions) if type(x) is Aval)
     others = directions[:i] + directions[i + 1 :]
@@ -148,7 +149,7 @@ cofactors = directional(
 # ── det ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _det_jvp(primals, tangents):
+def _det_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     a = primals[0]
     return det(a), np.einsum("...ij,...ij->...", cofactors(a), tangents[0])
 
@@ -176,7 +177,7 @@ def _slogdet_shape(a: Aval):
     return Aval(a.shape[:-2], dtype), Aval(a.shape[:-2], np.zeros((), dtype).real.dtype)
 
 
-def _slogdet_jvp(primals, tangents):
+def _slogdet_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     sign, log = slogdet(primals[0])
     t = np.einsum("...ij,...ji->...", inv(primals[0]), tangents[0])
     if t.dtype.kind != "c":

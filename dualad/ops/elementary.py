@@ -6,6 +6,7 @@ Not for: functions of ``scipy.special`` (``special.py``) or powers with a variab
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -95,7 +96,7 @@ arctanh = unary(
 # ── two arguments ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _arctan2_jvp(primals, tangents):
+def _arctan2_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     """∂ arctan2(y, x) = (x ∂y − y ∂x)/r², in two steps of r so that r² can't overflow; 0 at the origin."""
     y, x = primals
     ty, tx = tangents
@@ -144,7 +145,7 @@ def _log_add_exp(ufunc: np.ufunc, unit: float) -> Primitive:
     Where x = y = ±∞ their difference is not defined and is taken to be 0: the two share the weight.
     """
 
-    def jvp(primals, tangents):
+    def jvp(primals: Sequence, tangents: Sequence) -> tuple:
         x, y = primals
         tx, ty = tangents
         out = ufunc(x, y)
@@ -178,7 +179,7 @@ def _orders(name: str, impl, special_points: list) -> Primitive:
     """Declare a function together with all its derivatives: ``order=n`` is the n-th, and its derivative the next."""
     samples = elementwise_samples(anywhere()) + special_points
 
-    def jvp(primals, tangents, *, order):
+    def jvp(primals: Sequence, tangents: Sequence, *, order: int) -> tuple:
         return op(primals[0], order=order), tangents[0] * op(primals[0], order=order + 1)
 
     op = elementwise(

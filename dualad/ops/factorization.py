@@ -8,9 +8,11 @@ Not for: eigenvalues and singular values (``spectral.py``), determinants (``dete
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
 from ..core.primitive import Primitive
 from .kinds import align_ranks, stacked, unbroadcast
 from .samples import well_conditioned
@@ -93,7 +95,7 @@ def _solve_shape(a: Aval, b: Aval) -> Aval:
     return Aval((*stack, *b.shape[-2:]), dtype)
 
 
-def _solve_jvp(primals, tangents):
+def _solve_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     a, b = primals
     ta, tb = tangents
     x = solve(a, b)
@@ -104,7 +106,7 @@ def _solve_jvp(primals, tangents):
     return x, solve(a, right)
 
 
-def _solve_batch(size, values, mapped):
+def _solve_batch(size: int, values: Sequence, mapped: Sequence[bool]) -> Array:
     a, b = values
     if not mapped[0] and np.ndim(a) == 2:
         # One matrix for all lanes: all their right-hand sides are columns of one, and the matrix is factorized once.
@@ -141,7 +143,7 @@ solve = Primitive(
 # ── inv: ∂A⁻¹ = −A⁻¹ ∂A A⁻¹ ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _inv_jvp(primals, tangents):
+def _inv_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     out = inv(primals[0])
     return out, -(out @ tangents[0] @ out)
 
@@ -168,7 +170,7 @@ def _pinv_shape(a: Aval, rcond: Aval) -> Aval:
     return Aval((*matrix(a).shape[:-2], a.shape[-1], a.shape[-2]), floating(a.dtype))
 
 
-def _pinv_jvp(primals, tangents):
+def _pinv_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     a, rcond = primals
     p, t = pinv(a, rcond), tangents[0]
     if t is None:
@@ -178,7 +180,7 @@ def _pinv_jvp(primals, tangents):
     return p, (p @ ph) @ left + (right @ ph) @ p - p @ t @ p
 
 
-def _pinv_batch(size, values, mapped):
+def _pinv_batch(size: int, values: Sequence, mapped: Sequence[bool]) -> Array:
     a, rcond = values
     if not mapped[0]:
         a = np.broadcast_to(a, (size, *a.shape))
@@ -224,7 +226,7 @@ matrix_rank = stacked(
 # symmetrised gradient, differentiate cholesky((A + Aᴴ)/2).
 
 
-def _cholesky_jvp(primals, tangents):
+def _cholesky_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     lower = cholesky(primals[0])
     n = lower.shape[-1]
     inverse = inv(lower)
@@ -261,7 +263,7 @@ def _qr_shape(a: Aval):
     return Aval((*stack, m, k), dtype), Aval((*stack, k, n), dtype)
 
 
-def _qr_jvp(primals, tangents):
+def _qr_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     a, t = primals[0], tangents[0]
     q, r = qr(a)
     k, qh = q.shape[-1], adjoint(q)

@@ -6,10 +6,12 @@ or SciPy's signatures (``dualad/scipy/signal.py``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import scipy.signal as sg
 
-from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
 from .factorization import floating
 from .kinds import add_tangents, align_ranks, bilinear, stacked, unbroadcast
 from .samples import between, complex_plane
@@ -53,7 +55,7 @@ def _convolve_shape(x, y, *, mode, method, ndim) -> Aval:
     return Aval((*stack, *_core(inner, outer, mode)), dtype)
 
 
-def _convolve_transpose(ct, x, y, *, mode, method, ndim):
+def _convolve_transpose(ct: Array, x: Array, y: Array, *, mode: str, method, ndim: int) -> tuple:
     def reverse(v):
         return np.flip(v, tuple(range(v.ndim - ndim, v.ndim)))
 
@@ -67,7 +69,7 @@ def _convolve_transpose(ct, x, y, *, mode, method, ndim):
     return None, unbroadcast(run(reverse(x), ct, "valid"), y)
 
 
-def _convolve_batch(size, values, mapped, *, mode, method, ndim):
+def _convolve_batch(size: int, values: Sequence, mapped: Sequence[bool], *, mode: str, method, ndim: int) -> Array:
     ranks = [np.ndim(v) - m for v, m in zip(values, mapped, strict=True)]
     if size and max(ranks) == ndim and not all(mapped) and (mapped[0] or mode == "full"):
         # The axis of lanes, convolved with one of length one, stays as it is: one more dimension, no loop.
@@ -128,7 +130,7 @@ def _all_pole_shape(a: Aval, x: Aval) -> Aval:
     return Aval((*broadcast_shapes(Aval(a.shape[:-1], dtype), Aval(x.shape[:-1], dtype)), x.shape[-1]), dtype)
 
 
-def _all_pole_jvp(primals, tangents):
+def _all_pole_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     a, x = primals
     ta, tx = tangents
     y = all_pole(a, x)

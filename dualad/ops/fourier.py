@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.aval import Aval
+from ..core.aval import Array, Aval
 from .kinds import linear
 from .samples import complex_plane
 
@@ -91,7 +91,7 @@ rfft = linear(
 # and, if n is even, k = n/2. Its transpose sends c to s w_k Σ_j c_j ω^{-jk} = s w_k conj(rfft(c))_k.
 
 
-def _irfft_transpose(ct, x, *, n, axis, norm):
+def _irfft_transpose(ct: Array, x: Array, *, n: int, axis: int, norm: str) -> tuple:
     weights = np.full(n // 2 + 1, 2.0, np.real(np.zeros((), ct.dtype)).dtype)
     weights[0] = 1
     if n % 2 == 0:

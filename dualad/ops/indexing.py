@@ -17,9 +17,12 @@ Not for: what users write between brackets (``surface/indexing.py``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from ..core.aval import Aval
+from ..core.aval import Array, Aval
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from .kinds import align_ranks
@@ -172,7 +175,7 @@ def _index_shape(x, *arrays, template):
     return Aval(indexed_shape(x.shape, arrays, template), x.dtype)
 
 
-def _index_jvp(primals, tangents, *, template):
+def _index_jvp(primals: Sequence, tangents: Sequence, *, template: tuple) -> tuple:
     x, *arrays = primals
     t = tangents[0]
     if not arrays:
@@ -184,7 +187,7 @@ def _index_jvp(primals, tangents, *, template):
     return bind(index, primals, params), bind(index, (t, *arrays), params)
 
 
-def _index_batch(size, values, mapped, *, template):
+def _index_batch(size: int, values: Sequence, mapped: Sequence[bool], *, template: tuple) -> Array:
     x, *arrays = values
     if not any(mapped[1:]):
         out = index(x, *arrays, template=_full_slice(size, template))
@@ -257,7 +260,9 @@ def _index_add(ct, *arrays, template, shape):
     return out[()]
 
 
-def _index_add_batch(size, values, mapped, *, template, shape):
+def _index_add_batch(
+    size: int, values: Sequence, mapped: Sequence[bool], *, template: tuple, shape: tuple[int, ...]
+) -> Array:
     ct, *arrays = values
     shape = (size, *shape)
     if not any(mapped[1:]):
@@ -277,7 +282,7 @@ def _add_samples():
         yield (ct, *arrays, {**params, "shape": shape})
 
 
-def _index_add_jvp(primals, tangents, **params):
+def _index_add_jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
     return bind(index_add, primals, params), bind(index_add, (tangents[0], *primals[1:]), params)
 
 
@@ -303,7 +308,7 @@ def _index_set(x, v, *arrays, template):
     return out[()]
 
 
-def _index_set_jvp(primals, tangents, *, template):
+def _index_set_jvp(primals: Sequence, tangents: Sequence, *, template: tuple) -> tuple:
     _x, v, *arrays = primals
     tx, tv = tangents[:2]
     out = bind(index_set, primals, {"template": template})
@@ -312,7 +317,7 @@ def _index_set_jvp(primals, tangents, *, template):
     return out, bind(index_set, (tx, tv, *arrays), {"template": template})
 
 
-def _index_set_transpose(ct, x, v, *arrays, template):
+def _index_set_transpose(ct: Array, x: Array, v: Array, *arrays: Array, template: tuple) -> tuple:
     """Transpose y = x with the entries at i replaced by v.
 
     x keeps the cotangents of the entries that were not replaced. v gets those of the entries it reached; of several
@@ -333,7 +338,7 @@ def _index_set_transpose(ct, x, v, *arrays, template):
     return (ct_x, ct_v, *[None] * len(arrays))
 
 
-def _index_set_batch(size, values, mapped, *, template):
+def _index_set_batch(size: int, values: Sequence, mapped: Sequence[bool], *, template: tuple) -> Array:
     x, v, *arrays = values
     x = x if mapped[0] else _repeated(x, size)
     v = v if mapped[1] else _repeated(v, size)

@@ -8,6 +8,7 @@ Not for: the other spellings of these (``hstack``, ``block``, ``append``, ... in
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -57,7 +58,7 @@ def _concatenate_shape(*avals, axis):
     return Aval(shape, result_dtype(*avals))
 
 
-def _concatenate_jvp(primals, tangents, *, axis):
+def _concatenate_jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tuple:
     params = {"axis": axis}
     return bind(concatenate, primals, params), bind(concatenate, _zeros_for_none(tangents, primals), params)
 
@@ -87,7 +88,7 @@ def _split(x, *, sizes, axis):
     return tuple([x[(*lead, slice(end - n, end))] for n, end in zip(sizes, ends, strict=True)])
 
 
-def _split_jvp(primals, tangents, *, sizes, axis):
+def _split_jvp(primals: Sequence, tangents: Sequence, *, sizes, axis: int) -> tuple:
     params = {"sizes": sizes, "axis": axis}
     return bind(split, primals, params), bind(split, tangents, params)
 
@@ -128,7 +129,7 @@ def _stack_shape(*avals, axis):
     return Aval((*shape[:axis], len(avals), *shape[axis:]), result_dtype(*avals))
 
 
-def _stack_jvp(primals, tangents, *, axis):
+def _stack_jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tuple:
     params = {"axis": axis}
     return bind(stack, primals, params), bind(stack, _zeros_for_none(tangents, primals), params)
 
@@ -165,7 +166,7 @@ def _unstack(x, *, axis):
     return tuple([x[(*lead, i)] for i in range(x.shape[axis])])
 
 
-def _unstack_jvp(primals, tangents, *, axis):
+def _unstack_jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tuple:
     params = {"axis": axis}
     return bind(unstack, primals, params), bind(unstack, tangents, params)
 

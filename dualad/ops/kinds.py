@@ -10,11 +10,12 @@ conjugated, so that a transpose multiplies by the derivative itself (JAX's conve
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from ..core.aval import Aval, broadcast_shapes, is_weak, python_type
+from ..core.aval import Array, Aval, broadcast_shapes, is_weak, python_type
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer
@@ -164,7 +165,7 @@ def align_ranks(value, ndim: int):
 def batch_elementwise(op_of: Callable) -> Callable:
     """Make the batching rule of an elementwise operator: align ranks behind the batch axis, then broadcast."""
 
-    def batch(size, values, mapped, **params):
+    def batch(size: int, values: Sequence, mapped: Sequence[bool], **params: Any) -> Array:
         ndim = max([np.ndim(v) - m for v, m in zip(values, mapped, strict=True)])
         return op_of(*[align_ranks(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)], **params)
 
@@ -230,7 +231,7 @@ def unary(
     """
     if singular:
 
-        def jvp(primals, tangents):
+        def jvp(primals: Sequence, tangents: Sequence) -> tuple:
             x = primals[0]
             if type(x) in _STRONG:
                 x = strong(x)
@@ -239,7 +240,7 @@ def unary(
                 return out, scaled(tangents[0], derivative(x, out))
     else:
 
-        def jvp(primals, tangents):
+        def jvp(primals: Sequence, tangents: Sequence) -> tuple:
             x = primals[0]
             if type(x) in _STRONG:
                 x = strong(x)
@@ -263,7 +264,7 @@ def stacked(name: str, **fields) -> Primitive:
 def along_axis(name: str, **fields) -> Primitive:
     """Declare an operator along the parameter ``axis`` of one argument: in a batch it is the next one."""
 
-    def batch(size, values, mapped, *, axis, **params):
+    def batch(size: int, values: Sequence, mapped: Sequence[bool], *, axis: int, **params: Any) -> Array:
         return bind(op, values, {"axis": axis + 1, **params})
 
     op = Primitive(name, batch=batch, **fields)
@@ -282,10 +283,10 @@ def linear(name: str, *, impl, abstract_eval, transpose, batch, samples, linear_
     if "mapped" not in batch.__code__.co_varnames[:3]:
         one = batch
 
-        def batch(size, values, mapped, **params):
+        def batch(size: int, values: Sequence, mapped: Sequence[bool], **params: Any) -> Array:
             return one(size, values[0], **params)
 
-    def jvp(primals, tangents, **params):
+    def jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
         return bind(op, primals, params), bind(op, (tangents[0], *primals[1:]), params)
 
     op = Primitive(
@@ -298,7 +299,7 @@ def linear(name: str, *, impl, abstract_eval, transpose, batch, samples, linear_
 def bilinear(name: str, *, impl, abstract_eval, transpose, batch, samples, **fields) -> Primitive:
     """Declare an operator linear in each of its arguments: ∂(x∘y) = ∂x∘y + x∘∂y, and so on for more of them."""
 
-    def jvp(primals, tangents, **params):
+    def jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
         out = bind(op, primals, params)
         total = None
         for i, t in enumerate(tangents):
@@ -327,7 +328,7 @@ def directional(name: str, **fields) -> Primitive:
     It is linear in each direction, and moves with A by one direction more.
     """
 
-    def jvp(primals, tangents):
+    def jvp(primals: Sequence, tangents: Sequence) -> tuple:
         out = op(*primals)
         total = None if tangents[0] is None else op(*primals, tangents[0])
         for i, t in enumerate(tangents):
@@ -365,7 +366,7 @@ def _scale(t, d, either=False):
     return out if out.shape else out[()]
 
 
-def _scale_jvp(primals, tangents, **either):
+def _scale_jvp(primals: Sequence, tangents: Sequence, **either: Any) -> tuple:
     t, d = primals
     out = scale(t, d, **either)
     dt = None if tangents[0] is None else scale(tangents[0], d, **either)
@@ -377,7 +378,7 @@ def _scale_jvp(primals, tangents, **either):
     return out, broadcast_tangent(add_tangents(dt, dd), out)
 
 
-def _scale_transpose(ct, t, d, **either):
+def _scale_transpose(ct: Array, t: Array, d, **either: Any) -> tuple:
     """In the factor, for a fixed t, the map multiplies by t where t ≠ 0 and is zero elsewhere: its own transpose."""
     if type(t) is Aval:
         return unbroadcast(scale(ct, d, **either), t), None

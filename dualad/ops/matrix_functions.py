@@ -7,12 +7,12 @@ Not for: functions composed of these (sines, fractional powers; ``dualad/scipy/l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.linalg as sl
 
-from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
 from ..core.primitive import Primitive
 from ..errors import DtypeError
 from .factorization import adjoint, complex_matrix, floating, matrix, square, transposed
@@ -50,7 +50,7 @@ def _analytic(name: str, function: Callable, samples: list) -> Primitive:
         matrices = [m.astype(dtype, copy=False) for m in matrices]
         return over_stack(lambda *m: _derivative(function, *m), matrices, (n, n), dtype)
 
-    def transpose(ct, a, *directions):
+    def transpose(ct: Array, a: Array, *directions: Array) -> tuple:
         i = next(i for i, x in enumerate(directions) if type(x) is Aval)
         others = [transposed(x) for j, x in enumerate(directions) if j != i]
         cotangent = unbroadcast(op(transposed(a), ct, *others), directions[i])
@@ -147,7 +147,7 @@ def _sylvester_shape(a: Aval, b: Aval, q: Aval) -> Aval:
     return Aval((*broadcast_shapes(*[Aval(x.shape[:-2], dtype) for x in (a, b, q)]), m, n), dtype)
 
 
-def _sylvester_jvp(primals, tangents):
+def _sylvester_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     a, b, q = primals
     ta, tb, right = tangents
     x = sylvester(a, b, q)
@@ -181,7 +181,7 @@ def _sqrtm(a):
     return over_stack(lambda a: _real_if_real("sqrtm", a, sl.sqrtm(a)), (a,), a.shape[-2:], a.dtype)
 
 
-def _sqrtm_jvp(primals, tangents):
+def _sqrtm_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     s = sqrtm(primals[0])
     return s, sylvester(s, s, tangents[0])
 

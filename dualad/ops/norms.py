@@ -6,6 +6,8 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..core.aval import Aval
@@ -28,7 +30,7 @@ def _vector_norm(x, *, ord, axes):
     return np.linalg.vector_norm(x, axis=axes[0] if len(axes) == 1 else axes, ord=ord)
 
 
-def _vector_norm_jvp(primals, tangents, *, ord, axes):
+def _vector_norm_jvp(primals: Sequence, tangents: Sequence, *, ord, axes: tuple[int, ...]) -> tuple:
     x, t = primals[0], tangents[0]
     out = vector_norm(x, ord=ord, axes=axes)
     norm = out.reshape(tuple([1 if i in axes else n for i, n in enumerate(x.shape)]))

@@ -7,9 +7,11 @@ Not for: running totals (``scans.py``), order statistics (``sorting.py``), or me
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from ..core.aval import Aval
+from ..core.aval import Array, Aval
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tables import OPS
@@ -49,7 +51,7 @@ def _sum_impl(x, *, axis, keepdims=False):
     return _add_reduce(x, axis, None, None, keepdims)
 
 
-def _sum_jvp(primals, tangents, *, axis, keepdims=False):
+def _sum_jvp(primals: Sequence, tangents: Sequence, *, axis: int, keepdims: bool = False) -> tuple:
     x, t = primals[0], tangents[0]
     if type(x) is np.ndarray:
         x = _add_reduce(x, axis, None, None, keepdims)
@@ -60,14 +62,14 @@ def _sum_jvp(primals, tangents, *, axis, keepdims=False):
     return x, bind(sum, (t,), {"axis": axis, "keepdims": keepdims})
 
 
-def _sum_transpose(ct, x, *, axis, keepdims=False):
+def _sum_transpose(ct: Array, x: Array, *, axis: int, keepdims: bool = False) -> tuple:
     return (np.broadcast_to(kept(ct, x.shape, axis, keepdims), x.shape),)
 
 
 def _batch_with(name: str):
     """Make the batching rule of a reduction: the same one, of the axes behind the batch axis."""
 
-    def batch(size, values, mapped, *, axis, keepdims=False):
+    def batch(size: int, values: Sequence, mapped: Sequence[bool], *, axis: int, keepdims: bool = False) -> Array:
         return bind(OPS[name], values, {"axis": tuple([a + 1 for a in axis]), "keepdims": keepdims})
 
     return batch
@@ -115,7 +117,7 @@ def one_axis(x, axis: tuple[int, ...]):
     return moved.reshape((*moved.shape[: len(others)], size)), len(others)
 
 
-def _prod_jvp(primals, tangents, *, axis, keepdims=False):
+def _prod_jvp(primals: Sequence, tangents: Sequence, *, axis: int, keepdims: bool = False) -> tuple:
     x, t = primals[0], tangents[0]
     out = bind(prod, (x,), {"axis": axis, "keepdims": keepdims})
     if not axis:
@@ -151,7 +153,7 @@ def _extremum_shape(x, *, axis, keepdims=False):
 
 
 def _extremum(name: str, impl) -> Primitive:
-    def jvp(primals, tangents, *, axis, keepdims=False):
+    def jvp(primals: Sequence, tangents: Sequence, *, axis: int, keepdims: bool = False) -> tuple:
         params = {"axis": axis, "keepdims": keepdims}
         x, t = primals[0], tangents[0]
         out = bind(op, (x,), params)

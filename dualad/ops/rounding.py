@@ -5,6 +5,8 @@ Not for: remainders (``arithmetic.py``), comparisons (``choice.py``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..core.aval import Aval
@@ -65,7 +67,7 @@ def _pair_shape(ufunc: np.ufunc):
     return shape
 
 
-def _modf_jvp(primals, tangents):
+def _modf_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     """Give the fraction the tangent of x: the whole part is a step."""
     return np.modf(primals[0]), (tangents[0], None)
 
@@ -80,7 +82,7 @@ modf = elementwise(
 )
 
 
-def _frexp_jvp(primals, tangents):
+def _frexp_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     """Scale the tangent as the mantissa: x = m 2^e, where e is a step, so ∂m = 2^(−e) ∂x."""
     mantissa, exponent = np.frexp(primals[0])
     return (mantissa, exponent), (np.ldexp(tangents[0], -exponent), None)
@@ -110,7 +112,7 @@ ldexp = linear(
 
 
 def _no_derivative(name: str):
-    def jvp(primals, tangents):
+    def jvp(primals: Sequence, tangents: Sequence) -> None:
         raise RuleMissingError(
             f"np.{name} was differentiated.",
             "it steps along the grid of floating-point numbers, which no infinitesimal amount can be compared with",

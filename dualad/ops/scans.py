@@ -7,10 +7,11 @@ Not for: differences (composed in ``surface/composites.py``) or totals (``reduct
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from .choice import where
@@ -174,7 +175,7 @@ def _in_blocks(factors: np.ndarray, terms: np.ndarray, dtype: np.dtype) -> np.nd
     return s.swapaxes(0, 1).reshape(-1, size)[:n]
 
 
-def _recurrence_jvp(primals, tangents, *, axis, reverse=False):
+def _recurrence_jvp(primals: Sequence, tangents: Sequence, *, axis: int, reverse: bool = False) -> tuple:
     a, b = primals
     ta, tb = tangents
     params = {"axis": axis, "reverse": reverse}
@@ -184,7 +185,9 @@ def _recurrence_jvp(primals, tangents, *, axis, reverse=False):
     return out, bind(recurrence, (a, add_tangents(ta, tb)), params)
 
 
-def _recurrence_batch(size, values, mapped, *, axis, reverse=False):
+def _recurrence_batch(
+    size: int, values: Sequence, mapped: Sequence[bool], *, axis: int, reverse: bool = False
+) -> Array:
     a, b = (v if m else v.reshape((1, *v.shape)) for v, m in zip(values, mapped, strict=True))
     return recurrence(a, b, axis=axis + 1, reverse=reverse)
 
@@ -220,7 +223,7 @@ def exclusive_cumprod(x, axis: int, reverse: bool):
     return _exclusive(cumprod(x, axis=axis, reverse=reverse), axis, reverse)
 
 
-def _cumprod_jvp(primals, tangents, *, axis, reverse=False):
+def _cumprod_jvp(primals: Sequence, tangents: Sequence, *, axis: int, reverse: bool = False) -> tuple:
     x, t = primals[0], tangents[0]
     out = cumprod(x, axis=axis, reverse=reverse)
     terms = scaled(t, _exclusive(out, axis, reverse))
@@ -247,7 +250,7 @@ cumprod = along_axis(
 
 
 def _running_extremum(name: str, ufunc: np.ufunc) -> Primitive:
-    def jvp(primals, tangents, *, axis):
+    def jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tuple:
         x, t = primals[0], tangents[0]
         out = op(x, axis=axis)
         tied = equal_or_both_nan(x, out)
@@ -282,7 +285,7 @@ def _ratio(x, y):
     return np.exp(where(same, 0, x) - where(same, 0, y))
 
 
-def _cumlogaddexp_jvp(primals, tangents, *, axis):
+def _cumlogaddexp_jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tuple:
     x, t = primals[0], tangents[0]
     out = cumlogaddexp(x, axis=axis)
     first = _first(out.shape, axis, False)
@@ -330,7 +333,7 @@ def _convolve_shape(a, v, *, mode):
     return Aval((*lanes, n + m - 1 if mode == "full" else n - m + 1), result_dtype(a, v))
 
 
-def _convolve_transpose(ct, a, v, *, mode):
+def _convolve_transpose(ct: Array, a: Array, v: Array, *, mode: str) -> tuple:
     if type(a) is Aval:
         other = "valid" if mode == "full" else "full"
         return unbroadcast(convolve(ct, v[..., ::-1], mode=other), a), None

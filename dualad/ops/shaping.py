@@ -6,9 +6,12 @@ Arguments arrive normalized: axes are tuples of non-negative ints, shapes are co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from ..core.aval import Aval, is_inexact
+from ..core.aval import Array, Aval, is_inexact
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from .kinds import align_ranks, linear, stacked, unbroadcast
@@ -16,13 +19,13 @@ from .kinds import align_ranks, linear, stacked, unbroadcast
 __all__ = ["astype", "broadcast_to", "copy", "filled", "flip", "reshape", "stop_gradient", "transpose"]
 
 
-def _astype_transpose(ct, x, *, dtype):
+def _astype_transpose(ct: Array, x: Array, *, dtype: np.dtype) -> tuple:
     if ct.dtype.kind == "c" and x.dtype.kind != "c":
         ct = np.real(ct)
     return (ct.astype(x.dtype),)
 
 
-def _astype_jvp(primals, tangents, *, dtype):
+def _astype_jvp(primals: Sequence, tangents: Sequence, *, dtype: np.dtype) -> tuple:
     """Cast both; a cast to integers or booleans is a step function, which has no tangent."""
     out = astype(primals[0], dtype=dtype)
     return out, astype(tangents[0], dtype=dtype) if is_inexact(np.dtype(dtype)) else None
@@ -109,18 +112,20 @@ copy = linear(
 # traced entries later. It is 0·like + value, so linear in both together.
 
 
-def _filled_jvp(primals, tangents, **params):
+def _filled_jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
     like, _value = primals
     tangent = None if tangents[1] is None else bind(filled, (like, tangents[1]), params)
     return bind(filled, primals, params), tangent
 
 
-def _filled_transpose(ct, like, value, *, shape, dtype):
+def _filled_transpose(ct: Array, like, value: Array, *, shape: tuple[int, ...], dtype: np.dtype) -> tuple:
     ct_like = np.zeros(like.shape, like.dtype) if type(like) is Aval else None
     return ct_like, unbroadcast(ct, value).astype(value.dtype) if type(value) is Aval else None
 
 
-def _filled_batch(size, values, mapped, *, shape, dtype):
+def _filled_batch(
+    size: int, values: Sequence, mapped: Sequence[bool], *, shape: tuple[int, ...], dtype: np.dtype
+) -> Array:
     like, value = values
     if mapped[1]:
         value = align_ranks(value, len(shape))

@@ -6,9 +6,11 @@ their tangents. Not for: extrema (``reductions.py``), or quantiles, which are co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from ..core.aval import Aval, broadcast_shapes
+from ..core.aval import Array, Aval, broadcast_shapes
 from ..core.primitive import Primitive
 from .indexing import ARRAY, index
 from .kinds import along_axis, linear, unbroadcast
@@ -51,7 +53,7 @@ argpartition = along_axis(
 )
 
 
-def _lexsort_batch(size, values, mapped, *, axis):
+def _lexsort_batch(size: int, values: Sequence, mapped: Sequence[bool], *, axis: int) -> Array:
     return lexsort(np.moveaxis(values[0], 0, 1), axis=axis + 1)
 
 
@@ -71,7 +73,7 @@ lexsort = Primitive(
 # With the stable order p, yₖ = x[pₖ] and ∂yₖ = t[pₖ], at ties too: one of the permutations that are equally right.
 
 
-def _permute_batch(size, values, mapped, *, axis):
+def _permute_batch(size: int, values: Sequence, mapped: Sequence[bool], *, axis: int) -> Array:
     x, order = (v if m else v.reshape((1, *v.shape)) for v, m in zip(values, mapped, strict=True))
     return permute(x, order, axis=axis + 1)
 
@@ -96,7 +98,7 @@ permute = linear(
 )
 
 
-def _sort_jvp(primals, tangents, *, axis):
+def _sort_jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tuple:
     x, t = primals[0], tangents[0]
     order = argsort(x, axis=axis)
     return permute(x, order, axis=axis), permute(t, order, axis=axis)
@@ -112,7 +114,7 @@ sort = along_axis(
 )
 
 
-def _partition_jvp(primals, tangents, *, kth, axis):
+def _partition_jvp(primals: Sequence, tangents: Sequence, *, kth: int, axis: int) -> tuple:
     """Find the permutation that NumPy's partition has carried out: x and the result have the same sorted values."""
     x, t = primals[0], tangents[0]
     out = partition(x, kth=kth, axis=axis)
@@ -157,7 +159,7 @@ def _average_groups_impl(t, joined, *, axis):
     return np.moveaxis(means[groups].reshape(rows.shape), -1, axis)
 
 
-def _average_groups_batch(size, values, mapped, *, axis):
+def _average_groups_batch(size: int, values: Sequence, mapped: Sequence[bool], *, axis: int) -> Array:
     t, joined = (v if m else v.reshape((1, *v.shape)) for v, m in zip(values, mapped, strict=True))
     return average_groups(t, joined, axis=axis + 1)
 
@@ -178,7 +180,7 @@ average_groups = linear(
 )
 
 
-def _order_statistics_jvp(primals, tangents, *, axis):
+def _order_statistics_jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tuple:
     out, tangent = _sort_jvp(primals, tangents, axis=axis)
     joined = equal_or_both_nan(out, shift(out, axis=axis))
     return out, average_groups(tangent, joined, axis=axis)
@@ -197,7 +199,7 @@ order_statistics = along_axis(
 # ── places and bins ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _searchsorted_batch(size, values, mapped, *, side):
+def _searchsorted_batch(size: int, values: Sequence, mapped: Sequence[bool], *, side) -> Array:
     a, v = values
     if not mapped[0]:
         return searchsorted(a, v, side=side)
@@ -221,7 +223,7 @@ searchsorted = Primitive(
 )
 
 
-def _bincount_batch(size, values, mapped, *, length):
+def _bincount_batch(size: int, values: Sequence, mapped: Sequence[bool], *, length) -> Array:
     """Give each lane bins of its own, so that all lanes are counted in one call."""
     weights, bins = (v if m else np.broadcast_to(v, (size, *np.shape(v))) for v, m in zip(values, mapped, strict=True))
     bins = bins + length * np.arange(size).reshape(size, 1)

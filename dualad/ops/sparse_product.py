@@ -9,12 +9,14 @@ Loaded with ``dualad.scipy.sparse``, for SciPy is optional. Not for: SciPy's cla
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as ss
 from scipy.sparse.linalg import splu
 
-from ..core.aval import Aval, result_dtype
+from ..core.aval import Array, Aval, result_dtype
 from ..core.primitive import Primitive
 from .factorization import floating
 from .kinds import add_tangents, bilinear, unbroadcast
@@ -78,7 +80,7 @@ def _dimensions(pattern: Pattern, transposed: bool) -> tuple[int, int]:
 # block-diagonal matrix.
 
 
-def _batch(size, values, mapped, op, pattern: Pattern, transposed: bool):
+def _batch(size: int, values: Sequence, mapped: Sequence[bool], op, pattern: Pattern, transposed: bool) -> Array:
     data, x = values
     if not mapped[0]:
         n, k = x.shape[1:]
@@ -109,7 +111,7 @@ def _product_shape(data, x, *, pattern, transposed) -> Aval:
     return Aval((rows, x.shape[1]), result_dtype(data, x))
 
 
-def _product_transpose(ct, data, x, *, pattern, transposed):
+def _product_transpose(ct: Array, data: Array, x: Array, *, pattern, transposed: bool) -> tuple:
     if type(x) is Aval:
         return None, unbroadcast(csr_product(data, ct, pattern=pattern, transposed=not transposed), x)
     left, right = (x, ct) if transposed else (ct, x)
@@ -193,7 +195,7 @@ def _solve_shape(data, b, *, pattern, transposed) -> Aval:
     return Aval(b.shape, np.result_type(floating(data.dtype), floating(b.dtype)))
 
 
-def _solve_jvp(primals, tangents, **params):
+def _solve_jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
     data, b = primals
     x, right = csr_solve(data, b, **params), tangents[1]
     if tangents[0] is not None:
@@ -201,7 +203,7 @@ def _solve_jvp(primals, tangents, **params):
     return x, csr_solve(data, right, **params)
 
 
-def _solve_transpose(ct, data, b, *, pattern, transposed):
+def _solve_transpose(ct: Array, data: Array, b: Array, *, pattern, transposed: bool) -> tuple:
     return None, unbroadcast(csr_solve(data, ct, pattern=pattern, transposed=not transposed), b)
 
 

@@ -9,7 +9,7 @@ a ufunc that is not declared here is refused altogether. Not for: the Python fun
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.special._ufuncs as sp  # with SCIPY_ARRAY_API=1 the public names are functions around these
@@ -185,7 +185,7 @@ def _polygamma(x, *, order):
     return np.asarray(out, x.dtype)[()]
 
 
-def _polygamma_jvp(primals, tangents, *, order):
+def _polygamma_jvp(primals: Sequence, tangents: Sequence, *, order: int) -> tuple:
     return polygamma(primals[0], order=order), tangents[0] * polygamma(primals[0], order=order + 1)
 
 

@@ -6,11 +6,11 @@ A parameter without a partial derivative is refused by name when it is different
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..core.aval import Aval
+from ..core.aval import Array, Aval
 from ..core.primitive import Primitive
 from ..errors import RuleMissingError
 from .kinds import (
@@ -36,7 +36,7 @@ def special(
     name = name or ufunc.__name__.lstrip("_")
     order = [(n, partials.get(n)) for n in names.split()]
 
-    def tangent_of(primals, tangents, out):
+    def tangent_of(primals: Sequence, tangents: Sequence, out: Array) -> Array:
         arguments = [strong(p) for p in primals]
         total = None
         for (argument, partial), t in zip(order, tangents, strict=True):
@@ -48,7 +48,7 @@ def special(
             total = add_tangents(total, scaled(t, d) if singular else t * d)
         return broadcast_tangent(total, out)
 
-    def jvp(primals, tangents):
+    def jvp(primals: Sequence, tangents: Sequence) -> tuple:
         out = ufunc(*primals)
         if not singular:
             return out, tangent_of(primals, tangents, out)
@@ -65,7 +65,7 @@ def special_tuple(ufunc: np.ufunc, domain: Domain, derivatives: Callable) -> Pri
         dtypes = ufunc.resolve_dtypes((float if x.weak else x.dtype, *[None] * ufunc.nout))
         return tuple([Aval(x.shape, dtype) for dtype in dtypes[1:]])
 
-    def jvp(primals, tangents):
+    def jvp(primals: Sequence, tangents: Sequence) -> tuple:
         outs = ufunc(primals[0])
         return outs, tuple([tangents[0] * d for d in derivatives(strong(primals[0]), outs)])
 

@@ -12,6 +12,8 @@ values coincide.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
@@ -76,7 +78,7 @@ def _from_triangle(a, uplo: str):
     return hermitian(a if uplo == "L" else adjoint(a))
 
 
-def _eigh_jvp(primals, tangents, *, uplo):
+def _eigh_jvp(primals: Sequence, tangents: Sequence, *, uplo: str) -> tuple:
     w, v = eigh(primals[0], uplo=uplo)
     t = adjoint(v) @ _from_triangle(tangents[0], uplo) @ v
     tv = v @ scaled(t, _reciprocal_gaps(w))
@@ -85,7 +87,7 @@ def _eigh_jvp(primals, tangents, *, uplo):
     return (w, v), (np.real(_diagonal(t)), tv)
 
 
-def _eigvalsh_jvp(primals, tangents, *, uplo):
+def _eigvalsh_jvp(primals: Sequence, tangents: Sequence, *, uplo: str) -> tuple:
     w, v = eigh(primals[0], uplo=uplo)
     return w, np.real(np.sum(np.conj(v) * (_from_triangle(tangents[0], uplo) @ v), axis=-2))
 
@@ -146,7 +148,7 @@ def _eig(a):
     return w.astype(dtype), v.astype(dtype)
 
 
-def _eig_jvp(primals, tangents):
+def _eig_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     w, v = eig(primals[0])
     t = solve(v, tangents[0] @ v)
     tv = v @ scaled(t, _reciprocal_gaps(w))
@@ -158,7 +160,7 @@ def _eig_jvp(primals, tangents):
     return (w, v), (_diagonal(t), tv - 1j * v * np.imag(turn))
 
 
-def _eigvals_jvp(primals, tangents):
+def _eigvals_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     w, v = eig(primals[0])
     return w, _diagonal(solve(v, tangents[0] @ v))
 
@@ -199,7 +201,7 @@ eigvals = stacked(
 # A singular value is |·| of something, with a kink at zero: there its derivative is the subgradient zero.
 
 
-def _svd_jvp(primals, tangents):
+def _svd_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     a, ta = primals[0], tangents[0]
     u, s, vh = svd(a)
     v, uh = adjoint(vh), adjoint(u)
@@ -231,7 +233,7 @@ def _svdvals_tangent(s, t, a):
     return np.where(s <= max(a.shape[-2:]) * np.finfo(s.dtype).eps * largest, np.zeros((), t.dtype), t)
 
 
-def _svdvals_jvp(primals, tangents):
+def _svdvals_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     u, s, vh = svd(primals[0])
     t = np.real(np.sum(np.conj(u) * (tangents[0] @ adjoint(vh)), axis=-2))
     return s, _svdvals_tangent(s, t, primals[0])
@@ -288,7 +290,7 @@ def _lyapunov(p, c, *, pole):
     return v @ (factor * (adjoint(v) @ c @ v)) @ adjoint(v)
 
 
-def _lyapunov_jvp(primals, tangents, *, pole):
+def _lyapunov_jvp(primals: Sequence, tangents: Sequence, *, pole: float) -> tuple:
     p, c = primals
     tp, right = tangents
     x = lyapunov(p, c, pole=pole)
@@ -325,7 +327,7 @@ def _unitary_factor(a, *, polar):
     return (u * (s > limit)[..., None, :]) @ vh
 
 
-def _unitary_factor_jvp(primals, tangents, *, polar):
+def _unitary_factor_jvp(primals: Sequence, tangents: Sequence, *, polar: bool) -> tuple:
     a, t = primals[0], tangents[0]
     if a.shape[-2] < a.shape[-1]:
         q, tq = _unitary_factor_jvp((adjoint(a),), (adjoint(t),), polar=polar)
@@ -350,7 +352,7 @@ unitary_factor = stacked(
 )
 
 
-def _nuclear_norm_jvp(primals, tangents):
+def _nuclear_norm_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     q, t = unitary_factor(primals[0], polar=False), tangents[0]
     total = np.sum(np.real(np.conj(q) * t) if q.dtype.kind == "c" else q * t, axis=(-2, -1))
     return nuclear_norm(primals[0]), total

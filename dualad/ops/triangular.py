@@ -6,12 +6,12 @@ looped over, as SciPy does. Not for: general systems and Cholesky (``factorizati
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs, solve_triangular
 
-from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
 from ..core.primitive import Primitive
 from .factorization import complex_matrix, floating, matrix, square, strictly_lower, transposed
 from .kinds import align_ranks, stacked, unbroadcast
@@ -62,7 +62,7 @@ def _solve_shape(a: Aval, b: Aval, *, lower, unit) -> Aval:
     return Aval((*broadcast_shapes(Aval(a.shape[:-2], dtype), Aval(b.shape[:-2], dtype)), *b.shape[-2:]), dtype)
 
 
-def _solve_jvp(primals, tangents, *, lower, unit):
+def _solve_jvp(primals: Sequence, tangents: Sequence, *, lower: bool, unit: bool) -> tuple:
     a, b = primals
     ta, tb = tangents
     x = triangular_solve(a, b, lower=lower, unit=unit)
@@ -73,11 +73,11 @@ def _solve_jvp(primals, tangents, *, lower, unit):
     return x, triangular_solve(a, right, lower=lower, unit=unit)
 
 
-def _solve_transpose(ct, a, b, *, lower, unit):
+def _solve_transpose(ct: Array, a: Array, b: Array, *, lower: bool, unit: bool) -> tuple:
     return None, unbroadcast(triangular_solve(transposed(a), ct, lower=not lower, unit=unit), b)
 
 
-def _solve_batch(size, values, mapped, *, lower, unit):
+def _solve_batch(size: int, values: Sequence, mapped: Sequence[bool], *, lower: bool, unit: bool) -> Array:
     a, b = values
     if not mapped[0] and np.ndim(a) == 2:
         # One matrix for all lanes: all their right-hand sides are columns of one.
@@ -135,7 +135,7 @@ def _lu_shape(a: Aval):
     return Aval(a.shape, floating(a.dtype)), Aval((*stack, min(m, n)), np.dtype(np.int32))
 
 
-def _lu_jvp(primals, tangents):
+def _lu_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     factors, pivots = lu(primals[0])
     m, n = factors.shape[-2:]
     k = min(m, n)

@@ -7,11 +7,12 @@ this package).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from ..core.aval import aval_of, is_inexact
+from ..core.aval import Array, Axis, aval_of, is_inexact
 from ..core.tracer import Tracer
 from ..ops import scans
 from ..ops.choice import where as select
@@ -91,8 +92,17 @@ def _declare_variance(numpy_function, root: bool, ignore_nan: bool) -> None:
 
     @function(numpy_function, kind="composite")
     def variance(
-        a, axis=None, dtype=None, out=None, ddof=0, keepdims=_UNSET, *, where=_UNSET, mean=_UNSET, correction=_UNSET
-    ):
+        a: Array,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        out: Array | None = None,
+        ddof: int = 0,
+        keepdims: bool = _UNSET,
+        *,
+        where: Array = _UNSET,
+        mean: Any = _UNSET,
+        correction: Any = _UNSET,
+    ) -> Array:
         refuse_out(out, name)
         if correction is not _UNSET:
             if ddof != 0:
@@ -137,7 +147,9 @@ def with_weights(a, weights, axis, axes) -> _Averaged:
 
 
 @function(np.average, kind="composite")
-def average(a, axis=None, weights=None, returned=False, *, keepdims=_UNSET):
+def average(
+    a: Array, axis: Axis = None, weights: Array = None, returned: bool = False, *, keepdims: bool = _UNSET
+) -> Any:
     a = _numbers(a)
     axes = normalize_axes(axis, a.ndim, "np.average")
     keepdims = _kept(keepdims)
@@ -167,12 +179,28 @@ def _filled(a, fill):
 
 
 @function(np.nansum, kind="composite")
-def nansum(a, axis=None, dtype=None, out=None, keepdims=_UNSET, initial=_UNSET, where=_UNSET):
+def nansum(
+    a: Array,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
+    keepdims: bool = _UNSET,
+    initial: Array = _UNSET,
+    where: Array = _UNSET,
+) -> Array:
     return np.sum(_filled(a, 0), axis, dtype, out, _kept(keepdims), initial, where)
 
 
 @function(np.nanprod, kind="composite")
-def nanprod(a, axis=None, dtype=None, out=None, keepdims=_UNSET, initial=_UNSET, where=_UNSET):
+def nanprod(
+    a: Array,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
+    keepdims: bool = _UNSET,
+    initial: Array = _UNSET,
+    where: Array = _UNSET,
+) -> Array:
     return np.prod(_filled(a, 1), axis, dtype, out, _kept(keepdims), initial, where)
 
 
@@ -185,7 +213,15 @@ def _numbers_along(a, axes, where, keepdims: bool, dtype):
 
 
 @function(np.nanmean, kind="composite")
-def nanmean(a, axis=None, dtype=None, out=None, keepdims=_UNSET, *, where=_UNSET):
+def nanmean(
+    a: Array,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
+    keepdims: bool = _UNSET,
+    *,
+    where: Array = _UNSET,
+) -> Array:
     refuse_out(out, "np.nanmean")
     a = _numbers(a)
     if not is_inexact(a.dtype):
@@ -214,7 +250,17 @@ def _frequencies(w, name: str):
 
 
 @function(np.cov, kind="composite")
-def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
+def cov(
+    m: Array,
+    y: Array = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: Any = None,
+    fweights: Array = None,
+    aweights: Array = None,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Array:
     if ddof is not None and ddof != int(ddof):
         raise ValueError("ddof must be integer")
     ddof = (0 if bias else 1) if ddof is None else ddof
@@ -243,7 +289,15 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
 
 
 @function(np.corrcoef, kind="composite")
-def corrcoef(x, y=None, rowvar=True, bias=_UNSET, ddof=_UNSET, *, dtype=None):
+def corrcoef(
+    x: Array,
+    y: Array = None,
+    rowvar: bool = True,
+    bias: Any = _UNSET,
+    ddof: Any = _UNSET,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """As ``np.corrcoef``; ``bias`` and ``ddof`` cancel, and are parameters of early releases only."""
     c = np.cov(x, y, rowvar, dtype=dtype)
     if not c.ndim:
@@ -260,7 +314,7 @@ def corrcoef(x, y=None, rowvar=True, bias=_UNSET, ddof=_UNSET, *, dtype=None):
 
 
 @function(np.diff, kind="composite")
-def diff(a, n=1, axis=-1, prepend=_UNSET, append=_UNSET):
+def diff(a: Array, n: int = 1, axis: Axis = -1, prepend: Any = _UNSET, append: Any = _UNSET) -> Array:
     if n == 0:
         return a
     if n < 0:
@@ -294,7 +348,7 @@ def _beside(extra, name: str, dtype: np.dtype) -> list:
 
 
 @function(np.ediff1d, kind="composite")
-def ediff1d(ary, to_end=None, to_begin=None):
+def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
     flat = _numbers(ary).reshape(-1)
     steps = flat[1:] - flat[:-1]
     before, after = [_beside(extra, name, steps.dtype) for extra, name in ((to_begin, "to_begin"), (to_end, "to_end"))]
@@ -302,7 +356,7 @@ def ediff1d(ary, to_end=None, to_begin=None):
 
 
 @function(np.trapezoid, kind="composite")
-def trapezoid(y, x=None, dx=1.0, axis=-1):
+def trapezoid(y: Array, x: Array = None, dx: float = 1.0, axis: Axis = -1) -> Array:
     y = _numbers(y)
     axis = normalize_axis(axis, y.ndim, "np.trapezoid")
     if x is None:
@@ -339,7 +393,7 @@ def _spacings(varargs: tuple, f, axes: tuple[int, ...]) -> list:
 
 
 @function(np.gradient, kind="composite")
-def gradient(f, *varargs, axis=None, edge_order=1):
+def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int = 1) -> Array:
     f = _numbers(f)
     if f.dtype.kind == "b":
         raise TypeError("np.gradient: truth values can't be subtracted; use x.astype(float)")
@@ -389,7 +443,7 @@ def _slope(f, h, axis: int, edge_order: int):
 
 
 @function(np.unwrap, kind="composite")
-def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
+def unwrap(p: Array, discont: Any = None, axis: Axis = -1, *, period: Any = 2 * math.pi) -> Array:
     p = _numbers(p)
     axis = normalize_axis(axis, p.ndim, "np.unwrap")
     jumps = np.diff(p, axis=axis)
@@ -412,7 +466,7 @@ def _take(x, places):
 
 
 @function(np.interp, kind="composite")
-def interp(x, xp, fp, left=None, right=None, period=None):
+def interp(x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None, period: Any = None) -> Array:
     """Interpolate linearly. At a knot the derivative in x is the slope on its right (at the last one, on its left)."""
     if _numbers(x).dtype.kind == "c" or _numbers(xp).dtype.kind == "c":
         raise TypeError("np.interp: Cannot cast array data from complex to float64 according to the rule 'safe'")
@@ -469,13 +523,13 @@ def _sequences(a, v, name: str) -> tuple:
 
 
 @function(np.convolve)
-def convolve(a, v, mode="full"):
+def convolve(a: Array, v: Array, mode: str = "full") -> Array:
     a, v = _sequences(a, v, "np.convolve")
     return _convolved(a, v, mode, (min(len(a), len(v)) - 1) // 2, "np.convolve")
 
 
 @function(np.correlate)
-def correlate(a, v, mode="valid"):
+def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
     a, v = _sequences(a, v, "np.correlate")
     middle = (len(v) - 1) // 2 if len(a) >= len(v) else len(a) // 2
     return _convolved(a, np.conj(v)[::-1], mode, middle, "np.correlate")

@@ -7,8 +7,12 @@ Not for: creation without a tensor, which is NumPy's.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..core.aval import Array, Shape
 from ..core.dispatch import bind
 from ..core.tables import CREATION, register
 from ..core.tracer import Tracer
@@ -42,22 +46,56 @@ def _like(a, value, dtype, shape):
 
 
 @function(np.zeros_like)
-def zeros_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+def zeros_like(
+    a: Array,
+    dtype: DTypeLike | None = None,
+    order: str | None = "K",
+    subok: bool = True,
+    shape: Shape = None,
+    *,
+    device: Any = None,
+) -> Array:
     return _like(a, 0, dtype, shape)
 
 
 @function(np.ones_like)
-def ones_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+def ones_like(
+    a: Array,
+    dtype: DTypeLike | None = None,
+    order: str | None = "K",
+    subok: bool = True,
+    shape: Shape = None,
+    *,
+    device: Any = None,
+) -> Array:
     return _like(a, 1, dtype, shape)
 
 
 @function(np.empty_like)
-def empty_like(prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None):
+def empty_like(
+    prototype: Array,
+    /,
+    dtype: DTypeLike | None = None,
+    order: str | None = "K",
+    subok: bool = True,
+    shape: Shape = None,
+    *,
+    device: Any = None,
+) -> Array:
     return _like(prototype, 0, dtype, shape)
 
 
 @function(np.full_like)
-def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
+def full_like(
+    a: Array,
+    fill_value: Array,
+    dtype: DTypeLike | None = None,
+    order: str | None = "K",
+    subok: bool = True,
+    shape: Shape = None,
+    *,
+    device: Any = None,
+) -> Array:
     return _like(a, fill_value, dtype, shape)
 
 
@@ -74,17 +112,29 @@ def _creation(*numpy_functions):
 
 
 @_creation(np.zeros, np.empty)
-def _zeros(like, shape, dtype=None, order="C", *, device=None):
+def _zeros(
+    like: Any, shape: Shape, dtype: DTypeLike | None = None, order: str | None = "C", *, device: Any = None
+) -> Array:
     return _filled(like, 0, shape, float if dtype is None else dtype)
 
 
 @_creation(np.ones)
-def _ones(like, shape, dtype=None, order="C", *, device=None):
+def _ones(
+    like: Any, shape: Shape, dtype: DTypeLike | None = None, order: str | None = "C", *, device: Any = None
+) -> Array:
     return _filled(like, 1, shape, float if dtype is None else dtype)
 
 
 @_creation(np.full)
-def _full(like, shape, fill_value, dtype=None, order="C", *, device=None):
+def _full(
+    like: Any,
+    shape: Shape,
+    fill_value: Array,
+    dtype: DTypeLike | None = None,
+    order: str | None = "C",
+    *,
+    device: Any = None,
+) -> Array:
     fill_value = operand(fill_value)
     if dtype is None:
         dtype = fill_value.dtype if hasattr(fill_value, "dtype") else np.asarray(fill_value).dtype
@@ -106,7 +156,16 @@ for _function in (np.eye, np.identity, np.arange, np.tri):
 
 
 @_creation(np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require)
-def _array(like, a, dtype=None, order=None, *, copy=None, ndmin=0, **layout):
+def _array(
+    like: Any,
+    a: Array,
+    dtype: DTypeLike | None = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    ndmin: int = 0,
+    **layout: Any,
+) -> Array:
     a = operand(a)
     shape = np.shape(a)
     traced = isinstance(a, Tracer)
@@ -125,7 +184,17 @@ def _array(like, a, dtype=None, order=None, *, copy=None, ndmin=0, **layout):
 
 
 @function(np.linspace, kind="composite")
-def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Array:
     """Return start + i (stop − start) / n: a line in both of its ends."""
     num = _count(num)
     intervals = num - 1 if endpoint else num
@@ -139,7 +208,15 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
 
 
 @function(np.logspace, kind="composite")
-def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Array = 10.0,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
     if np.ndim(base) > 0:
         start, stop = operand(start), operand(stop)
         ndim = max(np.ndim(start), np.ndim(stop), np.ndim(base))
@@ -149,12 +226,14 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
 
 
 @function(np.geomspace, kind="composite")
-def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
+) -> Array:
     """Return start (stop / start)^(i / n), along the straight or spiral path between its ends."""
     num = _count(num)
     intervals = num - 1 if endpoint else num
     start, stop, ndim, result = _ends(
-        *[x if hasattr(x, "dtype") else np.asarray(x) for x in operands(start, stop)], num
+        *[x if hasattr(x, "dtype") else np.asarray(x) for x in operands(start, stop)], num=num
     )
     for end in (start, stop):
         if not isinstance(end, Tracer) and np.any(end == 0):
@@ -192,7 +271,7 @@ def _finish(y, start, axis, dtype, result, rest: tuple):
 
 
 @function(np.vander, kind="composite")
-def vander(x, N=None, increasing=False):
+def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:
     x = operand(x)
     if x.ndim != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")

@@ -6,10 +6,12 @@ Also the method ``outer`` of the binary ufuncs. Not for: ufunc calls, which reac
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from ..core.aval import aval_of, result_dtype
+from ..core.aval import Array, aval_of, result_dtype
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import arithmetic, choice, elementary, rounding
@@ -34,7 +36,7 @@ def _array(x):
 
 
 @function(np.where)
-def where(condition, x=None, y=None, /):
+def where(condition: Array, x: Array = None, y: Array = None, /) -> Array:
     if x is None and y is None:
         return np.nonzero(condition)
     if x is None or y is None:
@@ -48,7 +50,7 @@ def _mask(condition):
 
 
 @function(np.select, kind="composite")
-def select(condlist, choicelist, default=0):
+def select(condlist: Any, choicelist: Any, default: int = 0) -> Array:
     if len(condlist) != len(choicelist):
         raise ValueError("list of cases must be same length as list of conditions")
     if len(condlist) == 0:
@@ -64,7 +66,7 @@ def select(condlist, choicelist, default=0):
 
 
 @function(np.piecewise, kind="composite")
-def piecewise(x, condlist, funclist, *args, **kw):
+def piecewise(x: Array, condlist: Any, funclist: Any, *args: Array, **kw: Any) -> Array:
     """Evaluate every function on all of ``x`` and select: under ``vmap`` the entries to select are not known."""
     x = _array(x)
     if not isinstance(condlist, (list, tuple)):
@@ -92,7 +94,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
 
 
 @function(np.choose, kind="composite")
-def choose(a, choices, out=None, mode="raise"):
+def choose(a: Array, choices: Array, out: Array | None = None, mode: str = "raise") -> Array:
     refuse_out(out, "np.choose")
     a, choices = _array(a), [operand(c) for c in choices]
     n = len(choices)
@@ -122,9 +124,19 @@ def choose(a, choices, out=None, mode="raise"):
 # The ufunc behind it is met where a plain array clips itself between tensors: array.clip(low, high).
 @function(np.clip, np._core.umath.clip, kind="composite")
 def clip(
-    a, a_min=_ABSENT, a_max=_ABSENT, out=None, *, min=_ABSENT, max=_ABSENT, where=True, dtype=None,
-    casting="same_kind", order="K", subok=True,
-):  # fmt: skip
+    a: Array,
+    a_min: Any = _ABSENT,
+    a_max: Any = _ABSENT,
+    out: Array | None = None,
+    *,
+    min: Any = _ABSENT,
+    max: Any = _ABSENT,
+    where: Array = True,
+    dtype: DTypeLike | None = None,
+    casting: str = "same_kind",
+    order: str | None = "K",
+    subok: bool = True,
+) -> Array:
     refuse_out(out, "np.clip")
     if where is not True:
         raise UnsupportedError(
@@ -158,26 +170,26 @@ def clip(
 
 
 @function(np.real)
-def real(val):
+def real(val: Array) -> Array:
     val = _array(val)
     return arithmetic.real(val) if val.dtype.kind == "c" else val
 
 
 @function(np.imag)
-def imag(val):
+def imag(val: Array) -> Array:
     val = _array(val)
     return arithmetic.imag(val) if val.dtype.kind == "c" else np.zeros(val.shape, val.dtype)[()]
 
 
 @function(np.angle, kind="composite")
-def angle(z, deg=False):
+def angle(z: Array, deg: bool = False) -> Array:
     z = _array(z)
     phase = np.arctan2(np.imag(z), np.real(z)) if z.dtype.kind == "c" else np.arctan2(0, z)
     return phase * (180 / np.pi) if deg else phase
 
 
 @function(np.real_if_close, kind="metadata")
-def real_if_close(a, tol=100):
+def real_if_close(a: Array, tol: int = 100) -> Array:
     a = _array(a)
     if a.dtype.kind == "c":
         raise UnsupportedError(
@@ -189,13 +201,13 @@ def real_if_close(a, tol=100):
 
 
 @function(np.iscomplex, kind="composite")
-def iscomplex(x):
+def iscomplex(x: Array) -> Array:
     x = _array(x)
     return np.imag(x) != 0 if x.dtype.kind == "c" else np.zeros(x.shape, bool)[()]
 
 
 @function(np.isreal, kind="composite")
-def isreal(x):
+def isreal(x: Array) -> Array:
     x = _array(x)
     return np.imag(x) == 0 if x.dtype.kind == "c" else np.ones(x.shape, bool)[()]
 
@@ -204,19 +216,19 @@ def isreal(x):
 
 
 @function(np.round, np.around)
-def round(a, decimals=0, out=None):
+def round(a: Array, decimals: int = 0, out: Array | None = None) -> Array:
     refuse_out(out, "np.round")
     return rounding.round_(_array(a), decimals=operator.index(decimals))
 
 
 @function(np.fix, kind="composite")
-def fix(x, out=None):
+def fix(x: Array, out: Array | None = None) -> Array:
     refuse_out(out, "np.fix")
     return np.trunc(_array(x))
 
 
 @function(np.nan_to_num, kind="composite")
-def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+def nan_to_num(x: Array, copy: bool | None = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
     if not copy and isinstance(x, Tracer) and x.shape:
         return target(x, nan_to_num(x, True, nan, posinf, neginf), "np.nan_to_num")
     x = _array(x)
@@ -239,13 +251,13 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 
 
 @function(np.sinc)
-def sinc(x):
+def sinc(x: Array) -> Array:
     x = _array(x)
     return elementary.sinc(x if x.dtype.kind in "fc" else x.astype(float), order=0)
 
 
 @function(np.i0)
-def i0(x):
+def i0(x: Array) -> Array:
     x = _array(x)
     if x.dtype.kind == "c":
         raise TypeError("i0 not supported for complex values")
@@ -256,19 +268,19 @@ def i0(x):
 
 
 @function(np.isposinf, kind="composite")
-def isposinf(x, out=None):
+def isposinf(x: Array, out: Array | None = None) -> Array:
     refuse_out(out, "np.isposinf")
     return np.logical_and(np.isinf(x), np.logical_not(np.signbit(x)))
 
 
 @function(np.isneginf, kind="composite")
-def isneginf(x, out=None):
+def isneginf(x: Array, out: Array | None = None) -> Array:
     refuse_out(out, "np.isneginf")
     return np.logical_and(np.isinf(x), np.signbit(x))
 
 
 @function(np.isclose, kind="composite")
-def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+def isclose(a: Array, b: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Array:
     x, y, rtol, atol = (stop_gradient(operand(v)) for v in (a, b, rtol, atol))
     if aval_of(y).dtype.kind not in "fc":
         y = y * 1.0  # in floating point, so that the size of the least integer is no integer
@@ -278,18 +290,18 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 
 @function(np.allclose, kind="composite")
-def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+def allclose(a: Array, b: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Array:
     return _truth(np.all(np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)))
 
 
 @function(np.array_equal, kind="composite")
-def array_equal(a1, a2, equal_nan=False):
+def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> Array:
     x, y = (stop_gradient(_array(v)) for v in (a1, a2))
     return False if x.shape != y.shape else _truth(np.all(_same(x, y, equal_nan)))
 
 
 @function(np.array_equiv, kind="composite")
-def array_equiv(a1, a2):
+def array_equiv(a1: Array, a2: Array) -> Array:
     x, y = (stop_gradient(_array(v)) for v in (a1, a2))
     try:
         np.broadcast_shapes(x.shape, y.shape)
@@ -311,13 +323,13 @@ def _truth(x):
 
 
 @function(np.float_power, kind="composite")
-def float_power(x1, x2):
+def float_power(x1: Array, x2: Array) -> Array:
     x1, x2 = _array(x1), _array(x2)
     return np.power(*[v.astype(np.complex128 if v.dtype.kind == "c" else np.float64) for v in (x1, x2)])
 
 
 @function(np.divmod, kind="composite")
-def divmod(x1, x2):
+def divmod(x1: Array, x2: Array) -> tuple:
     return np.floor_divide(x1, x2), np.remainder(x1, x2)
 
 

@@ -5,8 +5,11 @@ Not for: ``scipy.fft``, whose transforms NumPy's protocols do not reach.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from ..core.aval import Array, Axis
 from ..errors import ArgumentError, DtypeError
 from ..ops import fourier
 from .arguments import normalize_axes, normalize_axis, operand
@@ -39,28 +42,28 @@ def _real(a, name: str):
 
 
 @function(np.fft.fft)
-def fft(a, n=None, axis=-1, norm=None, out=None):
+def fft(a: Array, n: Any = None, axis: Axis = -1, norm: Any = None, out: Array | None = None) -> Array:
     a = operand(a)
     axis = normalize_axis(axis, a.ndim, "np.fft.fft")
     return fourier.fft(a, n=_length(n, a.shape[axis]), axis=axis, norm=_norm(norm))
 
 
 @function(np.fft.ifft)
-def ifft(a, n=None, axis=-1, norm=None, out=None):
+def ifft(a: Array, n: Any = None, axis: Axis = -1, norm: Any = None, out: Array | None = None) -> Array:
     a = operand(a)
     axis = normalize_axis(axis, a.ndim, "np.fft.ifft")
     return fourier.ifft(a, n=_length(n, a.shape[axis]), axis=axis, norm=_norm(norm))
 
 
 @function(np.fft.rfft)
-def rfft(a, n=None, axis=-1, norm=None, out=None):
+def rfft(a: Array, n: Any = None, axis: Axis = -1, norm: Any = None, out: Array | None = None) -> Array:
     a = _real(operand(a), "rfft")
     axis = normalize_axis(axis, a.ndim, "np.fft.rfft")
     return fourier.rfft(a, n=_length(n, a.shape[axis]), axis=axis, norm=_norm(norm))
 
 
 @function(np.fft.irfft)
-def irfft(a, n=None, axis=-1, norm=None, out=None):
+def irfft(a: Array, n: Any = None, axis: Axis = -1, norm: Any = None, out: Array | None = None) -> Array:
     a = operand(a)
     axis = normalize_axis(axis, a.ndim, "np.fft.irfft")
     return fourier.irfft(a, n=_length(n, 2 * (a.shape[axis] - 1)), axis=axis, norm=_norm(norm))
@@ -70,12 +73,12 @@ _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 @function(np.fft.hfft, kind="composite")
-def hfft(a, n=None, axis=-1, norm=None, out=None):
+def hfft(a: Array, n: Any = None, axis: Axis = -1, norm: Any = None, out: Array | None = None) -> Array:
     return np.fft.irfft(np.conj(a), n, axis, _SWAPPED[_norm(norm)])
 
 
 @function(np.fft.ihfft, kind="composite")
-def ihfft(a, n=None, axis=-1, norm=None, out=None):
+def ihfft(a: Array, n: Any = None, axis: Axis = -1, norm: Any = None, out: Array | None = None) -> Array:
     return np.conj(np.fft.rfft(a, n, axis, _SWAPPED[_norm(norm)]))
 
 
@@ -96,7 +99,7 @@ def _axes(a, s, axes, name: str) -> list[tuple[int, int | None]]:
 
 
 @function(np.fft.fftn, kind="composite")
-def fftn(a, s=None, axes=None, norm=None, out=None):
+def fftn(a: Array, s: Array = None, axes: Any = None, norm: Any = None, out: Array | None = None) -> Array:
     a = operand(a)
     for axis, n in reversed(_axes(a, s, axes, "np.fft.fftn")):
         a = np.fft.fft(a, n, axis, norm)
@@ -104,7 +107,7 @@ def fftn(a, s=None, axes=None, norm=None, out=None):
 
 
 @function(np.fft.ifftn, kind="composite")
-def ifftn(a, s=None, axes=None, norm=None, out=None):
+def ifftn(a: Array, s: Array = None, axes: Any = None, norm: Any = None, out: Array | None = None) -> Array:
     a = operand(a)
     for axis, n in reversed(_axes(a, s, axes, "np.fft.ifftn")):
         a = np.fft.ifft(a, n, axis, norm)
@@ -112,7 +115,7 @@ def ifftn(a, s=None, axes=None, norm=None, out=None):
 
 
 @function(np.fft.rfftn, kind="composite")
-def rfftn(a, s=None, axes=None, norm=None, out=None):
+def rfftn(a: Array, s: Array = None, axes: Any = None, norm: Any = None, out: Array | None = None) -> Array:
     a = operand(a)
     *others, (last, n) = _axes(a, s, axes, "np.fft.rfftn")
     a = np.fft.rfft(a, n, last, norm)
@@ -122,7 +125,7 @@ def rfftn(a, s=None, axes=None, norm=None, out=None):
 
 
 @function(np.fft.irfftn, kind="composite")
-def irfftn(a, s=None, axes=None, norm=None, out=None):
+def irfftn(a: Array, s: Array = None, axes: Any = None, norm: Any = None, out: Array | None = None) -> Array:
     a = operand(a)
     *others, (last, n) = _axes(a, s, axes, "np.fft.irfftn")
     for axis, m in reversed(others):
@@ -131,22 +134,22 @@ def irfftn(a, s=None, axes=None, norm=None, out=None):
 
 
 @function(np.fft.fft2, kind="composite")
-def fft2(a, s=None, axes=(-2, -1), norm=None, out=None):
+def fft2(a: Array, s: Array = None, axes: Any = (-2, -1), norm: Any = None, out: Array | None = None) -> Array:
     return np.fft.fftn(a, s, axes, norm)
 
 
 @function(np.fft.ifft2, kind="composite")
-def ifft2(a, s=None, axes=(-2, -1), norm=None, out=None):
+def ifft2(a: Array, s: Array = None, axes: Any = (-2, -1), norm: Any = None, out: Array | None = None) -> Array:
     return np.fft.ifftn(a, s, axes, norm)
 
 
 @function(np.fft.rfft2, kind="composite")
-def rfft2(a, s=None, axes=(-2, -1), norm=None, out=None):
+def rfft2(a: Array, s: Array = None, axes: Any = (-2, -1), norm: Any = None, out: Array | None = None) -> Array:
     return np.fft.rfftn(a, s, axes, norm)
 
 
 @function(np.fft.irfft2, kind="composite")
-def irfft2(a, s=None, axes=(-2, -1), norm=None, out=None):
+def irfft2(a: Array, s: Array = None, axes: Any = (-2, -1), norm: Any = None, out: Array | None = None) -> Array:
     return np.fft.irfftn(a, s, axes, norm)
 
 
@@ -156,14 +159,14 @@ def _shift_axes(x, axes):
 
 
 @function(np.fft.fftshift, kind="composite")
-def fftshift(x, axes=None):
+def fftshift(x: Array, axes: Any = None) -> Array:
     x = operand(x)
     axes = _shift_axes(x, axes)
     return np.roll(x, [x.shape[i] // 2 for i in axes], axes)
 
 
 @function(np.fft.ifftshift, kind="composite")
-def ifftshift(x, axes=None):
+def ifftshift(x: Array, axes: Any = None) -> Array:
     x = operand(x)
     axes = _shift_axes(x, axes)
     return np.roll(x, [-(x.shape[i] // 2) for i in axes], axes)

@@ -1,7 +1,7 @@
 """The keywords of generalized ufuncs: ``axes=``, ``axis=`` and ``keepdims=`` of ``np.matmul`` and its relatives.
 
 The core axes are moved to the end, where the operators expect them, and those of the result moved to where they are
-asked for. Not for: what is computed (``contractions.py``).
+asked for. Not for: what is computed (``contraction.py``).
 """
 
 from __future__ import annotations

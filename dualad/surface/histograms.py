@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import Any
 
 import numpy as np
 
+from ..core.aval import Array, Axis, Shape
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops.shaping import stop_gradient
@@ -21,7 +23,7 @@ __all__: list[str] = []
 
 
 @function(np.histogram_bin_edges, kind="composite")
-def histogram_bin_edges(a, bins=10, range=None, weights=None):
+def histogram_bin_edges(a: Array, bins: int = 10, range: Any = None, weights: Array = None) -> Array:
     if isinstance(bins, str):
         raise UnsupportedError(
             f"np.histogram was called on tensors with bins={bins!r}.",
@@ -59,14 +61,16 @@ def _totals(position, inside, weights, count: int):
 
 
 @function(np.histogram, kind="composite")
-def histogram(a, bins=10, range=None, density=None, weights=None):
+def histogram(a: Array, bins: int = 10, range: Any = None, density: Any = None, weights: Array = None) -> tuple:
     ranges = None if range is None else [range]
     counts, (edges,) = np.histogramdd([np.ravel(operand(a))], [bins], ranges, density, weights)
     return (counts if density or weights is not None else counts.astype(np.intp)), edges
 
 
 @function(np.histogram2d, kind="composite")
-def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
+def histogram2d(
+    x: Array, y: Array, bins: int = 10, range: Any = None, density: Any = None, weights: Array = None
+) -> tuple:
     if np.ndim(bins) == 0 or (not isinstance(bins, (list, tuple)) or len(bins) not in (1, 2)):
         bins = [bins, bins]
     elif len(bins) == 1:
@@ -76,7 +80,7 @@ def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
 
 
 @function(np.histogramdd, kind="composite")
-def histogramdd(sample, bins=10, range=None, density=None, weights=None):
+def histogramdd(sample: Array, bins: int = 10, range: Any = None, density: Any = None, weights: Array = None) -> tuple:
     columns = list(sample) if isinstance(sample, (list, tuple)) else list(np.transpose(np.atleast_2d(operand(sample))))
     columns = [operand(c) for c in columns]
     bins = list(bins) if isinstance(bins, (list, tuple)) else [bins] * len(columns)
@@ -101,7 +105,7 @@ def histogramdd(sample, bins=10, range=None, density=None, weights=None):
 
 
 @function(np.apply_along_axis, kind="composite")
-def apply_along_axis(func1d, axis, arr, *args, **kwargs):
+def apply_along_axis(func1d: Any, axis: Axis, arr: Array, *args: Array, **kwargs: Any) -> Array:
     """Call the function once per row, as NumPy does."""
     arr = operand(arr)
     axis = normalize_axis(axis, arr.ndim, "np.apply_along_axis")
@@ -117,7 +121,7 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
 
 
 @function(np.apply_over_axes, kind="composite")
-def apply_over_axes(func, a, axes):
+def apply_over_axes(func: Any, a: Array, axes: Any) -> Array:
     a = operand(a)
     ndim = a.ndim
     for axis in (axes,) if np.ndim(axes) == 0 else axes:
@@ -134,7 +138,7 @@ def apply_over_axes(func, a, axes):
 
 
 @function(np.ravel_multi_index, kind="composite")
-def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
+def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str | None = "C") -> Array:
     modes = mode if isinstance(mode, tuple) else (mode,) * len(dims)
     pairs = list(zip(multi_index, dims, modes, strict=True))
     position = 0
@@ -147,7 +151,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
 
 
 @function(np.unravel_index, kind="composite")
-def unravel_index(indices, shape, order="C"):
+def unravel_index(indices: Any, shape: Shape, order: str | None = "C") -> Array:
     indices = operand(indices)
     shape = (shape,) if np.ndim(shape) == 0 else tuple(shape)
     if not bool(np.all((indices >= 0) & (indices < math.prod(shape)))):

@@ -7,11 +7,13 @@ For: ``x[...]``, iteration, ``np.take`` and its relatives. Not for: writing into
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..containers import has_own_arithmetic, met
-from ..core.aval import aval_of
+from ..core.aval import Array, Axis, aval_of
 from ..core.dispatch import bind
 from ..core.tables import OPS
 from ..core.tracer import Tracer
@@ -234,7 +236,7 @@ def set_at(x, index, value):
 
 
 @function(np.take)
-def take(a, indices, axis=None, out=None, mode="raise"):
+def take(a: Array, indices: Any, axis: Axis = None, out: Array | None = None, mode: str = "raise") -> Array:
     a, indices = operand(a), operand(indices)
     if isinstance(indices, np.ndarray) and not indices.size:
         indices = indices.astype(np.intp)
@@ -263,7 +265,7 @@ def _at(a, *index):
 
 
 @function(np.take_along_axis, kind="composite")
-def take_along_axis(arr, indices, axis=-1):
+def take_along_axis(arr: Array, indices: Any, axis: Axis = -1) -> Array:
     arr, indices = operand(arr), operand(indices)
     if indices.dtype.kind not in "iu":
         raise IndexError("`indices` must be an integer array")
@@ -281,7 +283,7 @@ def take_along_axis(arr, indices, axis=-1):
 
 
 @function(np.compress, kind="composite")
-def compress(condition, a, axis=None, out=None):
+def compress(condition: Array, a: Array, axis: Axis = None, out: Array | None = None) -> Array:
     condition = operand(condition)
     if np.ndim(condition) != 1:
         raise ValueError("condition must be a 1-d array")
@@ -292,7 +294,7 @@ def compress(condition, a, axis=None, out=None):
 
 
 @function(np.extract, kind="composite")
-def extract(condition, arr):
+def extract(condition: Array, arr: Array) -> Array:
     return np.take(np.ravel(arr), np.flatnonzero(condition))
 
 
@@ -316,24 +318,26 @@ def _known(x, name: str) -> np.ndarray:
 
 
 @function(np.nonzero)
-def nonzero(a):
+def nonzero(a: Array) -> Array:
     if not np.ndim(a):
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.")
     return np.nonzero(_known(a, "np.nonzero"))
 
 
 @function(np.argwhere)
-def argwhere(a):
+def argwhere(a: Array) -> Array:
     return np.argwhere(_known(a, "np.argwhere"))
 
 
 @function(np.flatnonzero)
-def flatnonzero(a):
+def flatnonzero(a: Array) -> Array:
     return np.flatnonzero(_known(a, "np.flatnonzero"))
 
 
 @function(np.isin, kind="composite")
-def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None):
+def isin(
+    element: Array, test_elements: Array, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
+) -> Array:
     element = shaping.stop_gradient(operand(element))
     test_elements = shaping.stop_gradient(operand(test_elements))
     if not isinstance(element, Tracer) and not isinstance(test_elements, Tracer):
@@ -346,12 +350,14 @@ _in1d = getattr(np, "in1d", None)  # until NumPy 2.4
 if _in1d is not None:
 
     @function(_in1d, kind="composite")
-    def in1d(ar1, ar2, assume_unique=False, invert=False, *, kind=None):
+    def in1d(
+        ar1: Array, ar2: Array, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
+    ) -> Array:
         return np.isin(np.ravel(operand(ar1)), ar2, assume_unique, invert, kind=kind)
 
 
 @function(np.ix_, kind="composite")
-def ix_(*args):
+def ix_(*args: Array) -> tuple:
     out = []
     for i, x in enumerate(args):
         x = operand(x)
@@ -367,17 +373,17 @@ def ix_(*args):
 
 
 @function(np.diag_indices_from, kind="metadata")
-def diag_indices_from(arr):
+def diag_indices_from(arr: Array) -> Array:
     return np.diag_indices_from(np.empty(arr.shape, bool))
 
 
 @function(np.tril_indices_from, kind="metadata")
-def tril_indices_from(arr, k=0):
+def tril_indices_from(arr: Array, k: int = 0) -> Array:
     return np.tril_indices_from(np.empty(arr.shape, bool), k)
 
 
 @function(np.triu_indices_from, kind="metadata")
-def triu_indices_from(arr, k=0):
+def triu_indices_from(arr: Array, k: int = 0) -> Array:
     return np.triu_indices_from(np.empty(arr.shape, bool), k)
 
 
@@ -385,7 +391,7 @@ def triu_indices_from(arr, k=0):
 
 
 @function(np.diagonal, kind="composite")
-def diagonal(a, offset=0, axis1=0, axis2=1):
+def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     a = operand(a)
     if a.ndim < 2:
         raise ValueError("diag requires an array of at least two dimensions")
@@ -407,12 +413,14 @@ def _diagonal(a, *, offset, axis1, axis2):
 
 
 @function(np.trace, kind="composite")
-def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+def trace(
+    a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: Array | None = None
+) -> Array:
     return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
 
 
 @function(np.diag, kind="composite")
-def diag(v, k=0):
+def diag(v: Array, k: int = 0) -> Array:
     v = operand(v)
     if v.ndim == 2:
         return np.diagonal(v, k)
@@ -424,18 +432,18 @@ def diag(v, k=0):
 
 
 @function(np.diagflat, kind="composite")
-def diagflat(v, k=0):
+def diagflat(v: Array, k: int = 0) -> Array:
     return np.diag(np.ravel(v), k)
 
 
 @function(np.tril, kind="composite")
-def tril(m, k=0):
+def tril(m: Array, k: int = 0) -> Array:
     m = operand(m)
     return np.where(_triangle(m, k), m, np.zeros((), m.dtype))
 
 
 @function(np.triu, kind="composite")
-def triu(m, k=0):
+def triu(m: Array, k: int = 0) -> Array:
     m = operand(m)
     return np.where(_triangle(m, k - 1), np.zeros((), m.dtype), m)
 
@@ -455,7 +463,7 @@ def _along(arr, axis):
 
 
 @function(np.delete, kind="composite")
-def delete(arr, obj, axis=None):
+def delete(arr: Array, obj: Any, axis: Axis = None) -> Array:
     arr, axis = _along(arr, axis)
     obj = _static(obj, "np.delete")
     if not isinstance(obj, slice) and not np.size(obj):
@@ -464,7 +472,7 @@ def delete(arr, obj, axis=None):
 
 
 @function(np.insert, kind="composite")
-def insert(arr, obj, values, axis=None):
+def insert(arr: Array, obj: Any, values: Any, axis: Axis = None) -> Array:
     """As ``np.insert``: the places are found by inserting numbers into the numbers of the entries."""
     arr, axis = _along(arr, axis)
     obj = _static(obj, "np.insert")
@@ -507,14 +515,16 @@ def _static(obj, name: str):
 
 
 @function(np.append, kind="composite")
-def append(arr, values, axis=None):
+def append(arr: Array, values: Any, axis: Axis = None) -> Array:
     if axis is None:
         arr, values, axis = np.ravel(operand(arr)), np.ravel(operand(values)), 0
     return np.concatenate((arr, values), axis=axis)
 
 
 @function(np.lib.stride_tricks.sliding_window_view, kind="composite")
-def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=False):
+def sliding_window_view(
+    x: Array, window_shape: Any, axis: Axis = None, *, subok: bool = False, writeable: bool = False
+) -> Array:
     x = operand(x)
     window_shape = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
     if axis is None:

@@ -6,9 +6,12 @@ Not for: the operators (``ops/joining.py``).
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from ..core.aval import Array
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import indexing, joining
@@ -21,7 +24,15 @@ __all__: list[str] = []
 
 
 @function(np.concatenate)
-def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind"):
+def concatenate(
+    arrays: Any,
+    /,
+    axis: int = 0,
+    out: Array | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: str = "same_kind",
+) -> Array:
     arrays = _arrays(arrays, dtype)
     if not arrays:
         raise ValueError("need at least one array to concatenate")
@@ -34,7 +45,9 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
 
 
 @function(np.stack)
-def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
+def stack(
+    arrays: Any, axis: int = 0, out: Array | None = None, *, dtype: DTypeLike | None = None, casting: str = "same_kind"
+) -> Array:
     arrays = _arrays(arrays, dtype)
     if not arrays:
         raise ValueError("need at least one array to stack")
@@ -50,29 +63,29 @@ def _arrays(arrays, dtype) -> list:
 
 
 @function(np.vstack, kind="composite")
-def vstack(tup, *, dtype=None, casting="same_kind"):
+def vstack(tup: Any, *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> Array:
     return np.concatenate([np.atleast_2d(a) for a in _arrays(tup, dtype)], 0)
 
 
 @function(np.hstack, kind="composite")
-def hstack(tup, *, dtype=None, casting="same_kind"):
+def hstack(tup: Any, *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> Array:
     arrays = [np.atleast_1d(a) for a in _arrays(tup, dtype)]
     return np.concatenate(arrays, 0 if arrays and arrays[0].ndim == 1 else 1)
 
 
 @function(np.dstack, kind="composite")
-def dstack(tup, *, dtype=None, casting="same_kind"):
+def dstack(tup: Any, *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> Array:
     return np.concatenate([np.atleast_3d(a) for a in _arrays(tup, dtype)], 2)
 
 
 @function(np.column_stack, kind="composite")
-def column_stack(tup):
+def column_stack(tup: Any) -> Array:
     arrays = [np.reshape(a, (-1, 1)) if np.ndim(a) < 2 else a for a in _arrays(tup, None)]
     return np.concatenate(arrays, 1)
 
 
 @function(np.block, kind="composite")
-def block(arrays):
+def block(arrays: Any) -> Array:
     depth = _depth(arrays)
     ndim = max(depth, _largest_ndim(arrays))
     return _block(arrays, depth, ndim, depth)
@@ -107,7 +120,7 @@ def _block(arrays, depth: int, ndim: int, left: int):
 
 
 @function(np.array_split)
-def array_split(ary, indices_or_sections, axis=0):
+def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> Any:
     ary = operand(ary)
     axis = normalize_axis(axis, ary.ndim, "np.array_split")
     n = ary.shape[axis]
@@ -137,34 +150,34 @@ def _pieces(ary, sizes: tuple[int, ...], axis: int) -> list:
 
 
 @function(np.split, kind="composite")
-def split(ary, indices_or_sections, axis=0):
+def split(ary: Array, indices_or_sections: Any, axis: int = 0) -> Array:
     if not np.ndim(indices_or_sections) and np.shape(ary)[axis] % indices_or_sections:
         raise ValueError("array split does not result in an equal division")
     return np.array_split(ary, indices_or_sections, axis)
 
 
 @function(np.hsplit, kind="composite")
-def hsplit(ary, indices_or_sections):
+def hsplit(ary: Array, indices_or_sections: Any) -> Array:
     if not np.ndim(ary):
         raise ValueError("hsplit only works on arrays of 1 or more dimensions")
     return np.split(ary, indices_or_sections, 1 if np.ndim(ary) > 1 else 0)
 
 
 @function(np.vsplit, kind="composite")
-def vsplit(ary, indices_or_sections):
+def vsplit(ary: Array, indices_or_sections: Any) -> Array:
     if np.ndim(ary) < 2:
         raise ValueError("vsplit only works on arrays of 2 or more dimensions")
     return np.split(ary, indices_or_sections, 0)
 
 
 @function(np.dsplit, kind="composite")
-def dsplit(ary, indices_or_sections):
+def dsplit(ary: Array, indices_or_sections: Any) -> Array:
     if np.ndim(ary) < 3:
         raise ValueError("dsplit only works on arrays of 3 or more dimensions")
     return np.split(ary, indices_or_sections, 2)
 
 
-def _unstack(x, /, *, axis=0):
+def _unstack(x: Array, /, *, axis: int = 0) -> Array:
     x = operand(x)
     if not x.ndim:
         raise ValueError("Input array must be at least 1-d.")
@@ -179,7 +192,7 @@ if hasattr(np, "unstack"):  # NumPy 2.1
 
 
 @function(np.meshgrid, kind="composite")
-def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
+def meshgrid(*xi: Any, copy: bool | None = True, sparse: bool = False, indexing: str = "xy") -> Array:
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     n = len(xi)
@@ -210,7 +223,7 @@ _KEYWORDS = {
 
 
 @function(np.pad, kind="composite")
-def pad(array, pad_width, mode="constant", **kwargs):
+def pad(array: Array, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Array:
     array = operand(array)
     if isinstance(mode, str) and mode not in _KEYWORDS and mode != "empty":
         raise ValueError(f"mode '{mode}' is not supported")

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
+from numpy.typing import DTypeLike
 
+from ..core.aval import Array, Axis
 from ..errors import UnsupportedError
 from ..ops import determinant, factorization, norms, spectral
 from .arguments import normalize_axes, operand, operands, refuse_out
@@ -48,22 +51,22 @@ def _adjoint(a):
 
 
 @function(np.linalg.matmul, kind="composite")
-def matmul(x1, x2, /):
+def matmul(x1: Array, x2: Array, /) -> Array:
     return np.matmul(x1, x2)
 
 
 @function(np.linalg.tensordot, kind="composite")
-def tensordot(x1, x2, /, *, axes=2):
+def tensordot(x1: Array, x2: Array, /, *, axes: Any = 2) -> Array:
     return np.tensordot(x1, x2, axes)
 
 
 @function(np.linalg.vecdot, kind="composite")
-def vecdot(x1, x2, /, *, axis=-1):
+def vecdot(x1: Array, x2: Array, /, *, axis: Axis = -1) -> Array:
     return np.vecdot(x1, x2, axis=axis)
 
 
 @function(np.linalg.outer, kind="composite")
-def outer(x1, x2, /):
+def outer(x1: Array, x2: Array, /) -> Array:
     x1, x2 = operands(x1, x2)
     if np.ndim(x1) != 1 or np.ndim(x2) != 1:
         raise ValueError(
@@ -73,7 +76,7 @@ def outer(x1, x2, /):
 
 
 @function(np.linalg.cross, kind="composite")
-def cross(x1, x2, /, *, axis=-1):
+def cross(x1: Array, x2: Array, /, *, axis: Axis = -1) -> Array:
     x1, x2 = operands(x1, x2)
     if not np.ndim(x1) or not np.ndim(x2):
         raise ValueError("At least one array has zero dimension")
@@ -86,17 +89,17 @@ def cross(x1, x2, /, *, axis=-1):
 
 
 @function(np.linalg.trace, kind="composite")
-def trace(x, /, *, offset=0, dtype=None):
+def trace(x: Array, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     return np.trace(x, offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
 @function(np.linalg.diagonal, kind="composite")
-def diagonal(x, /, *, offset=0):
+def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     return np.diagonal(x, offset, axis1=-2, axis2=-1)
 
 
 @function(np.linalg.matrix_power, kind="composite")
-def matrix_power(a, n):
+def matrix_power(a: Array, n: Any) -> Array:
     a = _square(a)
     try:
         n = operator.index(n)
@@ -117,7 +120,7 @@ def matrix_power(a, n):
 
 
 @function(np.linalg.multi_dot, kind="composite")
-def multi_dot(arrays, *, out=None):
+def multi_dot(arrays: Any, *, out: Array | None = None) -> Array:
     refuse_out(out, "np.linalg.multi_dot")
     arrays = operands(*arrays)
     if len(arrays) < 2:
@@ -155,7 +158,7 @@ def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
 
 
 @function(np.linalg.solve)
-def solve(a, b):
+def solve(a: Array, b: Array) -> Array:
     a, b = operands(a, b)
     if np.ndim(b) == 1:
         return np.reshape(x := factorization.solve(a, np.reshape(b, (-1, 1))), x.shape[:-1])
@@ -163,12 +166,12 @@ def solve(a, b):
 
 
 @function(np.linalg.inv)
-def inv(a):
+def inv(a: Array) -> Array:
     return factorization.inv(_square(a))
 
 
 @function(np.linalg.tensorsolve, kind="composite")
-def tensorsolve(a, b, axes=None):
+def tensorsolve(a: Array, b: Array, axes: Any = None) -> Array:
     a, b = operands(a, b)
     if axes is not None:
         order = [i for i in range(a.ndim) if i not in [k % a.ndim for k in axes]]
@@ -181,7 +184,7 @@ def tensorsolve(a, b, axes=None):
 
 
 @function(np.linalg.tensorinv, kind="composite")
-def tensorinv(a, ind=2):
+def tensorinv(a: Array, ind: int = 2) -> Array:
     a = operand(a)
     if ind <= 0:
         raise ValueError("Invalid ind argument.")
@@ -193,7 +196,7 @@ _NO_VALUE = object()
 
 
 @function(np.linalg.pinv)
-def pinv(a, rcond=None, hermitian=False, *, rtol=_NO_VALUE):
+def pinv(a: Array, rcond: Array = None, hermitian: bool = False, *, rtol: Any = _NO_VALUE) -> Array:
     a = _square(a) if hermitian else _matrix(a)
     if rcond is not None and rtol is not _NO_VALUE:
         raise ValueError("`rtol` and `rcond` can't be both set.")
@@ -205,7 +208,7 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=_NO_VALUE):
 
 
 @function(np.linalg.lstsq, kind="composite")
-def lstsq(a, b, rcond=None):
+def lstsq(a: Array, b: Array, rcond: Array = None) -> tuple:
     """Least squares of minimal norm, by the pseudoinverse.
 
     Derivatives are along perturbations that keep the rank. The residuals are empty where NumPy's are because a has
@@ -235,7 +238,7 @@ def lstsq(a, b, rcond=None):
 
 
 @function(np.linalg.matrix_rank)
-def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
+def matrix_rank(A: Array, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
     if rtol is not None and tol is not None:
         raise ValueError("`tol` and `rtol` can't be both set.")
     A = operand(A)
@@ -245,14 +248,14 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
 
 
 @function(np.linalg.cholesky)
-def cholesky(a, /, *, upper=False):
+def cholesky(a: Array, /, *, upper: bool = False) -> Array:
     """Factorize A = L Lᴴ, reading one triangle of A; the derivative is with respect to that triangle."""
     a = _square(a)
     return _adjoint(factorization.cholesky(_adjoint(a))) if upper else factorization.cholesky(a)
 
 
 @function(np.linalg.qr)
-def qr(a, mode="reduced"):
+def qr(a: Array, mode: str = "reduced") -> Array:
     a = _matrix(a)
     m, n = a.shape[-2:]
     if mode == "r":
@@ -276,12 +279,12 @@ def qr(a, mode="reduced"):
 
 
 @function(np.linalg.det)
-def det(a):
+def det(a: Array) -> Array:
     return determinant.det(_square(a))
 
 
 @function(np.linalg.slogdet)
-def slogdet(a):
+def slogdet(a: Array) -> Array:
     return _SlogdetResult(*determinant.slogdet(_square(a)))
 
 
@@ -295,29 +298,29 @@ def _triangle(UPLO: str) -> str:
 
 
 @function(np.linalg.eigh)
-def eigh(a, UPLO="L"):
+def eigh(a: Array, UPLO: str = "L") -> Array:
     return _EighResult(*spectral.eigh(_square(a), uplo=_triangle(UPLO)))
 
 
 @function(np.linalg.eigvalsh)
-def eigvalsh(a, UPLO="L"):
+def eigvalsh(a: Array, UPLO: str = "L") -> Array:
     return spectral.eigvalsh(_square(a), uplo=_triangle(UPLO))
 
 
 @function(np.linalg.eig)
-def eig(a):
+def eig(a: Array) -> Array:
     """Eigenvalues and eigenvectors; of complex dtype even where NumPy, finding them all real, returns floats."""
     return _EigResult(*spectral.eig(_square(a)))
 
 
 @function(np.linalg.eigvals)
-def eigvals(a):
+def eigvals(a: Array) -> Array:
     """Eigenvalues; of complex dtype even where NumPy, finding them all real, returns floats."""
     return spectral.eigvals(_square(a))
 
 
 @function(np.linalg.svd)
-def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
+def svd(a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Array:
     a = _matrix(a)
     if hermitian:
         return _svd_of_hermitian(a, compute_uv)
@@ -345,12 +348,12 @@ def _svd_of_hermitian(a, compute_uv: bool):
 
 
 @function(np.linalg.svdvals)
-def svdvals(x, /):
+def svdvals(x: Array, /) -> Array:
     return spectral.svdvals(_matrix(x))
 
 
 @function(np.linalg.cond, kind="composite")
-def cond(x, p=None):
+def cond(x: Array, p: Array = None) -> Array:
     x = _matrix(x)
     if 0 in x.shape[-2:]:
         raise LinAlgError("cond is not defined on empty arrays")
@@ -364,7 +367,7 @@ def cond(x, p=None):
 
 
 @function(np.linalg.norm)
-def norm(x, ord=None, axis=None, keepdims=False):
+def norm(x: Array, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Array:
     x = _inexact(operand(x))
     ndim = np.ndim(x)
     if axis is None and (ord is None or (ord in ("f", "fro") and ndim == 2) or (ord == 2 and ndim == 1)):
@@ -383,13 +386,13 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
 
 @function(np.linalg.vector_norm)
-def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: int = 2) -> Array:
     x = _inexact(operand(x))
     return _vector_norm(x, ord, normalize_axes(axis, np.ndim(x), "np.linalg.vector_norm"), keepdims)
 
 
 @function(np.linalg.matrix_norm)
-def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: str = "fro") -> Array:
     x = _inexact(_matrix(x))
     return _matrix_norm(x, ord, (x.ndim - 2, x.ndim - 1), keepdims)
 

@@ -5,9 +5,11 @@ Not for: questions about values (``isfinite``, comparisons, ``argmax``), which a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ..core.aval import aval_of
+from ..core.aval import Array, Axis, aval_of
 from ..core.tracer import Tracer
 from .arguments import normalize_axes, operand
 from .functions import function
@@ -16,17 +18,17 @@ __all__: list[str] = []
 
 
 @function(np.shape, kind="metadata")
-def shape(a):
+def shape(a: Array) -> Array:
     return operand(a).shape
 
 
 @function(np.ndim, kind="metadata")
-def ndim(a):
+def ndim(a: Array) -> Array:
     return len(operand(a).shape)
 
 
 @function(np.size, kind="metadata")
-def size(a, axis=None):
+def size(a: Array, axis: Axis = None) -> Array:
     a = operand(a)
     count = 1
     for i in normalize_axes(axis, a.ndim, "np.size"):
@@ -35,31 +37,31 @@ def size(a, axis=None):
 
 
 @function(np.result_type, kind="metadata")
-def result_type(*arrays_and_dtypes):
+def result_type(*arrays_and_dtypes: Any) -> Array:
     return np.result_type(*[x.dtype if isinstance(x, Tracer) else x for x in arrays_and_dtypes])
 
 
 @function(np.can_cast, kind="metadata")
-def can_cast(from_, to, casting="safe"):
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> Array:
     return np.can_cast(from_.dtype if isinstance(from_, Tracer) else from_, to, casting)
 
 
 @function(np.common_type, kind="metadata")
-def common_type(*arrays):
+def common_type(*arrays: Array) -> Array:
     return np.common_type(*[np.empty(0, a.dtype) if isinstance(a, Tracer) else a for a in arrays])
 
 
 @function(np.min_scalar_type, kind="metadata")
-def min_scalar_type(a, /):
+def min_scalar_type(a: Array, /) -> Array:
     """Return the dtype: that alone is known of a tensor, as of any array with axes."""
     return a.dtype
 
 
 @function(np.iscomplexobj, kind="metadata")
-def iscomplexobj(x):
+def iscomplexobj(x: Array) -> Array:
     return aval_of(operand(x)).dtype.kind == "c"
 
 
 @function(np.isrealobj, kind="metadata")
-def isrealobj(x):
+def isrealobj(x: Array) -> Array:
     return aval_of(operand(x)).dtype.kind != "c"

@@ -15,7 +15,7 @@ from ..core.tables import FUNCTIONS, UFUNCS
 from ..core.tracer import NO_PARAMS, PLAIN, Tracer
 from ..errors import InPlaceError, UnsupportedError
 from ..ops import arithmetic, shaping
-from . import functions
+from . import shaping as shapes
 from .arguments import operand
 from .indexing import set_at
 from .views import Reading, target, viewed, writer
@@ -146,7 +146,7 @@ def _method(function):
 @_method
 def reshape(self, *shape, order="C", copy=None):
     """As ``ndarray.reshape``: ``x.reshape(2, -1)`` or ``x.reshape((2, -1))``."""
-    return functions.reshape(np.copy(self) if copy else self, shape[0] if len(shape) == 1 else shape, order)
+    return shapes.reshape(np.copy(self) if copy else self, shape[0] if len(shape) == 1 else shape, order)
 
 
 @_method
@@ -154,7 +154,7 @@ def transpose(self, *axes):
     """As ``ndarray.transpose``: ``x.transpose(1, 0)`` or ``x.transpose((1, 0))``."""
     if len(axes) == 1 and (axes[0] is None or np.iterable(axes[0])):
         axes = axes[0]
-    return functions.transpose(self, axes or None)
+    return shapes.transpose(self, axes or None)
 
 
 @_method
@@ -164,7 +164,7 @@ def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
         raise TypeError(
             f"Cannot cast array data from {self.dtype!r} to {np.dtype(dtype)!r} according to the rule {casting!r}"
         )
-    return functions.astype(self, dtype, copy=copy)
+    return shapes.astype(self, dtype, copy=copy)
 
 
 @_method

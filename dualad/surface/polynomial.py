@@ -6,8 +6,11 @@ have a tangent. Not for: ``np.poly`` and ``np.roots``, which are refused.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from ..core.aval import Array
 from ..errors import UnsupportedError
 from .arguments import operand
 from .functions import function
@@ -28,7 +31,7 @@ def _polynomial(p):
 
 
 @function(np.polyval, kind="composite")
-def polyval(p, x):
+def polyval(p: Array, x: Array) -> Array:
     p, x = _polynomial(p), operand(x)
     x = x if hasattr(x, "shape") else np.asarray(x)
     y = np.zeros_like(x)
@@ -44,26 +47,26 @@ def _padded(p, length: int):
 
 
 @function(np.polyadd, kind="composite")
-def polyadd(a1, a2):
+def polyadd(a1: Array, a2: Array) -> Array:
     a1, a2 = _coefficients(a1), _coefficients(a2)
     length = max(a1.shape[0], a2.shape[0])
     return _padded(a1, length) + _padded(a2, length)
 
 
 @function(np.polysub, kind="composite")
-def polysub(a1, a2):
+def polysub(a1: Array, a2: Array) -> Array:
     a1, a2 = _coefficients(a1), _coefficients(a2)
     length = max(a1.shape[0], a2.shape[0])
     return _padded(a1, length) - _padded(a2, length)
 
 
 @function(np.polymul, kind="composite")
-def polymul(a1, a2):
+def polymul(a1: Array, a2: Array) -> Array:
     return np.convolve(_coefficients(a1), _coefficients(a2))
 
 
 @function(np.polydiv, kind="composite")
-def polydiv(u, v):
+def polydiv(u: Array, v: Array) -> tuple:
     """Divide by synthetic division: one quotient coefficient after the other."""
     u, v = _coefficients(u) + 0.0, _coefficients(v) + 0.0
     steps = u.shape[0] - v.shape[0] + 1
@@ -80,7 +83,7 @@ def polydiv(u, v):
 
 
 @function(np.polyder, kind="composite")
-def polyder(p, m=1):
+def polyder(p: Array, m: Array = 1) -> Array:
     if m < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
     p = _polynomial(p)
@@ -91,7 +94,7 @@ def polyder(p, m=1):
 
 
 @function(np.polyint, kind="composite")
-def polyint(p, m=1, k=None):
+def polyint(p: Array, m: Array = 1, k: int | None = None) -> Array:
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
     p = _polynomial(p)
@@ -106,7 +109,9 @@ def polyint(p, m=1, k=None):
 
 
 @function(np.polyfit, kind="composite")
-def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
+def polyfit(
+    x: Array, y: Array, deg: Any, rcond: Array = None, full: bool = False, w: Array = None, cov: Array = False
+) -> Array:
     if full or cov:
         raise UnsupportedError(
             "np.polyfit was called on tensors with full=True or cov=True.",
@@ -150,32 +155,32 @@ def _complex_if(x, outside):
 
 
 @function(np.emath.sqrt, kind="composite")
-def sqrt(x):
+def sqrt(x: Array) -> Array:
     return np.sqrt(_complex_if(x, lambda v: v < 0))
 
 
 @function(np.emath.log, kind="composite")
-def log(x):
+def log(x: Array) -> Array:
     return np.log(_complex_if(x, lambda v: v < 0))
 
 
 @function(np.emath.log2, kind="composite")
-def log2(x):
+def log2(x: Array) -> Array:
     return np.log2(_complex_if(x, lambda v: v < 0))
 
 
 @function(np.emath.log10, kind="composite")
-def log10(x):
+def log10(x: Array) -> Array:
     return np.log10(_complex_if(x, lambda v: v < 0))
 
 
 @function(np.emath.logn, kind="composite")
-def logn(n, x):
+def logn(n: Any, x: Array) -> Array:
     return np.log(_complex_if(x, lambda v: v < 0)) / np.log(_complex_if(n, lambda v: v < 0))
 
 
 @function(np.emath.power, kind="composite")
-def power(x, p):
+def power(x: Array, p: Array) -> Array:
     x = _complex_if(x, lambda v: v < 0)
     p = _array(p)
     if p.dtype.kind in "iu" and bool(np.any(p < 0)):
@@ -184,15 +189,15 @@ def power(x, p):
 
 
 @function(np.emath.arccos, kind="composite")
-def arccos(x):
+def arccos(x: Array) -> Array:
     return np.arccos(_complex_if(x, lambda v: np.abs(v) > 1))
 
 
 @function(np.emath.arcsin, kind="composite")
-def arcsin(x):
+def arcsin(x: Array) -> Array:
     return np.arcsin(_complex_if(x, lambda v: np.abs(v) > 1))
 
 
 @function(np.emath.arctanh, kind="composite")
-def arctanh(x):
+def arctanh(x: Array) -> Array:
     return np.arctanh(_complex_if(x, lambda v: np.abs(v) > 1))

@@ -6,8 +6,11 @@ It is imported when one of these functions first meets a tensor: ``np.polynomial
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from ..core.aval import Array
 from .arguments import operand
 from .functions import function
 
@@ -25,13 +28,13 @@ def _powers(x, n: int):
 
 
 @function(*_overridable("polyval2d"), kind="composite")
-def polyval2d(x, y, c):
+def polyval2d(x: Array, y: Array, c: Any) -> Array:
     x, y, c = operand(x), operand(y), operand(c)
     return np.einsum("...i,...j,ij->...", _powers(x, c.shape[0]), _powers(y, c.shape[1]), c)
 
 
 @function(*_overridable("polygrid2d"), kind="composite")
-def polygrid2d(x, y, c):
+def polygrid2d(x: Array, y: Array, c: Any) -> Array:
     x, y, c = operand(x), operand(y), operand(c)
     left, right = _powers(np.ravel(x), c.shape[0]), _powers(np.ravel(y), c.shape[1])
     return np.reshape(np.einsum("ai,bj,ij->ab", left, right, c), np.shape(x) + np.shape(y))

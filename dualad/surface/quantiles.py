@@ -5,9 +5,11 @@ Not for: sorting itself (``sorting.py``).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ..core.aval import is_inexact
+from ..core.aval import Array, Axis, is_inexact
 from ..core.tracer import Tracer
 from ..ops import sorting as ops
 from ..ops.choice import nowhere, where
@@ -174,9 +176,17 @@ def _quantiles(numpy_function, scale: float, ignore_nan: bool) -> None:
 
     @function(numpy_function, kind="composite")
     def quantile(
-        a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None,
-        interpolation=None,
-    ):  # fmt: skip
+        a: Array,
+        q: Array,
+        axis: Axis = None,
+        out: Array | None = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: bool = False,
+        *,
+        weights: Array = None,
+        interpolation: Any = None,
+    ) -> Array:
         refuse_out(out, name)
         a, q = operand(a), operand(q)
         if a.dtype.kind == "c":
@@ -196,7 +206,9 @@ _quantiles(np.nanpercentile, 100, True)
 
 
 @function(np.median, kind="composite")
-def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
+def median(
+    a: Array, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
     refuse_out(out, "np.median")
     a = operand(a)
     axes = normalize_axes(axis, a.ndim, "np.median")
@@ -212,7 +224,9 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
 
 
 @function(np.nanmedian, kind="composite")
-def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=_UNSET):
+def nanmedian(
+    a: Array, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False, keepdims: bool = _UNSET
+) -> Array:
     refuse_out(out, "np.nanmedian")
     a = operand(a)
     if not is_inexact(a.dtype) or not a.size:

@@ -7,8 +7,9 @@ before. Not for: functions composed of other NumPy calls (``composites.py``), sc
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from ..core.aval import is_inexact
+from ..core.aval import Array, Axis, is_inexact
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
 from ..ops import reductions as ops
@@ -64,7 +65,15 @@ def _initial(initial, result):
 
 
 @function(np.sum)
-def sum_(a, axis=None, dtype=None, out=None, keepdims=_UNSET, initial=_UNSET, where=_UNSET):
+def sum_(
+    a: Array,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
+    keepdims: bool = _UNSET,
+    initial: Array = _UNSET,
+    where: Array = _UNSET,
+) -> Array:
     if not isinstance(a, Tracer):
         a = operand(a)
     if where is _UNSET and initial is _UNSET and dtype is None and out is None:  # nearly every call
@@ -82,7 +91,15 @@ def sum_(a, axis=None, dtype=None, out=None, keepdims=_UNSET, initial=_UNSET, wh
 
 
 @function(np.prod)
-def prod(a, axis=None, dtype=None, out=None, keepdims=_UNSET, initial=_UNSET, where=_UNSET):
+def prod(
+    a: Array,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
+    keepdims: bool = _UNSET,
+    initial: Array = _UNSET,
+    where: Array = _UNSET,
+) -> Array:
     refuse_out(out, "np.prod")
     a = _masked(_cast(operand(a), dtype), where, 1)
     result = _cast(ops.prod(a, axis=_axes(axis, a.ndim, "np.prod"), keepdims=_flag(keepdims)), dtype)
@@ -92,7 +109,15 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=_UNSET, initial=_UNSET, wh
 
 
 @function(np.mean)
-def mean(a, axis=None, dtype=None, out=None, keepdims=_UNSET, *, where=_UNSET):
+def mean(
+    a: Array,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
+    keepdims: bool = _UNSET,
+    *,
+    where: Array = _UNSET,
+) -> Array:
     refuse_out(out, "np.mean")
     a = operand(a)
     axes = _axes(axis, a.ndim, "np.mean") if _given(where) else normalize_axes(axis, a.ndim, "np.mean")
@@ -132,7 +157,14 @@ def _highest(dtype: np.dtype):
 def _extremum(functions, op, ufunc: np.ufunc, neutral) -> None:
     name = f"np.{functions[0].__name__}"
 
-    def extremum(a, axis=None, out=None, keepdims=_UNSET, initial=_UNSET, where=_UNSET):
+    def extremum(
+        a: Array,
+        axis: Axis = None,
+        out: Array | None = None,
+        keepdims: bool = _UNSET,
+        initial: Array = _UNSET,
+        where: Array = _UNSET,
+    ) -> Array:
         refuse_out(out, name)
         a = operand(a)
         if _given(where) and not _given(initial):
@@ -170,7 +202,7 @@ _extremum((np.nanmin,), ops.nanmin, np.fmin, _highest)
 
 
 @function(np.ptp, kind="composite")
-def ptp(a, axis=None, out=None, keepdims=_UNSET):
+def ptp(a: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = _UNSET) -> Array:
     refuse_out(out, "np.ptp")
     return np.max(a, axis=axis, keepdims=_flag(keepdims)) - np.min(a, axis=axis, keepdims=_flag(keepdims))
 
@@ -183,7 +215,9 @@ def _question(numpy_function, op, neutral: bool) -> None:
     name = f"np.{numpy_function.__name__}"
 
     @function(numpy_function)
-    def question(a, axis=None, out=None, keepdims=_UNSET, *, where=_UNSET):
+    def question(
+        a: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = _UNSET, *, where: Array = _UNSET
+    ) -> Array:
         refuse_out(out, name)
         a = operand(a)
         if _given(where):
@@ -206,7 +240,7 @@ _question(np.any, ops.any, False)
 
 
 @function(np.count_nonzero)
-def count_nonzero(a, axis=None, *, keepdims=False):
+def count_nonzero(a: Array, axis: Axis = None, *, keepdims: bool = False) -> Array:
     a = operand(a)
     return ops.count_nonzero(a, axis=_axes(axis, a.ndim, "np.count_nonzero"), keepdims=bool(keepdims))
 
@@ -215,7 +249,7 @@ def _position(numpy_function, op) -> None:
     name = f"np.{numpy_function.__name__}"
 
     @function(numpy_function)
-    def position(a, axis=None, out=None, *, keepdims=_UNSET):
+    def position(a: Array, axis: Axis = None, out: Array | None = None, *, keepdims: bool = _UNSET) -> Array:
         refuse_out(out, name)
         a = operand(a)
         flat = a.reshape(-1) if axis is None or not a.ndim else a

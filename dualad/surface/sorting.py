@@ -6,9 +6,12 @@ composed of other NumPy calls (``composites.py``).
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from ..core.aval import is_inexact
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..core.aval import Array, Axis, is_inexact
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import scans
@@ -64,11 +67,19 @@ def _scan(op, a, axis: int, dtype):
 def _running_total(plain, array_api: str, nan, ufunc: np.ufunc, op, neutral: int) -> None:
 
     @function(plain)
-    def running(a, axis=None, dtype=None, out=None):
+    def running(a: Array, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None) -> Array:
         refuse_out(out, f"np.{plain.__name__}")
-        return _scan(op, *_flattened(a, axis, f"np.{plain.__name__}"), dtype)
+        return _scan(op, *_flattened(a, axis, f"np.{plain.__name__}"), dtype=dtype)
 
-    def cumulative(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
+    def cumulative(
+        x: Array,
+        /,
+        *,
+        axis: Axis = None,
+        dtype: DTypeLike | None = None,
+        out: Array | None = None,
+        include_initial: bool = False,
+    ) -> Array:
         name = f"np.{array_api}"
         refuse_out(out, name)
         x = np.atleast_1d(operand(x))
@@ -87,7 +98,7 @@ def _running_total(plain, array_api: str, nan, ufunc: np.ufunc, op, neutral: int
         function(getattr(np, array_api))(cumulative)
 
     @function(nan, kind="composite")
-    def nan_running(a, axis=None, dtype=None, out=None):
+    def nan_running(a: Array, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None) -> Array:
         a = operand(a)
         return running(where(np.isnan(a), neutral, a) if is_inexact(a.dtype) else a, axis, dtype, out)
 
@@ -132,7 +143,15 @@ def _refuse_order(order, name: str) -> None:
 
 
 @function(np.sort)
-def sort(a, axis=-1, kind=None, order=None, *, stable=None, descending=False):
+def sort(
+    a: Array,
+    axis: Axis = -1,
+    kind: str | None = None,
+    order: str | None = None,
+    *,
+    stable: Any = None,
+    descending: bool = False,
+) -> Array:
     _refuse_order(order, "np.sort")
     if kind is not None and (stable is not None or _given(descending)):
         raise ValueError("np.sort: kind can't be given together with stable or descending")
@@ -143,7 +162,15 @@ def sort(a, axis=-1, kind=None, order=None, *, stable=None, descending=False):
 
 
 @function(np.argsort)
-def argsort(a, axis=-1, kind=None, order=None, *, stable=None, descending=False):
+def argsort(
+    a: Array,
+    axis: Axis = -1,
+    kind: str | None = None,
+    order: str | None = None,
+    *,
+    stable: Any = None,
+    descending: bool = False,
+) -> Array:
     _refuse_order(order, "np.argsort")
     a, axis = _flattened(a, axis, "np.argsort")
     if _given(descending):
@@ -170,21 +197,23 @@ def _ranks(kth, n: int) -> tuple[int, ...]:
 
 
 @function(np.partition)
-def partition(a, kth, axis=-1, kind="introselect", order=None):
+def partition(a: Array, kth: Any, axis: Axis = -1, kind: str | None = "introselect", order: str | None = None) -> Array:
     _refuse_order(order, "np.partition")
     a, axis = _flattened(a, axis, "np.partition")
     return ops.partition(a, kth=_ranks(kth, a.shape[axis]), axis=axis) if a.size else np.copy(a)
 
 
 @function(np.argpartition)
-def argpartition(a, kth, axis=-1, kind="introselect", order=None):
+def argpartition(
+    a: Array, kth: Any, axis: Axis = -1, kind: str | None = "introselect", order: str | None = None
+) -> Array:
     _refuse_order(order, "np.argpartition")
     a, axis = _flattened(a, axis, "np.argpartition")
     return ops.argpartition(a, kth=_ranks(kth, a.shape[axis]), axis=axis)
 
 
 @function(np.lexsort)
-def lexsort(keys, axis=-1):
+def lexsort(keys: Any, axis: Axis = -1) -> Array:
     keys = operand(keys)
     if keys.ndim == 1:
         return np.zeros((), np.intp)[()]
@@ -192,7 +221,7 @@ def lexsort(keys, axis=-1):
 
 
 @function(np.sort_complex, kind="composite")
-def sort_complex(a):
+def sort_complex(a: Array) -> Array:
     a = np.sort(a)
     return a if a.dtype.kind == "c" else a.astype(np.complex64 if a.dtype.char in "bhBH" else np.complex128)
 
@@ -202,8 +231,15 @@ def sort_complex(a):
 
 @function(np.unique)
 def unique(
-    ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, sorted=True
-):
+    ar: Array,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Axis = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Array:
     ar = operand(ar)
     values = _known(ar, "np.unique", "the number of distinct values")
     _, first, *rest = np.unique(values, True, return_inverse, return_counts, axis, equal_nan=equal_nan)
@@ -222,13 +258,13 @@ def _distinct(ar, name: str):
 
 
 @function(np.unique_values)
-def unique_values(x):
+def unique_values(x: Array) -> Array:
     return _distinct(x, "np.unique_values")[1]
 
 
 def _unique_with(numpy_function) -> None:
     @function(numpy_function)
-    def unique_with(x):
+    def unique_with(x: Array) -> Array:
         values, distinct = _distinct(x, f"np.{numpy_function.__name__}")
         return numpy_function(values)._replace(values=distinct)
 
@@ -242,7 +278,7 @@ _unique_with(np.unique_inverse)
 
 
 @function(np.searchsorted)
-def searchsorted(a, v, side="left", sorter=None):
+def searchsorted(a: Array, v: Array, side: str = "left", sorter: Any = None) -> Array:
     if side not in ("left", "right"):
         raise ValueError(f"np.searchsorted: side must be 'left' or 'right', not {side!r}")
     a = operand(a)
@@ -254,7 +290,7 @@ def searchsorted(a, v, side="left", sorter=None):
 
 
 @function(np.digitize)
-def digitize(x, bins, right=False):
+def digitize(x: Array, bins: Any, right: bool = False) -> Array:
     x, bins = operand(x), operand(bins)
     x = x if hasattr(x, "dtype") else np.asarray(x)
     if x.dtype.kind == "c":
@@ -268,7 +304,7 @@ def digitize(x, bins, right=False):
 
 
 @function(np.bincount)
-def bincount(x, /, weights=None, minlength=0):
+def bincount(x: Array, /, weights: Array = None, minlength: int = 0) -> Array:
     x = _known(x, "np.bincount", "the number of bins")
     x = x if x.size else x.astype(np.intp)
     if weights is None:

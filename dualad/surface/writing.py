@@ -7,10 +7,11 @@ Each computes what the array will hold after the write, as a value, and puts tha
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from ..core.aval import is_inexact
+from ..core.aval import Array, Axis, is_inexact
 from ..core.tables import HOOKS
 from ..core.tracer import Tracer
 from ..errors import InPlaceError, UnsupportedError
@@ -134,14 +135,14 @@ def _written(a, name: str) -> Tracer:
 
 
 @function(np.copyto)
-def copyto(dst, src, casting="same_kind", where=True):
+def copyto(dst: Array, src: Array, casting: str = "same_kind", where: Array = True) -> None:
     dst = _written(dst, "np.copyto")
     _check_kind(dst, src, "np.copyto")
     target(dst, src if where is True else np.where(where, src, dst), "np.copyto")
 
 
 @function(np.put)
-def put(a, ind, v, mode="raise"):
+def put(a: Array, ind: Any, v: Array, mode: str = "raise") -> None:
     a = _written(a, "np.put")
     ind = np.ravel(operand(ind))
     if mode == "wrap":
@@ -153,7 +154,7 @@ def put(a, ind, v, mode="raise"):
 
 
 @function(np.putmask)
-def putmask(a, mask, values):
+def putmask(a: Array, mask: Array, values: Any) -> None:
     a = _written(a, "np.putmask")
     values = operand(values)
     full = np.reshape(_cycled(values, a.size), a.shape) if np.shape(values) != a.shape else values
@@ -162,7 +163,7 @@ def putmask(a, mask, values):
 
 
 @function(np.place)
-def place(arr, mask, vals):
+def place(arr: Array, mask: Array, vals: Array) -> None:
     arr = _written(arr, "np.place")
     positions = np.nonzero(np.ravel(operand(mask)))[0]
     assign(arr, np.reshape(set_at(np.reshape(arr, -1), positions, _cycled(vals, positions.size)), arr.shape))
@@ -177,7 +178,7 @@ def _cycled(values, size: int):
 
 
 @function(np.put_along_axis)
-def put_along_axis(arr, indices, values, axis):
+def put_along_axis(arr: Array, indices: Any, values: Any, axis: Axis) -> None:
     arr = _written(arr, "np.put_along_axis")
     indices = operand(indices)
     if axis is None:
@@ -193,7 +194,7 @@ def put_along_axis(arr, indices, values, axis):
 
 
 @function(np.fill_diagonal)
-def fill_diagonal(a, val, wrap=False):
+def fill_diagonal(a: Array, val: Array, wrap: bool = False) -> None:
     a = _written(a, "np.fill_diagonal")
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")

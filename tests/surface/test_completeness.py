@@ -123,6 +123,16 @@ def test_our_parameters_are_numpys(f):
     assert [n for n in names if n in positional] == positional
 
 
+@pytest.mark.parametrize("f", sorted(FUNCTIONS, key=spelled), ids=spelled)
+def test_a_handler_is_annotated(f):
+    handler = FUNCTIONS[f]
+    if handler.__module__.startswith("dualad."):
+        signature = inspect.signature(handler)
+        bare = [p.name for p in signature.parameters.values() if p.annotation is p.empty]
+        assert not bare, f"{spelled(f)}: {bare}"
+        assert signature.return_annotation is not signature.empty
+
+
 def test_public_functions_that_never_dispatch_are_known():
     """What NumPy does not let us intercept computes on object arrays or refuses; the list is for the docs."""
     dispatching = set(map(id, NAMES.values()))

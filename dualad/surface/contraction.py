@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from ..core.aval import Array, Axis
 from ..core.frames import user_level
 from ..core.tracer import Tracer
 from ..ops import contraction, shaping
@@ -27,7 +30,7 @@ def _arrays(*xs) -> list:
 
 
 @function(np.dot, kind="composite")
-def dot(a, b, out=None):
+def dot(a: Array, b: Array, out: Array | None = None) -> Array:
     refuse_out(out, "np.dot")
     a, b = _arrays(a, b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
@@ -36,7 +39,7 @@ def dot(a, b, out=None):
 
 
 @function(np.inner, kind="composite")
-def inner(a, b, /):
+def inner(a: Array, b: Array, /) -> Array:
     a, b = _arrays(a, b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return a * b
@@ -44,21 +47,21 @@ def inner(a, b, /):
 
 
 @function(np.outer, kind="composite")
-def outer(a, b, out=None):
+def outer(a: Array, b: Array, out: Array | None = None) -> Array:
     refuse_out(out, "np.outer")
     a, b = _arrays(a, b)
     return np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1))
 
 
 @function(np.vdot, kind="composite")
-def vdot(a, b, /):
+def vdot(a: Array, b: Array, /) -> Array:
     a, b = _arrays(a, b)
     a, b = np.reshape(a, -1), np.reshape(b, -1)
     return _conjugated(a) @ b
 
 
 @function(np.tensordot, kind="composite")
-def tensordot(a, b, axes=2):
+def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
     a, b = _arrays(a, b)
     a_axes, b_axes = _contracted(a, b, axes)
     a_free = [i for i in range(a.ndim) if i not in a_axes]
@@ -99,7 +102,14 @@ _SYMBOLS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 @function(np.einsum)
-def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="safe"):
+def einsum(
+    *operands: Array,
+    out: Array | None = None,
+    optimize: bool = False,
+    dtype: DTypeLike | None = None,
+    order: str | None = "K",
+    casting: str = "safe",
+) -> Array:
     refuse_out(out, "np.einsum")
     subscripts, arrays = _einsum_arguments(operands)
     if dtype is not None:
@@ -127,7 +137,7 @@ def _write_rearranged(base, params, value):
 
 
 @function(np.einsum_path, kind="metadata")
-def einsum_path(*operands, optimize="greedy", einsum_call=False):
+def einsum_path(*operands: Array, optimize: str = "greedy", einsum_call: bool = False) -> Array:
     subscripts, arrays = _einsum_arguments(operands)
     examples = [np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in arrays]
     return np.einsum_path(subscripts, *examples, optimize=optimize, einsum_call=einsum_call)
@@ -217,7 +227,9 @@ def _conjugated(x):
     return np.conj(x) if x.dtype.kind == "c" else x
 
 
-def vecdot(x1, x2, /, *, axis=-1, keepdims=False, dtype=None):
+def vecdot(
+    x1: Array, x2: Array, /, *, axis: Axis = -1, keepdims: bool = False, dtype: DTypeLike | None = None
+) -> Array:
     """Σ conj(x1) x2 along an axis, as stacked products of a row and a column."""
     x1, x2 = operands(x1, x2)
     _enough("vecdot", "(n),(n)->()", (x1, 1), (x2, 1))
@@ -230,7 +242,7 @@ def vecdot(x1, x2, /, *, axis=-1, keepdims=False, dtype=None):
     return np.expand_dims(out, axis) if keepdims else out
 
 
-def matvec(x1, x2, /):
+def matvec(x1: Array, x2: Array, /) -> Array:
     """Matrices applied to vectors, both stacked."""
     x1, x2 = operands(x1, x2)
     _enough("matvec", "(m,n),(n)->(m)", (x1, 2), (x2, 1))
@@ -239,7 +251,7 @@ def matvec(x1, x2, /):
     return np.reshape(*_dropped(x1 @ np.reshape(x2, (*x2.shape, 1)), -1))
 
 
-def vecmat(x1, x2, /):
+def vecmat(x1: Array, x2: Array, /) -> Array:
     """Conjugated vectors times matrices, both stacked."""
     x1, x2 = operands(x1, x2)
     _enough("vecmat", "(n),(n,m)->(m)", (x1, 1), (x2, 2))
@@ -275,7 +287,7 @@ for _handler in (vecdot, matvec, vecmat):
 
 
 @function(np.kron, kind="composite")
-def kron(a, b):
+def kron(a: Array, b: Array) -> Array:
     a, b = _arrays(a, b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return a * b
@@ -288,7 +300,7 @@ def kron(a, b):
 
 
 @function(np.cross, kind="composite")
-def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+def cross(a: Array, b: Array, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Axis = None) -> Array:
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = _arrays(a, b)

@@ -1,0 +1,314 @@
+"""Shapes: NumPy's names for reshaping, moving axes, reversing and repeating.
+
+Not for: their rules (``ops/shaping.py``), joining and splitting (``joining.py``), or selecting entries
+(``indexing.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..core.aval import Array, Axis, Shape
+from ..core.tracer import Tracer
+from ..errors import UnsupportedError
+from ..ops import shaping
+from .arguments import normalize_axes, normalize_axis, operand
+from .functions import function
+from .views import reshaped, viewed, writer
+
+__all__: list[str] = []
+
+
+# ── reshaping ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.broadcast_to)
+def broadcast_to(array: Array, shape: Shape, subok: bool = False) -> Array:
+    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    array = operand(array)
+    np.broadcast_shapes(array.shape, shape)
+    return viewed(shaping.broadcast_to, array, {"shape": shape})
+
+
+@function(np.reshape)
+def reshape(
+    a: Array, /, shape: Shape = None, order: str | None = "C", *, newshape: Any = None, copy: bool | None = None
+) -> Array:
+    shape = newshape if shape is None else shape
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    a = operand(a)
+    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple([int(n) for n in shape])
+    if -1 in shape:
+        known = 1
+        for n in shape:
+            known *= n if n != -1 else 1
+        if shape.count(-1) > 1 or known == 0 or a.size % known:
+            raise ValueError(f"cannot reshape array of size {a.size} into shape {shape}")
+        shape = tuple([a.size // known if n == -1 else n for n in shape])
+    if shape == a.shape:
+        return a
+    size = 1
+    for n in shape:
+        size *= n
+    if size != a.size:
+        raise ValueError(f"cannot reshape array of size {a.size} into shape {shape}")
+    if order in ("A", "K") and sum([n > 1 for n in a.shape]) > 1:
+        raise UnsupportedError(
+            f"an array of shape {a.shape} was flattened or reshaped with order={order!r}.",
+            "that is the order of its entries in memory, and a tensor is not one block of memory",
+            "say order='C' (the last index runs fastest) or order='F' (the first one)",
+        )
+    if order == "F":
+        reversed_axes = tuple(range(a.ndim))[::-1]
+        back = tuple(range(len(shape)))[::-1]
+        return np.transpose(np.reshape(np.transpose(a, reversed_axes), shape[::-1]), back)
+    return reshaped(a, shape)
+
+
+@function(np.ravel, kind="composite")
+def ravel(a: Array, order: str | None = "C") -> Array:
+    return reshape(a, -1, order=order)
+
+
+@function(np.squeeze, kind="composite")
+def squeeze(a: Array, axis: Axis = None) -> Array:
+    a = operand(a)
+    if axis is None:
+        return np.reshape(a, tuple([n for n in a.shape if n != 1]))
+    if not a.ndim and type(axis) is int and axis in (0, -1):
+        return a  # NumPy lets a number have one axis
+    axes = normalize_axes(axis, a.ndim, "np.squeeze")
+    if any(a.shape[i] != 1 for i in axes):
+        raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+    return np.reshape(a, tuple([n for i, n in enumerate(a.shape) if i not in axes]))
+
+
+@function(np.expand_dims, kind="composite")
+def expand_dims(a: Array, axis: Axis) -> Array:
+    a = operand(a)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    ndim = a.ndim + len(axes)
+    axes = normalize_axes(tuple(axes), ndim, "np.expand_dims")
+    left = iter(a.shape)
+    return np.reshape(a, tuple([1 if i in axes else next(left) for i in range(ndim)]))
+
+
+@function(np.atleast_1d, kind="composite")
+def atleast_1d(*arys: Array) -> Array:
+    return _each([np.reshape(a, (1,)) if not np.ndim(a) else a for a in map(operand, arys)])
+
+
+@function(np.atleast_2d, kind="composite")
+def atleast_2d(*arys: Array) -> Array:
+    return _each(
+        [np.reshape(a, (1,) * (2 - np.ndim(a)) + np.shape(a)) if np.ndim(a) < 2 else a for a in map(operand, arys)]
+    )
+
+
+@function(np.atleast_3d, kind="composite")
+def atleast_3d(*arys: Array) -> Array:
+    shapes = {0: lambda s: (1, 1, 1), 1: lambda s: (1, *s, 1), 2: lambda s: (*s, 1)}
+    return _each([np.reshape(a, shapes[np.ndim(a)](np.shape(a))) if np.ndim(a) < 3 else a for a in map(operand, arys)])
+
+
+def _each(results: list):
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@function(np.broadcast_arrays, kind="composite")
+def broadcast_arrays(*args: Array, subok: bool = False) -> tuple:
+    args = [operand(a) for a in args]
+    shape = np.broadcast_shapes(*[np.shape(a) for a in args])
+    return tuple([np.broadcast_to(a, shape) for a in args])
+
+
+@function(np.resize, kind="composite")
+def resize(a: Array, new_shape: Any) -> Array:
+    new_shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
+    if any(n < 0 for n in new_shape):
+        raise ValueError("all elements of `new_shape` must be non-negative")
+    flat = np.ravel(a)
+    size = math.prod(new_shape)
+    if not flat.size:
+        return np.broadcast_to(np.zeros_like(flat, shape=()), new_shape)
+    return np.reshape(flat[np.arange(size) % flat.size], new_shape)
+
+
+@function(np.copy)
+def copy(a: Array, order: str | None = "K", subok: bool = False) -> Array:
+    return shaping.copy(operand(a))
+
+
+@function(np.astype)
+def astype(x: Array, dtype: DTypeLike | None, /, *, copy: bool | None = True, device: Any = None) -> Array:
+    dtype = np.dtype(dtype)
+    if x.dtype == dtype:
+        return np.copy(x) if copy else x
+    return shaping.astype(x, dtype=dtype)
+
+
+# ── moving axes ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.transpose)
+def transpose(a: Array, axes: Any = None) -> Array:
+    a = operand(a)
+    if axes is None:
+        axes = tuple(range(a.ndim - 1, -1, -1))
+    else:
+        axes = tuple([normalize_axis(x, a.ndim, "np.transpose") for x in axes])
+        if sorted(axes) != list(range(a.ndim)):
+            raise ValueError("axes don't match array")
+    return viewed(shaping.transpose, a, {"axes": axes})
+
+
+@function(np.moveaxis, kind="composite")
+def moveaxis(a: Array, source: Any, destination: Any) -> Array:
+    a = operand(a)
+    source = normalize_axes(tuple(source) if np.iterable(source) else source, a.ndim, "np.moveaxis")
+    destination = normalize_axes(tuple(destination) if np.iterable(destination) else destination, a.ndim, "np.moveaxis")
+    if len(source) != len(destination):
+        raise ValueError("`source` and `destination` arguments must have the same number of elements")
+    order = [n for n in range(a.ndim) if n not in source]
+    for dest, src in sorted(zip(destination, source, strict=True)):
+        order.insert(dest, src)
+    return np.transpose(a, order)
+
+
+@function(np.swapaxes, kind="composite")
+def swapaxes(a: Array, axis1: int, axis2: int) -> Array:
+    a = operand(a)
+    i, j = normalize_axis(axis1, a.ndim, "np.swapaxes"), normalize_axis(axis2, a.ndim, "np.swapaxes")
+    order = list(range(a.ndim))
+    order[i], order[j] = j, i
+    return np.transpose(a, order)
+
+
+@function(np.rollaxis, kind="composite")
+def rollaxis(a: Array, axis: Axis, start: int = 0) -> Array:
+    a = operand(a)
+    axis = normalize_axis(axis, a.ndim, "np.rollaxis")
+    start = normalize_axis(start, a.ndim + 1, "np.rollaxis")
+    return np.moveaxis(a, axis, start - (axis < start))
+
+
+# np.linalg.matrix_transpose is np.matrix_transpose in some releases and a function of its own in others.
+@function(np.matrix_transpose, np.linalg.matrix_transpose, kind="composite")
+def matrix_transpose(x: Array, /) -> tuple:
+    x = operand(x)
+    if np.ndim(x) < 2:
+        raise ValueError(f"Input array must be at least 2-dimensional, but it is {np.ndim(x)}")
+    return np.swapaxes(x, -1, -2)
+
+
+# ── reversing and repeating ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@function(np.flip)
+def flip(m: Array, axis: Axis = None) -> Array:
+    m = operand(m)
+    return viewed(shaping.flip, m, {"axes": normalize_axes(axis, m.ndim, "np.flip")})
+
+
+@writer(shaping.flip)
+def _write_flip(base, params, value):
+    return shaping.flip(value, **params)
+
+
+@function(np.fliplr, kind="composite")
+def fliplr(m: Array) -> Array:
+    if np.ndim(m) < 2:
+        raise ValueError("Input must be >= 2-d.")
+    return np.flip(m, 1)
+
+
+@function(np.flipud, kind="composite")
+def flipud(m: Array) -> Array:
+    if np.ndim(m) < 1:
+        raise ValueError("Input must be >= 1-d.")
+    return np.flip(m, 0)
+
+
+@function(np.rot90, kind="composite")
+def rot90(m: Array, k: int = 1, axes: Any = (0, 1)) -> Array:
+    m = operand(m)
+    if len(axes) != 2:
+        raise ValueError("len(axes) must be 2.")
+    first, second = normalize_axes(tuple(axes), m.ndim, "np.rot90")
+    k %= 4
+    if k == 0:
+        return m[...]
+    if k == 2:
+        return np.flip(m, (first, second))
+    return np.swapaxes(np.flip(m, second), first, second) if k == 1 else np.flip(np.swapaxes(m, first, second), second)
+
+
+@function(np.roll, kind="composite")
+def roll(a: Array, shift: Any, axis: Axis = None) -> Array:
+    a = operand(a)
+    if axis is None:
+        return np.reshape(np.roll(np.ravel(a), shift, 0), a.shape)
+    axes = [normalize_axis(i, a.ndim, "np.roll") for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    if np.ndim(shift) > 1:
+        raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
+    if isinstance(shift, Tracer):
+        raise UnsupportedError(
+            f"np.roll: shift is a {shift._kind()}.",
+            "where the pieces are cut depends on its values, which differ between lanes or are not known yet",
+            "gather with computed indices: np.take(x, (np.arange(n) - shift) % n)",
+        )
+    a = np.copy(a)
+    for i, s in np.broadcast(axes, np.asarray(shift)):
+        n = a.shape[i]
+        s = int(s) % n if n else 0
+        if s:
+            before = (slice(None),) * int(i)
+            a = np.concatenate([a[(*before, slice(n - s, n))], a[(*before, slice(0, n - s))]], axis=int(i))
+    return a
+
+
+@function(np.tile, kind="composite")
+def tile(A: Array, reps: Any) -> Array:
+    A = operand(A)
+    reps = tuple(reps) if isinstance(reps, (tuple, list, np.ndarray)) else (reps,)
+    shape = (1,) * (len(reps) - A.ndim) + A.shape
+    reps = (1,) * (len(shape) - len(reps)) + tuple([int(r) for r in reps])
+    # An axis (1, n) broadcast to (r, n) and merged is n repeated r times.
+    split = np.reshape(A, tuple([m for n in shape for m in (1, n)]))
+    repeated = np.broadcast_to(split, tuple([m for r, n in zip(reps, shape, strict=True) for m in (r, n)]))
+    return _copied(np.reshape(repeated, tuple([r * n for r, n in zip(reps, shape, strict=True)])))
+
+
+def _copied(x):
+    """Return a copy of what came out as a view, because nothing had to be repeated."""
+    return np.copy(x) if hasattr(x, "_link") else x
+
+
+@function(np.repeat, kind="composite")
+def repeat(a: Array, repeats: Array, axis: Axis = None) -> Array:
+    a = operand(a)
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    if not a.ndim:
+        a = np.reshape(a, (1,))  # NumPy lets a number have one axis
+    axis = normalize_axis(axis, a.ndim, "np.repeat")
+    n = a.shape[axis]
+    if isinstance(repeats, Tracer):
+        raise UnsupportedError(
+            f"np.repeat: repeats is a {repeats._kind()}.",
+            "the shape of the result depends on its values, which differ between lanes or are not known yet",
+            "compute the counts outside the transform",
+        )
+    if np.size(repeats) == 1:
+        r = int(np.reshape(repeats, ()))
+        if r < 0:
+            raise ValueError("repeats may not contain negative values.")
+        shape = (*a.shape[: axis + 1], r, *a.shape[axis + 1 :])
+        repeated = np.broadcast_to(np.expand_dims(a, axis + 1), shape)
+        return _copied(np.reshape(repeated, (*a.shape[:axis], n * r, *a.shape[axis + 1 :])))
+    return np.take(a, np.repeat(np.arange(n), repeats), axis)
