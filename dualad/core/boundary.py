@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from ..errors import ConversionError, DualadError, ForeignArrayError, PlainBufferError
-from .frames import PACKAGE, users_line_of
+from ..errors import ConversionError, DualadError, ForeignArrayError, InPlaceError, PlainBufferError
+from .frames import users_line_of
 from .tables import HOOKS
 
 __all__ = ["run", "running"]
@@ -27,19 +27,24 @@ def run(f, args, kwargs):
         return f(*args, **kwargs)
     except (ConversionError, ForeignArrayError, PlainBufferError) as ours:
         # `out[:] = x` asks the tensor for a plain array directly: the refusal is ours, but knows no line yet.
-        better = _about_sparse(ours) or _about_scipy(ours)
+        better = _about_sparse(ours) or _about_objects(ours) or _about_scipy(ours)
         if better is None and _AT in ours.what:
             raise
         error = better or ours
         raise type(error)(f"{error.what}{_AT}{_user_line(ours)}", error.why, error.instead).with_traceback(
             ours.__traceback__
         ) from None
+    except InPlaceError as ours:  # NumPy's, into a target that it made of an object array
+        better = _about_objects(ours)
+        if better is None:
+            raise
+        raise type(better)(f"{better.what}{_AT}{_user_line(ours)}", better.why, better.instead) from ours
     except DualadError:
         raise
-    except (TypeError, ValueError, IndexError, NotImplementedError) as foreign:
+    except (TypeError, ValueError, IndexError, NotImplementedError, AttributeError) as foreign:
         ours = _cause(foreign)
         if ours is not None:
-            ours = _about_scipy(foreign) or ours
+            ours = _about_scipy(foreign) or HOOKS["objects"](foreign) or ours
         else:
             ours = next((e for about in _ABOUT if (e := about(foreign)) is not None), None)
         if ours is None:
@@ -86,28 +91,8 @@ def _about_scipy(error: BaseException) -> DualadError | None:
 
 def _about_objects(error: BaseException) -> DualadError | None:
     """Say what to write when NumPy itself computed with an object array and could not."""
-    text = str(error)
-    if not isinstance(error, (TypeError, ValueError)) or not any(part in text for part in _OBJECTS):
-        return None
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is not None and trace.tb_frame.f_code.co_filename.startswith(PACKAGE):
-        return None  # an operator was computed on plain arrays, of a dtype that it does not take
-    return _about_scipy(error) or ConversionError(
-        f"NumPy was given an array of Python objects ({text.splitlines()[0]}); if np.array or np.asarray built it of"
-        " tensors and numbers:",
-        "such an array has no tensor's type, so NumPy computes with its entries one by one, and a number beside a"
-        " tensor (or an entry in compiled code) can't do what is asked",
-        "build the array with np.stack([...]) or np.array([...], like=x), with `import dualad.numpy as np`, or lift the"
-        " function with dualad.lift",
-    )
-
-
-_OBJECTS = (
-    "which has no callable", "dtype('O')", "not supported for the input types", "numpy.object_'> not inexact",
-    "object arrays are not supported",
-)  # fmt: skip
+    better = HOOKS["objects"](error)
+    return better and (_about_scipy(error) or better)
 
 
 def _about_sparse(error: BaseException) -> DualadError | None:

@@ -1,29 +1,23 @@
-"""Arguments made plain: operands, axes, object arrays of tensors.
+"""Arguments made plain: operands and axes.
 
-For: what every NumPy name needs before it can call an operator. Not for: any NumPy name itself.
+For: what every NumPy name needs before it can call an operator. Not for: any NumPy name itself, or object
+arrays (``objects.py``).
 """
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from ..containers import has_own_arithmetic, met, refuse_array_like
-from ..core.buffer import lent
-from ..core.frames import user_level
 from ..core.tables import HOOKS
 from ..core.tracer import PLAIN, Tracer
-from ..errors import ArgumentTypeError, InPlaceError, UnsupportedError
+from ..errors import ArgumentTypeError, InPlaceError
 from ..tree import is_array
+from .objects import PerformanceNote, join
 
 __all__ = ["PerformanceNote", "normalize_axes", "normalize_axis", "operand", "operands", "plain_leaf", "refuse_out"]
-
-
-class PerformanceNote(UserWarning):
-    """Something works, but a faster spelling exists."""
 
 
 def operand(x):
@@ -35,13 +29,10 @@ def operand(x):
     if has_own_arithmetic(type(x)):
         raise HOOKS["sparse operand"](x) if type(x).__module__.startswith("scipy.sparse") else met(type(x))
     if isinstance(x, np.ndarray):
-        return _pack(x) if x.dtype == object else np.asarray(x)
+        return join(x) if x.dtype == object else np.asarray(x)
     if isinstance(x, np.generic) or (hasattr(x, "shape") and hasattr(x, "__array_function__")):
         return x  # an array of another library, as a constant
     return np.asarray(x)
-
-
-_AS_STRIDED = np.lib.stride_tricks.as_strided.__code__
 
 
 def operands(*xs) -> list:
@@ -73,51 +64,6 @@ def _holds_tensor(x) -> bool:
     if isinstance(x, (list, tuple)):
         return any(_holds_tensor(item) for item in x)
     return isinstance(x, Tracer) or (isinstance(x, np.ndarray) and x.dtype == object)
-
-
-def _pack(x: np.ndarray):
-    """Join an object array of 0-d tensors and numbers into one tensor."""
-    items = x.ravel().tolist()
-    if not any(isinstance(item, Tracer) for item in items):
-        if all(isinstance(item, (int, float, complex, np.generic)) for item in items):
-            return np.array(items).reshape(x.shape)
-        raise ArgumentTypeError(
-            f"an object array of shape {x.shape} holds {type(items[0]).__name__ if items else 'nothing'}.",
-            "only arrays of numbers can be computed with",
-            "convert it to a numeric dtype first",
-        )
-    for item in items:
-        if getattr(item, "shape", ()) != ():
-            raise ArgumentTypeError(
-                f"an object array of shape {x.shape} holds a tensor of shape {item.shape}.",
-                "only arrays whose entries are numbers can be joined into one tensor",
-                "build the array with np.stack or np.concatenate",
-            )
-    warnings.warn(
-        f"np.array (or np.asarray) was given tensors and built an object array of shape {x.shape}; it was joined back"
-        " into one tensor. np.stack([...]) does the same directly and much faster.",
-        PerformanceNote,
-        stacklevel=user_level(),
-    )
-    return np.stack(items).reshape(x.shape)
-
-
-def _object_array(x: Tracer, copy: bool | None) -> np.ndarray:
-    """Give NumPy what it asks ``__array__`` for: an object array whose entries are the tensor's."""
-    # NumPy's as_strided can't be overridden. It would read the objects with the strides of the numbers.
-    if sys._getframe(2).f_code is _AS_STRIDED:
-        raise UnsupportedError(
-            f"np.lib.stride_tricks.as_strided was called on a {x._kind()} of shape {x.shape}.",
-            "a tensor is not one block of memory, so bytes between its entries mean nothing",
-            "use np.lib.stride_tricks.sliding_window_view for windows, np.broadcast_to to repeat, np.diagonal, or an"
-            " index: x[np.arange(n)[:, None] + np.arange(m)]",
-        )
-    out = np.empty(x.shape, object)
-    for index in np.ndindex(*x.shape):
-        out[index] = x[index] if index else x
-    if not copy and x.shape:
-        lent(x, out)  # NumPy's np.asarray(x) would be x itself
-    return out
 
 
 def normalize_axis(axis, ndim: int, where: str) -> int:
@@ -154,4 +100,3 @@ def refuse_out(out, name: str) -> None:
 
 
 HOOKS["operand"] = operand
-HOOKS["object_array"] = _object_array

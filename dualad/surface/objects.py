@@ -1,0 +1,195 @@
+"""Object arrays of tensors: what NumPy itself builds where it is asked for an array of what it does not know.
+
+``np.array([x[0], 1.0])`` and ``np.asarray(x)`` never dispatch: NumPy calls ``__array__`` and gets an array of Python
+objects, which computes entry by entry. For: making it, joining it back into one tensor, the one note that says what is
+faster, and the words where NumPy can't compute with it. Not for: lists given to NumPy's functions (``arguments.py``),
+nor ``dualad.numpy.array``, which is exact.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import warnings
+from types import FrameType
+
+import numpy as np
+
+from ..core.buffer import lent
+from ..core.frames import PACKAGE, is_users, user_level
+from ..core.tables import HOOKS
+from ..core.tracer import Tracer
+from ..errors import ArgumentTypeError, ConversionError, DualadError, PlainBufferError, UnsupportedError
+
+__all__ = ["PerformanceNote", "about_objects", "join", "object_array"]
+
+
+class PerformanceNote(UserWarning):
+    """Something works, but a faster spelling exists."""
+
+
+_AS_STRIDED = np.lib.stride_tricks.as_strided.__code__
+_NUMPY = os.path.dirname(os.path.realpath(np.__file__)) + os.sep
+
+_WAY_OUT = (
+    "run the function through dualad.lift(f), which leaves it as it is, or write `import dualad.numpy as np` where the"
+    " array is made"
+)
+_WHY = (
+    "such an array has no tensor's type, so NumPy computes with its entries one by one, and a number beside a tensor"
+    " (or an entry in compiled code) can't do what is asked"
+)
+
+# ── making them ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Site(threading.local):
+    """Where this thread has last had objects made of tensors: the instruction, and how many there were."""
+
+    place: tuple | None = None
+    file: str = ""
+    line: int = 0
+    registry: dict | None = None
+    entries: int = 0
+    noted: bool = False
+
+
+_site = _Site()
+_MANY = 64
+
+
+def object_array(x: Tracer, copy: bool | None) -> np.ndarray:
+    """Give NumPy what it asks ``__array__`` for: an object array whose entries are the tensor's."""
+    frame = sys._getframe(2)
+    # NumPy's as_strided can't be overridden. It would read the objects with the strides of the numbers.
+    if frame.f_code is _AS_STRIDED:
+        raise UnsupportedError(
+            f"np.lib.stride_tricks.as_strided was called on a {x._kind()} of shape {x.shape}.",
+            "a tensor is not one block of memory, so bytes between its entries mean nothing",
+            "use np.lib.stride_tricks.sliding_window_view for windows, np.broadcast_to to repeat, np.diagonal, or an"
+            " index: x[np.arange(n)[:, None] + np.arange(m)]",
+        )
+    _count(x, frame)
+    out = np.empty(x.shape, object)
+    for index in np.ndindex(*x.shape):
+        out[index] = x[index] if index else x
+    if not copy and x.shape:
+        lent(x, out)  # NumPy's np.asarray(x) would be x itself
+    return out
+
+
+def _count(x: Tracer, frame: FrameType) -> None:
+    """Note where objects are made, and say once, at that line, that they are many."""
+    place = id(frame), frame.f_lasti, x.level.number
+    if place != _site.place:
+        user: FrameType | None = frame
+        while user is not None and not is_users(user.f_code.co_filename):
+            user = user.f_back
+        user = user or frame
+        _site.place, _site.entries, _site.noted = place, 0, False
+        _site.file, _site.line = user.f_code.co_filename, user.f_lineno
+        _site.registry = user.f_globals.setdefault("__warningregistry__", {})
+    _site.entries += x.size
+    if _site.entries > _MANY and not _site.noted:
+        _site.noted = True
+        _note(
+            f"np.array or np.asarray has made Python objects of more than {_MANY} traced numbers here; NumPy computes"
+            " with them one by one, some hundred times slower than with an array. A tensor needs no np.asarray, and"
+            f" np.stack([...]) joins traced values; to change nothing, {_WAY_OUT}."
+        )
+
+
+def _note(message: str) -> None:
+    """Show a note at the line that made the objects last, wherever they are by now (in a solver that called it)."""
+    warnings.warn_explicit(message, PerformanceNote, _site.file, _site.line, registry=_site.registry)
+
+
+# ── joining them ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def join(x: np.ndarray):
+    """Join an object array of 0-d tensors and numbers into one tensor."""
+    items = x.ravel().tolist()
+    if not any(isinstance(item, Tracer) for item in items):
+        if all(isinstance(item, (int, float, complex, np.generic)) for item in items):
+            return np.array(items).reshape(x.shape)
+        raise ArgumentTypeError(
+            f"an object array of shape {x.shape} holds {type(items[0]).__name__ if items else 'nothing'}.",
+            "only arrays of numbers can be computed with",
+            "convert it to a numeric dtype first",
+        )
+    for item in items:
+        if getattr(item, "shape", ()) != ():
+            raise ArgumentTypeError(
+                f"an object array of shape {x.shape} holds a tensor of shape {item.shape}.",
+                "only arrays whose entries are numbers can be joined into one tensor",
+                "build the array with np.stack or np.concatenate",
+            )
+    message = (
+        f"np.array (or np.asarray) was given tensors and built an object array of shape {x.shape}; it was joined back"
+        " into one tensor. np.stack([...]) does the same directly and much faster; `import dualad.numpy as np` and"
+        " dualad.lift(f) do it without a change."
+    )
+    if _site.place is None:
+        warnings.warn(message, PerformanceNote, stacklevel=user_level())
+    elif not _site.noted:
+        _note(message)
+    _site.place = None
+    return np.stack(items).reshape(x.shape)
+
+
+# ── where NumPy can't compute with them ──────────────────────────────────────────────────────────────────────────
+
+_OBJECTS = (
+    "which has no callable", "dtype('O')", "not supported for the input types", "numpy.object_'> not inexact",
+    "object arrays are not supported",
+)  # fmt: skip
+
+
+def about_objects(error: BaseException) -> DualadError | None:
+    """Say what to write when NumPy itself computed with an object array and could not."""
+    frames, trace = [], error.__traceback__
+    while trace is not None:
+        frames.append(trace.tb_frame)
+        trace = trace.tb_next
+    text = (error.what if isinstance(error, DualadError) else str(error)).partition("\n")[0]
+    ours = bool(frames) and frames[-1].f_code.co_filename.startswith(PACKAGE)
+    if isinstance(error, (TypeError, ValueError)) and not isinstance(error, DualadError) and not ours:
+        if any(part in text for part in _OBJECTS):
+            return _refusal(f"NumPy was given an array of Python objects ({text})", ConversionError)
+    name = _function_holding_objects(frames)
+    if name is None:
+        return None
+    kind = PlainBufferError if isinstance(error, PlainBufferError) else ConversionError
+    return _refusal(f"{name} was given an array of Python objects ({text})", kind)
+
+
+def _refusal(what: str, kind: type[DualadError]) -> DualadError:
+    return kind(
+        f"{what}; if np.array or np.asarray built it of tensors and numbers:",
+        _WHY,
+        f"{_WAY_OUT}; or build it with np.stack([...]) or np.array([...], like=x)",
+    )
+
+
+def _function_holding_objects(frames: list[FrameType]) -> str | None:
+    """Return the function of NumPy's that was computing with an object array of tensors when it failed."""
+    while frames and frames[-1].f_code.co_filename.startswith(PACKAGE):
+        frames = frames[:-1]
+    inside: list[FrameType] = []
+    while frames and frames[-1].f_code.co_filename.startswith(_NUMPY):
+        inside, frames = [frames[-1], *inside], frames[:-1]
+    if not any([_holds_objects(value) for frame in inside for value in list(frame.f_locals.values())]):
+        return None
+    return f"np.{inside[0].f_code.co_name}".replace("np._", "np.")
+
+
+def _holds_objects(x: object) -> bool:
+    if type(x) is tuple:
+        return any([_holds_objects(item) for item in x])
+    return type(x) is np.ndarray and x.dtype == object and any([isinstance(item, Tracer) for item in x.flat])
+
+
+HOOKS["object_array"] = object_array
+HOOKS["objects"] = about_objects
