@@ -249,7 +249,7 @@ def laplacian(
 def _of_diagonal(made: Callable, f: Callable, options: tuple, where: str) -> Callable:
     """Make the function that gives what is made of the diagonal; with ``has_aux`` and the auxiliary output."""
     check_callable(f, where)
-    check_chunks(*options[-2:], where)
+    check_chunks(options[-2], options[-1], where)
 
     @public
     def of_diagonal(*args, **kwargs):

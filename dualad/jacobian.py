@@ -120,7 +120,7 @@ def value_and_jacfwd(
 def _whole(compute: Callable, f: Callable, options: tuple, where: str) -> Callable:
     """Make the function that gives ``(value, jacobian)``, or with ``has_aux`` ``((value, aux), jacobian)``."""
     check_callable(f, where)
-    check_chunks(*options[-2:], where)
+    check_chunks(options[-2], options[-1], where)
 
     def value_and_jacobian(*args, **kwargs):
         value, blocks, aux = compute(f, args, kwargs, options, where)

@@ -21,9 +21,9 @@ from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..dual import Dual
 from ..errors import NotLinearError, RuleMissingError, UnsupportedError
-from ..jvp import jvp
 from ..program.ir import Program
 from ..program.variable import Variable
+from ..rules.calls import push_moving
 from ..staged import Staged
 from ..surface.deferred import flush_writes
 from .subprograms import (
@@ -400,15 +400,7 @@ def _known_while(args: Sequence, test: Program, body: Program, constants) -> lis
 
 def as_it_runs(function: Callable, primals: Sequence, tangents: Sequence) -> tuple[tuple, tuple]:
     """Differentiate control flow on known values as it runs: reverse mode writes down the steps it takes."""
-    moving = [i for i, t in enumerate(tangents) if t is not None]
-
-    def of_moving(*values):
-        full = list(primals)
-        for i, v in zip(moving, values, strict=True):
-            full[i] = v
-        return list(function(*full))
-
-    out, moved = jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
+    out, moved = push_moving(lambda *values: list(function(*values)), primals, tangents)
     out = [v if hasattr(v, "dtype") else np.asarray(v)[()] for v in out]
     return tuple(out), tuple([t if is_inexact(v.dtype) else None for v, t in zip(out, moved, strict=True)])
 

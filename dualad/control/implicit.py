@@ -23,7 +23,7 @@ from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..errors import ArgumentTypeError, CapturedTensorError, ConvergenceError, OutputError, ShapeError, TreeError
 from ..jvp import jvp
-from ..rules.calls import has_tensor, partition
+from ..rules.calls import has_tensor, partition, push_moving
 from ..surface.arguments import operand
 from ..tree import flatten, flatten_like, is_array, treedef_outline
 from ..vmap import vmap
@@ -74,17 +74,10 @@ def _root_jvp(primals, tangents, *, call):
     unknown = call.unknown
     k = len(unknown.avals)
     x = bind(root, primals, {"call": call})
-    moving = [i for i in range(k, len(primals)) if tangents[i] is not None]
-    if not moving:  # the solution does not depend on where the search for it began
+    if not any([t is not None for t in tangents[k:]]):  # the solution does not depend on where the search for it began
         return x, (None,) * k
 
-    def of_parameters(*values):
-        full = list(primals)
-        for i, v in zip(moving, values, strict=True):
-            full[i] = v
-        return call.f(list(x), full[k:])
-
-    b = jvp(of_parameters, [primals[i] for i in moving], [tangents[i] for i in moving])[1]
+    b = push_moving(lambda *parameters: call.f(list(x), list(parameters)), primals[k:], tangents[k:])[1]
 
     def product(residuals, vectors):
         at, parameters = residuals[:k], residuals[k:]

@@ -21,8 +21,7 @@ from ..core.frames import public
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..errors import ArgumentTypeError, CapturedTensorError, DtypeError, RuleMissingError, ShapeError, TreeError
-from ..jvp import jvp
-from ..rules.calls import partition
+from ..rules.calls import fitting, partition, push_moving
 from ..surface.arguments import operand
 from ..tree import flatten, flatten_like, is_array, leaf_names, treedef_outline
 from ..vjp_via_transpose import linear_transpose
@@ -87,13 +86,10 @@ class Unknown:
                 "it is called with plain arrays, so it reads a traced value through a closure or a global",
                 "use only what it is given, or hand values on with args=",
             )
-        a = aval_of(x)
-        if a.shape != aval.shape:
-            raise ShapeError(
-                f"{self.where}: {who} returned shape {a.shape} for {name}; expected {aval.shape}.",
-                "the solution has the shapes of what it started from",
-                f"reshape it to {aval.shape}",
-            )
+        a = fitting(
+            x, aval, name, f"{self.where}: {who}", "the solution has the shapes of what it started from",
+            f"reshape it to {aval.shape}",
+        )  # fmt: skip
         if a.dtype.kind == "c" and aval.dtype.kind != "c":
             raise DtypeError(
                 f"{self.where}: {who} returned a complex value for {name}, which is real.",
@@ -183,16 +179,8 @@ def _linear_jvp(primals, tangents, *, call):
         np.zeros(a.shape, a.dtype)[()] if t is None else t
         for t, a in zip(tangents[:k], call.unknown.avals, strict=True)
     ]
-    moving = [i for i in range(k, len(primals)) if tangents[i] is not None]
-    if moving:
-
-        def product(*values):
-            full = list(primals)
-            for i, v in zip(moving, values, strict=True):
-                full[i] = v
-            return call.times(full[k:], list(x))
-
-        moved = jvp(product, [primals[i] for i in moving], [tangents[i] for i in moving])[1]
+    if any([t is not None for t in tangents[k:]]):
+        moved = push_moving(lambda *residuals: call.times(list(residuals), list(x)), primals[k:], tangents[k:])[1]
         b = [s - cast(t, a.dtype) for s, t, a in zip(b, moved, call.unknown.avals, strict=True)]
     return x, bind(linear_solve, (*b, *primals[k:]), {"call": call})
 

@@ -1,12 +1,13 @@
-"""Checks of arguments that many functions share. Not for: anything that only one function asks."""
+"""Checks and arrangements of arguments that many functions share. Not for: anything that only one function asks."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..errors import ArgumentTypeError
 
-__all__ = ["check_callable"]
+__all__ = ["check_callable", "replaced"]
 
 
 def check_callable(f: Any, where: str, what: str = "the function") -> None:
@@ -17,3 +18,11 @@ def check_callable(f: Any, where: str, what: str = "the function") -> None:
             "it is called, so it has to be a function or another object that can be called",
             "pass the function itself: its name without quotes, and without calling it",
         )
+
+
+def replaced(values: Sequence, positions: Iterable[int], new: Iterable) -> list:
+    """Return values with others in these positions."""
+    full = list(values)
+    for i, x in zip(positions, new, strict=True):
+        full[i] = x
+    return full

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..batched import Batched
+from ..core.arguments import replaced
 from ..core.aval import aval_of, is_inexact
 from ..core.contexts import watching
 from ..core.dispatch import bind
@@ -60,10 +61,7 @@ class RuleWatch:
 
     def _test(self, who: str, op: Any, values: list, moving: list[int], params: dict) -> None:
         def function(*moved: Any) -> list:
-            full = list(values)
-            for i, x in zip(moving, moved, strict=True):
-                full[i] = x
-            out = bind(op, full, params)
+            out = bind(op, replaced(values, moving, moved), params)
             return [y for y in (out if op.multiple_results else [out]) if is_inexact(aval_of(y).dtype)]
 
         point = tuple([values[i] for i in moving])

@@ -15,21 +15,22 @@ import numpy as np
 import optree
 
 from ..batched import Batched, BatchLevel, LaneDivergence
+from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of
 from ..core.axes import rename
 from ..core.capture import check_inside
 from ..core.level import Level
 from ..core.tracer import Tracer
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError
-from ..jvp import output_leaves
+from ..jvp import jvp, output_leaves
 from ..staged import StagedLevel
 from ..surface.deferred import flush_writes
 from ..tree import flatten, flatten_like, is_array
 from ..vmap import vmap
 
 __all__ = [
-    "Call", "Template", "UserFunction", "call_shape", "checked_like", "flat_output", "has_tensor", "innermost",
-    "map_lanes", "mapped_function", "partition",
+    "Call", "Template", "UserFunction", "call_shape", "checked_like", "fitting", "flat_output", "has_tensor",
+    "innermost", "map_lanes", "mapped_function", "of_moving", "partition", "push_moving",
 ]  # fmt: skip
 
 
@@ -109,6 +110,18 @@ def innermost(arrays: Sequence) -> Level | None:
     """Return the innermost level among tensors."""
     levels = [x.level for x in arrays if isinstance(x, Tracer)]
     return max(levels, key=lambda level: level.number, default=None)
+
+
+def of_moving(function: Callable, primals: Sequence, moving: Sequence[int]) -> tuple[Callable, list]:
+    """Return a function of flat arguments as one of those that move, and these."""
+    return lambda *values: function(*replaced(primals, moving, values)), [primals[i] for i in moving]
+
+
+def push_moving(function: Callable, primals: Sequence, tangents: Sequence) -> tuple[Any, Any]:
+    """Return value and tangent of a function of flat arguments, some of which may not move (tangent ``None``)."""
+    moving = [i for i, t in enumerate(tangents) if t is not None]
+    f, chosen = of_moving(function, primals, moving)
+    return jvp(f, chosen, [tangents[i] for i in moving])
 
 
 def mapped_function(function: Callable, mapped: Sequence[bool], size: int) -> Callable:
@@ -282,15 +295,21 @@ def checked_like(
                 "it returns numbers and arrays",
                 "return None where it is zero",
             )
-        a = aval_of(x)
-        if a.shape != aval.shape:
-            raise ShapeError(
-                f"{where} returned shape {a.shape} for {name}; expected {aval.shape}.",
-                "tangents and cotangents have the shapes of what they belong to, and nothing is summed silently",
-                "sum over the axes along which it was broadcast, or broadcast it as the value itself is",
-            )
+        a = fitting(
+            x, aval, name, where,
+            "tangents and cotangents have the shapes of what they belong to, and nothing is summed silently",
+            "sum over the axes along which it was broadcast, or broadcast it as the value itself is",
+        )  # fmt: skip
         leaves.append(_of_dtype(x, a, aval, name, where))
     return leaves
+
+
+def fitting(x: Any, aval: Aval, name: object, where: str, why: str, instead: str) -> Aval:
+    """Return the aval of what a function of the user's returned, which has to have a shape."""
+    a = aval_of(x)
+    if a.shape != aval.shape:
+        raise ShapeError(f"{where} returned shape {a.shape} for {name}; expected {aval.shape}.", why, instead)
+    return a
 
 
 def _of_dtype(x, a: Aval, aval: Aval, name: object, where: str):

@@ -18,6 +18,7 @@ import numpy as np
 import optree
 
 from ..batched import Batched
+from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
 from ..core.frames import public
@@ -35,7 +36,7 @@ from ..signatures import Args, Out
 from ..staged import Staged, StagedLevel
 from ..tree import flatten
 from ..vjp_via_transpose import vjp
-from .calls import Call, Template, call_shape, flat_output, has_tensor, mapped_function, partition
+from .calls import Call, Template, call_shape, flat_output, has_tensor, mapped_function, of_moving, partition
 from .linear_call import LinearCall, linear
 
 __all__ = ["Policies", "checkpoint", "checkpoint_name", "checkpoint_policies"]
@@ -178,14 +179,7 @@ def _jvp_of(call: Call, primals: Sequence, tangents: Sequence, moved: list[int])
 
 def _of_moved(call: Call, primals: Sequence, moved: Sequence[int]) -> tuple[Callable, list]:
     """Return the function of the arguments that move, and these."""
-
-    def f(*values):
-        full = list(primals)
-        for i, v in zip(moved, values, strict=True):
-            full[i] = v
-        return list(call.function(*full))
-
-    return f, [primals[i] for i in moved]
+    return of_moving(lambda *values: list(call.function(*values)), primals, moved)
 
 
 def _postponed(primals, tangents, call: Call, moved: list[int]):
@@ -205,9 +199,8 @@ def _postponed(primals, tangents, call: Call, moved: list[int]):
     (count,) = counts
     out, kept = results[:count], results[count:]
     live = [i for i, v in enumerate(out) if is_inexact(aval_of(v).dtype)]
-    tangent: list = [None] * count
     if not live:
-        return out, tuple(tangent)
+        return out, (None,) * count
     vectors = [tangents[i] for i in moved]
     if found[0] is not None and not any(isinstance(p, Tracer) for p in primals):
         pushed = evaluate(found[0], vectors)  # nothing to keep: the tangent is written down as it is
@@ -217,9 +210,7 @@ def _postponed(primals, tangents, call: Call, moved: list[int]):
         pushed = bind(
             linear, (*vectors, *primals, *kept), {"call": again, "outs": outs, "residuals": len(primals) + len(kept)}
         )
-    for i, t in zip(live, pushed, strict=True):
-        tangent[i] = t
-    return out, tuple(tangent)
+    return out, tuple(replaced([None] * count, live, pushed))
 
 
 def _first_run(call: Call, primals: Sequence, moved: list[int], policy: Callable | None):

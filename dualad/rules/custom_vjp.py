@@ -14,7 +14,7 @@ from typing import Any, Generic
 import numpy as np
 import optree
 
-from ..core.arguments import check_callable
+from ..core.arguments import check_callable, replaced
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
 from ..core.frames import public
@@ -98,21 +98,17 @@ def _call_jvp(primals, tangents, *, call):
     outs = tuple([avals[i] for i in live])
 
     def pull(known, cts):
-        full: list = [None] * len(avals)
-        for i, c in zip(live, cts, strict=True):
-            full[i] = c
-        given = backward(found, known, full)
+        given = backward(found, known, replaced([None] * len(avals), live, cts))
         return [given[i] for i in moved]
 
     def push(known, vectors):
         return _transposed_pullback(pull, known, vectors, outs, call.name)
 
-    tangent: list = [None] * len(out)
+    tangent: list = []
     if live:
         params = {"call": LinearCall(call.name, push, pull, sparse=True), "outs": outs, "residuals": len(residuals)}
-        for i, t in zip(live, bind(linear, (*[tangents[i] for i in moved], *residuals), params), strict=True):
-            tangent[i] = t
-    return tuple(out), tuple(tangent)
+        tangent = bind(linear, (*[tangents[i] for i in moved], *residuals), params)
+    return tuple(out), tuple(replaced([None] * len(out), live, tangent))
 
 
 def _transposed_pullback(pull: Callable, known: Sequence, vectors: Sequence, outs: Sequence[Aval], name: str) -> list:
@@ -146,9 +142,7 @@ def _call_batch(size, values, mapped, *, call):
         given = [i for i, c in enumerate(cts) if c is not None]
 
         def lane(*values):
-            full: list = [None] * len(cts)
-            for i, c in zip(given, values[len(known) :], strict=True):
-                full[i] = c
+            full = replaced([None] * len(cts), given, values[len(known) :])
             return backward(found, list(values[: len(known)]), full)
 
         flags = [*found.mapped[batched_forward], *[True] * len(given)]

@@ -12,6 +12,7 @@ from typing import Generic
 import numpy as np
 import optree
 
+from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.axes import unavailable
 from ..core.dispatch import bind
@@ -22,7 +23,17 @@ from ..jvp import jvp
 from ..signatures import Args, Out
 from ..tree import flatten_prefix
 from ..vjp_via_transpose import vjp
-from .calls import Call, UserFunction, call_shape, flat_output, has_tensor, innermost, mapped_function, partition
+from .calls import (
+    Call,
+    UserFunction,
+    call_shape,
+    flat_output,
+    has_tensor,
+    innermost,
+    mapped_function,
+    of_moving,
+    partition,
+)
 from .linear_call import LinearCall, linear
 
 __all__ = ["custom_vmap"]
@@ -35,34 +46,27 @@ def _call_jvp(primals, tangents, *, call):
     out = bind(custom_vmap_call, primals, {"call": call})
     moved = [i for i, t in enumerate(tangents) if t is not None]
     live = [i for i, x in enumerate(out) if is_inexact(aval_of(x).dtype)]
-    tangent: list = [None] * len(out)
+    tangent: list = []
     if live:
         outs = tuple([Aval(np.shape(out[i]), out[i].dtype) for i in live])
         params = {"call": _derivative(call, moved, live), "outs": outs, "residuals": len(primals)}
-        for i, t in zip(live, bind(linear, (*[tangents[i] for i in moved], *primals), params), strict=True):
-            tangent[i] = t
-    return out, tuple(tangent)
+        tangent = bind(linear, (*[tangents[i] for i in moved], *primals), params)
+    return out, tuple(replaced([None] * len(out), live, tangent))
 
 
 def _derivative(call: Call, moved: Sequence[int], live: Sequence[int]) -> LinearCall:
     """Return the function's derivative as a linear map whose residuals are the primals."""
 
-    def at(primals):
-        def of_moved(*values):
-            full = list(primals)
-            for i, v in zip(moved, values, strict=True):
-                full[i] = v
-            out = call.function(*full)
-            return [out[i] for i in live]
-
-        return of_moved, [primals[i] for i in moved]
+    def function(*values):
+        out = call.function(*values)
+        return [out[i] for i in live]
 
     def push(primals, tangents):
-        f, chosen = at(primals)
+        f, chosen = of_moving(function, primals, moved)
         return jvp(f, chosen, tangents)[1]
 
     def pull(primals, cts):
-        f, chosen = at(primals)
+        f, chosen = of_moving(function, primals, moved)
         return list(vjp(f, *chosen)[1](list(cts)))
 
     derivative = LinearCall(call.name, push, pull)

@@ -14,16 +14,17 @@ from typing import Any
 import numpy as np
 import optree
 
+from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
 from ..core.frames import public
 from ..core.primitive import Primitive
 from ..errors import ArgumentTypeError, DtypeError, OutputError, RuleMissingError
-from ..jvp import jvp, output_leaves
+from ..jvp import output_leaves
 from ..staged import StagedLevel
 from ..tree import LeafName, flatten
 from ..vjp_via_transpose import linear_transpose
-from .calls import checked_like, has_tensor, mapped_function, partition
+from .calls import checked_like, has_tensor, mapped_function, partition, push_moving
 
 __all__ = ["LinearCall", "linear", "linear_call"]
 
@@ -73,10 +74,7 @@ class LinearCall:
                 given = [i for i, v in enumerate(vectors) if v is not None]
 
                 def one(*values):
-                    full: list = [None] * len(vectors)
-                    for i, v in zip(given, values[n:], strict=True):
-                        full[i] = v
-                    return list(function(list(values[:n]), full))
+                    return list(function(list(values[:n]), replaced([None] * len(vectors), given, values[n:])))
 
                 flags = [*mapped, *[True] * len(given)]
                 return list(mapped_function(one, flags, size)(*residuals, *[vectors[i] for i in given]))
@@ -130,16 +128,9 @@ def _jvp(primals, tangents, *, call, outs, residuals):
             for t, p in zip(tangents[:cut], primals[:cut], strict=True)
         ]
         total = list(bind(linear, (*filled, *primals[cut:]), params))
-    moving = [i for i in range(cut, len(primals)) if tangents[i] is not None]
-    if moving:
-
-        def of_residuals(*values):
-            full = list(primals)
-            for i, v in zip(moving, values, strict=True):
-                full[i] = v
-            return list(call.forward(full[cut:], full[:cut]))
-
-        more = jvp(of_residuals, [primals[i] for i in moving], [tangents[i] for i in moving])[1]
+    if any([t is not None for t in tangents[cut:]]):
+        of_residuals = lambda *known: list(call.forward(list(known), list(primals[:cut])))
+        more = push_moving(of_residuals, primals[cut:], tangents[cut:])[1]
         total = [b if a is None else a + b for a, b in zip(total, more, strict=True)]
     return out, tuple(total)
 

@@ -26,9 +26,8 @@ from ..errors import (
     ShapeError,
     TreeError,
 )
-from ..jvp import jvp
 from ..tree import flatten, flatten_like, treedef_outline
-from .calls import Template, UserFunction, flat_output, has_tensor, partition
+from .calls import Template, UserFunction, flat_output, has_tensor, partition, push_moving
 
 __all__ = ["wrap"]
 
@@ -107,15 +106,7 @@ def _shape(*avals, call, lead):
 def _jvp(primals, tangents, *, call, lead):
     out = bind(opaque_call, primals, {"call": call, "lead": lead})
     if call.code is not None:
-        moved = [i for i, t in enumerate(tangents) if t is not None]
-
-        def of_moved(*values):
-            full = list(primals)
-            for i, v in zip(moved, values, strict=True):
-                full[i] = v
-            return list(call.code(*full))
-
-        given = jvp(of_moved, [primals[i] for i in moved], [tangents[i] for i in moved])[1]
+        given = push_moving(lambda *values: list(call.code(*values)), primals, tangents)[1]
         return out, tuple([t if is_inexact(aval_of(v).dtype) else None for v, t in zip(out, given, strict=True)])
     if isinstance(call.jacobian, str):
         raise RuleMissingError(

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from dualad.core.arguments import replaced
 from dualad.errors import DualadError, GradcheckError, OutputError, ShapeError
 from dualad.hessian import hvp
 from dualad.jacobian import jacfwd, jacrev
@@ -200,10 +201,8 @@ class Engine(RealFunction):
         return self._of_outputs(self._pushed(given))
 
     def _pushed(self, given: Sequence[Any], value_too: bool = True) -> list[Any]:
-        full: list[Any] = [None] * len(self.leaves)
-        for position, t in zip(self.inputs, given, strict=True):
-            full[position] = t
-        out, tangent = jvp(self.f, self.arguments(), self._unflatten(full))
+        directions = replaced([None] * len(self.leaves), self.inputs, given)
+        out, tangent = jvp(self.f, self.arguments(), self._unflatten(directions))
         if value_too:
             self.pushed_value = self._value(out)
         leaves = flatten(tangent)[0]
@@ -219,11 +218,9 @@ class Engine(RealFunction):
         return self._of_inputs(self._pulled(given))
 
     def _pulled(self, given: Sequence[Any]) -> list[Any]:
-        full = list(self.absent)
-        for i, ct in zip(self.active_outputs, given, strict=True):
-            full[i] = ct
+        cts = replaced(self.absent, self.active_outputs, given)
         assert self.pull_back is not None
-        leaves = flatten(self.pull_back(self.out_treedef.unflatten(full)))[0]
+        leaves = flatten(self.pull_back(self.out_treedef.unflatten(cts)))[0]
         return [leaves[p] for p in self.inputs]
 
     def jacfwd(self) -> np.ndarray:

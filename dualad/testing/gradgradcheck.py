@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dualad.core.arguments import replaced
 from dualad.core.aval import aval_of, is_inexact
 from dualad.jvp import jvp
 from dualad.tree import flatten, flatten_like, is_array
@@ -131,9 +132,7 @@ def first_derivative(
 
     def derivative(*values: Any) -> list[Any]:
         point = values[: len(args)]
-        full: list[Any] = [None] * len(leaves)
-        for i, v in zip(places, values[len(args) :], strict=True):
-            full[i] = v
+        full = replaced([None] * len(leaves), places, values[len(args) :])
         if not reverse:
             return _floating(jvp(f, point, unflatten(full))[1])
         out, pull = vjp(f, *point)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dualad.core.arguments import replaced
 from dualad.errors import ArgumentTypeError, DualadError, GradcheckError, RuleMissingError
 from dualad.jvp import jvp
 from dualad.tree import flatten
@@ -308,11 +309,8 @@ class _Rule:
     def leaves(self, *values: Any) -> list[Any]:
         """Call the function with these floating-point arrays; return its floating-point results."""
         native = self.native
-        full = list(native.leaves)
-        for position, x in zip(native.inputs, values, strict=True):
-            full[position] = x
         unflatten: Callable[[list], Any] = native.treedef.unflatten
-        out = flatten(self.f(*unflatten(full)))[0]
+        out = flatten(self.f(*unflatten(replaced(native.leaves, native.inputs, values))))[0]
         return [out[i] for i in native.active_outputs]
 
     def products(self, function: Callable, point: Sequence[Any], t: Sequence[Any], w: list) -> list[list[Any]]:
