@@ -13,16 +13,20 @@ GET_PIP ?= https://bootstrap.pypa.io/get-pip.py
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check bench docs lint format types package clean distclean
+.PHONY: help demo test check full bench docs lint format types package matrix coverage mutants clean distclean
 
 help:
 	@echo "make demo    check the examples' derivatives against JAX and write build/demo/report.html"
 	@echo "make test    the whole test suite"
 	@echo "make check   the quick gate: lint, house rules, the fast tests (under two minutes)"
+	@echo "make full    the tests that take an evening: whole matrices, generators at full size"
 	@echo "make bench   the benchmarks: tables of ratios against autograd and JAX"
 	@echo "make docs    the documentation, warnings as errors, into build/docs"
 	@echo "make package  build wheel and sdist, install them and each extra into clean environments"
 	@echo "make types   mypy, and a user's file under mypy --strict and pyright"
+	@echo "make matrix   the tests on every Python, NumPy and set of extras that this machine can install"
+	@echo "make coverage the lines of dualad/ that the tests run, into build/coverage"
+	@echo "make mutants FILE=dualad/... [TESTS=...]   small faults planted in a file: which do its tests catch?"
 	@echo "make lint | format | clean | distclean"
 
 demo: $(VENV)/.installed-examples-oracle
@@ -32,6 +36,9 @@ demo: $(VENV)/.installed-examples-oracle
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+full: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n $(WORKERS) --full
 
 check: $(VENV)/.installed-lint $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
@@ -60,6 +67,15 @@ types: $(VENV)/.installed-lint
 
 package: $(VENV)/.installed-package
 	$(BIN)/python .ci/package
+
+matrix:
+	$(PYTHON) .ci/matrix
+
+coverage: $(VENV)/.installed-test $(VENV)/.installed-coverage
+	$(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-report=term:skip-covered --cov-report=html
+
+mutants: $(VENV)/.installed-test $(VENV)/.installed-mutants
+	$(BIN)/python .ci/mutants $(FILE) $(TESTS)
 
 clean:
 	rm -rf build dist docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis

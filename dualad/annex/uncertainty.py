@@ -143,7 +143,7 @@ def propagate(
         shares = push.out_tree.unflatten([_filled(leaves, in_tree, row) for row in rows])
     if second_order:
         added = _bent(f, leaves, in_tree, avals, spread, chunk_size)
-        value_leaves = [np.astype(v + b, a.dtype) for v, b, a in zip(value_leaves, added, outs, strict=True)]
+        value_leaves = [(v + b).astype(a.dtype) for v, b, a in zip(value_leaves, added, outs, strict=True)]
     return Propagated(
         push.out_tree.unflatten(value_leaves),
         covariance,
@@ -306,7 +306,7 @@ def _cut(rows: Any, avals: list[Aval]) -> list:
     parts, start = [], 0
     for a in avals:
         part = np.reshape(rows[:, start : start + a.size], (rows.shape[0], *a.shape))
-        parts.append(part if part.dtype == a.dtype else np.astype(part, a.dtype))
+        parts.append(part if part.dtype == a.dtype else part.astype(a.dtype))
         start += a.size
     return parts
 
@@ -314,7 +314,7 @@ def _cut(rows: Any, avals: list[Aval]) -> list:
 def _pieces(flat: Any, avals: list[Aval]) -> list:
     parts, start = [], 0
     for a in avals:
-        parts.append(np.astype(np.reshape(flat[start : start + a.size], a.shape), a.dtype))
+        parts.append(np.reshape(flat[start : start + a.size], a.shape).astype(a.dtype))
         start += a.size
     return parts
 
@@ -327,7 +327,7 @@ def _blocks(matrix: Any, rows: list[Aval], columns: list[Aval] | None = None) ->
         row, left = [], 0
         for b in columns:
             block = np.reshape(matrix[top : top + a.size, left : left + b.size], (*a.shape, *b.shape))
-            row.append(np.astype(block, a.dtype))
+            row.append(block.astype(a.dtype))
             left += b.size
         blocks.append(row)
         top += a.size

@@ -139,7 +139,7 @@ def first_derivative(
         for i, y in enumerate(flatten(out)[0]):
             # Differences are taken in double precision; a function may have casts of its own.
             if full[i] is not None and aval_of(full[i]).dtype != aval_of(y).dtype:
-                full[i] = np.astype(full[i], aval_of(y).dtype)
+                full[i] = full[i].astype(aval_of(y).dtype)
         return _floating(pull(unflatten(full)))
 
     word = "cotangent" if reverse else "tangent"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextvars
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -74,7 +75,10 @@ def total(x):
     lambda: da.grad(lambda x: da.cond(x[0] > 1, total, total, x))(X),
     lambda: da.grad(lambda x: da.scan(lambda c, a: (c + np.sqrt(a), None), 0.0, x)[0])(X),
     lambda: da.grad(lambda x: sum(np.sqrt(v) for v in x))(X),
-    lambda: da.linearize(root, X)[1].as_linear_operator() @ np.ones(3),
+    pytest.param(
+        lambda: da.linearize(root, X)[1].as_linear_operator() @ np.ones(3),
+        marks=pytest.mark.skipif(find_spec("scipy") is None, reason="a linear operator is SciPy's"),
+    ),
     lambda: da.trace(da.grad(total), X)(X), lambda: unpacked(),
 ])  # fmt: skip
 def test_every_word_finds_it(run) -> None:
