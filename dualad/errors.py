@@ -8,6 +8,7 @@ Not for: deciding *when* something is an error; the rooms that notice it raise i
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "OutputError",
     "PlainBufferError",
     "ProgramError",
+    "RefusalSwallowedError",
     "RuleMissingError",
     "ShapeError",
     "TreeError",
@@ -40,6 +42,10 @@ __all__ = [
     "UsageError",
     "catalogue",
 ]
+
+
+#: the refusals made while a function of the user's runs (``core/swallowed.py``); per thread and asynchronous task
+noted: ContextVar[list | None] = ContextVar("dualad_noted", default=None)
 
 
 class DualadError(Exception):
@@ -57,8 +63,12 @@ class DualadError(Exception):
 
     code = "DAD000"
     title = "any error of dualad"
+    #: whether it refuses something on a tensor, so that a function which catches it goes on another way than without
+    refuses = False
 
     def __init__(self, what: str, why: str = "", instead: str = "") -> None:
+        if self.refuses and (made := noted.get()) is not None:
+            made.append(self)
         self.what, self.why, self.instead = what, why, instead
         lines = [f"[{self.code}] {what}"]
         if why:
@@ -77,6 +87,7 @@ class EscapedTensorError(DualadError, RuntimeError):
 
     code = "DAD001"
     title = "a tensor escaped its transform"
+    refuses = True
 
 
 class TreeError(DualadError, TypeError):
@@ -126,6 +137,7 @@ class ConversionError(DualadError, TypeError):
 
     code = "DAD008"
     title = "a conversion that would drop the derivative"
+    refuses = True
 
 
 class UnsupportedError(DualadError, NotImplementedError):
@@ -133,6 +145,7 @@ class UnsupportedError(DualadError, NotImplementedError):
 
     code = "DAD009"
     title = "a function that is not supported on tensors"
+    refuses = True
 
 
 class RuleMissingError(DualadError, NotImplementedError):
@@ -140,6 +153,7 @@ class RuleMissingError(DualadError, NotImplementedError):
 
     code = "DAD010"
     title = "an operator without this derivative rule"
+    refuses = True
 
 
 class NotLinearError(DualadError, TypeError):
@@ -154,6 +168,7 @@ class BranchError(DualadError, TypeError):
 
     code = "DAD012"
     title = "a Python branch on a value that is not one value"
+    refuses = True
 
 
 class PlainBufferError(DualadError, TypeError):
@@ -161,6 +176,7 @@ class PlainBufferError(DualadError, TypeError):
 
     code = "DAD013"
     title = "a tensor written into a plain array"
+    refuses = True
 
 
 class InPlaceError(DualadError, TypeError):
@@ -168,6 +184,7 @@ class InPlaceError(DualadError, TypeError):
 
     code = "DAD014"
     title = "an in-place write that can't be carried out"
+    refuses = True
 
 
 class DeclarationError(DualadError, TypeError):
@@ -189,6 +206,7 @@ class CapturedTensorError(DualadError, TypeError):
 
     code = "DAD017"
     title = "a traced value that came in through a closure"
+    refuses = True
 
 
 class NotRepeatableError(DualadError, RuntimeError):
@@ -288,6 +306,14 @@ class ForeignArrayError(DualadError, TypeError):
 
     code = "DAD031"
     title = "an array with arithmetic of its own met a tensor"
+    refuses = True
+
+
+class RefusalSwallowedError(DualadError, RuntimeError):
+    """Under ``debug``: a function caught a refusal and returned all the same."""
+
+    code = "DAD032"
+    title = "a refusal that the function caught"
 
 
 def catalogue() -> list[type[DualadError]]:

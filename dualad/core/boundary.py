@@ -8,8 +8,16 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from ..errors import ConversionError, DualadError, ForeignArrayError, InPlaceError, PlainBufferError
+from ..errors import (
+    ConversionError,
+    DualadError,
+    ForeignArrayError,
+    InPlaceError,
+    PlainBufferError,
+    noted,
+)
 from .frames import users_line_of
+from .swallowed import Refusals
 from .tables import HOOKS
 
 __all__ = ["run", "running"]
@@ -23,8 +31,12 @@ _AT = "\n  At: "
 def run(f, args, kwargs):
     """Call ``f``; re-raise a refusal of ours that a foreign library has wrapped in an error of its own."""
     inside = running.set(True)
+    refusals, returned = Refusals(), False
+    around = noted.set(refusals)
     try:
-        return f(*args, **kwargs)
+        out = f(*args, **kwargs)
+        returned = True
+        return out
     except (ConversionError, ForeignArrayError, PlainBufferError) as ours:
         # `out[:] = x` asks the tensor for a plain array directly: the refusal is ours, but knows no line yet.
         better = _about_sparse(ours) or _about_objects(ours) or _about_scipy(ours)
@@ -53,6 +65,9 @@ def run(f, args, kwargs):
         raise error from foreign
     finally:
         running.reset(inside)
+        noted.reset(around)
+        if refusals:
+            refusals.settle(returned)
 
 
 def _cause(error: BaseException) -> DualadError | None:

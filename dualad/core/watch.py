@@ -63,6 +63,9 @@ class Watch:
         ``inner`` says whether another one is running; without ``final`` there is a program still to be walked.
         """
 
+    def swallowed(self, message: str, refusal: Exception) -> None:
+        """Look at a refusal that a function caught before it returned; there will be a warning."""
+
     @contextmanager
     def on(self) -> Iterator[Watch]:
         """Watch what this thread (or asynchronous task) does in a block."""

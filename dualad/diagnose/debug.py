@@ -16,7 +16,7 @@ from ..core.boundary import running
 from ..core.contexts import watching
 from ..core.frames import user_line
 from ..core.watch import Watch, run_rule
-from ..errors import NonFiniteError
+from ..errors import NonFiniteError, RefusalSwallowedError
 from .nonfinite import Finder, Origin, leaves
 from .rule_watch import RuleWatch
 
@@ -73,6 +73,14 @@ class DebugReport(Watch):
         if self.rules is not None:
             self.rules.used(op, primals, tangents, params)
         return out
+
+    def swallowed(self, message: str, refusal: Exception) -> None:
+        """Make an error of what is a warning elsewhere."""
+        raise RefusalSwallowedError(
+            message.partition("\n  Instead:")[0],
+            "a function that catches a refusal goes another way under a transform than it does with plain arrays",
+            getattr(refusal, "instead", ""),
+        ) from refusal
 
     def batched(self, level, op, values: Sequence, params: dict, out: Any) -> None:
         """Look at what came out of an operator on lanes."""
