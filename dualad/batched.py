@@ -191,6 +191,11 @@ class Batched(Tracer):
             raise self._conversion("format()", "print the tensor without a format: f'{x}', or the result of vmap")
         return format(agreed, spec)
 
+    @property
+    def inner(self):
+        """The values of all lanes."""
+        return self._value
+
     def _is_index(self) -> bool:
         return self.shape == () and self.dtype.kind in "iu"
 

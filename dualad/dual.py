@@ -161,6 +161,11 @@ class Dual(Tracer):
         return Dual(value, tangent, level)
 
     @property
+    def inner(self):
+        """The primal."""
+        return self._primal
+
+    @property
     def primal(self):
         """The value, read-only: a view that can't be written through."""
         if isinstance(self._primal, np.ndarray):

@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..batched import Batched
 from ..core.arguments import check_callable
 from ..core.aval import Aval, aval_of, is_weak, result_dtype
 from ..core.dispatch import bind
 from ..core.frames import public
 from ..core.level import escaped
-from ..core.tracer import Tracer
+from ..core.tracer import Tracer, beneath, layers
 from ..dual import Dual
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError
 from ..jvp import output_leaves
@@ -30,8 +29,8 @@ from ..staged import Staged
 from ..surface.deferred import flush_writes
 from ..tree import leaf_names, treedef_outline
 from .carry import Carry, as_dtype, fresh, signature, snapshot
-from .control_ops import inside, switch_linearly
 from .control_ops import switch as switch_op
+from .control_ops import switch_linearly
 from .control_ops import while_loop as while_op
 from .subprograms import StagedBody, captured_inputs, output_avals, permute_inputs, stage
 
@@ -56,7 +55,7 @@ def is_traced(leaves: Sequence) -> bool:
 
     That is so in a program of values (``trace``). A linear program, which reverse mode writes, gets the steps instead.
     """
-    found = [v for v in [inside(x) for x in leaves if isinstance(x, Tracer)] if type(v) is Staged]
+    found = [v for v in [beneath(x) for x in leaves if isinstance(x, Tracer)] if type(v) is Staged]
     return bool(found) and not any([v.level.linear for v in found])
 
 
@@ -81,7 +80,7 @@ def decider(x, what: str, integer: bool = False):
 
 def known_values(x):
     """Return the known values inside a decider: one, or an array of the lanes'; ``None`` where it is unknown."""
-    values = inside(x)
+    values = beneath(x)
     if isinstance(values, Tracer):
         return None if isinstance(values, Staged) else np.asarray(bool(values))
     return np.asarray(values)
@@ -343,12 +342,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
 
 def _is_linearized(values: Sequence) -> bool:
     """Say whether a derivative of these values is being written down, which then had better see the steps."""
-    for x in values:
-        while isinstance(x, (Dual, Batched)):
-            if type(x) is Dual and x.level.linearizing:
-                return True
-            x = x._primal if type(x) is Dual else x._value
-    return False
+    return any([type(x) is Dual and x.level.linearizing for value in values for x in layers(value)])
 
 
 def _staged_while(cond_fun: Callable, body_fun: Callable, carry: Carry, values: list):

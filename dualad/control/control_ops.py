@@ -18,14 +18,12 @@ from ..core.aval import Aval, aval_of, is_inexact
 from ..core.axes import rename
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
-from ..core.tracer import Tracer
-from ..dual import Dual
+from ..core.tracer import Tracer, beneath
 from ..errors import NotLinearError, RuleMissingError, UnsupportedError
 from ..program.ir import Program
 from ..program.variable import Variable
 from ..rules.calls import push_moving
 from ..staged import Staged
-from ..surface.deferred import flush_writes
 from .subprograms import (
     batch_program,
     jvp_program,
@@ -42,28 +40,14 @@ from .subprograms import (
 
 __all__ = [
     "all_plain", "as_declared", "as_it_runs", "eager_while", "either", "filled", "for_unknown", "given", "holds_staged",
-    "inside", "not_linear", "sees_steps", "spread", "strong_aval", "strong_avals", "switch", "switch_linearly",
+    "not_linear", "sees_steps", "spread", "strong_aval", "strong_avals", "switch", "switch_linearly",
     "while_loop",
 ]  # fmt: skip
 
 
 def holds_staged(x) -> bool:
     """Say whether the value of a tensor (tangents aside) is a variable of a program."""
-    x = inside(x)
-    return isinstance(x, Staged)
-
-
-def inside(x):
-    """Return what is left of a value when tangents and batch axes are taken off: an array, or an unknown tensor."""
-    while isinstance(x, Tracer):
-        flush_writes(x)
-        if type(x) is Dual:
-            x = x._primal
-        elif type(x) is Batched:
-            x = x._value
-        else:
-            break
-    return x
+    return isinstance(beneath(x), Staged)
 
 
 def strong_aval(aval: Aval) -> Aval:
@@ -342,7 +326,7 @@ def eager_while(test: Callable, body: Callable, carry: list) -> list:
     """
     while True:
         going = test(*carry)
-        truth = inside(going)
+        truth = beneath(going)
         if not np.any(truth):
             return carry
         new = body(*carry)

@@ -8,6 +8,7 @@ installs here, nor for what any tensor does with a call (its ``process``).
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from .contexts import everywhere
 from .level import escaped
 from .tables import CREATION, FUNCTIONS, HOOKS, UFUNCS
 
-__all__ = ["NO_PARAMS", "PLAIN", "Tracer"]
+__all__ = ["NO_PARAMS", "PLAIN", "Tracer", "beneath", "layers", "tracer_in"]
 
 #: types that can be operands as they are; anything else is made plain first (``surface/arguments.py``)
 PLAIN = frozenset({np.ndarray, bool, int, float, complex, *np.sctypeDict.values()} - {np.object_, np.str_, np.bytes_})
@@ -48,6 +49,8 @@ class Tracer:
     )  # fmt: skip
     level: Any
     _origin: Any
+    #: what is left when the tangent or batch axis of this level is taken off; None where there is nothing inside yet
+    inner: Any = None
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]  # as of ndarray: equality is entry by entry
 
@@ -248,3 +251,34 @@ class Tracer:
 
     def _kind(self) -> str:
         return f"{type(self).__name__} tensor (of `{self.level.transform}`)"
+
+
+def layers(x: Any) -> Iterator[Any]:
+    """Yield a value and what is inside of it, tangents and batch axes taken off one by one."""
+    yield x
+    while isinstance(x, Tracer) and (x := x.inner) is not None:
+        yield x
+
+
+def beneath(x: Any) -> Any:
+    """Return what is left of a value without tangents and batch axes: an array, or a tensor with nothing inside yet."""
+    *_, last = layers(x)
+    return last
+
+
+def tracer_in(*values: Any) -> Tracer | None:
+    """Return the first tensor among values, in their lists, tuples and dicts, or in object arrays; None without one."""
+    for x in values:
+        if isinstance(x, Tracer):
+            return x
+        if isinstance(x, (list, tuple)):
+            found = tracer_in(*x)
+        elif isinstance(x, dict):
+            found = tracer_in(*x.values())
+        elif isinstance(x, np.ndarray) and x.dtype == object:
+            found = tracer_in(*x.ravel().tolist())
+        else:
+            continue
+        if found is not None:
+            return found
+    return None

@@ -20,7 +20,7 @@ from ..core.aval import Aval, aval_of
 from ..core.axes import rename
 from ..core.capture import check_inside
 from ..core.level import Level
-from ..core.tracer import Tracer
+from ..core.tracer import Tracer, tracer_in
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError
 from ..jvp import jvp, output_leaves
 from ..staged import StagedLevel
@@ -88,10 +88,10 @@ def partition(tree: Any) -> tuple[Template, list]:
 
 
 def has_tensor(tree: Any) -> bool:
-    """Say whether any leaf is a tensor (or an object array, which may hold some)."""
+    """Say whether any leaf is a tensor, or an object array that holds one."""
     if type(tree) is tuple and any([isinstance(x, Tracer) for x in tree]):
         return True
-    return any(isinstance(x, Tracer) or (isinstance(x, np.ndarray) and x.dtype == object) for x in flatten(tree)[0])
+    return tracer_in(*flatten(tree)[0]) is not None
 
 
 def call_shape(*avals: Aval, call: Call) -> tuple[Aval, ...]:

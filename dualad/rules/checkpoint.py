@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..batched import Batched
 from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
 from ..core.frames import public
 from ..core.primitive import Primitive
 from ..core.tables import OPS
-from ..core.tracer import Tracer
+from ..core.tracer import Tracer, beneath
 from ..dual import Dual, DualLevel
 from ..errors import ArgumentError, ArgumentTypeError
 from ..jvp import jvp, split
@@ -138,20 +137,9 @@ checkpoint_policies = Policies()
 
 def _call_jvp(primals, tangents, *, call):
     moved = [i for i, t in enumerate(tangents) if t is not None]
-    if not any(_is_staged(tangents[i]) for i in moved):
-        return _pushed(primals, tangents, call, moved)
+    if not any(isinstance(beneath(tangents[i]), Staged) for i in moved):
+        return _pushed(primals, tangents, call, moved)  # nothing that it is multiplied with would be kept
     return _postponed(primals, tangents, call, moved)
-
-
-def _is_staged(t) -> bool:
-    """Say whether a tangent is being written down, so that what it is multiplied with would be kept."""
-    while True:
-        if isinstance(t, Dual):
-            t = t._primal
-        elif isinstance(t, Batched):
-            t = t._value
-        else:
-            return isinstance(t, Staged)
 
 
 def _pushed(primals, tangents, call: Call, moved: list[int]):

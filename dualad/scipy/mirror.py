@@ -12,32 +12,14 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ..core.tables import Verdict
-from ..core.tracer import Tracer
+from ..core.tracer import tracer_in
 from ..errors import UnsupportedError
 
-__all__ = ["MIRRORED", "falls_back", "mirrors", "refuses", "tensor_in"]
+__all__ = ["MIRRORED", "falls_back", "mirrors", "refuses"]
 
 #: qualified name of a SciPy function -> what dualad does with it on tensors; the coverage table is made of it
 MIRRORED: dict[str, Verdict] = {}
-
-
-def tensor_in(*values: Any) -> Tracer | None:
-    """Return the first tensor among arguments, in their lists and tuples, or in object arrays; None without one."""
-    for x in values:
-        if isinstance(x, Tracer):
-            return x
-        if isinstance(x, (list, tuple)):
-            found = tensor_in(*x)
-        elif isinstance(x, np.ndarray) and x.dtype == object:
-            found = tensor_in(*x.ravel().tolist())
-        else:
-            continue
-        if found is not None:
-            return found
-    return None
 
 
 def mirrors(original: Callable | None, kind: str = "composite") -> Callable:
@@ -59,7 +41,7 @@ def mirrors(original: Callable | None, kind: str = "composite") -> Callable:
 
         @functools.wraps(ours)
         def function(*args, **kwargs):
-            if tensor_in(*args, *kwargs.values()) is None:
+            if tracer_in(*args, *kwargs.values()) is None:
                 return original(*args, **kwargs)
             return ours(*args, **kwargs)
 
@@ -76,7 +58,7 @@ def refuses(original: Callable, name: str, why: str, instead: str = "") -> Calla
 
     @functools.wraps(original)
     def function(*args, **kwargs):
-        tensor = tensor_in(*args, *kwargs.values())
+        tensor = tracer_in(*args, *kwargs.values())
         if tensor is not None:
             raise UnsupportedError(
                 f"{name} was called on a {type(tensor).__name__} of shape {tensor.shape}.", why, instead

@@ -46,6 +46,8 @@ class Deferred(Tracer):
         flush_writes(self)
         return bind(op, args, params)
 
+    inner = property(lambda self: flush_writes(self).inner)
+
     @property
     def aval(self) -> Aval:
         return self._notes[2]

@@ -12,8 +12,9 @@ import scipy.linalg as sl
 
 import dualad as da
 import dualad.scipy
+from dualad.core.tracer import tracer_in
 from dualad.errors import UnsupportedError
-from dualad.scipy.mirror import MIRRORED, mirrors, refuses, tensor_in
+from dualad.scipy.mirror import MIRRORED, mirrors, refuses
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,8 +57,8 @@ def test_names_of_the_package() -> None:
 def test_where_tensors_are_found() -> None:
     def f(x):
         objects = np.array([x, 1.0], dtype=object)
-        assert all(tensor_in(a) is not None for a in (x, [1, (2, x)], objects))
-        assert tensor_in(1, [2.0], np.zeros(3), "N", None, np.array(["a", None], dtype=object)) is None
+        assert all(tracer_in(a) is not None for a in (x, [1, (2, x)], objects))
+        assert tracer_in(1, [2.0], np.zeros(3), "N", None, np.array(["a", None], dtype=object)) is None
         return x
 
     da.jvp(f, (1.0,), (1.0,))

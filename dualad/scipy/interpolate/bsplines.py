@@ -15,10 +15,11 @@ import scipy.interpolate as si
 import scipy.sparse as ss
 
 from ...core.tables import Verdict
+from ...core.tracer import tracer_in
 from ...errors import UnsupportedError
 from ...ops.sparse_product import Pattern, csr_solve
 from ...surface.arguments import normalize_axis
-from ..mirror import MIRRORED, mirrors, tensor_in
+from ..mirror import MIRRORED, mirrors
 from .piecewise import delegated, gathered, interval, known, placed, wide
 
 __all__ = ["BSpline", "make_interp_spline"]
@@ -35,7 +36,7 @@ class BSpline:
         t, c = wide(t), wide(c)
         axis = normalize_axis(axis, np.ndim(c), "scipy.interpolate.BSpline")
         c = np.moveaxis(c, axis, 0)
-        if tensor_in(t, c) is None:
+        if tracer_in(t, c) is None:
             self._original = si.BSpline(t, np.moveaxis(c, 0, axis), k, extrapolate, axis)
         else:
             self._original = None
@@ -57,7 +58,7 @@ class BSpline:
         """Construct a spline without checks; the axis of interpolation of ``c`` is its first one."""
         out = cls.__new__(cls)
         out._set(t, c, k, extrapolate, axis)
-        plain = tensor_in(t, c) is None
+        plain = tracer_in(t, c) is None
         out._original = si.BSpline.construct_fast(t, c, k, extrapolate, axis) if plain else None
         return out
 
@@ -73,7 +74,7 @@ class BSpline:
 
     def __call__(self, x, nu=0, extrapolate=None):
         """Evaluate the spline or its derivative of order ``nu``."""
-        if self._original is not None and tensor_in(x) is None:
+        if self._original is not None and tracer_in(x) is None:
             return self._original(x, nu, extrapolate)
         if nu < 0:
             raise ValueError(f"invalid derivative order nu={nu}")
@@ -127,7 +128,7 @@ class BSpline:
 
     def integrate(self, a, b, extrapolate=None):
         """Integrate from a to b."""
-        if self._original is not None and tensor_in(a, b) is None:
+        if self._original is not None and tracer_in(a, b) is None:
             return self._original.integrate(a, b, extrapolate)
         extrapolate = self.extrapolate if extrapolate is None else extrapolate
         if extrapolate == "periodic":
@@ -184,9 +185,9 @@ def _basis(t, x, k: int, number) -> list:
 @mirrors(None)
 def make_interp_spline(x, y, k=3, t=None, bc_type=None, axis=0, check_finite=True):
     """Make the spline through given points; the data and the conditions at the ends may be tensors."""
-    if tensor_in(x, y, t, bc_type) is None:
+    if tracer_in(x, y, t, bc_type) is None:
         return _ours(si.make_interp_spline(x, y, k, t, bc_type, axis, check_finite))
-    if tensor_in(x, t) is not None:
+    if tracer_in(x, t) is not None:
         raise UnsupportedError(
             "scipy.interpolate.make_interp_spline was given traced points x or knots t.",
             "the matrix of its system is made by SciPy from their values",

@@ -13,9 +13,10 @@ import numpy as np
 import scipy.interpolate as si
 
 from ...core.tables import Verdict
+from ...core.tracer import tracer_in
 from ...errors import UnsupportedError
 from ...surface.arguments import normalize_axis, operand
-from ..mirror import MIRRORED, mirrors, tensor_in
+from ..mirror import MIRRORED, mirrors
 from .bsplines import make_interp_spline
 from .piecewise import delegated, gathered, interval, known, placed, wide
 
@@ -34,7 +35,7 @@ class interp1d:
         self, x, y, kind="linear", axis=-1, copy=True, bounds_error=None, fill_value=math.nan, assume_sorted=False
     ) -> None:
         self._original = None
-        if tensor_in(x, y, fill_value) is None:
+        if tracer_in(x, y, fill_value) is None:
             self._original = si.interp1d(
                 x, y, kind, axis, copy=copy, bounds_error=bounds_error, fill_value=fill_value,
                 assume_sorted=assume_sorted,
@@ -57,7 +58,7 @@ class interp1d:
         else:
             pair = isinstance(fill_value, tuple) and len(fill_value) == 2
             self._fill = fill_value if pair else (fill_value, fill_value)
-            single_nan = not pair and tensor_in(fill_value) is None and bool(np.all(np.isnan(fill_value)))
+            single_nan = not pair and tracer_in(fill_value) is None and bool(np.all(np.isnan(fill_value)))
         self.bounds_error = bounds_error
         if bounds_error is None:
             self.bounds_error = single_nan
@@ -79,7 +80,7 @@ class interp1d:
 
     def __call__(self, x):
         """Interpolate."""
-        if self._original is not None and tensor_in(x) is None:
+        if self._original is not None and tracer_in(x) is None:
             return self._original(x)
         x = wide(x)
         low, high = self.x[0], self.x[-1]
@@ -130,7 +131,7 @@ class RegularGridInterpolator:
 
     def __init__(self, points, values, method="linear", bounds_error=True, fill_value=math.nan, **options) -> None:
         self._original = None
-        if tensor_in(points, values, fill_value) is None:
+        if tracer_in(points, values, fill_value) is None:
             self._original = si.RegularGridInterpolator(
                 points, values, method, bounds_error=bounds_error, fill_value=fill_value, **options
             )
@@ -157,7 +158,7 @@ class RegularGridInterpolator:
 
     def __call__(self, xi, method=None, *, nu=None):
         """Interpolate at points, whose coordinates stand along the last axis."""
-        if self._original is not None and tensor_in(xi) is None:
+        if self._original is not None and tracer_in(xi) is None:
             return self._original(xi, method, nu=nu)
         method = self.method if method is None else method
         if method not in ("linear", "nearest") or nu is not None:

@@ -15,13 +15,13 @@ import numpy as np
 import scipy.interpolate as si
 
 from ...core.tables import Verdict
-from ...core.tracer import Tracer
+from ...core.tracer import Tracer, tracer_in
 from ...errors import UnsupportedError
 from ...jvp import stop_gradient
 from ...ops import indexing
 from ...ops.sparse_product import Pattern, csr_solve
 from ...surface.arguments import normalize_axis, operand
-from ..mirror import MIRRORED, tensor_in
+from ..mirror import MIRRORED
 
 __all__ = [
     "Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PPoly", "PchipInterpolator", "delegated", "gathered",
@@ -103,14 +103,14 @@ class PPoly:
 
     def plain(self):
         """Return SciPy's piecewise polynomial, or None if coefficients or breakpoints are traced."""
-        if tensor_in(self.c, self.x) is not None:
+        if tracer_in(self.c, self.x) is not None:
             return None
         return si.PPoly.construct_fast(self.c, self.x, self.extrapolate, self.axis)
 
     def __call__(self, x, nu=0, extrapolate=None):
         """Evaluate the polynomial or its derivative of order ``nu``."""
         plain = self.plain()
-        if plain is not None and tensor_in(x) is None:
+        if plain is not None and tracer_in(x) is None:
             return plain(x, nu, extrapolate)
         if nu < 0:
             raise ValueError("Order of derivative cannot be negative")
@@ -175,7 +175,7 @@ class PPoly:
     def integrate(self, a, b, extrapolate=None):
         """Integrate from a to b."""
         plain = self.plain()
-        if plain is not None and tensor_in(a, b) is None:
+        if plain is not None and tracer_in(a, b) is None:
             return plain.integrate(a, b, extrapolate)
         extrapolate = self.extrapolate if extrapolate is None else extrapolate
         whole = self.antiderivative()
@@ -231,7 +231,7 @@ class _Interpolant(PPoly):
 
     def _build(self, original: Callable, args: tuple, options: dict, coefficients: Callable) -> None:
         self._original = None
-        if tensor_in(*args, *options.values()) is None:
+        if tracer_in(*args, *options.values()) is None:
             self._original = plain = original(*args, **options)
             self._set(plain.c, plain.x, plain.extrapolate, plain.axis)
         else:

@@ -9,10 +9,11 @@ import numpy as np
 import scipy.sparse as ss
 import scipy.sparse.linalg as sl
 
+from ...core.tracer import tracer_in
 from ...errors import UnsupportedError
 from ...ops.sparse_product import csr_solve
 from ...surface.arguments import operand
-from ..mirror import falls_back, mirrors, tensor_in
+from ..mirror import falls_back, mirrors
 from .matrices import TracedSparse, traced
 
 __all__ = ["factorized", "spsolve"]
@@ -29,7 +30,7 @@ def _solved(matrix: TracedSparse, b):
 
 def spsolve(A, b, permc_spec=None, use_umfpack=True):
     """Solve a sparse system; ``b``, and the entries of ``A``, may be tensors."""
-    if not isinstance(A, TracedSparse) and tensor_in(b) is None:
+    if not isinstance(A, TracedSparse) and tracer_in(b) is None:
         return sl.spsolve(A, b, permc_spec, use_umfpack)
     if ss.issparse(b) or isinstance(b, TracedSparse):
         raise UnsupportedError(
@@ -49,7 +50,7 @@ def factorized(A):
     if isinstance(A, TracedSparse):
         return lambda b: _solved(A, b)
     solve, matrix = sl.factorized(A), traced(ss.csc_array(A))
-    return lambda b: solve(b) if tensor_in(b) is None else _solved(matrix, b)
+    return lambda b: solve(b) if tracer_in(b) is None else _solved(matrix, b)
 
 
 factorized = mirrors(None)(factorized)

@@ -13,11 +13,12 @@ import numpy as np
 import scipy.sparse as ss
 
 from ...core.tables import Verdict
+from ...core.tracer import tracer_in
 from ...errors import UnsupportedError
 from ...ops import indexing
 from ...ops.sparse_product import Pattern, csr_product
 from ...surface.arguments import operand
-from ..mirror import MIRRORED, tensor_in
+from ..mirror import MIRRORED
 
 __all__ = ["CLASSES", "TracedSparse", "ours", "traced"]
 
@@ -171,7 +172,7 @@ def _constructed(name: str, arg1, shape) -> TracedSparse:
             " csr_array((data, (rows, columns)), shape)",
         )
     indices, indptr = np.array(indices), np.array(indptr)
-    if tensor_in(data) is None or np.ndim(data) != 1 or len(indices) != data.shape[0] or indptr[-1] != len(indices):
+    if tracer_in(data) is None or np.ndim(data) != 1 or len(indices) != data.shape[0] or indptr[-1] != len(indices):
         raise ValueError("data, indices and indptr of a sparse matrix do not fit together")
     inner = int(indices.max(initial=-1)) + 1 if inner is None else inner
     if len(indices) and not 0 <= indices.min() <= indices.max() < inner:
@@ -186,46 +187,46 @@ class _MeetsTensors:
     __array_priority__ = 2000.0
 
     def __new__(cls, arg1=None, shape=None, *args, **kwargs):
-        if arg1 is not None and tensor_in(arg1) is not None:
+        if arg1 is not None and tracer_in(arg1) is not None:
             return _constructed(cls.__name__, arg1, shape)
         return super().__new__(cls)
 
     def _matmul_dispatch(self, other):
         if isinstance(other, TracedSparse):
             return NotImplemented
-        return super()._matmul_dispatch(other) if tensor_in(other) is None else traced(self) @ other
+        return super()._matmul_dispatch(other) if tracer_in(other) is None else traced(self) @ other
 
     def _rmatmul_dispatch(self, other):
-        return super()._rmatmul_dispatch(other) if tensor_in(other) is None else other @ traced(self)
+        return super()._rmatmul_dispatch(other) if tracer_in(other) is None else other @ traced(self)
 
     def multiply(self, other):
         """Multiply entry by entry."""
-        return super().multiply(other) if tensor_in(other) is None else traced(self).multiply(other)
+        return super().multiply(other) if tracer_in(other) is None else traced(self).multiply(other)
 
     def __rmul__(self, other):
-        if tensor_in(other) is None:
+        if tracer_in(other) is None:
             return super().__rmul__(other)
         return other @ traced(self) if isinstance(self, ss.spmatrix) and np.ndim(other) else self.multiply(other)
 
     def __mul__(self, other):
-        if tensor_in(other) is None:
+        if tracer_in(other) is None:
             return super().__mul__(other)
         return traced(self) @ other if isinstance(self, ss.spmatrix) and np.ndim(other) else self.multiply(other)
 
     def __truediv__(self, other):
-        return super().__truediv__(other) if tensor_in(other) is None else self.multiply(1 / operand(other))
+        return super().__truediv__(other) if tracer_in(other) is None else self.multiply(1 / operand(other))
 
     def __add__(self, other):
-        return super().__add__(other) if tensor_in(other) is None else traced(self) + other
+        return super().__add__(other) if tracer_in(other) is None else traced(self) + other
 
     def __radd__(self, other):
-        return super().__radd__(other) if tensor_in(other) is None else traced(self) + other
+        return super().__radd__(other) if tracer_in(other) is None else traced(self) + other
 
     def __sub__(self, other):
-        return super().__sub__(other) if tensor_in(other) is None else traced(self) - other
+        return super().__sub__(other) if tracer_in(other) is None else traced(self) - other
 
     def __rsub__(self, other):
-        return super().__rsub__(other) if tensor_in(other) is None else other - traced(self).toarray()
+        return super().__rsub__(other) if tracer_in(other) is None else other - traced(self).toarray()
 
 
 CLASSES: dict[str, type] = {}

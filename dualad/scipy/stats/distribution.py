@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from ...core.tables import Verdict
+from ...core.tracer import tracer_in
 from ...errors import UnsupportedError
 from ...ops.choice import nowhere
 from ...surface.arguments import operand
-from ..mirror import MIRRORED, tensor_in
+from ..mirror import MIRRORED
 
 __all__ = ["Continuous", "Discrete", "double"]
 
@@ -78,7 +79,7 @@ class _Distribution:
             return thing
 
         def method(*args, **kwargs):
-            tensor = tensor_in(*args, *kwargs.values())
+            tensor = tracer_in(*args, *kwargs.values())
             if tensor is None:
                 return thing(*args, **kwargs)
             if name not in self._offered:
@@ -118,7 +119,7 @@ class _Frozen:
         if name.startswith("__"):
             raise AttributeError(name)
         if name not in self.dist._methods:
-            if tensor_in(*self.args, *self.kwds.values()) is None:
+            if tracer_in(*self.args, *self.kwds.values()) is None:
                 return getattr(self.dist._original(*self.args, **self.kwds), name)
             refused = getattr(self.dist, name)
             return lambda *args, **kwargs: refused(*args, *self.args, **kwargs, **self.kwds)

@@ -15,11 +15,11 @@ import scipy.special._ufuncs as sp
 import scipy.stats as st
 
 from ...core.tables import Verdict
-from ...core.tracer import Tracer
+from ...core.tracer import Tracer, tracer_in
 from ...errors import UnsupportedError
 from ...jvp import stop_gradient
 from ...ops.triangular import triangular_solve
-from ..mirror import MIRRORED, tensor_in
+from ..mirror import MIRRORED
 from .distribution import double
 
 __all__ = ["dirichlet", "multinomial", "multivariate_normal"]
@@ -52,7 +52,7 @@ class _Multivariate:
             return thing
 
         def method(*args, **kwargs):
-            tensor = tensor_in(*args, *kwargs.values())
+            tensor = tracer_in(*args, *kwargs.values())
             if tensor is None:
                 return thing(*args, **kwargs)
             if name not in self._own:
@@ -86,7 +86,7 @@ class _Frozen:
         if name in self._dist._own:
             method = getattr(self._dist, name)
             return lambda x: method(x, *self._args, **self._kwds)
-        if tensor_in(*self._args, *self._kwds.values()) is None:
+        if tracer_in(*self._args, *self._kwds.values()) is None:
             return getattr(self._dist._original(*self._args, **self._kwds), name)
         return lambda *args, **kwargs: getattr(self._dist, name)(*args, *self._args, **kwargs, **self._kwds)
 
