@@ -23,6 +23,8 @@ from .vmap import vmap
 if TYPE_CHECKING:
     from .annex.collectives import all_gather, axis_index, axis_size, pmax, pmean, pmin, psum
     from .annex.uncertainty import propagate
+    from .compile.jit import jit
+    from .compile.threads import threads
     from .control.control_flow import cond, switch, while_loop
     from .control.implicit import custom_root, fixed_point
     from .control.linear_solve import custom_linear_solve
@@ -73,6 +75,7 @@ __all__ = [
     "jacfwd",
     "jacobian",
     "jacrev",
+    "jit",
     "jvp",
     "kinks",
     "laplacian",
@@ -100,6 +103,7 @@ __all__ = [
     "spy",
     "stop_gradient",
     "switch",
+    "threads",
     "trace",
     "unpack_dual",
     "value_and_grad",
@@ -121,6 +125,8 @@ if not TYPE_CHECKING:
         {
             "annex.collectives": ("all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "psum"),
             "annex.uncertainty": ("propagate",),
+            "compile.jit": ("jit",),
+            "compile.threads": ("threads",),
             "control.control_flow": ("cond", "switch", "while_loop"),
             "control.implicit": ("custom_root", "fixed_point"),
             "control.linear_solve": ("custom_linear_solve",),

@@ -132,9 +132,18 @@ def _walked_back(program: Program, cotangents: list, walk: Callable | None = Non
         results = backward(program, cotangents, strong=strong, walk=logged_walk(walk))
         if not strong and any([_may_be_nan(r) for r in results]):
             results = backward(program, cotangents, strong=True, walk=walk)
-            if all([_is_known(r) for r in results]) and any([_may_be_nan(r) for r in results]):
+            if not all([_is_known(r) for r in results]):
+                _note_unsure(results)
+            elif any([_may_be_nan(r) for r in results]):
                 results = _as_forwards(program, cotangents, results)
     return results
+
+
+def _note_unsure(results: list) -> None:
+    """Note on programs being written that their numbers, if NaN, are not what a pass over known values would give."""
+    for r in results:
+        if isinstance(bottom := _bottom(r), Staged):
+            bottom.level.unsure = True
 
 
 # Forwards, a factor that is exactly zero makes the tangent exactly zero, and no pole after it brings it back: √(x·x)
@@ -176,9 +185,13 @@ _AGREEMENT = 1e-3
 
 def _is_known(x) -> bool:
     """Say whether there are numbers beneath our own tensors: not a program's variables, nor another's tensors."""
+    return not isinstance(_bottom(x), (Tracer, Lazy))
+
+
+def _bottom(x):
     while isinstance(x, (Dual, Batched)):
         x = x._primal if isinstance(x, Dual) else x._value
-    return not isinstance(x, (Tracer, Lazy))
+    return x
 
 
 def _may_be_nan(x) -> bool:

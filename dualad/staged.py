@@ -29,11 +29,13 @@ class StagedLevel(Level):
     ``linear`` says that the program must be linear in its inputs.
     """
 
-    __slots__ = ("inputs", "linear", "owning", "steps")
+    __slots__ = ("inputs", "linear", "owning", "steps", "unsure")
 
     def __init__(self, transform: str, owning: bool = False, linear: bool = False) -> None:
         super().__init__(transform)
         self.owning, self.linear = owning, linear
+        #: whether a reverse pass was written that might have gone otherwise had it seen a NaN
+        self.unsure = False
         self.steps: list[tuple] = WatchedSteps() if active() is not None else []
         self.inputs: list[Variable] = []
 
@@ -42,6 +44,14 @@ class StagedLevel(Level):
         variable = Variable(aval)
         self.inputs.append(variable)
         return Staged(variable, self)
+
+    def hold(self, a: np.ndarray):
+        """Return what stands in the program for an array that somebody else may write to later."""
+        return snapshot(a)
+
+    def decide(self, variable: Variable, what: str):
+        """Return the value of a variable, if this level follows values and may depend on them; else ``None``."""
+        return None
 
     def finish(self, outputs, name: str) -> Program:
         """Close the program: keep the equations its outputs depend on."""
@@ -71,7 +81,8 @@ class Staged(Tracer):
         if not level.open:
             raise escaped(level, f"`{op.name}`", self)
         if level.owning:
-            args = [snapshot(a) if type(a) is np.ndarray else a for a in args]
+            hold = level.hold
+            args = [hold(a) if type(a) is np.ndarray else a for a in args]
         # An array has a shape and a dtype of its own and serves as its aval; only a Python scalar needs a weak one.
         # One argument or two are spelled out: recording is the larger part of reverse mode's overhead.
         n = len(args)
@@ -168,6 +179,22 @@ class Staged(Tracer):
     def dtype(self):
         """The dtype the value will have."""
         return self.variable.aval.dtype
+
+    def concretize(self, what: str):
+        """Return the value the program was written along, at a level that follows values."""
+        return self.level.decide(self.variable, what) if self.level.open else None
+
+    def __bool__(self):
+        known = self.concretize("the truth value of a traced scalar (if, while, and, or, assert)")
+        return super().__bool__() if known is None else bool(known)
+
+    def __int__(self):
+        known = self.concretize("int() of a traced scalar")
+        return super().__int__() if known is None else int(known)
+
+    def __index__(self):
+        known = self.concretize("a traced integer used as an index or a count") if self.dtype.kind in "iub" else None
+        return super().__index__() if known is None else int(known)
 
     def _text(self) -> str:
         return f"Staged({self.aval!r}"

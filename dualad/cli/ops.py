@@ -1,7 +1,8 @@
 """``dualad ops``: the table of operators and their rules, read from the registry.
 
 "n/a" is not "missing": an operator that is linear in nothing needs no transpose, one without derivative needs no JVP.
-``loop`` is a batch rule that calls the operator once per lane.
+``loop`` is a batch rule that calls the operator once per lane. ``compiled`` is what the operator is in the code of
+``dualad.jit``: an expression, a ufunc, a call of a library, inlined, or a callback.
 
 Not for the coverage of NumPy's names (the reference pages have that).
 """
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.testing import overrides
 
+from dualad.compile.verdicts import verdict
 from dualad.core.tables import OPS
 from dualad.errors import UsageError
 from dualad.later import load_everything
@@ -23,7 +25,7 @@ from dualad.surface.unsupported import NOT_YET, spelled, verdict_of
 
 __all__ = ["run"]
 
-_HEADER = ("op", "numpy", "kind", "jvp", "transpose", "batch", "sparsity", "declared at")
+_HEADER = ("op", "numpy", "kind", "jvp", "transpose", "batch", "sparsity", "compiled", "declared at")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -76,6 +78,7 @@ def _row(op: Any) -> tuple[str, ...]:
         "yes" if op.transpose is not None else "n/a",
         "yes" if _batched(op) else "loop",
         "yes" if op.sparsity is not None else "dense",
+        verdict(op).kind,
         _place(op.place),
     )
 

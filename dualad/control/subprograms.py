@@ -258,8 +258,8 @@ def _strong(aval: Aval) -> Aval:
     return Aval(aval.shape, aval.dtype)
 
 
-def transpose_program(program: Program, vectors: int, sums: Sequence[int] = ()) -> Program:
-    """Transpose a linear program in its first inputs.
+def transpose_program(program: Program, vectors: int, sums: Sequence[int] = (), either: bool = False) -> Program:
+    """Transpose a linear program in its first inputs, with strong zeros (see ``backward.py`` for ``either``).
 
     The result takes sums to add to (one for each position in ``sums``), the cotangents of the program's results and
     the program's remaining inputs; it returns the cotangents of its vectors.
@@ -276,7 +276,7 @@ def transpose_program(program: Program, vectors: int, sums: Sequence[int] = ()) 
         outputs = [rest.get(o, o) if type(o) is Variable else o for o in program.outputs]
         bound = Program(program.inputs[:vectors], steps, outputs, program.name)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            back = backward(bound, cts, strong=True)
+            back = backward(bound, cts, strong=True, either=either)
         results = []
         for i, (c, v) in enumerate(zip(back, bound.inputs, strict=True)):
             if i in places:

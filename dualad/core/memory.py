@@ -19,7 +19,10 @@ def snapshot(a: np.ndarray) -> np.ndarray:
     """Return ``a``, or a read-only copy of it if somebody could write to it."""
     if not a.flags.writeable and a.base is None:
         return a
-    copy = a.copy()
+    if a.size > 1 and not any(a.strides):  # one number, repeated: it stays one
+        copy = np.broadcast_to(a[(0,) * a.ndim], a.shape)
+    else:
+        copy = a.copy()
     copy.setflags(write=False)
     return copy
 

@@ -1,0 +1,478 @@
+"""``jit``: a function traced once for each signature, simplified, compiled, and run without dualad in between.
+
+For: the object that ``jit`` returns, its specialisations, and what it does inside transforms. Not for: the trace
+(``tracing.py``), the code (``numpy_source.py``), the operator that it is to a transform (``call.py``).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+import numpy as np
+import optree
+
+from ..batched import Batched
+from ..control.control_ops import holds_staged
+from ..core.arguments import check_callable
+from ..core.contexts import active, in_use
+from ..core.dispatch import bind
+from ..core.frames import hide_frames, public, user_level
+from ..core.memory import snapshot
+from ..core.tracer import Tracer
+from ..dual import Dual
+from ..errors import BranchError, ConversionError, DtypeError
+from ..jvp import as_primal
+from ..program.ir import Program
+from ..signatures import Args
+from ..surface.arguments import PerformanceNote
+from ..surface.deferred import flush_writes
+from ..tree import flatten, is_array
+from .call import CallProgram, call
+from .captures import Captures
+from .lowered import Lowered, explained
+from .signature import MISS, Static, convention, entry, leaf_key, resolved_statics
+from .tracing import Traced, trace_for_jit
+
+__all__ = ["Jitted", "jit"]
+
+#: specialisations that are compared one by one, and those that are kept at all
+_QUICK, _KEPT = 8, 256
+#: paths of one signature, with specialise=True
+_PATHS = 16
+#: retraces of one specialisation before a note says why
+_RETRACED = 8
+
+
+class _Specialisation:
+    """A function compiled for one signature (and, with ``specialise=True``, one path through its branches)."""
+
+    __slots__ = ("captures", "program", "results", "retraced", "traced")
+
+    def __init__(self, f: Callable, traced: Traced, statics: Sequence) -> None:
+        self.traced = traced
+        self.program = CallProgram(traced.program)
+        self.results = len(traced.returned)
+        hidden = {id(a) for a in traced.hidden}
+        derived = any([isinstance(c, (np.ndarray, np.generic)) and id(c) not in hidden for c in _constants(traced)])
+        self.captures = Captures(f, statics, traced.hidden, derived)
+        self.retraced = 0
+
+    @property
+    def code(self) -> Callable:
+        """Its code; it raises ``NanFound`` where the function itself must be asked."""
+        run = self.program.compiled.run
+        return _without_nan(run, self.results) if self.traced.unsure else run
+
+    def run(self, arrays: Sequence) -> tuple:
+        """Run it on plain arrays."""
+        return self.code(*arrays, *self.traced.hidden)
+
+    def agrees(self, out: Sequence) -> bool:
+        """Say whether the branches that the program was written along are those of this call."""
+        found = out[len(out) - len(self.traced.decisions) :]
+        return all([np.array_equal(x, d.value) for x, d in zip(found, self.traced.decisions, strict=True)])
+
+
+class _NanFound(Exception):
+    """A reverse pass came out NaN, and was written without seeing numbers."""
+
+
+def _without_nan(run: Callable, results: int) -> Callable:
+    """Return ``run``, which raises where a result is NaN.
+
+    Beside a pole, reverse mode walks back again with other zeros (``backward.py``); whether it has to is seen only
+    from numbers, which a program does not have when it is written.
+    """
+
+    def checked(*arrays):
+        out = run(*arrays)
+        for x in out[:results]:
+            if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "fc":
+                flat = x.ravel()
+                total = flat.dot(flat)
+                if total != total and np.isnan(x).any():
+                    raise _NanFound
+        return out
+
+    return checked
+
+
+def _constants(traced: Traced) -> list:
+    found, pending = [], [traced.program]
+    while pending:
+        program = pending.pop()
+        found += program.constants
+        for _, _, params, _ in program.steps:
+            for value in params.values():
+                pending += [p for p in (value if isinstance(value, tuple) else (value,)) if isinstance(p, Program)]
+    return found
+
+
+class Jitted:
+    """A compiled function: what :func:`dualad.jit` returns. It is called as the function is.
+
+    Attributes
+    ----------
+    f : callable
+        The function itself.
+    """
+
+    def __init__(self, f: Callable, static_argnums: Any, static_argnames: Any, specialise: bool) -> None:
+        functools.update_wrapper(self, f, updated=())
+        self.f, self.specialise = f, specialise
+        self._options = (static_argnums, static_argnames, specialise)
+        self._static_places, self._static_names = resolved_statics(f, static_argnums, static_argnames)
+        self._entries: tuple[Callable, ...] = ()
+        self._found: dict[Any, list[_Specialisation]] = {}
+        self._seen: dict[Any, list] = {}
+        self._lock = threading.Lock()
+        self.__name__ = getattr(f, "__name__", type(f).__name__)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function: compiled for this signature, which happens at its first call."""
+        try:
+            if not kwargs and not in_use:
+                for enter in self._entries:
+                    out = enter(*args)
+                    if out is not MISS:
+                        return out
+            return self._call(args, kwargs)
+        except _NanFound:
+            with np.errstate(all="ignore"):
+                return self.f(*args, **kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<jit of {self.__name__}: {sum([len(s) for s in self._found.values()])} specialisations>"
+
+    def __reduce__(self) -> Any:
+        named: Any = importlib.import_module(self.f.__module__)
+        for part in self.f.__qualname__.split("."):
+            named = getattr(named, part, None)
+        return self.f.__qualname__ if named is self else (Jitted, (self.f, *self._options))
+
+    # ── what can be asked of it ──────────────────────────────────────────────────────────────────────────────────
+
+    @public
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Compile for these arguments and return what was made of the function.
+
+        Returns
+        -------
+        Lowered
+            With ``program``, ``optimised``, ``source``, ``kernels`` and ``cost``, all of which can be printed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import dualad as da
+        >>> print(da.jit(lambda x: np.sin(x) * x).lower(0.5).source.splitlines()[2])
+                v1 = sin(x0)
+        """
+        return Lowered(self._specialised(args, kwargs).program)
+
+    @public
+    def program(self, *args: Any, **kwargs: Any) -> Program:
+        """Return the program that the function is for these arguments, as :func:`dualad.trace` writes it."""
+        spec = self._specialised(args, kwargs)
+        return Program(spec.program.inputs, spec.program.steps, spec.program.outputs, spec.program.name)
+
+    @public
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """Return a report for these arguments: what became of each operation, costs, callbacks and their lines."""
+        leaves, tree, flags, _ = self._flat(args, kwargs)
+        return explained(self._specialised(args, kwargs), self._unwrapped, leaves, tree, flags)
+
+    def _specialised(self, args: tuple, kwargs: dict) -> _Specialisation:
+        leaves, tree, flags, key = self._flat(args, kwargs)
+        arrays = [x for x, m in zip(leaves, flags, strict=True) if m]
+        for spec in self._found.get(key, ()):
+            if not spec.captures.unchanged():
+                continue
+            if not spec.traced.decisions or spec.agrees(spec.program.compiled.run(*arrays, *spec.traced.hidden)):
+                return spec
+        return self._specialise(leaves, tree, flags, key)
+
+    # ── a call that the quick entries do not know ────────────────────────────────────────────────────────────────
+
+    def _call(self, args: tuple, kwargs: dict) -> Any:
+        if in_use and active() is not None:  # somebody looks on, operation by operation
+            return self.f(*args, **kwargs)
+        leaves, tree, flags, key = self._flat(args, kwargs)
+        arrays = [x for x, m in zip(leaves, flags, strict=True) if m]
+        traced = [x for x in arrays if isinstance(x, Tracer)]
+        if traced:
+            # Inside another program its equations are written down; a path that depends on values is taken as it is.
+            if self.specialise or any([holds_staged(x) for x in traced]):
+                return self.f(*args, **kwargs)
+            return self._transformed(args, kwargs, leaves, tree, flags, key, arrays)
+        for spec in self._found.get(key, ()):
+            if not spec.captures.unchanged():
+                continue
+            if spec.traced.decisions:
+                try:
+                    out = spec.run(arrays)
+                except _NanFound:
+                    raise
+                except Exception:  # not the path of this call, or an error that its own path will raise
+                    continue
+                if not spec.agrees(out):
+                    continue
+                return self._finished(spec, out, leaves, arrays)
+            return self._run(spec, args, kwargs, leaves, arrays)
+        spec = self._specialise(leaves, tree, flags, key)
+        result = self._run(spec, args, kwargs, leaves, arrays)
+        self._add_entry(spec, args, kwargs, leaves, arrays)
+        return result
+
+    def _run(self, spec: _Specialisation, args: tuple, kwargs: dict, leaves: list, arrays: list) -> Any:
+        traced = spec.traced
+        if traced.captured:
+            out = bind(call, self._operands(spec, arrays), {"program": spec.program, "linear": 0})
+        elif traced.written and self._memory_is_shared(traced, arrays):
+            return self.f(*args, **kwargs)
+        else:
+            out = spec.run(arrays)
+        return self._finished(spec, out, leaves, arrays)
+
+    def _finished(self, spec: _Specialisation, out: Sequence, leaves: list, arrays: list) -> Any:
+        traced = spec.traced
+        for i, x in zip(traced.written, out[spec.results :], strict=False):
+            if not arrays[i].flags.writeable:
+                raise ValueError("assignment destination is read-only")
+            np.copyto(arrays[i], x)
+        results = [x if r is None else arrays[r] for x, r in zip(out, traced.returned, strict=False)]
+        return optree.tree_unflatten(traced.tree, results)
+
+    def _memory_is_shared(self, traced: Traced, arrays: list) -> bool:
+        """Say whether an array that is written to may be seen through another argument, or is none of NumPy's own."""
+        everything = [a for a in (*arrays, *traced.hidden) if isinstance(a, np.ndarray)]
+        for i in traced.written:
+            if not isinstance(arrays[i], np.ndarray):
+                return True
+            if sum([np.may_share_memory(arrays[i], a) for a in everything]) > 1:
+                return True
+        return False
+
+    def _operands(self, spec: _Specialisation, arrays: list) -> tuple:
+        return (*arrays, *[snapshot(a) for a in spec.traced.hidden], *spec.traced.captured)
+
+    def _transformed(self, args, kwargs, leaves, tree, flags, key, arrays) -> Any:
+        """Call it inside a transform, as one operator."""
+        spec = next((s for s in self._found.get(key, ()) if s.captures.unchanged()), None)
+        if spec is None:
+            try:
+                spec = self._specialise(leaves, tree, flags, key)
+            except (BranchError, ConversionError):
+                if any([_is_batched(x) for x in arrays]):  # vmap can run the lanes in groups that agree
+                    return self.f(*args, **kwargs)
+                raise
+        if spec.traced.written:
+            return self.f(*args, **kwargs)
+        out = bind(call, self._operands(spec, arrays), {"program": spec.program, "linear": 0})
+        results = [x if r is None else arrays[r] for x, r in zip(out, spec.traced.returned, strict=False)]
+        return optree.tree_unflatten(spec.traced.tree, results)
+
+    def _flat(self, args: tuple, kwargs: dict) -> tuple[list, Any, list[bool], Any]:
+        """Return the leaves of the arguments, their tree, which of them are arrays, and the signature."""
+        if self._static_places or self._static_names:
+            args = tuple([Static(a) if i in self._static_places else a for i, a in enumerate(args)])
+            kwargs = {k: Static(v) if k in self._static_names else v for k, v in kwargs.items()}
+        leaves, tree = flatten((args, kwargs))
+        flags = []
+        for i, x in enumerate(leaves):
+            if type(x) is np.ndarray and x.dtype.kind in "biufc" and x.dtype.isnative:
+                flags.append(True)
+                continue
+            if isinstance(x, Tracer):
+                leaves[i] = flush_writes(x)
+                flags.append(True)
+                continue
+            if not is_array(x):
+                flags.append(False)
+                continue
+            x = as_primal(x, f"argument leaf {i}", "jit")
+            if isinstance(x, np.ndarray):
+                if not x.dtype.isnative:
+                    x = x.astype(x.dtype.newbyteorder("="))
+            elif isinstance(x, np.generic) and x.dtype.kind not in "biufc":
+                raise DtypeError(
+                    f"jit: argument leaf {i} has dtype {x.dtype}.",
+                    "it does not hold numbers",
+                    "pass it as a static argument: jit(f, static_argnames=...)",
+                )
+            leaves[i] = x
+            flags.append(True)
+        key = (tree, tuple([leaf_key(x, m) for x, m in zip(leaves, flags, strict=True)]), convention())
+        return leaves, tree, flags, key
+
+    def _unwrapped(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function with static arguments as they are."""
+        args = tuple([a.value if type(a) is Static else a for a in args])
+        return self.f(*args, **{k: v.value if type(v) is Static else v for k, v in kwargs.items()})
+
+    # ── specialisations ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _specialise(self, leaves: list, tree: Any, flags: list[bool], key: Any) -> _Specialisation:
+        """Trace and keep the function for a signature; what was there before reads something that has changed."""
+        function = functools.update_wrapper(functools.partial(self._unwrapped), self.f, updated=())
+        try:
+            traced = trace_for_jit(function, leaves, tree, flags, self.specialise)
+        except BranchError as error:
+            raise BranchError(
+                error.what,
+                error.why,
+                f"{error.instead}; for an argument that is a setting, use jit(f, static_argnames=...), and"
+                " jit(f, specialise=True) compiles the branches that are taken, one by one",
+            ).with_traceback(error.__traceback__) from None
+        statics = [x.value if type(x) is Static else x for x, m in zip(leaves, flags, strict=True) if not m]
+        spec = _Specialisation(self.f, traced, statics)
+        if traced.captured:  # tensors of a transform that is running: of no use to another call
+            return spec
+        with self._lock:
+            old = self._found.get(key, [])
+            fresh = [s for s in old if s.captures.unchanged()]
+            if len(fresh) < len(old):
+                self._entries = ()
+                spec.retraced = 1 + max([s.retraced for s in old])
+            if len(fresh) >= _PATHS:
+                raise self._too_many_paths(fresh)
+            if len(self._found) >= _KEPT:
+                self._found.clear()
+                self._entries = ()
+            self._found[key] = [spec, *fresh]
+            note = self._note(key, spec)
+        if note:
+            warnings.warn(note, PerformanceNote, stacklevel=user_level())
+        return spec
+
+    def _add_entry(self, spec: _Specialisation, args: tuple, kwargs: dict, leaves: list, arrays: list) -> None:
+        traced = spec.traced
+        if kwargs or traced.written or traced.captured or traced.decisions or len(arrays) < len(leaves):
+            return
+        if any([r is not None for r in traced.returned]):
+            return
+        if any([isinstance(a, np.ndarray) and a is not b for a, b in zip(flatten(args)[0], leaves, strict=True)]):
+            return
+        enter = entry(args, spec.code, traced.tree, traced.hidden, spec.captures)
+        if enter is not None:
+            with self._lock:
+                self._entries = (enter, *self._entries[: _QUICK - 1])
+
+    def _note(self, key: Any, spec: _Specialisation) -> str:
+        """Return a note about work that is done again and again, once for each cause."""
+        if spec.retraced == _RETRACED:
+            return (
+                f"jit: `{self.__name__}` has been traced {_RETRACED} times for one signature, because something that it"
+                " reads besides its arguments keeps changing; pass it as an argument"
+            )
+        shapes = self._seen.setdefault(key[0], [])
+        if key[1] in shapes:
+            return ""
+        shapes.append(key[1])
+        if len(shapes) != _QUICK + 1:
+            return ""
+        moving = [i for i, leaf in enumerate(zip(*shapes, strict=True)) if len({repr(k) for k in leaf}) > 1]
+        return (
+            f"jit: `{self.__name__}` was compiled for {len(shapes)} signatures; what changes is"
+            f" {' and '.join([f'argument leaf {i} ({shapes[-1][i]})' for i in moving[:3]])}. Each is traced"
+            " and compiled anew: pad to a few sizes, or call the function without jit where sizes keep changing"
+        )
+
+    def _too_many_paths(self, specs: Sequence[_Specialisation]) -> BranchError:
+        lines = sorted({d.line for s in specs for d in s.traced.decisions})
+        return BranchError(
+            f"`{self.__name__}`, compiled with specialise=True, has taken more than {_PATHS} paths through its"
+            f" branches:\n  {chr(10).join(lines)}",
+            "each path is compiled by itself, and guards choose between them",
+            "use np.where(condition, a, b), or dualad.cond and dualad.while_loop, on the lines named above",
+        )
+
+
+def _is_batched(x: Any) -> bool:
+    while isinstance(x, Tracer):
+        if type(x) is Batched:
+            return True
+        x = x._primal if type(x) is Dual else None
+    return False
+
+
+@overload
+def jit(
+    f: Callable[Args, Any], *, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
+    specialise: bool = False,
+) -> Jitted: ...  # fmt: skip
+
+
+@overload
+def jit(
+    *, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (), specialise: bool = False
+) -> Callable[[Callable[Args, Any]], Jitted]: ...
+
+
+def jit(
+    f: Callable | None = None, *, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
+    specialise: bool = False,
+) -> Any:  # fmt: skip
+    """Compile a function: traced once for each signature of its arguments, then run without dualad in between.
+
+    It is a decorator too, and nests with every transform in any order: ``jit(vmap(grad(f)))`` compiles the
+    derivative, ``grad(jit(f))`` runs compiled code forwards and backwards.
+
+    Parameters
+    ----------
+    f : callable
+        The function, in plain NumPy; it must not branch on values (but see ``specialise``).
+    static_argnums : int or sequence of int
+        Positions of arguments that are settings: each of their values is compiled for.
+    static_argnames : str or sequence of str
+        The same by name.
+    specialise : bool
+        Compile along the branches that the values take, with a check at each call that they are the same; another
+        path is traced when it is first taken, 16 at most.
+
+    Returns
+    -------
+    Jitted
+        Called as ``f`` is; ``lower(*args)``, ``program(*args)`` and ``explain(*args)`` show what was made of it.
+
+    Raises
+    ------
+    BranchError
+        If ``f`` branches on a value.
+    NotRepeatableError
+        If ``f`` computes something else the second time: random numbers, the time.
+    ArgumentError, ArgumentTypeError
+        If static arguments are named that ``f`` does not have, or that can't be hashed.
+
+    Notes
+    -----
+    A signature is the structure of the arguments, the shape and dtype of each array, whether it was a Python number,
+    and the value of everything else. Sums, products, quotients, roots, comparisons and moves are bit for bit those of
+    the function itself; other mathematics is within 4 units in the last place. There are no floating-point warnings.
+    Results are new arrays, except an argument that is returned as it is. Arrays of the closure are read at each call;
+    names, numbers and attributes that the function reads are compared at each call, and it is traced again when they
+    have changed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> fast = da.jit(da.grad(lambda x: np.sum(np.sin(x) ** 2)))
+    >>> fast(np.array([0.0, 0.5])).round(6).tolist()
+    [0.0, 0.841471]
+    """
+    if f is None:
+        return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames, specialise=specialise)
+    check_callable(f, "jit")
+    return Jitted(f, static_argnums, static_argnames, specialise)

@@ -1,0 +1,117 @@
+"""What a function was compiled to, for reading: the program, its simplified form, the source, a count of its cost.
+
+Not for: making any of it (``call.py``, ``numpy_source.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.watch import Watch
+from ..program.ir import Program
+from ..program.variable import Variable
+from .numpy_source import Compiled
+from .simplify import is_pure, simplify
+from .tracing import write_down
+from .verdicts import verdict
+
+__all__ = ["Cost", "Lowered", "explained"]
+
+
+class Cost(NamedTuple):
+    """What one call computes: equations, entries computed, and bytes of arguments, results and what lies between."""
+
+    equations: int
+    entries: int
+    argument_bytes: int
+    result_bytes: int
+    intermediate_bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.equations} equations, {self.entries:,} entries computed; {self.argument_bytes:,} bytes of"
+            f" arguments, {self.result_bytes:,} of results, {self.intermediate_bytes:,} in between"
+        )
+
+
+class Lowered:
+    """A function compiled for one signature.
+
+    Attributes
+    ----------
+    program : Program
+        As it was traced.
+    optimised : Program
+        As it was simplified: what the source was written from.
+    source : str
+        The Python and NumPy code that runs.
+    """
+
+    def __init__(self, program: Any) -> None:
+        self.program = Program(program.inputs, program.steps, program.outputs, program.name)
+        self._compiled: Compiled = program.compiled
+        self.optimised = self._compiled.program
+        self.source = self._compiled.source
+
+    @property
+    def kernels(self) -> str:
+        """What the equations became, in words."""
+        words = {
+            "number": "as Python numbers", "ufunc": "calls of NumPy's ufuncs", "library": "calls of NumPy and SciPy",
+            "loop": "loops and branches of the source", "callback": "callbacks into Python code",
+            "block": "groups run block by block",
+        }  # fmt: skip
+        lines = [f"{n:5d} {words[k]}" for k, n in sorted(self._compiled.calls.items())]
+        for region in self._compiled.regions:
+            cut = "entries" if region.flat else "rows"
+            lines.append(f"      on blocks of {cut} of {region.shape}: {', '.join([s[0].name for s in region.steps])}")
+        return "\n".join(lines)
+
+    @property
+    def cost(self) -> Cost:
+        """What one call computes."""
+        outs = [v for step in self.optimised.steps for v in step[3]]
+        results = {id(o) for o in self.optimised.outputs}
+        size = lambda v: v.aval.size * v.aval.dtype.itemsize
+        return Cost(
+            len(self.optimised.steps),
+            sum([v.aval.size for v in outs]),
+            sum([size(v) for v in self.optimised.inputs]),
+            sum([size(o) if type(o) is Variable else np.asarray(o).nbytes for o in self.optimised.outputs]),
+            sum([size(v) for v in outs if id(v) not in results]),
+        )
+
+    def __str__(self) -> str:
+        return self.source
+
+
+def explained(spec: Any, function: Callable, leaves: list, tree: Any, flags: list[bool]) -> str:
+    """Return the report of ``Jitted.explain``."""
+    low = Lowered(spec.program)
+    before, after = len(low.program.steps), len(low.optimised.steps)
+    lines = [
+        f"{low.program.name}: {before} equations traced in {1e3 * spec.traced.seconds:.1f} ms, {after} simplified",
+        f"cost: {low.cost}",
+        "equations:",
+        low.kernels,
+    ]
+    if spec.traced.hidden:
+        lines.append(f"reads {len(spec.traced.hidden)} captured arrays at each call:")
+        lines += [f"      shape {a.shape}, dtype {a.dtype}" for a in spec.traced.hidden]
+    for i in spec.traced.written:
+        lines.append(f"writes into argument leaf {i}")
+    for d in spec.traced.decisions:
+        lines.append(f"guard: {d.value.tolist()!r} at {d.line}")
+    if any([not is_pure(op, params) for op, _, params, _ in low.optimised.steps]):
+        lines.append("callbacks:")
+        with Watch().on():  # equations remember the user's line
+            program = simplify(write_down(function, leaves, tree, flags, bool(spec.traced.decisions)).program)
+        lines += [
+            f"      {e.op.name}: {verdict(e.op).reason}{f' ({e.line})' if e.line else ''}"
+            for e in program.equations
+            if not is_pure(e.op, e.params)
+        ]
+    return "\n".join(lines)

@@ -1,0 +1,126 @@
+"""A program as Python and NumPy source: readable, and run without dualad between its operations.
+
+Single float64 numbers are Python floats (``scalars.py``), elementwise operators are NumPy's, loops are Python loops
+with their bodies in place. What stands here for an operator gives bit for bit what its ``impl`` gives, and an operator
+that is not known here is a call of its ``impl``. Not for: blocks of large arrays (``blocks.py``), simplification.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..control.subprograms import mentions
+from ..core.aval import is_weak
+from ..program.ir import Program
+from .quiet_errors import quietly
+from .simplify import is_pure
+from .source_block import Block
+from .source_values import ARRAY, PYTHON, Value, identifier
+
+__all__ = ["Compiled", "compile_program"]
+
+
+class Compiled:
+    """A compiled program: ``run(*arrays)`` returns a tuple; ``source`` is its text.
+
+    ``calls`` counts equations by what became of them: "number", "ufunc", "library", "loop", "callback".
+    """
+
+    __slots__ = ("calls", "code", "program", "regions", "run", "source")
+
+    def __init__(self, program: Program, source: str, run: Callable, calls: dict, regions: list) -> None:
+        self.program, self.source, self.run, self.calls, self.regions = program, source, run, calls, regions
+
+
+def compile_program(program: Program) -> Compiled:
+    """Write a (simplified) program as source and compile it."""
+    name = identifier(program.name)
+    numbers = not mentions(program, lambda op, params: not is_pure(op, params))
+    writer = _Writer(numbers)
+    body = writer.function(program)
+    if not (numbers and writer.raising):
+        return _finished(program, name, writer, body)
+    # What a Python float can't say (an infinity from a division by zero) the plain form does, written when needed.
+    plain: list[Callable] = []
+
+    def without_numbers(*args):
+        if not plain:
+            other = _Writer(False)
+            plain.append(_finished(program, f"{name}_plain", other, other.function(program)).run)
+        return plain[0](*args)
+
+    writer.names["in_numpy"] = without_numbers
+    given = ", ".join([f"x{i}" for i in range(len(program.inputs))])
+    body = [
+        "    try:",
+        *["    " + line for line in body],
+        "    except (ArithmeticError, ValueError):  # an infinity, a NaN, or an error: as NumPy has it",
+        f"        return in_numpy({given})",
+    ]
+    return _finished(program, name, writer, body)
+
+
+_count = [0]
+
+
+def _finished(program: Program, name: str, writer: _Writer, body: list[str]) -> Compiled:
+    given = ", ".join([f"x{i}" for i in range(len(program.inputs))])
+    source = "\n".join([f"def {name}({given}):", *body, ""])
+    _count[0] += 1
+    file = f"<dualad.jit {name} {_count[0]}>"
+    namespace = dict(writer.names)
+    exec(compile(source, file, "exec"), namespace)
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)  # so that tracebacks show the lines
+    run = namespace[name]
+    if writer.warning:
+        run = quietly(run)
+    return Compiled(program, source, run, writer.calls, writer.regions)
+
+
+class _Writer:
+    """Writes functions; with ``numbers``, single float64 numbers are Python's."""
+
+    def __init__(self, numbers: bool) -> None:
+        self.numbers = numbers
+        self.names: dict[str, Any] = {"array": np.array, "empty": np.empty, "float64": np.float64, "bool_": np.bool_}
+        self._known: dict[int, str] = {id(v): k for k, v in self.names.items()}
+        self._kept: list[Any] = []
+        #: whether an expression may raise where NumPy would not
+        self.raising = False
+        #: whether a call may warn
+        self.warning = False
+        self.calls: dict[str, int] = {}
+        self.regions: list = []
+        self._names = 0
+
+    def function(self, program: Program) -> list[str]:
+        """Return the lines of a function's body."""
+        block = Block(self, "    ", 0)
+        inputs = [Value(f"x{i}", PYTHON if is_weak(v.aval) else ARRAY, v.aval) for i, v in enumerate(program.inputs)]
+        out = block.program(program, inputs)
+        texts = [block.returned(v, o) for v, o in zip(out, program.outputs, strict=True)]
+        return [*block.lines, f"    return ({', '.join(texts)}{',' if len(texts) == 1 else ''})"]
+
+    def name(self) -> str:
+        self._names += 1
+        return f"v{self._names}"
+
+    def bind(self, hint: str, thing: Any) -> str:
+        """Return a global name for a thing."""
+        known = self._known.get(id(thing))
+        if known is None:
+            known, number = hint, 1
+            while known in self.names:
+                number += 1
+                known = f"{hint}_{number}"
+            self.names[known] = thing
+            self._known[id(thing)] = known
+            self._kept.append(thing)
+        return known
+
+    def count(self, what: str) -> None:
+        self.calls[what] = self.calls.get(what, 0) + 1

@@ -1,0 +1,309 @@
+"""Making a program smaller without changing a bit of what it computes.
+
+One pass forwards (equal equations become one, moves that move nothing and products with one go away, constants are
+computed now, a number that was spread over an array stays a number where an elementwise operator reads it), one
+backwards (what nothing reads goes). No rule assumes that zero times something is zero, and none changes the order of
+sums. Not for: which code an operator becomes (``numpy_source.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..control.control_ops import strong_aval
+from ..core.aval import Aval, aval_of, is_weak
+from ..core.tables import OPS
+from ..core.tracer import Tracer
+from ..core.watch import carried
+from ..ops.arithmetic import multiply
+from ..ops.shaping import broadcast_to, reshape, transpose
+from ..program.ir import Program, live_steps
+from ..program.variable import Variable
+
+__all__ = ["is_elementwise", "is_pure", "simplify"]
+
+#: the largest constant that is computed while compiling
+_FOLDED = 512
+#: kinds of operators that call what users wrote, which may do more than return
+_CALLS = frozenset({"custom", "implicit", "collective"})
+_ELEMENTWISE = frozenset({"scale", "where"})
+#: identities on arrays, once differentiation is done
+_IDENTITIES = frozenset({"stop_gradient", "copy", "positive", "checkpoint_name"})
+
+
+def is_pure(op: Any, params: dict) -> bool:
+    """Say whether an operator does nothing but return, the same each time."""
+    return op.kind not in _CALLS and not op.effect and "call" not in params
+
+
+def is_elementwise(op: Any) -> bool:
+    """Say whether an operator computes each entry of its result from the entries of its arguments at that place."""
+    return op.name in _ELEMENTWISE or (type(op.impl) is np.ufunc and op.impl.signature is None)
+
+
+def simplify(program: Program) -> Program:
+    """Return a program that computes the same, bit for bit, in fewer equations."""
+    return _Simplifier(program).result()
+
+
+class _Simplifier:
+    """One pass over one program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.steps: list[tuple] = []
+        #: variable of the given program -> atom of the new one
+        self.atoms: dict[Variable, Any] = {}
+        #: key of an equation -> its results
+        self.known: dict[Any, tuple] = {}
+        #: variable -> the equation that makes it
+        self.maker: dict[Variable, tuple] = {}
+        self.kept: list[Any] = []
+
+    def result(self) -> Program:
+        for step in self.program.steps:
+            self.step(step)
+        outputs = [self.atom(o) for o in self.program.outputs]
+        return Program(self.program.inputs, live_steps(self.steps, outputs), outputs, self.program.name)
+
+    def atom(self, a: Any) -> Any:
+        return self.atoms.get(a, a) if type(a) is Variable else a
+
+    def step(self, step: tuple) -> None:
+        op, args, params, outs = step
+        args = [self.atom(a) for a in args]
+        if op.name == "call":
+            self.inline(params["program"], args, outs)
+            return
+        pure = is_pure(op, params)
+        if pure:
+            same = self.alias(op, args, params, outs)
+            if same is None and not any([type(a) is Variable or isinstance(a, Tracer) for a in args]):
+                same = _folded(op, args, params, outs)
+            if same is not None:
+                self.atoms[outs[0]] = same
+                return
+            op, args, params = self.rewritten(op, args, params, outs)
+        params = _simplified_inside(params)
+        key = _key(op, args, params) if pure else None
+        if key is not None and (known := self.known.get(key)) is not None:
+            self.atoms.update(zip(outs, known, strict=True))
+            return
+        new = carried(step, (op, args, params, outs))
+        self.steps.append(new)
+        for v in outs:
+            self.maker[v] = new
+        if key is not None:
+            self.known[key] = outs
+
+    def inline(self, program: Program, args: Sequence, outs: Sequence) -> None:
+        """Put the equations of a called program in place of the call."""
+        inside = dict(zip(program.inputs, args, strict=True))
+        rename = lambda a: inside.get(a, a) if type(a) is Variable else a
+        for step in program.steps:
+            op, given, params, results = step
+            fresh = tuple([Variable(v.aval) for v in results])
+            self.step(carried(step, (op, [rename(a) for a in given], params, fresh)))
+            inside.update(zip(results, [self.atom(v) for v in fresh], strict=True))
+        for v, o in zip(outs, program.outputs, strict=True):
+            x = self.atom(rename(o))
+            if is_weak(_aval(x)):
+                x = self.strong(x)
+            self.atoms[v] = x
+
+    def strong(self, x: Any) -> Any:
+        """Return a Python number, known or not, as NumPy's."""
+        if type(x) is not Variable:
+            return np.asarray(x)[()]
+        out = Variable(Aval((), x.aval.dtype))
+        self.steps.append((OPS["astype"], [x], {"dtype": x.aval.dtype}, (out,)))
+        self.maker[out] = self.steps[-1]
+        return out
+
+    # ── rewrites ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def alias(self, op: Any, args: list, params: dict, outs: Sequence) -> Any:
+        """Return what an equation's result is already, if it is anything."""
+        if len(outs) != 1 or not args:
+            return None
+        x, name, out = args[0], op.name, outs[0].aval
+        if name == "filled" and type(args[1]) is not Variable and not isinstance(args[1], Tracer) and out.shape:
+            if np.ndim(args[1]) == 0:  # a buffer of one number takes no memory, and needs no argument
+                return np.broadcast_to(np.asarray(args[1], out.dtype), out.shape)
+        if out.dtype.kind in "fiu":  # a complex infinity times one has a NaN in it
+            if name in ("multiply", "divide") and _is_one(args[1]) and _same(x, out):
+                return x
+            if name == "multiply" and _is_one(x) and _same(args[1], out):
+                return args[1]
+        if type(x) is not Variable:
+            return None
+        made = self.maker.get(x)
+        if name == "negative" and made is not None and made[0].name == "negative" and _same(made[1][0], out):
+            return made[1][0]
+        if name == "index" and len(args) == 1 and made is not None and made[0].name == "stack":
+            template, parts = params["template"], made[1]
+            if (
+                made[2]["axis"] == 0
+                and len(template) == 1
+                and type(template[0]) is int
+                and _same(parts[template[0]], out)
+            ):
+                return parts[template[0]]
+        if not _same(x, out):
+            return None
+        if name in _IDENTITIES or name in ("reshape", "broadcast_to", "astype"):
+            return x
+        if name == "transpose" and params["axes"] == tuple(range(len(out.shape))):
+            return x
+        if name == "flip" and not params["axes"]:
+            return x
+        if name in ("real", "conjugate") and out.dtype.kind != "c":
+            return x
+        return None
+
+    def rewritten(self, op: Any, args: list, params: dict, outs: Sequence) -> tuple:
+        name = op.name
+        if name in ("reshape", "broadcast_to", "transpose") and type(args[0]) is Variable:
+            made = self.maker.get(args[0])
+            if made is not None and made[0] is op and len(made[1]) == 1:
+                inner = made[1][0]
+                if op is transpose:
+                    axes = made[2]["axes"]
+                    return op, [inner], {"axes": tuple([axes[a] for a in params["axes"]])}
+                if op is reshape or op is broadcast_to:
+                    return op, [inner], params
+        if name == "power" and (simple := self.small_power(args, outs[0].aval)) is not None:
+            op, args = simple
+            name = op.name
+        if name == "scale" and not params.get("either"):
+            t, d = args
+            if (_is_known(d) and np.all(np.isfinite(d))) or (_is_known(t) and np.all(np.not_equal(t, 0))):
+                return multiply, args, {}
+        if is_elementwise(op) and len(outs) == 1 and outs[0].aval.shape:
+            args = self.unspread(args, outs[0].aval.shape)
+        return op, args, params
+
+    def small_power(self, args: list, out: Aval) -> tuple[Any, list] | None:
+        """Return a small whole power of real numbers as products: at least as near to the truth as ``pow``."""
+        x, n = args
+        if (
+            type(n) not in (int, float, np.float64)
+            or out.dtype.kind != "f"
+            or _aval(x).dtype != out.dtype
+            or n not in (2, 3, 4)
+        ):
+            return None
+        if _aval(x).shape != out.shape:
+            return None
+        if n == 2:
+            return OPS["square"], [x]
+        squared = Variable(strong_aval(out))
+        self.step((OPS["square"], [x], {}, (squared,)))
+        other = self.atom(squared)
+        return (multiply, [other, x]) if n == 3 else (OPS["square"], [other])
+
+    def unspread(self, args: list, shape: tuple[int, ...]) -> list:
+        """Take the broadcasting off arguments of an elementwise operator, as far as the others give the shape."""
+        for i, a in enumerate(args):
+            smaller = self.before_broadcast(a)
+            if smaller is None:
+                continue
+            new = [*args[:i], smaller, *args[i + 1 :]]
+            if np.broadcast_shapes(*[_aval(x).shape for x in new]) == shape:
+                args = new
+        return args
+
+    def before_broadcast(self, a: Any) -> Any:
+        if type(a) is Variable:
+            made = self.maker.get(a)
+            if made is not None and made[0] is broadcast_to and not is_weak(_aval(made[1][0])):
+                return made[1][0]
+        elif type(a) is np.ndarray and a.size > 1 and not any(a.strides):
+            return a[(0,) * a.ndim]
+        return None
+
+
+def _aval(a: Any) -> Aval:
+    return a.aval if type(a) is Variable else aval_of(a)
+
+
+def _same(x: Any, out: Aval) -> bool:
+    aval = _aval(x)
+    return aval == out and is_weak(aval) == is_weak(out)
+
+
+def _is_known(x: Any) -> bool:
+    return type(x) is not Variable and not isinstance(x, Tracer) and np.asarray(x).dtype.kind in "biuf"
+
+
+def _is_one(x: Any) -> bool:
+    return type(x) in (float, int, np.float64) and x == 1
+
+
+def _folded(op: Any, args: list, params: dict, outs: Sequence) -> Any:
+    """Return what an operator makes of constants, if it is small."""
+    aval = outs[0].aval
+    if len(outs) > 1 or op.kind == "control":
+        return None
+    if aval.size > _FOLDED:
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            value = np.array(op.impl(*args, **params), copy=True)
+    except (ArithmeticError, TypeError, ValueError):  # it will be raised where it belongs: when the program runs
+        return None
+    if value.shape != aval.shape or value.dtype != aval.dtype:
+        return None
+    value.setflags(write=False)
+    return value if value.shape else value[()]
+
+
+def _simplified_inside(params: dict) -> dict:
+    """Simplify the programs among parameters: bodies of loops, branches."""
+    if not any([isinstance(v, Program) or (isinstance(v, tuple) and v and isinstance(v[0], Program)) for v in
+                params.values()]):  # fmt: skip
+        return params
+    new = {}
+    for k, v in params.items():
+        if isinstance(v, Program):
+            v = simplify(v)
+        elif isinstance(v, tuple) and v and isinstance(v[0], Program):
+            v = tuple([simplify(p) for p in v])
+        new[k] = v
+    return new
+
+
+# ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _key(op: Any, args: Sequence, params: dict) -> Any:
+    try:
+        key = (op.name, tuple([_hashable(a) for a in args]), _hashable(params))
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _hashable(x: Any) -> Any:
+    """Return what two constants or parameters share exactly if they are the same: ids of what programs hold."""
+    if isinstance(x, np.ndarray) and x.size <= 64 and x.dtype.kind in "biufc":
+        return "array", x.shape, x.dtype.str, x.tobytes()
+    if isinstance(x, np.generic):
+        return "scalar", x.dtype.str, x.tobytes()
+    if isinstance(x, (bool, int, str)) or x is None:
+        return type(x), x
+    if isinstance(x, (float, complex)):
+        return type(x), repr(x)
+    if isinstance(x, np.dtype):
+        return "dtype", x.str
+    if isinstance(x, (tuple, list)):
+        return type(x), tuple([_hashable(v) for v in x])
+    if isinstance(x, dict):
+        return "dict", tuple([(k, _hashable(v)) for k, v in sorted(x.items())])
+    if isinstance(x, slice):
+        return "slice", _hashable((x.start, x.stop, x.step))
+    return "id", id(x)

@@ -1,0 +1,365 @@
+"""The equations of a program as lines of source: numbers, calls of NumPy, entries, groups in blocks.
+
+Not for: functions and their fallback (``numpy_source.py``), loops (``source_loops.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..control.control_ops import strong_aval
+from ..core.aval import Aval, aval_of, is_weak
+from ..core.tracer import Tracer
+from ..ops.indexing import _native
+from ..program.ir import Program
+from ..program.variable import Variable
+from .blocks import Region, find_regions, run_region, strong_product
+from .scalars import BOOLEAN, FLOAT, MATHEMATICS
+from .simplify import is_elementwise, is_pure
+from .source_loops import LOOPS
+from .source_values import ARRAY, BOOL, BOOL_FORM, DOUBLE, FLOAT_FORM, PYTHON, Value, identifier
+
+__all__ = ["Block"]
+
+_SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
+#: dtypes beside which a Python float is not the float64 it stands for
+_NARROW = frozenset({"float16", "float32", "complex64"})
+#: loops deeper than this are calls: Python nests twenty blocks at most
+_DEEPEST = 6
+#: arrays of so many bytes and more are computed into memory that is free again
+_REUSED = 1 << 15
+#: operators whose result is memory of its own
+_FRESH = frozenset({"sum", "prod", "max", "min", "concatenate", "stack", "cumsum", "astype", "sort", "solve", "inv"})
+
+
+class Block:
+    """Lines at one indentation."""
+
+    def __init__(self, writer: Any, indent: str, depth: int, outer: Block | None = None) -> None:
+        self.writer, self.indent, self.depth = writer, indent, depth
+        self.lines: list[str] = []
+        #: text of an array -> name of the float with its value
+        self.floats: dict[str, str] = dict(outer.floats) if outer else {}
+        #: names of arrays that nothing else shares memory with
+        self.alone: set[str] = set()
+        #: (shape, dtype) -> names of arrays that nothing reads any more
+        self.free: dict[tuple, list[str]] = {}
+
+    def write(self, line: str) -> None:
+        self.lines.append(self.indent + line)
+
+    def inner(self) -> Block:
+        return Block(self.writer, self.indent + "    ", self.depth + 1, self)
+
+    def program(self, program: Program, inputs: Sequence[Value]) -> list[Value]:
+        """Write a program's equations; return its results."""
+        env: dict[Variable, Value] = dict(zip(program.inputs, inputs, strict=True))
+        steps = find_regions(program) if self.depth == 0 else program.steps
+        dying = _last_uses(steps, program.outputs)
+        for i, (op, args, params, outs) in enumerate(steps):
+            if type(op) is Region:
+                self.region(op, env)
+                continue
+            given = [env[a] if type(a) is Variable else self.constant(a) for a in args]
+            dead = [env[v] for v in dying[i] if v in env]
+            if op.kind == "control":
+                self.alone.difference_update([a.text for a in given])
+            results = self.equation(op, given, params, outs, dead)
+            env.update(zip(outs, results, strict=True))
+            for v in dying[i]:
+                value = env.pop(v, None)
+                if value is None:
+                    continue
+                if value.text in self.alone and value.aval.size * value.aval.dtype.itemsize >= _REUSED:
+                    self.free.setdefault((value.aval.shape, value.aval.dtype.str), []).append(value.text)
+                    self.alone.discard(value.text)
+        return [env[o] if type(o) is Variable else self.constant(o) for o in program.outputs]
+
+    def region(self, region: Region, env: dict) -> None:
+        """Write a group of elementwise equations that is run block by block."""
+        self.writer.regions.append(region)
+        self.writer.count("block")
+        name = self.writer.bind("in_blocks", run_region)
+        which = self.writer.bind("region", region)
+        reads = ", ".join([self.as_array(env[v] if type(v) is Variable else self.constant(v)) for v in region.reads])
+        names = [self.writer.name() for _ in region.writes]
+        self.write(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {name}({which}, ({reads},))")
+        self.writer.warning = True
+        for v, text in zip(region.writes, names, strict=True):
+            env[v] = Value(text, ARRAY, v.aval, True)
+            self.alone.add(text)
+
+    # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def constant(self, x: Any) -> Value:
+        aval = aval_of(x)
+        if type(x) in (bool, int, float, complex):
+            return Value(self._number(x), PYTHON, aval)
+        return Value(self.writer.bind("k", x), ARRAY, strong_aval(aval))
+
+    def _number(self, x: Any) -> str:
+        if type(x) is float and not math.isfinite(x):
+            return self.writer.bind("nan" if x != x else "inf" if x > 0 else "minus_inf", x)
+        text = repr(x)
+        return f"({text})" if text.startswith("-") or type(x) is complex else text
+
+    def as_array(self, value: Value) -> str:
+        """Return the text of what NumPy's operators would see."""
+        if value.form == FLOAT_FORM:
+            return f"float64({value.text})"
+        if value.form == BOOL_FORM:
+            return f"bool_({value.text})"
+        return value.text
+
+    def as_float(self, value: Value) -> str:
+        """Return the text of a Python float (or, of a truth value, a bool)."""
+        if value.form in (FLOAT_FORM, BOOL_FORM, PYTHON):
+            return value.text
+        known = self.floats.get(value.text)
+        if known is None:
+            thing = self.writer.names.get(value.text)
+            if isinstance(thing, (np.generic, np.ndarray)):
+                return self._number(bool(thing) if value.aval.dtype == BOOL else float(thing))
+            known = self.floats[value.text] = self.writer.name()
+            self.write(f"{known} = {'bool' if value.aval.dtype == BOOL else 'float'}({value.text})")
+        return known
+
+    def new(self, text: str, form: str, aval: Aval, fresh: bool = False) -> Value:
+        name = self.writer.name()
+        self.write(f"{name} = {text}")
+        return Value(name, form, aval, fresh)
+
+    def returned(self, value: Value, output: Any) -> str:
+        """Return the text of a result: memory of its own, numbers as NumPy's."""
+        if value.form in (FLOAT_FORM, BOOL_FORM):
+            return self.as_array(value)
+        if value.form == PYTHON:
+            return value.text
+        if not value.aval.shape:
+            return f"{value.text}[()]" if not isinstance(output, Tracer) else value.text
+        return value.text if value.fresh or isinstance(output, Tracer) else f"{value.text}.copy()"
+
+    # ── equations ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def equation(self, op: Any, args: list[Value], params: dict, outs: Sequence[Variable], dead: list) -> list[Value]:
+        if (
+            self.writer.numbers
+            and len(outs) == 1
+            and (value := self.number(op, args, params, outs[0].aval)) is not None
+        ):
+            self.writer.count("number")
+            return [value]
+        if op.kind == "control" and self.depth < _DEEPEST and op.name in LOOPS:
+            results = LOOPS[op.name](self, args, params, outs)
+            if results is not None:
+                self.writer.count("loop")
+                return results
+        self.writer.warning = True
+        if is_elementwise(op) and not params and not op.multiple_results and op.name not in ("scale", "where"):
+            self.writer.count("ufunc")
+            return [self.ufunc(op, args, outs[0].aval, dead)]
+        simple = None if op.multiple_results else self.known(op, args, params, outs[0].aval)
+        if simple is not None:
+            self.writer.count("library")
+            return [simple]
+        self.writer.count("library" if is_pure(op, params) else "callback")
+        texts = [self.as_array(a) for a in args]
+        for a in args:
+            self.alone.discard(a.text)
+        call = self.writer.bind(identifier(op.name), op.impl)
+        texts += [f"{k}={self.parameter(v)}" for k, v in params.items()]
+        names = [self.writer.name() for _ in outs]
+        left = ", ".join(names) + ("," if op.multiple_results and len(outs) == 1 else "")
+        self.write(f"{left} = {call}({', '.join(texts)})" if names else f"{call}({', '.join(texts)})")
+        fresh = op.name in _FRESH
+        return [Value(n, ARRAY, strong_aval(v.aval), fresh) for n, v in zip(names, outs, strict=True)]
+
+    def parameter(self, x: Any) -> str:
+        if x is None or type(x) in (bool, int, str):
+            return repr(x)
+        if type(x) is tuple and all([type(v) in (int, bool, str) or v is None for v in x]):
+            return repr(x)
+        return self.writer.bind("p", x)
+
+    def number(self, op: Any, args: list[Value], params: dict, out: Aval) -> Value | None:
+        """Write an equation between single numbers in Python, if it can be."""
+        if out.shape or is_weak(out):
+            return None
+        name = op.name
+        if name == "index" and len(args) == 1:
+            return self.entry(args[0], params["template"], out)
+        if params and name != "scale":
+            return None
+        if any([a.aval.shape for a in args]):
+            return None
+        kinds = [a.aval.dtype for a in args]
+        if out.dtype == DOUBLE:
+            if name == "where":
+                if kinds[0] == BOOL and kinds[1] == kinds[2] == DOUBLE:
+                    c, x, y = [self.as_float(a) for a in args]
+                    return self.new(f"{x} if {c} else {y}", FLOAT_FORM, out)
+                return None
+            if not all([k == DOUBLE or _whole(a) for k, a in zip(kinds, args, strict=True)]):
+                return None
+            if name == "scale":
+                return self.strong_product(args, params, out)
+            if name in ("maximum", "minimum"):
+                x, y = [self.as_float(a) for a in args]
+                sign = ">" if name == "maximum" else "<"
+                # equal zeros of different signs, and NaN, are NumPy's to choose between
+                exact = f"{x} if {x} {sign} {y} else {y} if {y} {sign} {x} else {{}}"
+                call = f"float({self.writer.bind(name, op.impl)}({x}, {y}))"
+                return self.new(exact.format(call), FLOAT_FORM, out)
+            expression = FLOAT.get(name)
+            if expression is None:
+                return None
+            form = FLOAT_FORM
+        elif out.dtype == BOOL:
+            if name in ("logical_and", "logical_or", "logical_not") and all([k == BOOL for k in kinds]):
+                words = {"logical_and": "({0} and {1})", "logical_or": "({0} or {1})", "logical_not": "(not {0})"}
+                return self.new(words[name].format(*[self.as_float(a) for a in args]), BOOL_FORM, out)
+            if not all([k == DOUBLE or _whole(a) for k, a in zip(kinds, args, strict=True)]) or DOUBLE not in kinds:
+                return None
+            expression, form = BOOLEAN.get(name), BOOL_FORM
+            if expression is None:
+                return None
+        else:
+            return None
+        texts = [self.as_float(a) if not _whole(a) else f"{a.text}.0".replace(").0", ".0)") for a in args]
+        for word in MATHEMATICS:
+            if f"{word}(" in expression:
+                self.writer.names[word] = MATHEMATICS[word]
+                self.writer.raising = True
+        self.writer.raising = self.writer.raising or "/" in expression
+        return self.new(expression.format(*texts), form, out)
+
+    def strong_product(self, args: list[Value], params: dict, out: Aval) -> Value:
+        t, d = [self.as_float(a) if not _whole(a) else f"{a.text}.0".replace(").0", ".0)") for a in args]
+        value = self.new(f"{t} * {d}", FLOAT_FORM, out)
+        zero = f"{t} == 0.0"
+        if params.get("either"):
+            self.writer.names["isinf"] = math.isinf
+            zero = f"({zero} or ({d} == 0.0 and isinf({t})))"
+        self.write(f"if {value.text} != {value.text} and {zero}: {value.text} = 0.0  # a strong zero")
+        return value
+
+    def entry(self, x: Value, template: tuple, out: Aval) -> Value | None:
+        if out.dtype != DOUBLE or not template or not all([type(e) is int for e in template]):
+            return None
+        if len(template) != len(x.aval.shape):
+            return None
+        thing = self.writer.names.get(x.text)
+        if isinstance(thing, np.ndarray):
+            return Value(self._number(float(thing[template])), FLOAT_FORM, out)
+        return self.new(f"{x.text}.item({', '.join(map(str, template))})", FLOAT_FORM, out)
+
+    def operands(self, args: list[Value]) -> list[str]:
+        """Return the texts of an elementwise operator's arguments; a float stays one where that changes nothing."""
+        narrow = any([a.form == ARRAY and a.aval.dtype.name in _NARROW for a in args])
+        arrays = any([a.form == ARRAY for a in args])
+        return [a.text if arrays and not narrow and a.form == FLOAT_FORM else self.as_array(a) for a in args]
+
+    def ufunc(self, op: Any, args: list[Value], out: Aval, dead: list[Value]) -> Value:
+        texts = self.operands(args)
+        target = self.target(args, out, dead)
+        if target is not None:
+            name = self.writer.name()
+            call = self.writer.bind(identifier(op.name), op.impl)
+            self.write(f"{name} = {call}({', '.join(texts)}, {target})")
+            value = Value(name, ARRAY, out, True)
+        else:
+            symbol = _SYMBOLS.get(op.name)
+            if symbol and any([a.aval.shape for a in args]):
+                text = f"{texts[0]} {symbol} {texts[1]}"
+            elif op.name == "negative" and args[0].aval.shape:
+                text = f"-{texts[0]}"
+            else:
+                text = f"{self.writer.bind(identifier(op.name), op.impl)}({', '.join(texts)})"
+            value = self.new(text, ARRAY, strong_aval(out), bool(out.shape))
+        if out.shape:
+            self.alone.add(value.text)
+        return value
+
+    def target(self, args: list[Value], out: Aval, dead: list[Value]) -> str | None:
+        """Return the name of an array of the result's kind that nothing reads after this equation."""
+        if out.size * out.dtype.itemsize < _REUSED:
+            return None
+        for value in dead:
+            if value.text in self.alone and value.aval == out and value.form == ARRAY:
+                self.alone.discard(value.text)
+                return value.text
+        known = self.free.get((out.shape, out.dtype.str))
+        return known.pop() if known else None
+
+    def known(self, op: Any, args: list[Value], params: dict, out: Aval) -> Value | None:
+        """Write the commonest operators that are no ufuncs without the detour through their ``impl``."""
+        name, texts = op.name, [self.as_array(a) for a in args]
+        bind = self.writer.bind
+        x = args[0] if args else None
+        if name == "scale":
+            if params.get("either") or any([a.form == PYTHON for a in args]):
+                return self.new(
+                    f"{bind('scale', op.impl)}({', '.join(texts + self._keywords(params))})", ARRAY, out, True
+                )
+            return self.new(f"{bind('strong_product', strong_product)}({', '.join(texts)})", ARRAY, out, True)
+        if name == "where" and out.shape:
+            return self.new(f"{bind('where', np.where)}({', '.join(texts)})", ARRAY, out, True)
+        if name == "matmul" and all([a.aval.shape for a in args]):
+            return self.new(f"{texts[0]} @ {texts[1]}", ARRAY, out, bool(out.shape))
+        if name == "stack" and not any([a.aval.shape for a in args]) and len(args) < 200 and out.dtype == DOUBLE:
+            if all([a.aval.dtype == DOUBLE for a in args]):
+                return self.new(f"array([{', '.join([a.text for a in args])}])", ARRAY, out, True)
+        if name == "concatenate":
+            joined = ", ".join(texts) + ("," if len(texts) == 1 else "")
+            return self.new(f"{bind('concatenate', np.concatenate)}(({joined}), {params['axis']})", ARRAY, out, True)
+        if x is None or x.form != ARRAY or not x.aval.shape or x.text in self.writer.names:
+            return None
+        if name in ("sum", "prod", "max", "min") and set(params) <= {"axis", "keepdims"} and params["axis"]:
+            function = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[name].reduce
+            if name in ("max", "min"):
+                return None  # what they do with NaN and empty axes is their impl's
+            axis = params["axis"]
+            axis = axis[0] if len(axis) == 1 else None if len(axis) == len(x.aval.shape) else axis
+            keep = params.get("keepdims", False)
+            call = bind(f"{name}_of", function)
+            return self.new(f"{call}({texts[0]}, {axis}{', None, None, True' if keep else ''})", ARRAY, out, True)
+        if name == "astype":
+            return self.new(f"{texts[0]}.astype({self.parameter(np.dtype(params['dtype']))})", ARRAY, out, True)
+        self.alone.discard(x.text)
+        if name == "reshape":
+            return self.new(f"{texts[0]}.reshape({params['shape']!r})", ARRAY, out, x.fresh)
+        if name == "transpose":
+            return self.new(f"{texts[0]}.transpose({params['axes']!r})", ARRAY, out, x.fresh)
+        if name == "index" and len(args) == 1:
+            index = self.parameter(_native(params["template"], ()))
+            if len(params["template"]) == 1 and type(params["template"][0]) is int:
+                index = str(params["template"][0])
+            return self.new(f"{texts[0]}[{index}]", ARRAY, out, False)
+        return None
+
+    def _keywords(self, params: dict) -> list[str]:
+        return [f"{k}={self.parameter(v)}" for k, v in params.items()]
+
+
+def _whole(value: Value) -> bool:
+    """Say whether a value is a Python int that stands in the source."""
+    return value.form == PYTHON and value.aval.dtype.kind == "i" and value.text.strip("()-").isdigit()
+
+
+def _last_uses(steps: Sequence[tuple], outputs: Sequence) -> list[list[Variable]]:
+    """Return, for each equation, the variables that nothing reads after it."""
+    kept = {a for a in outputs if type(a) is Variable}
+    uses: list[list[Variable]] = []
+    for _, args, _, outs in reversed(steps):
+        dead = []
+        for v in (*args, *outs):
+            if type(v) is Variable and v not in kept:
+                kept.add(v)
+                dead.append(v)
+        uses.append(dead)
+    uses.reverse()
+    return uses

@@ -1,0 +1,150 @@
+"""Loops and branches in the source: the bodies of ``scan``, ``while_loop`` and ``switch`` written in place.
+
+A number that a loop carries is a Python float where the block is written with numbers. Each function returns ``None``
+where it does not know a program: then the operator is called as it is. Not for: equations (``source_block.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..control.control_ops import strong_aval
+from ..core.aval import Aval, is_weak
+from ..program.variable import Variable
+from .source_values import ARRAY, DOUBLE, FLOAT_FORM, PYTHON, Value
+
+__all__ = ["LOOPS"]
+
+
+def _form_of(block: Any, aval: Aval) -> str:
+    """Return how a value that changes in a loop is held."""
+    return FLOAT_FORM if block.writer.numbers and not aval.shape and aval.dtype == DOUBLE else ARRAY
+
+
+def _in_form(block: Any, value: Value, form: str) -> str:
+    return block.as_float(value) if form == FLOAT_FORM else block.as_array(value)
+
+
+def _scan(block: Any, args: list[Value], params: dict, outs: Sequence[Variable]) -> list[Value] | None:
+    body, length, counts = params["body"], params["length"], params["counts"]
+    nc, nk, nx, more = counts
+    inputs = body.inputs
+    if any([is_weak(v.aval) for v in inputs[nc : nc + nk]]):
+        return None
+    if any([is_weak(v.aval) and v.aval.dtype.kind not in "if" for v in inputs]):
+        return None
+    name, write = block.writer.name, block.write
+    carries, given = [], {}
+    for i in (*range(nc), *range(nc + nk + nx, nc + nk + nx + more)):
+        value = args[i]
+        if is_weak(inputs[i].aval) and value.form != PYTHON:
+            return None
+        if _form_of(block, value.aval) == FLOAT_FORM and value.form == ARRAY and value.text.startswith(("x", "v")):
+            value = Value(block.as_float(value), FLOAT_FORM, value.aval)
+        given[i] = value
+    starts = []
+    for i in range(nc, nc + nk):
+        form = _form_of(block, inputs[i].aval)
+        starts.append(_in_form(block, args[i], form))
+        carries.append(Value(name(), form, inputs[i].aval))
+        given[i] = carries[-1]
+    if carries:
+        write(f"{', '.join([c.text for c in carries])} = {', '.join(starts)}")
+    rows: list[tuple[str, str]] = []
+    inner = block.inner()
+    number = name()
+    for i in (*range(nc + nk, nc + nk + nx), *range(nc + nk + nx + more, len(args))):
+        aval, text = inputs[i].aval, block.as_array(args[i])
+        block.alone.discard(args[i].text)
+        if not aval.shape and ((aval.dtype == DOUBLE and block.writer.numbers) or is_weak(aval)):
+            row = name()
+            backwards = "[::-1]" if params["reverse"] else ""
+            rows.append((row, f"{text}.tolist(){backwards}"))
+            given[i] = Value(row, PYTHON if is_weak(aval) else FLOAT_FORM, aval)
+        else:
+            given[i] = inner.new(f"{text}[{number}]", ARRAY, aval)
+    stacks = []
+    for o in outs[nk:]:
+        stack, row = name(), Aval(o.aval.shape[1:], o.aval.dtype)
+        as_list = _form_of(block, row) == FLOAT_FORM
+        write(f"{stack} = []" if as_list else f"{stack} = empty({o.aval.shape!r}, {block.parameter(o.aval.dtype)})")
+        stacks.append((stack, as_list, o.aval))
+    count = f"range({length - 1}, -1, -1)" if params["reverse"] else f"range({length})"
+    if rows:
+        write(f"for {number}, {', '.join([r for r, _ in rows])} in zip({count}, {', '.join([t for _, t in rows])}):")
+    else:
+        write(f"for {number} in {count}:")
+    results = inner.program(body, [given[i] for i in range(len(inputs))])
+    for (stack, as_list, _), y in zip(stacks, results[nk:], strict=True):
+        if as_list:
+            inner.write(f"{stack}.append({_in_form(inner, y, FLOAT_FORM)})")
+        else:
+            inner.write(f"{stack}[{number}] = {inner.as_array(y)}")
+    new = [_in_form(inner, y, c.form) for c, y in zip(carries, results, strict=False)]
+    if carries:
+        inner.write(f"{', '.join([c.text for c in carries])} = {', '.join(new)}")
+    block.lines += inner.lines or [inner.indent + "pass"]
+    finished = []
+    for stack, as_list, aval in stacks:
+        if as_list:
+            finished.append(
+                block.new(f"array({stack}{'[::-1]' if params['reverse'] else ''}, dtype=float64)", ARRAY, aval, True)
+            )
+        else:
+            finished.append(Value(stack, ARRAY, aval, True))
+    return [*[_carried(c, v.aval) for c, v in zip(carries, outs, strict=False)], *finished]
+
+
+def _carried(value: Value, aval: Aval) -> Value:
+    return value._replace(aval=strong_aval(aval))
+
+
+def _while_loop(block: Any, args: list[Value], params: dict, outs: Sequence[Variable]) -> list[Value] | None:
+    test, body, (a, b) = params["test"], params["body"], params["constants"]
+    if any([is_weak(v.aval) for v in (*test.inputs, *body.inputs)]):
+        return None
+    avals = [v.aval for v in body.inputs[b:]]
+    carries = [Value(block.writer.name(), _form_of(block, aval), aval) for aval in avals]
+    starts = [_in_form(block, v, c.form) for v, c in zip(args[a + b :], carries, strict=True)]
+    if carries:
+        block.write(f"{', '.join([c.text for c in carries])} = {', '.join(starts)}")
+    block.write("while True:")
+    inner = block.inner()
+    (going,) = inner.program(test, [*args[:a], *carries])
+    inner.write(f"if not {inner.as_array(going) if going.form == ARRAY else going.text}: break")
+    results = inner.program(body, [*args[a : a + b], *carries])
+    if carries:
+        new = [_in_form(inner, y, c.form) for c, y in zip(carries, results, strict=True)]
+        inner.write(f"{', '.join([c.text for c in carries])} = {', '.join(new)}")
+    block.lines += inner.lines
+    return [_carried(c, v.aval) for c, v in zip(carries, outs, strict=True)]
+
+
+def _switch(block: Any, args: list[Value], params: dict, outs: Sequence[Variable]) -> list[Value] | None:
+    branches, linear = params["branches"], params["linear"]
+    if any([is_weak(v.aval) for b in branches for v in b.inputs]):
+        return None
+    which = block.new(f"min(max(int({args[linear].text}), 0), {len(branches) - 1})", PYTHON, args[linear].aval)
+    values = [*args[:linear], *args[linear + 1 :]]
+    results = [Value(block.writer.name(), _form_of(block, v.aval), strong_aval(v.aval)) for v in outs]
+    for i, branch in enumerate(branches):
+        word = "if" if i == 0 else "elif"
+        block.write(f"{word} {which.text} == {i}:" if i < len(branches) - 1 or i == 0 else "else:")
+        inner = block.inner()
+        out = inner.program(branch, values)
+        texts = [_in_form(inner, v, r.form) for v, r in zip(out, results, strict=True)]
+        texts = [_as_declared(block, v, t, r) for v, t, r in zip(out, texts, results, strict=True)]
+        inner.write(f"{', '.join([r.text for r in results])} = {', '.join(texts)}" if results else "pass")
+        block.lines += inner.lines
+    return results
+
+
+def _as_declared(block: Any, value: Value, text: str, result: Value) -> str:
+    if value.form == PYTHON and result.form == ARRAY:
+        return f"array({text}, dtype={block.parameter(result.aval.dtype)})[()]"
+    return text
+
+
+#: operators that become loops and branches of the source
+LOOPS: dict[str, Callable] = {"scan": _scan, "while_loop": _while_loop, "switch": _switch}

@@ -1,0 +1,43 @@
+"""How values stand in the source that ``numpy_source.py`` writes: their text and the form they are held in.
+
+Not for: writing equations (``source_block.py``).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.aval import Aval
+from .scalars import MATHEMATICS
+
+__all__ = ["ARRAY", "BOOL", "BOOL_FORM", "DOUBLE", "FLOAT_FORM", "PYTHON", "Value", "identifier"]
+
+#: how a value is held in the source
+ARRAY, FLOAT_FORM, BOOL_FORM, PYTHON = "array", "float", "bool", "python"
+
+DOUBLE, BOOL = np.dtype(float), np.dtype(bool)
+
+
+class Value(NamedTuple):
+    """A value in the source: the text that stands for it, how it is held, and whether its memory is ours alone."""
+
+    text: str
+    form: str
+    aval: Aval
+    fresh: bool = False
+
+
+def identifier(name: str) -> str:
+    kept = "".join([c if c.isalnum() else "_" for c in name]).strip("_") or "program"
+    kept = f"f_{kept}" if kept[0].isdigit() else kept
+    return f"np_{kept}" if kept in _TAKEN else kept
+
+
+_TAKEN = frozenset({
+    "and", "as", "assert", "bool", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally",
+    "float", "for", "from", "global", "if", "import", "in", "int", "is", "lambda", "max", "min", "nonlocal", "not",
+    "or", "pass", "raise", "range", "return", "try", "while", "with", "yield", "zip", "None", "True", "False", "empty",
+    "array", "float64", "bool_", *MATHEMATICS,
+})  # fmt: skip

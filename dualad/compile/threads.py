@@ -1,0 +1,108 @@
+"""Threads for compiled functions: one pool, of as many as the process may use, or ``dualad.threads(n)`` says.
+
+Not for: anything whose result could depend on how work is divided; it is only ever given independent blocks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from ..errors import ArgumentError
+
+__all__ = ["shared_out", "threads"]
+
+#: blocks fewer than this are not worth waking another thread for
+_WORTH = 4
+
+_lock = threading.Lock()
+_pool: ThreadPoolExecutor | None = None
+_count: int | None = None
+
+
+def _available() -> int:
+    try:
+        found = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on this operating system
+        found = os.cpu_count() or 1
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(found, int(limit)) if limit.isdigit() and int(limit) > 0 else found)
+
+
+def threads(n: int | None = None) -> int:
+    """Say how many threads compiled functions use, or set it.
+
+    Parameters
+    ----------
+    n : int, optional
+        The number from now on, in this process; by default the processors it may run on, or ``OMP_NUM_THREADS``.
+
+    Returns
+    -------
+    int
+        The number in force. Results do not depend on it.
+
+    Raises
+    ------
+    ArgumentError
+        If ``n`` is less than one.
+
+    Examples
+    --------
+    >>> import dualad as da
+    >>> before = da.threads()
+    >>> da.threads(1)
+    1
+    >>> da.threads(before) == before
+    True
+    """
+    global _pool, _count
+    if n is not None:
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise ArgumentError(f"threads({n!r}).", "it is a number of threads", "pass an int of 1 or more")
+        with _lock:
+            pool, _pool, _count = _pool, None, n
+        if pool is not None:
+            pool.shutdown(wait=False)
+    return _available() if _count is None else _count
+
+
+def shared_out(part: Callable[[int, int], None], length: int, step: int, context: Callable) -> None:
+    """Call ``part(low, high)`` for ranges that cover ``range(length)``, cut at multiples of ``step``."""
+    global _pool
+    blocks = -(-length // step)
+    count = min(threads(), blocks // _WORTH)
+    if count < 2:
+        part(0, length)
+        return
+    cuts = [blocks * k // count * step for k in range(count)] + [length]
+    with _lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(max(1, threads() - 1), "dualad")
+        # A pool that another thread has just shut down takes no more work: then this thread does it all.
+        try:
+            futures = [_pool.submit(context().run, part, a, b) for a, b in itertools.pairwise(cuts[1:])]
+        except RuntimeError:
+            futures = None
+    if futures is None:
+        part(0, length)
+        return
+    try:
+        part(cuts[0], cuts[1])
+    finally:
+        for future in futures:
+            future.result()
+
+
+def _after_fork() -> None:
+    """Forget the threads: a forked process has none of them."""
+    global _pool, _lock
+    _lock = threading.Lock()
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

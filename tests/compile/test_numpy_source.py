@@ -1,0 +1,149 @@
+"""Every operator × every sample, compiled against eager: values, jvp, vjp, vmap, in both orders of jit and transform.
+
+A tenth of the operators runs in the gate, all with ``--full``. Not for: the API of ``jit`` (test_jit.py).
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import pytest
+
+# What needs SciPy is not declared by importing dualad.
+import dualad as da
+import dualad.ops.cosine_transform
+import dualad.ops.filtering
+import dualad.ops.matrix_functions
+import dualad.ops.sparse_product
+import dualad.ops.special
+import dualad.ops.triangular
+from dualad.core.tables import OPS
+from dualad.errors import DualadError
+from tests.oracles import op_values
+from tests.oracles.arrays import describe, generator, leaves_or_none, random_like
+
+#: what is promised bit for bit: arithmetic, comparisons, choices, moves
+EXACT = {
+    "absolute", "add", "astype", "broadcast_to", "concatenate", "copy", "copysign", "divide", "equal", "flip",
+    "greater", "greater_equal", "index", "index_set", "isfinite", "isnan", "less", "less_equal", "logical_and",
+    "logical_not", "maximum", "minimum", "multiply", "negative", "not_equal", "reciprocal", "reshape", "scale", "shift",
+    "split", "sqrt", "square", "stack", "subtract", "sum", "transpose", "unstack", "where",
+}  # fmt: skip
+
+
+def same(found, expected, exact: bool, what: str) -> None:
+    found, expected = leaves_or_none(found), leaves_or_none(expected)
+    assert len(found) == len(expected), f"{what}: {len(found)} results, expected {len(expected)}"
+    for a, b in zip(found, expected, strict=True):
+        if b is None or np.asarray(b).dtype.kind == "V":
+            continue
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.shape == b.shape and a.dtype == b.dtype, f"{what}: {a.dtype}{a.shape}, expected {b.dtype}{b.shape}"
+        if exact or a.dtype.kind not in "fc":
+            assert np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"), f"{what}: {a} is not {b} bit for bit"
+            if a.dtype.kind == "f":
+                zero = (a == 0) & (b == 0)
+                assert (np.signbit(a) == np.signbit(b))[zero].all(), f"{what}: a zero has another sign"
+        else:
+            rtol = 1e-11 if b.dtype.itemsize >= 8 * (1 + (b.dtype.kind == "c")) else 2e-5
+            scale = float(np.max(np.abs(b[np.isfinite(b)]), initial=0.0))
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * scale, err_msg=what)
+
+
+def check_value(s) -> None:
+    same(da.jit(s.call)(*s.args), s.call(*s.args), s.op.name in EXACT, "value")
+
+
+def directions(s, xs):
+    rng = generator(s.op.name, s.index, "compiled")
+    return tuple(random_like(rng, x) for x in xs)
+
+
+def check_jvp(s) -> None:
+    f, xs = s.reduced()
+    ts = directions(s, xs)
+    push = lambda *both: da.jvp(f, both[: len(xs)], both[len(xs) :])
+    expected = push(*xs, *ts)
+    exact = s.op.name in EXACT - {"sqrt"}
+    same(da.jit(push)(*xs, *ts), expected, exact, "jit of jvp")
+    same(da.jvp(da.jit(f), xs, ts), expected, exact, "jvp of jit")
+
+
+def check_vjp(s) -> None:
+    f, xs = s.reduced()
+    out = f(*xs)
+    ct = _like(out, generator(s.op.name, s.index, "cotangent"))
+    pull = lambda *xs: da.vjp(f, *xs)[1](ct)
+    expected = pull(*xs)
+    same(da.jit(pull)(*xs), expected, False, "jit of vjp")
+    same(da.vjp(da.jit(f), *xs)[1](ct), expected, False, "vjp of jit")
+
+
+def _like(out, rng):
+    if isinstance(out, tuple):
+        return tuple(_like(x, rng) for x in out)
+    c = random_like(rng, np.asarray(out))
+    return np.zeros(np.shape(out), da.float0) if c is None else c
+
+
+def check_vmap(s) -> None:
+    members = s.members(2)
+    stacked = [np.stack(xs) for xs in zip(*members, strict=True)]
+    expected = da.vmap(s.call)(*stacked)
+    same(da.jit(da.vmap(s.call))(*stacked), expected, False, "jit of vmap")
+    same(da.vmap(da.jit(s.call))(*stacked), expected, False, "vmap of jit")
+
+
+CHECKS = {"value": check_value, "jvp": check_jvp, "vjp": check_vjp, "vmap": check_vmap}
+
+
+def in_the_gate(op) -> bool:
+    return zlib.crc32(op.name.encode()) % 10 == 3 or op.name in ("call", "scale", "where", "index", "maximum")
+
+
+def cases():
+    for op in OPS.values():
+        for name in CHECKS:
+            if name in ("jvp", "vjp") and op.jvp is None:
+                continue
+            yield pytest.param(op, name, id=f"{op.name}-{name}", marks=[] if in_the_gate(op) else [pytest.mark.full])
+
+
+def refuses(s, check: str) -> str:
+    """Return what a trace says that can't be had at this sample; ``jit`` says it too."""
+    try:
+        da.trace(s.call, *s.args)
+        if check in ("jvp", "vjp"):
+            f, xs = s.reduced()
+            ct = _like(f(*xs), np.random.default_rng(0))
+            da.trace(lambda *xs: da.vjp(f, *xs)[1](ct), *xs)
+        if check == "vmap":
+            da.trace(da.vmap(s.call), *[np.stack([x, x]) for x in s.args])
+    except DualadError as error:
+        return error.what
+    return ""
+
+
+#: operators that a trace refuses at some of their samples
+REFUSED = {"while_loop"}
+
+
+@pytest.mark.filterwarnings("ignore:logm result may be inaccurate")
+@pytest.mark.parametrize(("op", "check"), list(cases()))
+def test_operator_compiled(op, check) -> None:
+    failures = []
+    samples = op_values.subjects(op)
+    for s in samples[: 1 if op.name == "logm" else None]:
+        with np.errstate(all="ignore"):
+            if check in ("jvp", "vjp") and not s.moving():
+                continue
+            try:
+                CHECKS[check](s)
+            except Exception as error:
+                if op.name in REFUSED and isinstance(error, DualadError) and refuses(s, check) == error.what:
+                    continue
+                failures.append(f"{op.name}, {check}, sample {s.index} {describe(s.args, s.params)}:\n"
+                                f"  {type(error).__name__}: {error}")  # fmt: skip
+    if failures:
+        pytest.fail(f"{len(failures)} of {len(samples)} samples:\n" + "\n".join(failures[:3]), pytrace=False)

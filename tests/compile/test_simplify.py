@@ -1,0 +1,67 @@
+"""Simplification: fewer equations, the same bits; strong zeros and the signs of zeros stay."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dualad as da
+from dualad.compile.simplify import simplify
+
+X = np.array([-0.0, 0.0, 1.5, -2.0, np.inf, -np.inf, np.nan])
+
+
+def names(f, *args) -> list[str]:
+    return [e.op.name for e in simplify(da.trace(f, *args)).equations]
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (lambda x: np.sin(x) + np.sin(x), ["sin", "add"]),
+        (lambda x: (np.cos(x), np.sin(x))[1], ["sin"]),
+        (lambda x: np.negative(-x), []),
+        (lambda x: x * 1.0, []),
+        (lambda x: (x * 1) / 1, []),
+        (lambda x: x + 0.0, ["add"]),
+        (lambda x: x * 0.0, ["multiply"]),
+        (lambda x: x.reshape(7, 1).reshape(1, 7).reshape(7), ["reshape"]),
+        (lambda x: x.copy()[...].astype(float), ["index"]),
+        (lambda x: np.zeros_like(x) + x, ["add"]),
+        (lambda x: np.broadcast_to(x[2], (7,)) * x, ["index", "multiply"]),
+        (lambda x: np.stack([x[0], x[1]])[1], ["index"]),
+        (lambda x: x**2, ["square"]),
+    ],
+)
+def test_what_goes(f, expected) -> None:
+    assert names(f, X) == expected
+    with np.errstate(all="ignore"):
+        found, wanted = np.asarray(da.jit(f)(X)), np.asarray(f(X))
+    assert np.array_equal(found, wanted, equal_nan=True) and np.array_equal(np.signbit(found), np.signbit(wanted))
+
+
+def test_complex_infinities_are_not_simplified() -> None:
+    z = np.array([np.inf + 0j, 1 + 1j])
+    f = lambda z: z * 1.0
+    with np.errstate(all="ignore"):
+        assert np.array_equal(da.jit(f)(z), f(z), equal_nan=True)
+
+
+def test_bodies_of_loops_are_simplified() -> None:
+    f = lambda x: da.fori_loop(0, 5, lambda i, c: np.sin(c) * 1.0 + np.sin(c), x)
+    (scan,) = simplify(da.trace(f, 0.5)).equations
+    assert [e.op.name for e in scan.params["body"].equations] == ["sin", "add"]
+
+
+def test_equal_numbers_of_different_types_stay_apart() -> None:
+    f = lambda x: (x + 1, x + True, x + 1.0, x + np.float64(1), x * -0.0, x * 0.0)
+    x = np.array([1, 2], np.float32)
+    for a, b in zip(da.jit(f)(x), f(x), strict=True):
+        assert a.dtype == b.dtype and np.array_equal(a, b) and np.array_equal(np.signbit(a), np.signbit(b))
+
+
+def test_errors_of_constants_are_raised_when_the_program_runs() -> None:
+    f = lambda x: x + np.linalg.inv(np.zeros_like(x))
+    fast = da.jit(f)
+    with pytest.raises(np.linalg.LinAlgError):
+        fast(np.eye(2))
