@@ -5,7 +5,7 @@ This is the door: the public names. Not for: anything else; whatever has a body 
 
 from typing import TYPE_CHECKING
 
-from . import numpy
+from . import numpy, wiring  # noqa: F401 - the wiring is for what it does
 from .annex.linear_operator import hessian_operator
 from .dual import Dual, dual_level, float0, make_dual, unpack_dual
 from .hessian import hessian, hessian_diag, hvp, laplacian, value_and_hessian, value_and_hvp

@@ -15,12 +15,12 @@ import numpy as np
 import optree
 
 from .containers import refuse_array_like
+from .core.above import ABOVE
 from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
 from .core.contexts import active
 from .core.frames import public
-from .core.tables import HOOKS
 from .dual import Dual, DualLevel, check_tangent
 from .jvp import as_primal, output_leaves, shown_tangent, split, split_aux, strip
 from .program.ir import Program, evaluate
@@ -99,7 +99,7 @@ class Linear:
         scipy.sparse.linalg.LinearOperator
             Of shape (entries of the result, entries of the arguments), both in the order of their leaves.
         """
-        return HOOKS["linear_operator"](self)
+        return ABOVE.linear_operator(self)
 
     def _repr_html_(self) -> str:
         return self.program._repr_html_(repr(self))

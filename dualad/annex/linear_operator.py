@@ -13,17 +13,16 @@ import numpy as np
 
 from ..core.arguments import check_callable
 from ..core.frames import public
-from ..core.tables import HOOKS
 from ..errors import ArgumentError
 from ..linearize import Linear, linearize
 from ..tree import is_array, tree_map
 from ..vjp_via_transpose import grad, linear_transpose
 from ..vmap import vmap
 
-__all__ = ["hessian_operator"]
+__all__ = ["as_linear_operator", "hessian_operator"]
 
 
-def _as_linear_operator(lin: Linear) -> Any:
+def as_linear_operator(lin: Linear) -> Any:
     """Return a linear map as an operator between flat vectors: all entries of its arguments to all of its results."""
     try:
         interface = importlib.import_module("scipy.sparse.linalg")
@@ -65,9 +64,6 @@ def _as_linear_operator(lin: Linear) -> Any:
         (rows, columns), matvec=lambda v: push(np.reshape(v, -1)), rmatvec=lambda c: pull(np.reshape(c, -1)),
         matmat=many(push), rmatmat=many(pull), dtype=dtype,
     )  # fmt: skip
-
-
-HOOKS["linear_operator"] = _as_linear_operator
 
 
 @public

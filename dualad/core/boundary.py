@@ -16,9 +16,9 @@ from ..errors import (
     PlainBufferError,
     noted,
 )
+from .above import ABOVE
 from .frames import users_line_of
 from .swallowed import Refusals
-from .tables import HOOKS
 
 __all__ = ["run", "running"]
 
@@ -56,7 +56,7 @@ def run(f, args, kwargs):
     except (TypeError, ValueError, IndexError, NotImplementedError, AttributeError) as foreign:
         ours = _cause(foreign)
         if ours is not None:
-            ours = _about_scipy(foreign) or HOOKS["objects"](foreign) or ours
+            ours = _about_scipy(foreign) or ABOVE.objects(foreign) or ours
         else:
             ours = next((e for about in _ABOUT if (e := about(foreign)) is not None), None)
         if ours is None:
@@ -93,7 +93,7 @@ def _about_index(error: BaseException) -> DualadError | None:
 
 def _about_scipy(error: BaseException) -> DualadError | None:
     """Say what to write when a function of SciPy met a tensor that ``dualad.scipy`` has too."""
-    mirror = HOOKS["mirrored"](error)
+    mirror = ABOVE.mirrored(error)
     if mirror is None:
         return None
     text = error.what.partition(_AT)[0] if isinstance(error, DualadError) else str(error).splitlines()[0]
@@ -106,13 +106,13 @@ def _about_scipy(error: BaseException) -> DualadError | None:
 
 def _about_objects(error: BaseException) -> DualadError | None:
     """Say what to write when NumPy itself computed with an object array and could not."""
-    better = HOOKS["objects"](error)
+    better = ABOVE.objects(error)
     return better and (_about_scipy(error) or better)
 
 
 def _about_sparse(error: BaseException) -> DualadError | None:
     """Say what to write when a sparse matrix of SciPy met a tensor, in an operation that SciPy does by itself."""
-    return HOOKS["sparse"](error)
+    return ABOVE.sparse(error)
 
 
 def _about_flat(error: BaseException) -> DualadError | None:

@@ -20,8 +20,9 @@ import numpy as np
 
 from ..errors import InPlaceError
 from ..tree import LEAVES_SEEN_AS
+from .above import ABOVE
 from .dispatch import bind
-from .tables import FUNCTIONS, HOOKS
+from .tables import FUNCTIONS
 from .tracer import Tracer
 
 __all__ = ["Buffer", "VIEWS", "WRITERS", "buffered", "call", "lent", "refuse_if_lent", "traced_in"]
@@ -208,9 +209,9 @@ class Buffer(Tracer, opaque=True):
         if traced_in(index, value) is None:
             self._writable()[_plain(index)] = _plain(value)
             return
-        value = HOOKS["operand"](value)
+        value = ABOVE.operand(value)
         if not self.shape:
-            HOOKS["target"](self, value, "x[...] = v")
+            ABOVE.target(self, value, "x[...] = v")
             return
         self._refuse_if_kept()  # the index may be traced and the value plain: nothing is written as it is
         Tracer.__setitem__(self, index, value)

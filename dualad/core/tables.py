@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..errors import DeclarationError
 
-__all__ = ["CREATION", "FUNCTIONS", "HOOKS", "OPS", "UFUNCS", "VERDICTS", "Verdict", "register"]
+__all__ = ["CREATION", "FUNCTIONS", "OPS", "UFUNCS", "VERDICTS", "Verdict", "register"]
 
 
 class Verdict(NamedTuple):
@@ -35,8 +35,6 @@ FUNCTIONS: dict[Callable, Callable] = {}
 CREATION: dict[Callable, Callable] = {}
 #: NumPy callable -> its verdict
 VERDICTS: dict[Callable, Verdict] = {}
-#: slow paths by name: "ufunc" (methods and keywords of ufuncs), "operand" (an argument made plain), "user line", ...
-HOOKS: dict[str, Callable] = {}
 
 
 def register(table: dict[Callable, Any], function: Callable, entry: Any, kind: str) -> None:

@@ -15,11 +15,12 @@ import numpy as np
 
 from ..containers import ARRAY_LIBRARIES, has_own_arithmetic, met
 from ..errors import BranchError, ConversionError, DualadError, PlainBufferError
+from .above import ABOVE
 from .asking import by_name
 from .aval import Aval
 from .contexts import everywhere
 from .level import escaped
-from .tables import CREATION, FUNCTIONS, HOOKS, UFUNCS
+from .tables import CREATION, FUNCTIONS, UFUNCS
 
 __all__ = ["NO_PARAMS", "PLAIN", "Tracer", "beneath", "layers", "tracer_in"]
 
@@ -74,9 +75,9 @@ class Tracer:
                         if a.level.number > number:
                             top, number = a, a.level.number
                     elif type(a) not in PLAIN or (type(a) is np.ndarray and a.dtype.hasobject):
-                        return HOOKS["ufunc"](ufunc, method, inputs, kwargs)
+                        return ABOVE.ufunc(ufunc, method, inputs, kwargs)
                 return top.process(op, inputs, NO_PARAMS)
-        return HOOKS["ufunc"](ufunc, method, inputs, kwargs)
+        return ABOVE.ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function, types, args, kwargs):
         for t in types:
@@ -93,11 +94,11 @@ class Tracer:
             creation = CREATION.get(function)
             if creation is not None:  # NumPy takes like= away before it calls, so the tensor itself is handed on
                 return creation(self, *args, **kwargs)
-            handler = HOOKS["handler"](function)
+            handler = ABOVE.handler(function)
         out = kwargs.pop("out", None) if kwargs else None
         if out is None:
             return handler(*args, **kwargs)
-        return HOOKS["target"](out, handler(*args, **kwargs), f"np.{function.__name__}")
+        return ABOVE.target(out, handler(*args, **kwargs), f"np.{function.__name__}")
 
     def __array__(self, dtype=None, copy=None):
         """Give NumPy an object array of 0-d tensors, which computes and is packed back; refuse every other dtype."""
@@ -118,7 +119,7 @@ class Tracer:
                 "NumPy would build an object array, whose .real and .imag are silently wrong for complex values",
                 "join complex values with np.stack([...]) or np.concatenate([...])",
             )
-        return HOOKS["object_array"](self, copy)
+        return ABOVE.object_array(self, copy)
 
     # ── conversions that would drop the derivative ───────────────────────────────────────────────────────────────
 

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..containers import has_own_arithmetic, met, refuse_array_like
-from ..core.tables import HOOKS
 from ..core.tracer import PLAIN, Tracer
 from ..errors import ArgumentTypeError, InPlaceError
 from ..tree import is_array
 from .objects import PerformanceNote, join
+from .unsupported import sparse_operand
 
 __all__ = ["PerformanceNote", "normalize_axes", "normalize_axis", "operand", "operands", "plain_leaf", "refuse_out"]
 
@@ -27,7 +27,7 @@ def operand(x):
     if isinstance(x, (list, tuple)):
         return _from_sequence(x)
     if has_own_arithmetic(type(x)):
-        raise HOOKS["sparse operand"](x) if type(x).__module__.startswith("scipy.sparse") else met(type(x))
+        raise sparse_operand(x) if type(x).__module__.startswith("scipy.sparse") else met(type(x))
     if isinstance(x, np.ndarray):
         return join(x) if x.dtype == object else np.asarray(x)
     if isinstance(x, np.generic) or (hasattr(x, "shape") and hasattr(x, "__array_function__")):
@@ -97,6 +97,3 @@ def refuse_out(out, name: str) -> None:
             "only out= as a keyword is looked at before the function runs",
             f"write {name}(..., out=target), or use the result",
         )
-
-
-HOOKS["operand"] = operand

@@ -18,7 +18,6 @@ import numpy as np
 
 from ..core.buffer import lent
 from ..core.frames import PACKAGE, is_users, user_level
-from ..core.tables import HOOKS
 from ..core.tracer import Tracer
 from ..errors import ArgumentTypeError, ConversionError, DualadError, PlainBufferError, UnsupportedError
 
@@ -189,7 +188,3 @@ def _holds_objects(x: object) -> bool:
     if type(x) is tuple:
         return any([_holds_objects(item) for item in x])
     return type(x) is np.ndarray and x.dtype == object and any([isinstance(item, Tracer) for item in x.flat])
-
-
-HOOKS["object_array"] = object_array
-HOOKS["objects"] = about_objects

@@ -11,11 +11,13 @@ import sys
 import numpy as np
 
 from ..core.dispatch import bind
-from ..core.tables import FUNCTIONS, HOOKS, UFUNCS
+from ..core.tables import FUNCTIONS, UFUNCS
 from ..core.tracer import NO_PARAMS, Tracer
 from ..errors import UnsupportedError
 from .arguments import operand
 from .gufuncs import along_axes
+from .unsupported import unsupported
+from .views import target
 
 __all__ = ["ANY_UFUNC", "UFUNC_METHODS", "at_loop", "call_ufunc", "loop_dtypes"]
 
@@ -63,7 +65,7 @@ def _into(outs: tuple, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict
     results = result if isinstance(result, tuple) else (result,)
     name = f"np.{ufunc.__name__}"
     written = [
-        r if o is None else HOOKS["target"](o, r if where is True else np.where(where, r, o), name)
+        r if o is None else target(o, r if where is True else np.where(where, r, o), name)
         for o, r in zip(outs, results, strict=True)
     ]
     return tuple(written) if isinstance(result, tuple) else written[0]
@@ -91,7 +93,7 @@ def _called(ufunc: np.ufunc, inputs: tuple, kwargs: dict):
     handler = FUNCTIONS.get(ufunc)
     if handler is not None:
         return handler(*inputs, **kwargs)
-    raise HOOKS["unsupported"](ufunc)
+    raise unsupported(ufunc)
 
 
 def loop_dtypes(ufunc: np.ufunc, inputs: tuple, dtype, casting: str) -> tuple:
@@ -126,6 +128,3 @@ def _load_special(ufunc: np.ufunc) -> None:
     """
     if ufunc not in UFUNCS and ufunc not in FUNCTIONS and "scipy.special" in sys.modules:
         importlib.import_module("dualad.ops.special")
-
-
-HOOKS["ufunc"] = call_ufunc

@@ -12,10 +12,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..core.tables import FUNCTIONS, HOOKS, VERDICTS, Verdict
+from ..core.tables import FUNCTIONS, VERDICTS, Verdict
 from ..errors import ConversionError, UnsupportedError
 
-__all__ = ["NOT_YET", "REASONS", "spelled", "unsupported", "verdict_of"]
+__all__ = [
+    "NOT_YET", "REASONS", "about_sparse", "handler_of", "mirrored", "sparse_operand", "spelled", "unsupported",
+    "verdict_of",
+]  # fmt: skip
 
 _FILES = ("a file holds numbers, and a tensor stands for more than a number", "save the value outside the transform")
 _TEXT = ("it is made for text", "apply it to plain arrays")
@@ -140,7 +143,13 @@ def _foreign():
     return importlib.import_module("dualad.surface.foreign")
 
 
-def _sparse(error: BaseException) -> ConversionError | None:
+def mirrored(error: BaseException) -> str | None:
+    """Return what ``dualad.scipy`` has in place of the function of SciPy that the user's code called last."""
+    return _foreign().mirrored(error)
+
+
+def about_sparse(error: BaseException) -> ConversionError | None:
+    """Say what to write when a sparse matrix of SciPy met a tensor, in an operation that SciPy does by itself."""
     foreign = _foreign() if "scipy.sparse" in sys.modules else None
     if foreign is None or not foreign.of_sparse(error):
         return None
@@ -148,8 +157,6 @@ def _sparse(error: BaseException) -> ConversionError | None:
     return foreign.about_sparse(what, foreign.mirrored(error))
 
 
-HOOKS["mirrored"] = lambda error: _foreign().mirrored(error)
-HOOKS["sparse"] = _sparse
-HOOKS["sparse operand"] = lambda x: _foreign().about_sparse(f"a {type(x).__name__} of SciPy met a tensor.")
-HOOKS["unsupported"] = unsupported
-HOOKS["handler"] = handler_of
+def sparse_operand(x: object) -> ConversionError:
+    """Make the error for a sparse matrix of SciPy that is an operand beside a tensor."""
+    return _foreign().about_sparse(f"a {type(x).__name__} of SciPy met a tensor.")

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array, Axis, is_inexact
-from ..core.tables import HOOKS
 from ..core.tracer import Tracer
 from ..errors import InPlaceError, UnsupportedError
 from ..ops import indexing
@@ -120,8 +119,6 @@ for _name, _ufunc in {
     "rshift": np.right_shift,
 }.items():
     _augmented(_name, _ufunc)
-
-HOOKS["target"] = target
 
 
 # ── NumPy's functions that write ─────────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,43 @@
+"""What lower floors call that stands above them: one record, which ``dualad/wiring.py`` fills and nobody else.
+
+For: the few calls that have to go up, each with its type. Not for: the meaning of NumPy's names (``tables.py``), nor
+for what can be imported as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..errors import DualadError
+    from .tracer import Tracer
+
+__all__ = ["ABOVE"]
+
+
+class _Above:
+    """Functions of higher floors, by what they do."""
+
+    #: carry out a ufunc's method, or a call of it with keywords or operands that need preparation
+    ufunc: Callable[[np.ufunc, str, tuple, dict], Any]
+    #: the handler of a NumPy function that is in no table yet; raises if there is none
+    handler: Callable[[Callable], Callable]
+    #: make an argument plain: an array, a tensor or a number
+    operand: Callable[[Any], Any]
+    #: write a result into ``out``, for the function of this name; return ``out``
+    target: Callable[[Any, Any, str], Any]
+    #: what NumPy's ``np.asarray`` gets of a tensor, told whether to copy
+    object_array: Callable[[Tracer, bool | None], np.ndarray]
+    #: better words for an error about an object array, or about a sparse matrix; None for other errors
+    objects: Callable[[BaseException], DualadError | None]
+    sparse: Callable[[BaseException], DualadError | None]
+    #: the name in ``dualad.scipy`` of the function of SciPy's that an error comes from
+    mirrored: Callable[[BaseException], str | None]
+    #: make a linear map SciPy's ``LinearOperator``
+    linear_operator: Callable[[Any], Any]
+
+
+ABOVE = _Above()

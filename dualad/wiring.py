@@ -1,0 +1,22 @@
+"""The one place where functions of higher floors are handed to those below that call them (``core/above.py``).
+
+For: seeing all arrows that go up. Not for: anything else; what can be imported without going round is imported.
+"""
+
+from .annex.linear_operator import as_linear_operator
+from .core.above import ABOVE
+from .surface.arguments import operand
+from .surface.objects import about_objects, object_array
+from .surface.ufuncs import call_ufunc
+from .surface.unsupported import about_sparse, handler_of, mirrored
+from .surface.views import target
+
+ABOVE.ufunc = call_ufunc
+ABOVE.handler = handler_of
+ABOVE.operand = operand
+ABOVE.target = target
+ABOVE.object_array = object_array
+ABOVE.objects = about_objects
+ABOVE.sparse = about_sparse
+ABOVE.mirrored = mirrored
+ABOVE.linear_operator = as_linear_operator
