@@ -42,7 +42,7 @@ def register(table: dict[Callable, Any], function: Callable, entry: Any, kind: s
     for known in (UFUNCS, FUNCTIONS) if table is not CREATION else (CREATION,):
         if function in known:
             raise DeclarationError(
-                f"{function.__module__}.{function.__name__} has two meanings.",
+                f"{getattr(function, '__module__', 'the ufunc')}.{function.__name__} has two meanings.",
                 f"it means {known[function]!r} and would mean {entry!r} too, whichever is imported last",
                 "keep one of them",
             )

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.core import quiet
+from dualad.core import contexts
 from dualad.errors import ArgumentTypeError, ConversionError, DtypeError, InPlaceError, OutputError, ShapeError
 
 X = np.array([0.5, -1.5, 2.0])
@@ -197,7 +197,7 @@ def test_i1_restored_when_the_body_raises() -> None:
         return x * x
 
     assert float(da.grad(f)(3.0)) == 6.0
-    assert not quiet.in_use and quiet.boundary.get() == 0
+    assert not contexts.in_use and contexts.boundary.get() == 0
 
 
 def test_i1_transforms_inside_work_and_agree_with_stop_gradient() -> None:
@@ -313,7 +313,7 @@ def test_i2_a_generator_resumed_late_leaks_nothing() -> None:
             assert (type(x * x) is da.Dual) == (depth % 2 == 1)
 
     da.jvp(lambda x: (recurse(x, 10), x * x)[1], (1.0,), (1.0,))
-    assert not quiet.in_use
+    assert not contexts.in_use
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", "bool", "float16", "float32", "longdouble", "complex64"])
