@@ -15,6 +15,7 @@ from .core.axes import unavailable
 from .core.capture import check_inside
 from .core.contexts import in_use, watching
 from .core.level import Level, escaped
+from .core.memory import dense, layout
 from .core.tracer import Tracer
 from .core.watch import noted
 from .errors import ConvergenceError, DualadError
@@ -208,6 +209,12 @@ class Batched(Tracer):
     def dtype(self):
         """The dtype."""
         return self._value.dtype
+
+    def _strides(self):
+        value = self._value
+        strides = (layout(value) if isinstance(value, Tracer) else value).strides[1:]
+        # The lanes of a result may lie in between each other, where the result of one lane has memory of its own.
+        return dense(self.shape, self.dtype, strides)
 
     def _text(self) -> str:
         return f"Batched(shape={self.shape}, dtype={self.dtype}, lanes={self.level.size}, batch axis 0"

@@ -22,12 +22,11 @@ from .core.contexts import active, boundary, in_use, watching
 from .core.dispatch import bind
 from .core.frames import public
 from .core.level import Level, escaped
-from .core.memory import snapshot, unshared
+from .core.memory import flush_writes, layout, snapshot, unshared
 from .core.tracer import Tracer
 from .core.watch import noted
 from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from .surface.arguments import plain_leaf
-from .surface.deferred import flush_writes
 
 __all__ = ["Dual", "DualLevel", "UnpackedDual", "check_tangent", "dual_level", "float0", "make_dual", "unpack_dual"]
 
@@ -194,6 +193,12 @@ class Dual(Tracer):
             return self._primal.dtype
         except AttributeError:
             return aval_of(self._primal).dtype
+
+    def _strides(self):
+        primal = self._primal
+        if type(primal) is np.ndarray:
+            return primal.strides
+        return layout(primal).strides if isinstance(primal, Tracer) else None
 
     def __bool__(self):
         if not self.level.open:

@@ -20,13 +20,13 @@ from .core.boundary import run
 from .core.contexts import active
 from .core.frames import public
 from .core.level import escaped
+from .core.memory import flush_writes
 from .core.tracer import Tracer
 from .dual import Dual, DualLevel, check_tangent, float0
 from .errors import ArgumentTypeError, DtypeError, OutputError
 from .ops.shaping import stop_gradient as stop_gradient_op
 from .signatures import Args, Aux, Out, Tree
 from .surface.arguments import operand, plain_leaf
-from .surface.deferred import flush_writes
 from .tree import LeafName, flatten, flatten_like, flatten_result, is_array, leaf_names, refuse_hidden_numbers, tree_map
 
 __all__ = [

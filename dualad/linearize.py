@@ -21,6 +21,7 @@ from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
 from .core.contexts import active
 from .core.frames import public
+from .core.memory import pin
 from .dual import Dual, DualLevel, check_tangent
 from .jvp import as_primal, output_leaves, shown_tangent, split, split_aux, strip
 from .program.ir import Program, evaluate
@@ -184,7 +185,9 @@ def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tu
                 a = aval_of(x)
                 if is_inexact(a.dtype):
                     aval = Aval(a.shape, a.dtype)
-                    x = Dual(level.snapshot(x) if type(x) is np.ndarray else x, staged.new_input(aval), level)
+                    given, x = x, Dual(level.snapshot(x) if type(x) is np.ndarray else x, staged.new_input(aval), level)
+                    if type(given) is np.ndarray and not given.flags.c_contiguous:
+                        pin(x, given.strides)
                     x._origin = (stage.in_tree, i, False)
             else:
                 refuse_array_like(x, LeafName(primals, "arguments", i), where)

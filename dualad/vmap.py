@@ -21,6 +21,7 @@ from .core.axes import Lanes, check_new, rename
 from .core.boundary import run
 from .core.contexts import active
 from .core.frames import public, user_level
+from .core.memory import pin
 from .errors import ArgumentError, ArgumentTypeError, BranchError, DualadError, OutputError
 from .jvp import as_primal, named, output_leaves
 from .signatures import Args
@@ -112,11 +113,15 @@ def vmap(
         size = _named_size(_size(leaves, axes, names, axis_size), axis_name, axis_size)
         lanes = [x if a is None else np.moveaxis(x, a, 0) if a else x for x, a in zip(leaves, axes, strict=True)]
         mapped = [a is not None for a in axes]
+        strides = [_lane_strides(x) if m else None for x, m in zip(lanes, mapped, strict=True)]
 
         def run_lanes(values, count, part=None):
             with BatchLevel("vmap", count) as level, rename(level):
                 level.function = f
-                inputs = [Batched(x, level) if m else x for x, m in zip(values, mapped, strict=True)]
+                inputs = [
+                    x if s is None else Batched(x, level) if not s else pin(Batched(x, level), s)
+                    for x, s in zip(values, strides, strict=True)
+                ]
                 for i, (x, m) in enumerate(zip(inputs, mapped, strict=True)):
                     if m:
                         x._origin = (treedef, i, True)
@@ -195,6 +200,11 @@ def _in_axis(x, axis, name: object):
             "use None for an argument that is the same in all lanes",
         )
     return axis % ndim
+
+
+def _lane_strides(x) -> tuple[int, ...]:
+    """Return the strides of a lane that is no array in C order: a lane is a view of the caller's array."""
+    return x.strides[1:] if type(x) is np.ndarray and not x.flags.c_contiguous else ()
 
 
 def _size(leaves, axes, names, axis_size) -> int:

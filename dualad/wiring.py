@@ -5,11 +5,11 @@ For: seeing all arrows that go up. Not for: anything else; what can be imported 
 
 from .annex.linear_operator import as_linear_operator
 from .core.above import ABOVE
+from .core.memory import target
 from .surface.arguments import operand
 from .surface.objects import about_objects, object_array
 from .surface.ufuncs import call_ufunc
 from .surface.unsupported import about_sparse, handler_of, mirrored
-from .surface.views import target
 
 ABOVE.ufunc = call_ufunc
 ABOVE.handler = handler_of

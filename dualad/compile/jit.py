@@ -22,7 +22,7 @@ from ..core.arguments import check_callable
 from ..core.contexts import active, in_use
 from ..core.dispatch import bind
 from ..core.frames import hide_frames, public, user_level
-from ..core.memory import snapshot
+from ..core.memory import flush_writes, snapshot
 from ..core.tracer import Tracer
 from ..dual import Dual
 from ..errors import BranchError, ConversionError, DtypeError
@@ -30,7 +30,6 @@ from ..jvp import as_primal
 from ..program.ir import Program
 from ..signatures import Args
 from ..surface.arguments import PerformanceNote
-from ..surface.deferred import flush_writes
 from ..tree import flatten, is_array
 from .call import CallProgram, call
 from .captures import Captures

@@ -19,7 +19,7 @@ from ..control.subprograms import closure_convert
 from ..core.aval import Aval, aval_of
 from ..core.boundary import run
 from ..core.frames import user_line
-from ..core.memory import snapshot
+from ..core.memory import flush_writes, snapshot
 from ..core.tracer import Tracer
 from ..core.watch import Watch, carried
 from ..errors import BranchError, NotRepeatableError
@@ -27,7 +27,6 @@ from ..jvp import output_leaves
 from ..program.ir import Program, evaluate, live_steps
 from ..program.variable import Variable
 from ..staged import Staged, StagedLevel
-from ..surface.deferred import flush_writes
 
 __all__ = ["Decision", "Traced", "trace_for_jit", "write_down"]
 

@@ -14,14 +14,13 @@ import optree
 
 from ..batched import Batched
 from ..core.aval import Aval, aval_of
-from ..core.memory import unshared
+from ..core.memory import flush_writes, unshared
 from ..core.tracer import Tracer
 from ..dual import Dual
 from ..errors import DtypeError, OutputError, ShapeError, TreeError
 from ..rules.calls import partition
 from ..staged import Staged
 from ..surface.arguments import operand
-from ..surface.deferred import flush_writes
 from ..tree import flatten, is_array, leaf_names, tree_map, treedef_outline
 
 __all__ = ["Carry", "as_dtype", "fresh", "signature", "snapshot"]

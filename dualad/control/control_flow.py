@@ -20,13 +20,13 @@ from ..core.aval import Aval, aval_of, is_weak, result_dtype
 from ..core.dispatch import bind
 from ..core.frames import public
 from ..core.level import escaped
+from ..core.memory import flush_writes
 from ..core.tracer import Tracer, beneath, layers
 from ..dual import Dual
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError
 from ..jvp import output_leaves
 from ..rules.calls import partition
 from ..staged import Staged
-from ..surface.deferred import flush_writes
 from ..tree import leaf_names, treedef_outline
 from .carry import Carry, as_dtype, fresh, signature, snapshot
 from .control_ops import switch as switch_op

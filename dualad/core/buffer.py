@@ -1,7 +1,7 @@
 """Buffers: plain arrays that can receive traced values, made by the creation functions of ``dualad.numpy``.
 
 A :class:`Buffer` is a tensor's box with a plain array in it, and computes as that array does. When a traced value is
-written into it (``buf[0] = x``, ``buf += x``, ``out=buf``), the box takes over the result (``Tracer.become``): from
+written into it (``buf[0] = x``, ``buf += x``, ``out=buf``), the result is put into the box (``memory.py``): from
 then on it is a Dual, Batched or Staged tensor, and so are its views. Its level is above all others, so dispatch hands
 it every call it is an argument of; it then puts its array in its place and dispatches again. No tensor ever holds one.
 
@@ -11,7 +11,6 @@ again: the next write is made to a copy. Not for: creating buffers (``dualad/num
 
 from __future__ import annotations
 
-import math
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -22,10 +21,11 @@ from ..errors import InPlaceError
 from ..tree import LEAVES_SEEN_AS
 from .above import ABOVE
 from .dispatch import bind
+from .memory import Topmost, live_views, record, root_of, target
 from .tables import FUNCTIONS
 from .tracer import Tracer
 
-__all__ = ["Buffer", "VIEWS", "WRITERS", "buffered", "call", "lent", "refuse_if_lent", "traced_in"]
+__all__ = ["Buffer", "VIEWS", "WRITERS", "buffered", "call", "traced_in"]
 
 #: NumPy functions whose result shares memory with their argument: they keep the link of a view to its base
 VIEWS: set[Callable] = set()
@@ -33,54 +33,10 @@ VIEWS: set[Callable] = set()
 WRITERS: set[Callable] = set()
 
 
-class _Above:
-    """The level of buffers: dispatch asks them first."""
-
-    __slots__ = ()
-    number = math.inf
-    open = True
-    transform = "dualad.numpy"
-
-
-_ABOVE = _Above()
-
+_ABOVE = Topmost("dualad.numpy")
 
 _NUMBERS = frozenset({bool, int, float, complex, np.float64})
 _SIMPLE = frozenset({int, slice})
-
-
-class _Given:
-    """What has been given out of a buffer's memory: to tensors, to NumPy as copies, and as views without a link."""
-
-    __slots__ = ("copies", "shared", "views")
-
-    def __init__(self) -> None:
-        self.shared = False
-        self.copies: list[weakref.ref] = []
-        self.views: list[weakref.ref] = []
-
-
-def lent(x: Tracer, copy: np.ndarray) -> None:
-    """Note that NumPy has a copy of a tensor where it would have had its memory; a write while it lives refuses."""
-    while True:
-        if not hasattr(x, "_given"):
-            x._given = _Given()
-        x._given.copies.append(weakref.ref(copy))
-        if not hasattr(x, "_link"):
-            return
-        x = x._link[0]
-
-
-def refuse_if_lent(x: Tracer) -> None:
-    """Refuse a write that a copy which NumPy has of a tensor would not see."""
-    given = getattr(x, "_given", None)
-    if given is not None and any([r() is not None for r in given.copies]):
-        raise InPlaceError(
-            f"a {x._kind()} of shape {x.shape} was written to while there was an array of its entries, made by"
-            " np.asarray(x).",
-            "NumPy would have given the array itself, which sees the write; that copy can't",
-            "write before np.asarray, use x itself (or dualad.numpy.asarray, which returns it), or lift the function",
-        )
 
 
 class Buffer(Tracer, opaque=True):
@@ -93,6 +49,7 @@ class Buffer(Tracer, opaque=True):
     """
 
     __slots__ = ()
+    _plain_array = True
 
     def __init__(self, array: np.ndarray) -> None:
         self._value = array
@@ -100,34 +57,24 @@ class Buffer(Tracer, opaque=True):
 
     # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _root(self) -> Buffer:
-        x = self
-        while hasattr(x, "_link"):
-            x = x._link[0]
-        return x
-
-    def _record(self) -> _Given:
-        root = self._root()
-        if not hasattr(root, "_given"):
-            root._given = _Given()
-        return root._given
+    def _strides(self):
+        return self._value.strides
 
     def give(self) -> np.ndarray:
         """Return the array for somebody who may keep it: the buffer will not write into it again."""
-        self._record().shared = True
+        record(root_of(self)).shared = True
         return self._value
 
     def _writable(self) -> np.ndarray:
         """Return the array for writing plain values into it."""
-        root = self._root()
-        if hasattr(root, "_given"):
-            given = root._given
-            self._refuse_if_alive(given.copies, "copies made by NumPy (np.asarray, compiled code)")
-            if given.shared:
-                self._refuse_if_alive(given.views, "views that are not followed")
-                root._value = root._value.copy()
-                del root._given
-                _renew_views(root)
+        root = root_of(self)
+        memory = record(root)
+        self._refuse_if_alive(memory.copies, "copies made by NumPy (np.asarray, compiled code)")
+        if memory.shared:
+            self._refuse_if_alive(memory.strays, "views that are not followed")
+            root._value = root._value.copy()
+            memory.shared, memory.copies, memory.strays = False, None, None
+            _renew_views(root)
         if not self._value.flags.writeable:
             raise ValueError("assignment destination is read-only")
         return self._value
@@ -141,13 +88,12 @@ class Buffer(Tracer, opaque=True):
         return False
 
     def _refuse_if_kept(self) -> None:
-        given = getattr(self._root(), "_given", None)
-        if given is not None:
-            self._refuse_if_alive(given.copies, "copies made by NumPy (np.asarray, compiled code)")
-            self._refuse_if_alive(given.views, "views that are not followed")
+        memory = record(root_of(self))
+        self._refuse_if_alive(memory.copies, "copies made by NumPy (np.asarray, compiled code)")
+        self._refuse_if_alive(memory.strays, "views that are not followed")
 
-    def _refuse_if_alive(self, references: list[weakref.ref], what: str) -> None:
-        if any(r() is not None for r in references):
+    def _refuse_if_alive(self, references: list[weakref.ref] | None, what: str) -> None:
+        if references is not None and any([r() is not None for r in references]):
             raise InPlaceError(
                 f"a buffer of shape {self.shape} was written to while there were {what} of it.",
                 "in NumPy they would see the write, and here they can't",
@@ -192,7 +138,8 @@ class Buffer(Tracer, opaque=True):
         out = self._value.astype(dtype or self.dtype, copy=True)
         if copy is None and out.dtype == self.dtype:
             out.setflags(write=False)
-            self._record().copies.append(weakref.ref(out))
+            memory = record(root_of(self))
+            memory.copies = [*(memory.copies or ()), weakref.ref(out)]
         return out
 
     # ── what stands between brackets ─────────────────────────────────────────────────────────────────────────────
@@ -211,7 +158,7 @@ class Buffer(Tracer, opaque=True):
             return
         value = ABOVE.operand(value)
         if not self.shape:
-            ABOVE.target(self, value, "x[...] = v")
+            target(self, value, "x[...] = v")
             return
         self._refuse_if_kept()  # the index may be traced and the value plain: nothing is written as it is
         Tracer.__setitem__(self, index, value)
@@ -306,11 +253,9 @@ for _name in (
 
 def _renew_views(base: Tracer) -> None:
     """Point the views of a buffer to its new memory."""
-    for ref in getattr(base, "_views", ()):
-        view = ref()
+    for view in live_views(base):
         if type(view) is Buffer:
-            _, op, params = view._link
-            view._value = op.impl(base._value, **params)
+            view._value = view._memory.op.impl(base._value, **view._memory.params)
             _renew_views(view)
 
 
@@ -382,7 +327,8 @@ def buffered(x: Any, *sources: Any) -> Any:
                 if memory is source:
                     return x
                 out = Buffer(x)
-                source._record().views.append(weakref.ref(out))
+                memory = record(root_of(source))
+                memory.strays = [*(memory.strays or ()), weakref.ref(out)]
                 return out
         return Buffer(x if x.base is not None or x.flags.c_contiguous else np.ascontiguousarray(x))
     if kind is list or kind is tuple:

@@ -40,14 +40,10 @@ class Tracer:
     whose innermost argument is this tensor.
     """
 
-    # A write may put what another kind of tensor holds into this box (surface/views.py), so all have one layout:
-    # _primal and _tangent of a Dual, _value of a Batched, variable of a Staged; _link and _views where memory is
-    # shared; _notes while writes are deferred; _given of a Buffer; _origin, where it was made: an argument's
-    # place, or the user's line if a watch saw it.
-    __slots__ = (
-        "__weakref__", "_given", "_link", "_notes", "_origin", "_primal", "_tangent", "_value", "_views", "level",
-        "variable",
-    )  # fmt: skip
+    # A write may put what another kind of tensor holds into this box (core/memory.py), so all have one layout:
+    # _primal and _tangent of a Dual, _value of a Batched, variable of a Staged; _memory, the record of its memory;
+    # _origin, where it was made: an argument's place, or the user's line if a watch saw it.
+    __slots__ = ("__weakref__", "_memory", "_origin", "_primal", "_tangent", "_value", "level", "variable")
     level: Any
     _origin: Any
     #: what is left when the tangent or batch axis of this level is taken off; None where there is nothing inside yet
@@ -203,13 +199,12 @@ class Tracer:
         """Return the plain value this tensor certainly has, or ``None``; a batch may be split into groups."""
         return None
 
-    def become(self, other: Tracer) -> None:
-        """Take over what is in another tensor's box, and its kind."""
-        self.__class__ = type(other)
-        self.level = other.level
-        for slot in ("_primal", "_tangent", "_value", "variable"):
-            if hasattr(other, slot):
-                setattr(self, slot, getattr(other, slot))
+    #: whether what it holds is a plain array that is its own (``core/buffer.py``)
+    _plain_array = False
+
+    def _strides(self) -> tuple[int, ...] | None:
+        """Return the strides that NumPy's array in place of this tensor would have; ``None`` says C order."""
+        return None
 
     # ── what every tensor can say of itself ──────────────────────────────────────────────────────────────────────
 

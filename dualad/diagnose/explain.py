@@ -23,11 +23,11 @@ from ..core.contexts import boundary
 from ..core.dispatch import bind
 from ..core.frames import user_line, users_line_of
 from ..core.level import Level, escaped
+from ..core.memory import flush_writes
 from ..core.tracer import Tracer
 from ..core.watch import Watch, run_rule
 from ..errors import ArgumentTypeError, ConversionError, DualadError, PlainBufferError, UnsupportedError
 from ..program.ir import Program
-from ..surface.deferred import flush_writes
 from ..surface.unsupported import spelled
 from ..tree import flatten, is_array
 from .explained import Explanation, Failure, Line, Use, joined, source_of

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.boundary import running
 from ..core.buffer import Buffer, buffered, traced_in
+from ..core.memory import converted
 from ..core.tracer import Tracer
 from ..surface.arguments import operand
 
@@ -50,7 +51,8 @@ __all__ = [
 def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None, **kwargs):
     """As ``numpy.array``; tensors among the entries are joined, exactly, into one tensor."""
     if like is None and traced_in(object) is not None:
-        return _joined(object, dtype, copy, ndmin)
+        always = copy if isinstance(object, Tracer) else None  # what a list is joined to is new
+        return _joined(object, lambda x: np.array(x, dtype, copy=always, order=order, ndmin=ndmin), copy)
     if like is not None:
         kwargs["like"] = like
     out = np.array(_unwrapped(object), dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **kwargs)
@@ -66,27 +68,19 @@ def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     if like is not None:
         return np.asarray(a, dtype, order, copy=copy, like=like)
     if traced_in(a) is not None:
-        return _joined(a, dtype, copy, 0)
+        return _joined(a, lambda x: np.asarray(x, dtype, order, copy=copy), copy)
     out = np.asarray(_unwrapped(a), dtype, order, copy=copy)
     if not running.get():
         return out
     return a if type(a) is Buffer and out is a._value else buffered(out, *[a] * isinstance(a, np.ndarray))
 
 
-def _joined(x: Any, dtype: Any, copy: bool | None, ndmin: int):
+def _joined(x: Any, convert: Callable, copy: bool | None = None):
+    """Return a tensor, or what joins the tensors in a list, as NumPy's ``convert`` returns an array."""
     out = operand(x)
     if copy is False and out is not x:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
-    dtype = None if dtype is None else np.dtype(dtype)
-    if dtype is not None and dtype != out.dtype:
-        if dtype.kind not in "biufc":
-            raise TypeError(f"a tensor can't be made an array of dtype {dtype}")
-        if copy is False:
-            raise ValueError("Unable to avoid copy while creating an array as requested.")
-        out = out.astype(dtype)
-    elif copy and out is x:
-        out = np.copy(out)
-    return np.reshape(out, (1,) * (ndmin - out.ndim) + out.shape) if out.ndim < ndmin else out
+    return converted(out, convert)
 
 
 def _unwrapped(x: Any) -> Any:
@@ -106,7 +100,9 @@ def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
 
 
 def ascontiguousarray(a, dtype=None, *, like=None):
-    """As ``numpy.ascontiguousarray``; the layout of a tensor is nobody's concern."""
+    """As ``numpy.ascontiguousarray``: a tensor itself, or a copy where NumPy would make one."""
+    if like is None and traced_in(a) is not None:
+        return _joined(a, lambda x: np.ascontiguousarray(x, dtype))
     out = asarray(a, dtype, like=like)
     if not np.ndim(out):
         out = np.reshape(out, (1,))
@@ -114,14 +110,18 @@ def ascontiguousarray(a, dtype=None, *, like=None):
 
 
 def asfortranarray(a, dtype=None, *, like=None):
-    """As ``numpy.asfortranarray``; the layout of a tensor is nobody's concern."""
+    """As ``numpy.asfortranarray``: a tensor itself, or a copy where NumPy would make one."""
+    if like is None and traced_in(a) is not None:
+        return _joined(a, lambda x: np.asfortranarray(x, dtype))
     out = asarray(a, dtype, like=like)
     return np.asfortranarray(out) if type(out) is np.ndarray else out
 
 
 def require(a, dtype=None, requirements=None, *, like=None):
-    """As ``numpy.require``; of a tensor only the dtype can be required."""
-    if like is None and not running.get() and traced_in(a) is None:
+    """As ``numpy.require``: a tensor itself, or a copy where NumPy would make one."""
+    if like is None and traced_in(a) is not None:
+        return _joined(a, lambda x: np.require(x, dtype, requirements))
+    if like is None and not running.get():
         return np.require(a, dtype, requirements)
     return asarray(a, dtype, like=like)
 

@@ -20,11 +20,11 @@ from ..core.aval import Aval, aval_of
 from ..core.axes import rename
 from ..core.capture import check_inside
 from ..core.level import Level
+from ..core.memory import flush_writes
 from ..core.tracer import Tracer, tracer_in
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError
 from ..jvp import jvp, output_leaves
 from ..staged import StagedLevel
-from ..surface.deferred import flush_writes
 from ..tree import flatten, flatten_like, is_array
 from ..vmap import vmap
 

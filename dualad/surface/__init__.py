@@ -14,7 +14,6 @@ from . import (
     composites,
     contraction,
     creation,
-    deferred,
     elementwise,
     fourier,
     functions,
@@ -33,7 +32,6 @@ from . import (
     ufunc_methods,
     ufuncs,
     unsupported,
-    views,
     writing,
 )
 
@@ -42,7 +40,6 @@ __all__ = [
     "composites",
     "contraction",
     "creation",
-    "deferred",
     "elementwise",
     "fourier",
     "functions",
@@ -61,6 +58,5 @@ __all__ = [
     "ufunc_methods",
     "ufuncs",
     "unsupported",
-    "views",
     "writing",
 ]

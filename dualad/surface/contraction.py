@@ -14,12 +14,12 @@ from numpy.typing import DTypeLike
 
 from ..core.aval import Array, Axis
 from ..core.frames import user_level
+from ..core.memory import Reading, in_order, viewed, writer
 from ..core.tracer import Tracer
 from ..ops import contraction, shaping
 from .arguments import normalize_axis, operand, operands, refuse_out
 from .functions import function
 from .indexing import set_at
-from .views import Reading, viewed, writer
 
 __all__ = ["matvec", "vecdot", "vecmat"]
 
@@ -325,7 +325,7 @@ def cross(a: Array, b: Array, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1,
     a, b = _with_third_component(a), _with_third_component(b)
     next_a, next_b = np.take(a, [1, 2, 0], axis=-1), np.take(b, [1, 2, 0], axis=-1)
     last_a, last_b = np.take(a, [2, 0, 1], axis=-1), np.take(b, [2, 0, 1], axis=-1)
-    return np.moveaxis(next_a * last_b - last_a * next_b, -1, axisc)
+    return np.moveaxis(in_order(next_a * last_b - last_a * next_b, "C"), -1, axisc)
 
 
 def _crosses_the_plane() -> bool:

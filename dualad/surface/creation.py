@@ -14,12 +14,12 @@ from numpy.typing import DTypeLike
 
 from ..core.aval import Array, Shape
 from ..core.dispatch import bind
+from ..core.memory import as_array, converted, in_order, layout, pin
 from ..core.tables import CREATION, register
 from ..core.tracer import Tracer
 from ..ops import shaping
 from .arguments import normalize_axis, operand, operands
 from .functions import function
-from .views import as_array
 
 __all__: list[str] = []
 
@@ -40,9 +40,12 @@ def _filled(like, value, shape, dtype):
     return out if shape or not isinstance(out, Tracer) else as_array(out)
 
 
-def _like(a, value, dtype, shape):
+def _like(a, value, dtype, shape, order):
     a = operand(a)
-    return _filled(a, value, a.shape if shape is None else shape, a.dtype if dtype is None else dtype)
+    out = _filled(a, value, a.shape if shape is None else shape, a.dtype if dtype is None else dtype)
+    if isinstance(a, Tracer) and len(out.shape) > 1:
+        return pin(out, np.empty_like(layout(a), dtype, order, shape=shape).strides)
+    return out
 
 
 @function(np.zeros_like)
@@ -55,7 +58,7 @@ def zeros_like(
     *,
     device: Any = None,
 ) -> Array:
-    return _like(a, 0, dtype, shape)
+    return _like(a, 0, dtype, shape, order)
 
 
 @function(np.ones_like)
@@ -68,7 +71,7 @@ def ones_like(
     *,
     device: Any = None,
 ) -> Array:
-    return _like(a, 1, dtype, shape)
+    return _like(a, 1, dtype, shape, order)
 
 
 @function(np.empty_like)
@@ -82,7 +85,7 @@ def empty_like(
     *,
     device: Any = None,
 ) -> Array:
-    return _like(prototype, 0, dtype, shape)
+    return _like(prototype, 0, dtype, shape, order)
 
 
 @function(np.full_like)
@@ -96,7 +99,7 @@ def full_like(
     *,
     device: Any = None,
 ) -> Array:
-    return _like(a, fill_value, dtype, shape)
+    return _like(a, fill_value, dtype, shape, order)
 
 
 # ── the keyword like= ────────────────────────────────────────────────────────────────────────────────────────────
@@ -115,14 +118,14 @@ def _creation(*numpy_functions):
 def _zeros(
     like: Any, shape: Shape, dtype: DTypeLike | None = None, order: str | None = "C", *, device: Any = None
 ) -> Array:
-    return _filled(like, 0, shape, float if dtype is None else dtype)
+    return in_order(_filled(like, 0, shape, float if dtype is None else dtype), order)
 
 
 @_creation(np.ones)
 def _ones(
     like: Any, shape: Shape, dtype: DTypeLike | None = None, order: str | None = "C", *, device: Any = None
 ) -> Array:
-    return _filled(like, 1, shape, float if dtype is None else dtype)
+    return in_order(_filled(like, 1, shape, float if dtype is None else dtype), order)
 
 
 @_creation(np.full)
@@ -138,7 +141,7 @@ def _full(
     fill_value = operand(fill_value)
     if dtype is None:
         dtype = fill_value.dtype if hasattr(fill_value, "dtype") else np.asarray(fill_value).dtype
-    return _filled(like, fill_value, shape, dtype)
+    return in_order(_filled(like, fill_value, shape, dtype), order)
 
 
 def _plain(function):
@@ -155,29 +158,21 @@ for _function in (np.eye, np.identity, np.arange, np.tri):
     _plain(_function)
 
 
-@_creation(np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require)
-def _array(
-    like: Any,
-    a: Array,
-    dtype: DTypeLike | None = None,
-    order: str | None = None,
-    *,
-    copy: bool | None = None,
-    ndmin: int = 0,
-    **layout: Any,
-) -> Array:
-    a = operand(a)
-    shape = np.shape(a)
-    traced = isinstance(a, Tracer)
-    if not traced:
-        a = np.asarray(a)
-    dtype = a.dtype if dtype is None else np.dtype(dtype)
-    if len(shape) < ndmin:
-        shape = (1,) * (ndmin - len(shape)) + shape
-        a = np.reshape(a, shape)
-    if not traced:
-        return _filled(like, a, shape, dtype)
-    return a.astype(dtype, copy=copy is True)
+def _converting(function):
+    """Register a function that makes an array of anything: a tensor, too, or plain numbers as the tensor sees them."""
+
+    def handler(like: Any, a: Array, dtype: DTypeLike | None = None, *args: Any, **kwargs: Any) -> Array:
+        a = operand(a)
+        if isinstance(a, Tracer):
+            return converted(a, lambda x: function(x, dtype, *args, **kwargs))
+        a = function(a, dtype, *args, **kwargs)
+        return pin(_filled(like, a, a.shape, a.dtype), a.strides)
+
+    _creation(function)(handler)
+
+
+for _function in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require):
+    _converting(_function)
 
 
 # ── ranges between traced ends ───────────────────────────────────────────────────────────────────────────────────

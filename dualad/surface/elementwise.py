@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..core.aval import Array, aval_of, result_dtype
+from ..core.memory import in_order, target
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import arithmetic, choice, elementary, rounding
@@ -19,7 +20,6 @@ from ..ops.shaping import stop_gradient
 from .arguments import operand, operands, refuse_out
 from .functions import function
 from .ufuncs import ANY_UFUNC, at_loop
-from .views import target
 
 __all__: list[str] = []
 
@@ -62,7 +62,7 @@ def select(condlist: Any, choicelist: Any, default: int = 0) -> Array:
     dtype = result_dtype(*[aval_of(x) for x in (*choices, out)])
     for condition, x in zip(reversed(conditions), reversed(choices), strict=True):
         out = np.where(condition, x, out)
-    return out if out.dtype == dtype else out.astype(dtype)
+    return in_order(out if out.dtype == dtype else out.astype(dtype), "C")
 
 
 @function(np.piecewise, kind="composite")
@@ -236,7 +236,7 @@ def nan_to_num(x: Array, copy: bool | None = True, nan: float = 0.0, posinf: Any
         parts = [nan_to_num(part, True, nan, posinf, neginf) for part in (np.real(x), np.imag(x))]
         return parts[0] + parts[1] * x.dtype.type(1j)
     if x.dtype.kind != "f":
-        return x
+        return np.copy(x)
     if np.broadcast_shapes(x.shape, *[np.shape(v) for v in (nan, posinf, neginf) if v is not None]) != x.shape:
         raise ValueError(f"np.nan_to_num: what is put in does not broadcast to the shape {x.shape}")
     limits = np.finfo(x.dtype)

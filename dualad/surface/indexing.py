@@ -15,15 +15,14 @@ from numpy.typing import DTypeLike
 from ..containers import has_own_arithmetic, met
 from ..core.aval import Array, Axis, aval_of
 from ..core.dispatch import bind
+from ..core.memory import Deferred, Reading, in_order, is_entry, link, read, target, viewed, writer
 from ..core.tables import OPS
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import indexing, joining, shaping
 from ..ops.indexing import ARRAY, indexed_shape
 from .arguments import normalize_axis, operand
-from .deferred import Deferred, is_entry, read
 from .functions import function
-from .views import Reading, link, target, viewed
 
 __all__ = ["parse_index", "set_at", "unstacked"]
 
@@ -194,6 +193,11 @@ def _getitem(self, index):
     )
 
 
+@writer(indexing.index)
+def _write_entries(base, params, value):
+    return indexing.index_set(base, value, template=params["template"])
+
+
 def _iter(self):
     if not self.shape:
         raise TypeError("iteration over a 0-d array")
@@ -254,7 +258,7 @@ def take(a: Array, indices: Any, axis: Axis = None, out: Array | None = None, mo
         indices = np.clip(indices, 0, n - 1)
     elif mode != "raise":
         raise ValueError(f"mode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
-    taken = _at(a, *(slice(None),) * axis, indices)
+    taken = in_order(_at(a, *(slice(None),) * axis, indices), "C")  # where an index may leave the axes in another order
     return taken if out is None else target(out, taken, "np.take")
 
 

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..core.aval import Array
+from ..core.memory import link, target
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import indexing, joining
 from .arguments import normalize_axis, operand
 from .functions import function
 from .indexing import unstacked
-from .views import link, target
 
 __all__: list[str] = []
 
@@ -112,7 +112,7 @@ def _largest_ndim(arrays) -> int:
 def _block(arrays, depth: int, ndim: int, left: int):
     if not left:
         a = operand(arrays)
-        return np.reshape(a, (1,) * (ndim - np.ndim(a)) + np.shape(a)) if ndim > np.ndim(a) else np.copy(a)
+        return np.reshape(a, (1,) * (ndim - np.ndim(a)) + np.shape(a)) if ndim > np.ndim(a) else np.copy(a, "C")
     return np.concatenate([_block(a, depth, ndim, left - 1) for a in arrays], axis=-left)
 
 
@@ -202,7 +202,7 @@ def meshgrid(*xi: Any, copy: bool | None = True, sparse: bool = False, indexing:
     out = [np.reshape(operand(x), (1,) * i + (-1,) + (1,) * (n - 1 - i)) for i, x in zip(axes, xi, strict=True)]
     if not sparse:
         out = list(np.broadcast_arrays(*out))
-    return tuple([np.copy(x) for x in out]) if copy else tuple(out)
+    return tuple([np.copy(x, "C") for x in out]) if copy else tuple(out)
 
 
 # ── padding ──────────────────────────────────────────────────────────────────────────────────────────────────────

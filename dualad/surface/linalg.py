@@ -14,6 +14,7 @@ from numpy.linalg import LinAlgError
 from numpy.typing import DTypeLike
 
 from ..core.aval import Array, Axis
+from ..core.memory import in_order
 from ..errors import UnsupportedError
 from ..ops import determinant, factorization, norms, spectral
 from .arguments import normalize_axes, operand, operands, refuse_out
@@ -251,7 +252,7 @@ def matrix_rank(A: Array, tol: Any = None, hermitian: bool = False, *, rtol: Any
 def cholesky(a: Array, /, *, upper: bool = False) -> Array:
     """Factorize A = L Lᴴ, reading one triangle of A; the derivative is with respect to that triangle."""
     a = _square(a)
-    return _adjoint(factorization.cholesky(_adjoint(a))) if upper else factorization.cholesky(a)
+    return in_order(_adjoint(factorization.cholesky(_adjoint(a))), "C") if upper else factorization.cholesky(a)
 
 
 @function(np.linalg.qr)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.contexts import everywhere
 from ..core.dispatch import bind
+from ..core.memory import Reading, target, viewed, writer
 from ..core.primitive import Primitive
 from ..core.tables import FUNCTIONS, UFUNCS
 from ..core.tracer import NO_PARAMS, PLAIN, Tracer
@@ -18,7 +19,6 @@ from ..ops import arithmetic, shaping
 from . import shaping as shapes
 from .arguments import operand
 from .indexing import set_at
-from .views import Reading, target, viewed, writer
 
 __all__: list[str] = []
 
@@ -146,7 +146,7 @@ def _method(function):
 @_method
 def reshape(self, *shape, order="C", copy=None):
     """As ``ndarray.reshape``: ``x.reshape(2, -1)`` or ``x.reshape((2, -1))``."""
-    return shapes.reshape(np.copy(self) if copy else self, shape[0] if len(shape) == 1 else shape, order)
+    return shapes.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
 
 @_method
@@ -154,7 +154,7 @@ def transpose(self, *axes):
     """As ``ndarray.transpose``: ``x.transpose(1, 0)`` or ``x.transpose((1, 0))``."""
     if len(axes) == 1 and (axes[0] is None or np.iterable(axes[0])):
         axes = axes[0]
-    return shapes.transpose(self, axes or None)
+    return shapes.transpose(self, None if axes is None or not len(axes) else axes)
 
 
 @_method
@@ -164,7 +164,7 @@ def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
         raise TypeError(
             f"Cannot cast array data from {self.dtype!r} to {np.dtype(dtype)!r} according to the rule {casting!r}"
         )
-    return shapes.astype(self, dtype, copy=copy)
+    return shapes.astype(self, dtype, copy=copy, order=order)
 
 
 @_method
@@ -182,7 +182,7 @@ def compress(self, condition, axis=None, out=None):
 @_method
 def copy(self, order="C"):
     """As ``ndarray.copy``."""
-    return np.copy(self)
+    return np.copy(self, order)
 
 
 @_method
@@ -230,7 +230,7 @@ def view(self, dtype=None, type=None):
 @Reading
 def _parts(x):
     if type(x) is np.ndarray:
-        return np.repeat(x, 2, -1)  # whether a further reshape of such a view could be one: as for the view
+        return x.view(x.real.dtype)
     return shaping.reshape(
         np.stack([arithmetic.real(x), arithmetic.imag(x)], -1), shape=(*x.shape[:-1], 2 * x.shape[-1])
     )
@@ -239,7 +239,7 @@ def _parts(x):
 @Reading
 def _pairs(x):
     if type(x) is np.ndarray:
-        return x[..., ::2]
+        return x.view(np.result_type(x.dtype, np.complex64))
     pairs = shaping.reshape(x, shape=(*x.shape[:-1], x.shape[-1] // 2, 2))
     return pairs[..., 0] + pairs[..., 1] * np.result_type(x.dtype, np.complex64).type(1j)
 

@@ -16,8 +16,8 @@ from types import FrameType
 
 import numpy as np
 
-from ..core.buffer import lent
 from ..core.frames import PACKAGE, is_users, user_level
+from ..core.memory import lent
 from ..core.tracer import Tracer
 from ..errors import ArgumentTypeError, ConversionError, DualadError, PlainBufferError, UnsupportedError
 

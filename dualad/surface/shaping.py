@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..core.aval import Array, Axis, Shape
+from ..core.memory import converted, in_order, layout, like_copy, viewed, writer
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import shaping
 from .arguments import normalize_axes, normalize_axis, operand
 from .functions import function
-from .views import reshaped, viewed, writer
 
 __all__: list[str] = []
 
@@ -50,29 +50,53 @@ def reshape(
         if shape.count(-1) > 1 or known == 0 or a.size % known:
             raise ValueError(f"cannot reshape array of size {a.size} into shape {shape}")
         shape = tuple([a.size // known if n == -1 else n for n in shape])
-    if shape == a.shape:
-        return a
     size = 1
     for n in shape:
         size *= n
     if size != a.size:
         raise ValueError(f"cannot reshape array of size {a.size} into shape {shape}")
+    if copy:
+        a = np.copy(a, order)
+    elif copy is False and isinstance(a, Tracer):
+        like = layout(a)
+        if a.size and not np.may_share_memory(np.reshape(like, shape, order), like):
+            raise ValueError("Unable to avoid creating a copy while reshaping.")
+    if shape == a.shape:
+        return a
+    _refuse_order_in_memory(a, order)
+    if order == "F":
+        back = tuple(range(len(shape)))[::-1]
+        return np.transpose(np.reshape(np.transpose(a), shape[::-1]), back)
+    return viewed(shaping.reshape, a, {"shape": shape})
+
+
+@writer(shaping.reshape)
+def _write_reshaped(base, params, value):
+    return shaping.reshape(value, shape=base.shape)
+
+
+def _refuse_order_in_memory(a: Array, order: str | None) -> None:
     if order in ("A", "K") and sum([n > 1 for n in a.shape]) > 1:
         raise UnsupportedError(
             f"an array of shape {a.shape} was flattened or reshaped with order={order!r}.",
             "that is the order of its entries in memory, and a tensor is not one block of memory",
             "say order='C' (the last index runs fastest) or order='F' (the first one)",
         )
-    if order == "F":
-        reversed_axes = tuple(range(a.ndim))[::-1]
-        back = tuple(range(len(shape)))[::-1]
-        return np.transpose(np.reshape(np.transpose(a, reversed_axes), shape[::-1]), back)
-    return reshaped(a, shape)
 
 
 @function(np.ravel, kind="composite")
 def ravel(a: Array, order: str | None = "C") -> Array:
-    return reshape(a, -1, order=order)
+    a = operand(a)
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    if not isinstance(a, Tracer):
+        return np.ravel(a, order)
+    _refuse_order_in_memory(a, order)
+    if a.ndim == 1:
+        return converted(a, np.ravel)
+    if order == "F":
+        a = np.transpose(a)
+    return viewed(shaping.reshape, a, {"shape": (a.size,)}, np.ravel)
 
 
 @function(np.squeeze, kind="composite")
@@ -141,15 +165,21 @@ def resize(a: Array, new_shape: Any) -> Array:
 
 @function(np.copy)
 def copy(a: Array, order: str | None = "K", subok: bool = False) -> Array:
-    return shaping.copy(operand(a))
+    a = operand(a)
+    out = shaping.copy(a)
+    return like_copy(out, a) if order == "K" and hasattr(a, "_memory") else in_order(out, order)
 
 
 @function(np.astype)
-def astype(x: Array, dtype: DTypeLike | None, /, *, copy: bool | None = True, device: Any = None) -> Array:
+def astype(
+    x: Array, dtype: DTypeLike | None, /, *, copy: bool | None = True, device: Any = None, order: str | None = "K"
+) -> Array:
     dtype = np.dtype(dtype)
-    if x.dtype == dtype:
-        return np.copy(x) if copy else x
-    return shaping.astype(x, dtype=dtype)
+    if x.dtype != dtype:
+        return in_order(shaping.astype(x, dtype=dtype), order)
+    if copy:
+        return np.copy(x, order)
+    return x if order == "K" else converted(x, lambda like: like.astype(dtype, order, copy=False))
 
 
 # ── moving axes ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -165,6 +195,12 @@ def transpose(a: Array, axes: Any = None) -> Array:
         if sorted(axes) != list(range(a.ndim)):
             raise ValueError("axes don't match array")
     return viewed(shaping.transpose, a, {"axes": axes})
+
+
+@writer(shaping.transpose)
+def _write_transposed(base, params, value):
+    axes = params["axes"]
+    return shaping.transpose(value, axes=tuple(sorted(range(len(axes)), key=axes.__getitem__)))
 
 
 @function(np.moveaxis, kind="composite")
@@ -262,14 +298,14 @@ def roll(a: Array, shift: Any, axis: Axis = None) -> Array:
             "where the pieces are cut depends on its values, which differ between lanes or are not known yet",
             "gather with computed indices: np.take(x, (np.arange(n) - shift) % n)",
         )
-    a = np.copy(a)
+    out = np.copy(a)
     for i, s in np.broadcast(axes, np.asarray(shift)):
         n = a.shape[i]
         s = int(s) % n if n else 0
         if s:
             before = (slice(None),) * int(i)
-            a = np.concatenate([a[(*before, slice(n - s, n))], a[(*before, slice(0, n - s))]], axis=int(i))
-    return a
+            out = np.concatenate([out[(*before, slice(n - s, n))], out[(*before, slice(0, n - s))]], axis=int(i))
+    return like_copy(out, a)
 
 
 @function(np.tile, kind="composite")
@@ -277,6 +313,8 @@ def tile(A: Array, reps: Any) -> Array:
     A = operand(A)
     reps = tuple(reps) if isinstance(reps, (tuple, list, np.ndarray)) else (reps,)
     shape = (1,) * (len(reps) - A.ndim) + A.shape
+    if all([r == 1 for r in reps]):
+        return np.reshape(np.copy(A), shape)
     reps = (1,) * (len(shape) - len(reps)) + tuple([int(r) for r in reps])
     # An axis (1, n) broadcast to (r, n) and merged is n repeated r times.
     split = np.reshape(A, tuple([m for n in shape for m in (1, n)]))
@@ -286,7 +324,7 @@ def tile(A: Array, reps: Any) -> Array:
 
 def _copied(x):
     """Return a copy of what came out as a view, because nothing had to be repeated."""
-    return np.copy(x) if hasattr(x, "_link") else x
+    return np.copy(x) if hasattr(x, "_memory") else x
 
 
 @function(np.repeat, kind="composite")

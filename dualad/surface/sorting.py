@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..core.aval import Array, Axis, is_inexact
+from ..core.memory import like_copy
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import scans
@@ -157,7 +158,7 @@ def sort(
         raise ValueError("np.sort: kind can't be given together with stable or descending")
     a, axis = _flattened(a, axis, "np.sort")
     if not _given(descending):
-        return ops.sort(a, axis=axis)
+        return like_copy(ops.sort(a, axis=axis), a)
     return np.take_along_axis(a, np.argsort(_reversed(stop_gradient(a)), axis, stable=True), axis)
 
 
@@ -200,7 +201,7 @@ def _ranks(kth, n: int) -> tuple[int, ...]:
 def partition(a: Array, kth: Any, axis: Axis = -1, kind: str | None = "introselect", order: str | None = None) -> Array:
     _refuse_order(order, "np.partition")
     a, axis = _flattened(a, axis, "np.partition")
-    return ops.partition(a, kth=_ranks(kth, a.shape[axis]), axis=axis) if a.size else np.copy(a)
+    return like_copy(ops.partition(a, kth=_ranks(kth, a.shape[axis]), axis=axis), a) if a.size else np.copy(a)
 
 
 @function(np.argpartition)

@@ -11,13 +11,13 @@ import sys
 import numpy as np
 
 from ..core.dispatch import bind
+from ..core.memory import target
 from ..core.tables import FUNCTIONS, UFUNCS
 from ..core.tracer import NO_PARAMS, Tracer
 from ..errors import UnsupportedError
 from .arguments import operand
 from .gufuncs import along_axes
 from .unsupported import unsupported
-from .views import target
 
 __all__ = ["ANY_UFUNC", "UFUNC_METHODS", "at_loop", "call_ufunc", "loop_dtypes"]
 

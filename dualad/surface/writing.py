@@ -1,7 +1,7 @@
 """Writing: ``x[i] = v``, ``x += v``, ``out=``, ``ufunc.at``, ``np.copyto`` and its relatives; functional: ``x.at``.
 
 Each computes what the array will hold after the write, as a value, and puts that into the tensor
-(``surface/views.py``). Not for: plain arrays as targets of traced values; those are refused.
+(``core/memory.py``). Not for: plain arrays as targets of traced values; those are refused.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array, Axis, is_inexact
+from ..core.memory import assign, defer, is_entry, is_scalar, is_view_of, target
 from ..core.tracer import Tracer
 from ..errors import InPlaceError, UnsupportedError
 from ..ops import indexing
 from .arguments import normalize_axis, operand
-from .deferred import defer, is_entry
 from .functions import function
 from .indexing import parse_index, set_at
 from .ufuncs import UFUNC_METHODS
-from .views import assign, is_scalar, is_view_of, target
 
 __all__ = ["At"]
 
