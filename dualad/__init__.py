@@ -42,9 +42,20 @@ if TYPE_CHECKING:
     from .rules.hooks import grad_hook, no_tangents, residual_hooks
     from .rules.linear_call import linear_call
     from .rules.wrap import wrap
+    from .sparse.coloring import Coloring, color
+    from .sparse.derivatives import (
+        sparse_hessian,
+        sparse_jacobian,
+        value_and_sparse_hessian,
+        value_and_sparse_jacobian,
+    )
+    from .sparse.detect import hessian_sparsity, jacobian_sparsity
+    from .sparse.structure import Sparsity
 
 __all__ = [
+    "Coloring",
     "Dual",
+    "Sparsity",
     "SymbolicZero",
     "all_gather",
     "associative_scan",
@@ -53,6 +64,7 @@ __all__ = [
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
+    "color",
     "cond",
     "custom_jvp",
     "custom_linear_solve",
@@ -71,9 +83,11 @@ __all__ = [
     "hessian",
     "hessian_diag",
     "hessian_operator",
+    "hessian_sparsity",
     "hvp",
     "jacfwd",
     "jacobian",
+    "jacobian_sparsity",
     "jacrev",
     "jit",
     "jvp",
@@ -100,6 +114,8 @@ __all__ = [
     "register_node",
     "residual_hooks",
     "scan",
+    "sparse_hessian",
+    "sparse_jacobian",
     "spy",
     "stop_gradient",
     "switch",
@@ -111,6 +127,8 @@ __all__ = [
     "value_and_hvp",
     "value_and_jacfwd",
     "value_and_jacrev",
+    "value_and_sparse_hessian",
+    "value_and_sparse_jacobian",
     "vjp",
     "vmap",
     "while_loop",
@@ -144,6 +162,15 @@ if not TYPE_CHECKING:
             "rules.hooks": ("grad_hook", "no_tangents", "residual_hooks"),
             "rules.linear_call": ("linear_call",),
             "rules.wrap": ("wrap",),
+            "sparse.coloring": ("Coloring", "color"),
+            "sparse.derivatives": (
+                "sparse_hessian",
+                "sparse_jacobian",
+                "value_and_sparse_hessian",
+                "value_and_sparse_jacobian",
+            ),
+            "sparse.detect": ("hessian_sparsity", "jacobian_sparsity"),
+            "sparse.structure": ("Sparsity",),
         },
         packages=("errors", "scipy", "testing"),
     )

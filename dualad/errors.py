@@ -37,6 +37,7 @@ __all__ = [
     "RefusalSwallowedError",
     "RuleMissingError",
     "ShapeError",
+    "SparsityError",
     "TreeError",
     "UnsupportedError",
     "UsageError",
@@ -314,6 +315,13 @@ class RefusalSwallowedError(DualadError, RuntimeError):
 
     code = "DAD032"
     title = "a refusal that the function caught"
+
+
+class SparsityError(DualadError, ValueError):
+    """A sparsity pattern misses entries, does not fit, or is too dense to be held."""
+
+    code = "DAD036"
+    title = "a sparsity pattern that does not hold"
 
 
 def catalogue() -> list[type[DualadError]]:

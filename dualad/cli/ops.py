@@ -21,6 +21,7 @@ from dualad.compile.verdicts import verdict
 from dualad.core.tables import OPS
 from dualad.errors import UsageError
 from dualad.later import load_everything
+from dualad.sparse.walk import sparsity_kind
 from dualad.surface.unsupported import NOT_YET, spelled, verdict_of
 
 __all__ = ["run"]
@@ -77,7 +78,7 @@ def _row(op: Any) -> tuple[str, ...]:
         "yes" if op.jvp is not None else "n/a",
         "yes" if op.transpose is not None else "n/a",
         "yes" if _batched(op) else "loop",
-        "yes" if op.sparsity is not None else "dense",
+        sparsity_kind(op) if op.linear_in else "n/a",
         verdict(op).kind,
         _place(op.place),
     )

@@ -47,8 +47,11 @@ class Primitive:
     batch : callable or None
         ``batch(size, values, mapped, **params)``: the operator on values of which the mapped ones have one more
         leading axis, all results having one too. ``None`` falls back to a loop over lanes.
-    sparsity : callable or None
-        Index sets of the result from index sets of the arguments; ``None`` means dense, which is safe.
+    moves : bool
+        Whether every entry of a result is an entry of a linear argument, or zero: ``impl`` run on positions says which.
+    collects : bool
+        Whether every entry of its first argument is added to one entry of the result, and to no other: ``transpose``
+        run on the result's positions says to which.
     samples : sequence or callable
         Sample arguments inside the domain, or a function that makes them; see ``ops/samples.py``.
     numpy : sequence of callables
@@ -82,9 +85,9 @@ class Primitive:
     """
 
     __slots__ = (
-        "abstract_eval", "across", "batch", "contracts", "effect", "given", "impl", "joint", "jvp", "kind", "linear_in",
-        "multiple_results", "name", "numpy", "place", "place_read", "reruns", "samples", "sees_steps",
-        "sparse_transpose", "sparsity", "strong_transpose", "transpose",
+        "abstract_eval", "across", "batch", "collects", "contracts", "effect", "given", "impl", "joint", "jvp", "kind",
+        "linear_in", "moves", "multiple_results", "name", "numpy", "place", "place_read", "reruns", "samples",
+        "sees_steps", "sparse_transpose", "strong_transpose", "transpose",
     )  # fmt: skip
 
     def __init__(
@@ -98,7 +101,8 @@ class Primitive:
         joint: bool = False,
         transpose: Callable | None = None,
         batch: Callable | None = None,
-        sparsity: Callable | None = None,
+        moves: bool = False,
+        collects: bool = False,
         samples: Sequence | Callable | None = None,
         numpy: Sequence[Callable] = (),
         multiple_results: bool = False,
@@ -138,7 +142,8 @@ class Primitive:
             transpose,
             strong_transpose,
         )
-        self.batch, self.sparsity, self.samples, self.numpy = batch, sparsity, samples, tuple(numpy)
+        self.batch, self.moves, self.collects, self.samples = batch, moves, collects, samples
+        self.numpy = tuple(numpy)
         self.multiple_results, self.kind, self.place = multiple_results, kind, _declared_at()
         self.sparse_transpose, self.across, self.contracts, self.given = sparse_transpose, across, contracts, given
         self.place_read, self.reruns, self.sees_steps = place_read, reruns, sees_steps

@@ -235,6 +235,7 @@ index = Primitive(
     samples=_INDEX_SAMPLES,
     place_read=lambda params: is_place(params["template"]),
     kind="linear",
+    moves=True,
 )
 
 
@@ -296,6 +297,7 @@ index_add = Primitive(
     batch=_index_add_batch,
     samples=list(_add_samples()),
     kind="linear",
+    collects=True,
 )
 
 
@@ -362,4 +364,5 @@ index_set = Primitive(
     batch=_index_set_batch,
     samples=[(p["shape"], ct, *a, {"template": p["template"]}) for ct, *a, p in _add_samples()],
     kind="linear",
+    moves=True,
 )

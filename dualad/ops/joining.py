@@ -79,6 +79,7 @@ concatenate = Primitive(
         ((3,), lambda rng: rng.normal(size=2) + 1j * rng.normal(size=2), {"axis": 0}),
     ],
     kind="join",
+    moves=True,
 )
 
 
@@ -109,6 +110,7 @@ split = along_axis(
     ],
     multiple_results=True,
     kind="linear",
+    moves=True,
 )
 
 
@@ -151,6 +153,7 @@ stack = Primitive(
         ((3,), lambda rng: rng.normal(size=3) + 1j * rng.normal(size=3), {"axis": 0}),
     ],
     kind="join",
+    moves=True,
 )
 
 
@@ -181,4 +184,5 @@ unstack = along_axis(
     samples=[((3,), {"axis": 0}), ((2, 3), {"axis": 1}), ((1, 2), {"axis": 0}), ((2, 0), {"axis": 0})],
     multiple_results=True,
     kind="linear",
+    moves=True,
 )

@@ -97,6 +97,7 @@ sum = Primitive(
     batch=_batch_with("sum"),
     samples=[*_REDUCED, *_EMPTY, _COMPLEX],
     kind="reduction",
+    collects=True,
 )
 
 # ── products ─────────────────────────────────────────────────────────────────────────────────────────────────────

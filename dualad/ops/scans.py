@@ -77,6 +77,7 @@ shift = linear(
     transpose=lambda ct, x, *, axis, reverse=False: (shift(ct, axis=axis, reverse=not reverse),),
     batch=lambda size, x, *, axis, reverse=False: shift(x, axis=axis + 1, reverse=reverse),
     samples=[*_SCANNED, _COMPLEX],
+    moves=True,
 )
 
 

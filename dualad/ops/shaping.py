@@ -41,6 +41,7 @@ astype = Primitive(
     batch=lambda size, values, mapped, *, dtype: values[0].astype(dtype),
     samples=[((3,), {"dtype": np.dtype("float32")}), ((2, 2), {"dtype": np.dtype("complex128")})],
     kind="linear",
+    moves=True,
 )
 
 broadcast_to = linear(
@@ -50,6 +51,7 @@ broadcast_to = linear(
     transpose=lambda ct, x, *, shape: (unbroadcast(ct, x),),
     batch=lambda size, x, *, shape: np.broadcast_to(align_ranks(x, len(shape)), (size, *shape)),
     samples=[((3,), {"shape": (2, 3)}), ((2, 1), {"shape": (4, 2, 3)}), ((), {"shape": (2,)}), ((1,), {"shape": (0,)})],
+    moves=True,
 )
 
 reshape = linear(
@@ -64,6 +66,7 @@ reshape = linear(
         ((4,), {"shape": (2, 2)}),
         ((0, 2), {"shape": (3, 0)}),
     ],
+    moves=True,
 )
 
 transpose = linear(
@@ -73,6 +76,7 @@ transpose = linear(
     transpose=lambda ct, x, *, axes: (np.transpose(ct, tuple(sorted(range(len(axes)), key=axes.__getitem__))),),
     batch=lambda size, x, *, axes: np.transpose(x, (0, *[a + 1 for a in axes])),
     samples=[((2, 3), {"axes": (1, 0)}), ((2, 3, 4), {"axes": (1, 2, 0)}), ((), {"axes": ()}), ((3,), {"axes": (0,)})],
+    moves=True,
 )
 
 # The identity that no tangent passes, at any level.
@@ -93,6 +97,7 @@ flip = linear(
     transpose=lambda ct, x, *, axes: (np.flip(ct, axes),),
     batch=lambda size, x, *, axes: np.flip(x, tuple([a + 1 for a in axes])),
     samples=[((3,), {"axes": (0,)}), ((2, 3), {"axes": (0, 1)}), ((2, 0), {"axes": (1,)}), ((), {"axes": ()})],
+    moves=True,
 )
 
 # The identity, into memory of its own.
@@ -103,6 +108,7 @@ copy = linear(
     transpose=lambda ct, x: (ct,),
     batch=lambda size, x: np.copy(x),
     samples=[((3,),), ((2, 0),), ((),)],
+    moves=True,
 )
 
 
@@ -150,4 +156,5 @@ filled = Primitive(
         ((2,), (2,), {"shape": (2,), "dtype": np.dtype(float)}),
     ],
     kind="constant",
+    moves=True,
 )

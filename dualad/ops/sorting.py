@@ -95,6 +95,7 @@ permute = linear(
         (complex_plane()(2, 3), lambda rng: np.argsort(rng.normal(size=(2, 3)), 1), {"axis": 1}),
         ((3, 0), np.zeros((3, 0), int), {"axis": 1}),
     ],
+    moves=True,
 )
 
 
@@ -242,4 +243,5 @@ bincount = linear(
         ((0,), np.zeros(0, int), {"length": 2}),
         ((1,), np.array([0]), {"length": 1}),
     ],
+    collects=True,
 )

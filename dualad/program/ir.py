@@ -23,7 +23,7 @@ from ..tree import flatten, is_array, treedef_outline
 from .show import show
 from .variable import Equation, Variable
 
-__all__ = ["Program", "evaluate", "live_steps"]
+__all__ = ["Program", "evaluate", "last_uses", "live_steps"]
 
 #: ``str`` of a longer program leaves its middle out
 _PRINTED = 1000
@@ -207,7 +207,7 @@ def evaluate(program: Program, arguments) -> list:
     and the caller may write to what it is given.
     """
     env = dict(zip(program.inputs, arguments, strict=True))
-    last_use = _last_uses(program)
+    last_use = last_uses(program)
     steps = program.steps if (watch := process_wide()) is None else watch.walk(program, program.steps, "run")
     for (op, args, params, outs), dead in zip(steps, last_use, strict=True):
         out = bind(op, [env[a] if type(a) is Variable else a for a in args], params)
@@ -220,7 +220,7 @@ def evaluate(program: Program, arguments) -> list:
     return [env[a] if type(a) is Variable else a.copy() if type(a) is np.ndarray else a for a in program.outputs]
 
 
-def _last_uses(program: Program) -> list[list[Variable]]:
+def last_uses(program: Program) -> list[list[Variable]]:
     """Return, for each equation, the variables that nothing reads after it."""
     kept = {a for a in program.outputs if type(a) is Variable}
     uses: list[list[Variable]] = []

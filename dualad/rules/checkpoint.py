@@ -50,6 +50,7 @@ checkpoint_name_op = linear_op(
     transpose=lambda ct, x, *, name: (ct,),
     batch=lambda size, x, *, name: bind(checkpoint_name_op, (x,), {"name": name}),
     samples=[((3,), {"name": "a"}), ((), {"name": "b"})],
+    moves=True,
 )
 
 

@@ -1,0 +1,168 @@
+"""Values by products: the linear program applied to the seeds of a colouring, and the entries read from the results.
+
+For: ``Products``, prepared once for a pattern and a colouring. Seeds are pushed (or pulled) some at a time, so that
+what one pass makes stays in the cache. Not for: accumulation without a colouring (``direct.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..backward import pull_back
+from ..core.aval import Aval
+from ..core.tracer import Tracer
+from ..errors import UnsupportedError
+from ..linearize import Linear, Linearization
+from ..ops.indexing import ARRAY, index
+from ..vmap import vmap
+from .coloring import Coloring
+
+__all__ = ["Products", "linear_map", "split_flat"]
+
+#: about how many numbers a pass over the program may hold at a time: what a processor keeps near
+_CACHE = 1 << 17
+
+
+def linear_map(stage: Linearization) -> Linear:
+    """Return the linear map of a linearization."""
+    return Linear(stage.program, stage.in_avals, stage.in_tree, stage.out_avals, stage.out_tree)
+
+
+def split_flat(flat: np.ndarray, avals: list[Aval]) -> list[np.ndarray]:
+    """Cut the last axis of an array into pieces of the avals' shapes and dtypes."""
+    parts, start = [], 0
+    for a in avals:
+        parts.append(flat[..., start : start + a.size].reshape(flat.shape[:-1] + a.shape).astype(a.dtype))
+        start += a.size
+    return parts
+
+
+class _Pass(NamedTuple):
+    """Some products, or pulls, that are carried out together, and what is read from them."""
+
+    forward: bool
+    start: int
+    stop: int
+    take: np.ndarray
+    put: np.ndarray
+
+
+class Products:
+    """The products of a colouring, and where the entries are in their results.
+
+    Parameters
+    ----------
+    coloring : Coloring
+        Of the pattern.
+    ins, outs : list of Aval
+        Of the leaves of the arguments and of the results.
+    chunk_size : int, optional
+        How many products to carry out at a time; by default as many as stay in the cache.
+    """
+
+    def __init__(self, coloring: Coloring, ins: list[Aval], outs: list[Aval], chunk_size: int | None) -> None:
+        self.coloring, self.ins, self.outs = coloring, ins, outs
+        m, n = coloring.sparsity.shape
+        self.chunk_size = chunk_size if chunk_size is not None else max(1, _CACHE // max(m, n, 1))
+        self.dtype = np.result_type(*[a.dtype for a in outs]) if outs else np.dtype(float)
+        self.passes = [
+            *self._passes(True, coloring.forward, m, 0),
+            *self._passes(False, coloring.reverse, n, coloring.forward * m),
+        ]
+        self._seeds: dict[tuple, list] = {}
+        self._back: np.ndarray | None = None
+
+    def _passes(self, forward: bool, count: int, length: int, first: int) -> list[_Pass]:
+        if not count:
+            return []
+        places = self.coloring.places
+        mine = np.flatnonzero((places >= first) & (places < first + count * length))
+        product = (places[mine] - first) // max(length, 1)
+        order = np.argsort(product, kind="stable")
+        mine, product = mine[order], product[order]
+        starts = list(range(0, count, self.chunk_size))
+        ends = np.searchsorted(product, [*starts[1:], count])
+        out, low = [], 0
+        for start, high in zip(starts, ends, strict=True):
+            put = mine[low:high]
+            stop = min(start + self.chunk_size, count)
+            out.append(_Pass(forward, start, stop, places[put] - first - start * length, put))
+            low = high
+        return out
+
+    def values(self, stage: Linearization) -> Any:
+        """Return the entries of the matrix, in the order of the pattern, from a linearization."""
+        lin = linear_map(stage)
+        size = len(self.coloring.places)
+        read = []
+        for p in self.passes:
+            flat = self._pushed(lin, p.start, p.stop) if p.forward else self._pulled(lin, p.start, p.stop)
+            read.append(flat.take(p.take) if type(flat) is np.ndarray else index(flat, p.take, template=(ARRAY,)))
+        if any([isinstance(r, Tracer) for r in read]):
+            found = self._in_order(read)
+        else:
+            found = np.zeros(size, self.dtype)
+            for p, r in zip(self.passes, read, strict=True):
+                found[p.put] = r if r.dtype.kind != "c" or self.dtype.kind == "c" else r.real
+        substitution = self.coloring.substitution
+        if substitution is None:
+            return found
+        if isinstance(found, Tracer):
+            raise UnsupportedError(
+                "a Hessian with decompression='substitution' was differentiated or batched.",
+                "substitution solves a triangular system in compiled code",
+                "use decompression='direct'",
+            )
+        return substitution.entries(found)
+
+    def _in_order(self, read: list) -> Any:
+        """Join what was read and put it into the order of the pattern, for tensors, which take no item writes here."""
+        if self._back is None:
+            self._back = np.argsort(np.concatenate([p.put for p in self.passes]), kind="stable")
+        joined = read[0] if len(read) == 1 else np.concatenate(read)
+        joined = index(joined, self._back, template=(ARRAY,))
+        return joined if joined.dtype == self.dtype else joined.astype(self.dtype)
+
+    def _pushed(self, lin: Linear, start: int, stop: int) -> Any:
+        """Return products ``start`` to ``stop``, one after the other, flat."""
+        seeds = self._seeded(True, start, stop)
+        if stop - start == 1:
+            return _joined([np.reshape(y, (1, -1)) for y in lin.flat([s[0] for s in seeds])])
+        outs = vmap(lambda *t: lin.flat(list(t)))(*seeds)
+        return _joined([np.reshape(y, (stop - start, -1)) for y in outs])
+
+    def _pulled(self, lin: Linear, start: int, stop: int) -> Any:
+        seeds = self._seeded(False, start, stop)
+
+        def pull(*cotangents):
+            found = pull_back(lin.program, list(cotangents))
+            return [np.zeros(a.shape, a.dtype) if c is None else c for c, a in zip(found, self.ins, strict=True)]
+
+        if stop - start == 1:
+            return _joined([np.reshape(c, (1, -1)) for c in pull(*[s[0] for s in seeds])])
+        return _joined([np.reshape(c, (stop - start, -1)) for c in vmap(pull)(*seeds)])
+
+    def _seeded(self, forward: bool, start: int, stop: int) -> list[np.ndarray]:
+        """Return the sums of unit vectors of the columns (or rows) of some colours, as leaves with a leading axis."""
+        known = self._seeds.get((forward, start))
+        if known is not None:
+            return known
+        colors = self.coloring.column_colors if forward else self.coloring.row_colors
+        flat = np.zeros((stop - start, len(colors)), bool)
+        mine = np.flatnonzero((colors >= start) & (colors < stop))
+        flat[colors[mine] - start, mine] = True
+        seeds = split_flat(flat, self.ins if forward else self.outs)
+        if flat.size <= 8 * _CACHE:  # a million numbers at most are kept
+            for s in seeds:
+                s.setflags(write=False)
+            self._seeds[forward, start] = seeds
+        return seeds
+
+
+def _joined(parts: list) -> Any:
+    """Return results with a leading axis as one flat array, product by product."""
+    if len(parts) == 1:
+        return parts[0].reshape(-1)
+    return np.concatenate(parts, axis=1).reshape(-1)

@@ -1,0 +1,318 @@
+"""Values without a colouring: the entries of every intermediate Jacobian, pushed through the linear program.
+
+The walk over patterns is done once, with tags for data; what remains is a list of operations on the data of sparse
+matrices, whose index arrays are known. It is carried out for the constants of each new linearization, as long as its
+program has the same form. So nothing depends on a colouring, or on the number of colours: for meshes and other
+irregular patterns it is the faster way, and it is an independent check of the other.
+Not for: patterns (``walk.py``), or choosing (``prepared.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.aval import Aval
+from ..core.dispatch import bind
+from ..core.tracer import Tracer
+from ..ops.indexing import ARRAY, index, index_add
+from ..program.ir import Program
+from ..program.variable import Variable
+from . import rows
+from .maps import ELEMENTWISE, positions_of
+from .needs import scipy_sparse
+from .walk import Walk, full_tags
+
+__all__ = ["NoValues", "Plan"]
+
+
+class NoValues(Exception):
+    """An operator has a rule for patterns only: values have to go by products."""
+
+
+class _Data(NamedTuple):
+    """The rows of a followed variable: their pattern, and the number of the vector that will hold their data."""
+
+    matrix: Any
+    slot: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.matrix.shape
+
+    @property
+    def nnz(self) -> int:
+        return self.matrix.nnz
+
+
+class _Planner(Walk):
+    """A walk that writes down how data move."""
+
+    # Another linearization may have other zeros, and the plan is for all of them.
+    sparse_factors = False
+
+    def __init__(self, program: Program, n: int, limit: int) -> None:
+        super().__init__(n, False, limit)
+        self.numbers = {id(step): k for k, step in enumerate(program.steps)}
+        self.actions: list[tuple] = []
+        self.slots = 0
+        #: data that are the same at every point
+        self.known: dict[int, np.ndarray] = {}
+
+    def new(self, matrix: Any, action: tuple, sources: list[int], foldable: bool = True) -> _Data:
+        """Add a vector of data: known now if its sources are, and nothing else is needed."""
+        slot = self.slots
+        self.slots += 1
+        if foldable and all([s in self.known for s in sources]):
+            self.known[slot] = _carry_out(action, self.known, None)
+        else:
+            self.actions.append((slot, action, tuple(sources)))
+        return _Data(matrix, slot)
+
+    def seed(self, matrix: Any, dtype: np.dtype) -> _Data:
+        """Return the data of an identity."""
+        self.known[self.slots] = np.ones(matrix.nnz, dtype)
+        self.slots += 1
+        return _Data(matrix, self.slots - 1)
+
+    def results(self, step: tuple) -> list:
+        if step[0].kind == "control":
+            raise NoValues  # where values are known, loops are Python's, and programs hold their steps one by one
+        return super().results(step)
+
+    def gather(self, p: _Data, positions: np.ndarray, aval: Aval | None, values: bool = True) -> _Data:
+        if not values:
+            raise NoValues
+        tags = rows.tagged(p.matrix)
+        moved = rows.gather(tags, positions)
+        matrix = rows.pattern(moved.indices, moved.indptr, moved.shape)
+        if moved is tags or (moved.nnz == tags.nnz and bool((moved.data == tags.data).all())):
+            out = _Data(matrix, p.slot)
+        else:
+            out = self.new(matrix, (_take, p.slot, moved.data), [p.slot])
+        return self.new(matrix, (_cast, out.slot, aval.dtype), [out.slot]) if aval is not None else out
+
+    def join(self, parts: list) -> _Data:
+        if len(parts) == 1:
+            return parts[0]
+        slots = [p.slot for p in parts]
+        return self.new(rows.join([p.matrix for p in parts]), (_concatenate, slots), slots)
+
+    def collect(self, p: _Data, targets: np.ndarray, aval: Aval) -> _Data:
+        union, arrived, starts = rows.collect(rows.tagged(p.matrix), targets, aval.size)
+        matrix = rows.pattern(union.indices, union.indptr, union.shape)
+        moved = not bool((arrived == np.arange(p.nnz)).all())
+        return self.new(matrix, (_collect, p.slot, arrived if moved else None, starts), [p.slot])
+
+    def spread(self, p: Any, targets: np.ndarray, groups: np.ndarray, m: int) -> Any:
+        raise NoValues
+
+    def merge(self, parts: list) -> Any:
+        raise NoValues
+
+    def multiply(self, p: _Data, matrix: Any, factor: int | None, aval: Aval) -> _Data:
+        if factor is None:
+            raise NoValues
+        matrix = full_tags(matrix)
+        moved = self.gather(p, matrix.indices, None)
+        of_row = np.repeat(matrix.data - 1, np.diff(moved.matrix.indptr))
+        step = self.numbers[id(self.step)]
+        scaled = self.new(moved.matrix, (_weigh, moved.slot, step, factor, of_row), [moved.slot], False)
+        return self.collect(scaled, np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), aval)
+
+    def elementwise(self, step: tuple) -> _Data:
+        op, args, params, outs = step
+        out = outs[0].aval
+        parts = {}
+        for i in self.followed(args):
+            p = self.rows[args[i]]
+            if args[i].aval.shape != out.shape:
+                p = self.gather(p, np.broadcast_to(positions_of(args[i].aval.shape), out.shape).reshape(-1), None)
+            parts[i] = p
+        matrix, places = _united([p.matrix for p in parts.values()])
+        counts = np.diff(matrix.indptr)
+        each = int(counts[0]) if len(counts) and bool((counts == counts[0]).all()) else None
+        of_row = None if each is not None else np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+        given = {i: (p.slot, place) for (i, p), place in zip(parts.items(), places, strict=True)}
+        constant = len(given) < len(args)
+        action = (_apply, op, params, self.numbers[id(step)], given, each, of_row, out.shape)
+        return self.new(matrix, action, [p.slot for p in parts.values()], not constant)
+
+
+def _united(matrices: list) -> tuple[Any, list[np.ndarray | None]]:
+    """Return the union of one or two patterns, and for each where its entries come from; nnz is a zero."""
+    first = matrices[0]
+    if len(matrices) == 1 or rows.same(*matrices):
+        return first, [None] * len(matrices)
+    second = matrices[1]
+    ss = scipy_sparse()
+    low = ss.csr_array((np.arange(1, first.nnz + 1), first.indices, first.indptr), shape=first.shape)
+    high = ss.csr_array((np.arange(1, second.nnz + 1) << 32, second.indices, second.indptr), shape=first.shape)
+    both = low + high
+    matrix = rows.pattern(both.indices, both.indptr, both.shape)
+    places: list[np.ndarray | None] = []
+    for tags, nnz in (((both.data & 0xFFFFFFFF), first.nnz), (both.data >> 32, second.nnz)):
+        at = tags - 1
+        at[at < 0] = nnz
+        places.append(None if len(at) == nnz and bool((at == np.arange(nnz)).all()) else at)
+    return matrix, places
+
+
+# ── actions: (function, ...) on the vectors that are there and the steps of the program ──────────────────────────
+
+
+def _carry_out(action: tuple, data: Any, steps: Any) -> Any:
+    return action[0](data, steps, *action[1:])
+
+
+def _picked(v: Any, at: np.ndarray) -> Any:
+    return v.take(at) if type(v) is np.ndarray else index(v, at, template=(ARRAY,))
+
+
+def _take(data, steps, slot, at):
+    return _picked(data[slot], at)
+
+
+def _cast(data, steps, slot, dtype):
+    v = data[slot]
+    return v if v.dtype == dtype else v.astype(dtype)
+
+
+def _concatenate(data, steps, slots):
+    return np.concatenate([data[s] for s in slots])
+
+
+def _collect(data, steps, slot, arrived, starts):
+    v = data[slot]
+    if arrived is not None:
+        v = _picked(v, arrived)
+    if starts is None:
+        return v
+    if type(v) is np.ndarray:
+        return np.add.reduceat(v, starts) if len(starts) else v[:0]
+    into = np.zeros(v.shape[0], np.intp)
+    into[starts[1:]] = 1
+    return index_add(v, np.cumsum(into), template=(ARRAY,), shape=(len(starts),))
+
+
+def _weigh(data, steps, slot, step, factor, of_row):
+    c = steps[step][1][factor]
+    return data[slot] * _picked(np.reshape(c, -1), of_row)
+
+
+def _apply(data, steps, op, params, step, given, each, of_row, shape):
+    """Run an elementwise operator on data: constants are repeated for the entries of their row."""
+    args, made = (), []
+    if steps is not None:
+        args = steps[step][1]
+    for i in range(max(len(args), len(given))):
+        if i in given:
+            slot, at = given[i]
+            v = data[slot]
+            if at is not None:
+                v = _picked(np.concatenate([v, np.zeros(1, v.dtype)]), at)
+            made.append(v if each is None else v.reshape((-1, each)) if each else v.reshape((-1, 1)))
+            continue
+        c = args[i]
+        if not np.ndim(c):
+            made.append(c)
+            continue
+        flat = np.broadcast_to(c, shape).reshape(-1)
+        if each is not None:
+            made.append(flat.reshape((-1, 1)) if each else flat[:0].reshape((-1, 1)))
+        else:
+            made.append(_picked(flat, of_row))
+    out = bind(op, made, params) if any([isinstance(a, Tracer) for a in made]) else op.impl(*made, **params)
+    return out.reshape(-1)
+
+
+class Plan:
+    """How the entries of a matrix are accumulated, for linear programs of one form.
+
+    Parameters
+    ----------
+    program : Program
+        A linear program.
+    avals : list of Aval
+        Of its inputs.
+    limit : int
+        The most entries to hold.
+    """
+
+    def __init__(self, program: Program, avals: list[Aval], limit: int) -> None:
+        n = sum([a.size for a in avals])
+        planner = _Planner(program, n, limit)
+        seeds, first = [], 0
+        for a in avals:
+            seeds.append(planner.seed(rows.identity(a.size, first, n), a.dtype))
+            first += a.size
+        found = planner.run(program, seeds)
+        outs = []
+        for p, o in zip(found, program.outputs, strict=True):
+            size = o.aval.size if type(o) is Variable else np.size(o)
+            outs.append(planner.seed(rows.nothing(size, n), np.dtype(float)) if p is None else p)
+        whole = planner.join(outs) if outs else planner.seed(rows.nothing(0, n), np.dtype(float))
+        #: the pattern of what comes out
+        self.matrix = whole.matrix
+        self.work = planner.work
+        self._result, self._known = whole.slot, planner.known
+        self._actions = _needed_actions(planner.actions, whole.slot, planner.known)
+        self._form = _form(program)
+
+    def fits(self, program: Program) -> bool:
+        """Say whether a program has the form that the plan was made for."""
+        return _same_form(self._form, _form(program))
+
+    def values(self, program: Program) -> Any:
+        """Return the entries of the matrix, in the order of the plan's pattern, for a program of the plan's form."""
+        data, steps = dict(self._known), program.steps
+        for slot, action, dead in self._actions:
+            data[slot] = _carry_out(action, data, steps)
+            for s in dead:
+                del data[s]
+        return data[self._result]
+
+
+def _needed_actions(actions: list[tuple], result: int, known: dict) -> list[tuple]:
+    """Return the actions that the result needs, each with the vectors that nothing reads after it."""
+    needed, out = {result}, []
+    for slot, action, sources in reversed(actions):
+        if slot in needed:
+            dead = [s for s in set(sources) if s not in needed]
+            needed.update(sources)
+            out.append((slot, action, dead))
+    for slot in set(known) - needed:
+        del known[slot]
+    return out[::-1]
+
+
+def _form(program: Program) -> tuple[list, list]:
+    """Return what has to be equal for a plan to hold: operators, parameters, wiring, shapes, and where entries move."""
+    numbers = {v: i for i, v in enumerate(program.inputs)}
+    form: list = []
+    arrays: list = []
+    for op, args, params, outs in program.steps:
+        wiring = []
+        linear = None if op.name in ELEMENTWISE else op.linear_positions(len(args), params)
+        for i, a in enumerate(args):
+            if type(a) is Variable:
+                wiring.append(numbers[a])
+            else:
+                wiring.append(np.shape(a))
+                if linear is not None and i not in linear:
+                    arrays.append(a)
+        for v in outs:
+            numbers[v] = len(numbers)
+        form.append((op, params, wiring, [v.aval for v in outs]))
+    form.append([numbers[o] if type(o) is Variable else np.shape(o) for o in program.outputs])
+    return form, arrays
+
+
+def _same_form(one: tuple[list, list], other: tuple[list, list]) -> bool:
+    if one[0] != other[0] or len(one[1]) != len(other[1]):
+        return False
+    return all([
+        a is b or (type(a) is type(b) is np.ndarray and np.array_equal(a, b))
+        for a, b in zip(one[1], other[1], strict=True)
+    ])  # fmt: skip

@@ -1,0 +1,219 @@
+"""Greedy colourings of columns, and of the vertices of a symmetric pattern.
+
+For: ``color_columns``, by SciPy's compiled kernel where it is there; ``star`` and ``acyclic``, by Numba where it is
+there, and in Python for small patterns. Not for: choosing among them (``coloring.py``).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .needs import scipy_module
+
+__all__ = ["AFFORDABLE", "acyclic", "color_columns", "has_compiler", "largest_first", "star"]
+
+#: so many vertices are coloured in plain Python in about a second
+AFFORDABLE = 20_000
+#: compiling takes longer than colouring so many vertices in Python
+_COMPILED = 5_000
+
+
+def color_columns(pattern: Any, order: np.ndarray | None = None) -> np.ndarray:
+    """Colour the columns of a pattern so that no two columns of one colour meet in a row.
+
+    Parameters
+    ----------
+    pattern : sparse array, shape (m, n)
+        The pattern.
+    order : ndarray of int, optional
+        In which order the columns are taken; their own by default.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+        The colour of every column, counted from 0 without gaps.
+    """
+    m, n = pattern.shape
+    if not n:
+        return np.zeros(0, np.int32)
+    columns = pattern.tocsc()
+    if order is not None:
+        columns = columns[:, order]
+    kernel = _compiled_kernel()
+    if kernel is not None and columns.indices.dtype == np.int32:
+        colors = np.asarray(kernel(m, n, columns.indices, columns.indptr)).astype(np.int32)
+    else:
+        colors = _greedy(columns)
+    if order is None:
+        return colors
+    out = np.empty_like(colors)
+    out[order] = colors
+    return out
+
+
+@functools.cache
+def _compiled_kernel() -> Callable | None:
+    """Return the kernel of SciPy's finite differences, which is private: ``None`` where a release lacks it."""
+    try:
+        return scipy_module("scipy.optimize._group_columns").group_sparse
+    except Exception:
+        return None
+
+
+def _greedy(columns: Any) -> np.ndarray:
+    """Colour one column after the other, in Python: each row remembers the colours that have been seen in it."""
+    seen: list[set[int]] = [set() for _ in range(columns.shape[0])]
+    indices, indptr = columns.indices.tolist(), columns.indptr.tolist()
+    colors = np.empty(columns.shape[1], np.int32)
+    for j in range(columns.shape[1]):
+        rows = [seen[i] for i in indices[indptr[j] : indptr[j + 1]]]
+        taken = set().union(*rows)
+        c = next(c for c in range(len(taken) + 1) if c not in taken)
+        colors[j] = c
+        for row in rows:
+            row.add(c)
+    return colors
+
+
+def largest_first(pattern: Any) -> np.ndarray:
+    """Return the columns of a pattern, those with the most entries first."""
+    counts = np.bincount(pattern.indices, minlength=pattern.shape[1])
+    return np.argsort(-counts, kind="stable")
+
+
+# ── symmetric patterns ───────────────────────────────────────────────────────────────────────────────────────────
+#
+# In a star colouring no path of four vertices has two colours: every entry off the diagonal can be read from the
+# product of one of its two colours. In an acyclic one no cycle has two colours: the entries between two colours form
+# trees, and are found by substitution. (Gebremedhin, Manne, Pothen 2005, 2007.)
+
+
+@functools.cache
+def has_compiler() -> bool:
+    """Say whether Numba can be imported."""
+    try:
+        importlib.import_module("numba")
+    except Exception:
+        return False
+    return True
+
+
+def _compiled(function: Callable) -> Callable:
+    """Compile a kernel when it is first called for many vertices, if Numba is there."""
+
+    @functools.cache
+    def compiled() -> Callable:
+        return importlib.import_module("numba").njit(function)
+
+    @functools.wraps(function)
+    def call(indptr, *arrays):
+        if len(indptr) > _COMPILED and has_compiler():
+            return np.asarray(compiled()(indptr, *arrays), np.int32)
+        return np.asarray(function(indptr.tolist(), *[a.tolist() for a in arrays]), np.int32)
+
+    return call
+
+
+@_compiled
+def star(indptr, indices, order):
+    """Star-colour the vertices of a symmetric pattern, in the given order."""
+    n = len(indptr) - 1
+    colors, forbidden = [-1] * n, [0] * (n + 1)
+    for stamp in range(1, n + 1):
+        v = order[stamp - 1]
+        for a in range(indptr[v], indptr[v + 1]):
+            w = indices[a]
+            if w == v:
+                continue
+            c = colors[w]
+            if c >= 0:
+                forbidden[c] = stamp
+            for b in range(indptr[w], indptr[w + 1]):
+                x = indices[b]
+                d = colors[x]
+                if x in (v, w) or d < 0 or forbidden[d] == stamp:
+                    continue
+                if c < 0:
+                    forbidden[d] = stamp
+                    continue
+                for e in range(indptr[x], indptr[x + 1]):
+                    y = indices[e]
+                    if y != w and y != x and colors[y] == c:
+                        forbidden[d] = stamp
+                        break
+        c = 0
+        while forbidden[c] == stamp:
+            c += 1
+        colors[v] = c
+    return colors
+
+
+@_compiled
+def acyclic(indptr, indices, edges, order):
+    """Colour the vertices of a symmetric pattern so that no cycle has two colours; ``edges`` numbers each pair once."""
+    n, m = len(indptr) - 1, 0
+    for e in edges:
+        m = max(m, e + 1)
+    colors, forbidden = [-1] * n, [0] * (n + 1)
+    tree = list(range(m))
+    visited_by, visited_from = [-1] * m, [-1] * m
+    first, stamped = [0] * (n + 1), [0] * (n + 1)
+    for stamp in range(1, n + 1):
+        v = order[stamp - 1]
+        for a in range(indptr[v], indptr[v + 1]):
+            w = indices[a]
+            if w != v and colors[w] >= 0:
+                forbidden[colors[w]] = stamp
+        for a in range(indptr[v], indptr[v + 1]):
+            w = indices[a]
+            if w == v or colors[w] < 0:
+                continue
+            for b in range(indptr[w], indptr[w + 1]):
+                x = indices[b]
+                if x in (v, w) or colors[x] < 0 or forbidden[colors[x]] == stamp:
+                    continue
+                t = edges[b]
+                while tree[t] != t:
+                    tree[t] = tree[tree[t]]
+                    t = tree[t]
+                if visited_by[t] == v and visited_from[t] != w:
+                    forbidden[colors[x]] = stamp
+                else:
+                    visited_by[t], visited_from[t] = v, w
+        c = 0
+        while forbidden[c] == stamp:
+            c += 1
+        colors[v] = c
+        for a in range(indptr[v], indptr[v + 1]):
+            w = indices[a]
+            if w == v or colors[w] < 0:
+                continue
+            s = edges[a]
+            while tree[s] != s:
+                tree[s] = tree[tree[s]]
+                s = tree[s]
+            d = colors[w]
+            if stamped[d] == stamp:
+                t = first[d]
+                while tree[t] != t:
+                    t = tree[t]
+                tree[s] = t
+            else:
+                stamped[d], first[d] = stamp, s
+            for b in range(indptr[w], indptr[w + 1]):
+                x = indices[b]
+                if x != v and x != w and colors[x] == c:
+                    t = edges[b]
+                    while tree[t] != t:
+                        tree[t] = tree[tree[t]]
+                        t = tree[t]
+                    r = edges[a]
+                    while tree[r] != r:
+                        r = tree[r]
+                    tree[r] = t
+    return colors

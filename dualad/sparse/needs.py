@@ -1,0 +1,58 @@
+"""The door to SciPy, which this annex needs and ``import dualad`` does not.
+
+For: ``scipy_sparse`` and ``scipy_module``, which load SciPy when a pattern is first asked for, and say so where it is
+missing; and the matrices of tensors that rest on it. Not for: anything that works without it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import Any
+
+from ..errors import ArgumentError
+from ..tree import register_node
+
+__all__ = ["scipy_module", "scipy_sparse", "traced_product", "traced_sparse"]
+
+
+def scipy_sparse() -> Any:
+    """Return ``scipy.sparse``."""
+    return scipy_module("scipy.sparse")
+
+
+@functools.cache
+def scipy_module(name: str) -> Any:
+    """Return a module of SciPy."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ArgumentError(
+            "sparse derivatives need SciPy, which can't be imported.",
+            f"patterns and results are its sparse arrays ({error})",
+            "pip install 'dualad[scipy]', or use dualad.jacobian, whose matrix is dense",
+        ) from error
+
+
+def traced_sparse(data: Any, indices: Any, indptr: Any, columns: int) -> Any:
+    """Return a sparse matrix whose entries are a tensor, in CSR form."""
+    scipy_sparse()
+    product = importlib.import_module("dualad.ops.sparse_product")
+    matrices = importlib.import_module("dualad.scipy.sparse.matrices")
+    _register(matrices.TracedSparse)
+    return matrices.TracedSparse(data, product.Pattern(indices, indptr, columns))
+
+
+@functools.cache
+def _register(cls: type) -> None:
+    """Let matrices of tensors be trees, so that vmap and jvp can return them: their entries are the leaf."""
+    register_node(
+        cls, lambda A: ((A.data,), (A.pattern, A.transposed)), lambda static, children: cls(children[0], *static)
+    )
+
+
+def traced_product(data: Any, indices: Any, indptr: Any, vector: Any) -> Any:
+    """Return the product of a CSR matrix with a vector, both of which may be tensors."""
+    product = importlib.import_module("dualad.ops.sparse_product")
+    pattern = product.Pattern(indices, indptr, len(vector))
+    return product.csr_product(data, vector[:, None], pattern=pattern, transposed=False)[:, 0]

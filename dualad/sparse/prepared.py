@@ -1,0 +1,197 @@
+"""What is found out once for arguments of some shapes: pattern, colouring, and how values are computed.
+
+For: ``Prepared``, which chooses between products and direct accumulation, computes values from a linearization, and
+checks them. Not for: arranging values as users want them (``derivatives.py``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.frames import public
+from ..core.tracer import Tracer, beneath
+from ..linearize import Linearization
+from ..program.packed import unpacked
+from .coloring import Coloring
+from .coloured import Products, linear_map, split_flat
+from .detect import MAX_MEMORY
+from .direct import NoValues, Plan
+from .needs import traced_product
+from .structure import Sparsity
+from .walk import TooDense
+
+__all__ = ["Grown", "Prepared"]
+
+#: what it costs to move an entry of a sparse intermediate, measured in entries of a dense one
+DIRECT = 1.6
+#: plans are made for so many forms of the linear program before products are taken
+_FORMS = 8
+#: bytes of an entry of a plan: its value, and where it comes from
+_PLANNED = 24
+
+
+class Prepared:
+    """Everything about a sparse matrix that does not depend on values.
+
+    Attributes
+    ----------
+    sparsity : Sparsity
+        The pattern.
+    coloring : Coloring
+        The products that tell its entries.
+    method : str
+        ``"products"`` or ``"direct"``.
+    """
+
+    def __init__(
+        self, sparsity: Sparsity, coloring: Coloring, signature: list, form: str, method: str, chunk_size: int | None,
+        max_memory: int | None,
+    ) -> None:  # fmt: skip
+        self.sparsity, self.coloring, self.signature, self.form = sparsity, coloring, signature, form
+        self.method, self._chunk_size, self._max_memory = method, chunk_size, max_memory
+        self._products: Products | None = None
+        self._plans: list[tuple[Plan, np.ndarray]] = []
+        self._probe: Any = None
+        self._why = ""
+        #: finds out what identifies the function; asked for when it is saved
+        self.identify: Callable[[], str] = lambda: form
+
+    @property
+    def costs(self) -> tuple[float, float]:
+        """What the two ways cost, in products: by the colouring, and direct."""
+        work = self.sparsity.work
+        return self.coloring.cost, DIRECT * work if work else float("inf")
+
+    def explain(self) -> str:
+        """Say where the pattern came from, how many products it takes, and why values are computed as they are.
+
+        Returns
+        -------
+        str
+            A few lines.
+        """
+        products, direct = self.costs
+        unknown = "unknown, the pattern was given" if direct == float("inf") else f"about {direct:.3g}"
+        lines = [
+            self.sparsity.explain(),
+            self.coloring.explain(),
+            f"cost, in products: by products {products:g}, direct accumulation {unknown}; chosen: {self.method}",
+        ]
+        return "\n".join([*lines, self._why] if self._why else lines)
+
+    @public
+    def save(self, file: str | os.PathLike) -> None:
+        """Write pattern and colouring to an ``.npz`` file, for ``prepared=``.
+
+        Parameters
+        ----------
+        file : str or path
+            The file.
+        """
+        C = self.coloring
+        np.savez_compressed(
+            file, **self.sparsity._stored(), column_colors=C.column_colors, row_colors=C.row_colors, mode=C.mode,
+            coloring_reason=C.reason, form=self.identity(), method=self.method,
+            substitution=C.substitution is not None,
+        )  # fmt: skip
+
+    def identity(self) -> str:
+        """Return a hash of the program that was prepared."""
+        return self.identify()
+
+    def __repr__(self) -> str:
+        return f"<prepared: {self.sparsity!r}, {self.coloring.explain()}>"
+
+    # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def values(self, stage: Linearization) -> Any:
+        """Return the entries, in the order of the pattern."""
+        found = self._direct(stage) if self.method == "direct" else None
+        if found is not None:
+            return found
+        ins = [a for a in stage.in_avals if a is not None]
+        if self._products is None or self._products.ins != ins or self._products.outs != stage.out_avals:
+            self._products = Products(self.coloring, ins, stage.out_avals, self._chunk_size)
+        return self._products.values(stage)
+
+    def _direct(self, stage: Linearization) -> Any:
+        program = unpacked(stage.program)
+        known = next((pair for pair in self._plans if pair[0].fits(program)), None)
+        if known is None:
+            if len(self._plans) == _FORMS:
+                self.method, self._why = "products", "the linear program has another form at every point"
+                return None
+            limit = (MAX_MEMORY if self._max_memory is None else self._max_memory) // _PLANNED
+            try:
+                plan = Plan(program, [a for a in stage.in_avals if a is not None], limit)
+            except NoValues:
+                self.method, self._why = "products", "an operator has no rule for direct accumulation"
+                return None
+            except TooDense:
+                self.method, self._why = "products", "direct accumulation would take too much memory"
+                return None
+            known = plan, self._places(plan)
+            self._plans.append(known)
+        plan, places = known
+        found = plan.values(program)
+        dtype = np.result_type(*[a.dtype for a in stage.out_avals])
+        padded = np.concatenate([found, np.zeros(1, found.dtype)])
+        found = padded[places] if isinstance(padded, Tracer) else padded.take(places)
+        return found if found.dtype == dtype else found.astype(dtype)
+
+    def _places(self, plan: Plan) -> np.ndarray:
+        """Return, for every entry of the pattern, its place among the plan's; behind the last one where it has none."""
+        S, P = self.sparsity, plan.matrix
+        n = S.shape[1]
+        have = np.repeat(np.arange(S.shape[0], dtype=np.int64), np.diff(P.indptr)) * n + P.indices
+        want = S.rows.astype(np.int64) * n + S.indices
+        if len(have) == len(want) and bool((have == want).all()):
+            return np.arange(len(want))
+        at = np.searchsorted(have, want)
+        there = np.append(have, -1)[at] == want
+        if int(there.sum()) < len(have) and self.sparsity.scope == "local":
+            raise Grown(Sparsity(P, "local", "found by direct accumulation"))
+        return np.where(there, at, len(have))
+
+    # ── the check ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def agrees(self, data: Any, stage: Linearization) -> bool:
+        """Compare the matrix times a random vector with the linear map itself: an entry missed makes a difference."""
+        lin = linear_map(stage)
+        S = self.sparsity
+        ins = [a for a in stage.in_avals if a is not None]
+        if self._probe is None:
+            self._probe = np.random.default_rng(S.nnz).uniform(0.5, 1.5, S.shape[1])
+        images = lin.flat(split_flat(self._probe, ins))
+        wanted: Any = np.concatenate([np.reshape(y, -1) for y in images]) if images else np.zeros(0)
+        if isinstance(data, Tracer):
+            given = traced_product(data, S.indices, S.indptr, self._probe)
+            size = traced_product(np.abs(data), S.indices, S.indptr, self._probe)
+            off = beneath(np.abs(given - wanted) > _tolerance(np.result_type(data)) * (size + np.abs(wanted)))
+            return isinstance(off, Tracer) or not np.any(off)
+        matrix = S._matrix.__class__((data, S.indices, S.indptr), shape=S.shape)
+        given = matrix @ self._probe.astype(data.dtype)
+        tolerance = _tolerance(data.dtype)
+        with np.errstate(invalid="ignore", over="ignore"):
+            off = np.flatnonzero(np.abs(given - wanted) > tolerance * np.abs(wanted))
+            if not len(off):
+                return True
+            matrix.data = np.abs(data)
+            size = matrix[off] @ self._probe
+            return not bool((np.abs(given[off] - wanted[off]) > tolerance * (size + np.abs(wanted[off]))).any())
+
+
+def _tolerance(dtype: np.dtype) -> float:
+    return 1000 * float(np.finfo(dtype).eps)
+
+
+class Grown(Exception):
+    """Direct accumulation found entries that are not in the pattern."""
+
+    def __init__(self, sparsity: Sparsity) -> None:
+        super().__init__("entries that are not in the pattern")
+        self.sparsity = sparsity

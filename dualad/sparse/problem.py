@@ -1,0 +1,118 @@
+"""One function of flat arrays at one call: what detection and evaluation start from.
+
+For: ``Problem``, which chooses the arguments, flattens them and the results, refuses what has no derivative, and hands
+out the two programs a pattern can be read from. Not for: patterns (``detect.py``) or values (``coloured.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import optree
+
+from ..core.aval import Aval, aval_of, is_inexact
+from ..errors import OutputError
+from ..jacobian import check_real
+from ..jvp import jvp
+from ..linearize import Linearization, stage_tangents
+from ..program.ir import Program
+from ..selection import select
+from ..trace import trace
+from ..tree import LeafName, flatten, flatten_result, is_array
+from ..vjp_via_transpose import check_differentiable, value_and_grad
+
+__all__ = ["Problem"]
+
+
+class Problem:
+    """A function at one call, seen as a function of the arrays among its chosen arguments.
+
+    Parameters
+    ----------
+    f : callable
+        The function of the user's.
+    args, kwargs : tuple, dict
+        The call.
+    argnums, argnames, has_aux, holomorphic
+        As for ``jacfwd``.
+    second : bool
+        Whether the matrix is the Hessian of ``f``, and not its Jacobian.
+    where : str
+        Who asks, for messages.
+    """
+
+    def __init__(
+        self, f: Callable, args: tuple, kwargs: dict, argnums: int | Sequence[int] | None,
+        argnames: str | Sequence[str] | None, has_aux: bool, holomorphic: bool, second: bool, where: str,
+    ) -> None:  # fmt: skip
+        self.where, self.second, self.has_aux = where, second, has_aux
+        self.f, self.call, self.selected = f, (args, kwargs), (argnums, argnames)
+        self.selection = selection = select(f, args, kwargs, argnums, argnames, where)
+        for x, name in zip(selection.chosen, selection.names, strict=True):
+            check_differentiable(x, name, holomorphic, where)
+            check_real(x, name, holomorphic, where)
+        self.leaves, self.tree = flatten(selection.chosen)
+        self.arrays = [x for x in self.leaves if is_array(x)]
+        self.avals = [Aval(a.shape, a.dtype) for a in map(aval_of, self.arrays)]
+        self.sizes = [a.size for a in self.avals]
+        self.n = sum(self.sizes)
+
+    def function(self, *moving: Any) -> Any:
+        """Call the user's function, or its gradient with its value beside, on flat arrays."""
+        return self._call(self.selection.function, moving)
+
+    def _call(self, function: Callable, moving: Sequence) -> Any:
+        given = iter(moving)
+        chosen = optree.tree_unflatten(self.tree, [next(given) if is_array(x) else x for x in self.leaves])
+        if not self.second:
+            return function(*chosen)
+        gradient = value_and_grad(function, argnums=tuple(range(len(chosen))), has_aux=self.has_aux)
+        value, found = gradient(*chosen)
+        return [g for g, x in zip(flatten(found)[0], self.leaves, strict=True) if is_array(x)], value
+
+    def traced(self) -> Program:
+        """Write the tangent of the function down for any arguments of these shapes.
+
+        Numbers among the other arguments may be others at the next call, so they are unknown too; integers and booleans
+        are what they are (``signature`` tells them apart).
+        """
+        rest, tree = flatten(self.call)
+        unknown = [i for i, x in enumerate(rest) if is_array(x) and is_inexact(aval_of(x).dtype)]
+
+        def tangent(others, primals, tangents):
+            full = list(rest)
+            for i, x in zip(unknown, others, strict=True):
+                full[i] = x
+            args, kwargs = optree.tree_unflatten(tree, full)
+            function = select(self.f, args, kwargs, *self.selected, self.where).function
+            has_aux = self.has_aux or self.second
+            moved = jvp(lambda *moving: self._call(function, moving), primals, tangents, has_aux=has_aux)[1]
+            return flatten_result(moved)[0]
+
+        def blank(a):
+            return np.broadcast_to(np.zeros((), a.dtype), a.shape)
+
+        zeros = tuple([blank(a) for a in self.avals])
+        return trace(tangent, [blank(aval_of(rest[i])) for i in unknown], zeros, zeros)
+
+    def signature(self) -> list:
+        """Return what a pattern depends on: shapes and dtypes of numbers, and everything else as it is."""
+        rest, tree = flatten(self.call)
+        return [
+            tree,
+            *[Aval(a.shape, a.dtype) if is_array(x) and is_inexact((a := aval_of(x)).dtype) else x for x in rest],
+        ]
+
+    def linearized(self) -> tuple[Any, Linearization]:
+        """Run the function once, and write its tangent down at this point."""
+        out, stage = stage_tangents(self.function, tuple(self.arrays), self.has_aux or self.second, self.where)
+        for i, a in enumerate(stage.out_avals):
+            if not is_inexact(a.dtype):
+                raise OutputError(
+                    f"{self.where}: {LeafName(out, 'output', i)} has dtype {a.dtype}.",
+                    "integers and booleans have no derivative",
+                    "return it through has_aux=True, or convert it to float",
+                )
+        return out, stage

@@ -1,0 +1,132 @@
+"""Rows of column numbers: the compressed patterns that are pushed through a program, and what can be done to them.
+
+A pattern of m rows is a SciPy CSR array whose indices are sorted and unique. Its data are ``True``, or *tags*: the
+place of every entry in the data it came from, so that the arithmetic on patterns tells how data must move. Patterns are
+never counted in small integers: 256 shared indices are 0 in int8. Not for: what an operator does (``maps.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .needs import scipy_sparse
+
+__all__ = ["collect", "gather", "identity", "index_dtype", "join", "merge", "nothing", "pattern", "same", "tagged"]
+
+
+def index_dtype(*sizes: int) -> np.dtype:
+    """Return the smallest integer dtype for positions below these sizes, as SciPy chooses it."""
+    return np.dtype(np.int32 if max(sizes, default=0) < 2**31 else np.int64)
+
+
+def pattern(indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> Any:
+    """Make a pattern of sorted, unique column numbers."""
+    matrix = scipy_sparse().csr_array((np.ones(len(indices), bool), indices, indptr), shape=shape)
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def identity(size: int, first: int, n: int) -> Any:
+    """Return the pattern of ``size`` entries that are themselves the columns ``first``, ``first + 1``, ... of n."""
+    dtype = index_dtype(n, size)
+    return pattern(np.arange(first, first + size, dtype=dtype), np.arange(size + 1, dtype=dtype), (size, n))
+
+
+def nothing(m: int, n: int) -> Any:
+    """Return the pattern of m rows that depend on nothing."""
+    dtype = index_dtype(n, m)
+    return pattern(np.zeros(0, dtype), np.zeros(m + 1, dtype), (m, n))
+
+
+def tagged(p: Any) -> Any:
+    """Return a pattern with the place of each entry as its data."""
+    out = scipy_sparse().csr_array((np.arange(p.nnz), p.indices, p.indptr), shape=p.shape)
+    out.has_canonical_format = True
+    return out
+
+
+def same(p: Any, q: Any) -> bool:
+    """Say whether two patterns are equal."""
+    return p is q or (
+        p.shape == q.shape
+        and p.nnz == q.nnz
+        and np.array_equal(p.indptr, q.indptr)
+        and np.array_equal(p.indices, q.indices)
+    )
+
+
+def gather(p: Any, rows: np.ndarray) -> Any:
+    """Return the given rows of a pattern, in that order; row −1 is empty."""
+    m, n = p.shape
+    count = len(rows)
+    if not count or not p.nnz:
+        return _like(p, p.data[:0], p.indices[:0], np.zeros(count + 1, p.indptr.dtype), (count, n))
+    low, high = int(rows[0]), int(rows[-1])
+    if low >= 0 and high - low == count - 1 and (count == 1 or bool((rows[1:] - rows[:-1] == 1).all())):
+        if count == m:
+            return p
+        start, stop = p.indptr[low], p.indptr[high + 1]
+        return _like(p, p.data[start:stop], p.indices[start:stop], p.indptr[low : high + 2] - start, (count, n))
+    if int(rows.min()) < 0:
+        p = _like(p, p.data, p.indices, np.append(p.indptr, p.indptr[-1]), (m + 1, n))
+        rows = np.where(rows < 0, m, rows)
+    out = p[rows]
+    out.has_canonical_format = True
+    return out
+
+
+def join(parts: list) -> Any:
+    """Return patterns stacked, one below the other."""
+    return parts[0] if len(parts) == 1 else scipy_sparse().vstack(parts, format="csr")
+
+
+def merge(p: Any, q: Any) -> Any:
+    """Return the union of two patterns of one shape."""
+    if same(p, q):
+        return p
+    out = p + q
+    out.has_canonical_format = True
+    return out
+
+
+def collect(p: Any, targets: np.ndarray, m: int) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """Send row i to row ``targets[i]`` of m rows, uniting the rows that meet.
+
+    Returns
+    -------
+    pattern
+        The union.
+    arrived : ndarray
+        The data of ``p``, in the order of the entries of the union that they arrive at.
+    starts : ndarray of int, or None
+        Where in ``arrived`` those of each entry begin; ``None`` where no two of them meet.
+    """
+    n = p.shape[1]
+    if len(targets) and not bool((targets[1:] >= targets[:-1]).all()):
+        order = np.argsort(targets, kind="stable")
+        targets, p = targets[order], gather(p, order)
+    ends = np.zeros(m + 1, np.intp)
+    np.cumsum(np.bincount(targets, minlength=m), out=ends[1:])
+    indptr = p.indptr[ends]
+    if not len(targets) or int((ends[1:] - ends[:-1]).max()) == 1:
+        return _like(p, p.data, p.indices, indptr, (m, n)), p.data, None
+    arrived = scipy_sparse().csr_array((p.data, p.indices, indptr), shape=(m, n), copy=True)
+    arrived.sort_indices()
+    indices = arrived.indices
+    first = np.ones(len(indices), bool)
+    np.not_equal(indices[1:], indices[:-1], out=first[1:])
+    first[indptr[:-1][indptr[1:] > indptr[:-1]]] = True
+    starts = np.flatnonzero(first)
+    if len(starts) == len(indices):
+        return _like(p, arrived.data, indices, indptr, (m, n)), arrived.data, None
+    before = np.zeros(len(indices) + 1, p.indptr.dtype)
+    np.cumsum(first, out=before[1:])
+    return pattern(indices[starts], before[indptr], (m, n)), arrived.data, starts
+
+
+def _like(p: Any, data, indices, indptr, shape) -> Any:
+    out = scipy_sparse().csr_array((data, indices, indptr), shape=shape)
+    out.has_canonical_format = True
+    return out
