@@ -20,6 +20,7 @@ __all__ = [
     "ConvergenceError",
     "ConversionError",
     "DeclarationError",
+    "DifferentValueError",
     "DtypeError",
     "DualadError",
     "EscapedTensorError",
@@ -315,6 +316,13 @@ class RefusalSwallowedError(DualadError, RuntimeError):
 
     code = "DAD032"
     title = "a refusal that the function caught"
+
+
+class DifferentValueError(DualadError, AssertionError):
+    """The value that a transform computed is not what the function returns on plain arrays."""
+
+    code = "DAD033"
+    title = "another value under a transform than without"
 
 
 class SparsityError(DualadError, ValueError):

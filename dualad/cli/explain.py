@@ -26,7 +26,8 @@ examples:
   dualad explain model.py:energy --json -                           as data
 
 exit status:
-  0 nothing is refused, 1 something is (or the function failed, or does what --fail-on names), 2 bad usage
+  0 nothing is refused, 1 something is (or the function failed, has another value when it is watched, or does what
+  --fail-on names), 2 bad usage
 """
 
 
@@ -59,7 +60,11 @@ def run(options: argparse.Namespace) -> int:
     for target in targets:
         for point in points_of(target, options.at, len(targets)):
             report = explain(target.function, *point)
-            bad |= report.failure is not None or any(report.count(status) for status in wanted)
+            bad |= (
+                report.failure is not None
+                or report.difference is not None
+                or any(report.count(status) for status in wanted)
+            )
             reports.append({"target": target.label, "at": describe_point(point), **report.to_dict()})
             if options.json != "-":
                 print(f"# {target.label} at ({describe_point(point)})")

@@ -17,6 +17,7 @@ from ..errors import (
     noted,
 )
 from .above import ABOVE
+from .contexts import active
 from .frames import users_line_of
 from .swallowed import Refusals
 
@@ -30,12 +31,16 @@ _AT = "\n  At: "
 
 def run(f, args, kwargs):
     """Call ``f``; re-raise a refusal of ours that a foreign library has wrapped in an error of its own."""
+    watch = active()
+    look = None if watch is None or running.get() else watch.calling(f, args, kwargs)
     inside = running.set(True)
     refusals, returned = Refusals(), False
     around = noted.set(refusals)
     try:
         out = f(*args, **kwargs)
         returned = True
+        if look is not None:
+            look(out)
         return out
     except (ConversionError, ForeignArrayError, PlainBufferError) as ours:
         # `out[:] = x` asks the tensor for a plain array directly: the refusal is ours, but knows no line yet.

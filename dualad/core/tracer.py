@@ -20,6 +20,7 @@ from .asking import by_name
 from .aval import Aval
 from .contexts import everywhere
 from .level import escaped
+from .likeness import NUMBERS, OfAxes, set_class
 from .tables import CREATION, FUNCTIONS, UFUNCS
 
 __all__ = ["NO_PARAMS", "PLAIN", "Tracer", "beneath", "layers", "tracer_in"]
@@ -228,10 +229,16 @@ class Tracer:
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
 
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object")
-        return self.shape[0]
+    __len__ = OfAxes(lambda self: self.shape[0], "len() of unsized object")
+
+    # What ``isinstance`` asks where the type itself is not the answer: numbers.Number, numbers.Real, ...
+    @property
+    def __class__(self):
+        return type(self) if self.shape else NUMBERS.get(self.dtype.kind, type(self))
+
+    @__class__.setter
+    def __class__(self, kind):
+        set_class(self, kind)
 
     def __repr__(self) -> str:
         # Whoever prints is looking for something: whatever state a tensor is in, it says what it can.

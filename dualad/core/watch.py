@@ -63,6 +63,10 @@ class Watch:
         ``inner`` says whether another one is running; without ``final`` there is a program still to be walked.
         """
 
+    def calling(self, f: Callable, args: tuple, kwargs: dict) -> Callable[[Any], None] | None:
+        """Look at a user's function that an outermost transform is about to call; return what looks at its result."""
+        return None
+
     def swallowed(self, message: str, refusal: Exception) -> None:
         """Look at a refusal that a function caught before it returned; there will be a warning."""
 

@@ -19,6 +19,7 @@ from ..core.watch import Watch, run_rule
 from ..errors import NonFiniteError, RefusalSwallowedError
 from .nonfinite import Finder, Origin, leaves
 from .rule_watch import RuleWatch
+from .value_check import value_check
 
 __all__ = ["Branch", "DebugReport", "debug", "debug_nans"]
 
@@ -51,9 +52,12 @@ class DebugReport(Watch):
         What tests rules as they are used, with ``rules=True``.
     """
 
-    def __init__(self, finder: Finder | None, branches: bool, rules: RuleWatch | None = None) -> None:
+    def __init__(
+        self, finder: Finder | None, branches: bool, rules: RuleWatch | None = None, values: bool = False
+    ) -> None:
         self.finder = finder
         self.rules = rules
+        self.look_at_values = values
         self.look_at_branches = branches
         self.branches: list[Branch] = []
 
@@ -81,6 +85,10 @@ class DebugReport(Watch):
             "a function that catches a refusal goes another way under a transform than it does with plain arrays",
             getattr(refusal, "instead", ""),
         ) from refusal
+
+    def calling(self, f: Callable, args: tuple, kwargs: dict) -> Callable[[Any], None] | None:
+        """Return what compares the value of a call under a transform with a plain one."""
+        return value_check(f, args, kwargs) if self.look_at_values else None
 
     def batched(self, level, op, values: Sequence, params: dict, out: Any) -> None:
         """Look at what came out of an operator on lanes."""
@@ -121,7 +129,12 @@ class DebugReport(Watch):
 
 @contextmanager
 def debug(
-    *, nan: bool | None = None, inf: bool = True, branches: bool | None = None, rules: bool | None = None
+    *,
+    nan: bool | None = None,
+    inf: bool = True,
+    branches: bool | None = None,
+    rules: bool | None = None,
+    values: bool | None = None,
 ) -> Iterator[DebugReport]:
     """Watch the derivatives taken inside a block.
 
@@ -142,6 +155,11 @@ def debug(
         Test each custom rule where it is used (once per line and shapes): that it returns its function's value, is
         linear, and is the same map in forward and reverse mode (the dot-product test, with random vectors).
 
+    values : bool, optional
+        Compare the value that each outermost transform computes with a plain call of the function (under ``vmap``, with
+        one per lane), and raise where they differ by more than rounding: the function has gone another way. It runs
+        once more for that.
+
     Yields
     ------
     DebugReport
@@ -153,6 +171,10 @@ def debug(
         With ``nan``; it is a ``FloatingPointError``, and its ``origin`` holds what the message says.
     GradcheckError
         With ``rules``: a rule contradicts its function or itself.
+    DifferentValueError
+        With ``values``: another value than without the transform, and which known reason that looks like.
+    RefusalSwallowedError
+        In every ``debug`` block: the function caught a refusal and returned all the same.
 
     Notes
     -----
@@ -188,7 +210,9 @@ def debug(
         watch = known.rules if known is not None else None
     else:
         watch = RuleWatch() if rules else None
-    report = DebugReport(finder, branches, watch)
+    if values is None:
+        values = known is not None and known.look_at_values
+    report = DebugReport(finder, branches, watch, values)
     with report.on():
         try:
             yield report

@@ -28,9 +28,11 @@ from ..core.tracer import Tracer
 from ..core.watch import Watch, run_rule
 from ..errors import ArgumentTypeError, ConversionError, DualadError, PlainBufferError, UnsupportedError
 from ..program.ir import Program
+from ..surface.arguments import operand
 from ..surface.unsupported import spelled
-from ..tree import flatten, is_array
+from ..tree import flatten, is_array, tree_map
 from .explained import Explanation, Failure, Line, Use, joined, source_of
+from .values import copied, difference
 
 __all__ = ["explain"]
 
@@ -41,7 +43,7 @@ def explain(f: Callable, *args: Any, **kwargs: Any) -> Explanation:
     Parameters
     ----------
     f : callable
-        The function, in plain NumPy. It runs once.
+        The function, in plain NumPy. It runs twice: watched, and plain to compare the values.
     *args, **kwargs : trees of arrays
         Arguments to run it at. Floating and complex arrays are followed; integers, booleans and anything else are
         constants, as they are for ``grad``.
@@ -52,7 +54,8 @@ def explain(f: Callable, *args: Any, **kwargs: Any) -> Explanation:
         ``print`` it; ``ok`` says whether anything is refused; ``lines`` has the uses of each line: operations with
         rules, those that loop over lanes, that drop the tangent (comparisons, rounding, ``argmax``, ``int``,
         ``stop_gradient``), that are refused and why, opaque functions (``wrap``), branches on traced values and which
-        way they went. If the function itself fails, ``failure`` says at which line.
+        way they went. If the function itself fails, ``failure`` says at which line; if its value is not that of a plain
+        call, ``difference`` says how, and which known reason it looks like.
 
     Raises
     ------
@@ -81,7 +84,24 @@ def explain(f: Callable, *args: Any, **kwargs: Any) -> Explanation:
         raise ArgumentTypeError(f"explain was given {f!r}.", "it runs a function", "write explain(f, *args)")
     name = getattr(f, "__name__", type(f).__name__)
     leaves, tree = flatten((args, kwargs))
-    failure = None
+
+    def plain() -> Any:
+        call_args, call_kwargs = copied((args, kwargs))
+        return f(*call_args, **call_kwargs)
+
+    observer, value, failure = _observed(f, leaves, tree, name)
+    apart = None
+    if failure is None and not any(use.status == "refused" for uses in observer.uses.values() for use in uses):
+        try:
+            apart = difference(plain, value, lambda: _observed(f, leaves, tree, name))
+        except Exception:  # it runs under a transform only, as a function with psum in it does
+            apart = None
+    return Explanation(name, observer.lines(), failure, apart)
+
+
+def _observed(f: Callable, leaves: list, tree: Any, name: str) -> tuple[_Observer, Any, Failure | None]:
+    """Run the function on values that watch; return who looked on, the plain value, and where the function stopped."""
+    failure, out = None, None
     with _Observing() as level:
         level.function = f
         watched = [Observed(_value(x), level, True) if _moves(x) else x for x in leaves]
@@ -96,12 +116,18 @@ def explain(f: Callable, *args: Any, **kwargs: Any) -> Explanation:
         inside = running.set(True)
         try:
             with level.observer.on():
-                f(*inner_args, **inner_kwargs)
+                out = f(*inner_args, **inner_kwargs)
+            out = tree_map(lambda x: _unwatched(x, level), out)
         except Exception as error:
             failure = _failure(error)
         finally:
             running.reset(inside)
-    return Explanation(name, level.observer.lines(), failure)
+    return level.observer, out, failure
+
+
+def _unwatched(x: Any, level: Level) -> Any:
+    x = flush_writes(operand(x) if isinstance(x, np.ndarray) and x.dtype == object else x)
+    return x._value if type(x) is Observed and x.level is level else x
 
 
 def _moves(x: Any) -> bool:

@@ -10,6 +10,8 @@ import linecache
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from .values import Difference
+
 __all__ = ["Explanation", "Failure", "Line", "STATUSES", "Use", "joined", "source_of"]
 
 #: what can be said of a use, from harmless to fatal, and in words
@@ -93,10 +95,14 @@ class Explanation:
         The lines that compute with traced values, in order of file and number.
     failure : Failure or None
         Where the function itself stopped; the lines before it are listed all the same.
+    difference : Difference or None
+        How the value of the watched function differs from that of a plain call, and why it seems so.
     """
 
-    def __init__(self, function: str, lines: list[Line], failure: Failure | None = None) -> None:
-        self.function, self.lines, self.failure = function, lines, failure
+    def __init__(
+        self, function: str, lines: list[Line], failure: Failure | None = None, difference: Difference | None = None
+    ) -> None:
+        self.function, self.lines, self.failure, self.difference = function, lines, failure, difference
 
     @property
     def uses(self) -> list[Use]:
@@ -105,8 +111,10 @@ class Explanation:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is refused and the function ran to its end."""
-        return self.failure is None and not any(use.status == "refused" for use in self.uses)
+        """Whether nothing is refused and the function ran to its end, to the value that a plain call has."""
+        return (
+            self.failure is None and self.difference is None and not any(use.status == "refused" for use in self.uses)
+        )
 
     def count(self, status: str) -> int:
         """Return how many uses have a status."""
@@ -121,6 +129,8 @@ class Explanation:
         text += f": {', '.join(parts)}" if parts else ""
         if self.failure is not None:
             text += f"; stopped at {_short(self.failure.file)}:{self.failure.number}"
+        if self.difference is not None:
+            return f"{text}. Its derivatives would be another function's."
         return f"{text}. {'Every derivative can be taken.' if self.ok else 'Not every derivative can be taken.'}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,7 +140,7 @@ class Explanation:
         -------
         dict
             Of strings, numbers, lists and dicts: ``function``, ``ok``, ``summary`` (uses per status), ``lines``,
-            ``failure``.
+            ``failure``, ``difference``.
         """
         return {
             "function": self.function,
@@ -138,6 +148,7 @@ class Explanation:
             "summary": {s: self.count(s) for s in STATUSES},
             "lines": [{**line._asdict(), "uses": [_plain(use) for use in line.uses]} for line in self.lines],
             "failure": None if self.failure is None else self.failure._asdict(),
+            "difference": None if self.difference is None else self.difference._asdict(),
         }
 
     def to_text(self, width: int = 100) -> str:
@@ -172,6 +183,10 @@ class Explanation:
             f = self.failure
             out.append(f"stopped at {_short(f.file)}:{f.number}  {f.source}")
             out += _wrapped(f"✗ {f.error}: {f.message}", width)
+        if self.difference is not None:
+            for part in str(self.difference).split("\n  "):
+                out += _wrapped(f"✗ {part}", width)
+            out += _wrapped(f"instead: {self.difference.instead}", width, 11)
         out.append(self.summary)
         return "\n".join(out)
 
@@ -196,6 +211,8 @@ class Explanation:
             f = self.failure
             stopped = f"<p>stopped at {html.escape(_short(f.file))}:{f.number}: {html.escape(f.error)}: "
             stopped += f"{html.escape(f.message)}</p>"
+        if self.difference is not None:
+            stopped += f"<p>{html.escape(str(self.difference))}<br><i>{html.escape(self.difference.instead)}</i></p>"
         return (
             f"<p><b>{html.escape(self.function)}</b>: {html.escape(self.summary)}</p>"
             f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{stopped}"

@@ -182,12 +182,14 @@ class _Check:
         ]
         dot = lambda project, other_way: [("dot", lambda: o.dot(project, other_way))]
         return [
-            self.row(
-                "value",
-                e.values,
-                [("numpy", lambda: Estimate(np.tile(e.flat_value, 2)))],
-                floor=np.tile(noise, 2),
-                label=lambda k: f"{e.output_label(k % e.out_size)} of {'jvp' if k < e.out_size else 'vjp'}",
+            self.explained(
+                self.row(
+                    "value",
+                    e.values,
+                    [("numpy", lambda: Estimate(np.tile(e.flat_value, 2)))],
+                    floor=np.tile(noise, 2),
+                    label=lambda k: f"{e.output_label(k % e.out_size)} of {'jvp' if k < e.out_size else 'vjp'}",
+                )
             ),
             self.row("jvp", lambda: e.jvp(v), at(row, v), **outputs, label=tangent),
             self.row(
@@ -237,6 +239,11 @@ class _Check:
                 label=lambda k: lane(k, e.out_size, e.output_label),
             ),
         ]
+
+    def explained(self, row: Row) -> Row:
+        """Say of a value that is not the function's which of the known reasons it looks like."""
+        apart = self.engine.difference() if row.status == "mismatch" else None
+        return row if apart is None else dataclasses.replace(row, message=f"{apart}\n  Instead: {apart.instead}")
 
     def remember(self, compute: Callable[[], np.ndarray]) -> Callable[[], np.ndarray]:
         """Keep a Jacobian for pictures."""

@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from dualad.core.arguments import replaced
+from dualad.diagnose.values import Difference, copied, difference
 from dualad.errors import DualadError, GradcheckError, OutputError, ShapeError
 from dualad.hessian import hvp
 from dualad.jacobian import jacfwd, jacrev
@@ -162,6 +163,12 @@ class Engine(RealFunction):
         """Return the function's value as `jvp` and as `vjp` report it, shape (2 m,)."""
         self.jvp(np.zeros(self.size))
         return np.concatenate([self.pushed_value, self.learn()])
+
+    def difference(self) -> Difference | None:
+        """Return how the value that `jvp` computes differs from a plain call's, and why it seems so."""
+        still = self._unflatten([None] * len(self.leaves))
+        under = lambda: jvp(self.f, self.arguments(), still)[0]
+        return difference(lambda: self.f(*copied(self.arguments())), under(), under)
 
     def learn(self) -> np.ndarray:
         """Linearize once for reverse mode; return the value it reports, as a vector of R^m."""

@@ -194,6 +194,9 @@ class Check:
         if f.size == 0 or f.out_size == 0:
             return
         with np.errstate(all="ignore"):
+            apart = f.difference()
+            if apart is not None:
+                self.fail("value", str(apart), "a derivative of other code is no derivative", apart.instead)
             directions, numerical = self.products() if self.s.fast else self.jacobian()
             for mode in self.s.modes:
                 if mode == "forward":
