@@ -11,6 +11,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
 __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
@@ -38,6 +40,7 @@ __all__ = [
     "RefusalSwallowedError",
     "RuleMissingError",
     "ShapeError",
+    "SingularMatrixError",
     "SparsityError",
     "TreeError",
     "UnsupportedError",
@@ -251,6 +254,13 @@ class KinkError(DualadError, ArithmeticError):
 
     code = "DAD024"
     title = "a derivative at a kink"
+
+
+class SingularMatrixError(DualadError, np.linalg.LinAlgError):
+    """A derivative was taken at a singular matrix, where the function has none."""
+
+    code = "DAD041"
+    title = "a derivative at a singular matrix"
 
 
 class NonFiniteError(DualadError, FloatingPointError):

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
+from ..errors import SingularMatrixError
 from .factorization import complex_matrix, floating, inv, square
 from .kinds import directional, stacked, unbroadcast
 from .samples import well_conditioned
@@ -169,7 +170,7 @@ det = stacked(
 # ── slogdet: det A = sign · exp(log) ─────────────────────────────────────────────────────────────────────────────
 #
 # ∂log det A = tr(A⁻¹ ∂A) = ∂log + ∂sign/sign, a real and an imaginary number. The sign of a real matrix is constant.
-# At a singular matrix the logarithm is −∞ and has no derivative: inv raises NumPy's LinAlgError.
+# At a singular matrix the logarithm is −∞ and has no derivative.
 
 
 def _slogdet_shape(a: Aval):
@@ -179,7 +180,15 @@ def _slogdet_shape(a: Aval):
 
 def _slogdet_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     sign, log = slogdet(primals[0])
-    t = np.einsum("...ij,...ji->...", inv(primals[0]), tangents[0])
+    try:
+        inverse = inv(primals[0])
+    except np.linalg.LinAlgError:
+        raise SingularMatrixError(
+            "np.linalg.slogdet was differentiated at a singular matrix.",
+            "the logarithm of its determinant is −∞ there, and tr(A⁻¹ ∂A) does not exist",
+            "use np.linalg.det(a), which has derivatives everywhere, or make the matrix regular (a + 1e-9 * np.eye(n))",
+        ) from None
+    t = np.einsum("...ij,...ji->...", inverse, tangents[0])
     if t.dtype.kind != "c":
         return (sign, log), (None, t)
     return (sign, log), (sign * 1j * np.imag(t), np.real(t))

@@ -18,8 +18,8 @@ from .kinds import align_ranks, stacked, unbroadcast
 from .samples import well_conditioned
 
 __all__ = [
-    "adjoint", "cholesky", "complex_matrix", "floating", "hermitian", "inv", "matrix", "matrix_rank", "pinv", "qr",
-    "solve", "square", "strictly_lower", "transposed",
+    "adjoint", "cholesky", "complex_matrix", "floating", "hermitian", "inv", "least_motion", "matrix", "matrix_rank",
+    "pinv", "qr", "solve", "square", "strictly_lower", "transposed",
 ]  # fmt: skip
 
 
@@ -257,16 +257,31 @@ cholesky = stacked(
 #     ∂Q = Q (S − N) + ∂M R₁⁻¹,     ∂R = Qᴴ ∂A + ∂Qᴴ A.
 
 
-def _qr_shape(a: Aval):
+def least_motion(t, q):
+    """Return the tangent of all columns of a square unitary Q from the tangent of the first ones.
+
+    The further columns W are any orthonormal basis of what Q₁ leaves. Of all motions that keep Q unitary,
+    ∂W = −Q₁ ∂Q₁ᴴ W is the smallest: W turns with the space that it spans and not within it. What does not depend on the
+    choice of W has its true derivatives by it, of every order; what does depend on it has none.
+    """
+    k = t.shape[-1]
+    if q.shape[-1] == k:
+        return t
+    return np.concatenate([t, -(q[..., :k] @ (adjoint(t) @ q[..., k:]))], axis=-1)
+
+
+def _qr_shape(a: Aval, *, complete: bool = False):
     m, n = matrix(a).shape[-2:]
-    k, stack, dtype = min(m, n), a.shape[:-2], floating(a.dtype)
+    k, stack, dtype = m if complete else min(m, n), a.shape[:-2], floating(a.dtype)
     return Aval((*stack, m, k), dtype), Aval((*stack, k, n), dtype)
 
 
-def _qr_jvp(primals: Sequence, tangents: Sequence) -> tuple:
+def _qr_jvp(primals: Sequence, tangents: Sequence, *, complete: bool = False) -> tuple:
     a, t = primals[0], tangents[0]
-    q, r = qr(a)
-    k, qh = q.shape[-1], adjoint(q)
+    out = all_q, all_r = qr(a, complete=complete)
+    k = min(a.shape[-2:])
+    q, r = all_q[..., :k], all_r[..., :k, :]
+    qh = adjoint(q)
     tm, r1 = (t, r) if a.shape[-1] == k else (t[..., :k], r[..., :k])
     tm_r = tm @ inv(r1)
     n = qh @ tm_r
@@ -276,18 +291,23 @@ def _qr_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     if n.dtype.kind == "c":
         skew = skew + np.where(np.eye(k, dtype=bool), n - np.real(n), zero)
     tq = q @ (skew - n) + tm_r
-    tr = qh @ t + adjoint(tq) @ a
-    return (q, r), (tq, np.where(strictly_lower(*r.shape[-2:]), zero, tr))
+    tr = np.where(strictly_lower(*r.shape[-2:]), zero, qh @ t + adjoint(tq) @ a)
+    if complete:
+        below = np.zeros((*tr.shape[:-2], all_r.shape[-2] - k, tr.shape[-1]), tr.dtype)
+        tq, tr = least_motion(tq, all_q), np.concatenate([tr, below], axis=-2)
+    return out, (tq, tr)
 
 
 qr = stacked(
     "qr",
-    impl=lambda a: tuple(np.linalg.qr(a)),
+    impl=lambda a, *, complete=False: tuple(np.linalg.qr(a, "complete" if complete else "reduced")),
     abstract_eval=_qr_shape,
     jvp=_qr_jvp,
     samples=[
         (_regular(3, 3),), ((4, 2),), (_regular(1, 1),), ((2, 3, 2),), ((2, 4),), ((0, 3, 2),),
         (_complex_regular(2, 3, 3),), (lambda rng: rng.normal(size=(4, 2)) + 1j * rng.normal(size=(4, 2)),),
+        # One further column of a real matrix is determined up to its sign, so that its least motion is its motion.
+        ((3, 2), {"complete": True}), ((2, 3, 2), {"complete": True}), ((2, 3), {"complete": True}),
     ],
     multiple_results=True,
 )  # fmt: skip

@@ -176,14 +176,22 @@ def batch_elementwise(op_of: Callable) -> Callable:
 
 
 def elementwise(
-    name: str, function, *, jvp, samples, numpy=None, complex_too=False, abstract_eval=None, kind=None, **fields
-) -> Primitive:
+    name: str, function, *, samples, jvp=None, partials=None, singular=False, numpy=None, complex_too=False,
+    abstract_eval=None, kind=None, **fields,
+) -> Primitive:  # fmt: skip
     """Declare a function of entries, with broadcasting: what it is to a shape and to a batch is the same for all.
 
     Parameters
     ----------
     function : np.ufunc or callable
         What it computes. A ufunc also says how many arguments there are and what dtype comes out.
+    jvp : callable, optional
+        The rule, if it is more than a sum over ``partials``; without either it is a function without derivative.
+    partials : sequence of callables, optional
+        ``partial(x, y, ..., out)`` for each argument: the partial derivative from all arguments and the value.
+    singular : bool
+        Whether the partial derivatives have poles inside or at the edge of the domain: tangents are then multiplied as
+        strong zeros, and NumPy's warnings about the pole of the *derivative* are silenced.
     samples : Domain, tuple of Domain, or list
         The domain of all arguments or of each, expanded to the shapes of ``elementwise_samples``, or explicit
         specifications.
@@ -193,6 +201,8 @@ def elementwise(
         Whether to expand the domains to the complex plane as well.
     """
     arity = getattr(function, "nin", 1)
+    if partials is not None:
+        jvp = _sum_of_partials(function, partials, singular)
     if not isinstance(samples, list):
         samples = elementwise_samples(
             *(samples if isinstance(samples, tuple) else (samples,) * arity), complex_too=complex_too
@@ -212,6 +222,26 @@ def elementwise(
         **fields,
     )
     return op
+
+
+def _sum_of_partials(function: Callable, partials: Sequence[Callable], singular: bool) -> Callable:
+    def tangent_of(primals: Sequence, tangents: Sequence, out: Array) -> Array:
+        arguments = [strong(p) for p in primals]
+        total = None
+        for partial, t in zip(partials, tangents, strict=True):
+            if t is not None:
+                d = partial(*arguments, out)
+                total = add_tangents(total, scaled(t, d) if singular else t * d)
+        return broadcast_tangent(total, out)
+
+    def jvp(primals: Sequence, tangents: Sequence) -> tuple:
+        out = function(*primals)
+        if not singular:
+            return out, tangent_of(primals, tangents, out)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return out, tangent_of(primals, tangents, out)
+
+    return jvp
 
 
 def unary(
@@ -252,7 +282,7 @@ def unary(
 
 def predicate(name: str, function, *, samples, **fields) -> Primitive:
     """Declare an elementwise question or step function: its derivative is zero wherever it has one."""
-    return elementwise(name, function, jvp=None, samples=samples, kind="predicate", **fields)
+    return elementwise(name, function, samples=samples, kind="predicate", **fields)
 
 
 def stacked(name: str, **fields) -> Primitive:

@@ -10,14 +10,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..core.aval import Array, Aval
+from ..core.aval import Aval
 from ..core.primitive import Primitive
 from ..errors import RuleMissingError
 from .kinds import (
-    add_tangents,
-    broadcast_tangent,
     elementwise,
-    scaled,
     strong,
 )
 from .samples import Domain
@@ -34,28 +31,22 @@ def special(
     derivatives with a pole in the closed domain (see ``kinds.unary``).
     """
     name = name or ufunc.__name__.lstrip("_")
-    order = [(n, partials.get(n)) for n in names.split()]
 
-    def tangent_of(primals: Sequence, tangents: Sequence, out: Array) -> Array:
-        arguments = [strong(p) for p in primals]
-        total = None
-        for (argument, partial), t in zip(order, tangents, strict=True):
-            if t is None:
-                continue
-            if partial is None:
-                raise no_rule(name, argument)
-            d = partial(*arguments, out)
-            total = add_tangents(total, scaled(t, d) if singular else t * d)
-        return broadcast_tangent(total, out)
+    def refused(argument: str) -> Callable:
+        def partial(*arguments_and_out):
+            raise no_rule(name, argument)
 
-    def jvp(primals: Sequence, tangents: Sequence) -> tuple:
-        out = ufunc(*primals)
-        if not singular:
-            return out, tangent_of(primals, tangents, out)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return out, tangent_of(primals, tangents, out)
+        return partial
 
-    return elementwise(name, ufunc, jvp=jvp, samples=domains, complex_too=complex_too, kind="special")
+    return elementwise(
+        name,
+        ufunc,
+        partials=[partials.get(n) or refused(n) for n in names.split()],
+        singular=singular,
+        samples=domains,
+        complex_too=complex_too,
+        kind="special",
+    )
 
 
 def special_tuple(ufunc: np.ufunc, domain: Domain, derivatives: Callable) -> Primitive:

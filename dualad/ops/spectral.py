@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
-from .factorization import adjoint, floating, hermitian, matrix, solve, square, transposed
+from .factorization import adjoint, floating, hermitian, least_motion, matrix, solve, square, transposed
 from .kinds import add_tangents, scaled, stacked, unbroadcast
 from .samples import complex_plane, well_conditioned
 
@@ -197,15 +197,17 @@ eigvals = stacked(
 #
 # up to a phase that U and V share: LAPACK's bidiagonal form is real, by reflections that leave the first coordinate
 # alone on the right if m ≥ n, on the left otherwise, so the first row of V, or of U, is real. The terms with S⁻¹ are
-# absent where U, or V, is square.
+# absent where U, or V, is square. With ``full`` U and V are square, and their further columns, any basis of the space
+# that is left, move as little as keeps them orthogonal (``factorization.least_motion``).
 # A singular value is |·| of something, with a kink at zero: there its derivative is the subgradient zero.
 
 
-def _svd_jvp(primals: Sequence, tangents: Sequence) -> tuple:
+def _svd_jvp(primals: Sequence, tangents: Sequence, *, full: bool = False) -> tuple:
     a, ta = primals[0], tangents[0]
-    u, s, vh = svd(a)
-    v, uh = adjoint(vh), adjoint(u)
+    out = all_u, s, all_vh = svd(a, full=full)
     k = s.shape[-1]
+    u, vh = all_u[..., :k], all_vh[..., :k, :]
+    v, uh = adjoint(vh), adjoint(u)
     row = s.reshape((*s.shape[:-1], 1, k))
     column = s.reshape((*s.shape[:-1], k, 1))
     av = ta @ v
@@ -225,7 +227,9 @@ def _svd_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     if t.dtype.kind == "c":
         turn = _turn(tv, v, 0) if a.shape[-2] >= a.shape[-1] else _turn(tu, u, 0)
         tu, tv = tu + u * turn, tv + v * turn
-    return (u, s, vh), (tu, _svdvals_tangent(s, np.real(_diagonal(t)), a), adjoint(tv))
+    if full:
+        tu, tv = least_motion(tu, all_u), least_motion(tv, adjoint(all_vh))
+    return out, (tu, _svdvals_tangent(s, np.real(_diagonal(t)), a), adjoint(tv))
 
 
 def _svdvals_tangent(s, t, a):
@@ -239,10 +243,11 @@ def _svdvals_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return s, _svdvals_tangent(s, t, primals[0])
 
 
-def _svd_shape(a: Aval):
+def _svd_shape(a: Aval, *, full: bool = False):
     m, n = matrix(a).shape[-2:]
     k, stack, dtype = min(m, n), a.shape[:-2], floating(a.dtype)
-    return Aval((*stack, m, k), dtype), Aval((*stack, k), _real(dtype)), Aval((*stack, k, n), dtype)
+    columns, rows = (m, n) if full else (k, k)
+    return Aval((*stack, m, columns), dtype), Aval((*stack, k), _real(dtype)), Aval((*stack, rows, n), dtype)
 
 
 _svd_samples = [
@@ -252,10 +257,11 @@ _svd_samples = [
 
 svd = stacked(
     "svd",
-    impl=lambda a: tuple(np.linalg.svd(a, full_matrices=False)),
+    impl=lambda a, *, full=False: tuple(np.linalg.svd(a, full_matrices=full)),
     abstract_eval=_svd_shape,
     jvp=_svd_jvp,
-    samples=_svd_samples,
+    # One further column of a real matrix is determined up to its sign, so that its least motion is its motion.
+    samples=[*_svd_samples, *[(a, {"full": True}) for a in (_apart(2, n=3, m=2), _apart(n=3, m=4), _apart(n=2))]],
     multiple_results=True,
 )
 

@@ -188,16 +188,18 @@ def angle(z: Array, deg: bool = False) -> Array:
     return phase * (180 / np.pi) if deg else phase
 
 
-@function(np.real_if_close, kind="metadata")
-def real_if_close(a: Array, tol: int = 100) -> Array:
+@function(np.real_if_close, kind="composite")
+def real_if_close(a: Array, tol: float = 100) -> Array:
+    """Return the real part where all imaginary parts are small: by value, so that lanes of ``vmap`` split.
+
+    All points nearby have small imaginary parts too, so the derivative is that of the real part.
+    """
     a = _array(a)
-    if a.dtype.kind == "c":
-        raise UnsupportedError(
-            f"np.real_if_close was called on a complex tensor of shape {a.shape}.",
-            "the dtype of its result depends on values, and the derivative of the imaginary part would be dropped",
-            "use np.real(x), which says that the imaginary part does not matter",
-        )
-    return a
+    if a.dtype.kind != "c":
+        return a
+    if tol > 1:
+        tol = float(np.finfo(a.dtype).eps) * tol
+    return np.real(a) if np.all(np.abs(np.imag(a)) < tol) else a
 
 
 @function(np.iscomplex, kind="composite")

@@ -257,23 +257,18 @@ def cholesky(a: Array, /, *, upper: bool = False) -> Array:
 
 @function(np.linalg.qr)
 def qr(a: Array, mode: str = "reduced") -> Array:
+    """Factorize A = Q R; the columns that ``mode="complete"`` adds to Q move as little as keeps Q unitary."""
     a = _matrix(a)
-    m, n = a.shape[-2:]
     if mode == "r":
         return factorization.qr(a)[1]
-    if mode == "complete" and m > n:
-        raise UnsupportedError(
-            f"np.linalg.qr(a, 'complete') of matrices of shape {m}×{n} is not supported on tensors.",
-            f"the last {m - n} columns of Q are any basis of a space, so they have no derivative",
-            "use mode='reduced'",
-        )
     if mode not in ("reduced", "complete"):
         raise UnsupportedError(
             f"np.linalg.qr(a, {mode!r}) is not supported on tensors.",
             "it gives LAPACK's Householder reflectors, which no rule is declared for",
             "use mode='reduced' or mode='r'",
         )
-    return _QRResult(*factorization.qr(a))
+    complete = mode == "complete" and a.shape[-2] > a.shape[-1]
+    return _QRResult(*factorization.qr(a, **({"complete": True} if complete else {})))
 
 
 # ── determinants ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -322,19 +317,14 @@ def eigvals(a: Array) -> Array:
 
 @function(np.linalg.svd)
 def svd(a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Array:
+    """Factorize A = U S Vᴴ; the vectors that ``full_matrices`` adds move as little as keeps U and V unitary."""
     a = _matrix(a)
     if hermitian:
         return _svd_of_hermitian(a, compute_uv)
     if not compute_uv:
         return spectral.svdvals(a)
-    if full_matrices and a.shape[-1] != a.shape[-2]:
-        raise UnsupportedError(
-            f"np.linalg.svd with full_matrices=True (the default) of matrices of shape {a.shape[-2]}×{a.shape[-1]} is"
-            " not supported on tensors.",
-            "the additional vectors are any basis of a space, so they have no derivative",
-            "use np.linalg.svd(a, full_matrices=False)",
-        )
-    return _SVDResult(*spectral.svd(a))
+    full = full_matrices and a.shape[-1] != a.shape[-2]
+    return _SVDResult(*spectral.svd(a, **({"full": True} if full else {})))
 
 
 def _svd_of_hermitian(a, compute_uv: bool):

@@ -1,7 +1,7 @@
 """NumPy's functions of polynomials given by coefficients, highest power first, and ``np.emath``.
 
 Leading coefficients that are exactly zero are kept, where NumPy trims them: a coefficient that is zero now may still
-have a tangent. Not for: ``np.poly`` and ``np.roots``, which are refused.
+have a tangent. Not for: the rules of ``np.roots`` and ``np.poly`` (``ops/polynomial.py``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import numpy as np
 
 from ..core.aval import Array
 from ..errors import UnsupportedError
-from .arguments import operand
+from ..ops import polynomial
+from .arguments import normalize_axes, operand
 from .functions import function
 
 __all__: list[str] = []
@@ -40,6 +41,76 @@ def polyval(p: Array, x: Array) -> Array:
     for k in range(1, p.shape[0]):
         y = y * x + p[k]
     return y
+
+
+# ── roots ────────────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# How many there are depends on which coefficients in front are zero: a question about values, which splits lanes.
+
+
+@function(np.roots)
+def roots(p: Array) -> Array:
+    """Roots of a polynomial; of complex dtype even where NumPy, finding them all real, returns floats.
+
+    At a multiple root the derivative is infinite.
+    """
+    p = _coefficients(p)
+    if p.ndim != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    p = p if p.dtype.kind in "fc" else p.astype(float)
+    zeros = 0
+    while zeros < p.shape[0] and p[zeros] == 0:
+        zeros += 1
+    return polynomial.roots(p, degree=max(p.shape[0] - zeros - 1, 0)) if zeros < p.shape[0] else np.zeros(0)
+
+
+@function(np.poly)
+def poly(seq_of_zeros: Array) -> Array:
+    """Coefficients from roots, or of the characteristic polynomial of a matrix.
+
+    Of complex roots or a complex matrix they are complex, even where they come in pairs and NumPy returns floats: the
+    roots of a pair may move apart.
+    """
+    x = _coefficients(seq_of_zeros)
+    x = x if x.dtype.kind in "fc" else x.astype(float)
+    if x.ndim == 2 and x.shape[0] == x.shape[1] != 0:
+        return polynomial.characteristic(x)
+    if x.ndim != 1:
+        raise ValueError("input must be 1d or non-empty square 2d array.")
+    if not x.shape[0]:
+        return 1.0
+    zero = np.zeros(1, x.dtype)
+    out = np.ones(1, x.dtype)
+    for i in range(x.shape[0]):
+        out = np.concatenate([out, zero]) - np.concatenate([zero, out * x[i]])
+    return out
+
+
+@function(np.trim_zeros, kind="composite")
+def trim_zeros(filt: Array, trim: str = "fb", axis: Any = None) -> Array:
+    """Cut zeros off the ends: by value, so that lanes of ``vmap`` split where they differ."""
+    x = operand(filt)
+    x = x if hasattr(x, "shape") else np.asarray(x)
+    trim = trim.lower()
+    if trim not in {"fb", "bf", "f", "b"}:
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
+    axes = normalize_axes(axis, x.ndim, "np.trim_zeros")
+    slices = [slice(None)] * x.ndim
+    for i in axes:
+        used = np.any(x != 0, axis=tuple([j for j in range(x.ndim) if j != i]))
+        start, stop = 0, x.shape[i]
+        while start < stop and not used[start]:
+            start += 1
+        if start == stop:  # all zero
+            slices = [slice(0, 0) if j in axes else s for j, s in enumerate(slices)]
+            break
+        while not used[stop - 1]:
+            stop -= 1
+        slices[i] = slice(start if "f" in trim else None, stop if "b" in trim else None)
+    return x[tuple(slices)]
+
+
+# ── arithmetic ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _padded(p, length: int):

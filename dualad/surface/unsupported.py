@@ -29,10 +29,6 @@ _SETS = (
     "its result's shape depends on values, and which values coincide has no derivative",
     "apply it to dualad.stop_gradient(x) outside of vmap, or use np.sort and np.diff",
 )
-_ROOTS = (
-    "polynomial roots are the eigenvalues of a companion matrix, whose derivative is infinite at multiple roots",
-    "differentiate the defining equation p(x) = 0 implicitly, or use np.linalg.eigvals on the companion matrix",
-)
 _MEMORY = ("a tensor is not one block of memory", "compare arrays outside the transform")
 _CALLS = (
     "it calls a Python function entry by entry on plain values",
@@ -50,7 +46,6 @@ REASONS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(["loadtxt", "genfromtxt", "fromfile", "fromstring", "frombuffer", "fromiter"], _SOURCE),
     **dict.fromkeys(["busday_count", "busday_offset", "is_busday", "datetime_as_string", "isnat"], _DATES),
     **dict.fromkeys(["packbits", "unpackbits"], _BITS),
-    **dict.fromkeys(["poly", "roots"], _ROOTS),
     **dict.fromkeys(["shares_memory", "may_share_memory"], _MEMORY),
     **dict.fromkeys(["array2string", "array_repr", "array_str"], _PRINTING),
     **dict.fromkeys(["fromfunction"], _CALLS),
@@ -60,7 +55,6 @@ REASONS: dict[str, tuple[str, str]] = {
             "setdiff1d",
             "setxor1d",
             "union1d",
-            "trim_zeros",
         ],
         _SETS,
     ),

@@ -300,8 +300,9 @@ def test_parts_of_complex_numbers() -> None:
     assert da.jvp(np.real, (2.0,), (3.0,)) == (2.0, 3.0)
     assert da.jvp(np.imag, (2.0,), (3.0,)) == (0.0, 0.0)
     assert da.jvp(np.angle, (-2.0,), (3.0,)) == (np.pi, 0.0)
-    with pytest.raises(UnsupportedError, match=r"np\.real"):
-        da.jvp(np.real_if_close, (z,), (t,))
+    assert da.jvp(np.real_if_close, (z,), (t,)) == (z, t)
+    assert da.jvp(np.real_if_close, (1.5 + 1e-17j,), (t,)) == (1.5, 0.25)
+    assert da.jvp(lambda z: np.real_if_close(z, tol=1e-3), (1.5 + 1e-4j,), (t,)) == (1.5, 0.25)
     assert da.jvp(np.real_if_close, (2.0,), (3.0,)) == (2.0, 3.0)
 
 

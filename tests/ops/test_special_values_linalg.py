@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.errors import InPlaceError, UnsupportedError
+from dualad.errors import InPlaceError, SingularMatrixError, UnsupportedError
 
 NORMS = [2, 1, 3, 4, 1.5, np.inf]
 
@@ -139,11 +139,6 @@ def test_singular_and_regular_matrices_in_one_batch(rng) -> None:
     assert np.allclose(gradients, [da.grad(leibniz)(a) for a in stack])
 
 
-def test_logarithm_of_a_singular_determinant_is_refused() -> None:
-    with pytest.raises(np.linalg.LinAlgError, match="Singular"):
-        da.grad(lambda a: np.linalg.slogdet(a)[1])(np.ones((2, 2)))
-
-
 # ── which triangle is read ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -219,17 +214,93 @@ def test_eigenvalues_are_complex_whatever_their_values() -> None:
     assert type(result) is type(np.linalg.eig(a))
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda a: np.linalg.svd(a),
-        lambda a: np.linalg.qr(a, "complete"),
-        lambda a: np.linalg.qr(a, "raw"),
-    ],
-)
-def test_what_has_no_derivative_is_refused_with_the_rewrite(function) -> None:
-    with pytest.raises(UnsupportedError, match=r"mode='reduced'|full_matrices=False"):
-        da.jvp(function, (np.ones((3, 2)),), (np.ones((3, 2)),))
+def test_what_has_no_rule_is_refused_with_the_rewrite() -> None:
+    with pytest.raises(UnsupportedError, match=r"mode='reduced'"):
+        da.jvp(lambda a: np.linalg.qr(a, "raw"), (np.ones((3, 2)),), (np.ones((3, 2)),))
+
+
+# ── complete bases: their further columns are any basis of the space that is left ────────────────────────────────
+
+
+def _left_over(name: str):
+    """Return the projector onto what the columns of a leave, by the further columns of a factorization of a."""
+
+    def projector(a):
+        q = np.linalg.svd(a)[0] if name == "svd" else np.linalg.qr(a, "complete")[0]
+        rest = q[..., a.shape[-1] :]
+        return rest @ np.conj(np.swapaxes(rest, -1, -2))
+
+    return projector
+
+
+@pytest.mark.parametrize("name", ["svd", "qr"])
+@pytest.mark.parametrize("imaginary", [0, 1])
+def test_what_does_not_depend_on_the_choice_of_a_complete_basis(name, imaginary, rng) -> None:
+    a, *ts = [rng.normal(size=(5, 2)) + imaginary * 1j * rng.normal(size=(5, 2)) for _ in range(4)]
+    ours, other = _left_over(name), lambda a: np.eye(5) - a @ np.linalg.pinv(a)
+    for t in ts:  # values, then derivatives to the third order
+        assert np.allclose(ours(a), other(a), atol=1e-11)
+        ours, other = (lambda a, f=f, t=t: da.jvp(f, (a,), (t,))[1] for f in (ours, other))
+    assert np.allclose(ours(a), other(a), atol=1e-10)
+    stack = np.stack([a, a + ts[0]])
+    assert np.allclose(da.vmap(ours)(stack)[1], other(stack[1]), atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(5, 2), (2, 5), (4, 3)])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128, np.float32])
+def test_tangents_of_complete_factors_multiply_out_and_turn_within_no_space(shape, dtype, rng) -> None:
+    a, t = (
+        [(rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype) for _ in range(2)]
+        if (np.dtype(dtype).kind == "c")
+        else [rng.normal(size=shape).astype(dtype) for _ in range(2)]
+    )
+    tolerance = 1e-4 if dtype == np.float32 else 1e-12
+
+    def adjoint(m):
+        return np.conj(m.T)
+
+    def close(x, y):
+        return np.allclose(x, y, atol=tolerance)
+
+    (u, s, vh), (tu, ts, tvh) = da.jvp(np.linalg.svd, (a,), (t,))
+    assert u.dtype == tu.dtype == vh.dtype == tvh.dtype == dtype
+    sigma, tsigma = np.zeros(shape), np.zeros(shape)
+    np.fill_diagonal(sigma, s)
+    np.fill_diagonal(tsigma, ts)
+    assert close(tu @ sigma @ vh + u @ tsigma @ vh + u @ sigma @ tvh, t)
+    k = min(shape)
+    for q, tq in ((u, tu), (adjoint(vh), adjoint(tvh))):
+        assert close(adjoint(q) @ tq, -adjoint(tq) @ q)
+        assert close(adjoint(q[:, k:]) @ tq[:, k:], 0)  # the least motion
+    (q, r), (tq, tr) = da.jvp(lambda a: np.linalg.qr(a, mode="complete"), (a,), (t,))
+    assert np.array_equal(r, np.linalg.qr(a, "complete")[1])
+    assert close(tq @ r + q @ tr, t)
+    assert close(adjoint(q) @ tq, -adjoint(tq) @ q)
+    assert close(adjoint(q[:, k:]) @ tq[:, k:], 0)
+
+
+def test_singular_values_of_the_default_svd(rng) -> None:
+    a = rng.normal(size=(4, 2))
+
+    def f(a):
+        return np.sum(np.linalg.svd(a)[1] ** 3)
+
+    def g(a):
+        return np.sum(np.linalg.svdvals(a) ** 3)
+
+    assert np.allclose(da.grad(f)(a), da.grad(g)(a))
+    assert np.allclose(da.hessian(f)(a), da.hessian(g)(a))
+
+
+# ── the logarithm of a determinant that is zero ──────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("derivative", [da.grad, da.jacfwd, da.hessian])
+def test_slogdet_of_a_singular_matrix_says_what_to_write(derivative) -> None:
+    a = np.array([[1.0, 2.0], [2.0, 4.0]])
+    with pytest.raises(SingularMatrixError, match=r"np\.linalg\.det") as caught:
+        derivative(lambda a: np.linalg.slogdet(a)[1])(a)
+    assert isinstance(caught.value, np.linalg.LinAlgError)
 
 
 @pytest.mark.parametrize("function", [np.linalg.eigh, np.linalg.eig, np.linalg.svd, np.linalg.qr, np.linalg.slogdet])

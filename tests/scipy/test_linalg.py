@@ -305,7 +305,6 @@ def test_parameters_are_scipys(name: str) -> None:
         (ours.null_space, "pinv"), (ours.orth, "pinv"), (ours.schur, "eigh"), (ours.matrix_balance, "outside"),
         (ours.hessenberg, "eigh"), (ours.ldl, "lu"), (lambda a: ours.qz(a, a), "eigvals"),
         (lambda a: ours.eig(a, left=True), "inv"), (lambda a: ours.qr(a, mode="raw"), "economic"),
-        (lambda a: ours.qr(a[:, :2]), "economic"), (lambda a: ours.svd(a[:, :2]), "full_matrices=False"),
         (lambda a: ours.eigh(a, subset_by_value=[0, 1]), "subset_by_index"), (lambda a: ours.funm(a, np.sin), "expm"),
         (lambda a: ours.solve_circulant(a[0], a[1], singular="lstsq"), "lstsq"),
     ],
@@ -313,6 +312,24 @@ def test_parameters_are_scipys(name: str) -> None:
 def test_refusals_name_what_to_write(f, instead: str) -> None:
     with pytest.raises(UnsupportedError, match=instead):
         da.jvp(f, (A,), (A,))
+
+
+@pytest.mark.parametrize("pivoting", [False, True])
+def test_full_qr_and_svd(pivoting) -> None:
+    """Q's further columns span what the first ones leave: the projector onto it is that of the pseudoinverse."""
+    t = np.cos(np.arange(TALL.size)).reshape(TALL.shape)
+    n = TALL.shape[1]
+
+    def rest(q):
+        return q[:, n:] @ q[:, n:].T
+
+    wanted = da.jvp(lambda a: np.eye(len(a)) - a @ np.linalg.pinv(a), (TALL,), (t,))
+    for f in (lambda a: rest(ours.qr(a, pivoting=pivoting)[0]), lambda a: rest(ours.svd(a)[0])):
+        close(da.jvp(f, (TALL,), (t,)), wanted, "projector")
+    (q, r, *_), (tq, tr, *_) = da.jvp(lambda a: ours.qr(a, pivoting=pivoting), (TALL,), (t,))
+    close([q, r], list(sl.qr(TALL, pivoting=pivoting))[:2], "qr")
+    order = sl.qr(TALL, pivoting=True)[2] if pivoting else np.arange(n)
+    close(tq @ r + q @ tr, t[:, order], "product rule")
 
 
 def test_plain_arrays_are_scipys_business() -> None:

@@ -81,3 +81,84 @@ def test_bad_calls_raise_as_numpys(f):
         f(P)
     with pytest.raises(ValueError):
         da.jvp(f, (P,), (P,))
+
+
+# ── roots and coefficients from roots ────────────────────────────────────────────────────────────────────────────
+
+CUBIC = np.array([1.5, -6.0, 11.0, -6.1])
+
+
+def orders(f, x, t, n):
+    """Return the n-th directional derivative."""
+    return f(x) if n == 0 else da.jvp(lambda x: orders(f, x, t, n - 1), (x,), (t,))[1]
+
+
+@pytest.mark.parametrize("p", [CUBIC, CUBIC + 0.3j, np.array([2.0, 0.3, 1.5]), CUBIC.astype(np.float32)])
+def test_roots_move_as_the_polynomial_says(p):
+    """Differentiate p(r(p)) = 0 three times: what comes out must be zero."""
+    t = np.linspace(0.5, 1.0, p.size).astype(p.dtype)
+    value, tangent = da.jvp(np.roots, (p,), (t,))
+    assert value.dtype == tangent.dtype == np.result_type(p, np.complex64)
+    assert np.allclose(value, np.roots(p))
+    tolerance = 1e-3 if p.dtype == np.float32 else 1e-9
+    for n in range(4):
+        assert np.allclose(orders(lambda p: np.polyval(p, np.roots(p)), p, t, n), 0, atol=tolerance)
+
+
+def test_a_leading_coefficient_of_zero_still_moves_the_roots():
+    p, t = np.array([0.0, 1.0, -3.0, 2.0]), np.array([1.0, 0.0, 0.0, 0.0])
+    value, tangent = da.jvp(np.roots, (p,), (t,))
+    assert np.allclose(value, [2.0, 1.0])
+    exact = -(value**3) / (2 * value - 3)  # −ṗ(r)/p′(r)
+    assert np.allclose(tangent, exact)
+
+
+def test_roots_of_what_has_none_or_zero():
+    assert da.jvp(np.roots, (np.zeros(3),), (np.ones(3),))[0].shape == (0,)
+    assert da.jvp(np.roots, (np.array([2.0]),), (np.ones(1),))[0].shape == (0,)
+    value, tangent = da.jvp(np.roots, (np.array([2.0, 3.0, 0.0]),), (np.array([0.0, 0.0, 6.0]),))
+    assert np.allclose(value, [-1.5, 0.0])
+    assert np.allclose(tangent, [2.0, -2.0])
+    double = da.jvp(np.roots, (np.array([1.0, 0.0, 0.0]),), (np.array([0.0, 0.0, 1.0]),))[1]
+    assert not np.isfinite(double).any()  # ±√−h has no derivative at 0
+
+
+@pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+def test_lanes_of_roots_and_trimmed_zeros_may_differ_in_number():
+    p = np.array([[1.0, 2.0, 3.0], [0.0, 1.0, 2.0]])
+    assert np.allclose(da.vmap(lambda p: np.sum(np.roots(p)))(p), [-2.0, -2.0])
+    assert np.allclose(da.vmap(da.grad(lambda p: np.real(np.sum(np.roots(p)))))(p)[0], [2.0, -1.0, 0.0])
+    x = np.array([[0.0, 1.0, 2.0], [1.0, 5.0, 0.0]])
+    assert np.allclose(da.vmap(lambda x: np.trim_zeros(x)[1] * x[1])(x), [2.0, 25.0])
+
+
+@pytest.mark.parametrize("a", [np.diag([2.0, 2.0, 2.0]), np.arange(9.0).reshape(3, 3), np.array([[1.0, 1], [0, 1]])])
+def test_the_characteristic_polynomial_is_smooth_also_at_repeated_eigenvalues(a):
+    """det(x − A) is a polynomial in the entries; evaluated at a point it is compared with the determinant."""
+    t = np.cos(np.arange(a.size)).reshape(a.shape)
+    for n in range(4):
+        ours = orders(lambda a: np.polyval(np.poly(a), 0.7), a, t, n)
+        assert np.allclose(ours, orders(lambda a: np.linalg.det(0.7 * np.eye(len(a)) - a), a, t, n), atol=1e-10)
+    stack = np.stack([a, a + t])
+    assert np.allclose(da.vmap(np.poly)(stack), [np.poly(a), np.poly(a + t)])
+    assert np.poly(a).dtype == da.jvp(np.poly, (a,), (t,))[1].dtype
+
+
+def test_poly_of_roots():
+    x, t = np.array([1.0, 2.0, -0.5]), np.array([0.3, 1.0, -2.0])
+    check_call("poly", np.poly, x)
+    value, tangent = da.jvp(np.poly, (x + 1j,), (t + 0j,))
+    assert np.allclose(value, np.poly(x + 1j))
+    assert np.allclose(tangent, (np.poly(x + 1j + 1e-6 * t) - np.poly(x + 1j - 1e-6 * t)) / 2e-6)
+    assert da.jvp(lambda x: np.poly(x[:0]), (x,), (t,))[0] == 1.0
+    assert np.allclose(da.jvp(lambda x: np.real_if_close(np.poly(np.roots(x))), (CUBIC,), (np.eye(4)[0],))[1][0], 0.0)
+
+
+@pytest.mark.parametrize("trim", ["fb", "f", "b"])
+@pytest.mark.parametrize("x", [np.array([0, 0, 1.0, 0, 2, 0]), np.array([[0, 0, 0], [0, 1.0, 0]]), np.zeros(3)])
+def test_trim_zeros(x, trim):
+    value, tangent = da.jvp(lambda x: np.trim_zeros(x, trim), (x,), (x * 3 + 1,))
+    wanted = np.trim_zeros(x, trim)
+    assert np.array_equal(value, wanted)
+    assert value.shape == wanted.shape
+    assert np.array_equal(tangent, 3 * wanted + 1)

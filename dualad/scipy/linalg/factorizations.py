@@ -77,7 +77,10 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False
 
 @mirrors(sl.qr)
 def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
-    """Factorize a = Q R; with ``pivoting`` the columns of a in the order that is returned last."""
+    """Factorize a = Q R; with ``pivoting`` the columns of a in the order that is returned last.
+
+    The columns that ``mode="full"`` adds to Q move as little as keeps Q unitary.
+    """
     a = _matrix(a)
     m, n = a.shape[-2:]
     if mode == "raw":
@@ -88,17 +91,11 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
         )
     if mode not in ("full", "qr", "r", "economic"):
         raise ValueError("Mode argument should be one of ['full', 'r', 'economic', 'raw']")
-    if mode in ("full", "qr") and m > n:
-        raise UnsupportedError(
-            f"scipy.linalg.qr(mode='full') of matrices of shape {m}×{n} is not supported on tensors.",
-            f"the last {m - n} columns of Q are any basis of a space, so they have no derivative",
-            "use mode='economic'",
-        )
     rest = ()
     if pivoting:
         order = triangular.column_order(a)
         a, rest = np.take_along_axis(a, np.expand_dims(order, -2), axis=-1), (order,)
-    q, r = factorization.qr(a)
+    q, r = np.linalg.qr(a, "complete" if mode in ("full", "qr") else "reduced")
     if mode == "r":
         if m > n:
             r = np.concatenate([r, np.zeros((*r.shape[:-2], m - n, n), r.dtype)], axis=-2)
@@ -214,7 +211,7 @@ def eigvals(a, b=None, overwrite_a=False, check_finite=True, homogeneous_eigvals
 
 @mirrors(sl.svd)
 def svd(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True, lapack_driver="gesdd"):
-    """Compute singular values and vectors; of matrices that are not square with ``full_matrices=False``."""
+    """Compute singular values and vectors; those ``full_matrices`` adds move as little as keeps U and V unitary."""
     if not compute_uv:
         return np.linalg.svdvals(_matrix(a))
     return tuple(np.linalg.svd(_matrix(a), full_matrices))
