@@ -19,6 +19,7 @@ from .core.memory import dense, layout
 from .core.tracer import Tracer
 from .core.watch import noted
 from .errors import ConvergenceError, DualadError
+from .ops.kinds import is_finite, known
 from .ops.shaping import stop_gradient
 
 __all__ = ["BatchLevel", "Batched", "LaneDivergence"]
@@ -122,6 +123,14 @@ class Batched(Tracer):
             results = tuple(Batched(o, level) for o in out)
             return results if watch is None else noted(results)
         return Batched(out, level) if watch is None else noted(Batched(out, level))
+
+    def known(self):
+        """Return the numbers in all lanes, if there are any yet."""
+        return known(self._value)
+
+    def is_finite(self) -> bool | None:
+        """Say whether the numbers in all lanes are finite, if they are known."""
+        return is_finite(self._value)
 
     def concretize(self, what: str):
         """Return the value that all lanes have; where they differ, have ``vmap`` run the lanes in groups that agree.

@@ -26,6 +26,7 @@ from .core.memory import flush_writes, layout, snapshot, unshared
 from .core.tracer import Tracer
 from .core.watch import noted
 from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
+from .ops.kinds import is_finite, known
 from .surface.arguments import plain_leaf
 
 __all__ = ["Dual", "DualLevel", "UnpackedDual", "check_tangent", "dual_level", "float0", "make_dual", "unpack_dual"]
@@ -193,6 +194,15 @@ class Dual(Tracer):
             return self._primal.dtype
         except AttributeError:
             return aval_of(self._primal).dtype
+
+    def known(self):
+        """Return the numbers beneath the primal, if there are any yet."""
+        return known(self._primal)
+
+    def is_finite(self) -> bool | None:
+        """Say whether primal and tangent are finite, if they are known."""
+        primal, tangent = is_finite(self._primal), self._tangent is None or is_finite(self._tangent)
+        return False if primal is False or tangent is False else None if primal is None or tangent is None else True
 
     def _strides(self):
         primal = self._primal

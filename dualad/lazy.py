@@ -18,6 +18,7 @@ from .core.level import Level, escaped
 from .core.memory import snapshot
 from .core.tracer import Tracer
 from .errors import NotRepeatableError
+from .ops.kinds import is_finite, known
 
 __all__ = ["Lazy", "LazyLevel", "force", "forced"]
 
@@ -135,6 +136,15 @@ class Lazy(Tracer):
         node, index = self.variable
         force([node])
         return node.results[index]
+
+    def known(self):
+        """Return the numbers beneath, computing them if need be."""
+        return known(self.value())
+
+    def is_finite(self) -> bool | None:
+        """Say whether all numbers are finite, if they have been computed."""
+        node, index = self.variable
+        return None if node.results is None else is_finite(node.results[index])
 
     @property
     def aval(self) -> Aval:

@@ -82,10 +82,14 @@ class Pullback:
             on it, ``float0`` for integers and booleans.
         """
         _check_one(ct, more, "the pullback")
+        return self.apply(ct)
+
+    def apply(self, ct, seeds: str = "dead") -> tuple:
+        """Do what a call does; ``seeds`` as for ``pull_back``."""
         stage = self._stage
         leaves = flatten_like(stage.out_tree, ct, "the cotangent", "the function's output")
         given = _checked_cotangents(leaves, stage.out_avals, ct)
-        results = iter(_finished(pull_back(stage.program, given), stage.in_avals, given))
+        results = iter(_finished(pull_back(stage.program, given, seeds), stage.in_avals, given))
         full = [
             next(results) if aval is not None else np.zeros(x.shape, float0)[()] if type(x) is Aval else x
             for x, aval in zip(self._leaves, stage.in_avals, strict=True)

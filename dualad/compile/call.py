@@ -7,6 +7,7 @@ transpose is a call again: forward and backward passes both run compiled. Not fo
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -39,6 +40,7 @@ from ..core.aval import Aval, is_weak
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
+from ..liveness import Liveness, signed
 from ..ops.kinks import _convention
 from ..program.ir import Program
 from .numpy_source import Compiled, compile_program
@@ -142,11 +144,17 @@ def _separated(program: Program, moving: Sequence[bool]) -> tuple:
     return CallProgram(known), CallProgram(part.linear), part.moving, part.sources
 
 
-def _call_transpose(ct, *args, program, linear, either=False):
+def _call_transpose(ct, *args, live=None, hot=False, program, linear):
     if not linear:
         raise not_linear("call")
-    make = lambda: CallProgram(transpose_program(program, linear, either=either))
-    back = program.derived(make, "transpose", linear, either)
+    # The zeros of the cotangents are nearly always all live; where they are not, their signs tell.
+    seeds = "dead" if live is False else "live"
+    if live and any([mask is not None for mask in live]):
+        seeds = "signed"
+        ct = [signed(c, mask) for c, mask in zip(ct, live, strict=True)]
+    zeros_of = functools.partial(Liveness, seeds=seeds, hot=hot, assumed=live is False)
+    make = lambda: CallProgram(transpose_program(program, linear, zeros_of=zeros_of))
+    back = program.derived(make, "transpose", linear, seeds, hot)
     out = bind(call, (*ct, *args[linear:]), {"program": back, "linear": len(ct)})
     return for_unknown(out, args)
 

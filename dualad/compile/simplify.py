@@ -178,7 +178,7 @@ class _Simplifier:
         if name == "power" and (simple := self.small_power(args, outs[0].aval)) is not None:
             op, args = simple
             name = op.name
-        if name == "scale" and not params.get("either"):
+        if name == "scale":
             t, d = args
             if (_is_known(d) and np.all(np.isfinite(d))) or (_is_known(t) and np.all(np.not_equal(t, 0))):
                 return multiply, args, {}

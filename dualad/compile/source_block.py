@@ -240,11 +240,7 @@ class Block:
     def strong_product(self, args: list[Value], params: dict, out: Aval) -> Value:
         t, d = [self.as_float(a) if not _whole(a) else f"{a.text}.0".replace(").0", ".0)") for a in args]
         value = self.new(f"{t} * {d}", FLOAT_FORM, out)
-        zero = f"{t} == 0.0"
-        if params.get("either"):
-            self.writer.names["isinf"] = math.isinf
-            zero = f"({zero} or ({d} == 0.0 and isinf({t})))"
-        self.write(f"if {value.text} != {value.text} and {zero}: {value.text} = 0.0  # a strong zero")
+        self.write(f"if {value.text} != {value.text} and {t} == 0.0: {value.text} = 0.0  # a strong zero")
         return value
 
     def entry(self, x: Value, template: tuple, out: Aval) -> Value | None:
@@ -301,7 +297,7 @@ class Block:
         bind = self.writer.bind
         x = args[0] if args else None
         if name == "scale":
-            if params.get("either") or any([a.form == PYTHON for a in args]):
+            if any([a.form == PYTHON for a in args]):
                 return self.new(
                     f"{bind('scale', op.impl)}({', '.join(texts + self._keywords(params))})", ARRAY, out, True
                 )

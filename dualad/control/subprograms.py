@@ -9,6 +9,7 @@ themselves (``control_ops.py``).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from ..core.tracer import Tracer
 from ..core.watch import carried
 from ..dual import Dual, DualLevel
 from ..jvp import output_leaves, split
+from ..liveness import Liveness
 from ..program.check import check_linear
 from ..program.ir import Program
 from ..program.variable import Variable
@@ -258,8 +260,14 @@ def _strong(aval: Aval) -> Aval:
     return Aval(aval.shape, aval.dtype)
 
 
-def transpose_program(program: Program, vectors: int, sums: Sequence[int] = (), either: bool = False) -> Program:
-    """Transpose a linear program in its first inputs, with strong zeros (see ``backward.py`` for ``either``).
+#: of a body that is transposed once, for cotangents that are not known: each of their zeros counts as dead
+_ALL_DEAD = functools.partial(Liveness, assumed=True)
+
+
+def transpose_program(
+    program: Program, vectors: int, sums: Sequence[int] = (), zeros_of: Callable[[Program, list], Liveness] = _ALL_DEAD
+) -> Program:
+    """Transpose a linear program in its first inputs; ``zeros_of`` says what is known of the zeros of its cotangents.
 
     The result takes sums to add to (one for each position in ``sums``), the cotangents of the program's results and
     the program's remaining inputs; it returns the cotangents of its vectors.
@@ -276,7 +284,7 @@ def transpose_program(program: Program, vectors: int, sums: Sequence[int] = (), 
         outputs = [rest.get(o, o) if type(o) is Variable else o for o in program.outputs]
         bound = Program(program.inputs[:vectors], steps, outputs, program.name)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            back = backward(bound, cts, strong=True, either=either)
+            back = backward(bound, cts, zeros_of(bound, cts))
         results = []
         for i, (c, v) in enumerate(zip(back, bound.inputs, strict=True)):
             if i in places:

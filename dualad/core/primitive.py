@@ -59,8 +59,10 @@ class Primitive:
     multiple_results : bool
         Whether the result is a tuple.
     strong_transpose : callable or None
-        The transpose in which an exactly zero cotangent stays zero beside an infinite factor, where that differs
-        from ``transpose``. It is told ``either``: whether a zero factor wins beside an infinite cotangent too.
+        ``transpose`` beside a pole, of an operator that multiplies by what may be infinite or zero. It is told
+        ``live`` and ``hot`` as well, of which ``factor_transpose`` in ``ops/kinds.py`` makes use.
+    pole : bool
+        Whether it stands in programs where a factor may be infinite (``scale``).
     sparse_transpose : bool
         Of an operator with several results: whether ``transpose`` is given ``None`` for exactly zero cotangents.
     effect : bool
@@ -86,8 +88,8 @@ class Primitive:
 
     __slots__ = (
         "abstract_eval", "across", "batch", "collects", "contracts", "effect", "given", "impl", "joint", "jvp", "kind",
-        "linear_in", "moves", "multiple_results", "name", "numpy", "place", "place_read", "reruns", "samples",
-        "sees_steps", "sparse_transpose", "strong_transpose", "transpose",
+        "linear_in", "moves", "multiple_results", "name", "numpy", "place", "place_read", "pole", "reruns",
+        "samples", "sees_steps", "sparse_transpose", "strong_transpose", "transpose",
     )  # fmt: skip
 
     def __init__(
@@ -107,6 +109,7 @@ class Primitive:
         numpy: Sequence[Callable] = (),
         multiple_results: bool = False,
         strong_transpose: Callable | None = None,
+        pole: bool = False,
         sparse_transpose: bool = False,
         effect: bool = False,
         across: Callable | None = None,
@@ -146,6 +149,7 @@ class Primitive:
         self.numpy = tuple(numpy)
         self.multiple_results, self.kind, self.place = multiple_results, kind, _declared_at()
         self.sparse_transpose, self.across, self.contracts, self.given = sparse_transpose, across, contracts, given
+        self.pole = pole
         self.place_read, self.reruns, self.sees_steps = place_read, reruns, sees_steps
         for function in self.numpy:
             register(UFUNCS, function, self, "op")

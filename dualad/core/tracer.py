@@ -196,6 +196,14 @@ class Tracer:
             " is wanted; np.copy(x) and copy.copy(x) keep the derivative",
         )
 
+    def known(self):
+        """Return the plain numbers beneath it, without tangents, or ``None`` if there are none yet."""
+        return None
+
+    def is_finite(self) -> bool | None:
+        """Say whether all numbers in it are finite, those of tangents too; ``None`` if they are not known yet."""
+        return None
+
     def concretize(self, what: str):
         """Return the plain value this tensor certainly has, or ``None``; a batch may be split into groups."""
         return None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +19,12 @@ from .kinds import (
     broadcast_tangent,
     elementwise,
     elementwise_shape,
+    factor_transpose,
+    is_finite,
     linear,
     scaled,
     strong,
+    times,
     unary,
     unbroadcast,
 )
@@ -111,10 +115,10 @@ def _multiply_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     x, y = primals
     tx, ty = tangents
     if ty is None:
-        return x * y, tx * y
+        return x * y, times(tx, y)
     if tx is None:
-        return x * y, x * ty
-    return x * y, tx * y + x * ty
+        return x * y, times(ty, x)
+    return x * y, times(tx, y) + times(ty, x)
 
 
 def _multiply_transpose(ct: Array, x: Array, y: Array) -> tuple:
@@ -123,10 +127,10 @@ def _multiply_transpose(ct: Array, x: Array, y: Array) -> tuple:
     return None, unbroadcast(ct * x, y)
 
 
-def _multiply_strong_transpose(ct: Array, x: Array, y: Array, either: bool) -> tuple:
+def _multiply_strong_transpose(ct: Array, x: Array, y: Array, live: Any, hot: bool) -> tuple:
     if type(x) is Aval:
-        return unbroadcast(scaled(ct, y, either), x), None
-    return None, unbroadcast(scaled(ct, x, either), y)
+        return factor_transpose(ct, x, y, live, hot), None
+    return None, factor_transpose(ct, y, x, live, hot)
 
 
 multiply = elementwise(
@@ -151,6 +155,12 @@ def _divide_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     except ZeroDivisionError:  # of Python numbers; the derivative beside a pole is NumPy's
         x, y = strong(x), strong(y)
         out = np.divide(x, y)
+    if is_finite(out) is False:  # as products, in which a tangent of zero stays zero
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = None if tx is None else scaled(tx, _reciprocal(y))
+            if ty is not None:
+                t = add_tangents(t, scaled(-ty, _reciprocal(y) * out))
+        return out, broadcast_tangent(t, out)
     if ty is None:
         t = tx / y
     else:
@@ -168,13 +178,19 @@ def _reciprocal(y):
         return complex(math.nan, math.nan) if type(y) is complex else math.copysign(math.inf, y)
 
 
+def _divide_strong_transpose(ct: Array, x: Array, y: Array, live: Any, hot: bool) -> tuple:
+    if live is None and not hot:
+        return unbroadcast(ct / y, x), None
+    return factor_transpose(ct, x, _reciprocal(y), live, hot), None
+
+
 divide = elementwise(
     "divide",
     np.divide,
     jvp=_divide_jvp,
     linear_in=(0,),
     transpose=lambda ct, x, y: (unbroadcast(ct / y, x), None),
-    strong_transpose=lambda ct, x, y, either: (unbroadcast(scaled(ct, _reciprocal(y), either), x), None),
+    strong_transpose=_divide_strong_transpose,
     samples=(anywhere(), away_from(0.0)),
     complex_too=True,
     kind="quotient",
@@ -209,7 +225,7 @@ def _power_jvp(primals: Sequence, tangents: Sequence) -> tuple:
             return strong(out), None
         if y == 1:
             return out, broadcast_tangent(tx, out)
-        return out, broadcast_tangent(tx * (2 * x if y == 2 else y * strong(x) ** (y - 1)), out)
+        return out, broadcast_tangent(times(tx, 2 * x if y == 2 else y * strong(x) ** (y - 1)), out)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         t = None if tx is None else scaled(tx, _power_dx(strong(x), y))
         if ty is not None:

@@ -7,66 +7,18 @@ Not for: NumPy's many spellings of them (``surface/contraction.py``).
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
+from ..core.dispatch import bind
 from ..core.primitive import Primitive
-from .kinds import align_ranks, bilinear, unbroadcast
+from .kinds import add_tangents, align_ranks, bilinear, is_finite, unbroadcast
 
 __all__ = ["einsum", "matmul"]
-
-
-# ── beside a pole ────────────────────────────────────────────────────────────────────────────────────────────────
-#
-# A sum of products has to leave 0·∞ out term by term, as `scale` does for one (`kinds.py`). With y split into its
-# finite entries and its infinite ones, and c likewise, the terms with an infinite factor are ±∞ or nothing: those of
-# each sign are counted by the same contraction of indicators.
-
-
-def _strong(transpose: Callable) -> Callable:
-    """Make the strong transpose of a contraction: a zero in either factor wins against an infinity in the other."""
-
-    def strong(ct, *args, either, **params):
-        known = [i for i, a in enumerate(args) if type(a) is not Aval]
-        if not either or len(known) != 1 or not all([_is_real(a) for a in (ct, args[known[0]])]):
-            return transpose(ct, *args, **params)
-
-        def contracted(c, y):
-            found = transpose(c, *args[: known[0]], y, *args[known[0] + 1 :], **params)
-            return next(f for f in found if f is not None)
-
-        y = args[known[0]]
-        total = contracted(np.where(np.isinf(ct), 0, ct), np.where(np.isinf(y), 0, y))
-        for sign in (1, -1):
-            terms = contracted(_infinite(ct, 1), _sign(y, sign)) + contracted(_infinite(ct, -1), _sign(y, -sign))
-            terms = (
-                terms
-                + contracted(_finite(ct, 1), _infinite(y, sign))
-                + contracted(_finite(ct, -1), _infinite(y, -sign))
-            )
-            total = np.where(terms > 0, total + sign * np.inf, total)
-        return tuple([None if i == known[0] else total for i in range(len(args))])
-
-    return strong
-
-
-def _is_real(x) -> bool:
-    return getattr(x, "dtype", None) is not None and x.dtype.kind == "f"
-
-
-def _infinite(x, sign: int):
-    return (x == sign * np.inf).astype(x.dtype)
-
-
-def _sign(x, sign: int):
-    return (np.sign(x) == sign).astype(x.dtype)
-
-
-def _finite(x, sign: int):
-    return ((np.sign(x) == sign) & np.isfinite(x)).astype(x.dtype)
 
 
 # ── matmul ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -99,11 +51,17 @@ def _matmul_shape(x: Aval, y: Aval) -> Aval:
 def _matmul_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     x, y = primals
     tx, ty = tangents
-    if ty is None:
-        return x @ y, tx @ y
-    if tx is None:
-        return x @ y, x @ ty
-    return x @ y, tx @ y + x @ ty
+    t = None if tx is None else _product(tx, y, tx)
+    if ty is not None:
+        t = add_tangents(t, _product(x, ty, ty))
+    return x @ y, t
+
+
+def _product(x, y, t):
+    """Return x @ y, one of which is the tangent t: its zeros are strong beside infinities in the other."""
+    if is_finite(x if t is y else y) is False:
+        return _beside_infinity(_matmul_subscripts(x, y), x, y, optimize=False)
+    return x @ y
 
 
 def _matmul_transpose(ct: Array, x: Array, y: Array) -> tuple:
@@ -191,6 +149,22 @@ def _complex(*shape):
     return lambda rng: rng.normal(size=shape) + 1j * rng.normal(size=shape)
 
 
+def _matmul_strong_transpose(ct, x, y, live, hot):
+    if not hot and (live is None or is_finite(y if type(x) is Aval else x) is not False):
+        return _matmul_transpose(ct, x, y)
+    subscripts = _matmul_subscripts(x, y)
+    return _einsum_strong_transpose(ct, x, y, live=live, hot=hot, subscripts=subscripts, optimize=False)
+
+
+def _matmul_subscripts(x, y) -> str:
+    """Return a matrix product as an Einstein sum: batch letters from the right, then the matrix axes that there are."""
+    n, m = len(np.shape(x)), len(np.shape(y))
+    batch = _LETTERS[: max(n, m, 2) - 2]
+    left = batch[len(batch) - max(n - 2, 0) :] + ("XY" if n > 1 else "Y")
+    right = batch[len(batch) - max(m - 2, 0) :] + ("YZ" if m > 1 else "Y")
+    return f"{left},{right}->{batch}{'X' * (n > 1)}{'Z' * (m > 1)}"
+
+
 matmul = Primitive(
     "matmul",
     impl=np.matmul,
@@ -198,7 +172,7 @@ matmul = Primitive(
     jvp=_matmul_jvp,
     linear_in=(0, 1),
     transpose=_matmul_transpose,
-    strong_transpose=_strong(_matmul_transpose),
+    strong_transpose=_matmul_strong_transpose,
     contracts=True,
     batch=_matmul_batch,
     samples=[
@@ -256,16 +230,18 @@ def _einsum_shape(*avals: Aval, subscripts: str, optimize) -> Aval:
     return Aval(tuple([sizes[letter] for letter in output]), np.result_type(*[a.dtype for a in avals]))
 
 
-def _einsum_transpose(ct: Array, *args: Array, subscripts: str, optimize) -> tuple:
+def _einsum_transpose(ct: Array, *args: Array, subscripts: str, optimize, contract: Callable = np.einsum) -> tuple:
     inputs, output = _split(subscripts)
     i = next(i for i, a in enumerate(args) if type(a) is Aval)
     cotangent = _einsum_cotangent(
-        ct, output, inputs[i], args[i], inputs[:i] + inputs[i + 1 :], args[:i] + args[i + 1 :]
+        ct, output, inputs[i], args[i], inputs[:i] + inputs[i + 1 :], args[:i] + args[i + 1 :], contract
     )
     return tuple([cotangent if j == i else None for j in range(len(args))])
 
 
-def _einsum_cotangent(ct, output: str, letters: str, x: Aval, rest_labels: list[str], rest):
+def _einsum_cotangent(
+    ct, output: str, letters: str, x: Aval, rest_labels: list[str], rest, contract: Callable = np.einsum
+):
     labels, operands = [output, *rest_labels], [ct, *rest]
     shapes = [np.shape(o) for o in operands]
     sizes = _sizes(labels, shapes)
@@ -274,7 +250,7 @@ def _einsum_cotangent(ct, output: str, letters: str, x: Aval, rest_labels: list[
     if labels == [kept]:
         found = ct
     else:
-        found = np.einsum(f"{','.join(labels)}->{kept}", *operands, optimize=_worth_optimizing(labels, shapes))
+        found = contract(f"{','.join(labels)}->{kept}", *operands, optimize=_worth_optimizing(labels, shapes))
     once = letters if len(set(letters)) == len(letters) else ""
     if once != kept:
         # Every letter of x at its first place, size 1 where the cotangent is constant or the letter is repeated.
@@ -298,7 +274,9 @@ def _diagonal_mask(letters: str, shape: tuple[int, ...]) -> np.ndarray:
     return mask
 
 
-def _einsum_batch(size: int, values: Sequence, mapped: Sequence[bool], *, subscripts: str, optimize) -> Array:
+def _einsum_batch(
+    size: int, values: Sequence, mapped: Sequence[bool], *, subscripts: str, optimize, contract: Callable = np.einsum
+) -> Array:
     inputs, output = _split(subscripts)
     used = set(subscripts)
     lane = next((a for a in _LETTERS if a not in used), None)
@@ -306,19 +284,87 @@ def _einsum_batch(size: int, values: Sequence, mapped: Sequence[bool], *, subscr
         raise ValueError("einsum: all 52 subscripts are in use, none is left for the axis of vmap")
     labels = [lane + letters if m else letters for letters, m in zip(inputs, mapped, strict=True)]
     optimize = optimize or _worth_optimizing(labels, [np.shape(v) for v in values])
-    return np.einsum(f"{','.join(labels)}->{lane}{output}", *values, optimize=optimize)
+    return contract(f"{','.join(labels)}->{lane}{output}", *values, optimize=optimize)
 
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-einsum = bilinear(
-    "einsum",
-    impl=lambda *operands, subscripts, optimize: np.einsum(subscripts, *operands, optimize=optimize),
+# ── beside a pole ────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# A sum of products leaves 0·∞ out term by term where a zero of a *factor* wins, as `scale(factor, c)` does for one
+# product (`kinds.py`). The terms with an infinite entry of c are ±∞, NaN or nothing. The same contraction of signs
+# counts them: `met` of them there are, and all have one sign if their sum `balance` is ±met.
+
+
+def _einsum_strong(*operands, subscripts: str, optimize):
+    ct, *factors = operands
+    if is_finite(ct) or ct.dtype.kind == "c":
+        return np.einsum(subscripts, *operands, optimize=optimize)
+    known, signs = np.isfinite(ct), [np.sign(a) for a in factors]
+    total = np.einsum(subscripts, np.where(known, ct, 0), *factors, optimize=optimize)
+    sign = np.where(known | np.isnan(ct), 0, np.sign(ct)).astype(ct.dtype)
+    balance = np.einsum(subscripts, sign, *signs, optimize=optimize)
+    met = np.einsum(subscripts, (~known).astype(ct.dtype), *[np.abs(s) for s in signs], optimize=optimize)
+    infinite = np.where(balance == met, np.inf, np.where(balance == -met, -np.inf, np.nan))
+    return np.where(met > 0, infinite, total).astype(total.dtype)[()]
+
+
+def _contract_strongly(subscripts: str, *operands, optimize):
+    return bind(einsum_strong, operands, {"subscripts": subscripts, "optimize": optimize})
+
+
+def _beside_infinity(subscripts: str, *operands, optimize):
+    """Contract, and let the zeros of the others win against the first operand that is known to be infinite."""
+    wild = next((i for i, a in enumerate(operands) if is_finite(a) is False), None)
+    if wild is None:
+        return np.einsum(subscripts, *operands, optimize=optimize)
+    inputs, output = _split(subscripts)
+    order = [wild, *[i for i in range(len(operands)) if i != wild]]
+    return _contract_strongly(
+        f"{','.join([inputs[i] for i in order])}->{output}", *[operands[i] for i in order], optimize=optimize
+    )
+
+
+def _einsum_strong_transpose(ct, *args, live, hot: bool, subscripts: str, optimize):
+    contract = _contract_strongly if hot else np.einsum if live is None else _beside_infinity
+    return _einsum_transpose(ct, *args, subscripts=subscripts, optimize=optimize, contract=contract)
+
+
+def _einsum_jvp(primals, tangents, *, subscripts: str, optimize):
+    total = None
+    for i, t in enumerate(tangents):
+        if t is not None:
+            rest = primals[:i] + primals[i + 1 :]
+            contract = np.einsum if all([is_finite(a) is not False for a in rest]) else _beside_infinity
+            total = add_tangents(total, contract(subscripts, *primals[:i], t, *primals[i + 1 :], optimize=optimize))
+    return bind(einsum, primals, {"subscripts": subscripts, "optimize": optimize}), total
+
+
+einsum_strong = bilinear(
+    "einsum_strong",
+    impl=_einsum_strong,
     abstract_eval=_einsum_shape,
     linear_in=(-1,),
     transpose=_einsum_transpose,
-    strong_transpose=_strong(_einsum_transpose),
+    strong_transpose=_einsum_strong_transpose,
+    batch=functools.partial(_einsum_batch, contract=_contract_strongly),
+    samples=[
+        ((2, 3), (3, 4), {"subscripts": "ij,jk->ik", "optimize": False}),
+        ((2, 3), (3,), {"subscripts": "ij,j->i", "optimize": False}),
+    ],
+    pole=True,
+    contracts=True,
+)
+
+einsum = Primitive(
+    "einsum",
+    impl=lambda *operands, subscripts, optimize: np.einsum(subscripts, *operands, optimize=optimize),
+    abstract_eval=_einsum_shape,
+    jvp=_einsum_jvp,
+    linear_in=(-1,),
+    transpose=_einsum_transpose,
+    strong_transpose=_einsum_strong_transpose,
     contracts=True,
     batch=_einsum_batch,
     samples=[

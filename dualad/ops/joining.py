@@ -15,9 +15,10 @@ import numpy as np
 from ..core.aval import Aval, result_dtype
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
+from .indexing import ARRAY, index_add
 from .kinds import along_axis
 
-__all__ = ["concatenate", "split", "stack", "unstack"]
+__all__ = ["concatenate", "gathered", "split", "stack", "unstack"]
 
 
 def _zeros_for_none(tangents, primals) -> list:
@@ -186,3 +187,23 @@ unstack = along_axis(
     kind="linear",
     moves=True,
 )
+
+
+# ── many places at once ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def gathered(ct, reads: list, aval: Aval):
+    """Add the cotangents of entries (or rows) that were read one by one, all in one scatter: O(n) for n reads."""
+    by_length: dict[int, list] = {}
+    for read in reads:
+        by_length.setdefault(len(read[0]), []).append(read)
+    for length, group in by_length.items():
+        if len(group) == 1:
+            template, value = group[0]
+            c = index_add(value, template=template, shape=aval.shape)
+        else:
+            positions = np.array([template for template, _ in group], np.intp)
+            values = stack(*[value for _, value in group], axis=0)
+            c = index_add(values, *positions.T, template=(ARRAY,) * length, shape=aval.shape)
+        ct = c if ct is None else ct + c
+    return ct

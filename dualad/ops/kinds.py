@@ -32,11 +32,16 @@ __all__ = [
     "directional",
     "elementwise",
     "elementwise_shape",
+    "factor_transpose",
+    "is_finite",
+    "known",
     "linear",
     "predicate",
+    "scale",
     "scaled",
     "stacked",
     "strong",
+    "times",
     "unary",
     "unbroadcast",
 ]
@@ -121,18 +126,45 @@ def add_tangents(s, t):
     return t if s is None else s if t is None else s + t
 
 
-def scaled(t, d, either: bool = False):
+def scaled(t, d):
     """Return ``t * d``, in which an exactly zero ``t`` stays zero beside an infinite ``d`` (a strong zero).
 
-    With ``either`` an exactly zero ``d`` stays zero beside an infinite ``t`` as well. The factor is nearly always an
-    array whose values are known now; then one dot product tells that the plain product will do, and the program of a
-    reverse pass is a plain multiplication too.
+    The factor is nearly always an array whose values are known now; then it is soon seen that the plain product will
+    do, and the program of a reverse pass is a plain multiplication too.
     """
-    if isinstance(d, (np.ndarray, np.generic)):
-        flat = d.ravel()
-        if abs(flat.dot(flat)) < math.inf and not (either and np.any(flat == 0)):
-            return t * d
-    return scale(t, d, either=True) if either else scale(t, d)
+    return t * d if is_finite(d) else scale(t, d)
+
+
+def times(t, d):
+    """Return ``scaled(t, d)`` for a factor that is the user's own, and of which nothing is feared that is not known."""
+    finite = is_finite(d)
+    if finite is None and d.known() is not None and (zeros := known(t)) is not None and not np.all(zeros):
+        finite = False  # a derivative of d is being written down, which a tangent of zero must not meet
+    return scale(t, d) if finite is False else t * d
+
+
+def known(x):
+    """Return the plain numbers beneath tensors, or ``None`` where there are none yet."""
+    return x.known() if isinstance(x, Tracer) else x
+
+
+def is_finite(x) -> bool | None:
+    """Say whether an array, tensor or number holds neither infinities nor NaN; ``None`` if that is not known yet."""
+    if isinstance(x, np.ndarray):
+        if x.dtype.kind not in "fc":
+            return True
+        if x.size <= _BLOCK:
+            flat = x.ravel()
+            total = flat.dot(flat)
+        else:
+            with np.errstate(invalid="ignore", over="ignore"):
+                total = np.add.reduce(x, None)
+        return bool(abs(total) < math.inf or np.isfinite(x).all())
+    return x.is_finite() if isinstance(x, Tracer) else bool(abs(x) < math.inf)
+
+
+#: up to this size a dot product is the quickest to meet every entry; beyond, BLAS may wake its threads for it
+_BLOCK = 8192
 
 
 # ── cotangents ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -275,7 +307,8 @@ def unary(
             if type(x) in _STRONG:
                 x = strong(x)
             out = ufunc(x)
-            return out, tangents[0] * derivative(x, out)
+            d = derivative(x, out)
+            return out, times(tangents[0], d) if isinstance(d, Tracer) else tangents[0] * d
 
     return elementwise(name, ufunc, jvp=jvp, samples=samples, numpy=numpy, complex_too=complex_too, **fields)
 
@@ -374,45 +407,53 @@ def directional(name: str, **fields) -> Primitive:
 #
 # scale(t, d) = t·d where t ≠ 0, and 0 where t = 0 whatever d is. It is linear in t: for every d, infinite or not, it
 # is the limit of the products t·dₙ over finite dₙ → d at t = 0. It stands in derivatives beside a pole and nowhere
-# else, so a factor d that is moved by an outer level contributes scale(t, ∂d).
-#
-# Walking backwards the order of the factors is reversed. Forwards, a factor that is exactly zero makes the tangent
-# exactly zero, whatever pole comes after it: √(x·x) at 0 has the derivative ∞·(0·t) = 0. Backwards the pole comes
-# first, 0·(∞·c), so for the same answer there a zero of the factor must be strong too: `either`.
+# else, so a factor d that is moved by an outer level contributes ∂d·t, in which both zeros are strong: that of t, which
+# is zero whatever d does, and that of ∂d, which is the tangent.
 
 
-def _scale(t, d, either=False):
+def _scale(t, d):
     # Nearly always the plain product will do; it is NaN where an exact zero met an infinity, and only there looked at.
     if type(t) is np.float64 and type(d) is np.float64:
         out = float.__mul__(t, d)  # as Python's, which knows no warnings
-        zero = not t or (either and not d and math.isinf(t))
-        return np.float64(out if out == out or not zero else 0.0)
+        return np.float64(out if out == out or t else 0.0)
     with np.errstate(invalid="ignore"):
         out = np.multiply(t, d)
-        flat = out.ravel()
-        total = flat.dot(flat)
-        if total != total:
-            out = np.where((t == 0) | ((d == 0) & np.isinf(t)) if either else t == 0, 0, out)
+        if not is_finite(out):
+            out = np.where(np.equal(t, 0), 0, out)
     return out if out.shape else out[()]
 
 
-def _scale_jvp(primals: Sequence, tangents: Sequence, **either: Any) -> tuple:
+def _scale_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     t, d = primals
-    out = scale(t, d, **either)
-    dt = None if tangents[0] is None else scale(tangents[0], d, **either)
-    dd = None if tangents[1] is None else scale(t, tangents[1], **either)
-    if either and dt is not None:
-        gone = np.logical_and(d == 0, np.isinf(t))  # where the zero has won, t may move as it likes
-        if isinstance(gone, Tracer) or np.any(gone):
-            dt = np.where(gone, np.zeros((), dt.dtype), dt)
+    out = scale(t, d)
+    dt = None if tangents[0] is None else scale(tangents[0], d)
+    dd = tangents[1]
+    if dd is not None:
+        gone = t == 0
+        dd = scaled(dd if not isinstance(gone, Tracer) and not np.any(gone) else np.where(gone, 0, dd), t)
     return out, broadcast_tangent(add_tangents(dt, dd), out)
 
 
-def _scale_transpose(ct: Array, t: Array, d, **either: Any) -> tuple:
-    """In the factor, for a fixed t, the map multiplies by t where t ≠ 0 and is zero elsewhere: its own transpose."""
-    if type(t) is Aval:
-        return unbroadcast(scale(ct, d, **either), t), None
-    return None, unbroadcast(scale(t, ct, **either), d)
+def factor_transpose(ct: Array, aval: Aval, d: Array, live: Any, hot: bool) -> Array:
+    """Return the cotangent of x in x·d: what reverse mode's two rules beside a pole are for one product.
+
+    Parameters
+    ----------
+    ct, d : array or tensor
+        The cotangent of the product, and its known factor.
+    aval : Aval
+        Of x.
+    live : array or tensor of bool, None or False
+        Where the cotangent is not dead; ``None`` is everywhere. A dead zero wins against an infinite ``d``. With
+        ``False`` every zero is dead.
+    hot : bool
+        Whether the cotangent may be infinite, from a pole that x meets later: then a ``d`` of zero wins.
+    """
+    if live is False and not hot:
+        return unbroadcast(scaled(ct, d), aval)
+    if live is not None and not is_finite(d):
+        d = np.where(ct != 0 if live is False else live, d, 0)
+    return unbroadcast(scale(d, ct) if hot else ct * d, aval)
 
 
 _product_shape = elementwise_shape(np.multiply)
@@ -420,12 +461,13 @@ _product_shape = elementwise_shape(np.multiply)
 scale = Primitive(
     "scale",
     impl=_scale,
-    abstract_eval=lambda t, d, either=False: _product_shape(t, d),
+    abstract_eval=_product_shape,
     jvp=_scale_jvp,
-    linear_in=(0, 1),
-    transpose=_scale_transpose,
-    strong_transpose=lambda ct, t, d, either: _scale_transpose(ct, t, d, **({"either": True} if either else {})),
-    batch=batch_elementwise(lambda t, d, **either: bind(scale, (t, d), either)),
-    samples=[((3,), (3,)), ((2, 1), (3,)), ((), (2,)), ((3,), (3,), {"either": True})],
+    linear_in=(0,),
+    transpose=lambda ct, t, d: (unbroadcast(ct * d, t), None),
+    strong_transpose=lambda ct, t, d, live, hot: (factor_transpose(ct, t, d, live, hot), None),
+    batch=batch_elementwise(lambda t, d: bind(scale, (t, d), {})),
+    samples=[((3,), (3,)), ((2, 1), (3,)), ((), (2,))],
+    pole=True,
     kind="bilinear",
 )

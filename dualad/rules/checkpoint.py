@@ -268,7 +268,7 @@ def _derivative(call: Call, moved: list[int], live: list[int], policy, names: li
         params = {"call": Call(call.name, function, (None, context))}
         return list(bind(checkpoint_call, (*known, *cts), params))
 
-    return LinearCall(call.name, push, pull)
+    return LinearCall(call.name, push, pull, signed=True)
 
 
 def _pull_again(call, primals, kept, cts, moved, live, policy, names) -> list:
@@ -283,7 +283,7 @@ def _pull_again(call, primals, kept, cts, moved, live, policy, names) -> list:
 
         _, pull = vjp(differentiable, *[lazy.given(x) for x in chosen])
         lazy.end_of_function()
-        return forced(pull(list(cts)))
+        return forced(pull.apply(list(cts), seeds="signed"))
 
 
 def _call_batch(size, values, mapped, *, call):

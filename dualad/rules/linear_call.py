@@ -21,6 +21,7 @@ from ..core.frames import public
 from ..core.primitive import Primitive
 from ..errors import ArgumentTypeError, DtypeError, OutputError, RuleMissingError
 from ..jvp import output_leaves
+from ..liveness import signed
 from ..staged import StagedLevel
 from ..tree import LeafName, flatten
 from ..vjp_via_transpose import linear_transpose
@@ -47,18 +48,20 @@ class LinearCall:
         Whether a derivative of this map in its residuals or vectors is to be refused.
     sparse : bool
         Whether ``backward`` takes ``None`` for cotangents that are exactly zero.
+    signed : bool
+        Whether ``backward`` reads off the sign of a zero among its cotangents whether it is live (``liveness.py``).
     batcher : callable or None
         ``batcher(size, residuals_mapped) -> LinearCall``, in place of mapping ``forward`` and ``backward``.
     """
 
-    __slots__ = ("backward", "batcher", "forward", "name", "once", "opaque", "sparse")
+    __slots__ = ("backward", "batcher", "forward", "name", "once", "opaque", "signed", "sparse")
 
     def __init__(
         self, name: str, forward: Callable, backward: Callable | None = None, *, opaque: bool = False,
-        once: bool = False, sparse: bool = False, batcher: Callable | None = None,
+        once: bool = False, sparse: bool = False, signed: bool = False, batcher: Callable | None = None,
     ) -> None:  # fmt: skip
         self.name, self.forward, self.backward = name, forward, backward
-        self.opaque, self.once, self.sparse, self.batcher = opaque, once, sparse, batcher
+        self.opaque, self.once, self.sparse, self.signed, self.batcher = opaque, once, sparse, signed, batcher
 
     def __repr__(self) -> str:
         return f"<linear call of {self.name}>"
@@ -83,7 +86,7 @@ class LinearCall:
 
         return LinearCall(
             self.name, lanes(self.forward), None if self.backward is None else lanes(self.backward), opaque=self.opaque,
-            once=self.once, sparse=self.sparse,
+            once=self.once, sparse=self.sparse, signed=self.signed,
         )  # fmt: skip
 
     def transposed(self) -> LinearCall:
@@ -135,7 +138,10 @@ def _jvp(primals, tangents, *, call, outs, residuals):
     return out, tuple(total)
 
 
-def _transpose(ct, *args, call, outs, residuals):
+def _transpose(ct, *args, live=None, hot=False, call, outs, residuals):
+    if call.signed:
+        masks = live or [live] * len(ct)
+        ct = [None if c is None else signed(c, mask) for c, mask in zip(ct, masks, strict=True)]
     cut = len(args) - residuals
     known = list(args[cut:])
     if not call.sparse and any([c is None for c in ct]):
@@ -189,6 +195,7 @@ linear = Primitive(
     linear_in=lambda count, params: range(count - params["residuals"]),
     joint=True,
     transpose=_transpose,
+    strong_transpose=_transpose,
     sparse_transpose=True,
     batch=_batch,
     samples=_samples,

@@ -146,5 +146,12 @@ def _convolve(walk, step) -> list:
 
 
 RULES.update(
-    {"convolve": _convolve, "convolve_nd": _convolve, "csr_product": _csr_product, "einsum": _einsum, "matmul": _matmul}
+    {
+        "convolve": _convolve,
+        "convolve_nd": _convolve,
+        "csr_product": _csr_product,
+        "einsum": _einsum,
+        "einsum_strong": _einsum,
+        "matmul": _matmul,
+    }
 )

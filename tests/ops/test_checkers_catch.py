@@ -141,7 +141,7 @@ WRONG = {
     "strong transpose": (
         right_product,
         {
-            "strong_transpose": lambda ct, x, y, either: (
+            "strong_transpose": lambda ct, x, y, live, hot: (
                 (unbroadcast(-ct * y, x), None) if type(x) is Aval else (None, unbroadcast(ct * x, y))
             )
         },

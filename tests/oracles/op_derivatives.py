@@ -249,8 +249,8 @@ def check_transpose(s: Subject) -> None:
         given = [Aval(np.shape(a), np.asarray(a).dtype) if i in group else a for i, a in enumerate(s.args)]
         rules = {"transpose": s.op.transpose}
         if s.op.strong_transpose is not None:
-            rules["strong_transpose"] = functools.partial(s.op.strong_transpose, either=False)
-            rules["strong_transpose with either"] = functools.partial(s.op.strong_transpose, either=True)
+            for hot in (False, True):
+                rules[f"strong_transpose, {hot=}"] = functools.partial(s.op.strong_transpose, live=None, hot=hot)
         for name, rule in rules.items():
             back = rule(list(ct) if s.op.multiple_results else ct, *given, **s.params)
             assert len(back) == len(s.args), f"{name} returned {len(back)} cotangents for {len(s.args)} arguments"
