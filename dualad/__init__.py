@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .diagnose.debug import debug, debug_nans
     from .diagnose.explain import explain
     from .diagnose.pattern import spy
-    from .lift import lift, lifted
+    from .lift.lift import lift, lifted
     from .profiling import profile
     from .program.read import read_program
     from .rules.checkpoint import checkpoint, checkpoint_name, checkpoint_policies

@@ -266,7 +266,7 @@ def register_dataclass(cls: type) -> type:
     names = [field.name for field in dataclasses.fields(cls)]
 
     def unflatten(static, children):
-        instance = object.__new__(cls)
+        instance: Any = object.__new__(cls)
         rest = iter(children)
         for name, known in zip(names, static, strict=True):
             object.__setattr__(instance, name, next(rest) if known is None else known.value)

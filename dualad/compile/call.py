@@ -97,10 +97,12 @@ class CallProgram(Program):
 def _call_impl(*args, program, linear):
     if all([type(a) in PLAIN for a in args]):
         # A number is NumPy's unless the program was written for a Python number.
-        args = [
-            a if hasattr(a, "dtype") or is_weak(v.aval) else np.asarray(a, v.aval.dtype)[()]
-            for a, v in zip(args, program.inputs, strict=True)
-        ]
+        args = tuple(
+            [
+                a if hasattr(a, "dtype") or is_weak(v.aval) else np.asarray(a, v.aval.dtype)[()]
+                for a, v in zip(args, program.inputs, strict=True)
+            ]
+        )
         out = program.compiled.run(*args)
     else:  # arrays of another library
         out = runner(program)(*args)

@@ -458,7 +458,7 @@ class Observed(Tracer):
         return super().__array__(dtype, copy)
 
     def __setitem__(self, key, value):
-        super().__setitem__(key, value)
+        super().__setitem__(key, value)  # type: ignore[misc]  # surface/indexing.py installs it
         flush_writes(self)  # carried out now, and noted at this line
 
 

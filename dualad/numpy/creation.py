@@ -212,7 +212,7 @@ class vectorize(np.vectorize):
         if traced_in(args, kwargs) is None or self.signature is not None:
             return super().__call__(*args, **kwargs)
         left_out = self.excluded or set()
-        spread = {i: operand(a) for i, a in enumerate(args) if i not in left_out}
+        spread: dict[Any, Any] = {i: operand(a) for i, a in enumerate(args) if i not in left_out}
         spread |= {k: operand(a) for k, a in kwargs.items() if k not in left_out}
         arrays = dict(zip(spread, np.broadcast_arrays(*spread.values()), strict=True))
         shape = next(iter(arrays.values())).shape

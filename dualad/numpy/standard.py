@@ -7,6 +7,8 @@ the standard wants them.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..core.tracer import Tracer
@@ -40,14 +42,21 @@ def argsort(a, /, axis=-1, kind=None, order=None, *, stable=None, descending=Fal
     return _argsort(-a if a.dtype.kind in "fc" else ~a, axis, kind, order, stable=stable)
 
 
+_ARRAYS: Any = (Tracer, np.ndarray)
+
+
+def _dtype_of(x: Any) -> Any:
+    return x.dtype if isinstance(x, _ARRAYS) else x
+
+
 def finfo(type, /):
     """As ``numpy.finfo``, of a dtype, an array or a tensor."""
-    return np.finfo(type.dtype if isinstance(type, (Tracer, np.ndarray)) else type)
+    return np.finfo(_dtype_of(type))
 
 
 def iinfo(type, /):
     """As ``numpy.iinfo``, of a dtype, an array or a tensor."""
-    return np.iinfo(type.dtype if isinstance(type, (Tracer, np.ndarray)) else type)
+    return np.iinfo(_dtype_of(type))
 
 
 def _scan(x, axis, dtype, include_initial, scan, neutral):

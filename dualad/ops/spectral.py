@@ -19,11 +19,9 @@ import numpy as np
 from ..core.aval import Aval, broadcast_shapes, result_dtype
 from .factorization import adjoint, floating, hermitian, least_motion, matrix, solve, square, transposed
 from .kinds import add_tangents, scaled, stacked, unbroadcast
-from .samples import complex_plane, well_conditioned
+from .samples import complex_plane
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "nuclear_norm", "svd", "svdvals", "unitary_factor"]
-
-_symmetric = well_conditioned(symmetric=True)
 
 
 def _real(dtype: np.dtype) -> np.dtype:

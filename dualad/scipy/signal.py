@@ -83,7 +83,8 @@ def convolve(in1, in2, mode="full", method="auto"):
     if not np.ndim(in1):
         return in1 * in2
     axes = tuple(range(np.ndim(in1)))
-    method = _chosen(*(_ordered(in1, in2, axes) if mode == "valid" else (in1, in2)), mode, method)
+    first, second = _ordered(in1, in2, axes) if mode == "valid" else (in1, in2)
+    method = _chosen(first, second, mode, method)
     return _convolved(in1, in2, mode, method, axes)
 
 

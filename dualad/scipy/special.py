@@ -218,7 +218,7 @@ def lambertw(z, k=0, tol=1e-8):
 # ── Bessel functions: derivatives by order, spherical ones ───────────────────────────────────────────────────────
 
 
-def _nth_derivative(ufunc: np.ufunc, v, z, n: int, phase: int):
+def _nth_derivative(ufunc: np.ufunc, phase: int, n: int, v, z):
     """Compute f⁽ⁿ⁾ = 2⁻ⁿ Σ phaseⁱ (n over i) f(v − n + 2i) (Abramowitz and Stegun 9.1.31, 9.6.29)."""
     if n < 0 or n != int(n):
         raise ValueError("n must be a non-negative integer.")
@@ -229,37 +229,37 @@ def _nth_derivative(ufunc: np.ufunc, v, z, n: int, phase: int):
 @mirrors(scipy.special.jvp)
 def jvp(v, z, n=1):
     """Compute the n-th derivative of Jv in z."""
-    return _nth_derivative(_ufuncs.jv, *operands(v, z), n, -1)
+    return _nth_derivative(_ufuncs.jv, -1, n, *operands(v, z))
 
 
 @mirrors(scipy.special.yvp)
 def yvp(v, z, n=1):
     """Compute the n-th derivative of Yv in z."""
-    return _nth_derivative(_ufuncs.yv, *operands(v, z), n, -1)
+    return _nth_derivative(_ufuncs.yv, -1, n, *operands(v, z))
 
 
 @mirrors(scipy.special.h1vp)
 def h1vp(v, z, n=1):
     """Compute the n-th derivative of H1v in z."""
-    return _nth_derivative(_ufuncs.hankel1, *operands(v, z), n, -1)
+    return _nth_derivative(_ufuncs.hankel1, -1, n, *operands(v, z))
 
 
 @mirrors(scipy.special.h2vp)
 def h2vp(v, z, n=1):
     """Compute the n-th derivative of H2v in z."""
-    return _nth_derivative(_ufuncs.hankel2, *operands(v, z), n, -1)
+    return _nth_derivative(_ufuncs.hankel2, -1, n, *operands(v, z))
 
 
 @mirrors(scipy.special.ivp)
 def ivp(v, z, n=1):
     """Compute the n-th derivative of Iv in z."""
-    return _nth_derivative(_ufuncs.iv, *operands(v, z), n, 1)
+    return _nth_derivative(_ufuncs.iv, 1, n, *operands(v, z))
 
 
 @mirrors(scipy.special.kvp)
 def kvp(v, z, n=1):
     """Compute the n-th derivative of Kv in z."""
-    return (-1) ** n * _nth_derivative(_ufuncs.kv, *operands(v, z), n, 1)
+    return (-1) ** n * _nth_derivative(_ufuncs.kv, 1, n, *operands(v, z))
 
 
 def _spherical(name: str, n, z, derivative: bool, parity: int | None):

@@ -214,11 +214,11 @@ def _apply(data, steps, op, params, step, given, each, of_row, shape):
                 v = _picked(np.concatenate([v, np.zeros(1, v.dtype)]), at)
             made.append(v if each is None else v.reshape((-1, each)) if each else v.reshape((-1, 1)))
             continue
-        c = args[i]
+        c: Any = args[i]
         if not np.ndim(c):
             made.append(c)
             continue
-        flat = np.broadcast_to(c, shape).reshape(-1)
+        flat: np.ndarray = np.broadcast_to(c, shape).reshape(-1)
         if each is not None:
             made.append(flat.reshape((-1, 1)) if each else flat[:0].reshape((-1, 1)))
         else:

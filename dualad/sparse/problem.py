@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of, is_inexact
 from ..errors import OutputError
 from ..jacobian import check_real
@@ -82,11 +83,8 @@ class Problem:
         unknown = [i for i, x in enumerate(rest) if is_array(x) and is_inexact(aval_of(x).dtype)]
 
         def tangent(others, primals, tangents):
-            full = list(rest)
-            for i, x in zip(unknown, others, strict=True):
-                full[i] = x
-            args, kwargs = optree.tree_unflatten(tree, full)
-            function = select(self.f, args, kwargs, *self.selected, self.where).function
+            call: Any = optree.tree_unflatten(tree, replaced(rest, unknown, others))
+            function = select(self.f, call[0], call[1], *self.selected, self.where).function
             has_aux = self.has_aux or self.second
             moved = jvp(lambda *moving: self._call(function, moving), primals, tangents, has_aux=has_aux)[1]
             return flatten_result(moved)[0]
