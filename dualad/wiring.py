@@ -3,6 +3,8 @@
 For: seeing all arrows that go up. Not for: anything else; what can be imported without going round is imported.
 """
 
+import importlib
+
 from .annex.linear_operator import as_linear_operator
 from .core.above import ABOVE
 from .core.memory import target
@@ -20,3 +22,5 @@ ABOVE.objects = about_objects
 ABOVE.sparse = about_sparse
 ABOVE.mirrored = mirrored
 ABOVE.linear_operator = as_linear_operator
+# What needs SciPy is loaded when it is called.
+ABOVE.sparse_solve = lambda *args: importlib.import_module("dualad.sparse.systems").solve_linearized(*args)

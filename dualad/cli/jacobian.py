@@ -13,6 +13,7 @@ import numpy as np
 
 from dualad.diagnose.pattern import choose_style, draw
 from dualad.errors import DualadError, UsageError
+from dualad.sparse.derivatives import sparse_jacobian
 from dualad.testing.engine import Engine
 from dualad.testing.real_function import RealFunction
 
@@ -24,6 +25,8 @@ from .terminal import width
 __all__ = ["run"]
 
 _MOST_LABELLED = 12
+#: entries of a sparse matrix that are listed
+_MOST_ENTRIES = 40
 
 
 def run(options: argparse.Namespace) -> int:
@@ -32,6 +35,10 @@ def run(options: argparse.Namespace) -> int:
         plots.require_matplotlib("--png")
     targets = find_targets(options.target)
     work = [(target, point) for target in targets for point in points_of(target, options.at, len(targets))]
+    if options.png and options.sparse:
+        raise UsageError(
+            "You asked for --sparse and --png.", "The picture shows the values of a dense matrix.", "Leave one out."
+        )
     if options.png and len(work) > 1:
         raise UsageError(
             f"You asked for one picture of {len(work)} Jacobians.",
@@ -40,6 +47,13 @@ def run(options: argparse.Namespace) -> int:
         )
     for target, point in work:
         engine = Engine(target.function, point, lenient=False, double=True)
+        if options.sparse:
+            try:
+                _print_sparse(target, point, engine, options)
+            except DualadError as error:
+                print(f"{target.label}: {error}", file=sys.stderr)
+                return 1
+            continue
         mode = options.mode if options.mode != "auto" else "fwd" if engine.size <= engine.out_size else "rev"
         try:
             matrix = engine.jacfwd() if mode == "fwd" else engine.jacrev()
@@ -48,6 +62,25 @@ def run(options: argparse.Namespace) -> int:
             return 1
         _print(target, point, engine, matrix, mode, options)
     return 0
+
+
+def _print_sparse(target: Target, point: tuple, function: Engine, options: argparse.Namespace) -> None:
+    """Print pattern, colouring and entries; nothing of the size of the whole matrix is made."""
+    mode = {"auto": "auto", "fwd": "forward", "rev": "reverse"}[options.mode]
+    jac = sparse_jacobian(lambda leaves: function(*leaves), mode=mode)
+    matrix = jac(function.point)
+    print(f"{target.label} at ({describe_point(point)})")
+    print(f"outputs: {_parts(function.output_names, function.out_shapes)}")
+    print(f"inputs:  {_parts(function.input_names, function.shapes)}")
+    print(jac.explain())
+    if not options.spy:
+        rows, columns = jac.structure()
+        shown = list(zip(rows[:_MOST_ENTRIES], columns[:_MOST_ENTRIES], matrix.data[:_MOST_ENTRIES], strict=True))
+        for i, j, value in shown:
+            print(f"  {function.output_label(int(i))}  {function.input_label(int(j))}  {value:.6g}")
+        if matrix.nnz > len(shown):
+            print(f"  ... and {matrix.nnz - len(shown)} more")
+    print(jac.sparsity.spy(columns=width(sys.stdout), style=options.style))
 
 
 def _print(

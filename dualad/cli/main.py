@@ -55,6 +55,7 @@ examples:
   dualad jacobian model.py:rates                                    at the points that the file declares
   dualad jacobian model.py:rates --at '[[1.0, 2.0]]' --spy          only the picture of its entries
   dualad jacobian model.py:rates --mode rev --png jacobian.png
+  dualad jacobian model.py:rates --sparse                           its pattern, its colouring and its entries
 """
 _TRACE = """\
 examples:
@@ -175,6 +176,7 @@ def _parser() -> argparse.ArgumentParser:
     two.add_argument("target", metavar="TARGET", help=_TARGET)
     two.add_argument("--at", action="append", default=[], metavar="POINT", help=_AT)
     two.add_argument("--mode", choices=("auto", "fwd", "rev"), default="auto", help="forward or reverse mode")
+    two.add_argument("--sparse", action="store_true", help="find the pattern and compute its entries only; needs SciPy")
     two.add_argument("--spy", action="store_true", help="only the picture, not the numbers")
     two.add_argument("--style", choices=("auto", "braille", "block", "ascii"), default="auto", help="of the picture")
     two.add_argument("--png", metavar="FILE", help="also draw it with matplotlib")

@@ -10,11 +10,12 @@ is found by writing them down once, as bodies of loops are. Not for: solvers, or
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import optree
 
+from ..core.above import ABOVE
 from ..core.arguments import check_callable
 from ..core.aval import aval_of
 from ..core.dispatch import bind
@@ -86,6 +87,13 @@ def _root_jvp(primals, tangents, *, call):
         return unknown.leaves(unknown.vector(moved))
 
     residuals = [*x, *primals[k:]]
+    if call.tangent_solve == "sparse":
+
+        def flat(v, *parameters):
+            return unknown.vector(call.f(unknown.leaves(v), list(parameters)))
+
+        v = ABOVE.sparse_solve(flat, unknown.vector(list(x)), residuals[k:], -unknown.vector(b))
+        return x, tuple(unknown.leaves(v))
     if call.tangent_solve is None:
         columns = vmap(lambda e: unknown.vector(product(residuals, unknown.leaves(e))), out_axes=1)
         jacobian = columns(np.eye(unknown.size, dtype=unknown.dtype))
@@ -132,7 +140,8 @@ root = Primitive(
 
 @public
 def custom_root(
-    f: Callable, x0: Any, solve: Callable, *, args: tuple = (), tangent_solve: Callable | None = None
+    f: Callable, x0: Any, solve: Callable, *, args: tuple = (),
+    tangent_solve: Callable | Literal["sparse"] | None = None,
 ) -> Any:  # fmt: skip
     """Solve f(x) = 0 with code of your own, and differentiate the solution in whatever f depends on.
 
@@ -150,9 +159,10 @@ def custom_root(
         to a tolerance well below what is asked of the derivative.
     args : tuple of trees
         Further arguments of ``f``, traced or not.
-    tangent_solve : callable, optional
+    tangent_solve : callable or "sparse", optional
         ``tangent_solve(matvec, b) -> v`` solves ∂f·v = b, on plain arrays; reverse mode calls it with a ``matvec``
-        that multiplies with the transpose. By default the matrix is built and factorized.
+        that multiplies with the transpose. By default the matrix is built and factorized; ``"sparse"`` finds its
+        pattern and factorizes it as a sparse matrix, which needs SciPy.
 
     Returns
     -------
@@ -190,7 +200,7 @@ def custom_root(
 @public
 def fixed_point(
     f: Callable, x0: Any, solve: Callable | None = None, *, args: tuple = (), tolerance: float | None = None,
-    max_steps: int = 1000, tangent_solve: Callable | None = None,
+    max_steps: int = 1000, tangent_solve: Callable | Literal["sparse"] | None = None,
 ) -> Any:  # fmt: skip
     """Solve x = f(x), by iterating or with code of your own, and differentiate the solution.
 
@@ -209,7 +219,7 @@ def fixed_point(
         dtype, 2e-12 for double precision.
     max_steps : int
         How many steps it may take.
-    tangent_solve : callable, optional
+    tangent_solve : callable or "sparse", optional
         As for :func:`custom_root`; the matrix is that of v ↦ ∂f·v − v.
 
     Returns
@@ -276,6 +286,8 @@ def _iterated(f: Callable, x: Any, tolerance: float | None, max_steps: int) -> A
 def _solved(f, x0, solve, args, tangent_solve, where: str, residual_of: Callable):
     """Apply the operator: find what f depends on, and hand plain functions to the solver."""
     name = getattr(f, "__name__", type(f).__name__)
+    if tangent_solve not in (None, "sparse"):
+        check_callable(tangent_solve, where, "tangent_solve")
     unknown = Unknown(x0, "x0", where)
     start = unknown.start(x0)
     template, given = partition(args)

@@ -38,6 +38,8 @@ class _Above:
     mirrored: Callable[[BaseException], str | None]
     #: make a linear map SciPy's ``LinearOperator``
     linear_operator: Callable[[Any], Any]
+    #: solve ∂f(x, *parameters)·v = b by factorizing the sparse Jacobian of f in x
+    sparse_solve: Callable[[Callable, Any, list, Any], Any]
 
 
 ABOVE = _Above()

@@ -6,6 +6,7 @@ For: ``dualad.spy``, and the text that the command line prints. Not for: picture
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 from typing import Any
 
@@ -20,6 +21,10 @@ __all__ = ["Spy", "choose_style", "draw", "spy"]
 # Bits of a braille character by (row, column) of its 4 x 2 dots.
 _BRAILLE = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 _BLOCKS = {0: " ", 1: "▀", 2: "▄", 3: "█"}
+#: a pattern of at most so many rows and columns is spelled with a character for each entry
+_SPELLED = 24
+#: a sparse matrix with room for more entries is never made dense, and of more rows or columns drawn without markers
+_HELD, _MARKED = 1_000_000, 1000
 _CELLS = {"braille": (4, 2), "block": (2, 1), "ascii": (1, 1)}
 
 
@@ -28,13 +33,13 @@ class Spy:
 
     Attributes
     ----------
-    pattern : bool array, shape (m, n)
-        Where entries are not zero; NaN is not zero.
+    pattern : bool array or sparse bool array, shape (m, n)
+        Where entries are not zero; NaN is not zero. A large sparse matrix is never made dense.
     """
 
     __slots__ = ("_columns", "_rows", "_style", "pattern")
 
-    def __init__(self, pattern: np.ndarray, columns: int, rows: int, style: str) -> None:
+    def __init__(self, pattern: Any, columns: int, rows: int, style: str) -> None:
         self.pattern, self._columns, self._rows, self._style = pattern, columns, rows, style
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
@@ -67,8 +72,12 @@ class Spy:
                     "pip install 'dualad[viz]', or print(spy(...)), which needs nothing",
                 ) from error
             ax = figures.Figure(layout="constrained").add_subplot()
-        ax.spy(self.pattern, **options)
         m, n = self.pattern.shape
+        if isinstance(self.pattern, np.ndarray) or max(m, n) <= _MARKED:
+            ax.spy(self.pattern, **options)
+        else:  # a marker for each entry would take minutes, and cover the others
+            shrunk = _shrink(self.pattern, _MARKED, _MARKED)
+            ax.imshow(shrunk, cmap="binary", extent=(-0.5, n - 0.5, m - 0.5, -0.5), interpolation="nearest", **options)
         ax.set(xlabel=f"{n} inputs", ylabel=f"{m} outputs")
         ax.xaxis.set_ticks_position("bottom")
         return ax
@@ -89,8 +98,8 @@ class Spy:
 
     def _said(self) -> str:
         m, n = self.pattern.shape
-        count = int(self.pattern.sum())
-        return f"{m} x {n}, {count} not zero" + (f" ({count / self.pattern.size:.1%})" if self.pattern.size else "")
+        count = int(self.pattern.sum()) if isinstance(self.pattern, np.ndarray) else self.pattern.nnz
+        return f"{m} x {n}, {count} not zero" + (f" ({count / (m * n):.1%})" if m * n else "")
 
     def __str__(self) -> str:
         style = choose_style(getattr(sys.stdout, "encoding", None)) if self._style == "auto" else self._style
@@ -105,9 +114,9 @@ def spy(matrix: Any, *, columns: int = 80, rows: int = 40, style: str = "auto") 
 
     Parameters
     ----------
-    matrix : array or sparse matrix, shape (m, n), or linear map
-        A Jacobian, a Hessian, or the second result of :func:`dualad.linearize`, whose matrix is computed: all entries
-        of the results against all entries of the arguments, in the order of their leaves.
+    matrix : array, sparse matrix or Sparsity, shape (m, n), or linear map
+        A Jacobian, a Hessian, a pattern, or the second result of :func:`dualad.linearize`, whose matrix is computed:
+        all entries of the results against all entries of the arguments, in the order of their leaves.
     columns, rows : int
         The most characters that the printed picture takes; a larger matrix is drawn in blocks, a dot where any entry
         of the block is not zero.
@@ -142,8 +151,11 @@ def spy(matrix: Any, *, columns: int = 80, rows: int = 40, style: str = "auto") 
         raise ArgumentError(f"spy: style={style!r}.", "there is no such style", "use 'braille', 'block' or 'ascii'")
     if isinstance(matrix, Linear):
         matrix = _matrix_of(matrix)
-    elif hasattr(matrix, "toarray"):
-        matrix = matrix.toarray()
+    elif hasattr(matrix, "to_scipy") or hasattr(matrix, "tocsr"):
+        entries = _entries_of(matrix)
+        if style == "auto" and hasattr(matrix, "to_scipy") and max(entries.shape) <= _SPELLED:
+            style = "ascii"
+        return Spy(entries.toarray() if math.prod(entries.shape) <= _HELD else entries, columns, rows, style)
     pattern = np.asarray(matrix) != 0
     if pattern.ndim != 2:
         raise ArgumentError(
@@ -152,6 +164,13 @@ def spy(matrix: Any, *, columns: int = 80, rows: int = 40, style: str = "auto") 
             "reshape a block of a Jacobian to (entries of the output, entries of the input): J.reshape(y.size, x.size)",
         )
     return Spy(pattern, columns, rows, style)
+
+
+def _entries_of(matrix: Any) -> Any:
+    """Return where a sparse matrix is not zero, as a sparse array; of a pattern all entries count."""
+    if hasattr(matrix, "to_scipy"):
+        return matrix.to_scipy()
+    return matrix.tocsr() != 0
 
 
 def _matrix_of(lin: Linear) -> np.ndarray:
@@ -174,12 +193,12 @@ def choose_style(encoding: str | None) -> str:
     return "ascii"
 
 
-def draw(matrix: np.ndarray, *, columns: int = 80, rows: int = 40, style: str = "braille") -> str:
+def draw(matrix: Any, *, columns: int = 80, rows: int = 40, style: str = "braille") -> str:
     """Draw the pattern of a matrix's entries that are not zero (NaN counts as not zero).
 
     A matrix that is larger than the picture is drawn in blocks: a dot where any entry of the block is not zero.
     """
-    pattern = np.asarray(matrix) != 0
+    pattern = matrix if hasattr(matrix, "tocoo") else np.asarray(matrix) != 0
     high, wide = _CELLS[style]
     pattern = _shrink(pattern, max(1, rows) * high, max(1, columns - 2) * wide)
     lines = _rows(_pad(pattern, high, wide), high, wide, style)
@@ -192,8 +211,14 @@ def draw(matrix: np.ndarray, *, columns: int = 80, rows: int = 40, style: str = 
     return "\n".join(framed)
 
 
-def _shrink(pattern: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """Merge entries into blocks until the pattern fits."""
+def _shrink(pattern: Any, rows: int, columns: int) -> np.ndarray:
+    """Merge entries into blocks until the pattern fits; what was sparse is dense then."""
+    if not isinstance(pattern, np.ndarray):
+        blocks = [max(1, -(-size // limit)) for size, limit in zip(pattern.shape, (rows, columns), strict=True)]
+        small = np.zeros([-(-size // block) for size, block in zip(pattern.shape, blocks, strict=True)], bool)
+        entries = pattern.tocoo()
+        small[entries.row // blocks[0], entries.col // blocks[1]] = True
+        return small
     for axis, limit in ((0, rows), (1, columns)):
         size = pattern.shape[axis]
         if size > limit:

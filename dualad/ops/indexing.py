@@ -17,6 +17,7 @@ Not for: what users write between brackets (``surface/indexing.py``).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -246,19 +247,64 @@ def _index_add(ct, *arrays, template, shape):
     """Scatter into zeros, repeated entries adding up.
 
     Basic indices repeat no entry: assignment will do. Otherwise the indices are turned into positions in the flat
-    array, because ``np.add.at`` is fast in one dimension only.
+    array. Leading axes that are indexed as a whole (the lanes of ``vmap``) share the positions of one of them.
     """
     native = _native(template, arrays)
-    out = np.zeros_like(ct, order="C", shape=shape)  # in C order, so that reshape(-1) is a view
     if not _is_advanced(template):
+        out = np.zeros_like(ct, order="C", shape=shape)
         out[native] = ct
         return out[()]
-    if len(shape) == 1 and len(native) == 1:
-        np.add.at(out, native[0], ct)
+    lanes = _whole_axes(template, shape)
+    one, size = math.prod(shape[lanes:]), math.prod(shape[:lanes])
+    if len(shape) - lanes == 1 and len(native) - lanes == 1 and isinstance(native[-1], np.ndarray):
+        positions = native[-1].reshape(-1)
+        if positions.size and positions.min() < 0:
+            positions = np.where(positions < 0, positions + one, positions)
     else:
-        positions = np.arange(out.size).reshape(shape)[native]
-        np.add.at(out.reshape(-1), np.ravel(positions), np.ravel(ct))
-    return out[()]
+        positions = np.arange(one).reshape(shape[lanes:])[native[lanes:]].reshape(-1)
+    if not lanes:
+        return _summed(positions, np.ravel(ct), one).reshape(shape)[()]
+    rows = ct.reshape((size, positions.size))
+    if size > 1 and positions.size < _SHORT:  # many short lanes: all in one go
+        positions = (positions + one * np.arange(size)[:, None]).reshape(-1)
+        return _summed(positions, rows.reshape(-1), size * one).reshape(shape)
+    out = np.empty_like(ct, order="C", shape=(size, one))
+    for i in range(size):
+        out[i] = _summed(positions, rows[i], one)
+    return out.reshape(shape)
+
+
+#: below so many entries a lane the calls cost more than the positions of all lanes
+_SHORT = 1024
+
+
+def _whole_axes(template: tuple, shape: tuple[int, ...]) -> int:
+    """Count the leading axes that are indexed as a whole and stay in front."""
+    count = 0
+    while count < min(len(template), len(shape)) and template[count] == (0, shape[count], 1):
+        count += 1
+    return count if _advanced_place(template) == count + _advanced_place(template[count:]) else 0
+
+
+def _summed(positions, values, size: int):
+    """Return an array of so many sums of the values at each position."""
+    # Counting adds in double precision, and goes over all sums once: not worth it for a few entries among many.
+    if type(values) is np.ndarray and values.dtype.char in "fdFD" and 8 * positions.size >= size:
+        if values.dtype.kind == "c":
+            out = np.empty(size, values.dtype)
+            out.real, out.imag = (_counted(positions, part, size) for part in (values.real, values.imag))
+            return out
+        return _counted(positions, values, size).astype(values.dtype, copy=False)
+    out = np.zeros_like(values, order="C", shape=size)
+    np.add.at(out, positions, values)
+    return out
+
+
+def _counted(positions, values, size: int):
+    sums = np.bincount(positions, values, size)
+    if len(sums) > size:
+        raise IndexError(f"index {int(positions.max())} is out of bounds for axis with size {size}")
+    return sums.astype(float, copy=False)
 
 
 def _index_add_batch(

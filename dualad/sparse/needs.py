@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import ArgumentError
 from ..tree import register_node
 
-__all__ = ["scipy_module", "scipy_sparse", "traced_product", "traced_sparse"]
+__all__ = ["scipy_module", "scipy_sparse", "traced_product", "traced_solve", "traced_sparse"]
 
 
 def scipy_sparse() -> Any:
@@ -56,3 +56,10 @@ def traced_product(data: Any, indices: Any, indptr: Any, vector: Any) -> Any:
     product = importlib.import_module("dualad.ops.sparse_product")
     pattern = product.Pattern(indices, indptr, len(vector))
     return product.csr_product(data, vector[:, None], pattern=pattern, transposed=False)[:, 0]
+
+
+def traced_solve(data: Any, indices: Any, indptr: Any, b: Any) -> Any:
+    """Return the solution of a CSR system, all of which may be tensors."""
+    product = importlib.import_module("dualad.ops.sparse_product")
+    pattern = product.Pattern(indices, indptr, len(indptr) - 1)
+    return product.csr_solve(data, b.reshape((-1, 1)), pattern=pattern, transposed=False).reshape((-1,))

@@ -53,6 +53,23 @@ def test_a_large_matrix_is_abbreviated(path, capsys):
     assert "Jacobian 200 x 201" in out and "..." in out and len(out.splitlines()) < 100
 
 
+def test_the_entries_of_a_sparse_one(path, capsys):
+    assert main(["jacobian", f"{path}:squares", "--sparse", "--style", "ascii"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[3] == "sparsity 3 x 4, 6 entries (50.0%), global" and "products" in lines[4]
+    assert [line.split() for line in lines[6:12]] == [
+        ["out[0]", "x[0]", "4"], ["out[0]", "a", "1"], ["out[1]", "x[1]", "8"], ["out[1]", "a", "4"],
+        ["out[2]", "x[2]", "12"], ["out[2]", "a", "9"],
+    ]  # fmt: skip
+    assert lines[12:] == ["+----+", "|#..#|", "|.#.#|", "|..##|", "+----+"]
+    assert main(["jacobian", f"{path}:squares", "--sparse", "--png", "x.png"]) == 2
+    np.savez(path.parent / "p.npz", x=np.ones(100_000), a=2.0)
+    assert main(["jacobian", f"{path}:squares", "--sparse", "--at", str(path.parent / "p.npz")]) == 0
+    out = capsys.readouterr().out
+    assert "100000 x 100001, 200000 entries" in out and "... and 199960 more" in out
+    assert main(["jacobian", f"{path}:refuses", "--sparse", "--at", "[1.0]"]) == 1
+
+
 def test_a_png(path, capsys):
     pytest.importorskip("matplotlib")
     picture = path.parent / "new" / "j.png"

@@ -294,3 +294,28 @@ def test_refusals_of_custom_linear_solve() -> None:
         da.custom_linear_solve(lambda x: a @ x, b, lambda matvec, b: b[:1])
     with pytest.raises(CapturedTensorError, match="solve returned a Dual"):
         da.jvp(lambda a: da.custom_linear_solve(lambda x: a @ x, b, lambda m, b: np.linalg.solve(a, b)), (a,), (a,))
+
+
+def test_a_sparse_factorization_solves_for_tangents() -> None:
+    def solution(source, how):
+        n = len(source)
+        residual = lambda u, s: (2 * u - np.roll(u, 1) - np.roll(u, -1)) * n**2 + u**3 - s
+
+        def newton(f, u):
+            for _ in range(12):
+                u = u - np.linalg.solve(da.jacfwd(f)(u), f(u))
+            return u
+
+        return da.custom_root(residual, np.ones(n), newton, args=(source,), tangent_solve=how)
+
+    source = np.linspace(1.0, 2.0, 7)
+    for derivative in (da.grad, da.hessian):
+        found, expected = (
+            derivative(lambda s, how=how: np.sum(solution(s, how) ** 2))(source) for how in ("sparse", None)
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-14)
+    lanes = np.stack([source, source + 1])
+    found, expected = (da.vmap(da.jacfwd(lambda s, how=how: solution(s, how)))(lanes) for how in ("sparse", None))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    with pytest.raises(ArgumentTypeError, match="tangent_solve"):
+        solution(source, "dense")

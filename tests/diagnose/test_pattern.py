@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as ss
 
 import dualad as da
 from dualad.diagnose.pattern import choose_style, draw
@@ -109,3 +110,16 @@ def test_spy_refuses_what_is_no_matrix():
         da.spy(np.ones((2, 2, 2)))
     with pytest.raises(ArgumentError, match="style"):
         da.spy(np.ones((2, 2)), style="dots")
+
+
+def test_a_sparse_matrix_is_drawn_without_being_made_dense() -> None:
+    n = 200_000
+    big = ss.diags_array([np.ones(n), np.ones(n - 1)], offsets=[0, 1], format="csr")
+    big.data[0] = 0.0
+    picture = da.spy(big, columns=20, rows=10)
+    assert "200000 x 200000, 399998 not zero" in repr(picture) and len(str(picture).splitlines()) <= 12
+    assert "<svg" in picture._repr_html_()
+    small = da.jacobian_sparsity(lambda x: x[:3] * x[3:], np.ones(6)).spy()
+    assert str(small).splitlines() == ["+------+", "|#..#..|", "|.#..#.|", "|..#..#|", "+------+"]
+    pytest.importorskip("matplotlib")
+    assert da.spy(big).plot().images and da.spy(big[:50, :50]).plot().images
