@@ -152,7 +152,7 @@ if not TYPE_CHECKING:
             "diagnose.debug": ("debug", "debug_nans"),
             "diagnose.explain": ("explain",),
             "diagnose.pattern": ("spy",),
-            "lift": ("lift", "lifted"),
+            "lift.lift": ("lift", "lifted"),
             "profiling": ("profile",),
             "program.read": ("read_program",),
             "rules.checkpoint": ("checkpoint", "checkpoint_name", "checkpoint_policies"),

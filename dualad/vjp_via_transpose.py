@@ -84,7 +84,7 @@ class Pullback:
         _check_one(ct, more, "the pullback")
         return self.apply(ct)
 
-    def apply(self, ct, seeds: str = "dead") -> tuple:
+    def apply(self, ct, seeds: str = "dead") -> Any:
         """Do what a call does; ``seeds`` as for ``pull_back``."""
         stage = self._stage
         leaves = flatten_like(stage.out_tree, ct, "the cotangent", "the function's output")

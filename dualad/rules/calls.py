@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 import optree
@@ -19,18 +19,22 @@ from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of
 from ..core.axes import rename
 from ..core.capture import check_inside
+from ..core.dispatch import bind
+from ..core.frames import public
 from ..core.level import Level
 from ..core.memory import flush_writes
+from ..core.primitive import Primitive
 from ..core.tracer import Tracer, tracer_in
-from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError
+from ..errors import ArgumentError, ArgumentTypeError, DtypeError, RuleMissingError, ShapeError, TreeError
 from ..jvp import jvp, output_leaves
+from ..signatures import Args, Out
 from ..staged import StagedLevel
 from ..tree import flatten, flatten_like, is_array
 from ..vmap import vmap
 
 __all__ = [
-    "Call", "Template", "UserFunction", "call_shape", "checked_like", "fitting", "flat_output", "has_tensor",
-    "innermost", "map_lanes", "mapped_function", "of_moving", "partition", "push_moving",
+    "Call", "RuledFunction", "Template", "UserFunction", "call_shape", "checked_like", "checked_pair", "fitting",
+    "flat_output", "has_tensor", "innermost", "map_lanes", "mapped_function", "of_moving", "partition", "push_moving",
 ]  # fmt: skip
 
 
@@ -239,6 +243,44 @@ class UserFunction:
         return full
 
 
+class RuledFunction(UserFunction, Generic[Args, Out]):
+    """A function with a rule of the user's: called under a transform it is one operator, otherwise it is what it is."""
+
+    #: the operator, the attribute that holds the rule, what that decides, and how it is set
+    _operator: Primitive
+    _rule: str
+    _decides: str
+    _define: str
+
+    @public
+    def __call__(self, *args: Args.args, **kwargs: Args.kwargs) -> Out:
+        """Call the function; under a transform, as one operator with the rule."""
+        if getattr(self, self._rule) is None:
+            raise RuleMissingError(
+                f"the {type(self).__name__} function `{self.__name__}` was called without a rule.",
+                f"{self._decides} is whatever its rule says, and it has none",
+                f"define one: {self._define.format(self.__name__)}",
+            )
+        if not has_tensor(args) and not (kwargs and has_tensor(kwargs)):
+            return self.f(*args, **kwargs)
+        held, others = self.split_nondiff(self.resolved(args, kwargs))
+        template, arrays = partition(others)
+        trees: list = [None]
+
+        def function(*values):
+            out = self.f(*self.joined(held, template.fill(values)))
+            return flat_output(out, f"`{self.__name__}`", trees)
+
+        rules = self._rules(held, others, template, arrays, trees)
+        call = Call(self.__name__, function, rules, trees, innermost(arrays))
+        out = bind(self._operator, arrays, {"call": call})
+        return optree.tree_unflatten(trees[0], list(out))  # type: ignore[return-value]
+
+    def _rules(self, held: tuple, others: tuple, template: Template, arrays: list, trees: list) -> tuple[Callable, ...]:
+        """Return the rules on flat lists of arrays, as the operator calls them."""
+        raise NotImplementedError
+
+
 def _signature_of(f: Callable) -> inspect.Signature | None:
     """Return a function's signature; of a ufunc none, because out= and the like are no arguments of its rule."""
     try:
@@ -310,6 +352,14 @@ def fitting(x: Any, aval: Aval, name: object, where: str, why: str, instead: str
     if a.shape != aval.shape:
         raise ShapeError(f"{where} returned shape {a.shape} for {name}; expected {aval.shape}.", why, instead)
     return a
+
+
+def checked_pair(given: Any, where: str, pair: str, end: str) -> tuple:
+    """Check that a rule returned a pair."""
+    if not (isinstance(given, tuple) and len(given) == 2):
+        returned = f"{len(given)} values" if isinstance(given, tuple) else f"a {type(given).__name__}"
+        raise TreeError(f"{where} returned {returned}.", f"it returns the pair {pair}", end)
+    return given
 
 
 def _of_dtype(x, a: Aval, aval: Aval, name: object, where: str):

@@ -8,29 +8,27 @@ treats any other operator, so that the rule is honoured under every composition.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic
 
 import numpy as np
 import optree
 
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
-from ..core.frames import public
 from ..core.primitive import Primitive
 from ..dual import float0
-from ..errors import ArgumentTypeError, DtypeError, RuleMissingError, TreeError
+from ..errors import ArgumentTypeError, DtypeError
 from ..signatures import Args, Out
 from ..tree import LeafName, flatten, flatten_like, is_array
 from .calls import (
     Call,
-    UserFunction,
+    RuledFunction,
+    Template,
     call_shape,
     checked_like,
+    checked_pair,
     flat_output,
-    has_tensor,
     innermost,
     mapped_function,
-    partition,
 )
 
 __all__ = ["SymbolicZero", "custom_jvp", "sample_calls"]
@@ -133,7 +131,7 @@ custom_jvp_call = Primitive(
 # ── the decorator ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class custom_jvp(UserFunction, Generic[Args, Out]):
+class custom_jvp(RuledFunction[Args, Out]):
     """Give a function its own forward-mode rule; reverse mode follows by transposition.
 
     Parameters
@@ -167,6 +165,9 @@ class custom_jvp(UserFunction, Generic[Args, Out]):
     1.0
     """
 
+    _operator = custom_jvp_call
+    _rule, _decides, _define = "rule", "its derivative", "@{}.defjvp"
+
     def __init__(self, f: Callable[Args, Out], nondiff_argnums: int | Sequence[int] = ()) -> None:
         super().__init__(f, nondiff_argnums)
         self.rule: Callable | None = None
@@ -196,25 +197,7 @@ class custom_jvp(UserFunction, Generic[Args, Out]):
         self.rule, self.symbolic_zeros = rule, symbolic_zeros
         return rule
 
-    @public
-    def __call__(self, *args: Args.args, **kwargs: Args.kwargs) -> Out:
-        """Call the function; under a transform, as one operator with the rule."""
-        if self.rule is None:
-            raise RuleMissingError(
-                f"the custom_jvp function `{self.__name__}` was called without a rule.",
-                "its derivative is whatever its rule says, and it has none",
-                f"define one: @{self.__name__}.defjvp",
-            )
-        if not has_tensor(args) and not (kwargs and has_tensor(kwargs)):
-            return self.f(*args, **kwargs)
-        held, others = self.split_nondiff(self.resolved(args, kwargs))
-        template, arrays = partition(others)
-        trees: list = [None]
-
-        def function(*values):
-            out = self.f(*self.joined(held, template.fill(values)))
-            return flat_output(out, f"`{self.__name__}`", trees)
-
+    def _rules(self, held: tuple, others: tuple, template: Template, arrays: list, trees: list) -> tuple[Callable, ...]:
         user_rule = self.rule
 
         def rule(moved, *values):
@@ -225,9 +208,7 @@ class custom_jvp(UserFunction, Generic[Args, Out]):
             pair = user_rule(*held, template.fill(primals), template.fill(tangents))
             return _checked_pair(pair, self.__name__, trees)
 
-        call = Call(self.__name__, function, (rule,), trees, innermost(arrays))
-        out = bind(custom_jvp_call, arrays, {"call": call})
-        return optree.tree_unflatten(trees[0], list(out))  # type: ignore[return-value]
+        return (rule,)
 
     def _zero(self, aval: Aval):
         dtype = aval.dtype if is_inexact(aval.dtype) else float0
@@ -237,12 +218,7 @@ class custom_jvp(UserFunction, Generic[Args, Out]):
 def _checked_pair(pair, name: str, trees: list) -> list:
     """Check a rule's value and tangent against each other and return both, flat; a zero tangent is ``None``."""
     where = f"the jvp rule of `{name}`"
-    if not (isinstance(pair, tuple) and len(pair) == 2):
-        raise TreeError(
-            f"{where} returned {f'{len(pair)} values' if isinstance(pair, tuple) else f'a {type(pair).__name__}'}.",
-            "it returns the pair (value, tangent)",
-            "end the rule with `return value, tangent`",
-        )
+    checked_pair(pair, where, "(value, tangent)", "end the rule with `return value, tangent`")
     values, tree = flat_output(pair[0], where, trees), trees[0]
     names = [LeafName(pair[0], "the tangent of the value", i) for i in range(len(values))]
     given = flatten_like(tree, pair[1], f"the tangent of {where}", "its value")

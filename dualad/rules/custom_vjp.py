@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Generic
+from typing import Any
 
 import numpy as np
 import optree
@@ -17,20 +17,20 @@ import optree
 from ..core.arguments import check_callable, replaced
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
-from ..core.frames import public
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..dual import float0
-from ..errors import ArgumentTypeError, DualadError, RuleMissingError, TreeError
+from ..errors import ArgumentTypeError, DualadError, TreeError
 from ..signatures import Args, Out
 from ..tree import LeafName, flatten, flatten_like
 from ..vjp_via_transpose import linear_transpose
 from .calls import (
     Call,
+    RuledFunction,
     Template,
-    UserFunction,
     call_shape,
     checked_like,
+    checked_pair,
     flat_output,
     has_tensor,
     innermost,
@@ -183,7 +183,7 @@ custom_vjp_call = Primitive(
 # ── the decorator ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class custom_vjp(UserFunction, Generic[Args, Out]):
+class custom_vjp(RuledFunction[Args, Out]):
     """Give a function its own reverse-mode rule; forward mode follows by transposing the pullback.
 
     Parameters
@@ -214,6 +214,9 @@ class custom_vjp(UserFunction, Generic[Args, Out]):
     1.0
     """
 
+    _operator = custom_vjp_call
+    _rule, _decides, _define = "bwd", "its derivative", "{}.defvjp(fwd, bwd)"
+
     def __init__(self, f: Callable[Args, Out], nondiff_argnums: int | Sequence[int] = ()) -> None:
         super().__init__(f, nondiff_argnums)
         self.fwd: Callable | None = None
@@ -243,37 +246,17 @@ class custom_vjp(UserFunction, Generic[Args, Out]):
                 )  # fmt: skip
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
-    @public
-    def __call__(self, *args: Args.args, **kwargs: Args.kwargs) -> Out:
-        """Call the function; under a transform, as one operator with the rule."""
-        if self.fwd is None or self.bwd is None:
-            raise RuleMissingError(
-                f"the custom_vjp function `{self.__name__}` was called without a rule.",
-                "its derivative is whatever its rule says, and it has none",
-                f"define one: {self.__name__}.defvjp(fwd, bwd)",
-            )
-        if not has_tensor(args) and not (kwargs and has_tensor(kwargs)):
-            return self.f(*args, **kwargs)
-        held, others = self.split_nondiff(self.resolved(args, kwargs))
-        template, arrays = partition(others)
+    def _rules(self, held: tuple, others: tuple, template: Template, arrays: list, trees: list) -> tuple[Callable, ...]:
         avals = [aval_of(x) for x in arrays]
-        trees: list = [None]
-
-        def function(*values):
-            out = self.f(*self.joined(held, template.fill(values)))
-            return flat_output(out, f"`{self.__name__}`", trees)
 
         def forward(found, moved, *values):
             if self.symbolic_zeros:
                 values = [ForwardArgument(v, i in moved) for i, v in enumerate(values)]
             pair = self.fwd(*self.joined(held, template.fill(values)))
-            if not (isinstance(pair, tuple) and len(pair) == 2):
-                raise TreeError(
-                    f"the fwd rule of `{self.__name__}` returned"
-                    f" {f'{len(pair)} values' if isinstance(pair, tuple) else f'a {type(pair).__name__}'}.",
-                    "it returns the pair (value, residuals)",
-                    "end it with `return value, residuals` (None if nothing is needed)",
-                )
+            checked_pair(
+                pair, f"the fwd rule of `{self.__name__}`", "(value, residuals)",
+                "end it with `return value, residuals` (None if nothing is needed)",
+            )  # fmt: skip
             out = flat_output(pair[0], f"the fwd rule of `{self.__name__}`", trees)
             found.count, found.out = len(out), trees[0]
             found.residuals, residuals = partition(pair[1])
@@ -285,9 +268,7 @@ class custom_vjp(UserFunction, Generic[Args, Out]):
             given = self.bwd(*held, found.residuals.fill(known), optree.tree_unflatten(found.out, full))
             return self._cotangents(given, others, template, avals)
 
-        call = Call(self.__name__, function, (forward, backward), trees, innermost(arrays))
-        out = bind(custom_vjp_call, arrays, {"call": call})
-        return optree.tree_unflatten(trees[0], list(out))
+        return forward, backward
 
     def _shown(self, ct, aval: Aval):
         """Return a cotangent as the rule is to see it."""

@@ -7,32 +7,29 @@ what runs, so that the rule is honoured in ``vmap(grad(f))`` as in ``grad(vmap(f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic
 
 import numpy as np
-import optree
 
 from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.axes import unavailable
 from ..core.dispatch import bind
-from ..core.frames import public
 from ..core.primitive import Primitive
-from ..errors import ArgumentTypeError, RuleMissingError, ShapeError, TreeError
+from ..errors import ArgumentTypeError, ShapeError, TreeError
 from ..jvp import jvp
 from ..signatures import Args, Out
 from ..tree import flatten_prefix
 from ..vjp_via_transpose import vjp
 from .calls import (
     Call,
-    UserFunction,
+    RuledFunction,
+    Template,
     call_shape,
+    checked_pair,
     flat_output,
-    has_tensor,
     innermost,
     mapped_function,
     of_moving,
-    partition,
 )
 from .linear_call import LinearCall, linear
 
@@ -140,7 +137,7 @@ custom_vmap_call = Primitive(
 # ── the decorator ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class custom_vmap(UserFunction, Generic[Args, Out]):
+class custom_vmap(RuledFunction[Args, Out]):
     """Give a function its own rule for ``vmap``.
 
     Parameters
@@ -166,6 +163,9 @@ class custom_vmap(UserFunction, Generic[Args, Out]):
     >>> da.vmap(total)(np.ones((2, 3)))
     array([3., 3.])
     """
+
+    _operator = custom_vmap_call
+    _rule, _decides, _define = "rule", "how it is batched", "@{}.def_vmap"
 
     def __init__(self, f: Callable[Args, Out]) -> None:
         super().__init__(f)
@@ -194,41 +194,21 @@ class custom_vmap(UserFunction, Generic[Args, Out]):
         self.rule = rule
         return rule
 
-    @public
-    def __call__(self, *args: Args.args, **kwargs: Args.kwargs) -> Out:
-        """Call the function; under a transform, as one operator with the rule."""
-        if self.rule is None:
-            raise RuleMissingError(
-                f"the custom_vmap function `{self.__name__}` was called without a rule.",
-                "how it is batched is whatever its rule says, and it has none",
-                f"define one: @{self.__name__}.def_vmap",
-            )
-        if not has_tensor((args, kwargs)):
-            return self.f(*args, **kwargs)
-        template, arrays = partition(self.resolved(args, kwargs))
-        trees: list = [None]
-
-        def function(*values):
-            return flat_output(self.f(*template.fill(values)), f"`{self.__name__}`", trees)
-
+    def _rules(self, held: tuple, others: tuple, template: Template, arrays: list, trees: list) -> tuple[Callable, ...]:
         def rule(size, mapped, *values):
             given = self.rule(size, list(template.fill(mapped)), *template.fill(values))
             return _checked(given, size, self.__name__, trees)
 
-        call = Call(self.__name__, function, (rule,), trees, innermost(arrays))
-        out = bind(custom_vmap_call, arrays, {"call": call})
-        return optree.tree_unflatten(trees[0], list(out))  # type: ignore[return-value]
+        return (rule,)
 
 
 def _checked(given, size: int, name: str, trees: list) -> list:
     """Check what a rule returned and return its results, all with the batch axis."""
     where = f"the vmap rule of `{name}`"
-    if not (isinstance(given, tuple) and len(given) == 2):
-        raise TreeError(
-            f"{where} returned {f'{len(given)} values' if isinstance(given, tuple) else f'a {type(given).__name__}'}.",
-            "it returns the pair (out, out_batched)",
-            "end it with `return out, True` (or a tree of bools, False for what is the same in all lanes)",
-        )
+    checked_pair(
+        given, where, "(out, out_batched)",
+        "end it with `return out, True` (or a tree of bools, False for what is the same in all lanes)",
+    )  # fmt: skip
     leaves = flat_output(given[0], where, trees)
     flags = flatten_prefix(given[1], trees[0], f"out_batched of {where}", "its result", lambda x: isinstance(x, bool))
     out = []
