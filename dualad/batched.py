@@ -27,6 +27,7 @@ __all__ = ["BatchLevel", "Batched", "LaneDivergence"]
 _FLOAT = "float() of a batched scalar, or a function of math"
 _COMPLEX = "complex() of a batched scalar, or a function of cmath"
 _ITEM = ".item() of a batched scalar"
+_INDEX = "a batched integer used as an index or a count"
 
 
 class BatchLevel(Level):
@@ -65,6 +66,11 @@ class LaneDivergence(BaseException):
         super().__init__(what)
         self.level, self.groups, self.what, self.error = level, groups, what, error
         level.diverged = self
+
+    @property
+    def about_an_index(self) -> bool:
+        """Whether what was asked for may be an index into a plain array."""
+        return self.what is _INDEX
 
     @property
     def instead(self) -> str:
@@ -183,7 +189,7 @@ class Batched(Tracer):
         return super().__int__() if agreed is None else int(agreed)
 
     def __index__(self):
-        agreed = self.concretize("a batched integer used as an index or a count") if self._is_index() else None
+        agreed = self.concretize(_INDEX) if self._is_index() else None
         return super().__index__() if agreed is None else int(agreed)
 
     def item(self, *args):

@@ -22,7 +22,7 @@ from .core.contexts import active, boundary, in_use, watching
 from .core.dispatch import bind
 from .core.frames import public
 from .core.level import Level, escaped
-from .core.memory import flush_writes, layout, snapshot, unshared
+from .core.memory import flush_writes, layout, snapshot, unchanged, unshared
 from .core.tracer import Tracer
 from .core.watch import noted
 from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
@@ -49,11 +49,20 @@ class DualLevel(Level):
         self.linearizing = linearizing
         self.index = index
         self.inner = False
-        self.copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self.copies: dict[int, tuple[Any, Any]] = {}
 
     def __exit__(self, *exc_info) -> None:
         super().__exit__(*exc_info)
         self.copies.clear()
+
+    def box(self, x: Tracer) -> Tracer:
+        """Return a tensor of another level as it is now: its holders may write to it before the program is run."""
+        known = self.copies.get(id(x))
+        if known is not None and known[0] is x and unchanged(known[1], x):
+            return known[1]
+        copy = unshared(x)
+        self.copies[id(x)] = (x, copy)
+        return copy
 
     def snapshot(self, a: np.ndarray) -> np.ndarray:
         """Return ``a``, or a read-only copy of it if somebody else could write to it before the program is run."""
@@ -125,14 +134,14 @@ class Dual(Tracer):
                 x, s = x._primal, x._tangent
             else:
                 s = None
-                if linearizing and type(x) is np.ndarray:
-                    x = level.snapshot(x)
+                if linearizing and type(x) is not float:
+                    x = level.snapshot(x) if type(x) is np.ndarray else level.box(x) if isinstance(x, Tracer) else x
             if type(y) is Dual and y.level is level:
                 y, t = y._primal, y._tangent
             else:
                 t = None
-                if linearizing and type(y) is np.ndarray:
-                    y = level.snapshot(y)
+                if linearizing and type(y) is not float:
+                    y = level.snapshot(y) if type(y) is np.ndarray else level.box(y) if isinstance(y, Tracer) else y
             primals, tangents = (x, y), (s, t)
             live = s is not None or t is not None
         else:
@@ -142,7 +151,9 @@ class Dual(Tracer):
                     primals.append(a._primal)
                     tangents.append(a._tangent)
                 else:
-                    primals.append(level.snapshot(a) if linearizing and type(a) is np.ndarray else a)
+                    if linearizing:
+                        a = level.snapshot(a) if type(a) is np.ndarray else level.box(a) if isinstance(a, Tracer) else a
+                    primals.append(a)
                     tangents.append(None)
             live = any([t is not None for t in tangents])
         rule = op.jvp

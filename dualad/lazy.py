@@ -123,7 +123,11 @@ class Lazy(Tracer):
         if not level.open:
             raise escaped(level, f"`{op.name}`", self)
         atoms = [
-            a.variable if type(a) is Lazy and a.level is level else snapshot(a) if type(a) is np.ndarray else a
+            a.variable
+            if type(a) is Lazy and a.level is level
+            else snapshot(a)
+            if type(a) is np.ndarray or isinstance(a, Tracer)
+            else a
             for a in args
         ]
         node = level.note(op, atoms, params)

@@ -21,7 +21,8 @@ from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
 from .core.contexts import active
 from .core.frames import public
-from .core.memory import pin
+from .core.memory import pin, unshared
+from .core.tracer import Tracer
 from .dual import Dual, DualLevel, check_tangent
 from .jvp import as_primal, output_leaves, shown_tangent, split, split_aux, strip
 from .program.ir import Program, evaluate
@@ -185,7 +186,8 @@ def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tu
                 a = aval_of(x)
                 if is_inexact(a.dtype):
                     aval = Aval(a.shape, a.dtype)
-                    given, x = x, Dual(level.snapshot(x) if type(x) is np.ndarray else x, staged.new_input(aval), level)
+                    kept = level.snapshot(x) if type(x) is np.ndarray else level.box(x) if isinstance(x, Tracer) else x
+                    given, x = x, Dual(kept, staged.new_input(aval), level)
                     if type(given) is np.ndarray and not given.flags.c_contiguous:
                         pin(x, given.strides)
                     x._origin = (stage.in_tree, i, False)
@@ -225,4 +227,4 @@ _SMALL = 4096
 def _released(x, residuals: set[int]):
     if type(x) is np.ndarray and (x.size <= _SMALL or x.base is not None or id(x) in residuals):
         return x.copy()
-    return x
+    return unshared(x) if isinstance(x, Tracer) else x

@@ -82,12 +82,19 @@ def select(f: Callable, args: tuple, kwargs: dict, argnums, argnames, where: str
     if not names and not kwargs and numbers == list(range(len(args))):
         return Selection(f, tuple(args), [f"argument {i}" for i in numbers], arrange)
 
-    def function(*chosen):
-        filled = list(args)
-        for n, value in zip(numbers, chosen, strict=False):
-            filled[n] = value
-        return f(*filled, **{**kwargs, **dict(zip(names, chosen[len(numbers) :], strict=True))})
+    def fill(args, kwargs):
+        def function(*chosen):
+            filled = list(args)
+            for n, value in zip(numbers, chosen, strict=False):
+                filled[n] = value
+            return f(*filled, **{**kwargs, **dict(zip(names, chosen[len(numbers) :], strict=True))})
 
+        return function
+
+    others = [None if n in numbers else a for n, a in enumerate(args)]
+    others_by_name = {name: a for name, a in kwargs.items() if name not in names}
+    function = fill(others, others_by_name)
+    function.filled = (fill, (others, others_by_name))  # type: ignore[attr-defined]  # for a call with other ones
     chosen = (*[args[n] for n in numbers], *[kwargs[name] for name in names])
     called = [f"argument {n}" for n in numbers] + [f"argument {n!r}" for n in names]
     function.selected = (f, called)  # type: ignore[attr-defined]  # for messages about the arguments

@@ -57,7 +57,7 @@ class StagedLevel(Level):
         """Close the program: keep the equations its outputs depend on."""
         atoms = [
             o.variable if type(o) is Staged and o.level is self
-            else snapshot(o) if self.owning and type(o) is np.ndarray
+            else snapshot(o) if self.owning and (type(o) is np.ndarray or isinstance(o, Tracer))
             else o
             for o in outputs
         ]  # fmt: skip
@@ -82,7 +82,13 @@ class Staged(Tracer):
             raise escaped(level, f"`{op.name}`", self)
         if level.owning:
             hold = level.hold
-            args = [hold(a) if type(a) is np.ndarray else a for a in args]
+            args = [
+                a if type(a) is Staged and a.level is level
+                else hold(a) if type(a) is np.ndarray
+                else snapshot(a) if isinstance(a, Tracer)
+                else a
+                for a in args
+            ]  # fmt: skip
         # An array has a shape and a dtype of its own and serves as its aval; only a Python scalar needs a weak one.
         # One argument or two are spelled out: recording is the larger part of reverse mode's overhead.
         n = len(args)

@@ -19,6 +19,8 @@ from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
 from .core.frames import public
+from .core.memory import unshared
+from .core.tracer import Tracer
 from .dual import float0
 from .errors import ArgumentTypeError, DtypeError, OutputError, ShapeError
 from .jvp import as_primal, named, output_leaves, without_value
@@ -203,6 +205,8 @@ def _finished(results: list, in_avals: list, given: list) -> list:
             r = (np.real(r) if r.dtype.kind == "c" and aval.dtype.kind != "c" else r).astype(aval.dtype)
         if type(r) is np.ndarray and (r.base is not None or id(r) in taken):
             r = r.copy()
+        elif isinstance(r, Tracer):
+            r = unshared(r)
         taken.add(id(r))
         out.append(r)
     return out

@@ -6,6 +6,7 @@ another position. Not for: batching rules (``ops/``) or the Batched tensor (``ba
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -115,7 +116,7 @@ def vmap(
         mapped = [a is not None for a in axes]
         strides = [_lane_strides(x) if m else None for x, m in zip(lanes, mapped, strict=True)]
 
-        def run_lanes(values, count, part=None):
+        def run_lanes(values, count, part=None, writable=False):
             with BatchLevel("vmap", count) as level, rename(level):
                 level.function = f
                 inputs = [
@@ -127,7 +128,7 @@ def vmap(
                         x._origin = (treedef, i, True)
                 inner_args, inner_kwargs = optree.tree_unflatten(treedef, inputs)
                 try:
-                    out = run(f, inner_args, inner_kwargs)
+                    out = run(f, inner_args, inner_kwargs, writable)
                 except LaneDivergence as split:
                     if split.level is not level:
                         raise
@@ -142,7 +143,14 @@ def vmap(
                 return [_lanes_of(x, level) for x in out_leaves], out_tree
 
         def run_some(lanes, count, start=0):
-            results = run_lanes(lanes, count, None if count == size else np.arange(start, start + count))
+            part = None if count == size else np.arange(start, start + count)
+            results = run_lanes(lanes, count, part)
+            if isinstance(results, LaneDivergence) and results.about_an_index and not all(mapped):
+                # A plain array that all lanes share may be what is indexed: as a buffer it takes all lanes at once.
+                with contextlib.suppress(Exception):
+                    together = run_lanes(lanes, count, part, writable=True)
+                    if not isinstance(together, LaneDivergence):
+                        return together
             if isinstance(results, LaneDivergence):
                 if type(count) is Lanes:
                     raise _disagreeing(results, name, _TOGETHER) from results.error

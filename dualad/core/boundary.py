@@ -17,6 +17,7 @@ from ..errors import (
     noted,
 )
 from .above import ABOVE
+from .again import Again
 from .contexts import active
 from .frames import users_line_of
 from .swallowed import Refusals
@@ -29,7 +30,31 @@ running: ContextVar[bool] = ContextVar("dualad_running", default=False)
 _AT = "\n  At: "
 
 
-def run(f, args, kwargs):
+def run(f, args, kwargs, writable=False):
+    """Call ``f``; once more with arguments that can be written to, where it is refused that (or at once with them)."""
+    again = Again(f, args, kwargs)
+    if not again:
+        return _run(f, args, kwargs)
+    if writable:
+        return _run(*again.call())
+    around = noted.get()
+    before = 0 if around is None else len(around)
+    try:
+        return _run(f, args, kwargs)
+    except (ConversionError, InPlaceError, PlainBufferError) as error:
+        refusal = error
+    try:
+        out = _run(*again.call())
+    except InPlaceError as error:
+        raise error from refusal
+    except Exception as error:
+        raise refusal from error
+    if around is not None:
+        del around[before:]  # what the first run was refused is forgotten
+    return out
+
+
+def _run(f, args, kwargs):
     """Call ``f``; re-raise a refusal of ours that a foreign library has wrapped in an error of its own."""
     watch = active()
     look = None if watch is None or running.get() else watch.calling(f, args, kwargs)

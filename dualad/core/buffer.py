@@ -70,6 +70,14 @@ class Buffer(Tracer, opaque=True):
         root = root_of(self)
         memory = record(root)
         self._refuse_if_alive(memory.copies, "copies made by NumPy (np.asarray, compiled code)")
+        if memory.unknown:
+            raise InPlaceError(
+                f"plain numbers were written into an argument of shape {root.shape}, by a function that writes traced"
+                " values into plain arrays, or indexes them with traced integers, too.",
+                "such a function runs twice, the second time with arguments that accept that; its first run has changed"
+                " this array already, which is too large to be kept as it was",
+                "write into a copy: a = np.copy(a)",
+            )
         if memory.shared:
             self._refuse_if_alive(memory.strays, "views that are not followed")
             root._value = root._value.copy()
@@ -132,14 +140,15 @@ class Buffer(Tracer, opaque=True):
         return call(function, args, kwargs)
 
     def __array__(self, dtype=None, copy=None):
-        """Give NumPy a copy: read-only, and followed, where NumPy's own array would have shared its memory."""
+        """Give NumPy the array: read-only, and followed, where NumPy's own array would have shared its memory."""
         if copy is False:
             raise ValueError("Unable to avoid copy: a buffer does not give its memory away.")
-        out = self._value.astype(dtype or self.dtype, copy=True)
-        if copy is None and out.dtype == self.dtype:
-            out.setflags(write=False)
-            memory = record(root_of(self))
-            memory.copies = [*(memory.copies or ()), weakref.ref(out)]
+        if copy or (dtype is not None and np.dtype(dtype) != self.dtype):
+            return self._value.astype(dtype or self.dtype, copy=True)
+        out = self.give().view()
+        out.setflags(write=False)
+        memory = record(root_of(self))
+        memory.copies = [*[r for r in memory.copies or () if r() is not None], weakref.ref(out)]
         return out
 
     # ── what stands between brackets ─────────────────────────────────────────────────────────────────────────────

@@ -42,15 +42,18 @@ from .tracer import PLAIN, Tracer
 __all__ = [
     "Deferred", "Reading", "Topmost", "as_array", "assign", "converted", "defer", "dense", "flush_writes", "in_order",
     "is_entry", "is_scalar", "is_view_of", "layout", "lent", "like_copy", "link", "live_views", "pin", "read",
-    "record", "refuse_if_lent", "root_of", "snapshot", "stand_in", "target", "unshared", "viewed", "writer",
+    "record", "refuse_if_lent", "root_of", "snapshot", "stand_in", "target", "unchanged", "unshared", "viewed",
+    "writer",
 ]  # fmt: skip
 
 
 # ── copies ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def snapshot(a: np.ndarray) -> np.ndarray:
-    """Return ``a``, or a read-only copy of it if somebody could write to it: for who reads it later."""
+def snapshot(a: Any) -> Any:
+    """Return an array or a tensor as it is now, for who reads it later, whatever is written to the original."""
+    if isinstance(a, Tracer):
+        return unshared(a)
     if not a.flags.writeable and a.base is None:
         return a
     if a.size > 1 and not any(a.strides):  # one number, repeated: it stays one
@@ -68,6 +71,11 @@ def unshared(x: Any) -> Any:
         _put(box, x)
         return box
     return x.copy() if isinstance(x, np.ndarray) else x
+
+
+def unchanged(box: Tracer, x: Tracer) -> bool:
+    """Say whether a box made by ``unshared`` still holds what the original holds."""
+    return type(box) is type(x) and all([getattr(box, slot, None) is getattr(x, slot, None) for slot in _CONTENT])
 
 
 def _put(box: Tracer, other: Tracer) -> None:
@@ -109,6 +117,8 @@ class _Memory:
     #: of a buffer: whether a tensor may have read its memory, and references to views that are not followed
     shared: bool = False
     strays: list[weakref.ref] | None = None
+    #: of a buffer: whether it is the caller's, and an earlier run may have written into it (``again.py``)
+    unknown: bool = False
 
 
 def record(x: Tracer) -> _Memory:

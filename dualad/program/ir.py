@@ -17,6 +17,7 @@ import optree
 from ..core.contexts import active, process_wide
 from ..core.dispatch import bind
 from ..core.frames import public
+from ..core.memory import unshared
 from ..core.watch import Watch
 from ..errors import ShapeError, TreeError
 from ..tree import flatten, is_array, treedef_outline
@@ -217,7 +218,7 @@ def evaluate(program: Program, arguments) -> list:
             env[outs[0]] = out
         for v in dead:
             del env[v]
-    return [env[a] if type(a) is Variable else a.copy() if type(a) is np.ndarray else a for a in program.outputs]
+    return [env[a] if type(a) is Variable else unshared(a) for a in program.outputs]
 
 
 def last_uses(program: Program) -> list[list[Variable]]:

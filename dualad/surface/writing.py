@@ -227,13 +227,13 @@ def _updated(ufunc: np.ufunc, a, index, b=None):
 
 def _rounds(a, index, arrays, template):
     """Yield (positions in the flat array, positions in the flat update), each round without a repeated position."""
-    if any(isinstance(i, Tracer) for i in arrays):
-        raise UnsupportedError(
-            "ufunc.at (or x.at[...]) with traced indices, for an update other than add and subtract.",
-            "which indices repeat is not known, so the order of the updates is not either",
-            "use indices that are plain arrays, or np.add.at",
-        )
-    positions = np.ravel(np.arange(a.size).reshape(a.shape)[index])
+    numbers = np.arange(a.size).reshape(a.shape)
+    if any(isinstance(i, Tracer) for i in arrays):  # which indices repeat is not known: one update after the other
+        positions = np.ravel(indexing.index(numbers, *arrays, template=template))
+        for k in range(positions.size):
+            yield positions[k : k + 1], slice(k, k + 1)
+        return
+    positions = np.ravel(numbers[index])
     order = np.argsort(positions, kind="stable")
     ranked = positions[order]
     starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])

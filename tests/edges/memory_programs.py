@@ -93,7 +93,7 @@ MAKERS = [
     lambda a, k: a * 1.5,
     lambda a, k: np.sin(a),
     lambda a, k: a + a[..., ::-1],
-    lambda a, k: np.where(np.real(a) > 0.2, a, 0.5 * a),
+    lambda a, k: np.where(np.real(a) > 0.2137, a, 0.5 * a),
     lambda a, k: np.zeros_like(a, order="CFK"[k % 3]),
     lambda a, k: np.full_like(a, 0.25),
     lambda a, k: a[np.arange(len(a))],

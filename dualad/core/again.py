@@ -1,0 +1,104 @@
+"""A function run again with arguments that can be written to: what makes a transform's plain arguments writable.
+
+``vmap(f, in_axes=(0, None))`` and ``grad(f, argnums=1)`` hand some arguments on as they are: plain arrays, which can
+hold no tangent and take no traced index. So that code which never writes pays nothing, and gets real arrays (NumPy's
+and SciPy's compiled functions take them as they are, ``isinstance`` is true), the function gets these first. Only where
+it is refused a write or an index does it run again, from its beginning, with a buffer in place of each of them, and of
+all that is computed from them (``buffer.py``).
+
+Nothing that the first run did to an argument is seen by the second: small arrays are kept, tensors get boxes of their
+own. A large array is not copied; if the function writes plain numbers into it, that is an error. Not for: arrays that
+the function makes itself or finds in its closure, which only ``dualad.numpy`` and ``lift`` reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optree
+
+from ..tree import NAMESPACE
+from .buffer import Buffer
+from .memory import record, unshared
+from .tracer import Tracer
+
+__all__ = ["Again"]
+
+#: arrays of up to so many entries are kept as they were
+_SMALL = 10_000
+
+#: of a function that fills in nothing
+_NOTHING = (None, ())
+
+
+class _Kept:
+    """A plain array among the arguments, as it was before the function ran."""
+
+    __slots__ = ("array", "copy")
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self.copy = array.copy("K") if array.size <= _SMALL else None
+
+    def buffer(self) -> Buffer:
+        """Return a buffer of it, and give the caller the array back as it was."""
+        if self.copy is None:
+            out = Buffer(self.array)
+        else:
+            if self.array.flags.writeable and self.array.tobytes() != self.copy.tobytes():
+                self.array[...] = self.copy
+            out = Buffer(self.copy)
+        memory = record(out)
+        memory.unknown = self.copy is None
+        memory.shared, memory.strides = True, self.array.strides
+        return out
+
+
+class Again:
+    """What is needed to call a function once more.
+
+    Parameters
+    ----------
+    f : callable
+        The function; one that ``select`` has made says which arguments it fills in.
+    args, kwargs : tuple, dict
+        What it is about to be called with.
+    """
+
+    __slots__ = ("_arrays", "_f", "_fill", "_leaves", "_tree")
+
+    def __init__(self, f: Callable, args: Any, kwargs: dict) -> None:
+        self._arrays: dict[int, _Kept] = {}
+        fill, rest = getattr(f, "filled", _NOTHING)
+        if fill is None and not kwargs and all([isinstance(a, Tracer) for a in args]):
+            return  # as most often: nothing is plain
+        self._f, self._fill = f, fill
+        self._leaves, self._tree = optree.tree_flatten((tuple(args), kwargs, rest), namespace=NAMESPACE)
+        for x in self._leaves:
+            if type(x) is np.ndarray and x.shape and x.dtype.kind in "biufc":
+                self._arrays[id(x)] = _Kept(x)
+        if self._arrays:
+            self._leaves = [_boxed(x) if isinstance(x, Tracer) else x for x in self._leaves]
+
+    def __bool__(self) -> bool:
+        """Say whether there is an array that a buffer could stand for."""
+        return bool(self._arrays)
+
+    def call(self) -> tuple[Callable, tuple, dict]:
+        """Return the function and its arguments, with buffers in place of the plain arrays."""
+        buffers = {key: kept.buffer() for key, kept in self._arrays.items()}
+        leaves = [buffers.get(id(x), x) for x in self._leaves]
+        args, kwargs, rest = optree.tree_unflatten(self._tree, leaves)
+        return self._f if self._fill is None else self._fill(*rest), args, kwargs
+
+
+def _boxed(x: Tracer) -> Tracer:
+    """Return a tensor in a box of its own, which knows what the original knows of where it comes from."""
+    box = unshared(x)
+    if hasattr(x, "_memory"):
+        record(box).strides = x._memory.strides
+    if hasattr(x, "_origin"):
+        box._origin = x._origin
+    return box
