@@ -109,9 +109,9 @@ def _captured(f: Callable, statics) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def _code(thing: Any) -> types.CodeType | None:
-    function = getattr(thing, "__func__", thing)
-    code = getattr(function, "__code__", None)
-    return code if isinstance(code, types.CodeType) else None
+    # Not by asking for an attribute: a namespace object may answer anything, or raise.
+    function = thing.__func__ if isinstance(thing, types.MethodType) else thing
+    return function.__code__ if isinstance(function, types.FunctionType) else None
 
 
 @functools.lru_cache(maxsize=1000)
@@ -158,7 +158,10 @@ def _places(thing: Any, names: frozenset[str]) -> Iterator[tuple[Any, Any, Any]]
     elif isinstance(thing, (list, tuple)):
         yield from [(thing, i, value) for i, value in enumerate(thing[:_MOST])]
     else:
-        attributes = getattr(thing, "__dict__", None)
+        try:
+            attributes = object.__getattribute__(thing, "__dict__")
+        except AttributeError:
+            return
         if isinstance(attributes, dict):
             ours = type(thing).__module__.partition(".")[0] == "dualad"
             for name, value in list(attributes.items()):

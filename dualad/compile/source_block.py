@@ -20,8 +20,9 @@ from ..program.variable import Variable
 from .blocks import Region, find_regions, run_region, strong_product
 from .scalars import BOOLEAN, FLOAT, MATHEMATICS
 from .simplify import is_elementwise, is_pure
+from .source_entries import in_entries, is_small
 from .source_loops import LOOPS
-from .source_values import ARRAY, BOOL, BOOL_FORM, DOUBLE, FLOAT_FORM, PYTHON, Value, identifier
+from .source_values import ARRAY, BOOL, BOOL_FORM, DOUBLE, ENTRIES, FLOAT_FORM, PYTHON, Value, identifier
 
 __all__ = ["Block"]
 
@@ -44,6 +45,9 @@ class Block:
         self.lines: list[str] = []
         #: text of an array -> name of the float with its value
         self.floats: dict[str, str] = dict(outer.floats) if outer else {}
+        #: text of a small array -> names of the floats in it, and the other way round
+        self.unpacked: dict[str, tuple[str, ...]] = dict(outer.unpacked) if outer else {}
+        self.packed: dict[tuple, str] = dict(outer.packed) if outer else {}
         #: names of arrays that nothing else shares memory with
         self.alone: set[str] = set()
         #: (shape, dtype) -> names of arrays that nothing reads any more
@@ -113,7 +117,30 @@ class Block:
             return f"float64({value.text})"
         if value.form == BOOL_FORM:
             return f"bool_({value.text})"
+        if value.form == ENTRIES:
+            key = (value.aval.shape, *value.entries)
+            if key not in self.packed:
+                shape = value.aval.shape
+                reshaped = f".reshape({shape!r})" if len(shape) > 1 else ""
+                self.packed[key] = self.new(f"array([{', '.join(value.entries)}]){reshaped}", ARRAY, value.aval).text
+            return self.packed[key]
         return value.text
+
+    def entries(self, value: Value) -> tuple[str, ...]:
+        """Return the texts of a small array's entries, or of the one number that a value is."""
+        if value.form == ENTRIES:
+            return value.entries
+        if not value.aval.shape:
+            return (self.as_float(value),)
+        known = self.unpacked.get(value.text)
+        if known is None:
+            thing = self.writer.names.get(value.text)
+            if isinstance(thing, np.ndarray):
+                return tuple([self._number(v) for v in thing.ravel().tolist()])
+            known = self.unpacked[value.text] = tuple([self.writer.name() for _ in range(value.aval.size)])
+            flat = value.text if len(value.aval.shape) == 1 else f"{value.text}.ravel()"
+            self.write(f"{', '.join(known)}{',' if len(known) == 1 else ''} = {flat}.tolist()")
+        return known
 
     def as_float(self, value: Value) -> str:
         """Return the text of a Python float (or, of a truth value, a bool)."""
@@ -139,6 +166,9 @@ class Block:
             return self.as_array(value)
         if value.form == PYTHON:
             return value.text
+        if value.form == ENTRIES:  # a new array for each result
+            shape = value.aval.shape
+            return f"array([{', '.join(value.entries)}])" + (f".reshape({shape!r})" if len(shape) > 1 else "")
         if not value.aval.shape:
             return f"{value.text}[()]" if not isinstance(output, Tracer) else value.text
         return value.text if value.fresh or isinstance(output, Tracer) else f"{value.text}.copy()"
@@ -153,12 +183,16 @@ class Block:
         ):
             self.writer.count("number")
             return [value]
+        if self.writer.numbers and (results := in_entries(self, op, args, params, outs)) is not None:
+            self.writer.count("number")
+            return results
         if op.kind == "control" and self.depth < _DEEPEST and op.name in LOOPS:
             results = LOOPS[op.name](self, args, params, outs)
             if results is not None:
                 self.writer.count("loop")
                 return results
         self.writer.warning = True
+        args = [Value(self.as_array(a), ARRAY, a.aval) if a.form == ENTRIES else a for a in args]
         if is_elementwise(op) and not params and not op.multiple_results and op.name not in ("scale", "where"):
             self.writer.count("ufunc")
             return [self.ufunc(op, args, outs[0].aval, dead)]
@@ -191,7 +225,7 @@ class Block:
             return None
         name = op.name
         if name == "index" and len(args) == 1:
-            return self.entry(args[0], params["template"], out)
+            return None if is_small(args[0].aval) else self.entry(args[0], params["template"], out)
         if params and name != "scale":
             return None
         if any([a.aval.shape for a in args]):
@@ -235,10 +269,22 @@ class Block:
                 self.writer.names[word] = MATHEMATICS[word]
                 self.writer.raising = True
         self.writer.raising = self.writer.raising or "/" in expression
+        if name == "multiply" and "1.0" in texts:
+            return Value(texts[1 - texts.index("1.0")], form, out)
         return self.new(expression.format(*texts), form, out)
+
+    def can_be_number(self, op: Any, args: list[Value], params: dict, out: Aval) -> bool:
+        """Say whether ``number`` knows an equation, without writing it."""
+        lines, names = len(self.lines), self.writer._names
+        value = self.number(op, args, params, out)
+        del self.lines[lines:]
+        self.writer._names = names
+        return value is not None
 
     def strong_product(self, args: list[Value], params: dict, out: Aval) -> Value:
         t, d = [self.as_float(a) if not _whole(a) else f"{a.text}.0".replace(").0", ".0)") for a in args]
+        if t == "1.0":
+            return Value(d, FLOAT_FORM, out)
         value = self.new(f"{t} * {d}", FLOAT_FORM, out)
         self.write(f"if {value.text} != {value.text} and {t} == 0.0: {value.text} = 0.0  # a strong zero")
         return value

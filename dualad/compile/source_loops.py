@@ -12,18 +12,40 @@ from typing import Any
 from ..control.control_ops import strong_aval
 from ..core.aval import Aval, is_weak
 from ..program.variable import Variable
-from .source_values import ARRAY, DOUBLE, FLOAT_FORM, PYTHON, Value
+from .source_entries import is_small
+from .source_values import ARRAY, DOUBLE, ENTRIES, FLOAT_FORM, PYTHON, Value
 
 __all__ = ["LOOPS"]
 
 
 def _form_of(block: Any, aval: Aval) -> str:
     """Return how a value that changes in a loop is held."""
-    return FLOAT_FORM if block.writer.numbers and not aval.shape and aval.dtype == DOUBLE else ARRAY
+    if not block.writer.numbers or aval.dtype != DOUBLE:
+        return ARRAY
+    return FLOAT_FORM if not aval.shape else ENTRIES if is_small(aval) else ARRAY
 
 
-def _in_form(block: Any, value: Value, form: str) -> str:
-    return block.as_float(value) if form == FLOAT_FORM else block.as_array(value)
+def _variable(block: Any, aval: Aval) -> Value:
+    """Return a value that a loop assigns anew: under one name, or under one for each entry."""
+    form, name = _form_of(block, aval), block.writer.name
+    if form == ENTRIES:
+        return Value("", ENTRIES, aval, True, tuple([name() for _ in range(aval.size)]))
+    return Value(name(), form, aval)
+
+
+def _names(values: Sequence[Value]) -> str:
+    return ", ".join([n for v in values for n in (v.entries or (v.text,))])
+
+
+def _texts(block: Any, values: Sequence[Value], like: Sequence[Value]) -> str:
+    """Return the texts of values in the forms that others have."""
+    return ", ".join([t for v, k in zip(values, like, strict=True) for t in _in_form(block, v, k.form)])
+
+
+def _in_form(block: Any, value: Value, form: str) -> Sequence[str]:
+    if form == ENTRIES:
+        return block.entries(value)
+    return (block.as_float(value) if form == FLOAT_FORM else block.as_array(value),)
 
 
 def _scan(block: Any, args: list[Value], params: dict, outs: Sequence[Variable]) -> list[Value] | None:
@@ -35,7 +57,7 @@ def _scan(block: Any, args: list[Value], params: dict, outs: Sequence[Variable])
     if any([is_weak(v.aval) and v.aval.dtype.kind not in "if" for v in inputs]):
         return None
     name, write = block.writer.name, block.write
-    carries, given = [], {}
+    given = {}
     for i in (*range(nc), *range(nc + nk + nx, nc + nk + nx + more)):
         value = args[i]
         if is_weak(inputs[i].aval) and value.form != PYTHON:
@@ -43,14 +65,11 @@ def _scan(block: Any, args: list[Value], params: dict, outs: Sequence[Variable])
         if _form_of(block, value.aval) == FLOAT_FORM and value.form == ARRAY and value.text.startswith(("x", "v")):
             value = Value(block.as_float(value), FLOAT_FORM, value.aval)
         given[i] = value
-    starts = []
-    for i in range(nc, nc + nk):
-        form = _form_of(block, inputs[i].aval)
-        starts.append(_in_form(block, args[i], form))
-        carries.append(Value(name(), form, inputs[i].aval))
-        given[i] = carries[-1]
+    carries = [_variable(block, inputs[i].aval) for i in range(nc, nc + nk)]
+    given.update(zip(range(nc, nc + nk), carries, strict=True))
     if carries:
-        write(f"{', '.join([c.text for c in carries])} = {', '.join(starts)}")
+        starts = _texts(block, args[nc : nc + nk], carries)
+        write(f"{_names(carries)} = {starts}")
     rows: list[tuple[str, str]] = []
     inner = block.inner()
     number = name()
@@ -67,7 +86,7 @@ def _scan(block: Any, args: list[Value], params: dict, outs: Sequence[Variable])
     stacks = []
     for o in outs[nk:]:
         stack, row = name(), Aval(o.aval.shape[1:], o.aval.dtype)
-        as_list = _form_of(block, row) == FLOAT_FORM
+        as_list = _form_of(block, row) != ARRAY
         write(f"{stack} = []" if as_list else f"{stack} = empty({o.aval.shape!r}, {block.parameter(o.aval.dtype)})")
         stacks.append((stack, as_list, o.aval))
     count = f"range({length - 1}, -1, -1)" if params["reverse"] else f"range({length})"
@@ -78,19 +97,20 @@ def _scan(block: Any, args: list[Value], params: dict, outs: Sequence[Variable])
     results = inner.program(body, [given[i] for i in range(len(inputs))])
     for (stack, as_list, _), y in zip(stacks, results[nk:], strict=True):
         if as_list:
-            inner.write(f"{stack}.append({_in_form(inner, y, FLOAT_FORM)})")
+            entries = ", ".join(_in_form(inner, y, _form_of(block, y.aval)))
+            inner.write(f"{stack}.append({f'({entries},)' if y.aval.shape else entries})")
         else:
             inner.write(f"{stack}[{number}] = {inner.as_array(y)}")
-    new = [_in_form(inner, y, c.form) for c, y in zip(carries, results, strict=False)]
     if carries:
-        inner.write(f"{', '.join([c.text for c in carries])} = {', '.join(new)}")
+        new = _texts(inner, results[:nk], carries)
+        inner.write(f"{_names(carries)} = {new}")
     block.lines += inner.lines or [inner.indent + "pass"]
     finished = []
     for stack, as_list, aval in stacks:
         if as_list:
-            finished.append(
-                block.new(f"array({stack}{'[::-1]' if params['reverse'] else ''}, dtype=float64)", ARRAY, aval, True)
-            )
+            joined = f"array({stack}{'[::-1]' if params['reverse'] else ''}, dtype=float64)"
+            joined += f".reshape({aval.shape!r})" if len(aval.shape) > 1 else ""
+            finished.append(block.new(joined, ARRAY, aval, True))
         else:
             finished.append(Value(stack, ARRAY, aval, True))
     return [*[_carried(c, v.aval) for c, v in zip(carries, outs, strict=False)], *finished]
@@ -105,18 +125,18 @@ def _while_loop(block: Any, args: list[Value], params: dict, outs: Sequence[Vari
     if any([is_weak(v.aval) for v in (*test.inputs, *body.inputs)]):
         return None
     avals = [v.aval for v in body.inputs[b:]]
-    carries = [Value(block.writer.name(), _form_of(block, aval), aval) for aval in avals]
-    starts = [_in_form(block, v, c.form) for v, c in zip(args[a + b :], carries, strict=True)]
+    carries = [_variable(block, aval) for aval in avals]
     if carries:
-        block.write(f"{', '.join([c.text for c in carries])} = {', '.join(starts)}")
+        starts = _texts(block, args[a + b :], carries)
+        block.write(f"{_names(carries)} = {starts}")
     block.write("while True:")
     inner = block.inner()
     (going,) = inner.program(test, [*args[:a], *carries])
     inner.write(f"if not {inner.as_array(going) if going.form == ARRAY else going.text}: break")
     results = inner.program(body, [*args[a : a + b], *carries])
     if carries:
-        new = [_in_form(inner, y, c.form) for c, y in zip(carries, results, strict=True)]
-        inner.write(f"{', '.join([c.text for c in carries])} = {', '.join(new)}")
+        new = _texts(inner, results, carries)
+        inner.write(f"{_names(carries)} = {new}")
     block.lines += inner.lines
     return [_carried(c, v.aval) for c, v in zip(carries, outs, strict=True)]
 
@@ -127,15 +147,16 @@ def _switch(block: Any, args: list[Value], params: dict, outs: Sequence[Variable
         return None
     which = block.new(f"min(max(int({args[linear].text}), 0), {len(branches) - 1})", PYTHON, args[linear].aval)
     values = [*args[:linear], *args[linear + 1 :]]
-    results = [Value(block.writer.name(), _form_of(block, v.aval), strong_aval(v.aval)) for v in outs]
+    results = [_variable(block, strong_aval(v.aval)) for v in outs]
     for i, branch in enumerate(branches):
         word = "if" if i == 0 else "elif"
         block.write(f"{word} {which.text} == {i}:" if i < len(branches) - 1 or i == 0 else "else:")
         inner = block.inner()
         out = inner.program(branch, values)
-        texts = [_in_form(inner, v, r.form) for v, r in zip(out, results, strict=True)]
-        texts = [_as_declared(block, v, t, r) for v, t, r in zip(out, texts, results, strict=True)]
-        inner.write(f"{', '.join([r.text for r in results])} = {', '.join(texts)}" if results else "pass")
+        texts = [
+            _as_declared(block, v, t, r) for v, r in zip(out, results, strict=True) for t in _in_form(inner, v, r.form)
+        ]
+        inner.write(f"{_names(results)} = {', '.join(texts)}" if results else "pass")
         block.lines += inner.lines
     return results
 

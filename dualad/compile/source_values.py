@@ -12,21 +12,25 @@ import numpy as np
 from ..core.aval import Aval
 from .scalars import MATHEMATICS
 
-__all__ = ["ARRAY", "BOOL", "BOOL_FORM", "DOUBLE", "FLOAT_FORM", "PYTHON", "Value", "identifier"]
+__all__ = ["ARRAY", "BOOL", "BOOL_FORM", "DOUBLE", "ENTRIES", "FLOAT_FORM", "PYTHON", "Value", "identifier"]
 
 #: how a value is held in the source
-ARRAY, FLOAT_FORM, BOOL_FORM, PYTHON = "array", "float", "bool", "python"
+ARRAY, FLOAT_FORM, BOOL_FORM, PYTHON, ENTRIES = "array", "float", "bool", "python", "entries"
 
 DOUBLE, BOOL = np.dtype(float), np.dtype(bool)
 
 
 class Value(NamedTuple):
-    """A value in the source: the text that stands for it, how it is held, and whether its memory is ours alone."""
+    """A value in the source: the text that stands for it, how it is held, and whether its memory is ours alone.
+
+    A small array has no text of its own, but one for each of its entries.
+    """
 
     text: str
     form: str
     aval: Aval
     fresh: bool = False
+    entries: tuple[str, ...] = ()
 
 
 def identifier(name: str) -> str:

@@ -245,30 +245,35 @@ def _shared(arrays: list[np.ndarray]) -> set[int]:
 
 def _difference(a: Traced, b: Traced) -> int | None:
     """Return the first equation in which two programs differ, their number if the results do, None if nothing does."""
-    if a.tree != b.tree or a.written != b.written or len(a.program.inputs) != len(b.program.inputs):
+    if a.tree != b.tree or a.written != b.written:
         return min(len(a.program.steps), len(b.program.steps))
-    return _programs_differ(a.program, b.program)
+    # An array is a hidden input of one and a constant of the other if only a cycle of references still held it.
+    arrays: dict[Any, Any] = {}
+    for t in (a, b):
+        arrays.update(zip(t.program.inputs[len(t.program.inputs) - len(t.hidden) :], t.hidden, strict=True))
+    return _programs_differ(a.program, b.program, arrays)
 
 
-def _programs_differ(a: Program, b: Program) -> int | None:
+def _programs_differ(a: Program, b: Program, arrays: dict) -> int | None:
     same = dict(zip(a.inputs, b.inputs, strict=False))
     for i, (left, right) in enumerate(zip(a.steps, b.steps, strict=False)):
         if (
             left[0] is not right[0]
             or len(left[1]) != len(right[1])
-            or not all([_atoms_agree(x, y, same) for x, y in zip(left[1], right[1], strict=True)])
+            or not all([_atoms_agree(x, y, same, arrays) for x, y in zip(left[1], right[1], strict=True)])
             or not _params_agree(left[2], right[2])
         ):
             return i
         same.update(zip(left[3], right[3], strict=True))
     if len(a.steps) != len(b.steps) or len(a.outputs) != len(b.outputs):
         return min(len(a.steps), len(b.steps))
-    if not all([_atoms_agree(x, y, same) for x, y in zip(a.outputs, b.outputs, strict=True)]):
+    if not all([_atoms_agree(x, y, same, arrays) for x, y in zip(a.outputs, b.outputs, strict=True)]):
         return len(a.steps)
     return None
 
 
-def _atoms_agree(x: Any, y: Any, same: dict) -> bool:
+def _atoms_agree(x: Any, y: Any, same: dict, arrays: dict) -> bool:
+    x, y = [arrays.get(a, a) if type(a) is Variable else a for a in (x, y)]
     if type(x) is Variable or type(y) is Variable:
         return same.get(x) is y
     if x is y or isinstance(x, Tracer) or isinstance(y, Tracer):
@@ -287,9 +292,9 @@ def _params_agree(x: Any, y: Any) -> bool:
     if isinstance(x, (tuple, list)) and isinstance(y, (tuple, list)):
         return len(x) == len(y) and all([_params_agree(v, w) for v, w in zip(x, y, strict=True)])
     if isinstance(x, Program) and isinstance(y, Program):
-        return len(x.inputs) == len(y.inputs) and _programs_differ(x, y) is None
+        return len(x.inputs) == len(y.inputs) and _programs_differ(x, y, {}) is None
     if isinstance(x, (np.ndarray, np.generic)) and isinstance(y, (np.ndarray, np.generic)):
-        return _atoms_agree(x, y, {})
+        return _atoms_agree(x, y, {}, {})
     if isinstance(x, (bool, int, float, complex, str, np.dtype)) or x is None:
         return type(x) is type(y) and (x == y or x != x)
     return type(x) is type(y)

@@ -147,3 +147,39 @@ def test_operator_compiled(op, check) -> None:
                                 f"  {type(error).__name__}: {error}")  # fmt: skip
     if failures:
         pytest.fail(f"{len(failures)} of {len(samples)} samples:\n" + "\n".join(failures[:3]), pytrace=False)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, m: np.stack([m[0, 1] * x, x[::-1]]) @ x,
+        lambda x, m: np.sum(m * x, axis=0) + np.concatenate([x[1:], x[:1]]),
+        lambda x, m: np.where(m > x, m, x.reshape(3, 1)).T,
+        lambda x, m: np.maximum(m, 0.0) - np.minimum(x, -0.0),
+        lambda x, m: da.scan(lambda c, r: (c * r + x, (np.sum(c), c * 2)), x, m),
+        lambda x, m: da.while_loop(lambda c: np.sum(c) < 50.0, lambda c: c * c + 1.0, x),
+        lambda x, m: da.cond(x[0] > 0, lambda v: (v * 2, v[0]), lambda v: (v / 3, v[1]), x),
+        lambda x, m: np.linalg.solve(m + 3 * np.eye(3), x) * x,
+        lambda x, m: (np.stack([x[0] * x[1], np.sin(x[2]), x[0]]), m[1], m[:, ::2]),
+        da.jacfwd(lambda x, m: np.stack([10 * (x[1] - x[0]), x[0] * (28 - x[2]) - x[1], x[0] * x[1] - 8 / 3 * x[2]])),
+        da.hessian(lambda x, m: np.sum(x**3) * x[0] / (1 + x[1] ** 2)),
+    ],
+)
+def test_small_arrays_as_entries(f) -> None:
+    x, m = np.array([0.5, -1.5, 2.0]), np.arange(9.0).reshape(3, 3) - 3.3
+    low = da.jit(f).lower(x, m)
+    assert " = x0.tolist()" in low.source
+    same(list(da.tree.flatten(da.jit(f)(x, m))[0]), list(da.tree.flatten(f(x, m))[0]), False, "entries")
+    fast = da.jit(f)
+    for r in da.tree.flatten(fast(x, m))[0]:
+        if isinstance(r, np.ndarray) and r.shape:
+            assert r.flags.writeable and not np.shares_memory(r, x) and not np.shares_memory(r, m)
+            r += 1.0  # a result is nobody else's
+    same(list(da.tree.flatten(fast(x, m))[0]), list(da.tree.flatten(f(x, m))[0]), False, "again")
+
+
+def test_numbers_where_python_would_raise() -> None:
+    f = lambda x: (1 / x, np.log(x), np.sum(np.exp(x * 1000)), x / np.sum(x))
+    for x in (np.array([0.0, 1.0]), np.array([-1.0, 1.0]), np.array([np.nan, np.inf])):
+        with np.errstate(all="ignore"):
+            same(da.jit(f)(x), f(x), False, "poles")
