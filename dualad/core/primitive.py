@@ -9,17 +9,20 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 
 from ..errors import DeclarationError
 from .dispatch import bind
+from .frames import PACKAGE
 from .tables import OPS, UFUNCS, register
 
 __all__ = ["Primitive"]
 
-#: files whose functions make declarations for others
-_MAKERS = (__file__, os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "ops", "kinds.py"))
+#: files whose functions make declarations for others; "<string>" is the code that `dataclass` writes
+_MAKERS = (__file__, os.path.join(PACKAGE, "ops", "kinds.py"), "<string>")
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Primitive:
     """One operator: a primitive of the library.
 
@@ -86,71 +89,54 @@ class Primitive:
         The kind it was made by, for tables.
     """
 
-    __slots__ = (
-        "abstract_eval", "across", "batch", "collects", "contracts", "effect", "given", "impl", "joint", "jvp", "kind",
-        "linear_in", "moves", "multiple_results", "name", "numpy", "place", "place_read", "pole", "reruns",
-        "samples", "sees_steps", "sparse_transpose", "strong_transpose", "transpose",
-    )  # fmt: skip
+    name: str
+    _: KW_ONLY
+    impl: Callable
+    abstract_eval: Callable
+    jvp: Callable | None
+    linear_in: tuple[int, ...] | Callable = ()
+    joint: bool = False
+    transpose: Callable | None = None
+    batch: Callable | None = None
+    moves: bool = False
+    collects: bool = False
+    samples: Sequence | Callable | None = None
+    numpy: Sequence[Callable] = ()
+    multiple_results: bool = False
+    strong_transpose: Callable | None = None
+    pole: bool = False
+    sparse_transpose: bool = False
+    effect: bool = False
+    across: Callable | None = None
+    contracts: bool = False
+    given: tuple[str, ...] = ()
+    place_read: Callable[[dict], bool] | None = None
+    reruns: bool = False
+    sees_steps: bool = False
+    kind: str = "op"
+    place: str = field(init=False)
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        impl: Callable,
-        abstract_eval: Callable,
-        jvp: Callable | None,
-        linear_in: tuple[int, ...] | Callable = (),
-        joint: bool = False,
-        transpose: Callable | None = None,
-        batch: Callable | None = None,
-        moves: bool = False,
-        collects: bool = False,
-        samples: Sequence | Callable | None = None,
-        numpy: Sequence[Callable] = (),
-        multiple_results: bool = False,
-        strong_transpose: Callable | None = None,
-        pole: bool = False,
-        sparse_transpose: bool = False,
-        effect: bool = False,
-        across: Callable | None = None,
-        contracts: bool = False,
-        given: tuple[str, ...] = (),
-        place_read: Callable[[dict], bool] | None = None,
-        reruns: bool = False,
-        sees_steps: bool = False,
-        kind: str = "op",
-    ) -> None:
+    def __post_init__(self) -> None:
+        name = self.name
         if name in OPS:
             raise DeclarationError(
                 f"operator {name!r} is declared twice.",
                 f"the first stands at {OPS[name].place}, and programs know operators by name",
                 "give it a name of its own",
             )
-        if linear_in and transpose is None:
+        if self.linear_in and self.transpose is None:
             raise DeclarationError(
-                f"operator {name!r} is declared linear in arguments {linear_in} but has no transpose.",
+                f"operator {name!r} is declared linear in arguments {self.linear_in} but has no transpose.",
                 "reverse mode walks every linear operator backwards",
                 "give transpose=, or drop linear_in=",
             )
-        if samples is None:
+        if self.samples is None:
             raise DeclarationError(
                 f"operator {name!r} is declared without samples.",
                 "its samples are its tests",
                 "give samples=, with the special points of its domain",
             )
-        self.name, self.impl, self.abstract_eval, self.jvp, self.effect = name, impl, abstract_eval, jvp, effect
-        self.linear_in, self.joint, self.transpose, self.strong_transpose = (
-            linear_in,
-            joint,
-            transpose,
-            strong_transpose,
-        )
-        self.batch, self.moves, self.collects, self.samples = batch, moves, collects, samples
-        self.numpy = tuple(numpy)
-        self.multiple_results, self.kind, self.place = multiple_results, kind, _declared_at()
-        self.sparse_transpose, self.across, self.contracts, self.given = sparse_transpose, across, contracts, given
-        self.pole = pole
-        self.place_read, self.reruns, self.sees_steps = place_read, reruns, sees_steps
+        self.numpy, self.place = tuple(self.numpy), _declared_at()
         for function in self.numpy:
             register(UFUNCS, function, self, "op")
         OPS[name] = self

@@ -5,42 +5,9 @@ Not for: NumPy's names and signatures (``surface/``), or any knowledge of Dual, 
 plain NumPy, and dispatch decides what it runs on.
 """
 
-from . import (
-    arithmetic,
-    choice,
-    contraction,
-    determinant,
-    elementary,
-    factorization,
-    fourier,
-    indexing,
-    joining,
-    norms,
-    polynomial,
-    reductions,
-    rounding,
-    scans,
-    shaping,
-    sorting,
-    spectral,
+# fmt: off
+from . import (  # noqa: F401, I001 - for what importing them does
+    arithmetic, choice, contraction, determinant, elementary, factorization, fourier, indexing, joining, norms,
+    polynomial, reductions, rounding, scans, shaping, sorting, spectral,
 )
-
-__all__ = [
-    "arithmetic",
-    "choice",
-    "contraction",
-    "determinant",
-    "elementary",
-    "factorization",
-    "fourier",
-    "indexing",
-    "joining",
-    "norms",
-    "polynomial",
-    "reductions",
-    "rounding",
-    "scans",
-    "shaping",
-    "sorting",
-    "spectral",
-]
+# fmt: on

@@ -20,7 +20,15 @@ from . import shaping as shapes
 from .arguments import operand
 from .indexing import set_at
 
-__all__: list[str] = []
+__all__ = ["ARITHMETIC"]
+
+
+#: Python's operators of two operands that have a reflected and an augmented form, by name
+ARITHMETIC = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "floordiv": np.floor_divide,
+    "mod": np.remainder, "pow": np.power, "matmul": np.matmul, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift,
+}  # fmt: skip
 
 
 def _binary(name: str, ufunc: np.ufunc) -> None:
@@ -58,31 +66,15 @@ def _binary(name: str, ufunc: np.ufunc) -> None:
         return bind(op, (other, self) if swap else (self, other), NO_PARAMS)
 
     setattr(Tracer, f"__{name}__", forward)
-    if name not in ("lt", "le", "gt", "ge", "eq", "ne"):
+    if name in ARITHMETIC:
         setattr(Tracer, f"__r{name}__", reflected)
 
 
-for _name, _ufunc in {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "truediv": np.divide,
-    "floordiv": np.floor_divide,
-    "mod": np.remainder,
-    "pow": np.power,
-    "matmul": np.matmul,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "lshift": np.left_shift,
-    "rshift": np.right_shift,
-}.items():
+_COMPARISONS = {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+}  # fmt: skip
+
+for _name, _ufunc in {**ARITHMETIC, **_COMPARISONS}.items():
     _binary(_name, _ufunc)
 
 Tracer.__hash__ = None  # type: ignore[assignment]  # as of ndarray: equality is entry by entry

@@ -19,6 +19,7 @@ from ..ops import indexing
 from .arguments import normalize_axis, operand
 from .functions import function
 from .indexing import parse_index, set_at
+from .methods import ARITHMETIC
 from .ufuncs import UFUNC_METHODS
 
 __all__ = ["At"]
@@ -102,21 +103,7 @@ def _augmented(name: str, ufunc: np.ufunc) -> None:
     setattr(Tracer, f"__i{name}__", operator)
 
 
-for _name, _ufunc in {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "truediv": np.divide,
-    "floordiv": np.floor_divide,
-    "mod": np.remainder,
-    "pow": np.power,
-    "matmul": np.matmul,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "lshift": np.left_shift,
-    "rshift": np.right_shift,
-}.items():
+for _name, _ufunc in ARITHMETIC.items():
     _augmented(_name, _ufunc)
 
 
