@@ -28,6 +28,10 @@ class _Door(ModuleType):
             value = getattr(value, name)
         super().__setattr__(name, value)
 
+    def __reduce__(self):
+        # By name, as cloudpickle does with modules of Python's own class: a function that says `da.` travels.
+        return importlib.import_module, (self.__name__,)
+
 
 def load_later(
     package: str, rooms: Mapping[str, tuple[str, ...]], packages: tuple[str, ...] = ()

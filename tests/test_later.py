@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -69,3 +70,8 @@ def test_dir_shows_what_is_public_and_packages_need_no_import_of_their_own() -> 
     assert dualad.testing.gradcheck.__module__.startswith("dualad.testing")
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         dualad.nothing  # noqa: B018
+
+
+def test_the_package_is_pickled_by_name() -> None:
+    """cloudpickle takes the globals of a script's function along, the module among them."""
+    assert pickle.loads(pickle.dumps(dualad)) is dualad
