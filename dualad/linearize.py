@@ -168,10 +168,19 @@ class Linearization:
     program: Program
 
 
-def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tuple[Any, Linearization]:
-    """Run ``f`` once at ``primals`` and write its tangent down."""
+def stage_tangents(
+    f: Callable, primals: tuple, has_aux: bool, where: str, check: Callable[[], None] | None = None
+) -> tuple[Any, Linearization]:
+    """Run ``f`` once at ``primals`` and write its tangent down.
+
+    ``check`` looks closer at primals that are not all floating-point arrays and numbers.
+    """
     stage = Linearization()
     leaves, stage.in_tree = flatten(tuple(primals))
+    if check is not None and not (
+        leaves and all(map(_is_plainly_real, leaves)) and all([p is not None for p in primals])
+    ):
+        check()
     with StagedLevel(where, linear=True) as staged, DualLevel(where, linearizing=True) as level:
         packing = packing_steps()
         if packing is not None:  # inside residual_hooks
@@ -181,7 +190,13 @@ def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tu
         duals = []
         for i, x in enumerate(leaves):
             aval = None
-            if is_array(x):
+            if type(x) is np.ndarray and x.dtype.kind == "f":  # as below, and most leaves are this
+                aval = Aval(x.shape, x.dtype)
+                given, x = x, Dual(level.snapshot(x), staged.new_input(aval), level)
+                if not given.flags.c_contiguous:
+                    pin(x, given.strides)
+                x._origin = (stage.in_tree, i, False)
+            elif is_array(x):
                 x = as_primal(x, LeafName(primals, "arguments", i), where)
                 a = aval_of(x)
                 if is_inexact(a.dtype):
@@ -196,7 +211,7 @@ def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tu
                 refuse_hidden_numbers(x, LeafName(primals, "arguments", i), where)
             stage.in_avals.append(aval)
             duals.append(x)
-        out = run(f, optree.tree_unflatten(stage.in_tree, duals), {})
+        out = run(f, stage.in_tree.unflatten(duals), {})
         out, aux = split_aux(out, where) if has_aux else (out, None)
         out_leaves, stage.out_tree = output_leaves(out, where, leaves)
         pairs = [split(x, level) for x in out_leaves]
@@ -208,7 +223,8 @@ def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tu
         if packing is not None:
             p = stage.program
             stage.program = PackedProgram(p.inputs, p.steps, p.outputs, p.name)
-        stage.aux = tree_map(lambda x: strip(x, level), aux)
+        if has_aux:
+            aux = tree_map(lambda x: strip(x, level), aux)
     if (watch := active()) is not None:
         watch.finished(where, [p for p, _ in pairs], final=False)
     # A residual must not be an array that the caller gets and may write to.
@@ -216,8 +232,12 @@ def stage_tangents(f: Callable, primals: tuple, has_aux: bool, where: str) -> tu
     if has_aux or any(type(p) is np.ndarray and p.size > _SMALL for p, _ in pairs):
         residuals = {id(c) for c in stage.program.constants} | {id(d._primal) for d in duals if type(d) is Dual}
         residuals |= packing.seen if packing is not None else set()
-    stage.aux = tree_map(lambda x: _released(x, residuals), stage.aux)
-    return optree.tree_unflatten(stage.out_tree, [_released(p, residuals) for p, _ in pairs]), stage
+    stage.aux = tree_map(lambda x: _released(x, residuals), aux) if has_aux else None
+    return stage.out_tree.unflatten([_released(p, residuals) for p, _ in pairs]), stage
+
+
+def _is_plainly_real(x: Any) -> bool:
+    return type(x) is float or (type(x) in (np.ndarray, np.float64) and x.dtype.kind == "f")
 
 
 #: below this size copying an array is cheaper than finding out whether the program reads it

@@ -5,6 +5,7 @@ For: splitting a call into the chosen arguments and a function of them alone. No
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -33,6 +34,13 @@ _TWICE = "an argument has one derivative, which would come out twice"
 
 def select(f: Callable, args: tuple, kwargs: dict, argnums, argnames, where: str) -> Selection:
     """Split ``f(*args, **kwargs)`` by ``argnums`` (default 0 when no names are given) and ``argnames``."""
+    if (
+        (argnums is None or (type(argnums) is int and argnums == 0))
+        and argnames is None
+        and len(args) == 1
+        and not kwargs
+    ):  # nearly always
+        return Selection(f, args, ["argument 0"], operator.itemgetter(0))
     if argnums is None:
         argnums = 0 if argnames is None else ()
         if argnames is None and not args:

@@ -198,7 +198,7 @@ def _leaf(tree, i: int) -> str:
 def _finished(results: list, in_avals: list, given: list) -> list:
     """Give each result its argument's dtype, zeros where nothing arrived, and memory of its own."""
     out, taken = [], {id(c) for c in given}
-    for r, aval in zip(results, (a for a in in_avals if a is not None), strict=True):
+    for r, aval in zip(results, [a for a in in_avals if a is not None], strict=True):
         if r is None:
             r = np.zeros(aval.shape, aval.dtype)[()]
         elif r.dtype != aval.dtype:
@@ -299,15 +299,23 @@ def gradients(f: Callable, argnums, argnames, has_aux: bool, holomorphic: bool, 
 
     def value_and_gradient(*args, **kwargs):
         selection = select(f, args, kwargs, argnums, argnames, where)
-        for x, name in zip(selection.chosen, selection.names, strict=True):
-            check_differentiable(x, name, holomorphic, where)
-        out, stage = stage_tangents(selection.function, selection.chosen, has_aux, where)
-        _check_scalar(out, holomorphic, where)
-        one = [np.ones((), a.dtype)[()] for a in stage.out_avals]
-        results = iter(_finished(pull_back(stage.program, one), stage.in_avals, one))
-        leaves = flatten(selection.chosen)[0]
-        full = [next(results) if a is not None else x for x, a in zip(leaves, stage.in_avals, strict=True)]
-        derivative = optree.tree_unflatten(stage.in_tree, full)
+
+        def check():
+            for x, name in zip(selection.chosen, selection.names, strict=True):
+                check_differentiable(x, name, holomorphic, where)
+
+        if holomorphic:
+            check()
+        out, stage = stage_tangents(selection.function, selection.chosen, has_aux, where, check)
+        result = stage.out_avals[0] if len(stage.out_avals) == 1 and stage.out_tree.is_leaf() else None
+        if result is None or result.shape or result.dtype.kind != "f":
+            _check_scalar(out, holomorphic, where)
+        one = [a.dtype.type(1) for a in stage.out_avals]
+        full = _finished(pull_back(stage.program, one), stage.in_avals, one)
+        if len(full) != len(stage.in_avals):
+            results, leaves = iter(full), flatten(selection.chosen)[0]
+            full = [next(results) if a is not None else x for x, a in zip(leaves, stage.in_avals, strict=True)]
+        derivative = stage.in_tree.unflatten(full)
         return ((out, stage.aux) if has_aux else out), selection.arrange(derivative)
 
     return value_and_gradient

@@ -114,11 +114,14 @@ negative = elementwise(
 def _multiply_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     x, y = primals
     tx, ty = tangents
+    out = x * y
     if ty is None:
-        return x * y, times(tx, y)
+        return out, tx * y if type(y) is float and abs(y) < math.inf else times(tx, y)
     if tx is None:
-        return x * y, times(ty, x)
-    return x * y, times(tx, y) + times(ty, x)
+        return out, ty * x if type(x) is float and abs(x) < math.inf else times(ty, x)
+    if type(out) is np.ndarray and is_finite(out):  # then both factors are
+        return out, tx * y + ty * x
+    return out, times(tx, y) + times(ty, x)
 
 
 def _multiply_transpose(ct: Array, x: Array, y: Array) -> tuple:
@@ -150,6 +153,8 @@ def _divide_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     """∂(x/y) = (∂x − (x/y) ∂y) / y: the quotient is at hand, and only one division of tangents is needed."""
     x, y = primals
     tx, ty = tangents
+    if ty is None and type(y) is float and y:
+        return x / y, tx / y
     try:
         out = x / y
     except ZeroDivisionError:  # of Python numbers; the derivative beside a pole is NumPy's
