@@ -9,30 +9,33 @@ import sys
 import traceback
 from pathlib import Path
 
-from benchmarks import chains, imports, large, models, report
+from benchmarks import chains, imports, large, models, report, sparse
 from benchmarks.harness import run_work
 
 
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="shorter rounds and smaller arrays")
-    parser.add_argument("--only", action="append", metavar="NAME", help="only this row (may be repeated)")
+    parser.add_argument(
+        "--only", action="append", metavar="NAME", help="only this row, or those called NAME-… (repeatable)"
+    )
     parser.add_argument("--without", action="append", default=[], metavar="LIBRARY", help="leave a contender out")
     parser.add_argument("--list", action="store_true", help="print the names of the rows and stop")
     parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the table here")
     args = parser.parse_args(argv)
-    works = [work for room in (imports, chains, models, large) for work in room.works(args.quick)]
+    works = [work for room in (imports, chains, models, large, sparse) for work in room.works(args.quick)]
     names = [work.name for work in works]
     if args.list:
         print("\n".join(f"{work.name:<18}{work.title}" for work in works))
         return 0
-    if unknown := set(args.only or ()) - set(names):
+    wanted = {name for name in names if any(name == o or name.startswith(f"{o}-") for o in args.only or ())}
+    if unknown := {o for o in args.only or () if not any(name == o or name.startswith(f"{o}-") for name in names)}:
         parser.error(f"no row is called {', '.join(sorted(unknown))}; the rows are {', '.join(names)}")
     rounds, slice_seconds = (5, 0.02) if args.quick else (11, 0.1)
     rows, failed, busy = [], [], report.load()
     print(busy)
     for work in works:
-        if args.only and work.name not in args.only:
+        if args.only and work.name not in wanted:
             continue
         try:
             measured, left = run_work(work, rounds, slice_seconds, frozenset(args.without))

@@ -25,8 +25,10 @@ __all__ = ["Coloring", "color", "restored_coloring"]
 PULL = 2.0
 #: so many dense rows (or columns) are tried to be left to the other mode
 _PEELED = (0, 1, 2, 4, 8, 16, 32, 64)
-#: a row of more entries makes greedy colouring quadratic
+#: more entries in a row are too many for star colouring
 _LONG = 2000
+#: greedy colouring goes over all entries once a colour: so many entries in all take about a tenth of a second
+_QUADRATIC = 2e8
 
 #: star colouring of rows and columns goes over all paths of two entries: so many take about a second
 _WALKS = 1e7
@@ -238,7 +240,7 @@ def _columns(S: Sparsity, order: str, pull: float) -> Coloring:
         bound = int(counts[densest[r]]) if r < m else 0
         if best is not None and bound + pull * r >= best[0]:
             continue
-        if bound > _LONG and bound * S.nnz > 10**9:
+        if bound * S.nnz > _QUADRATIC:
             # Greedy colouring would take a time that is quadratic, for about as many colours as there are columns.
             if r == 0 and not pull:
                 best = (n, 0, np.arange(n, dtype=np.int32))
@@ -307,13 +309,15 @@ def _symmetric(S: Sparsity, order: str, decompression: str) -> Coloring:
     for r in _PEELED:
         if r and r >= n:
             break
-        left = np.setdiff1d(np.arange(n), densest[:r]) if r else np.arange(n)
+        apart = np.ones(n, bool)
+        apart[densest[:r]] = False
+        left = np.flatnonzero(apart)
         rest = matrix[left][:, left] if r else matrix
         bound = int(np.diff(rest.indptr).max(initial=0))
         # A star colouring may need half of what the densest row has; without hubs there is nothing to peel.
         if best is not None and (r >= best[0] or bound * 2 > 3 * best[0]):
             continue
-        if bound > _LONG and bound * S.nnz > 10**9:
+        if bound * S.nnz > _QUADRATIC:
             continue
         colors, how = _vertices(rest, order, decompression, bound)
         k = int(colors.max(initial=-1)) + 1 + r
@@ -329,7 +333,8 @@ def _symmetric(S: Sparsity, order: str, decompression: str) -> Coloring:
     reason = how + (f", {r} dense {'row' if r == 1 else 'rows'} apart" if r else "")
     if decompression == "substitution":
         return Coloring(S, "symmetric", colors, none, reason, Substitution(S, colors, _transposed(S)))
-    return Coloring(S, "symmetric", _needed(S, colors), none, reason)
+    colors = _needed(S, colors) if how == "star" else _without_gaps(colors)
+    return Coloring(S, "symmetric", colors, none, reason)
 
 
 def _vertices(matrix: Any, order: str, decompression: str, bound: int) -> tuple[np.ndarray, str]:

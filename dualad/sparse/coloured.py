@@ -79,10 +79,14 @@ class Products:
             return []
         places = self.coloring.places
         mine = np.flatnonzero((places >= first) & (places < first + count * length))
-        product = (places[mine] - first) // max(length, 1)
-        order = np.argsort(product, kind="stable")
-        mine, product = mine[order], product[order]
         starts = list(range(0, count, self.chunk_size))
+        product = (places[mine] - first) // max(length, 1)
+        if len(starts) > 1:
+            # Small integers are sorted by counting.
+            order = np.argsort(product.astype(np.uint16) if count < 2**16 else product, kind="stable")
+            mine, product = mine[order], product[order]
+        else:
+            product = np.zeros_like(product)
         ends = np.searchsorted(product, [*starts[1:], count])
         out, low = [], 0
         for start, high in zip(starts, ends, strict=True):

@@ -208,6 +208,7 @@ class _SparseDerivative:
             C = given if isinstance(given, Coloring) else self._colored(S)
             prepared = Prepared(S, C, problem.signature(), "", self._method(S, C), o["chunk_size"], o["max_memory"])
             prepared.identify = lambda: _identity(problem, S.scope)
+            prepared.deferred = o["mode"] == "auto"
         self._prepared.append(prepared)
         self._note_if_dense(prepared)
         return prepared

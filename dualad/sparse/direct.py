@@ -102,8 +102,13 @@ class _Planner(Walk):
     def collect(self, p: _Data, targets: np.ndarray, aval: Aval) -> _Data:
         union, arrived, starts = rows.collect(rows.tagged(p.matrix), targets, aval.size)
         matrix = rows.pattern(union.indices, union.indptr, union.shape)
-        moved = not bool((arrived == np.arange(p.nnz)).all())
-        return self.new(matrix, (_collect, p.slot, arrived if moved else None, starts), [p.slot])
+        if starts is not None:
+            into = np.empty(p.nnz, np.intp)
+            into[arrived] = np.repeat(np.arange(len(starts)), np.diff(starts, append=p.nnz))
+            return self.new(matrix, (_collect, p.slot, into, len(starts)), [p.slot])
+        if bool((arrived == np.arange(p.nnz)).all()):
+            return _Data(matrix, p.slot)
+        return self.new(matrix, (_take, p.slot, arrived), [p.slot])
 
     def spread(self, p: Any, targets: np.ndarray, groups: np.ndarray, m: int) -> Any:
         raise NoValues
@@ -133,14 +138,14 @@ class _Planner(Walk):
         matrix, places = _united([p.matrix for p in parts.values()])
         counts = np.diff(matrix.indptr)
         each = int(counts[0]) if len(counts) and bool((counts == counts[0]).all()) else None
-        of_row = None if each is not None else np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+        of_row = None if each is not None else np.repeat(np.arange(len(counts)), counts)
         given = {i: (p.slot, place) for (i, p), place in zip(parts.items(), places, strict=True)}
         constant = len(given) < len(args)
         action = (_apply, op, params, self.numbers[id(step)], given, each, of_row, out.shape)
         return self.new(matrix, action, [p.slot for p in parts.values()], not constant)
 
 
-def _united(matrices: list) -> tuple[Any, list[np.ndarray | None]]:
+def _united(matrices: list) -> tuple[Any, list[tuple | None]]:
     """Return the union of one or two patterns, and for each where its entries come from; nnz is a zero."""
     first = matrices[0]
     if len(matrices) == 1 or rows.same(*matrices):
@@ -151,11 +156,12 @@ def _united(matrices: list) -> tuple[Any, list[np.ndarray | None]]:
     high = ss.csr_array((np.arange(1, second.nnz + 1) << 32, second.indices, second.indptr), shape=first.shape)
     both = low + high
     matrix = rows.pattern(both.indices, both.indptr, both.shape)
-    places: list[np.ndarray | None] = []
+    places: list[tuple | None] = []
     for tags, nnz in (((both.data & 0xFFFFFFFF), first.nnz), (both.data >> 32, second.nnz)):
         at = tags - 1
-        at[at < 0] = nnz
-        places.append(None if len(at) == nnz and bool((at == np.arange(nnz)).all()) else at)
+        missing = np.flatnonzero(at < 0)
+        at[missing] = nnz
+        places.append((at, missing) if len(missing) or len(at) != nnz else None)
     return matrix, places
 
 
@@ -167,7 +173,17 @@ def _carry_out(action: tuple, data: Any, steps: Any) -> Any:
 
 
 def _picked(v: Any, at: np.ndarray) -> Any:
-    return v.take(at) if type(v) is np.ndarray else index(v, at, template=(ARRAY,))
+    # Clipping is not needed, and faster than checking.
+    return v.take(at, mode="clip") if type(v) is np.ndarray else index(v, at, template=(ARRAY,))
+
+
+def _spread(v: Any, at: np.ndarray, missing: np.ndarray) -> Any:
+    """Put data where a larger pattern has them, and zeros where it has others."""
+    if type(v) is not np.ndarray or not len(v):
+        return _picked(np.concatenate([v, np.zeros(1, v.dtype)]), at)
+    out = v.take(at, mode="clip")
+    out[missing] = 0
+    return out
 
 
 def _take(data, steps, slot, at):
@@ -183,17 +199,8 @@ def _concatenate(data, steps, slots):
     return np.concatenate([data[s] for s in slots])
 
 
-def _collect(data, steps, slot, arrived, starts):
-    v = data[slot]
-    if arrived is not None:
-        v = _picked(v, arrived)
-    if starts is None:
-        return v
-    if type(v) is np.ndarray:
-        return np.add.reduceat(v, starts) if len(starts) else v[:0]
-    into = np.zeros(v.shape[0], np.intp)
-    into[starts[1:]] = 1
-    return index_add(v, np.cumsum(into), template=(ARRAY,), shape=(len(starts),))
+def _collect(data, steps, slot, into, size):
+    return bind(index_add, (data[slot], into), {"template": (ARRAY,), "shape": (size,)})
 
 
 def _weigh(data, steps, slot, step, factor, of_row):
@@ -211,7 +218,7 @@ def _apply(data, steps, op, params, step, given, each, of_row, shape):
             slot, at = given[i]
             v = data[slot]
             if at is not None:
-                v = _picked(np.concatenate([v, np.zeros(1, v.dtype)]), at)
+                v = _spread(v, *at)
             made.append(v if each is None else v.reshape((-1, each)) if each else v.reshape((-1, 1)))
             continue
         c: Any = args[i]

@@ -1,4 +1,4 @@
-"""Rules of operators that run programs: ``scan``, ``switch``, ``while_loop``.
+"""Rules of operators that run programs: ``call``, ``scan``, ``switch``, ``while_loop``.
 
 One step of a scan is followed once, from its own inputs to its own outputs; that pattern is then multiplied along the
 steps. A switch may take any branch. A while loop may take any number of steps: its carry is what no further step adds
@@ -77,6 +77,11 @@ def _rows_of(walk: Any, a: Any) -> Any:
     return rows.nothing(int(np.prod(shape_of(a))), walk.n)
 
 
+def _call(walk, step) -> list:
+    _, args, params, _ = step
+    return walk.run(params["program"], [walk.rows.get(a) if type(a) is Variable else None for a in args])
+
+
 def _switch(walk, step) -> list:
     _, args, params, _ = step
     k = params["linear"]
@@ -107,4 +112,4 @@ def _while(walk, step) -> list:
     return dense_rule(walk, step)
 
 
-RULES.update({"scan": scan_rule, "switch": _switch, "while_loop": _while})
+RULES.update({"call": _call, "scan": scan_rule, "switch": _switch, "while_loop": _while})

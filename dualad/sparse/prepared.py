@@ -28,6 +28,8 @@ __all__ = ["Grown", "Prepared"]
 
 #: what it costs to move an entry of a sparse intermediate, measured in entries of a dense one
 DIRECT = 1.6
+#: making a plan takes about as long as so many direct accumulations
+_WORTH_A_PLAN = 10
 #: plans are made for so many forms of the linear program before products are taken
 _FORMS = 8
 #: bytes of an entry of a plan: its value, and where it comes from
@@ -56,7 +58,9 @@ class Prepared:
         self._products: Products | None = None
         self._plans: list[tuple[Plan, np.ndarray]] = []
         self._probe: Any = None
-        self._why = ""
+        self._why, self._called = "", False
+        #: whether the first call may go by products
+        self.deferred = False
         #: finds out what identifies the function; asked for when it is saved
         self.identify: Callable[[], str] = lambda: form
 
@@ -110,13 +114,21 @@ class Prepared:
 
     def values(self, stage: Linearization) -> Any:
         """Return the entries, in the order of the pattern."""
-        found = self._direct(stage) if self.method == "direct" else None
+        found = self._direct(stage) if self._goes_direct() else None
         if found is not None:
             return found
         ins = [a for a in stage.in_avals if a is not None]
         if self._products is None or self._products.ins != ins or self._products.outs != stage.out_avals:
             self._products = Products(self.coloring, ins, stage.out_avals, self._chunk_size)
         return self._products.values(stage)
+
+    def _goes_direct(self) -> bool:
+        """Say whether to accumulate directly: a plan is not made for a single call, unless products are many."""
+        if self.method != "direct":
+            return False
+        products, direct = self.costs
+        first, self._called = not self._called, True
+        return not (first and self.deferred and products <= _WORTH_A_PLAN * direct)
 
     def _direct(self, stage: Linearization) -> Any:
         program = unpacked(stage.program)

@@ -76,6 +76,7 @@ SHAPES_OF_CODE = {
     "convolve": lambda x: np.convolve(x, [1.0, 0.0, -1.0], "same"), "reduce": lambda x: x.reshape(2, 3).sum(0) ** 2,
     "extremum": lambda x: x.reshape(3, 2).max(1), "nothing": lambda x: np.ones(3), "one": lambda x: np.sum(x),
     "empty": lambda x: x[:0], "gather": lambda x: x[np.array([5, 0, 0])] ** 2, "broadcast": lambda x: x[:2, None] * x,
+    "jit": da.jit(lambda x: x[1:] * x[:-1]),
     "dict": lambda x: {"a": x[:2], "b": (x[2] ** 2, np.roll(x, 2))},
 }  # fmt: skip
 
@@ -94,7 +95,7 @@ def test_every_shape_of_code_is_covered(name) -> None:
 
 
 TIGHT = {"in place": 7, "where": 11, "maximum": 10, "matrix": 10, "convolve": 10, "gather": 3, "nothing": 0, "empty": 0,
-         "scan without carry": 6, "diagonal": 6, "matmul": 5, "reduce": 6}  # fmt: skip
+         "scan without carry": 6, "diagonal": 6, "jit": 10, "matmul": 5, "reduce": 6}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TIGHT)
