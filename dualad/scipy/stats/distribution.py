@@ -22,7 +22,7 @@ from ...ops.choice import nowhere
 from ...surface.arguments import operand
 from ..mirror import MIRRORED
 
-__all__ = ["Continuous", "Discrete", "double"]
+__all__ = ["Continuous", "Discrete", "Mirror", "double"]
 
 
 def double(x):
@@ -33,40 +33,28 @@ def double(x):
     return x.astype(np.float64) if x.dtype != np.float64 and x.dtype.kind in "biuf" else x
 
 
-class _Distribution:
-    """What continuous and discrete distributions share: how they are called."""
+class Mirror:
+    """A distribution of SciPy's, but for some methods, which take tensors too."""
 
+    #: the methods that a frozen distribution hands its parameters on to
     _methods: frozenset[str]
-    _defaults: tuple[tuple[str, float], ...]
 
-    def __init__(self, original, support=(-math.inf, math.inf), *, valid: Callable | None = None, **formulas: Callable):
-        self._original = original
-        self._formulas = _completed(formulas)
-        self._offered = self._methods & set(self._formulas)
-        self._support_of = support if callable(support) else lambda *shapes: support
-        names = [n.strip() for n in (original.shapes or "").split(",") if n.strip()]
-        self._valid = valid or (lambda *shapes: _all_of([s > 0 for s in shapes]))
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        self._shapes = inspect.Signature(
-            [inspect.Parameter(n, kind) for n in names]
-            + [inspect.Parameter(n, kind, default=d) for n, d in self._defaults]
-        )
-        self.__doc__ = (
-            f"``scipy.stats.{original.name}``, whose methods {', '.join(sorted(self._offered))} also"
-            " take tensors, as the argument and as parameters."
-        )
-        for method in self._offered:
-            MIRRORED[f"scipy.stats.{original.name}.{method}"] = Verdict("composite")
+    def _stand_for(self, original: Any, name: str, offered: frozenset[str], how: str = "") -> None:
+        self._original, self._name, self._offered = original, name, offered
+        self.__doc__ = f"``scipy.stats.{name}``, whose methods {', '.join(sorted(offered))} also take tensors{how}."
+        for method in offered:
+            MIRRORED[f"scipy.stats.{name}.{method}"] = Verdict("composite")
+
+    def _run(self, name: str, original: Callable, args: tuple, kwargs: dict) -> Any:
+        """Carry out a method that is ours."""
+        raise NotImplementedError
 
     def __call__(self, *args, **kwargs):
         """Freeze the distribution: fix its parameters."""
-        self._shapes.bind(*args, **kwargs)
         return _Frozen(self, args, kwargs)
 
-    freeze = __call__
-
     def __repr__(self) -> str:
-        return f"<dualad.scipy.stats.{self._original.name}>"
+        return f"<dualad.scipy.stats.{self._name}>"
 
     def __dir__(self):
         return sorted({*super().__dir__(), *dir(self._original)})
@@ -83,33 +71,23 @@ class _Distribution:
             if tensor is None:
                 return thing(*args, **kwargs)
             if name not in self._offered:
-                have = ", ".join(sorted(self._offered))
                 raise UnsupportedError(
-                    f"scipy.stats.{self._original.name}.{name} was called on a {type(tensor).__name__} of shape"
-                    f" {tensor.shape}.",
+                    f"scipy.stats.{self._name}.{name} was called on a {type(tensor).__name__} of shape {tensor.shape}.",
                     "it has no formula here whose derivative is known",
-                    f"use one of the methods that have: {have}",
+                    f"use one of the methods that have: {', '.join(sorted(self._offered))}",
                 )
-            x, *rest = args or (kwargs.pop(self._argument(name)),)
-            bound = self._shapes.bind(*rest, **kwargs)
-            bound.apply_defaults()
             with np.errstate(all="ignore"):
-                return getattr(self, f"_compute_{name}")(double(x), *[double(v) for v in bound.arguments.values()])
+                return self._run(name, thing, args, kwargs)
 
         method.__name__ = name
         method.__doc__ = thing.__doc__
         return method
 
-    def _argument(self, name: str) -> str:
-        return "q" if name in ("ppf", "isf") else self._variable
-
-    _variable = "x"
-
 
 class _Frozen:
     """A distribution with its parameters fixed."""
 
-    def __init__(self, dist: _Distribution, args: tuple, kwargs: dict) -> None:
+    def __init__(self, dist: Mirror, args: tuple, kwargs: dict) -> None:
         self.dist, self.args, self.kwds = dist, args, kwargs
 
     def __repr__(self) -> str:
@@ -125,6 +103,43 @@ class _Frozen:
             return lambda *args, **kwargs: refused(*args, *self.args, **kwargs, **self.kwds)
         method = getattr(self.dist, name)
         return lambda *args, **kwargs: method(*(args or kwargs.values()), *self.args, **self.kwds)
+
+
+class _Distribution(Mirror):
+    """What continuous and discrete distributions share: how they are called."""
+
+    _defaults: tuple[tuple[str, float], ...]
+
+    def __init__(self, original, support=(-math.inf, math.inf), *, valid: Callable | None = None, **formulas: Callable):
+        self._formulas = _completed(formulas)
+        self._support_of = support if callable(support) else lambda *shapes: support
+        names = [n.strip() for n in (original.shapes or "").split(",") if n.strip()]
+        self._valid = valid or (lambda *shapes: _all_of([s > 0 for s in shapes]))
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        self._shapes = inspect.Signature(
+            [inspect.Parameter(n, kind) for n in names]
+            + [inspect.Parameter(n, kind, default=d) for n, d in self._defaults]
+        )
+        offered = self._methods & set(self._formulas)
+        self._stand_for(original, original.name, offered, ", as the argument and as parameters")
+
+    def __call__(self, *args, **kwargs):
+        """Freeze the distribution: fix its parameters."""
+        self._shapes.bind(*args, **kwargs)
+        return super().__call__(*args, **kwargs)
+
+    freeze = __call__
+
+    def _run(self, name: str, original: Callable, args: tuple, kwargs: dict) -> Any:
+        x, *rest = args or (kwargs.pop(self._argument(name)),)
+        bound = self._shapes.bind(*rest, **kwargs)
+        bound.apply_defaults()
+        return getattr(self, f"_compute_{name}")(double(x), *[double(v) for v in bound.arguments.values()])
+
+    def _argument(self, name: str) -> str:
+        return "q" if name in ("ppf", "isf") else self._variable
+
+    _variable = "x"
 
 
 def _all_of(conditions: list):

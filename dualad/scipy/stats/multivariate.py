@@ -14,81 +14,25 @@ import numpy as np
 import scipy.special._ufuncs as sp
 import scipy.stats as st
 
-from ...core.tables import Verdict
-from ...core.tracer import Tracer, tracer_in
-from ...errors import UnsupportedError
+from ...core.tracer import Tracer
 from ...jvp import stop_gradient
 from ...ops.triangular import triangular_solve
-from ..mirror import MIRRORED
-from .distribution import double
+from .distribution import Mirror, double
 
 __all__ = ["dirichlet", "multinomial", "multivariate_normal"]
 
 
-class _Multivariate:
-    """A distribution of vectors: SciPy's, but for the methods given, which take tensors too."""
+class _Multivariate(Mirror):
+    """A distribution of vectors: SciPy's, but for the methods given."""
 
     def __init__(self, name: str, **methods: Callable) -> None:
-        self._original, self._own, self._name = getattr(st, name), methods, name
-        self.__doc__ = f"``scipy.stats.{name}``, whose methods {', '.join(sorted(methods))} also take tensors."
-        for method in methods:
-            MIRRORED[f"scipy.stats.{name}.{method}"] = Verdict("composite")
+        self._own, self._methods = methods, frozenset(methods)
+        self._stand_for(getattr(st, name), name, self._methods)
 
-    def __repr__(self) -> str:
-        return f"<dualad.scipy.stats.{self._name}>"
-
-    def __dir__(self):
-        return sorted({*super().__dir__(), *dir(self._original)})
-
-    def __call__(self, *args, **kwargs):
-        """Freeze the distribution: fix its parameters."""
-        return _Frozen(self, args, kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        thing = getattr(self._original, name)
-        if not callable(thing):
-            return thing
-
-        def method(*args, **kwargs):
-            tensor = tracer_in(*args, *kwargs.values())
-            if tensor is None:
-                return thing(*args, **kwargs)
-            if name not in self._own:
-                raise UnsupportedError(
-                    f"scipy.stats.{self._name}.{name} was called on a {type(tensor).__name__} of shape {tensor.shape}.",
-                    "it has no formula here whose derivative is known",
-                    f"use one of the methods that have: {', '.join(sorted(self._own))}",
-                )
-            bound = inspect.signature(thing).bind(*args, **kwargs)
-            bound.apply_defaults()
-            with np.errstate(all="ignore"):
-                return self._own[name](**bound.arguments)
-
-        method.__name__ = name
-        method.__doc__ = thing.__doc__
-        return method
-
-
-class _Frozen:
-    """A distribution of vectors with its parameters fixed."""
-
-    def __init__(self, dist: _Multivariate, args: tuple, kwargs: dict) -> None:
-        self._dist, self._args, self._kwds = dist, args, kwargs
-
-    def __repr__(self) -> str:
-        return f"<frozen {self._dist!r}>"
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if name in self._dist._own:
-            method = getattr(self._dist, name)
-            return lambda x: method(x, *self._args, **self._kwds)
-        if tracer_in(*self._args, *self._kwds.values()) is None:
-            return getattr(self._dist._original(*self._args, **self._kwds), name)
-        return lambda *args, **kwargs: getattr(self._dist, name)(*args, *self._args, **kwargs, **self._kwds)
+    def _run(self, name: str, original: Callable, args: tuple, kwargs: dict) -> Any:
+        bound = inspect.signature(original).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return self._own[name](**bound.arguments)
 
 
 def _known(x):
