@@ -211,7 +211,9 @@ def split(x, level: DualLevel) -> tuple:
     value, tangent = x._primal, x._tangent
     if tangent is not None:
         dtype = aval_of(value).dtype
-        if tangent.dtype != dtype:
+        if not hasattr(tangent, "dtype"):  # a Python number, where the primal is one
+            tangent = dtype.type(tangent)
+        elif tangent.dtype != dtype:
             tangent = tangent.astype(dtype)
     return value, tangent
 

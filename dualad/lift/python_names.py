@@ -53,7 +53,7 @@ class _Stands(type):
         return issubclass(other, _original(cls)) if _original(cls) else type.__subclasscheck__(cls, other)
 
     def __eq__(cls, other: object) -> bool:
-        return other is cls or (_original(cls) is not None and other is _original(cls))
+        return True if other is cls or (_original(cls) is not None and other is _original(cls)) else NotImplemented
 
     def __hash__(cls) -> int:
         return hash(_original(cls)) if _original(cls) else type.__hash__(cls)

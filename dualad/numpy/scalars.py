@@ -35,7 +35,8 @@ class _Stands(type):
     _original: type
 
     def __eq__(cls, other: object) -> bool:
-        return other is cls or other is vars(cls).get("_original", cls)
+        # A dtype is asked next: `np.float64 == x.dtype` is true from that side, too.
+        return True if other is cls or other is vars(cls).get("_original", cls) else NotImplemented
 
     def __hash__(cls) -> int:
         return hash(vars(cls).get("_original")) if "_original" in vars(cls) else type.__hash__(cls)

@@ -305,7 +305,7 @@ def _remainder_of(ufunc: np.ufunc, quotient) -> Primitive:
 
 
 remainder = _remainder_of(np.remainder, np.floor_divide)
-fmod = _remainder_of(np.fmod, lambda x, y: np.trunc(x / y))
+fmod = _remainder_of(np.fmod, lambda x, y: np.trunc(np.divide(x, y)))
 
 
 # ── size and sign ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -124,10 +124,10 @@ def _extremum(ufunc: np.ufunc, first_wins) -> Primitive:
     )
 
 
-maximum = _extremum(np.maximum, lambda x, y: x > y)
-minimum = _extremum(np.minimum, lambda x, y: x < y)
-fmax = _extremum(np.fmax, lambda x, y: (x > y) | np.isnan(y))
-fmin = _extremum(np.fmin, lambda x, y: (x < y) | np.isnan(y))
+maximum = _extremum(np.maximum, np.greater)
+minimum = _extremum(np.minimum, np.less)
+fmax = _extremum(np.fmax, lambda x, y: np.greater(x, y) | np.isnan(y))
+fmin = _extremum(np.fmin, lambda x, y: np.less(x, y) | np.isnan(y))
 
 
 # ── bounds: at the bound the derivative is that of the value inside, so a point on it can still move inwards ───────
@@ -145,8 +145,8 @@ def _bound(name: str, ufunc: np.ufunc, outside) -> Primitive:
 
 
 # The two halves of np.clip.
-at_least = _bound("at_least", np.maximum, lambda x, low: x < low)
-at_most = _bound("at_most", np.minimum, lambda x, high: x > high)
+at_least = _bound("at_least", np.maximum, np.less)
+at_most = _bound("at_most", np.minimum, np.greater)
 
 
 # ── the step, which is h where x = 0 ─────────────────────────────────────────────────────────────────────────────

@@ -53,9 +53,13 @@ def plain_leaf(x, name: object, where: str):
     return x.view(np.ndarray) if isinstance(x, np.ndarray) else x
 
 
+_PYTHONS = frozenset({bool, int, float, complex})
+
+
 def _from_sequence(x: Sequence):
     if _holds_tensor(x):
-        items = [operand(item) for item in x]
+        # Beside others in a list, a Python number is one of NumPy's: it does not give way to their dtype.
+        items = [np.asarray(item) if type(item) in _PYTHONS else operand(item) for item in x]
         return np.stack(items) if items else np.asarray(x)
     return np.asarray(x)
 

@@ -299,14 +299,14 @@ def allclose(a: Array, b: Array, rtol: float = 1e-05, atol: float = 1e-08, equal
 @function(np.array_equal, kind="composite")
 def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> Array:
     x, y = (stop_gradient(_array(v)) for v in (a1, a2))
-    return False if x.shape != y.shape else _truth(np.all(_same(x, y, equal_nan)))
+    return False if np.shape(x) != np.shape(y) else _truth(np.all(_same(x, y, equal_nan)))
 
 
 @function(np.array_equiv, kind="composite")
 def array_equiv(a1: Array, a2: Array) -> Array:
     x, y = (stop_gradient(_array(v)) for v in (a1, a2))
     try:
-        np.broadcast_shapes(x.shape, y.shape)
+        np.broadcast_shapes(np.shape(x), np.shape(y))
     except ValueError:
         return False
     return _truth(np.all(_same(x, y, False)))

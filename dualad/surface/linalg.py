@@ -174,6 +174,7 @@ def inv(a: Array) -> Array:
 @function(np.linalg.tensorsolve, kind="composite")
 def tensorsolve(a: Array, b: Array, axes: Any = None) -> Array:
     a, b = operands(a, b)
+    a = a if hasattr(a, "shape") else np.asarray(a)
     if axes is not None:
         order = [i for i in range(a.ndim) if i not in [k % a.ndim for k in axes]]
         a = np.transpose(a, order + [k % a.ndim for k in axes])

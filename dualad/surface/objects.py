@@ -135,7 +135,8 @@ def join(x: np.ndarray):
     elif not _site.noted:
         _note(message)
     _site.place = None
-    return np.stack(items).reshape(x.shape)
+    # Beside others in an array, a Python number is one of NumPy's: it does not give way to their dtype.
+    return np.stack([i if isinstance(i, Tracer) else np.asarray(i) for i in items]).reshape(x.shape)
 
 
 # ── where NumPy can't compute with them ──────────────────────────────────────────────────────────────────────────

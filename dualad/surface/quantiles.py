@@ -189,6 +189,7 @@ def _quantiles(numpy_function, scale: float, ignore_nan: bool) -> None:
     ) -> Array:
         refuse_out(out, name)
         a, q = operand(a), operand(q)
+        a = a if hasattr(a, "dtype") else np.asarray(a)
         if a.dtype.kind == "c":
             raise TypeError("a must be an array of real numbers")
         q = q if scale == 1 else q / scale

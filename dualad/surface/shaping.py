@@ -312,7 +312,7 @@ def roll(a: Array, shift: Any, axis: Axis = None) -> Array:
 def tile(A: Array, reps: Any) -> Array:
     A = operand(A)
     reps = tuple(reps) if isinstance(reps, (tuple, list, np.ndarray)) else (reps,)
-    shape = (1,) * (len(reps) - A.ndim) + A.shape
+    shape = (1,) * (len(reps) - np.ndim(A)) + np.shape(A)
     if all([r == 1 for r in reps]):
         return np.reshape(np.copy(A), shape)
     reps = (1,) * (len(shape) - len(reps)) + tuple([int(r) for r in reps])

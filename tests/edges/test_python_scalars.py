@@ -1,0 +1,132 @@
+"""Python numbers as primals, through every operator and ufunc, beside every kind of number: right, or a taught error.
+
+Not for: arrays (``tests/surface``), or what NumPy itself refuses.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+
+import numpy as np
+import pytest
+
+import dualad as da
+from dualad.errors import DualadError
+
+PRIMALS = [0.5, 0.0, 1j, 1 + 1j, 2]
+OTHERS = [
+    2,
+    0.5,
+    1j,
+    1 + 1j,
+    True,
+    np.float32(2),
+    np.complex64(1j),
+    np.float64(3),
+    np.array([1.0, 2.0]),
+    np.array([1j, 2]),
+]
+OPERATORS = [
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.floordiv, operator.mod,
+    operator.lt, operator.le, operator.ge, operator.gt,
+]  # fmt: skip
+UFUNCS = [u for u in vars(np).values() if isinstance(u, np.ufunc) and u.nin <= 2 and u.nout == 1]
+
+
+def tangent(x):
+    return None if isinstance(x, (bool, int)) else type(x)(1)
+
+
+def attempts(f, x):
+    """Yield what each transform gives of a function that NumPy computes."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            want = f(x)
+        except Exception:  # NumPy's own refusal
+            return
+        t = tangent(x)
+        runs = [lambda: da.jvp(f, (x,), (t,)), lambda: (da.trace(f, x)(x), None)]
+        if t is not None:
+            runs += [
+                lambda: da.jvp(lambda y: da.jvp(f, (y,), (t,))[0], (x,), (t,)),
+                lambda: (da.linearize(f, x)[0], None),
+            ]
+            runs.append(lambda: (da.vjp(f, x)[0], None))
+        for run in runs:
+            try:
+                yield want, *run()
+            except DualadError:
+                continue
+
+
+def check(f, x):
+    for want, value, t in attempts(f, x):
+        assert np.shape(value) == np.shape(want)
+        want, value = np.asarray(want), np.asarray(value)
+        if value.dtype.kind == want.dtype.kind:  # (-3) ** 0.5 is complex in Python and NaN in NumPy
+            np.testing.assert_allclose(value, want, rtol=1e-6, equal_nan=True)
+        assert t is None or np.shape(t) == np.shape(want)
+
+
+@pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.__name__)
+def test_operators(op):
+    for x in PRIMALS:
+        for other in OTHERS:
+            check(lambda x: op(x, other), x)
+            check(lambda x: op(other, x), x)
+        check(lambda x: op(x, x), x)
+
+
+@pytest.mark.parametrize("u", UFUNCS, ids=lambda u: u.__name__)
+def test_ufuncs(u):
+    if not (u in (np.bitwise_and, np.bitwise_or) or "shift" in u.__name__):
+        for x in PRIMALS:
+            if u.nin == 1:
+                check(u, x)
+                continue
+            for other in (2, 0.5, 1j, np.float32(2)):
+                check(lambda x: u(x, other), x)
+                check(lambda x: u(other, x), x)
+
+
+def test_a_float_times_a_complex_literal():
+    assert da.jvp(lambda x: (1 + 1j) * x, (0.0,), (1.0,)) == (0j, 1 + 1j)
+    value, second = da.jvp(lambda y: da.jvp(lambda x: 1j * x * x, (y,), (1.0,))[1], (3.0,), (1.0,))
+    assert (value, second) == (6j, 2j)
+    assert da.jvp(lambda x: np.maximum(x * 1j, 2), (0.5,), (1.0,)) == (2 + 0j, 0j)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.array_equal(x, 2.0) * x,
+        lambda x: np.tile(x, 2),
+        lambda x: np.linalg.tensorsolve(2, x),
+        lambda x: np.nanpercentile(2, x),
+        lambda x: np.clip(x, 0, 1),
+    ],
+)
+def test_functions(f):
+    check(f, 0.5)
+
+
+def test_beside_others_in_a_list_a_python_number_is_a_float64():
+    x = np.float32(0.5)
+    for f in (lambda x: np.array([x, 1.0]), lambda x: np.stack([x, 1.0]), lambda x: da.numpy.array([x, 1.0])):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            value, t = da.jvp(f, (x,), (np.float32(1),))
+        assert value.dtype == t.dtype == f(x).dtype == np.float64
+
+
+@pytest.mark.parametrize("name", sorted({t.__name__ for t in np.sctypeDict.values()} & set(dir(da.numpy))))
+def test_a_scalar_type_equals_its_dtype_from_both_sides(name):
+    ours, plain = getattr(da.numpy, name), getattr(np, name)
+    for other in (np.dtype(plain), plain, np.float64, np.dtype("float32"), float, "float64", None, da.numpy.float64):
+        assert (ours == other, other == ours) == (plain == other, other == plain)
+        assert (ours != other, other != ours) == (plain != other, other != plain)
+    x = np.ones(2, np.dtype(plain)) if np.dtype(plain).kind in "fc" else None
+    if x is not None:
+        da.jvp(lambda x: x * (1 if ours == x.dtype and x.dtype == ours else pytest.fail("unequal")), (x,), (x,))
