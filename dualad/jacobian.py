@@ -420,7 +420,7 @@ def over_basis(
     function: Callable, avals: Sequence[Aval], chunk_size: int | None, max_memory: int | None, where: str
 ) -> Any:
     """Map ``function`` over the standard basis, some vectors at a time, and join what it returns."""
-    batched = vmap(function, axis_size=None)
+    batched = vmap(function, axis_size=None, randomness="same")
     total = sum(a.size for a in avals)
     parts = in_chunks(
         lambda start, stop: batched(*standard_basis(avals, start, stop)), total, chunk_size, max_memory, where

@@ -17,13 +17,15 @@ import optree
 from .batched import Batched, BatchLevel, LaneDivergence
 from .chunks import check_chunks, in_chunks
 from .containers import refuse_array_like
+from .core.above import ABOVE
 from .core.arguments import check_callable
 from .core.axes import Lanes, check_new, rename
 from .core.boundary import run
 from .core.contexts import active
 from .core.frames import public, user_level
 from .core.memory import pin
-from .errors import ArgumentError, ArgumentTypeError, BranchError, DualadError, OutputError
+from .core.randomness import DIFFERENT, Draws, RandomnessWarning, Watched, drawing
+from .errors import ArgumentError, ArgumentTypeError, BranchError, DualadError, OutputError, UnsupportedError
 from .jvp import as_primal, named, output_leaves
 from .signatures import Args
 from .surface.arguments import PerformanceNote
@@ -36,7 +38,7 @@ __all__ = ["vmap"]
 def vmap(
     f: Callable[Args, Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None,
     branches: str = "split", max_splits: int = 64, chunk_size: int | None = None, max_memory: int | None = None,
-    axis_name: str | None = None,
+    axis_name: str | None = None, randomness: str = "error",
 ) -> Callable:  # fmt: skip
     """Batch a function: map it over an axis of its arguments without a loop.
 
@@ -65,6 +67,11 @@ def vmap(
     axis_name : str, optional
         A name for the mapped axis, by which collectives (:func:`dualad.psum` and its like) reach across its lanes. All
         lanes then run together: there are no chunks, and lanes that disagree about a branch are an error.
+    randomness : {"error", "same", "different"}
+        What a random number drawn in ``f`` means: it is refused; it is the same in all lanes; each lane has its own,
+        drawn with a leading axis. Draws are seen from generators among the arguments, through ``dualad.numpy.random``,
+        and in lifted code. Others are found out afterwards: ``"error"`` then warns that all lanes have shared the
+        numbers (``RandomnessWarning``), and ``"different"`` refuses.
 
     Returns
     -------
@@ -94,6 +101,10 @@ def vmap(
             raise ArgumentError(f"vmap: {name}={count!r}.", "it is a number", f"pass an int of at least {least}")
     if branches not in ("split", "error"):
         raise ArgumentError(f"vmap: branches={branches!r}.", "there are two ways", "use 'split' or 'error'")
+    if randomness not in ("error", "same", DIFFERENT):
+        raise ArgumentError(
+            f"vmap: randomness={randomness!r}.", "there are three ways", "use 'error', 'same' or 'different'"
+        )
     check_chunks(chunk_size, max_memory, "vmap")
     _check_axis_name(axis_name, chunk_size, max_memory)
     name = getattr(f, "__name__", type(f).__name__)
@@ -116,8 +127,11 @@ def vmap(
         mapped = [a is not None for a in axes]
         strides = [_lane_strides(x) if m else None for x, m in zip(lanes, mapped, strict=True)]
 
+        lanes = [ABOVE.seeing(x) if type(x).__module__.startswith("numpy.random") else x for x in lanes]
+        draws, watched = Draws(randomness, size, name), Watched(f, lanes)
+
         def run_lanes(values, count, part=None, writable=False):
-            with BatchLevel("vmap", count) as level, rename(level):
+            with BatchLevel("vmap", count) as level, rename(level), drawing(draws, level, part):
                 level.function = f
                 inputs = [
                     x if s is None else Batched(x, level) if not s else pin(Batched(x, level), s)
@@ -173,9 +187,33 @@ def vmap(
         results = [_out(x, a, size, name) for x, a in zip(values, places, strict=True)]
         if (watch := active()) is not None:
             watch.finished("vmap", results)
+        if moved := watched.moved(draws.seen):
+            _tell_of_randomness(randomness, moved[0], name)
         return optree.tree_unflatten(out_tree, results)
 
     return named(batched, f, "vmap")
+
+
+def _tell_of_randomness(randomness: str, generator: Any, name: str) -> None:
+    """Say that random numbers were drawn where nobody could see it, so that the lanes have shared them."""
+    what = f"vmap({name}): random numbers were drawn from {generator!r} by code that calls NumPy's (or Python's) own"
+    instead = (
+        "draw through dualad.numpy.random (rng = dualad.numpy.random.default_rng(0); import dualad.numpy as np), pass"
+        " the generator as an argument, or lift the function, and say randomness='different' or 'same'; or draw"
+        " outside, with an axis for the lanes, and map over it"
+    )
+    if randomness == DIFFERENT:
+        raise UnsupportedError(
+            f"{what} generator, with randomness='different'.",
+            "those draws can't be seen, so every lane had the same numbers", instead,
+        )  # fmt: skip
+    if randomness == "error":
+        warnings.warn(
+            f"{what} generator: all lanes that ran together have shared them, where a loop would have drawn for each."
+            f" Where that is meant, say randomness='same'; otherwise {instead}.",
+            RandomnessWarning,
+            stacklevel=user_level(),
+        )
 
 
 def _is_axis(x) -> bool:

@@ -22,5 +22,6 @@ ABOVE.objects = about_objects
 ABOVE.sparse = about_sparse
 ABOVE.mirrored = mirrored
 ABOVE.linear_operator = as_linear_operator
+ABOVE.seeing = lambda generator: importlib.import_module("dualad.numpy.random").seeing(generator)  # loads NumPy's
 # What needs SciPy is loaded when it is called.
 ABOVE.sparse_solve = lambda *args: importlib.import_module("dualad.sparse.systems").solve_linearized(*args)

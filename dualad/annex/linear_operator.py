@@ -58,7 +58,7 @@ def as_linear_operator(lin: Linear) -> Any:
         return np.conj(joined(transposed(cut(np.conj(c), outs))))
 
     def many(function):
-        return lambda x: np.moveaxis(vmap(function)(np.moveaxis(x, 1, 0)), 0, 1)
+        return lambda x: np.moveaxis(vmap(function, randomness="same")(np.moveaxis(x, 1, 0)), 0, 1)
 
     return interface.LinearOperator(
         (rows, columns), matvec=lambda v: push(np.reshape(v, -1)), rmatvec=lambda c: pull(np.reshape(c, -1)),

@@ -125,7 +125,7 @@ def propagate(
     spread = _spread(mean, avals, cov, std, corr, contributions)
     push = _Push(f, mean, leaves, in_tree)
     # Rows of `moved` are tangents of the result, all its entries side by side.
-    tangents = vmap(push, chunk_size=chunk_size)(*_cut(spread.directions, avals))
+    tangents = vmap(push, chunk_size=chunk_size, randomness="same")(*_cut(spread.directions, avals))
     moved = np.concatenate([np.reshape(t, (t.shape[0], -1)) for t in tangents[: push.count]], axis=1)
     known = iter([t[0] for t in tangents[push.count :]])
     value_leaves = [next(known) if v is None else v for v in push.value]
@@ -354,5 +354,5 @@ def _bent(f: Callable, leaves: list, in_tree, avals: list[Aval], spread: _Spread
         first = lambda *x: jvp(f, (point(list(x)),), (_filled(leaves, in_tree, one),))[1]
         return flatten(jvp(first, tuple(numbers), tuple(other))[1])[0]
 
-    bends = vmap(along, chunk_size=chunk_size)(_cut(spread.directions, avals), _cut(seconds, avals))
+    bends = vmap(along, chunk_size=chunk_size, randomness="same")(_cut(spread.directions, avals), _cut(seconds, avals))
     return [np.sum(b, axis=0) / 2 for b in bends]

@@ -95,7 +95,7 @@ def _root_jvp(primals, tangents, *, call):
         v = ABOVE.sparse_solve(flat, unknown.vector(list(x)), residuals[k:], -unknown.vector(b))
         return x, tuple(unknown.leaves(v))
     if call.tangent_solve is None:
-        columns = vmap(lambda e: unknown.vector(product(residuals, unknown.leaves(e))), out_axes=1)
+        columns = vmap(lambda e: unknown.vector(product(residuals, unknown.leaves(e))), out_axes=1, randomness="same")
         jacobian = columns(np.eye(unknown.size, dtype=unknown.dtype))
         return x, tuple(unknown.leaves(-np.linalg.solve(jacobian, unknown.vector(b))))
     solve = lambda matvec, c, _: call.tangent_solve(matvec, c)

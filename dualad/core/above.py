@@ -36,6 +36,8 @@ class _Above:
     sparse: Callable[[BaseException], DualadError | None]
     #: the name in ``dualad.scipy`` of the function of SciPy's that an error comes from
     mirrored: Callable[[BaseException], str | None]
+    #: a generator of random numbers whose draws are seen, in place of one of NumPy's
+    seeing: Callable[[Any], Any]
     #: make a linear map SciPy's ``LinearOperator``
     linear_operator: Callable[[Any], Any]
     #: solve ∂f(x, *parameters)·v = b by factorizing the sparse Jacobian of f in x

@@ -181,7 +181,9 @@ def _path(run: Callable[[], Any]) -> list[tuple[Any, int, int]]:
 
 def _parting(one: list, other: list) -> tuple[str, int] | None:
     """Return file and line of the last instruction that two ways have in common, if they part."""
-    one, other = [[s for s in steps if s[0].co_filename != __file__] for steps in (one, other)]
+    # Code that ran on one of them only was called by what parts them, or by nobody here: a rule, a callback of gc.
+    both = {code for code, _, _ in one} & {code for code, _, _ in other}
+    one, other = [[step for step in steps if step[0] in both] for steps in (one, other)]
     last = None
     for a, b in zip(one, other, strict=False):
         if a[:2] != b[:2]:

@@ -40,6 +40,10 @@ def replacements() -> dict[int, tuple[Any, Any]]:
     """Return the table: the ``id`` of an original, to the original and what stands in its place."""
     global _scipy_modules
     loaded = tuple([n for n in list(sys.modules) if n.startswith("scipy") and "._" not in n and _top(n) == "scipy"])
+    if "numpy.random" in sys.modules:  # which NumPy loads when it is asked for
+        loaded = (*loaded, "numpy.random")
+        seeing = importlib.import_module("dualad.numpy.random").seeing
+        _DERIVED.update({kind: lambda x, table: seeing(x) for kind in (np.random.Generator, np.random.RandomState)})
     if loaded != _scipy_modules:
         table: dict[int, tuple[Any, Any]] = {}
         for module, standing in _modules(loaded):
@@ -168,7 +172,7 @@ class _Cached:
         return getattr(self._cached, name)
 
 
-_DERIVED = {
+_DERIVED: dict[type, Any] = {
     functools.partial: _partial,
     tuple: _tuple,
     staticmethod: _static,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +60,14 @@ globals().update(SCALARS)
 if not hasattr(np, "__array_namespace_info__"):  # before NumPy 2.1
     globals().update(importlib.import_module(f"{__name__}.early").NAMES)
 
-__getattr__, __dir__ = falls_back(np, globals())
+_getattr, __dir__ = falls_back(np, globals())
+
+
+def __getattr__(name: str) -> Any:
+    # NumPy loads its generators when they are asked for, and so does this.
+    return importlib.import_module(f"{__name__}.random") if name == "random" else _getattr(name)
+
+
 __array_api_version__ = "2024.12"
 
 setattr(Tracer, "__array_namespace__", array_namespace(sys.modules[__name__]))  # noqa: B010 - no tensor declares it

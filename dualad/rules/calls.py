@@ -130,7 +130,7 @@ def push_moving(function: Callable, primals: Sequence, tangents: Sequence) -> tu
 
 def mapped_function(function: Callable, mapped: Sequence[bool], size: int) -> Callable:
     """Map a function of flat arguments over the leading axis of the mapped ones; every result has one."""
-    return vmap(function, tuple([0 if m else None for m in mapped]), axis_size=size)
+    return vmap(function, tuple([0 if m else None for m in mapped]), axis_size=size, randomness="same")
 
 
 def map_lanes(function: Callable, values: Sequence, mapped: Sequence[bool], size: int) -> tuple[list, list[bool]]:

@@ -49,7 +49,7 @@ def _hooked(ct, hook: Callable):
 
 def _batch(size, values, mapped, *, hook):
     def per_lane(ct):
-        return vmap(lambda c: _hooked(c, hook))(ct)
+        return vmap(lambda c: _hooked(c, hook), randomness="same")(ct)
 
     per_lane.__name__ = getattr(hook, "__name__", type(hook).__name__)
     return bind(hook_op, values, {"hook": per_lane})

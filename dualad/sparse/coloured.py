@@ -134,7 +134,7 @@ class Products:
         seeds = self._seeded(True, start, stop)
         if stop - start == 1:
             return _joined([np.reshape(y, (1, -1)) for y in lin.flat([s[0] for s in seeds])])
-        outs = vmap(lambda *t: lin.flat(list(t)))(*seeds)
+        outs = vmap(lambda *t: lin.flat(list(t)), randomness="same")(*seeds)
         return _joined([np.reshape(y, (stop - start, -1)) for y in outs])
 
     def _pulled(self, lin: Linear, start: int, stop: int) -> Any:
@@ -146,7 +146,7 @@ class Products:
 
         if stop - start == 1:
             return _joined([np.reshape(c, (1, -1)) for c in pull(*[s[0] for s in seeds])])
-        return _joined([np.reshape(c, (stop - start, -1)) for c in vmap(pull)(*seeds)])
+        return _joined([np.reshape(c, (stop - start, -1)) for c in vmap(pull, randomness="same")(*seeds)])
 
     def _seeded(self, forward: bool, start: int, stop: int) -> list[np.ndarray]:
         """Return the sums of unit vectors of the columns (or rows) of some colours, as leaves with a leading axis."""
