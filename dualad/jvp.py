@@ -20,7 +20,6 @@ from .core.boundary import run
 from .core.contexts import active
 from .core.frames import public
 from .core.level import escaped
-from .core.memory import flush_writes
 from .core.tracer import Tracer
 from .dual import Dual, DualLevel, check_tangent, float0
 from .errors import ArgumentTypeError, DtypeError, OutputError
@@ -155,7 +154,6 @@ def _stopped(x):
 
 def as_primal(x, name: object, where: str):
     """Check and return one leaf of the primals: arrays as they are, subclasses viewed as ndarray or refused."""
-    flush_writes(x)
     x = plain_leaf(x, name, where)
     if isinstance(x, np.ndarray) and x.dtype.kind not in "biufc":
         if x.dtype == object:
@@ -176,7 +174,7 @@ def output_leaves(out: Any, where: str, passed: Sequence = ()) -> tuple[list, op
     leaves, treedef = flatten_result(out, passed)
     for i, x in enumerate(leaves):
         if isinstance(x, Tracer):
-            if not flush_writes(x).level.open:
+            if not x.level.open:
                 raise escaped(x.level, f"returning from `{where}`", x)
         elif has_own_arithmetic(type(x)):
             raise OutputError(
@@ -222,7 +220,7 @@ def strip(x, level: DualLevel):
     """Return an auxiliary output without its tangent at this level."""
     if isinstance(x, np.ndarray) and x.dtype == object:
         x = operand(x)
-    return split(flush_writes(x), level)[0]
+    return split(x, level)[0]
 
 
 def shown_tangent(value, tangent):

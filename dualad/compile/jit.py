@@ -22,7 +22,7 @@ from ..core.arguments import check_callable
 from ..core.contexts import active, in_use
 from ..core.dispatch import bind
 from ..core.frames import hide_frames, public, user_level
-from ..core.memory import flush_writes, snapshot
+from ..core.memory import snapshot
 from ..core.tracer import Tracer
 from ..dual import Dual
 from ..errors import BranchError, ConversionError, DtypeError
@@ -294,7 +294,6 @@ class Jitted:
                 flags.append(True)
                 continue
             if isinstance(x, Tracer):
-                leaves[i] = flush_writes(x)
                 flags.append(True)
                 continue
             if not is_array(x):

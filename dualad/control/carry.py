@@ -14,16 +14,16 @@ import optree
 
 from ..batched import Batched
 from ..core.aval import Aval, aval_of
-from ..core.memory import flush_writes, unshared
+from ..core.memory import unshared
 from ..core.tracer import Tracer
 from ..dual import Dual
 from ..errors import DtypeError, OutputError, ShapeError, TreeError
 from ..rules.calls import partition
 from ..staged import Staged
 from ..surface.arguments import operand
-from ..tree import flatten, is_array, leaf_names, tree_map, treedef_outline
+from ..tree import flatten, leaf_names, tree_map, treedef_outline
 
-__all__ = ["Carry", "as_dtype", "fresh", "signature", "snapshot"]
+__all__ = ["Carry", "as_dtype", "fresh", "signature"]
 
 _ORDER = "biufc"
 
@@ -34,7 +34,6 @@ _KNOWN = frozenset({np.ndarray, np.float64, np.float32, np.int64, Batched})
 def signature(x) -> Aval:
     """Return the aval of a value, weak also where a Python number is inside a tensor."""
     if isinstance(x, Tracer):
-        flush_writes(x)
         if type(x) is Staged:
             return x.aval
         if type(x) is Dual:
@@ -42,14 +41,9 @@ def signature(x) -> Aval:
     return aval_of(x)
 
 
-def snapshot(x):
-    """Return a value in a box of its own: a write to it is not seen by the holders of the original."""
-    return unshared(flush_writes(x) if isinstance(x, Tracer) else operand(x) if isinstance(x, np.ndarray) else x)
-
-
 def fresh(tree: Any) -> Any:
     """Return a tree with every array in a box of its own."""
-    return tree_map(lambda x: snapshot(x) if is_array(x) else x, tree)
+    return tree_map(lambda x: unshared(operand(x) if isinstance(x, np.ndarray) else x), tree)
 
 
 def as_dtype(x, dtype: np.dtype):
@@ -84,7 +78,7 @@ class Carry:
     def start(self) -> list:
         """Return the first values, in boxes of their own."""
         self.avals = [signature(x) for x in self.arrays]
-        return [snapshot(x) for x in self.arrays]
+        return [unshared(x) for x in self.arrays]
 
     def tree(self, values: Sequence) -> Any:
         """Return values as the tree that the user's functions see."""

@@ -20,7 +20,7 @@ from ..core.aval import Aval, aval_of, is_weak, result_dtype
 from ..core.dispatch import bind
 from ..core.frames import public
 from ..core.level import escaped
-from ..core.memory import flush_writes
+from ..core.memory import unshared
 from ..core.tracer import Tracer, beneath, layers
 from ..dual import Dual
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError
@@ -28,7 +28,7 @@ from ..jvp import output_leaves
 from ..rules.calls import partition
 from ..staged import Staged
 from ..tree import leaf_names, treedef_outline
-from .carry import Carry, as_dtype, fresh, signature, snapshot
+from .carry import Carry, as_dtype, fresh, signature
 from .control_ops import switch as switch_op
 from .control_ops import switch_linearly
 from .control_ops import while_loop as while_op
@@ -61,7 +61,7 @@ def is_traced(leaves: Sequence) -> bool:
 
 def decider(x, what: str, integer: bool = False):
     """Check a predicate or an index: a scalar of the right kind. Return it as a bool or integer, tensor or not."""
-    aval = aval_of(flush_writes(x) if isinstance(x, Tracer) else x)
+    aval = aval_of(x)
     if aval.shape != ():
         raise ShapeError(
             f"{what} has shape {aval.shape}.",
@@ -336,7 +336,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
             values = carry.accept(body_fun(carry.tree(values)))
         else:
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # of lanes that are done
-                new = carry.accept(body_fun(carry.tree([snapshot(x) for x in values])))
+                new = carry.accept(body_fun(carry.tree([unshared(x) for x in values])))
             values = [np.where(going, a, b) for a, b in zip(new, values, strict=True)]
 
 

@@ -18,6 +18,7 @@ from ..core.arguments import check_callable
 from ..core.aval import Aval
 from ..core.dispatch import bind
 from ..core.frames import public
+from ..core.memory import unshared
 from ..core.tracer import Tracer
 from ..errors import ArgumentError, ArgumentTypeError, OutputError, ShapeError, TreeError
 from ..jvp import output_leaves
@@ -25,7 +26,7 @@ from ..ops.joining import unstack
 from ..rules.calls import partition
 from ..surface.arguments import operand
 from ..tree import flatten, flatten_like, leaf_names, treedef_outline
-from .carry import Carry, snapshot
+from .carry import Carry
 from .control_flow import decider, is_traced, known_values, linear_arguments, name_of, staged_body, while_loop
 from .scan import scan as scan_op
 from .subprograms import permute_inputs, runner
@@ -124,7 +125,7 @@ def _scan(step: Callable, f: Callable, carry: Carry, arrays: list, count: int, r
                 "return the same structure in every step",
             )
         for stack, leaf in zip(stacks, leaves, strict=True):
-            stack.append(snapshot(leaf))
+            stack.append(unshared(operand(leaf) if isinstance(leaf, np.ndarray) else leaf))
     ys = [_stacked(stack[::-1] if reverse else stack, carry.where) for stack in stacks]
     return carry.tree(values), optree.tree_unflatten(tree, ys)
 

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InPlaceError
+from ..tree import LEAVES_SEEN_AS
 from .above import ABOVE
 from .aval import Aval, aval_of
 from .dispatch import bind
@@ -559,3 +560,7 @@ def flush_writes(x: Tracer) -> Tracer:
         new = bind(OPS["index_set"], (x, values, *positions.T), {"template": template})
     _fill(x, new)
     return x
+
+
+# Whatever crosses the boundary of a transform is a leaf of a tree: what was noted is carried out there.
+LEAVES_SEEN_AS[Deferred] = flush_writes

@@ -22,7 +22,6 @@ from ..core.capture import check_inside
 from ..core.dispatch import bind
 from ..core.frames import public
 from ..core.level import Level
-from ..core.memory import flush_writes
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer, tracer_in
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, RuleMissingError, ShapeError, TreeError
@@ -80,8 +79,6 @@ def partition(tree: Any) -> tuple[Template, list]:
     leaves, treedef = flatten(tree)
     arrays, taken, statics = [], [], []
     for i, x in enumerate(leaves):
-        if isinstance(x, Tracer):
-            x = flush_writes(x)
         if isinstance(x, Tracer) or is_array(x):
             arrays.append(i)
             taken.append(x)
