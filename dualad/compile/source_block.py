@@ -15,7 +15,7 @@ from ..control.control_ops import strong_aval
 from ..core.aval import Aval, aval_of, is_weak
 from ..core.tracer import Tracer
 from ..ops.indexing import _native
-from ..program.ir import Program
+from ..program.ir import Program, last_uses
 from ..program.variable import Variable
 from .blocks import Region, find_regions, run_region, strong_product
 from .scalars import BOOLEAN, FLOAT, MATHEMATICS
@@ -63,7 +63,7 @@ class Block:
         """Write a program's equations; return its results."""
         env: dict[Variable, Value] = dict(zip(program.inputs, inputs, strict=True))
         steps = find_regions(program) if self.depth == 0 else program.steps
-        dying = _last_uses(steps, program.outputs)
+        dying = last_uses(steps, program.outputs)
         for i, (op, args, params, outs) in enumerate(steps):
             if type(op) is Region:
                 self.region(op, env)
@@ -390,18 +390,3 @@ class Block:
 def _whole(value: Value) -> bool:
     """Say whether a value is a Python int that stands in the source."""
     return value.form == PYTHON and value.aval.dtype.kind == "i" and value.text.strip("()-").isdigit()
-
-
-def _last_uses(steps: Sequence[tuple], outputs: Sequence) -> list[list[Variable]]:
-    """Return, for each equation, the variables that nothing reads after it."""
-    kept = {a for a in outputs if type(a) is Variable}
-    uses: list[list[Variable]] = []
-    for _, args, _, outs in reversed(steps):
-        dead = []
-        for v in (*args, *outs):
-            if type(v) is Variable and v not in kept:
-                kept.add(v)
-                dead.append(v)
-        uses.append(dead)
-    uses.reverse()
-    return uses

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..batched import Batched
 from ..core.aval import Aval, aval_of
 from ..core.frames import is_users, user_frame
-from ..dual import Dual
+from ..diagnose.nonfinite import leaves
 from ..program.variable import Variable
 from .event import Event, Line
 
@@ -113,13 +112,9 @@ def describe(event: Event, args: Iterable, result: Any) -> None:
     event.inputs = tuple([_known(a) for a in args])
     results = result if isinstance(result, (tuple, list)) else (result,)
     event.outputs = tuple([_known(r) for r in results if r is not None])
-    made: list = []
-    for r in results:
-        _memory(r, made)
+    made = _memory(results)
     if made:
-        given: list = []
-        for a in args:
-            _memory(a, given)
+        given = _memory(tuple(args))
         event.bytes = sum([m.nbytes for m in made if not any([_same(m, g) for g in given])])
 
 
@@ -127,17 +122,9 @@ def _known(x: Any) -> Aval:
     return x if type(x) is Aval else aval_of(x)
 
 
-def _memory(x: Any, found: list) -> None:
-    """Collect the plain arrays that a value, a tensor of any depth, holds."""
-    kind = type(x)
-    if kind is np.ndarray or isinstance(x, np.generic):
-        found.append(x)
-    elif kind is Dual:
-        _memory(x._primal, found)
-        if x._tangent is not None:
-            _memory(x._tangent, found)
-    elif kind is Batched:
-        _memory(x._value, found)
+def _memory(xs: tuple | list) -> list:
+    """Return the plain arrays that values, tensors of any depth, hold."""
+    return [leaf.value for leaf in leaves(xs) if hasattr(leaf.value, "nbytes")]
 
 
 def _same(made: Any, given: Any) -> bool:

@@ -208,7 +208,7 @@ def evaluate(program: Program, arguments) -> list:
     and the caller may write to what it is given.
     """
     env = dict(zip(program.inputs, arguments, strict=True))
-    last_use = last_uses(program)
+    last_use = last_uses(program.steps, program.outputs)
     steps = program.steps if (watch := process_wide()) is None else watch.walk(program, program.steps, "run")
     for (op, args, params, outs), dead in zip(steps, last_use, strict=True):
         out = bind(op, [env[a] if type(a) is Variable else a for a in args], params)
@@ -221,11 +221,11 @@ def evaluate(program: Program, arguments) -> list:
     return [env[a] if type(a) is Variable else unshared(a) for a in program.outputs]
 
 
-def last_uses(program: Program) -> list[list[Variable]]:
+def last_uses(steps: Sequence[tuple], outputs: Sequence) -> list[list[Variable]]:
     """Return, for each equation, the variables that nothing reads after it."""
-    kept = {a for a in program.outputs if type(a) is Variable}
+    kept = {a for a in outputs if type(a) is Variable}
     uses: list[list[Variable]] = []
-    for _, args, _, outs in reversed(program.steps):
+    for _, args, _, outs in reversed(steps):
         dead = []
         for v in (*args, *outs):
             if type(v) is Variable and v not in kept:

@@ -158,7 +158,7 @@ class Walk:
         """
         outer, self.rows = self.rows, {v: p for v, p in zip(program.inputs, seeds, strict=True) if p is not None}
         live = sum([p.nnz for p in self.rows.values()])
-        for step, dead in zip(program.steps, last_uses(program), strict=True):
+        for step, dead in zip(program.steps, last_uses(program.steps, program.outputs), strict=True):
             if self.followed(step[1]):
                 self.step = step
                 try:
