@@ -83,7 +83,7 @@ def _run(f, args, kwargs):
         raise type(better)(f"{better.what}{_AT}{_user_line(ours)}", better.why, better.instead) from ours
     except DualadError:
         raise
-    except (TypeError, ValueError, IndexError, NotImplementedError, AttributeError) as foreign:
+    except (TypeError, ValueError, IndexError, NotImplementedError, AttributeError, RuntimeError) as foreign:
         ours = _cause(foreign)
         if ours is not None:
             ours = _about_scipy(foreign) or ABOVE.objects(foreign) or ours
@@ -156,7 +156,15 @@ def _about_flat(error: BaseException) -> DualadError | None:
     )
 
 
-_ABOUT = (_about_index, _about_sparse, _about_flat, _about_objects)
+def _about_compiled(error: BaseException) -> DualadError | None:
+    """Say what to write when compiled code of SciPy refused the object array that it made of a tensor, in its words."""
+    if not any(word in str(error) for word in _OBJECT_WORDS):
+        return None
+    return _about_scipy(error)
+
+
+_OBJECT_WORDS = ("object", "dtype('O')", "ObjectDType")
+_ABOUT = (_about_index, _about_sparse, _about_flat, _about_objects, _about_compiled)
 
 
 def _user_line(error: BaseException) -> str:

@@ -93,7 +93,13 @@ expm = _analytic(
 
 
 def _logarithm(a: np.ndarray) -> np.ndarray:
-    return _real_if_real("logm", a, sl.logm(a.astype(np.result_type(a, np.float64), copy=False)))
+    # SciPy estimates norms with vectors from NumPy's global generator: that is no business of the caller's.
+    before = np.random.get_state()  # noqa: NPY002
+    try:
+        out = sl.logm(a.astype(np.result_type(a, np.float64), copy=False))
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
+    return _real_if_real("logm", a, out)
 
 
 def _real_if_real(name: str, a: np.ndarray, out: np.ndarray) -> np.ndarray:

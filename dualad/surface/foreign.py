@@ -46,7 +46,8 @@ def mirrored(error: BaseException) -> str | None:
         frame = trace.tb_frame
         file = frame.f_code.co_filename
         if file.startswith(root):
-            found = found or _in_place_of(os.path.relpath(file, root).split(os.sep)[:-1], frame)
+            parts = os.path.relpath(file, root).removesuffix(".py").split(os.sep)
+            found = found or _in_place_of(parts[:-1] if parts[-1].startswith("_") else parts, frame)
         elif not file.startswith(_BENEATH):
             found = None  # SciPy has called the user back
         trace = trace.tb_next

@@ -69,6 +69,7 @@ from .systems import (
     pinv,
     pinvh,
     solve,
+    solve_banded,
     solve_circulant,
     solve_continuous_lyapunov,
     solve_discrete_lyapunov,
@@ -76,6 +77,7 @@ from .systems import (
     solve_sylvester,
     solve_toeplitz,
     solve_triangular,
+    solveh_banded,
 )
 
 __all__ = [
@@ -83,9 +85,9 @@ __all__ = [
     "cosm", "det", "eig", "eigh", "eigvals", "eigvalsh", "expm", "expm_frechet", "fiedler",
     "fractional_matrix_power", "funm", "hankel", "hessenberg", "inv", "khatri_rao", "kron", "ldl", "leslie", "logm",
     "lstsq", "lu", "lu_factor", "lu_solve", "matmul_toeplitz", "norm", "null_space", "ordqz", "orth", "pinv",
-    "pinvh", "polar", "qr", "qz", "schur", "signm", "sinhm", "sinm", "solve", "solve_circulant",
+    "pinvh", "polar", "qr", "qz", "schur", "signm", "sinhm", "sinm", "solve", "solve_banded", "solve_circulant",
     "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_lyapunov", "solve_sylvester", "solve_toeplitz",
-    "solve_triangular", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
+    "solve_triangular", "solveh_banded", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
 ]  # fmt: skip
 
 __getattr__, __dir__ = falls_back(scipy.linalg, globals())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg as sl
 
+from ...errors import DtypeError
 from ...ops import matrix_functions
 from ...ops.factorization import floating
 from ...surface.arguments import operand, operands
@@ -35,6 +36,14 @@ def _shown(disp) -> bool:
     return True
 
 
+def _complex_where_needed(function, a):
+    """Call a function of real matrices whose values may turn out to be complex; the lanes of a batch share a dtype."""
+    try:
+        return function(a)
+    except DtypeError:
+        return function(a + 0j)
+
+
 @mirrors(sl.expm, "op")
 def expm(A):
     """Compute the exponential of matrices."""
@@ -56,19 +65,23 @@ def expm_frechet(A, E, method=None, compute_expm=True, check_finite=True):
 
 @mirrors(sl.logm, "op")
 def logm(A, disp=True):
-    """Compute the principal logarithm; on tensors that of a real matrix must be real."""
+    """Compute the principal logarithm; of a real matrix with a negative eigenvalue it is complex.
+
+    In a traced program, where that is not known, the logarithm of a real matrix must be real.
+    """
     _shown(disp)
-    return matrix_functions.logm(_square(A))
+    return _complex_where_needed(matrix_functions.logm, _square(A))
 
 
 @mirrors(sl.sqrtm, "op")
 def sqrtm(A, disp=True, blocksize=64):
-    """Compute the principal square root; on tensors that of a real matrix must be real.
+    """Compute the principal square root; of a real matrix with a negative eigenvalue it is complex.
 
-    At a singular matrix the derivative does not exist.
+    In a traced program, where that is not known, the root of a real matrix must be real. At a singular matrix the
+    derivative does not exist.
     """
     _shown(disp)
-    return matrix_functions.sqrtm(_square(A))
+    return _complex_where_needed(matrix_functions.sqrtm, _square(A))
 
 
 @mirrors(sl.fractional_matrix_power)

@@ -11,7 +11,7 @@ import scipy.linalg as sl
 
 from ...errors import UnsupportedError
 from ...jvp import stop_gradient
-from ...ops import factorization, triangular
+from ...ops import banded, factorization, triangular
 from ...ops.factorization import adjoint, transposed
 from ...ops.matrix_functions import sylvester
 from ...surface.arguments import operand, operands
@@ -20,8 +20,8 @@ from .constructions import circulant, toeplitz
 
 __all__ = [
     "cho_factor", "cho_solve", "det", "from_triangle", "inv", "lstsq", "lu_solve", "matmul_toeplitz", "norm", "pinv",
-    "pinvh", "solve", "solve_circulant", "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_lyapunov",
-    "solve_sylvester", "solve_toeplitz", "solve_triangular",
+    "pinvh", "solve", "solve_banded", "solve_circulant", "solve_continuous_lyapunov", "solve_discrete_lyapunov",
+    "solve_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular", "solveh_banded",
 ]  # fmt: skip
 
 
@@ -202,6 +202,35 @@ def solve_circulant(c, b, singular="raise", tol=None, caxis=-1, baxis=0, outaxis
             "use scipy.linalg.circulant(c) with dualad.scipy.linalg.lstsq or pinv",
         )
     return _columns(lambda b: factorization.solve(circulant(c), b), b)
+
+
+# ── banded matrices ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@mirrors(sl.solve_banded, "op")
+def solve_banded(l_and_u, ab, b, overwrite_ab=False, overwrite_b=False, check_finite=True):
+    """Solve a system whose matrix is given by its diagonals."""
+    lower, upper = l_and_u
+    ab = np.atleast_2d(operand(ab))
+    return _columns(lambda b: banded.banded_solve(ab, b, lower=int(lower), upper=int(upper)), b)
+
+
+@mirrors(sl.solveh_banded)
+def solveh_banded(ab, b, overwrite_ab=False, overwrite_b=False, lower=False, check_finite=True):
+    """Solve a system whose Hermitian matrix is given by the diagonals on one side.
+
+    That the matrix is positive definite is not checked on tensors.
+    """
+    ab = np.atleast_2d(operand(ab))
+    width = ab.shape[-2] - 1
+    if ab.dtype.kind == "c":
+        main = np.arange(width + 1)[:, None] == (0 if lower else width)
+        ab = np.where(main, np.real(ab), ab)
+    if lower:
+        ab = np.concatenate([np.conj(banded.transpose_bands(ab, width, 0)), ab[..., 1:, :]], axis=-2)
+    else:
+        ab = np.concatenate([ab, np.conj(banded.transpose_bands(ab, 0, width))[..., 1:, :]], axis=-2)
+    return _columns(lambda b: banded.banded_solve(ab, b, lower=width, upper=width), b)
 
 
 # ── least squares ────────────────────────────────────────────────────────────────────────────────────────────────

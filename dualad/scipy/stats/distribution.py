@@ -16,13 +16,16 @@ from typing import Any
 import numpy as np
 
 from ...core.tables import Verdict
-from ...core.tracer import tracer_in
+from ...core.tracer import Tracer, tracer_in
 from ...errors import UnsupportedError
 from ...ops.choice import nowhere
 from ...surface.arguments import operand
 from ..mirror import MIRRORED
+from .summaries import Summary
 
 __all__ = ["Continuous", "Discrete", "Mirror", "double"]
+
+_UNKNOWN = Summary()
 
 
 def double(x):
@@ -110,7 +113,11 @@ class _Distribution(Mirror):
 
     _defaults: tuple[tuple[str, float], ...]
 
-    def __init__(self, original, support=(-math.inf, math.inf), *, valid: Callable | None = None, **formulas: Callable):
+    def __init__(
+        self, original, support=(-math.inf, math.inf), *, valid: Callable | None = None,
+        summary: Summary = _UNKNOWN, **formulas: Callable,
+    ):  # fmt: skip
+        self._summary = summary
         self._formulas = _completed(formulas)
         self._support_of = support if callable(support) else lambda *shapes: support
         names = [n.strip() for n in (original.shapes or "").split(",") if n.strip()]
@@ -121,7 +128,10 @@ class _Distribution(Mirror):
             + [inspect.Parameter(n, kind, default=d) for n, d in self._defaults]
         )
         offered = self._methods & set(self._formulas)
-        self._stand_for(original, original.name, offered, ", as the argument and as parameters")
+        self._summed_up = {"entropy"} if summary.entropy else set()
+        self._summed_up |= {"mean", "moment", "stats", "std", "var"} if summary.moments else set()
+        self._summed_up |= {"median"} if "ppf" in offered else set()
+        self._stand_for(original, original.name, offered | self._summed_up, ", as the argument and as parameters")
 
     def __call__(self, *args, **kwargs):
         """Freeze the distribution: fix its parameters."""
@@ -131,10 +141,42 @@ class _Distribution(Mirror):
     freeze = __call__
 
     def _run(self, name: str, original: Callable, args: tuple, kwargs: dict) -> Any:
+        if name in self._summed_up:
+            return self._sum_up(name, args, kwargs)
         x, *rest = args or (kwargs.pop(self._argument(name)),)
         bound = self._shapes.bind(*rest, **kwargs)
         bound.apply_defaults()
         return getattr(self, f"_compute_{name}")(double(x), *[double(v) for v in bound.arguments.values()])
+
+    def _sum_up(self, name: str, args: tuple, kwargs: dict):
+        """Compute a moment, the median or the entropy: of the standard form first, then moved and scaled."""
+        wanted = kwargs.pop("moments", "mv")
+        order = None
+        if name == "moment":
+            order, args = (args[0], args[1:]) if args else (kwargs.pop("order"), args)
+        bound = self._shapes.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if name == "median":
+            return self.ppf(np.float64(0.5), *bound.arguments.values())
+        count = len(self._defaults)
+        values = [double(v) for v in bound.arguments.values()]
+        shapes, loc, scale = values[:-count], values[-count], values[-1] if count == 2 else np.float64(1.0)
+        ok = _all_of([scale > 0, *([self._valid(*shapes)] if shapes else [])])
+        if not nowhere(np.logical_not(ok)):
+            shapes, scale = [np.where(ok, s, 0.5) for s in shapes], np.where(ok, scale, 1.0)
+        if name == "entropy":
+            return _finished(self._summary.entropy(*shapes) + np.log(scale) + 0 * loc, ok, math.nan, ok)
+        standard = [m + 0 * (loc + scale) for m in self._summary.moments(*shapes)]
+        mean, variance = loc + scale * standard[0], scale * scale * standard[1]
+        if name == "moment":
+            out = _about_zero(order, mean, variance, *standard[2:])
+            return _finished(out, ok, math.nan, ok)
+        found = {"m": mean, "v": variance, **dict(zip("sk", standard[2:], strict=False))}
+        if name != "stats":
+            out = found["m" if name == "mean" else "v"]
+            return _finished(np.sqrt(out) if name == "std" else out, ok, math.nan, ok)
+        chosen = [_finished(found[letter], ok, math.nan, ok) for letter in "mvsk" if letter in wanted]
+        return chosen[0] if len(chosen) == 1 else tuple(chosen)
 
     def _argument(self, name: str) -> str:
         return "q" if name in ("ppf", "isf") else self._variable
@@ -287,6 +329,26 @@ def _completed(formulas: dict[str, Callable]) -> dict[str, Callable]:
     if "ppf" in out:
         out.setdefault("isf", lambda q, *shapes: out["ppf"](1.0 - q, *shapes))
     return out
+
+
+def _about_zero(order, mean, variance, skewness=math.nan, kurtosis=math.nan):
+    """Return E[Xⁿ] from the moments about the mean."""
+    if isinstance(order, Tracer) or order not in (0, 1, 2, 3, 4):
+        raise UnsupportedError(
+            f"scipy.stats: the moment of order {order} was asked for on tensors.",
+            "moments of the orders 0 to 4 have formulas here",
+            "integrate x**n times the density (dualad.scipy.integrate)",
+        )
+    if order == 0:
+        return 1.0 + 0 * mean
+    if order == 1:
+        return mean
+    if order == 2:
+        return variance + mean**2
+    third = skewness * variance**1.5
+    if order == 3:
+        return third + 3 * mean * variance + mean**3
+    return (kurtosis + 3) * variance**2 + 4 * mean * third + 6 * mean**2 * variance + mean**4
 
 
 def _log_of(p, rest):

@@ -26,11 +26,11 @@ class _Multivariate(Mirror):
     """A distribution of vectors: SciPy's, but for the methods given."""
 
     def __init__(self, name: str, **methods: Callable) -> None:
-        self._own, self._methods = methods, frozenset(methods)
-        self._stand_for(getattr(st, name), name, self._methods)
+        self._own, self._methods = methods, frozenset(methods) - {"entropy"}
+        self._stand_for(getattr(st, name), name, frozenset(methods))
 
     def _run(self, name: str, original: Callable, args: tuple, kwargs: dict) -> Any:
-        bound = inspect.signature(original).bind(*args, **kwargs)
+        bound = inspect.signature(self._own[name]).bind(*args, **kwargs)
         bound.apply_defaults()
         return self._own[name](**bound.arguments)
 
@@ -43,10 +43,13 @@ def _known(x):
 
 # ── normal ───────────────────────────────────────────────────────────────────────────────────────────────────────
 #
-# With Σ = L Lᵀ: −½ |L⁻¹(x − μ)|² − Σ log Lᵢᵢ − ½ n log 2π.
+# With Σ = L Lᵀ: −½ |L⁻¹(x − μ)|² − Σ log Lᵢᵢ − ½ n log 2π. Where Σ may be singular, Σ⁺ stands for Σ⁻¹ and, for the
+# determinant, the product of the eigenvalues that are not zero, det(Σ + 1 − Σ Σ⁺). Their derivatives are along
+# perturbations that keep the rank, of every order; the density is on the affine space that Σ spans, and zero off it.
 
 
-def _normal_logpdf(x, mean=None, cov=1, allow_singular=False):
+def _normal_parameters(mean, cov):
+    """Return a vector, a matrix and their size, of all that SciPy takes for them."""
     if isinstance(cov, st.Covariance):
         cov = cov.covariance
     mean = None if mean is None else double(mean)
@@ -64,12 +67,38 @@ def _normal_logpdf(x, mean=None, cov=1, allow_singular=False):
         cov = cov.reshape((1, 1)) if dim == 1 else np.diag(cov)
     if cov.shape != (dim, dim):
         raise ValueError(f"Dimension mismatch: array 'cov' is of shape {cov.shape}, but 'mean' has length {dim}.")
+    return mean, cov, dim
+
+
+def _pseudo_inverse(cov):
+    """Return Σ⁺, the projector onto what Σ does not reach, SciPy's cutoff of eigenvalues and the rank."""
+    relative = 1e6 * float(np.finfo(np.float64).eps)
+    inverse = np.linalg.pinv(cov, relative, hermitian=True)
+    off = np.eye(cov.shape[-1]) - cov @ inverse
+    cutoff = relative * np.max(np.linalg.svdvals(stop_gradient(cov)), axis=-1, initial=0)
+    return inverse, off, cutoff, cov.shape[-1] - np.round(stop_gradient(np.trace(off)))
+
+
+def _normal_entropy(mean=None, cov=1, allow_singular=True):
+    _, cov, _ = _normal_parameters(mean, cov)
+    _, off, _, rank = _pseudo_inverse(cov)
+    return 0.5 * (rank * (math.log(2 * math.pi) + 1) + np.linalg.slogdet(cov + off)[1])
+
+
+def _normal_logpdf(x, mean=None, cov=1, allow_singular=False):
+    mean, cov, dim = _normal_parameters(mean, cov)
     x = double(x)
     x = x.reshape((1,)) if np.ndim(x) == 0 else x
     if np.ndim(x) == 1:
         x = x.reshape((-1, 1) if dim == 1 else (1, -1))
-    root = np.linalg.cholesky(cov)
     deviation = x - mean
+    if allow_singular:
+        inverse, off, cutoff, rank = _pseudo_inverse(cov)
+        square = np.einsum("...i,ij,...j->...", deviation, inverse, deviation)
+        out = -0.5 * (square + rank * math.log(2 * math.pi) + np.linalg.slogdet(cov + off)[1])
+        residual = np.linalg.norm(stop_gradient(deviation) @ stop_gradient(off), axis=-1)
+        return np.squeeze(np.where(residual <= cutoff, out, -math.inf))
+    root = np.linalg.cholesky(cov)
     rows = deviation.reshape((-1, dim))
     whitened = triangular_solve(root, rows.T, lower=True, unit=False)
     out = -0.5 * (whitened * whitened).sum(0) - np.log(np.diagonal(root)).sum() - 0.5 * dim * math.log(2 * math.pi)
@@ -80,7 +109,9 @@ def _normal_pdf(x, mean=None, cov=1, allow_singular=False):
     return np.exp(_normal_logpdf(x, mean, cov, allow_singular))
 
 
-multivariate_normal = _Multivariate("multivariate_normal", logpdf=_normal_logpdf, pdf=_normal_pdf)
+multivariate_normal = _Multivariate(
+    "multivariate_normal", entropy=_normal_entropy, logpdf=_normal_logpdf, pdf=_normal_pdf
+)
 
 
 # ── Dirichlet ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,113 @@
+"""Systems with banded matrices, as ``scipy.linalg.solve_banded`` stores them: diagonal by diagonal.
+
+A matrix with ``lower`` diagonals below the main one and ``upper`` above is an array ``ab`` of lower + upper + 1 rows,
+ab[upper + i − j, j] = Aᵢⱼ; corners outside of the matrix are ignored. Loaded with ``dualad.scipy.linalg``, for SciPy is
+optional. Not for: dense and triangular systems (``factorization.py``, ``triangular.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.linalg as sl
+
+from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
+from .factorization import floating
+from .kinds import add_tangents, stacked, unbroadcast
+from .samples import Domain
+from .triangular import over_stack
+
+__all__ = ["banded_solve", "transpose_bands"]
+
+
+def _shifted(x, k: int):
+    """Return x moved by k rows towards the end (towards the start if k < 0), zeros coming in."""
+    n = x.shape[-2]
+    if k == 0:
+        return x
+    zeros = np.zeros((*x.shape[:-2], min(abs(k), n), x.shape[-1]), x.dtype)
+    kept = x[..., : max(n - k, 0), :] if k > 0 else x[..., -k:, :]
+    return np.concatenate([zeros, kept] if k > 0 else [kept, zeros], axis=-2)
+
+
+def _banded_product(ab, x, lower: int, upper: int):
+    """Multiply a banded matrix with the columns of x: diagonal by diagonal."""
+    total = None
+    for row in range(lower + upper + 1):
+        total = add_tangents(total, _shifted(ab[..., row, :, None] * x, row - upper))
+    return total
+
+
+def transpose_bands(ab, lower: int, upper: int):
+    """Return the bands of the transposed matrix, which has ``upper`` diagonals below the main one."""
+    rows = []
+    for row in range(lower + upper, -1, -1):
+        rows.append(_shifted(ab[..., row, :, None], row - upper)[..., 0])
+    return np.stack(rows, axis=-2)
+
+
+def _solve(ab, b, *, lower, upper):
+    dtype = floating(np.result_type(ab, b))
+    ab, b = [x.astype(dtype, copy=False) for x in (ab, b)]
+    return over_stack(lambda ab, b: sl.solve_banded((lower, upper), ab, b), (ab, b), b.shape[-2:], dtype)
+
+
+def _solve_shape(ab: Aval, b: Aval, *, lower: int, upper: int) -> Aval:
+    if lower + upper + 1 != ab.shape[-2]:
+        raise ValueError(
+            f"invalid values for the number of lower and upper diagonals: l+u+1 ({lower + upper + 1}) does not equal"
+            f" ab.shape[0] ({ab.shape[-2]})"
+        )
+    if ab.shape[-1] != b.shape[-2]:
+        raise ValueError("shapes of ab and b are not compatible.")
+    dtype = floating(result_dtype(ab, b))
+    stack = broadcast_shapes(Aval(ab.shape[:-2], dtype), Aval(b.shape[:-2], dtype))
+    return Aval((*stack, *b.shape[-2:]), dtype)
+
+
+def _solve_jvp(primals: Sequence, tangents: Sequence, *, lower: int, upper: int) -> tuple:
+    """Solve A ∂x = ∂b − ∂A x."""
+    ab, b = primals
+    x = banded_solve(ab, b, lower=lower, upper=upper)
+    right = tangents[1]
+    if tangents[0] is not None:
+        right = add_tangents(right, -_banded_product(tangents[0], x, lower, upper))
+    return x, banded_solve(ab, right, lower=lower, upper=upper)
+
+
+def _solve_transpose(ct: Array, ab: Array, b: Array, *, lower: int, upper: int) -> tuple:
+    back = banded_solve(transpose_bands(ab, lower, upper), ct, lower=upper, upper=lower)
+    return None, unbroadcast(back, b)
+
+
+def _dominant(lower: int, upper: int, imaginary: float = 0.0) -> Domain:
+    """Bands of matrices far from singular."""
+
+    def make(rng, shape):
+        ab = 0.5 * rng.normal(size=shape)
+        if imaginary:
+            ab = ab + imaginary * 1j * rng.normal(size=shape)
+        ab[..., upper, :] += 3.0
+        return ab
+
+    return Domain(make)
+
+
+_tridiagonal = {"lower": 1, "upper": 1}
+
+banded_solve = stacked(
+    "banded_solve",
+    impl=_solve,
+    abstract_eval=_solve_shape,
+    jvp=_solve_jvp,
+    linear_in=(1,),
+    transpose=_solve_transpose,
+    samples=[
+        (_dominant(1, 1)(3, 4), (4, 2), _tridiagonal), (_dominant(2, 0)(3, 5), (5, 1), {"lower": 2, "upper": 0}),
+        (_dominant(0, 2)(3, 4), (4, 1), {"lower": 0, "upper": 2}),
+        (_dominant(0, 0)(1, 3), (3, 1), {"lower": 0, "upper": 0}),
+        (_dominant(1, 1)(2, 3, 4), (4, 2), _tridiagonal), (_dominant(1, 1)(0, 3, 4), (4, 2), _tridiagonal),
+        (_dominant(1, 2, 0.2)(4, 4), (4, 1), {"lower": 1, "upper": 2}), (_dominant(1, 1)(3, 1), (1, 1), _tridiagonal),
+    ],
+)  # fmt: skip
