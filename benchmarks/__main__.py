@@ -9,7 +9,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from benchmarks import chains, imports, large, models, report, sparse
+from benchmarks import chains, compiled, imports, large, models, report, sparse
 from benchmarks.harness import run_work
 
 
@@ -23,7 +23,8 @@ def main(argv=None):
     parser.add_argument("--list", action="store_true", help="print the names of the rows and stop")
     parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the table here")
     args = parser.parse_args(argv)
-    works = [work for room in (imports, chains, models, large, sparse) for work in room.works(args.quick)]
+    rooms = (imports, chains, models, large, sparse, compiled)
+    works = [work for room in rooms for work in room.works(args.quick)]
     names = [work.name for work in works]
     if args.list:
         print("\n".join(f"{work.name:<18}{work.title}" for work in works))

@@ -6,7 +6,7 @@ import platform
 
 __all__ = ["load", "markdown", "terminal"]
 
-COLUMNS = ("NumPy primal", "hand-written", "autograd", "JAX eager", "JAX jit", "torch.func", "CasADi")
+COLUMNS = ("dualad jit", "NumPy primal", "hand-written", "autograd", "JAX eager", "JAX jit", "torch.func", "CasADi")
 PACKAGES = ("numpy", "scipy", "autograd", "jax", "torch", "casadi")
 
 

@@ -24,10 +24,12 @@ from ..core.dispatch import bind
 from ..core.frames import hide_frames, public, user_level
 from ..core.memory import snapshot
 from ..core.tracer import Tracer
+from ..core.watch import carried
 from ..dual import Dual
 from ..errors import BranchError, ConversionError, DtypeError
 from ..jvp import as_primal
 from ..program.ir import Program
+from ..program.variable import Variable
 from ..signatures import Args
 from ..surface.arguments import PerformanceNote
 from ..tree import flatten, is_array
@@ -184,7 +186,14 @@ class Jitted:
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """Return the program that the function is for these arguments, as :func:`dualad.trace` writes it."""
         spec = self._specialised(args, kwargs)
-        return Program(spec.program.inputs, spec.program.steps, spec.program.outputs, spec.program.name)
+        program, hidden = spec.program, spec.traced.hidden
+        first = len(program.inputs) - len(hidden) - len(spec.traced.captured)
+        known = dict(zip(program.inputs[first:], [*hidden, *spec.traced.captured], strict=True))
+        swap = lambda a: known.get(a, a) if type(a) is Variable else a
+        steps = [carried(s, (s[0], [swap(a) for a in s[1]], s[2], s[3])) for s in program.steps]
+        outputs = [swap(o) for o in program.outputs[: spec.results]]
+        tree = self._flat(args, kwargs)[1]
+        return Program(program.inputs[:first], steps, outputs, program.name, tree, spec.traced.tree)
 
     @public
     def explain(self, *args: Any, **kwargs: Any) -> str:

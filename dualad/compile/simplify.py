@@ -133,6 +133,11 @@ class _Simplifier:
         if name == "filled" and type(args[1]) is not Variable and not isinstance(args[1], Tracer) and out.shape:
             if np.ndim(args[1]) == 0:  # a buffer of one number takes no memory, and needs no argument
                 return np.broadcast_to(np.asarray(args[1], out.dtype), out.shape)
+        if name == "matmul" and out.dtype.kind == "f" and len(out.shape) == 2:
+            # The zeros of a Jacobian's basis are structural: they are selected, and strong.
+            for one, other in ((x, args[1]), (args[1], x)):
+                if _is_identity(one) and _same(other, out):
+                    return other
         if out.dtype.kind in "fiu":  # a complex infinity times one has a NaN in it
             if name in ("multiply", "divide") and _is_one(args[1]) and _same(x, out):
                 return x
@@ -237,6 +242,12 @@ def _same(x: Any, out: Aval) -> bool:
 
 def _is_known(x: Any) -> bool:
     return type(x) is not Variable and not isinstance(x, Tracer) and np.asarray(x).dtype.kind in "biuf"
+
+
+def _is_identity(x: Any) -> bool:
+    if type(x) is not np.ndarray or x.ndim != 2 or x.shape[0] != x.shape[1] or x.shape[0] < 2:
+        return False
+    return x[0, 0] == 1 and x[0, 1] == 0 and bool(np.array_equal(x, np.eye(len(x))))
 
 
 def _is_one(x: Any) -> bool:

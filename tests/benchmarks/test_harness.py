@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import chains, large, models, report
+from benchmarks import chains, compiled, large, models, report
 from benchmarks.__main__ import main
 from benchmarks.harness import Budget, Measured, Work, run_work
 
@@ -67,7 +67,7 @@ def test_an_unknown_row_is_bad_usage(capsys):
     assert "no row is called nothing; the rows are import, chain-jvp" in capsys.readouterr().err
 
 
-ROWS = [work for room in (chains, models, large) for work in room.works(quick=True)]
+ROWS = [work for room in (chains, models, large, compiled) for work in room.works(quick=True)]
 
 
 @pytest.mark.slow

@@ -514,3 +514,9 @@ def test_a_namespace_that_answers_anything_is_not_asked() -> None:
 
     xp = Namespace()
     assert da.jit(lambda x: xp.sin(x))(1.0) == np.sin(1.0)
+
+
+def test_the_program_can_be_called_as_the_function_is() -> None:
+    w = np.arange(3.0)
+    fast = da.jit(lambda x, k=1.0: {"y": x["v"] * w + k})
+    assert np.array_equal(fast.program({"v": 2.0}, k=3.0)({"v": 4.0}, k=1.0)["y"], w * 4 + 1)

@@ -40,6 +40,16 @@ def test_what_goes(f, expected) -> None:
     assert np.array_equal(found, wanted, equal_nan=True) and np.array_equal(np.signbit(found), np.signbit(wanted))
 
 
+def test_the_basis_of_a_jacobian_is_not_multiplied() -> None:
+    a = np.arange(12.0).reshape(3, 4) / 7
+    f = da.jacfwd(lambda x, a: np.tanh(a @ x))
+    x = np.linspace(0, 1, 4)
+    low = da.jit(f).lower(x, a)
+    assert sum(e.op.name == "matmul" for e in low.program.equations) == 2
+    assert sum(e.op.name == "matmul" for e in low.optimised.equations) == 1
+    np.testing.assert_allclose(da.jit(f)(x, a), f(x, a), rtol=1e-12)
+
+
 def test_complex_infinities_are_not_simplified() -> None:
     z = np.array([np.inf + 0j, 1 + 1j])
     f = lambda z: z * 1.0
