@@ -6,7 +6,7 @@ what one pass makes stays in the cache. Not for: accumulation without a colourin
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -39,16 +39,6 @@ def split_flat(flat: np.ndarray, avals: list[Aval]) -> list[np.ndarray]:
     return parts
 
 
-class _Pass(NamedTuple):
-    """Some products, or pulls, that are carried out together, and what is read from them."""
-
-    forward: bool
-    start: int
-    stop: int
-    take: np.ndarray
-    put: np.ndarray
-
-
 class Products:
     """The products of a colouring, and where the entries are in their results.
 
@@ -68,50 +58,17 @@ class Products:
         self.chunk_size = chunk_size if chunk_size is not None else max(1, _CACHE // max(m, n, 1))
         self.dtype = np.result_type(*[a.dtype for a in outs]) if outs else np.dtype(float)
         self.passes = [
-            *self._passes(True, coloring.forward, m, 0),
-            *self._passes(False, coloring.reverse, n, coloring.forward * m),
+            (forward, start, min(start + self.chunk_size, count))
+            for forward, count in ((True, coloring.forward), (False, coloring.reverse))
+            for start in range(0, count, self.chunk_size)
         ]
         self._seeds: dict[tuple, list] = {}
-        self._back: np.ndarray | None = None
-
-    def _passes(self, forward: bool, count: int, length: int, first: int) -> list[_Pass]:
-        if not count:
-            return []
-        places = self.coloring.places
-        mine = np.flatnonzero((places >= first) & (places < first + count * length))
-        starts = list(range(0, count, self.chunk_size))
-        product = (places[mine] - first) // max(length, 1)
-        if len(starts) > 1:
-            # Small integers are sorted by counting.
-            order = np.argsort(product.astype(np.uint16) if count < 2**16 else product, kind="stable")
-            mine, product = mine[order], product[order]
-        else:
-            product = np.zeros_like(product)
-        ends = np.searchsorted(product, [*starts[1:], count])
-        out, low = [], 0
-        for start, high in zip(starts, ends, strict=True):
-            put = mine[low:high]
-            stop = min(start + self.chunk_size, count)
-            out.append(_Pass(forward, start, stop, places[put] - first - start * length, put))
-            low = high
-        return out
 
     def values(self, stage: Linearization) -> Any:
         """Return the entries of the matrix, in the order of the pattern, from a linearization."""
-        lin = linear_map(stage)
-        size = len(self.coloring.places)
-        read = []
-        for p in self.passes:
-            flat = self._pushed(lin, p.start, p.stop) if p.forward else self._pulled(lin, p.start, p.stop)
-            read.append(flat.take(p.take) if type(flat) is np.ndarray else index(flat, p.take, template=(ARRAY,)))
-        if any([isinstance(r, Tracer) for r in read]):
-            found = self._in_order(read)
-        else:
-            found = np.zeros(size, self.dtype)
-            for p, r in zip(self.passes, read, strict=True):
-                found[p.put] = r if r.dtype.kind != "c" or self.dtype.kind == "c" else r.real
-        substitution = self.coloring.substitution
-        if substitution is None:
+        lin, C = linear_map(stage), self.coloring
+        found = self._read([(self._pushed if p[0] else self._pulled)(lin, *p[1:]) for p in self.passes])
+        if C.substitution is None:
             return found
         if isinstance(found, Tracer):
             raise UnsupportedError(
@@ -119,15 +76,23 @@ class Products:
                 "substitution solves a triangular system in compiled code",
                 "use decompression='direct'",
             )
-        return substitution.entries(found)
+        return C.substitution.entries(found)
 
-    def _in_order(self, read: list) -> Any:
-        """Join what was read and put it into the order of the pattern, for tensors, which take no item writes here."""
-        if self._back is None:
-            self._back = np.argsort(np.concatenate([p.put for p in self.passes]), kind="stable")
-        joined = read[0] if len(read) == 1 else np.concatenate(read)
-        joined = index(joined, self._back, template=(ARRAY,))
-        return joined if joined.dtype == self.dtype else joined.astype(self.dtype)
+    def _read(self, parts: list) -> Any:
+        """Read the entries, or the sums they are found from, from the results of all passes, which are flat."""
+        places = self.coloring.places
+        if any([isinstance(p, Tracer) for p in parts]):
+            found = index(parts[0] if len(parts) == 1 else np.concatenate(parts), places, template=(ARRAY,))
+            return found if found.dtype == self.dtype else found.astype(self.dtype)
+        if len(parts) == 1:
+            whole = parts[0]
+        else:
+            whole, start = np.empty(sum([p.size for p in parts]), self.dtype), 0
+            for p in parts:
+                whole[start : start + p.size] = p
+                start += p.size
+        found = whole.take(places, mode="clip") if whole.size else np.zeros(len(places), self.dtype)
+        return found if found.dtype == self.dtype else found.astype(self.dtype)
 
     def _pushed(self, lin: Linear, start: int, stop: int) -> Any:
         """Return products ``start`` to ``stop``, one after the other, flat."""

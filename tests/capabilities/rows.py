@@ -2,8 +2,8 @@
 
 Rows are named by group and number. A: duals and levels; B: forward mode; C: reverse mode; D: higher derivatives;
 E: what is kept; F: batching; G: custom rules; H: hooks; I: modes; J: writes; M: gradient checking; N: checkpoints;
-O: debugging; P: threads; Q: attributes. A row asserts what the tests of PyTorch's own autograd assert of the same
-thing. Not for: the tests, which stand with what they test.
+O: debugging; P: threads; Q: attributes; R: sparse matrices and devices. A row asserts what the tests of PyTorch's own
+autograd assert of the same thing. Not for: the tests, which stand with what they test.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["COUNTS", "NO_COUNTERPART", "TESTS"]
 #: how many rows each group has
 COUNTS = {
     "A": 14, "B": 4, "C": 13, "D": 12, "E": 8, "F": 10, "G": 13, "H": 7, "I": 4, "J": 5, "M": 12, "N": 7, "O": 6,
-    "P": 3, "Q": 3,
+    "P": 3, "Q": 3, "R": 3,
 }  # fmt: skip
 
 #: row -> why there is nothing to test: it is about machinery that only a framework with state has
@@ -22,6 +22,8 @@ NO_COUNTERPART = {
     "G12": "deprecated attributes of a context object; there is no such object",
     "I3": "a plain array is always what inference mode makes; the effect of switching off is I1",
     "N7": "a warning where a flag is missing; checkpoint has one mode and no flag",
+    "R2": "arrays live where their library puts them; rules never coerce, and there is no device to name",
+    "R3": "one backend: a function has one formula",
     "O3": "metadata on nodes; there are no node objects",
 }
 
@@ -307,5 +309,8 @@ TESTS: dict[str, dict[str, str]] = {
         "F8": "f8_branches_on_values_are_fine_under_jvp_and_grad",
         "F9": "f9_empty_and_unit_batches",
         "F10": "f10_collectives_over_a_named_axis",
+    },
+    "sparse/test_derivatives.py": {
+        "R1": "jacobians hessians formats under_other_transforms trees_make_one_matrix_or_blocks",
     },
 }
