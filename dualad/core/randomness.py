@@ -23,7 +23,23 @@ DIFFERENT = "different"
 
 
 class RandomnessWarning(UserWarning):
-    """Lanes of ``vmap`` shared random numbers that a loop would have drawn for each."""
+    """Lanes of ``vmap`` shared random numbers that a loop would have drawn for each.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> from dualad.core.randomness import RandomnessWarning
+    >>> rng = np.random.default_rng(0)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", RandomnessWarning)
+    ...     try:
+    ...         da.vmap(lambda x: x + rng.normal())(np.zeros(3))
+    ...     except RandomnessWarning as warning:
+    ...         print("say randomness=" in str(warning))
+    True
+    """
 
 
 class Draws:

@@ -36,7 +36,25 @@ _trees: dict[str, Any] = {}
 
 
 class RefusalSwallowedWarning(UserWarning):
-    """A function caught a refusal and returned all the same: it may have computed another function than without."""
+    """A function caught a refusal and returned all the same: it may have computed another function than without.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> from dualad.core.swallowed import RefusalSwallowedWarning
+    >>> def energy(x):
+    ...     try:
+    ...         return np.sum(np.asarray(x, float) ** 2)
+    ...     except TypeError:
+    ...         return 0.0 * np.sum(x)
+    >>> with warnings.catch_warnings(record=True) as seen:
+    ...     warnings.simplefilter("always")
+    ...     slope = da.grad(energy)(np.ones(3))
+    >>> [w.category is RefusalSwallowedWarning for w in seen]
+    [True]
+    """
 
 
 class Refusals(list):
