@@ -6,19 +6,29 @@ everything else as constants: partial evaluation is dispatch. Not for: what is d
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from .core.aval import Aval, aval_of
 from .core.contexts import active, everywhere
 from .core.level import Level, escaped
-from .core.memory import snapshot
+from .core.memory import layout, snapshot, stand_in
 from .core.tracer import NO_PARAMS, Tracer
 from .core.watch import WatchedSteps
 from .ops.arithmetic import add, divide, multiply, negative, subtract
+from .ops.shaping import flip, transpose
 from .program.ir import Program, live_steps
 from .program.variable import Variable
 
 __all__ = ["Staged", "StagedLevel"]
+
+
+#: kinds of operators that are one call of NumPy's, and those that give views in another order
+_ONE_CALL = frozenset(
+    {"barrier", "bilinear", "binary", "join", "linear", "predicate", "quotient", "reduction", "scan", "sum", "unary"}
+)
+_MOVES = frozenset({flip, transpose})
 
 
 class StagedLevel(Level):
@@ -29,7 +39,7 @@ class StagedLevel(Level):
     ``linear`` says that the program must be linear in its inputs.
     """
 
-    __slots__ = ("inputs", "linear", "owning", "steps", "unsure")
+    __slots__ = ("_looked_at", "_strides", "inputs", "linear", "owning", "steps", "unsure")
 
     def __init__(self, transform: str, owning: bool = False, linear: bool = False) -> None:
         super().__init__(transform)
@@ -38,6 +48,28 @@ class StagedLevel(Level):
         self.unsure = False
         self.steps: list[tuple] = WatchedSteps() if active() is not None else []
         self.inputs: list[Variable] = []
+        #: of variables that are not in C order, and how many steps have been looked at
+        self._strides: dict[Variable, tuple[int, ...]] = {}
+        self._looked_at = 0
+
+    def strides(self, variable: Variable) -> tuple[int, ...] | None:
+        """Return the strides that NumPy's array would have, of inputs in C order; ``None`` for C order."""
+        for op, atoms, params, outs in itertools.islice(self.steps, self._looked_at, None):
+            if op.kind in _ONE_CALL and len(outs[0].aval.shape) > 1:
+                operands = [self._stand_in(a) for a in atoms]
+                if op in _MOVES or any([type(a) is np.ndarray and not a.flags.c_contiguous for a in operands]):
+                    with np.errstate(all="ignore"):  # NumPy is asked where the entries go, not what they are
+                        out = op.impl(*operands, **params)
+                    for v, a in zip(outs, out if op.multiple_results else [out], strict=True):
+                        if a.ndim and not a.flags.c_contiguous:
+                            self._strides[v] = a.strides
+        self._looked_at = len(self.steps)
+        return self._strides.get(variable)
+
+    def _stand_in(self, a):
+        if type(a) is Variable:
+            return stand_in(a.aval.shape, a.aval.dtype, self._strides.get(a))
+        return layout(a) if isinstance(a, Tracer) else a
 
     def new_input(self, aval: Aval) -> Staged:
         """Add an input to the program and return the tensor that stands for it."""
@@ -201,6 +233,9 @@ class Staged(Tracer):
     def __index__(self):
         known = self.concretize("a traced integer used as an index or a count") if self.dtype.kind in "iub" else None
         return super().__index__() if known is None else int(known)
+
+    def _strides(self):
+        return self.level.strides(self.variable)
 
     def _text(self) -> str:
         return f"Staged({self.aval!r}"
