@@ -178,12 +178,18 @@ class Staged(Tracer):
 
     def _scaled(self, op, constant):
         """Record ``op(self, constant)`` if the result has the shape and the dtype of this tensor."""
-        aval, kind = self.variable.aval, type(constant)
+        variable, level, kind = self.variable, self.level, type(constant)
+        aval = variable.aval
         if kind is np.ndarray:
-            same = constant.dtype is aval.dtype and constant.shape == aval.shape and not self.level.owning
-        else:
-            same = kind is float
-        return self._step(op, (self.variable, constant)) if same and aval.dtype.kind in "fc" else None
+            if constant.dtype is not aval.dtype or constant.shape != aval.shape or level.owning:
+                return None
+        elif kind is not float:
+            return None
+        if aval.weak or not level.open or everywhere or aval.dtype.kind not in "fc":
+            return None
+        out = Variable(aval)  # as in `_step`: a call less
+        level.steps.append((op, (variable, constant), NO_PARAMS, (out,)))
+        return Staged(out, level)
 
     def _beside(self, op, other):
         """Record ``op(self, other)`` for another variable of the same program, shape and dtype."""

@@ -146,6 +146,16 @@ def test_part_of_a_function_in_a_checkpoint(name: str, wrapper: str) -> None:
     check(WRAPPERS[wrapper](f)(x), da.jacfwd(plain)(x))
 
 
+def test_one_of_two_results_of_a_checkpoint_is_dead() -> None:
+    def f(x):
+        a, b = da.checkpoint(lambda v: (np.sin(v), np.tanh(v)))(np.sqrt(x))
+        return np.where(x > 100.0, a, 0.0) + np.where(x < 1.0, b, 0.0) * 0.0
+
+    x = np.array([0.0, 4.0])
+    check(da.jacrev(f)(x), [[np.nan, 0.0], [0.0, 0.0]])
+    check(da.jacfwd(f)(x), [[np.nan, 0.0], [0.0, 0.0]])
+
+
 def test_reads_of_single_places() -> None:
     """Cotangents of entries read one by one are gathered: what no path reads is dead, what is read stays live."""
 
@@ -156,6 +166,17 @@ def test_reads_of_single_places() -> None:
     x = np.array([0.0, 4.0, 0.0])
     check(da.grad(f)(x), da.jacfwd(f)(x))
     check(da.trace(da.grad(f), x + 1.0)(x), [0.0, 1.75, 0.0])
+
+
+def test_infinite_cotangents_of_single_places() -> None:
+    def f(x):
+        y = x * x
+        return np.sqrt(y[0]) + np.sqrt(y[1]) + np.sqrt(y[2])
+
+    x = np.array([0.0, 2.0, 0.0])
+    check(da.grad(f)(x), [0.0, 1.0, 0.0])
+    check(da.grad(hooked_argument(f))(x), [0.0, 1.0, 0.0])
+    check(da.trace(da.grad(f), x + 1.0)(x), [0.0, 1.0, 0.0])
 
 
 def test_an_unspoiled_program_is_not_made_longer() -> None:
