@@ -9,12 +9,12 @@ from . import numpy, wiring  # noqa: F401 - the wiring is for what it does
 from .annex.linear_operator import hessian_operator
 from .dual import Dual, dual_level, float0, make_dual, unpack_dual
 from .hessian import hessian, hessian_diag, hvp, laplacian, value_and_hessian, value_and_hvp
-from .jacobian import jacfwd, jacobian, jacrev, value_and_jacfwd, value_and_jacrev
+from .jacobian import jacfwd, jacobian, jacrev, value_and_jacfwd, value_and_jacobian, value_and_jacrev
 from .jvp import jvp, stop_gradient
 from .later import load_later
 from .linearize import linearize
 from .ops.kinks import kinks
-from .trace import trace
+from .trace import eval_shape, make_program, trace
 from .tree import register_dataclass, register_node
 from .version import __version__  # noqa: F401 - public, and not for `import *`
 from .vjp_via_transpose import grad, linear_transpose, value_and_grad, vjp
@@ -22,6 +22,7 @@ from .vmap import vmap
 
 if TYPE_CHECKING:
     from .annex.collectives import all_gather, axis_index, axis_size, pmax, pmean, pmin, psum
+    from .annex.ravel import ravel_pytree
     from .annex.uncertainty import propagate
     from .compile.jit import jit
     from .compile.threads import threads
@@ -74,6 +75,7 @@ __all__ = [
     "debug",
     "debug_nans",
     "dual_level",
+    "eval_shape",
     "explain",
     "fixed_point",
     "float0",
@@ -99,6 +101,7 @@ __all__ = [
     "linear_transpose",
     "linearize",
     "make_dual",
+    "make_program",
     "map",
     "no_tangents",
     "numpy",
@@ -109,6 +112,7 @@ __all__ = [
     "profile",
     "propagate",
     "psum",
+    "ravel_pytree",
     "read_program",
     "register_dataclass",
     "register_node",
@@ -126,6 +130,7 @@ __all__ = [
     "value_and_hessian",
     "value_and_hvp",
     "value_and_jacfwd",
+    "value_and_jacobian",
     "value_and_jacrev",
     "value_and_sparse_hessian",
     "value_and_sparse_jacobian",
@@ -142,6 +147,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "annex.collectives": ("all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "psum"),
+            "annex.ravel": ("ravel_pytree",),
             "annex.uncertainty": ("propagate",),
             "compile.jit": ("jit",),
             "compile.threads": ("threads",),

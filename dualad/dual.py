@@ -64,6 +64,9 @@ class DualLevel(Level):
         self.copies[id(x)] = (x, copy)
         return copy
 
+    def __index__(self) -> int:
+        return self.index
+
     def snapshot(self, a: np.ndarray) -> np.ndarray:
         """Return ``a``, or a read-only copy of it if somebody else could write to it before the program is run."""
         if not a.flags.writeable and a.base is None:  # said here, not in core/memory.py: a call less on the hot path

@@ -15,7 +15,8 @@ from .chunks import check_chunks
 from .core.arguments import check_callable
 from .core.aval import aval_of
 from .core.frames import public
-from .jacobian import check_real, forward, over_basis, split_last
+from .errors import OutputError
+from .jacobian import check_real, forward, over_basis, reverse, split_last
 from .jvp import jvp, named, without_value
 from .linearize import linearize
 from .selection import select
@@ -46,7 +47,8 @@ def hessian(
     Returns
     -------
     callable
-        A function of the same arguments; each block has shape ``in.shape + in.shape``, and the blocks of several
+        A function of the same arguments; each block has shape ``in.shape + in.shape`` (``out.shape`` in front, where
+        ``f`` returns more than one number), and the blocks of several
         arguments are nested as the gradient is, twice.
 
     Examples
@@ -95,10 +97,17 @@ def _value_and_second(f, argnums, argnames, has_aux, holomorphic, chunk_size, ma
     check_callable(f, where)
     check_chunks(chunk_size, max_memory, where)
     first = gradients(f, argnums, argnames, has_aux, holomorphic, where)
+    every = (argnums, argnames, has_aux, holomorphic, None, None)
     options = (argnums, argnames, True, holomorphic, chunk_size, max_memory)
 
     def gradient(*args, **kwargs):
-        value, derivative = first(*args, **kwargs)
+        try:
+            value, derivative = first(*args, **kwargs)
+        except OutputError:  # not one number: the second derivative of every entry
+            value, derivative, aux = reverse(f, args, kwargs, every, where)
+            if not flatten(value)[0]:
+                raise
+            value = (value, aux) if has_aux else value
         return derivative, value
 
     def value_and_second(*args, **kwargs):

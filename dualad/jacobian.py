@@ -34,9 +34,11 @@ __all__ = [
     "jacobian",
     "jacrev",
     "over_basis",
+    "reverse",
     "split_last",
     "standard_basis",
     "value_and_jacfwd",
+    "value_and_jacobian",
     "value_and_jacrev",
 ]
 
@@ -212,7 +214,7 @@ def jacrev(
            [4., 0., 2.]])
     """
     options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
-    return without_value(_whole(_reverse, f, options, "jacrev"), f, "jacrev", has_aux)
+    return without_value(_whole(reverse, f, options, "jacrev"), f, "jacrev", has_aux)
 
 
 @public
@@ -241,10 +243,10 @@ def value_and_jacrev(
     (array([6.]), array([[3., 2.]]))
     """
     options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
-    return named(public(_whole(_reverse, f, options, "value_and_jacrev")), f, "value_and_jacrev")
+    return named(public(_whole(reverse, f, options, "value_and_jacrev")), f, "value_and_jacrev")
 
 
-def _reverse(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any, Any]:
+def reverse(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any, Any]:
     """Return value, Jacobian and auxiliary output by reverse mode."""
     argnums, argnames, has_aux, holomorphic, chunk_size, max_memory = options
     selection = select(f, args, kwargs, argnums, argnames, where)
@@ -331,13 +333,15 @@ class jacobian:
     @public
     def __call__(self, *args, **kwargs):
         """Return the Jacobian, arranged as by :func:`jacfwd`; with ``has_aux``, ``(jacobian, aux)``."""
+        _, blocks, aux = self._computed(args, kwargs)
+        return (blocks, aux) if self._has_aux else blocks
+
+    def _computed(self, args: tuple, kwargs: dict) -> tuple[Any, Any, Any]:
         selection, out, stage = self._linearized(args, kwargs)
         if self._choice(stage)[0] == "forward":
-            blocks = self._columns(selection, out, stage)
-        else:
-            pull = Pullback(stage, flatten(selection.chosen)[0])
-            blocks = _rows(out, pull, selection, self._holomorphic, *self._chunks, "jacobian")
-        return (blocks, stage.aux) if self._has_aux else blocks
+            return out, self._columns(selection, out, stage), stage.aux
+        pull = Pullback(stage, flatten(selection.chosen)[0])
+        return out, _rows(out, pull, selection, self._holomorphic, *self._chunks, "jacobian"), stage.aux
 
     def explain(self, *args, **kwargs) -> str:
         """Say which mode these arguments lead to, and why; ``f`` runs once.
@@ -388,6 +392,39 @@ class jacobian:
         real = [a for a in stage.in_avals if a is not None]
         columns = over_basis(push, real, *self._chunks, "jacobian")
         return _blocks_of_columns(columns, stage.out_tree, leaves, in_tree, real, selection)
+
+
+@public
+def value_and_jacobian(f: Callable[Args, Out], *options: Any, **named_options: Any) -> Callable[Args, tuple[Out, Any]]:
+    """Make a function that returns the value of ``f`` and its Jacobian, by the mode that needs fewer passes.
+
+    Parameters
+    ----------
+    f : callable
+        The function, in plain NumPy, of any trees.
+    *options, **named_options
+        As of :class:`jacobian`.
+
+    Returns
+    -------
+    callable
+        A function of the same arguments that returns ``(value, jacobian)``; with ``has_aux``,
+        ``((value, aux), jacobian)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> da.value_and_jacobian(lambda x: x[:1] * x[1])(np.array([2.0, 3.0]))
+    (array([6.]), array([[3., 2.]]))
+    """
+    computed = jacobian(f, *options, **named_options)
+
+    def both(*args, **kwargs):
+        value, blocks, aux = computed._computed(args, kwargs)
+        return ((value, aux) if computed._has_aux else value), blocks
+
+    return named(public(both), f, "value_and_jacobian")
 
 
 def _counted(n: int, what: str) -> str:

@@ -1,10 +1,12 @@
 """Tracing: a function written down as a program, without running it on data.
 
-For: ``trace``. Not for: the tangent of a function (``linearize.py``); that program is linear, this one need not be.
+For: ``trace`` and what is made of it (``make_program``, ``eval_shape``). Not for: the tangent of a function
+(``linearize.py``); that program is linear, this one need not be.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,11 +18,12 @@ from .core.boundary import run
 from .core.frames import public
 from .jvp import as_primal, output_leaves
 from .program.ir import Program
+from .program.variable import Variable
 from .signatures import Args
 from .staged import Staged, StagedLevel
 from .tree import flatten, is_array
 
-__all__ = ["trace"]
+__all__ = ["eval_shape", "make_program", "trace"]
 
 
 @public
@@ -71,3 +74,53 @@ def trace(f: Callable[Args, Any], *args: Args.args, **kwargs: Args.kwargs) -> Pr
         program = level.finish(out_leaves, getattr(f, "__name__", "program"))
     program.in_tree, program.out_tree = in_tree, out_tree
     return program
+
+
+@public
+def make_program(f: Callable[Args, Any]) -> Callable[Args, Program]:
+    """Make a function that writes ``f`` down for the arguments it is called with: ``trace``, unrun.
+
+    Parameters
+    ----------
+    f : callable
+        As of :func:`trace`.
+
+    Returns
+    -------
+    callable
+        A function of the arguments of ``f`` that returns a :class:`Program`.
+
+    Examples
+    --------
+    >>> import dualad as da
+    >>> float(da.make_program(lambda x: x * 2.0)(1.0)(4.0))
+    8.0
+    """
+    check_callable(f, "make_program")
+    return functools.wraps(f)(lambda *args, **kwargs: trace(f, *args, **kwargs))
+
+
+@public
+def eval_shape(f: Callable[Args, Any], *args: Args.args, **kwargs: Args.kwargs) -> Any:
+    """Return the shapes and dtypes of what ``f`` returns, without computing it.
+
+    Parameters
+    ----------
+    f, *args, **kwargs
+        As of :func:`trace`: only shapes and dtypes of the arguments are used.
+
+    Returns
+    -------
+    tree of Aval
+        Like the result of ``f``; each leaf has ``shape`` and ``dtype``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> da.eval_shape(lambda x: {"gram": x @ x.T}, np.ones((2, 3)))["gram"].shape
+    (2, 2)
+    """
+    program = trace(f, *args, **kwargs)
+    shapes = [x.aval if isinstance(x, Variable) else aval_of(x) if is_array(x) else x for x in program.outputs]
+    return optree.tree_unflatten(program.out_tree, shapes)

@@ -11,13 +11,14 @@ import dataclasses
 import enum
 import functools
 import types
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import optree
 
-from .errors import TreeError
+from .errors import ArgumentError, TreeError
 
 __all__ = [
     "LEAVES_SEEN_AS",
@@ -235,7 +236,11 @@ def _register_once(cls: type) -> None:
         pass
 
 
-def register_dataclass(cls: type) -> type:
+#: the dataclasses that are registered
+_dataclasses: weakref.WeakSet[type] = weakref.WeakSet()
+
+
+def register_dataclass(cls: type, static: Sequence[str] = ()) -> type:
     """Let instances of a dataclass be trees: its fields are the children. Usable as a decorator.
 
     Most dataclasses need no registration: one is a tree as soon as a transform meets it. This is for those that keep
@@ -244,7 +249,11 @@ def register_dataclass(cls: type) -> type:
     Parameters
     ----------
     cls : type
-        A dataclass. Fields that hold text, functions or classes belong to the structure and pass through.
+        A dataclass. Fields that hold text, functions or classes belong to the structure and pass through. One that is
+        registered already stays as it is.
+    static : sequence of str
+        Further fields that belong to the structure whatever they hold: a size, a switch. A field with
+        ``metadata={"static": True}`` is one, too.
 
     Returns
     -------
@@ -264,6 +273,13 @@ def register_dataclass(cls: type) -> type:
     Point(x=np.float64(5.0), y=np.float64(2.0))
     """
     names = [field.name for field in dataclasses.fields(cls)]
+    fixed = {*static, *[field.name for field in dataclasses.fields(cls) if field.metadata.get("static")]}
+    if unknown := sorted(fixed - {*names}):
+        raise ArgumentError(
+            f"register_dataclass: static names {unknown}, which `{cls.__name__}` does not have.",
+            "a static field is one of the dataclass",
+            f"choose from {names}",
+        )
 
     def unflatten(static, children):
         instance: Any = object.__new__(cls)
@@ -274,11 +290,15 @@ def register_dataclass(cls: type) -> type:
 
     def flatten_instance(instance):
         values = [getattr(instance, n) for n in names]
-        static = tuple([_Static(v) if isinstance(v, _NO_NUMBERS) else None for v in values])
-        children = [(v, n) for v, n, known in zip(values, names, static, strict=True) if known is None]
+        known = [n in fixed or isinstance(v, _NO_NUMBERS) for v, n in zip(values, names, strict=True)]
+        static = tuple([_Static(v) if k else None for v, k in zip(values, known, strict=True)])
+        children = [(v, n) for v, n, k in zip(values, names, known, strict=True) if not k]
         return [v for v, _ in children], static, [n for _, n in children]
 
-    return register_node(cls, flatten_instance, unflatten)
+    if cls not in _dataclasses:
+        register_node(cls, flatten_instance, unflatten)
+        _dataclasses.add(cls)
+    return cls
 
 
 def register_node(cls: type, flatten_instance: Callable, unflatten: Callable) -> type:

@@ -223,6 +223,7 @@ def grad(
     *,
     has_aux: bool = False,
     holomorphic: bool = False,
+    allow_int: bool = False,
 ) -> Callable[Args, Any]:
     """Make the gradient function of a scalar-valued function.
 
@@ -239,6 +240,8 @@ def grad(
         Whether ``f`` returns ``(out, aux)``; then the result is ``(gradient, aux)``.
     holomorphic : bool
         Whether ``f`` is complex-differentiable; then the result is f′.
+    allow_int : bool
+        Whether integers and booleans may be among the arguments; their gradients are zeros of dtype ``float0``.
 
     Returns
     -------
@@ -252,7 +255,7 @@ def grad(
     OutputError
         If the result is not a real scalar.
     DtypeError
-        If an argument to differentiate is an integer or boolean.
+        If an argument to differentiate is an integer or boolean, without ``allow_int``.
 
     Examples
     --------
@@ -262,19 +265,20 @@ def grad(
     array([ 3., 12.])
     """
     check_callable(f, "grad")
-    return without_value(gradients(f, argnums, argnames, has_aux, holomorphic, "grad"), f, "grad", has_aux)
+    both = gradients(f, argnums, argnames, has_aux, holomorphic, "grad", allow_int)
+    return without_value(both, f, "grad", has_aux)
 
 
 @public
 def value_and_grad(
     f: Callable[Args, Out], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
-    has_aux: bool = False, holomorphic: bool = False,
+    has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False,
 ) -> Callable[Args, tuple[Out, Any]]:  # fmt: skip
     """Make a function that returns the value of ``f`` and its gradient.
 
     Parameters
     ----------
-    f, argnums, argnames, has_aux, holomorphic
+    f, argnums, argnames, has_aux, holomorphic, allow_int
         As for :func:`grad`.
 
     Returns
@@ -291,10 +295,13 @@ def value_and_grad(
     (9.0, np.float64(6.0))
     """
     check_callable(f, "value_and_grad")
-    return named(public(gradients(f, argnums, argnames, has_aux, holomorphic, "value_and_grad")), f, "value_and_grad")
+    both = gradients(f, argnums, argnames, has_aux, holomorphic, "value_and_grad", allow_int)
+    return named(public(both), f, "value_and_grad")
 
 
-def gradients(f: Callable, argnums, argnames, has_aux: bool, holomorphic: bool, where: str) -> Callable:
+def gradients(
+    f: Callable, argnums, argnames, has_aux: bool, holomorphic: bool, where: str, allow_int: bool = False
+) -> Callable:
     """Make the function that all gradients are computed with; ``where`` is whose name stands in errors."""
 
     def value_and_gradient(*args, **kwargs):
@@ -302,7 +309,7 @@ def gradients(f: Callable, argnums, argnames, has_aux: bool, holomorphic: bool, 
 
         def check():
             for x, name in zip(selection.chosen, selection.names, strict=True):
-                check_differentiable(x, name, holomorphic, where)
+                check_differentiable(x, name, holomorphic, where, allow_int)
 
         if holomorphic:
             check()
@@ -315,13 +322,18 @@ def gradients(f: Callable, argnums, argnames, has_aux: bool, holomorphic: bool, 
         if len(full) != len(stage.in_avals):
             results, leaves = iter(full), flatten(selection.chosen)[0]
             full = [next(results) if a is not None else x for x, a in zip(leaves, stage.in_avals, strict=True)]
+        if allow_int:
+            full = [
+                np.zeros(np.shape(x), float0)[()] if a is None and is_array(x) else x
+                for x, a in zip(full, stage.in_avals, strict=True)
+            ]
         derivative = stage.in_tree.unflatten(full)
         return ((out, stage.aux) if has_aux else out), selection.arrange(derivative)
 
     return value_and_gradient
 
 
-def check_differentiable(x, name: str, holomorphic: bool, where: str) -> None:
+def check_differentiable(x, name: str, holomorphic: bool, where: str, allow_int: bool = False) -> None:
     """Refuse an argument without numbers, and one that has integers or booleans among its arrays."""
     leaves = flatten(x)[0]
     if x is None or (leaves and not any([is_array(leaf) for leaf in leaves])):
@@ -339,6 +351,8 @@ def check_differentiable(x, name: str, holomorphic: bool, where: str) -> None:
         path = LeafName(x, name, i)
         dtype = aval_of(as_primal(leaf, path, where)).dtype
         if not is_inexact(dtype):
+            if allow_int:
+                continue
             raise DtypeError(
                 f"{where}: {path} has dtype {dtype}.",
                 "a function of integers or booleans has no derivative",

@@ -255,7 +255,8 @@ def test_c5_a_branch_that_nobody_asks_for_is_pruned() -> None:
 )
 def test_c6_grad_needs_one_real_number(f, said: str) -> None:
     """Row C6, D8: TypeError, each with its own text."""
-    for transform in (da.grad, da.value_and_grad, da.hessian):
+    many = said.startswith("shape") or said in ("tuple", "dict")  # which have a Hessian: one of every entry
+    for transform in (da.grad, da.value_and_grad, *[da.hessian] * (not many)):
         with pytest.raises(OutputError, match=said) as error:
             transform(f)(1.0)
         assert isinstance(error.value, TypeError) and error.value.why

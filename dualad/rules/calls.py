@@ -183,6 +183,12 @@ class UserFunction:
     def __reduce__(self):
         return _importable_name(self)
 
+    def __copy__(self):
+        return self  # as of any function
+
+    def __deepcopy__(self, memo: dict):
+        return self
+
     def resolved(self, args: tuple, kwargs: dict) -> tuple:
         """Resolve keyword arguments and defaults to positions, so that a rule sees them all in order."""
         if len(args) == self._arity and not kwargs:
@@ -203,9 +209,9 @@ class UserFunction:
                 "a custom rule needs to know which argument is which before the function runs",
                 f"call it as {self.__name__}{self._signature}",
             ) from None
-        if bound.kwargs:
+        if bound.kwargs:  # those that are left at their defaults the function itself sees
             raise ArgumentError(
-                f"`{self.__name__}` has keyword-only arguments {sorted(bound.kwargs)}.",
+                f"`{self.__name__}` was given the keyword-only arguments {sorted(bound.kwargs)}.",
                 "a custom rule is given its arguments by position",
                 "make them positional, or bind them with functools.partial",
             )

@@ -7,7 +7,10 @@ treats any other operator, so that the rule is honoured under every composition.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import optree
@@ -16,9 +19,9 @@ from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..dual import float0
-from ..errors import ArgumentTypeError, DtypeError
+from ..errors import ArgumentError, ArgumentTypeError, DtypeError
 from ..signatures import Args, Out
-from ..tree import LeafName, flatten, flatten_like, is_array
+from ..tree import NAMESPACE, LeafName, flatten, flatten_like, is_array
 from .calls import (
     Call,
     RuledFunction,
@@ -197,6 +200,35 @@ class custom_jvp(RuledFunction[Args, Out]):
         self.rule, self.symbolic_zeros = rule, symbolic_zeros
         return rule
 
+    def defjvps(self, *rules: Callable | None) -> None:
+        """Set the rule argument by argument: ``rules[i](t, out, *primals)`` is what argument ``i`` adds to the tangent.
+
+        Parameters
+        ----------
+        *rules : callable or None
+            One for each argument, in order; ``None`` where the value does not move with it. Each is linear in ``t``.
+        """
+        for one in rules:
+            if one is not None and not callable(one):
+                raise ArgumentTypeError(
+                    f"`{self.__name__}`.defjvps was given {one!r}.", "a rule is a function",
+                    "pass one rule(t, out, *primals) for each argument, or None",
+                )  # fmt: skip
+
+        def rule(*given):
+            *held, primals, tangents = given
+            if len(rules) != len(primals):
+                raise ArgumentError(
+                    f"`{self.__name__}`.defjvps was given {len(rules)} rules; the call has {len(primals)} arguments.",
+                    "there is a rule for each argument",
+                    "pass None for an argument with which the value does not move",
+                )
+            out: Any = self(*self.joined(tuple(held), primals))  # type: ignore[call-arg]
+            parts = [r(t, out, *primals) for r, t in zip(rules, tangents, strict=True) if r is not None]
+            return out, functools.reduce(_sum, parts) if parts else None
+
+        self.defjvp(rule)
+
     def _rules(self, held: tuple, others: tuple, template: Template, arrays: list, trees: list) -> tuple[Callable, ...]:
         user_rule = self.rule
 
@@ -213,6 +245,10 @@ class custom_jvp(RuledFunction[Args, Out]):
     def _zero(self, aval: Aval):
         dtype = aval.dtype if is_inexact(aval.dtype) else float0
         return SymbolicZero(aval.shape, dtype) if self.symbolic_zeros else np.zeros(aval.shape, dtype)[()]
+
+
+def _sum(a: Any, b: Any) -> Any:
+    return optree.tree_map(operator.add, a, b, namespace=NAMESPACE)
 
 
 def _checked_pair(pair, name: str, trees: list) -> list:

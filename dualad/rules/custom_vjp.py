@@ -289,6 +289,7 @@ class custom_vjp(RuledFunction[Args, Out]):
             if all(ready):
                 return list(given)
         where = f"the bwd rule of `{self.__name__}`"
+        given = tuple(given) if type(given) is list and len(given) == len(others) else given
         if not isinstance(given, tuple) or len(given) != len(others):
             returned = f"{len(given)} values" if isinstance(given, tuple) else f"a {type(given).__name__}"
             raise TreeError(
