@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import aval_of
+from ..ops.kinds import is_finite
 from ..program.ir import Program
 from ..program.variable import Variable
 from .simplify import is_elementwise
@@ -196,8 +197,4 @@ def _run(region: Region, reads: Sequence, targets: list, low: int, high: int, st
 def strong_product(t: Any, d: Any) -> Any:
     """Return ``t * d`` in which an exactly zero ``t`` stays zero beside an infinite ``d``; warnings are off."""
     out = t * d
-    flat = out.ravel()
-    total = flat.dot(flat)
-    if total != total:
-        out = np.where(t == 0, 0, out)
-    return out
+    return out if is_finite(out) else np.where(t == 0, 0, out)

@@ -28,6 +28,7 @@ from ..core.watch import carried
 from ..dual import Dual
 from ..errors import BranchError, ConversionError, DtypeError
 from ..jvp import as_primal
+from ..ops.kinds import is_finite
 from ..program.ir import Program
 from ..program.variable import Variable
 from ..signatures import Args
@@ -93,11 +94,8 @@ def _without_nan(run: Callable, results: int) -> Callable:
     def checked(*arrays):
         out = run(*arrays)
         for x in out[:results]:
-            if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "fc":
-                flat = x.ravel()
-                total = flat.dot(flat)
-                if total != total and np.isnan(x).any():
-                    raise _NanFound
+            if isinstance(x, (np.ndarray, np.generic)) and not is_finite(x) and np.isnan(x).any():
+                raise _NanFound
         return out
 
     return checked
