@@ -51,8 +51,7 @@ class _Kept:
                 self.array[...] = self.copy
             out = Buffer(self.copy)
         memory = record(out)
-        memory.unknown = self.copy is None
-        memory.shared, memory.strides = True, self.array.strides
+        memory.unknown, memory.strides = self.copy is None, self.array.strides
         return out
 
 
