@@ -5,7 +5,6 @@ Not for: anything whose result could depend on how work is divided; it is only e
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 from collections.abc import Callable
@@ -71,30 +70,42 @@ def threads(n: int | None = None) -> int:
 
 
 def shared_out(part: Callable[[int, int], None], length: int, step: int, context: Callable) -> None:
-    """Call ``part(low, high)`` for ranges that cover ``range(length)``, cut at multiples of ``step``."""
+    """Call ``part(low, high)`` for ranges that cover ``range(length)``, cut at multiples of ``step``.
+
+    Whoever is free takes the next range, this thread too: on a busy machine it does most of them itself, and never
+    waits for a thread that has not started.
+    """
     global _pool
     blocks = -(-length // step)
     count = min(threads(), blocks // _WORTH)
     if count < 2:
         part(0, length)
         return
-    cuts = [blocks * k // count * step for k in range(count)] + [length]
+    size = max(1, blocks // (4 * count))
+    starts, turn = iter(range(0, blocks, size)), threading.Lock()
+
+    def work() -> None:
+        while True:
+            with turn:
+                first = next(starts, None)
+            if first is None:
+                return
+            part(first * step, min((first + size) * step, length))
+
     with _lock:
         if _pool is None:
             _pool = ThreadPoolExecutor(max(1, threads() - 1), "dualad")
         # A pool that another thread has just shut down takes no more work: then this thread does it all.
         try:
-            futures = [_pool.submit(context().run, part, a, b) for a, b in itertools.pairwise(cuts[1:])]
+            futures = [_pool.submit(context().run, work) for _ in range(count - 1)]
         except RuntimeError:
-            futures = None
-    if futures is None:
-        part(0, length)
-        return
+            futures = []
     try:
-        part(cuts[0], cuts[1])
+        work()
     finally:
         for future in futures:
-            future.result()
+            if not future.cancel():
+                future.result()
 
 
 def _after_fork() -> None:

@@ -20,11 +20,13 @@ from ..core.aval import Aval, aval_of
 from ..core.boundary import run
 from ..core.frames import user_line
 from ..core.memory import flush_writes, snapshot
+from ..core.randomness import Watched
 from ..core.tracer import Tracer
 from ..core.watch import Watch, carried
 from ..errors import BranchError, NotRepeatableError
 from ..jvp import output_leaves
 from ..program.ir import Program, evaluate, live_steps
+from ..program.packed import active as packing
 from ..program.variable import Variable
 from ..staged import Staged, StagedLevel
 
@@ -131,6 +133,7 @@ def trace_for_jit(f: Callable, leaves: Sequence, tree, is_input: Sequence[bool],
     NotRepeatableError
         If ``f`` computes something else the second time.
     """
+    watched = Watched(getattr(f, "__wrapped__", f), ())
     start = time.perf_counter()
     traced = write_down(f, leaves, tree, is_input, along)
     seconds = time.perf_counter() - start
@@ -138,12 +141,23 @@ def trace_for_jit(f: Callable, leaves: Sequence, tree, is_input: Sequence[bool],
         again = write_down(f, leaves, tree, is_input, along)
         if (found := _difference(traced, again)) is not None:
             raise _not_repeated(f, leaves, tree, is_input, along, found)
+    elif watched.moved(set()):  # too slow to be traced for this alone; but it has drawn random numbers
+        raise _not_repeated(f, leaves, tree, is_input, along, None)
     return traced._replace(seconds=seconds)
 
 
 def write_down(f: Callable, leaves: Sequence, tree, is_input: Sequence[bool], along: bool) -> Traced:
     """Write ``f`` down, once."""
     arrays = [x for x, m in zip(leaves, is_input, strict=True) if m]
+    # Residual hooks are for programs that are kept, not for those that are compiled.
+    token = packing.set(None)
+    try:
+        return _written(f, leaves, tree, is_input, arrays, along)
+    finally:
+        packing.reset(token)
+
+
+def _written(f: Callable, leaves: Sequence, tree, is_input: Sequence[bool], arrays: list, along: bool) -> Traced:
     with _JitLevel(arrays if along else None) as level:
         level.function = f
         program, returned, written, out_tree = _run_through(f, level, arrays, leaves, tree, is_input)
@@ -300,10 +314,12 @@ def _params_agree(x: Any, y: Any) -> bool:
     return type(x) is type(y)
 
 
-def _not_repeated(f, leaves, tree, is_input, along, equation: int) -> NotRepeatableError:
+def _not_repeated(f, leaves, tree, is_input, along, equation: int | None) -> NotRepeatableError:
     """Make the error; a third trace, under a watch, tells the user's line."""
     where = ""
     try:
+        if equation is None:
+            equation, where = sys.maxsize, "\n  A random number generator that it can reach has moved."
         with Watch().on():
             program = write_down(f, leaves, tree, is_input, along).program
         equations = program.equations

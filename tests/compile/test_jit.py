@@ -235,6 +235,26 @@ def test_a_scratch_array_of_the_function_is_a_constant() -> None:
     assert not fast._found[next(iter(fast._found))][0].traced.hidden
 
 
+def test_random_numbers_of_a_slow_function_are_refused() -> None:
+    rng = np.random.default_rng(1)
+
+    def f(x):
+        time.sleep(0.06)
+        return x * rng.normal()
+
+    with pytest.raises(NotRepeatableError, match="generator"):
+        da.jit(f)(1.0)
+    with pytest.raises(NotRepeatableError, match="generator"):
+        da.jit(da.grad(f))(1.0)
+
+
+def test_residual_hooks_are_not_compiled_in() -> None:
+    fast = da.jit(da.grad(smooth))
+    with da.residual_hooks(lambda x: x, lambda x: x):
+        found = fast(X)
+    assert np.allclose(found, da.grad(smooth)(X), rtol=1e-13) and np.allclose(fast(X), found, rtol=0)
+
+
 @pytest.mark.parametrize("changing", [lambda: np.random.default_rng().normal(), time.perf_counter, lambda: next(COUNT)])
 def test_what_can_not_be_repeated_is_refused(changing) -> None:
     def f(x):
