@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.special._ufuncs as sp  # with SCIPY_ARRAY_API=1 the public names are functions around these
+from scipy.special import bernoulli as sp_bernoulli
 
 from ..core.aval import Aval, aval_of
 from ..core.tables import UFUNCS, register
 from .choice import nowhere, where
 from .distributions import beta_density, gamma_density
 from .kinds import elementwise, elementwise_shape, predicate, strong
-from .samples import Domain, anywhere, away_from, between, elementwise_samples, integers, positive
+from .samples import Domain, anywhere, away_from, between, complex_plane, elementwise_samples, integers, positive
 from .special_kinds import no_rule, special, special_tuple
 
 __all__ = ["polygamma"]
@@ -172,17 +173,42 @@ def _polygamma(x, *, order):
     polynomial in c: P₀ = c, Pₖ₊₁ = −π Pₖ′ (1 + c²).
     """
     x = strong(x)
+    if x.dtype.kind == "c":
+        return _complex_polygamma(np.asarray(x, np.complex128), order).astype(x.dtype)[()]
     wide = np.asarray(x, np.float64)
     left = wide < 0
     out = (-1.0) ** (order + 1) * math.factorial(order) * sp._zeta(order + 1.0, np.where(left, 1 - wide, wide))
     if left.any():
-        cot = np.polynomial.Polynomial([0.0, 1.0])
-        for _ in range(order):
-            cot = cot.deriv() * np.polynomial.Polynomial([-math.pi, 0.0, -math.pi])
-        with np.errstate(all="ignore"):
-            turned = (-1.0) ** order * out - math.pi * cot(1 / np.tan(math.pi * wide))
-        out = np.where(left, turned, out)
+        out = np.where(left, _reflected(wide, out, order), out)
     return np.asarray(out, x.dtype)[()]
+
+
+def _reflected(x, mirrored, order: int):
+    """Return ψₙ(x), given ψₙ(1 − x)."""
+    cot = np.polynomial.Polynomial([0.0, 1.0])
+    for _ in range(order - 1):
+        cot = cot.deriv() * np.polynomial.Polynomial([-math.pi, 0.0, -math.pi])
+    # The last 1 + c² is 1/sin² πx, which vanishes far from the real axis without the difference of near numbers.
+    with np.errstate(all="ignore"):
+        turn = -math.pi * cot.deriv()(1 / np.tan(math.pi * x)) / np.sin(math.pi * x) ** 2
+        return (-1.0) ** order * mirrored - math.pi * np.where(np.abs(np.imag(x)) > 100, 0.0, turn)
+
+
+def _complex_polygamma(z, order: int):
+    """Compute (−1)ⁿ⁺¹ ψₙ(z) = n! Σ_{k<N} (z+k)⁻ⁿ⁻¹ + asymptotic series at z + N, for Re z ≥ ½; else by reflection.
+
+    The series is (n−1)!/yⁿ + n!/(2yⁿ⁺¹) + Σ B₂ₖ (2k+n−1)!/((2k)! y²ᵏ⁺ⁿ) (Abramowitz and Stegun 6.4.11).
+    """
+    left = np.real(z) < 0.5
+    w = np.where(left, 1 - z, z)
+    steps = 16 + 2 * order
+    total = sum(1 / (w + k) ** (order + 1) for k in range(steps)) * math.factorial(order)
+    y = w + steps
+    total = total + math.factorial(order - 1) / y**order + math.factorial(order) / (2 * y ** (order + 1))
+    for k, bernoulli in enumerate(sp_bernoulli(28)[2::2], start=1):
+        total = total + bernoulli * math.factorial(2 * k + order - 1) / math.factorial(2 * k) / y ** (2 * k + order)
+    out = (-1.0) ** (order + 1) * total
+    return np.where(left, _reflected(z, out, order), out) if left.any() else out
 
 
 def _polygamma_jvp(primals: Sequence, tangents: Sequence, *, order: int) -> tuple:
@@ -195,15 +221,13 @@ polygamma = elementwise(
     abstract_eval=lambda x, *, order: Aval(x.shape, x.dtype),
     jvp=_polygamma_jvp,
     samples=[(*spec, {"order": n}) for n in (1, 2) for spec in elementwise_samples(positive())]
-    + [(between(-2.8, -2.2)(3), {"order": 1})],
+    + [(between(-2.8, -2.2)(3), {"order": 1}), (complex_plane()(4), {"order": 1}), (complex_plane()(3), {"order": 2})],
     numpy=(),
     kind="special",
 )
 
 
 def _digamma_derivative(x, out):
-    if aval_of(x).dtype.kind == "c":
-        raise no_rule("digamma", "x", "x is complex, and SciPy has no trigamma function of complex numbers")
     return polygamma(x, order=1)
 
 

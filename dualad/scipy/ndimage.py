@@ -1,12 +1,14 @@
-"""``scipy.ndimage``: linear filters, and interpolation at coordinates with order 0 and 1.
+"""``scipy.ndimage``: linear filters, and interpolation at coordinates by splines of order 0 to 5.
 
 Filters compute in double precision and answer in the dtype of the image, as SciPy's do; their weights may be traced,
-and so may the width of a Gaussian. Not for: splines of higher order, morphology, measurements.
+and so may the width of a Gaussian. Not for: morphology, measurements.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,7 +24,8 @@ from .mirror import falls_back, mirrors
 
 __all__ = [
     "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d", "gaussian_laplace",
-    "laplace", "map_coordinates", "prewitt", "sobel", "uniform_filter", "uniform_filter1d",
+    "laplace", "map_coordinates", "prewitt", "sobel", "spline_filter", "spline_filter1d", "uniform_filter",
+    "uniform_filter1d",
 ]  # fmt: skip
 
 _PAD = {
@@ -296,13 +299,9 @@ def _wrapped(c, n: int):
 
 @mirrors(nd.map_coordinates)
 def map_coordinates(input, coordinates, output=None, order=3, mode="constant", cval=0.0, prefilter=True):
-    """Interpolate an image at coordinates, with order 0 or 1."""
-    if order not in (0, 1):
-        raise UnsupportedError(
-            f"scipy.ndimage.map_coordinates with order={order} was called on a tensor.",
-            "only order 0 (the nearest entry) and 1 (linear) have a rule",
-            "give order=1, or interpolate with dualad.scipy.interpolate.make_interp_spline along each axis",
-        )
+    """Interpolate an image at coordinates, by splines of order 0 to 5."""
+    if order not in range(6):
+        raise RuntimeError("spline order not supported")
     if mode not in _PAD:
         raise RuntimeError("boundary mode not supported")
     input, coordinates = operand(input), operand(coordinates)
@@ -313,11 +312,20 @@ def map_coordinates(input, coordinates, output=None, order=3, mode="constant", c
     if coordinates.shape[0] != np.ndim(input):
         raise RuntimeError("invalid shape for coordinate array")
     dtype = _dtype_of(output, input)
-    axes = [_neighbours(_wide(c), n, order, mode) for c, n in zip(coordinates, input.shape, strict=True)]
-    flat = np.reshape(_wide(input), -1)
+    image, padding = _wide(input), 0
+    if order > 1 and prefilter:
+        if mode in ("nearest", "grid-constant"):  # SciPy's way to a spline that is constant outside
+            padding = 12
+            for axis in range(np.ndim(image)):
+                image = _extended(image, axis, padding, padding, mode, cval)
+        for axis in range(np.ndim(image)):
+            image = _spline_coefficients(image, order, axis, mode)
+    neighbours_of = _neighbours if order < 2 else _spline_neighbours
+    axes = [neighbours_of(_wide(c) + padding, n, order, mode) for c, n in zip(coordinates, image.shape, strict=True)]
+    flat = np.reshape(image, -1)
     total = None
     for corner in itertools.product(*[neighbours for neighbours, _ in axes]):
-        term = _corner(flat, input.shape, corner, cval)
+        term = _corner(flat, image.shape, corner, cval)
         total = term if total is None else total + term
     for _, outside in axes:
         if outside is not None:
@@ -341,6 +349,74 @@ def _neighbours(c, n: int, order: int, mode: str) -> tuple[list[tuple], object]:
         beyond = (index < 0) | (index > n - 1) if mode == "grid-constant" else None
         found.append((_continued(index, n, mode), weight, beyond))
     return found, outside
+
+
+def _spline_neighbours(c, n: int, order: int, mode: str) -> tuple[list[tuple], object]:
+    """Return what ``_neighbours`` does for splines of higher order, whose weights are polynomials between the knots."""
+    outside = (c < 0) | (c > n - 1) if mode == "constant" else None
+    if mode == "wrap":
+        c = _wrapped(c, n)
+    if mode == "nearest":
+        c = np.clip(c, 0, n - 1)
+    c = c if order % 2 else c + 0.5
+    below = stop_gradient(np.floor(c))
+    fraction = c - below
+    found = []
+    for step, polynomial in enumerate(_spline_pieces(order)):
+        index = below.astype(np.intp) + (step - order // 2)
+        weight = 0.0
+        for coefficient in polynomial[::-1]:
+            weight = weight * fraction + coefficient
+        beyond = (index < 0) | (index > n - 1) if mode == "grid-constant" else None
+        found.append((_continued(index, n, "mirror" if mode in ("constant", "wrap") else mode), weight, beyond))
+    return found, outside
+
+
+@functools.cache
+def _spline_pieces(order: int) -> list[np.ndarray]:
+    """Return the weights of the entries around a point as polynomials of the way s from one knot to the next.
+
+    Of B-splines Σⱼ (−1)ʲ (k+1 over j) (s + k − l − j)ᵏ / k!, over the j whose power is not cut off.
+    """
+    pieces = []
+    for step in range(order + 1):
+        total = np.polynomial.Polynomial([0.0])
+        for j in range(order - step + 1):
+            shifted = np.polynomial.Polynomial([float(order - step - j), 1.0]) ** order
+            total = total + (-1.0) ** j * math.comb(order + 1, j) * shifted
+        pieces.append(total.coef / math.factorial(order))
+    return pieces
+
+
+def _spline_coefficients(x, order: int, axis: int, mode: str):
+    """Apply SciPy's filter along one axis: a linear map, whose matrix is what SciPy makes of the unit vectors."""
+    filtered = nd.spline_filter1d(np.eye(x.shape[axis]), order, axis=0, mode=mode)
+    return np.moveaxis(np.moveaxis(x, axis, -1) @ filtered.T, -1, axis)
+
+
+@mirrors(nd.spline_filter1d)
+def spline_filter1d(input, order=3, axis=-1, output=np.float64, mode="mirror"):
+    """Compute the coefficients of a spline along one axis."""
+    x = operand(input)
+    if order not in range(6):
+        raise RuntimeError("spline order not supported")
+    dtype = (
+        np.result_type(_dtype_of(output, x), np.complex64) if np.result_type(x).kind == "c" else _dtype_of(output, x)
+    )
+    axis = normalize_axis(axis, np.ndim(x), "scipy.ndimage.spline_filter1d")
+    out = _wide(x) if order < 2 else _spline_coefficients(_wide(x), order, axis, mode)
+    return out.astype(dtype)
+
+
+@mirrors(nd.spline_filter)
+def spline_filter(input, order=3, output=np.float64, mode="mirror"):
+    """Compute the coefficients of a spline along all axes."""
+    x = operand(input)
+    if order not in range(2, 6):
+        raise RuntimeError("spline order not supported")
+    for axis in range(np.ndim(x)):
+        x = spline_filter1d(x, order, axis, output, mode)
+    return x
 
 
 def _corner(flat, shape: Sequence[int], corner, cval):

@@ -108,6 +108,47 @@ def test_interpolation_at_coordinates(mode: str, order: int) -> None:
     agrees(f, lambda x, c: nd.map_coordinates(x, c, order=order, mode=mode), X[0], line, near=1e-4)
 
 
+@pytest.mark.parametrize("order", [2, 3, 4, 5])
+@pytest.mark.parametrize("mode", MODES)
+def test_splines(mode: str, order: int) -> None:
+    """Differences see the derivatives of SciPy's own interpolation; the second ones, those of our first."""
+    rng = np.random.default_rng(order)
+    image, c = rng.normal(size=(6, 5)), rng.uniform(-3, 8, size=(2, 12))
+    t, tc = rng.normal(size=image.shape), rng.normal(size=c.shape)
+    ours_at, scipys_at = (
+        lambda h, at=at: at(image + h * t, c + h * tc, order=order, mode=mode, cval=0.6)
+        for at in (ours.map_coordinates, nd.map_coordinates)
+    )
+    value, slope = da.jvp(ours_at, (0.0,), (1.0,))
+    h = 1e-6
+    np.testing.assert_allclose(value, scipys_at(0.0), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(slope, (scipys_at(h) - scipys_at(-h)) / (2 * h), rtol=1e-5, atol=1e-6)
+    first = lambda h: da.jvp(ours_at, (h,), (1.0,))[1]
+    np.testing.assert_allclose(da.jvp(first, (0.0,), (1.0,))[1], (first(h) - first(-h)) / (2 * h), rtol=1e-4, atol=1e-4)
+    f = lambda x: ours.map_coordinates(x, c, order=order, mode=mode)
+    weights = rng.normal(size=12)
+    np.testing.assert_allclose(np.sum(da.vjp(f, image)[1](weights)[0] * t), weights @ da.jvp(f, (image,), (t,))[1])
+    stack = np.stack([image, t])
+    np.testing.assert_allclose(da.vmap(f)(stack), [f(image), f(t)], rtol=1e-9, atol=1e-12)
+    agrees(lambda x: ours.spline_filter(x, order, mode=mode), lambda x: nd.spline_filter(x, order, mode=mode), image)
+
+
+@pytest.mark.filterwarnings("ignore:promoting specified output")  # SciPy's, of complex images
+def test_splines_without_filter_of_one_axis_and_of_complex_images() -> None:
+    c = np.array([[0.3, 2.6, 4.9]])
+    line, z = X[0], X[0] + 1j * X[0][::-1]
+    for f, g in (
+        (lambda x: ours.map_coordinates(x, c, prefilter=False), lambda x: nd.map_coordinates(x, c, prefilter=False)),
+        (lambda x: ours.spline_filter1d(x, 4), lambda x: nd.spline_filter1d(x, 4)),
+        (lambda x: ours.spline_filter1d(x, 1), lambda x: nd.spline_filter1d(x, 1)),
+    ):
+        for x in (line, line.astype(np.float32), z):
+            value, tangent = da.jvp(f, (x,), (x,))
+            assert value.dtype == tangent.dtype == g(x).dtype
+            np.testing.assert_allclose(value, g(x), rtol=1e-5)
+            np.testing.assert_allclose(tangent, g(x), rtol=1e-5)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_coordinates_on_the_grid(mode: str) -> None:
     """At an entry the value is exact; the slope is that of the next interval, at the last entry of the last one."""
@@ -154,8 +195,9 @@ def test_errors() -> None:
     jvp = lambda f: da.jvp(f, (X,), (X,))
     with pytest.raises(InPlaceError, match="output="):
         jvp(lambda x: ours.gaussian_filter(x, 1.0, output=np.zeros_like(X)))
-    with pytest.raises(UnsupportedError, match="order=3"):
-        jvp(lambda x: ours.map_coordinates(x, [[0.5], [1.5]]))
+    for f in (lambda x: ours.map_coordinates(x, [[0.5], [1.5]], order=6), lambda x: ours.spline_filter(x, 1)):
+        with pytest.raises(RuntimeError, match="spline order not supported"):
+            jvp(f)
     with pytest.raises(RuntimeError, match="mode not supported"):
         jvp(lambda x: ours.correlate1d(x, WEIGHTS, mode="odd"))
     with pytest.raises(ValueError, match="origin"):
