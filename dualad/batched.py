@@ -232,7 +232,12 @@ class Batched(Tracer):
         return dense(self.shape, self.dtype, strides)
 
     def _text(self) -> str:
-        return f"Batched(shape={self.shape}, dtype={self.dtype}, lanes={self.level.size}, batch axis 0"
+        value = self._value
+        if isinstance(value, np.ndarray):
+            shown = np.array2string(value, threshold=8, edgeitems=2, separator=", ").replace("\n", "")
+        else:
+            shown = repr(value)
+        return f"Batched({shown}, shape={self.shape}, dtype={self.dtype}, lanes={self.level.size}, batch axis 0"
 
 
 def _comparable(rows: np.ndarray) -> np.ndarray:

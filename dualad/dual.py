@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .core.asking import for_text
 from .core.aval import aval_of, is_inexact
 from .core.boundary import running
 from .core.capture import check_inside
@@ -233,6 +234,10 @@ class Dual(Tracer):
         if not self.level.open:
             raise escaped(self.level, "int()", self)
         return int(self._primal)
+
+    def __float__(self):
+        # As f"{x:g}": text carries no derivative.
+        return float(self._primal) if self.level.open and not self.shape and for_text() else super().__float__()
 
     def __format__(self, spec: str) -> str:
         return format(self._primal, spec) if spec else repr(self)

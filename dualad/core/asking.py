@@ -22,9 +22,9 @@ from .frames import PACKAGE
 if TYPE_CHECKING:
     from dis import Instruction
 
-__all__ = ["by_name"]
+__all__ = ["by_name", "for_text"]
 
-_METHODS = frozenset({"__complex__", "__float__", "__int__", "_converted", "by_name"})
+_METHODS = frozenset({"__complex__", "__float__", "__int__", "_converted", "by_name", "for_text"})
 _FORMATTING = ("%",)
 
 #: (code, offset of an instruction) -> the names that lead to what is called there, or None
@@ -33,19 +33,29 @@ _known: dict[tuple[CodeType, int], tuple[str, ...] | None] = {}
 
 def by_name() -> bool:
     """Say whether the caller of the running ``__float__``, ``__int__`` or ``__complex__`` is known to be a question."""
-    frame: FrameType | None = sys._getframe(1)
+    frame, names = _asked()
+    return names is not None and (names == _FORMATTING or _is_question(_value(frame, names)))
+
+
+def for_text() -> bool:
+    """Say whether the running ``__float__`` is for ``"%g" % x``: text carries no derivative, so none is lost."""
+    return _asked()[1] == _FORMATTING
+
+
+def _asked() -> tuple[Any, tuple[str, ...] | None]:
+    """Return the frame that asks a tensor for a number, and the names that lead to what it calls to do so."""
+    frame: FrameType | None = sys._getframe(2)
     # Tensors hand the question on to what they hold (a Dual to its primal).
     while frame is not None and frame.f_code.co_name in _METHODS and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     if frame is None:
-        return False
+        return None, None
     place = frame.f_code, frame.f_lasti
     if place not in _known:
         if len(_known) > 1000:
             _known.clear()
         _known[place] = _names_called(*place)
-    names = _known[place]
-    return names is not None and (names == _FORMATTING or _is_question(_value(frame, names)))
+    return frame, _known[place]
 
 
 def _names_called(code: CodeType, offset: int) -> tuple[str, ...] | None:

@@ -14,12 +14,14 @@ from ..errors import (
     ForeignArrayError,
     InPlaceError,
     PlainBufferError,
+    UnsupportedError,
     noted,
 )
 from .above import ABOVE
 from .again import Again
 from .contexts import active
 from .frames import users_line_of
+from .libraries import about_library
 from .swallowed import Refusals
 
 __all__ = ["run", "running"]
@@ -69,15 +71,15 @@ def _run(f, args, kwargs):
         return out
     except (ConversionError, ForeignArrayError, PlainBufferError) as ours:
         # `out[:] = x` asks the tensor for a plain array directly: the refusal is ours, but knows no line yet.
-        better = _about_sparse(ours) or _about_objects(ours) or _about_scipy(ours)
+        better = about_library(ours) or _about_sparse(ours) or _about_objects(ours) or _about_scipy(ours)
         if better is None and _AT in ours.what:
             raise
         error = better or ours
         raise type(error)(f"{error.what}{_AT}{_user_line(ours)}", error.why, error.instead).with_traceback(
             ours.__traceback__
         ) from None
-    except InPlaceError as ours:  # NumPy's, into a target that it made of an object array
-        better = _about_objects(ours)
+    except (InPlaceError, UnsupportedError) as ours:  # NumPy's, into a target that it made of an object array
+        better = about_library(ours) or (_about_objects(ours) if isinstance(ours, InPlaceError) else None)
         if better is None:
             raise
         raise type(better)(f"{better.what}{_AT}{_user_line(ours)}", better.why, better.instead) from ours
@@ -86,7 +88,7 @@ def _run(f, args, kwargs):
     except (TypeError, ValueError, IndexError, NotImplementedError, AttributeError, RuntimeError) as foreign:
         ours = _cause(foreign)
         if ours is not None:
-            ours = _about_scipy(foreign) or ABOVE.objects(foreign) or ours
+            ours = about_library(foreign) or _about_scipy(foreign) or ABOVE.objects(foreign) or ours
         else:
             ours = next((e for about in _ABOUT if (e := about(foreign)) is not None), None)
         if ours is None:
@@ -164,7 +166,7 @@ def _about_compiled(error: BaseException) -> DualadError | None:
 
 
 _OBJECT_WORDS = ("object", "dtype('O')", "ObjectDType")
-_ABOUT = (_about_index, _about_sparse, _about_flat, _about_objects, _about_compiled)
+_ABOUT = (about_library, _about_index, _about_sparse, _about_flat, _about_objects, _about_compiled)
 
 
 def _user_line(error: BaseException) -> str:

@@ -168,6 +168,11 @@ class Tracer:
             "use np.where(condition, a, b), np.logical_and/or/not, or np.any/np.all inside np.where",
         )
 
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise self._conversion("format()", "print the tensor without a format: f'{x}'")
+        return repr(self)
+
     def __int__(self):
         raise self._conversion("int()", "use x.astype(int), or compute the integer outside the transform")
 

@@ -1,0 +1,74 @@
+"""One sentence for each well-known library whose code met a tensor: what to write instead.
+
+For: ``about_library``, which the boundary asks when an error comes out of a function. Not for: NumPy and SciPy, whose
+functions have verdicts of their own.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import ConversionError, DualadError
+from .frames import is_users
+
+__all__ = ["about_library"]
+
+#: package -> why its code can't work with tensors, and what to write
+_LIBRARIES = {
+    "matplotlib": (
+        "a plot is drawn of plain numbers",
+        "plot what the transform returns, or dualad.stop_gradient(x)",
+    ),
+    "numba": (
+        "it compiles code for plain arrays",
+        "call the Python function that was compiled, f.py_func(x), or give it a rule: dualad.wrap(f, jac=...)",
+    ),
+    "sklearn": (
+        "it validates, copies and computes with plain arrays in compiled code",
+        "fit outside the transform, and write the prediction in NumPy with the fitted numbers (model.coef_)",
+    ),
+    "sympy": (
+        "its functions are of symbols, not of arrays",
+        'make a NumPy function of the expression, sympy.lambdify(symbols, expression, "numpy"), and differentiate that',
+    ),
+}
+
+
+def about_library(error: BaseException) -> DualadError | None:
+    """Say what to write when the user's line called a library that knows plain numbers only, or a cache."""
+    if isinstance(error, TypeError) and str(error).startswith("unhashable type: '") and str(error)[18:-1] in _KINDS:
+        return ConversionError(
+            "a tensor was to be looked up by its hash (functools.lru_cache, a dict, a set).",
+            "a tensor stands for many values, so it has no hash, and a cache that kept it would outlive its transform",
+            "call the function inside the cache, f.__wrapped__(x), lift the function (dualad.lift keeps tensors out of"
+            " caches), or cache what depends on plain values only",
+        )
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, DualadError):
+        seen = seen.__cause__ or seen.__context__
+    if seen is None:  # it is about something else
+        return None
+    trace, package = error.__traceback__, None
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if _INSTALLED in file:
+            package = package or _package(file)
+        elif is_users(file):
+            package = None  # the library has called the user back
+        trace = trace.tb_next
+    if package is None:
+        return None
+    why, instead = _LIBRARIES[package]
+    text = (error.what if isinstance(error, DualadError) else f"{type(error).__name__}: {error}").partition("\n")[0]
+    return ConversionError(f"a tensor was given to {package}: {text}", why, instead)
+
+
+_KINDS = frozenset({"Batched", "Buffer", "Dual", "Staged"})
+
+
+_INSTALLED = f"{os.sep}site-packages{os.sep}"
+
+
+def _package(file: str) -> str | None:
+    name = file.partition(_INSTALLED)[2].partition(os.sep)[0]
+    return name if name in _LIBRARIES else None
