@@ -6,8 +6,18 @@ import platform
 
 __all__ = ["load", "markdown", "terminal"]
 
-COLUMNS = ("dualad jit", "NumPy primal", "hand-written", "autograd", "JAX eager", "JAX jit", "torch.func", "CasADi")
-PACKAGES = ("numpy", "scipy", "autograd", "jax", "torch", "casadi")
+COLUMNS = (
+    "dualad jit",
+    "NumPy primal",
+    "hand-written",
+    "autograd",
+    "JAX eager",
+    "JAX jit",
+    "torch.func",
+    "CasADi",
+    "asdex",
+)
+PACKAGES = ("numpy", "scipy", "autograd", "jax", "torch", "casadi", "asdex")
 
 
 def duration(seconds):
@@ -96,6 +106,7 @@ HEAD = """\
     make bench                                        # everything, and writes this file
     python -m benchmarks --quick                      # shorter rounds, 10⁶ elements instead of 10⁷
     python -m benchmarks --only chain-jvp             # one row; --list names them
+    python -m benchmarks --only sparse                # sparse derivatives; python -m benchmarks.sparse: their growth
     python -m benchmarks.dispatch [--profile jvp]     # µs an operation against autograd, or cProfile's table
 
 dualad's column is a time (median over interleaved rounds); the others are **ratios to it, taken within each round**: 12

@@ -82,6 +82,8 @@ class Coloring:
         This is the verification: an entry is read where it is alone, and there is an error if it is so nowhere.
         """
         S = self.sparsity
+        if self.mode == "forward" and (places := self._all_alone()) is not None:
+            return places
         (m, n), i, j = S.shape, S.rows.astype(np.intp), S.indices.astype(np.intp)
         if self.substitution is not None:
             return self.substitution.places(self.column_colors)
@@ -106,6 +108,19 @@ class Coloring:
                 "pass a colouring made by dualad.color of this very pattern",
             )
         return places
+
+    def _all_alone(self) -> np.ndarray | None:
+        """Return the places of all entries if no two of them are read from one: of most colourings, and quickly."""
+        S, m = self.sparsity, self.sparsity.shape[0]
+        colors = self.column_colors[S.indices]
+        if colors.min(initial=0) < 0:
+            return None
+        places = colors.astype(np.intp)
+        places *= m
+        places += S.rows
+        taken = np.zeros(self.forward * m, bool)
+        taken[places] = True
+        return places if np.count_nonzero(taken) == len(places) else None
 
     def explain(self) -> str:
         """Say how many products there are, of which kind, and why.
@@ -238,6 +253,8 @@ def _columns(S: Sparsity, order: str, pull: float) -> Coloring:
         if r and r >= m:
             break
         bound = int(counts[densest[r]]) if r < m else 0
+        if r and 2 * bound > counts[densest[0]]:
+            continue  # the rows that would be left out are not much denser than the others
         if best is not None and bound + pull * r >= best[0]:
             continue
         if bound * S.nnz > _QUADRATIC:

@@ -83,6 +83,8 @@ def _greedy(columns: Any) -> np.ndarray:
 def largest_first(pattern: Any) -> np.ndarray:
     """Return the columns of a pattern, those with the most entries first."""
     counts = np.bincount(pattern.indices, minlength=pattern.shape[1])
+    if counts.size and counts.min() == counts.max():
+        return np.arange(counts.size)
     return np.argsort(-counts, kind="stable")
 
 

@@ -27,7 +27,7 @@ from .walk import TooDense
 __all__ = ["Grown", "Prepared"]
 
 #: what it costs to move an entry of a sparse intermediate, measured in entries of a dense one
-DIRECT = 1.6
+DIRECT = 2.6
 #: making a plan takes about as long as so many direct accumulations
 _WORTH_A_PLAN = 10
 #: plans are made for so many forms of the linear program before products are taken

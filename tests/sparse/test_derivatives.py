@@ -367,7 +367,7 @@ def test_what_was_prepared_is_saved_and_recognized(tmp_path) -> None:
 
 
 def test_explain_gives_both_costs() -> None:
-    f, x = HESSIANS["springs"]
+    f, x = springs(8)
     hes = da.sparse_hessian(f)
     with pytest.raises(ArgumentError, match="nothing has been prepared"):
         hes.explain()
