@@ -13,7 +13,6 @@ import numpy as np
 
 from ..control.control_ops import strong_aval
 from ..core.aval import Aval, aval_of, is_weak
-from ..core.tracer import Tracer
 from ..ops.indexing import _native
 from ..program.ir import Program, last_uses
 from ..program.variable import Variable
@@ -24,7 +23,7 @@ from .source_entries import in_entries, is_small
 from .source_loops import LOOPS
 from .source_values import ARRAY, BOOL, BOOL_FORM, DOUBLE, ENTRIES, FLOAT_FORM, PYTHON, Value, identifier
 
-__all__ = ["Block"]
+__all__ = ["Block", "as_scalar"]
 
 _SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 #: dtypes beside which a Python float is not the float64 it stands for
@@ -160,7 +159,7 @@ class Block:
         self.write(f"{name} = {text}")
         return Value(name, form, aval, fresh)
 
-    def returned(self, value: Value, output: Any) -> str:
+    def returned(self, value: Value) -> str:
         """Return the text of a result: memory of its own, numbers as NumPy's."""
         if value.form in (FLOAT_FORM, BOOL_FORM):
             return self.as_array(value)
@@ -170,8 +169,8 @@ class Block:
             shape = value.aval.shape
             return f"array([{', '.join(value.entries)}])" + (f".reshape({shape!r})" if len(shape) > 1 else "")
         if not value.aval.shape:
-            return f"{value.text}[()]" if not isinstance(output, Tracer) else value.text
-        return value.text if value.fresh or isinstance(output, Tracer) else f"{value.text}.copy()"
+            return f"{self.writer.bind('as_scalar', as_scalar)}({value.text})"
+        return value.text if value.fresh else f"{value.text}.copy()"
 
     # ── equations ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -385,6 +384,11 @@ class Block:
 
     def _keywords(self, params: dict) -> list[str]:
         return [f"{k}={self.parameter(v)}" for k, v in params.items()]
+
+
+def as_scalar(x: Any) -> Any:
+    """Return a result without axes as NumPy's scalar; computed from Python numbers alone it may be one of them."""
+    return x[()] if isinstance(x, (np.ndarray, np.generic)) else np.asarray(x)[()]
 
 
 def _whole(value: Value) -> bool:

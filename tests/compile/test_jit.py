@@ -540,3 +540,11 @@ def test_the_program_can_be_called_as_the_function_is() -> None:
     w = np.arange(3.0)
     fast = da.jit(lambda x, k=1.0: {"y": x["v"] * w + k})
     assert np.array_equal(fast.program({"v": 2.0}, k=3.0)({"v": 4.0}, k=1.0)["y"], w * 4 + 1)
+
+
+def test_python_complex_numbers() -> None:
+    f = lambda z: (z * z, np.real(z), np.imag(z) + 1, np.conj(z), abs(z))
+    for z in (2 + 3j, np.complex128(2 + 3j), np.array([2 + 3j])):
+        for a, b in zip(da.jit(f)(z), f(z), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-15)
+            assert isinstance(a, (np.ndarray, np.generic))
