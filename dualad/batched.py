@@ -313,7 +313,10 @@ def _after_exception(error: Exception, level: BatchLevel, op, rule, values: list
     kinds = [None, *dict.fromkeys(found.values())]
     groups = [np.array([i for i in range(level.size) if found.get(i) is kind], np.intp) for kind in kinds]
     groups = [group for group in groups if len(group)]
-    if not found:  # together they raise for what none of them computes, as a branch that no lane takes
+    if not found:
+        if not isinstance(error, (ArithmeticError, Warning)):
+            raise error  # a batching rule that is wrong
+        # under np.errstate: together they raise for what none of them computes, as a branch that no lane takes
         return _loop(op)(level.size, values, mapped, **params)
     if len(groups) == 1:
         raise error

@@ -25,7 +25,7 @@ def _samples(y, axis, name: str):
 
 def _floating(x):
     x = operand(x)
-    return x if np.result_type(x).kind in "fc" else (np.asarray(x) if np.isscalar(x) else x).astype(np.float64)
+    return x if np.result_type(x).kind in "fc" else (x if hasattr(x, "astype") else np.asarray(x)).astype(np.float64)
 
 
 def _points(x, y, axis: int):

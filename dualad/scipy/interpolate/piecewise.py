@@ -32,7 +32,7 @@ __all__ = [
 def wide(x):
     """Return data in double precision, real or complex."""
     x = operand(x)
-    return (np.asarray(x) if np.isscalar(x) else x).astype(
+    return (x if hasattr(x, "astype") else np.asarray(x)).astype(
         np.complex128 if np.result_type(x).kind == "c" else np.float64
     )
 
