@@ -194,7 +194,6 @@ call = Primitive(
     linear_in=lambda count, params: range(params["linear"]),
     joint=True,
     transpose=_call_transpose,
-    strong_transpose=_call_transpose,
     batch=_call_batch,
     samples=_call_samples,
     multiple_results=True,

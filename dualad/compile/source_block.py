@@ -388,7 +388,7 @@ class Block:
 
 def as_scalar(x: Any) -> Any:
     """Return a result without axes as NumPy's scalar; computed from Python numbers alone it may be one of them."""
-    return x[()] if isinstance(x, (np.ndarray, np.generic)) else np.asarray(x)[()]
+    return np.asarray(x)[()]
 
 
 def _whole(value: Value) -> bool:
