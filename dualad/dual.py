@@ -8,6 +8,7 @@ whole defence against perturbation confusion. Also here: the user-level duals (`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,7 +20,7 @@ from .core.asking import for_text
 from .core.aval import aval_of, is_inexact
 from .core.boundary import running
 from .core.capture import check_inside
-from .core.contexts import active, boundary, in_use, watching
+from .core.contexts import active, boundary, everywhere, in_use, watching
 from .core.dispatch import bind
 from .core.frames import public
 from .core.level import Level, escaped
@@ -209,6 +210,42 @@ class Dual(Tracer):
             return self._primal.dtype
         except AttributeError:
             return aval_of(self._primal).dtype
+
+    # A Python float beside a dual is the commonest call there is. What the rules of `add`, `subtract`, `multiply` and
+    # `divide` make of it is spelled out, and is two thirds of the time of such a call.
+
+    def __add__(self, other):
+        if type(other) is float and (t := self._tangent) is not None and self.level.open and not (in_use or everywhere):
+            return Dual(self._primal + other, t, self.level)
+        return Tracer.__add__(self, other)
+
+    def __radd__(self, other):
+        if type(other) is float and (t := self._tangent) is not None and self.level.open and not (in_use or everywhere):
+            return Dual(other + self._primal, t, self.level)
+        return Tracer.__radd__(self, other)
+
+    def __sub__(self, other):
+        if type(other) is float and (t := self._tangent) is not None and self.level.open and not (in_use or everywhere):
+            return Dual(self._primal - other, t, self.level)
+        return Tracer.__sub__(self, other)
+
+    def __mul__(self, other):
+        if type(other) is float and (t := self._tangent) is not None and self.level.open and not (in_use or everywhere):
+            if abs(other) < math.inf:
+                return Dual(self._primal * other, t * other, self.level)
+        return Tracer.__mul__(self, other)
+
+    def __rmul__(self, other):
+        if type(other) is float and (t := self._tangent) is not None and self.level.open and not (in_use or everywhere):
+            if abs(other) < math.inf:
+                return Dual(other * self._primal, t * other, self.level)
+        return Tracer.__rmul__(self, other)
+
+    def __truediv__(self, other):
+        if type(other) is float and (t := self._tangent) is not None and self.level.open and not (in_use or everywhere):
+            if other:
+                return Dual(self._primal / other, t / other, self.level)
+        return Tracer.__truediv__(self, other)
 
     def known(self):
         """Return the numbers beneath the primal, if there are any yet."""

@@ -353,3 +353,25 @@ def test_dual_attributes_are_read_only() -> None:
         for name in ("primal", "tangent", "shape", "dtype"):
             with pytest.raises(AttributeError):
                 setattr(x, name, 2.0)
+
+
+@pytest.mark.parametrize("number", [2.0, -0.5, 0.0, np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("write", [
+    lambda x, c: x + c, lambda x, c: c + x, lambda x, c: x - c, lambda x, c: c - x, lambda x, c: x * c,
+    lambda x, c: c * x, lambda x, c: x / c, lambda x, c: c / x,
+], ids=["x+c", "c+x", "x-c", "c-x", "x*c", "c*x", "x/c", "c/x"])  # fmt: skip
+def test_a_python_float_does_what_the_operators_rule_says(write, number) -> None:
+    """The quick way of `x * 2.0` and the rule, which a NumPy number takes, are one: values, tangents, dtypes, zeros."""
+    x, t = np.array([1.5, 0.0, -2.0], np.float32), np.array([1.0, 0.0, 3.0], np.float32)
+    with np.errstate(all="ignore"):
+        for v, d in ((x, t), (x[0], t[0]), (x.astype(complex), t.astype(complex)), (0.75, 1.0), (x, 0 * t)):
+            found = da.jvp(lambda x: write(x, number), (v,), (d,))
+            with da.debug(nan=False):  # somebody watches: the rule itself
+                expected = da.jvp(lambda x: write(x, number), (v,), (d,))
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(a, b)
+                assert np.asarray(a).dtype == np.asarray(b).dtype
+            pulled = da.vjp(lambda x: write(x, number), v)[1](expected[0])[0]
+            with da.debug(nan=False):
+                wanted = da.vjp(lambda x: write(x, number), v)[1](expected[0])[0]
+            np.testing.assert_array_equal(pulled, wanted)

@@ -151,7 +151,7 @@ def known(x):
 def is_finite(x) -> bool | None:
     """Say whether an array, tensor or number holds neither infinities nor NaN; ``None`` if that is not known yet."""
     if isinstance(x, np.ndarray):
-        if x.ndim == 1 and x.dtype is _DOUBLE and x.size <= _BLOCK and x.dot(x) < math.inf:
+        if x.dtype is _DOUBLE and x.ndim == 1 and x.size <= _BLOCK and x.dot(x) < math.inf:
             return True  # the common case first
         if x.dtype.kind not in "fc":
             return True
