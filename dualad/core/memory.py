@@ -214,12 +214,16 @@ def _asked(memory: _Memory, base: np.ndarray) -> np.ndarray:
 
 
 def stand_in(shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None) -> np.ndarray:
-    """Return an array of unknown entries with the given strides; in C order where they are ``None``."""
+    """Return an array of unknown entries (whole numbers are zero: they may be indices) with the given strides.
+
+    It is in C order where they are ``None``.
+    """
     if strides is None or 0 in shape:
-        return np.empty(shape, dtype)
+        return np.zeros(shape, dtype) if dtype.kind in "iub" else np.empty(shape, dtype)
     reach = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
     before = -sum([r for r in reach if r < 0])
-    memory = np.empty(before + sum([r for r in reach if r > 0]) + dtype.itemsize, np.uint8)
+    size = before + sum([r for r in reach if r > 0]) + dtype.itemsize
+    memory = np.zeros(size, np.uint8) if dtype.kind in "iub" else np.empty(size, np.uint8)
     return np.ndarray(shape, dtype, memory, before, strides)
 
 

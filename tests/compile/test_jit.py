@@ -548,3 +548,11 @@ def test_python_complex_numbers() -> None:
         for a, b in zip(da.jit(f)(z), f(z), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-15)
             assert isinstance(a, (np.ndarray, np.generic))
+
+
+def test_indices_that_are_inputs() -> None:
+    f = lambda x, i: (np.take(x, i, axis=1), np.delete(x, 0, axis=1).T, x.T[i])
+    x, i = np.arange(6.0).reshape(2, 3), np.array([0, 1])
+    for _ in range(20):
+        for a, b in zip(da.jit(f)(x, i), f(x, i), strict=True):
+            assert np.array_equal(a, b)
