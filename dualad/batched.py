@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .core.asking import by_name
+from .core.asking import by_name, for_text
 from .core.aval import Aval, aval_of
 from .core.axes import unavailable
 from .core.capture import check_inside
@@ -172,8 +172,9 @@ class Batched(Tracer):
     # Under another transform's tangent nothing is known here, so these refuse and the derivative is not lost.
 
     def __float__(self):
-        real = self.shape == () and self.dtype.kind != "c"
-        agreed = self.concretize(_FLOAT) if real and by_name() else None
+        agreed = None
+        if self.shape == () and self.dtype.kind != "c" and by_name():
+            agreed = (stop_gradient(self) if for_text() else self).concretize(_FLOAT)
         return super().__float__() if agreed is None else float(agreed)
 
     def __complex__(self):

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dualad as da
+from dualad.core.randomness import RandomnessWarning
 from dualad.errors import ArgumentError, ArgumentTypeError
 from tests.oracles.arrays import close, leaves
 from tests.oracles.loops import axes_choices, looped, stack_members
@@ -181,13 +182,14 @@ def test_f5_the_lines_of_python_do_not_grow_with_the_batch(name: str, rng) -> No
 
 
 def test_f6_randomness() -> None:
-    """Row F6: a draw with a batched parameter raises; a draw without arguments is shared by all lanes."""
+    """Row F6: a draw with a batched parameter raises; a draw without arguments is shared by all lanes, and told."""
     rng = np.random.default_rng(0)
     with pytest.raises(TypeError):
         da.vmap(lambda x: rng.normal(x, 1.0))(np.ones(3))
     with pytest.raises(TypeError):
         da.jvp(lambda x: rng.normal(x, 1.0), (1.0,), (1.0,))
-    got = da.vmap(lambda x: x * 0 + rng.normal())(np.ones(3))
+    with pytest.warns(RandomnessWarning):
+        got = da.vmap(lambda x: x * 0 + rng.normal())(np.ones(3))
     assert got[0] == got[1] == got[2]
 
 

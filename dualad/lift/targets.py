@@ -92,6 +92,8 @@ def module_for(name: str) -> Any:
         if found is None:
             found = importlib.import_module(f"dualad.{top}")
         for part in rest:
+            if not found.__name__.startswith("dualad"):  # NumPy's or SciPy's own, which stands for itself
+                return None
             found = getattr(found, part)
     except (AttributeError, ImportError):
         return None

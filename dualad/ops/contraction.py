@@ -51,10 +51,11 @@ def _matmul_shape(x: Aval, y: Aval) -> Aval:
 def _matmul_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     x, y = primals
     tx, ty = tangents
+    out = np.matmul(x, y)  # first, so that what NumPy refuses is refused in its words
     t = None if tx is None else _product(tx, y, tx)
     if ty is not None:
         t = add_tangents(t, _product(x, ty, ty))
-    return x @ y, t
+    return out, t
 
 
 def _product(x, y, t):

@@ -81,12 +81,12 @@ def falls_back(module: types.ModuleType, namespace: dict) -> tuple[Callable, Cal
 
     A function refuses tensors with words; ufuncs, which dispatch, classes and constants are passed on as they are.
     """
+    guarded: dict[str, Callable] = {}  # not in the namespace, where a `sum` of SciPy's would hide Python's
 
     def __getattr__(name: str) -> Any:
-        thing = getattr(module, name)
-        if isinstance(thing, _FUNCTIONS) and not name.startswith("_"):
-            thing = refuses(thing, f"{module.__name__}.{name}", _NO_VERSION, _INSTEAD)
-            namespace[name] = thing
+        thing = guarded.get(name) or getattr(module, name)
+        if isinstance(thing, _FUNCTIONS) and not name.startswith("_") and name not in guarded:
+            thing = guarded[name] = refuses(thing, f"{module.__name__}.{name}", _NO_VERSION, _INSTEAD)
         return thing
 
     def __dir__() -> list[str]:

@@ -53,6 +53,15 @@ class Coloring:
         How many products and pulls there are, and their sum.
     lower_bound : int
         No colouring of columns alone can need fewer products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> pattern = da.jacobian_sparsity(lambda x: x[1:] * x[:-1], np.ones(100))
+    >>> coloring = da.color(pattern)
+    >>> coloring.mode, coloring.count
+    ('forward', 2)
     """
 
     def __init__(

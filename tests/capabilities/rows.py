@@ -183,7 +183,7 @@ TESTS: dict[str, dict[str, str]] = {
             "transforms_in_threads_do_not_see_each_other "
             "a_tensor_used_in_another_thread_while_its_level_is_open "
             "dual_levels_of_asynchronous_tasks_are_their_own an_exception_leaves_nothing_open "
-            "a_caught_exception_inside_a_transform_changes_nothing "
+            "a_caught_exception_inside_a_transform_changes_no_number "
             "an_escaped_tensor_is_an_error_that_names_the_transform "
             "an_escaped_tensor_as_an_argument_or_result_of_another_transform "
             "a_generator_resumed_after_its_transform_is_an_escape "
