@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 # What needs SciPy is not declared by importing dualad.
+import dualad.ops.banded
 import dualad.ops.cosine_transform
 import dualad.ops.filtering
 import dualad.ops.matrix_functions

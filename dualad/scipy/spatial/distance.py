@@ -157,7 +157,8 @@ sqeuclidean = _of_two(sd.sqeuclidean, _sqeuclidean)
 @mirrors(sd.jensenshannon)
 def jensenshannon(p, q, base=None, *, axis=0, keepdims=False):
     """Compute the Jensen–Shannon distance of probability vectors."""
-    return _jensenshannon(*_vectors(p, q), base, axis, keepdims)
+    p, q = _vectors(p, q)
+    return _jensenshannon(p, q, base, axis, keepdims)
 
 
 # ── between all pairs ────────────────────────────────────────────────────────────────────────────────────────────
