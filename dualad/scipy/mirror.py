@@ -55,7 +55,10 @@ def mirrors(original: Callable | None, kind: str = "composite") -> Callable:
 def refuses(original: Callable, name: str, why: str, instead: str = "") -> Callable:
     """Make a function that is SciPy's for plain arguments and an error with a reason for tensors."""
     MIRRORED[name] = Verdict("unsupported", why, instead)
+    return _guarded(original, name, why, instead)
 
+
+def _guarded(original: Callable, name: str, why: str, instead: str) -> Callable:
     @functools.wraps(original)
     def function(*args, **kwargs):
         tensor = tracer_in(*args, *kwargs.values())
@@ -86,7 +89,7 @@ def falls_back(module: types.ModuleType, namespace: dict) -> tuple[Callable, Cal
     def __getattr__(name: str) -> Any:
         thing = guarded.get(name) or getattr(module, name)
         if isinstance(thing, _FUNCTIONS) and not name.startswith("_") and name not in guarded:
-            thing = guarded[name] = refuses(thing, f"{module.__name__}.{name}", _NO_VERSION, _INSTEAD)
+            thing = guarded[name] = _guarded(thing, f"{module.__name__}.{name}", _NO_VERSION, _INSTEAD)
         return thing
 
     def __dir__() -> list[str]:
