@@ -5,6 +5,7 @@ Not for: batching rules (`tests/ops/test_every_op.py`) or splitting lanes at bra
 
 from __future__ import annotations
 
+import gc
 import sys
 
 import numpy as np
@@ -142,11 +143,14 @@ def _lines_run(call) -> int:
         return tracer
 
     before = sys.gettrace()
+    gc.collect()
+    gc.disable()  # finalizers of what earlier tests left behind are lines too
     sys.settrace(tracer)
     try:
         call()
     finally:
         sys.settrace(before)
+        gc.enable()
     return count
 
 
