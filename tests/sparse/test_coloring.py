@@ -113,3 +113,10 @@ def test_bad_input_is_refused() -> None:
         da.color(np.eye(2), decompression="substitution")
     with pytest.raises(ArgumentTypeError, match="pattern is str"):
         da.color("eye")
+
+
+def test_the_lower_bound_is_the_fullest_row() -> None:
+    """Entries of one row can't share a product, so a colouring of columns needs as many as the fullest row has."""
+    pattern = da.jacobian_sparsity(lambda x: np.concatenate([x[:1] * x[1:], np.sum(x[:4]).reshape(1)]), np.ones(9))
+    found = da.color(pattern)
+    assert found.lower_bound == 4 and found.count <= 4
