@@ -15,9 +15,10 @@ from .chunks import check_chunks
 from .core.arguments import check_callable
 from .core.aval import aval_of
 from .core.frames import public
+from .core.transformed import Transformed, transform
 from .errors import OutputError
 from .jacobian import check_real, forward, over_basis, reverse, split_last
-from .jvp import jvp, named, without_value
+from .jvp import jvp, without_value
 from .linearize import linearize
 from .selection import select
 from .signatures import Args, Out
@@ -30,7 +31,7 @@ __all__ = ["hessian", "hessian_diag", "hvp", "laplacian", "value_and_hessian", "
 _DIRECTIONS = 128
 
 
-@public
+@transform
 def hessian(
     f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
@@ -63,7 +64,7 @@ def hessian(
     return without_value(both, f, "hessian", has_aux)
 
 
-@public
+@transform
 def value_and_hessian(
     f: Callable[Args, Out], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
@@ -90,7 +91,7 @@ def value_and_hessian(
     """
     name = "value_and_hessian"
     both = _value_and_second(f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, name)
-    return named(public(both), f, name)
+    return Transformed(both, f, name)
 
 
 def _value_and_second(f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, where: str) -> Callable:
@@ -189,7 +190,7 @@ def _value_and_product(f: Callable, x, v, args: tuple, kwargs: dict, has_aux: bo
     return value, product
 
 
-@public
+@transform
 def hessian_diag(
     f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
@@ -226,7 +227,7 @@ def hessian_diag(
     return _of_diagonal(lambda diagonal: diagonal, f, options, "hessian_diag")
 
 
-@public
+@transform
 def laplacian(
     f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
@@ -260,12 +261,11 @@ def _of_diagonal(made: Callable, f: Callable, options: tuple, where: str) -> Cal
     check_callable(f, where)
     check_chunks(options[-2], options[-1], where)
 
-    @public
     def of_diagonal(*args, **kwargs):
         diagonal, aux = _diagonal(f, args, kwargs, options, where)
         return (made(diagonal), aux) if options[2] else made(diagonal)
 
-    return named(of_diagonal, f, where)
+    return Transformed(of_diagonal, f, where)
 
 
 def _diagonal(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any]:

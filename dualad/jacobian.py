@@ -18,8 +18,9 @@ from .chunks import check_chunks, in_chunks
 from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.frames import public
+from .core.transformed import Transformed, importable_name, named, reduced, transform
 from .errors import ArgumentError, DtypeError, OutputError
-from .jvp import jvp, named, without_value
+from .jvp import jvp, without_value
 from .linearize import Linear, Linearization, stage_tangents
 from .selection import Selection, select
 from .signatures import Args, Out
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 
-@public
+@transform
 def jacfwd(
     f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
@@ -89,7 +90,7 @@ def jacfwd(
     return without_value(_whole(forward, f, options, "jacfwd"), f, "jacfwd", has_aux)
 
 
-@public
+@transform
 def value_and_jacfwd(
     f: Callable[Args, Out], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
@@ -116,7 +117,7 @@ def value_and_jacfwd(
     (array([1., 9.]), array([2., 6.]))
     """
     options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
-    return named(public(_whole(forward, f, options, "value_and_jacfwd")), f, "value_and_jacfwd")
+    return Transformed(_whole(forward, f, options, "value_and_jacfwd"), f, "value_and_jacfwd")
 
 
 def _whole(compute: Callable, f: Callable, options: tuple, where: str) -> Callable:
@@ -184,7 +185,7 @@ def _blocks_of_columns(columns: list, out_tree, leaves: list, in_tree, real: lis
     return optree.tree_unflatten(out_tree, blocks)
 
 
-@public
+@transform
 def jacrev(
     f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
@@ -217,7 +218,7 @@ def jacrev(
     return without_value(_whole(reverse, f, options, "jacrev"), f, "jacrev", has_aux)
 
 
-@public
+@transform
 def value_and_jacrev(
     f: Callable[Args, Out], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
@@ -243,7 +244,7 @@ def value_and_jacrev(
     (array([6.]), array([[3., 2.]]))
     """
     options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
-    return named(public(_whole(reverse, f, options, "value_and_jacrev")), f, "value_and_jacrev")
+    return Transformed(_whole(reverse, f, options, "value_and_jacrev"), f, "value_and_jacrev")
 
 
 def reverse(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any, Any]:
@@ -336,6 +337,9 @@ class jacobian:
         _, blocks, aux = self._computed(args, kwargs)
         return (blocks, aux) if self._has_aux else blocks
 
+    def __reduce__(self):
+        return importable_name(self) or reduced(self)
+
     def _computed(self, args: tuple, kwargs: dict) -> tuple[Any, Any, Any]:
         selection, out, stage = self._linearized(args, kwargs)
         if self._choice(stage)[0] == "forward":
@@ -394,7 +398,7 @@ class jacobian:
         return _blocks_of_columns(columns, stage.out_tree, leaves, in_tree, real, selection)
 
 
-@public
+@transform
 def value_and_jacobian(f: Callable[Args, Out], *options: Any, **named_options: Any) -> Callable[Args, tuple[Out, Any]]:
     """Make a function that returns the value of ``f`` and its Jacobian, by the mode that needs fewer passes.
 
@@ -424,7 +428,7 @@ def value_and_jacobian(f: Callable[Args, Out], *options: Any, **named_options: A
         value, blocks, aux = computed._computed(args, kwargs)
         return ((value, aux) if computed._has_aux else value), blocks
 
-    return named(public(both), f, "value_and_jacobian")
+    return Transformed(both, f, "value_and_jacobian")
 
 
 def _counted(n: int, what: str) -> str:

@@ -6,7 +6,6 @@ Not for: the arithmetic of Duals (``dual.py`` and the rules).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
@@ -21,6 +20,7 @@ from .core.contexts import active
 from .core.frames import public
 from .core.level import escaped
 from .core.tracer import Tracer
+from .core.transformed import Transformed
 from .dual import Dual, DualLevel, check_tangent, float0
 from .errors import ArgumentTypeError, DtypeError, OutputError
 from .ops.shaping import stop_gradient as stop_gradient_op
@@ -31,7 +31,6 @@ from .tree import LeafName, flatten, flatten_like, flatten_result, is_array, lea
 __all__ = [
     "as_primal",
     "jvp",
-    "named",
     "output_leaves",
     "shown_tangent",
     "split",
@@ -256,22 +255,14 @@ def _vanishes(tangent) -> bool:
     return aval_of(tangent).dtype == float0 or not np.any(tangent)
 
 
-def named(function: Callable, f: Callable, where: str) -> Callable:
-    """Give a transformed function the name and the documentation of its original."""
-    functools.update_wrapper(function, f)
-    function.__name__ = f"{where}({getattr(f, '__name__', type(f).__name__)})"
-    return function
-
-
 def without_value(both: Callable, f: Callable, where: str, has_aux: bool) -> Callable:
     """Make the transformed function of one that returns ``(value, derivative)``, ``((value, aux), derivative)``."""
 
-    @public
     def derivative_of(*args, **kwargs):
         value, derivative = both(*args, **kwargs)
         return (derivative, value[1]) if has_aux else derivative
 
-    return named(derivative_of, f, where)
+    return Transformed(derivative_of, f, where)
 
 
 def split_aux(out, where: str) -> tuple:

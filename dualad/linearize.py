@@ -30,7 +30,7 @@ from .program.packed import PackedProgram, packing_steps, unpacked
 from .signatures import Args, Aux, Out
 from .staged import StagedLevel
 from .surface.arguments import plain_leaf
-from .tree import LeafName, flatten, flatten_like, is_array, refuse_hidden_numbers, tree_map
+from .tree import LeafName, flatten, flatten_like, is_array, refuse_hidden_numbers, tree_map, with_structures
 
 __all__ = ["Linear", "linearize", "stage_tangents"]
 
@@ -47,6 +47,10 @@ class Linear:
         self.program = program
         self._in_leaves, self._in_tree = in_leaves, in_tree
         self._out_avals, self._out_tree = out_avals, out_tree
+
+    def __reduce__(self):
+        args = (self.program, self._in_leaves, self._in_tree, self._out_avals, self._out_tree)
+        return with_structures(Linear, args, self._in_tree, self._out_tree)
 
     @public
     def __call__(self, *tangents):
@@ -166,6 +170,18 @@ class Linearization:
     out_avals: list[Aval]
     out_tree: optree.PyTreeSpec
     program: Program
+
+    def __reduce__(self):
+        # The auxiliary output is the caller's, and may be anything.
+        parts = {name: None if name == "aux" else getattr(self, name) for name in self.__slots__}
+        return with_structures(_restored, (parts,), self.in_tree, self.out_tree)
+
+
+def _restored(parts: dict) -> Linearization:
+    stage = Linearization()
+    for name, part in parts.items():
+        setattr(stage, name, part)
+    return stage
 
 
 def stage_tangents(

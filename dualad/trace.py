@@ -6,7 +6,6 @@ For: ``trace`` and what is made of it (``make_program``, ``eval_shape``). Not fo
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ from .core.arguments import check_callable
 from .core.aval import aval_of
 from .core.boundary import run
 from .core.frames import public
+from .core.transformed import Transformed, transform
 from .jvp import as_primal, output_leaves
 from .program.ir import Program
 from .program.variable import Variable
@@ -76,7 +76,7 @@ def trace(f: Callable[Args, Any], *args: Args.args, **kwargs: Args.kwargs) -> Pr
     return program
 
 
-@public
+@transform
 def make_program(f: Callable[Args, Any]) -> Callable[Args, Program]:
     """Make a function that writes ``f`` down for the arguments it is called with: ``trace``, unrun.
 
@@ -96,8 +96,8 @@ def make_program(f: Callable[Args, Any]) -> Callable[Args, Program]:
     >>> float(da.make_program(lambda x: x * 2.0)(1.0)(4.0))
     8.0
     """
-    check_callable(f, "make_program")
-    return functools.wraps(f)(lambda *args, **kwargs: trace(f, *args, **kwargs))
+    check_callable(f, "")
+    return Transformed(lambda *args, **kwargs: trace(f, *args, **kwargs), f, "")
 
 
 @public

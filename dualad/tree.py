@@ -35,6 +35,7 @@ __all__ = [
     "register_node",
     "tree_map",
     "treedef_outline",
+    "with_structures",
 ]
 
 NAMESPACE = "dualad"
@@ -236,8 +237,8 @@ def _register_once(cls: type) -> None:
         pass
 
 
-#: the dataclasses that are registered
-_dataclasses: weakref.WeakSet[type] = weakref.WeakSet()
+#: the dataclasses that are registered, with the names of their static fields
+_dataclasses: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
 
 
 def register_dataclass(cls: type, static: Sequence[str] = ()) -> type:
@@ -297,7 +298,7 @@ def register_dataclass(cls: type, static: Sequence[str] = ()) -> type:
 
     if cls not in _dataclasses:
         register_node(cls, flatten_instance, unflatten)
-        _dataclasses.add(cls)
+        _dataclasses[cls] = tuple(fixed)
     return cls
 
 
@@ -330,3 +331,47 @@ def register_node(cls: type, flatten_instance: Callable, unflatten: Callable) ->
     """
     optree.register_pytree_node(cls, flatten_instance, unflatten, namespace=NAMESPACE)
     return cls
+
+
+# ── structures that travel ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def with_structures(cls: Callable, args: tuple, *treedefs: optree.PyTreeSpec | None) -> tuple:
+    """Return how ``cls(*args)`` is pickled, where some of ``args`` are structures: their classes come first.
+
+    A structure can be read only where its classes are registered. Those that are met on the way are not, elsewhere.
+    """
+    kinds: dict[type, _Kind] = {}
+    pending = [t for t in treedefs if t is not None]
+    while pending:
+        treedef = pending.pop()
+        pending += treedef.children()
+        kind: Any = treedef.type
+        entry = None if kind is None else optree.register_pytree_node.get(kind, namespace=NAMESPACE)
+        if entry is not None and entry.kind == optree.PyTreeKind.CUSTOM and kind is not _Static:
+            kinds[kind] = _Kind(kind)
+    return _made_of, (tuple(kinds.values()), cls, *args)
+
+
+def _made_of(kinds: tuple, cls: Callable, *args: Any) -> Any:
+    return cls(*args)
+
+
+class _Kind:
+    """A class whose instances are nodes; where it is read again, it is registered."""
+
+    def __init__(self, cls: type, static: Sequence[str] | None = None, functions: tuple = ()) -> None:
+        self.cls = cls
+        if optree.register_pytree_node.get(cls, namespace=NAMESPACE) is None:
+            if static is not None:
+                register_dataclass(cls, static)
+            elif functions:
+                register_node(cls, *functions)
+
+    def __reduce__(self):
+        if self.cls in _dataclasses:
+            return _Kind, (self.cls, _dataclasses[self.cls])
+        if self.cls.__module__ != "__main__" and "<" not in self.cls.__qualname__:
+            return _Kind, (self.cls,)  # its module registers it
+        entry: Any = optree.register_pytree_node.get(self.cls, namespace=NAMESPACE)
+        return _Kind, (self.cls, None, (entry.flatten_func, entry.unflatten_func))

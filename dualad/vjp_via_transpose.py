@@ -21,9 +21,10 @@ from .core.boundary import run
 from .core.frames import public
 from .core.memory import unshared
 from .core.tracer import Tracer
+from .core.transformed import Transformed, transform
 from .dual import float0
 from .errors import ArgumentTypeError, DtypeError, OutputError, ShapeError
-from .jvp import as_primal, named, output_leaves, without_value
+from .jvp import as_primal, output_leaves, without_value
 from .linearize import stage_tangents
 from .program.check import check_linear
 from .program.ir import Program
@@ -31,7 +32,7 @@ from .selection import select
 from .signatures import Args, Aux, Out
 from .staged import StagedLevel
 from .surface.arguments import plain_leaf
-from .tree import LeafName, flatten, flatten_like, is_array, leaf_names, refuse_hidden_numbers
+from .tree import LeafName, flatten, flatten_like, is_array, leaf_names, refuse_hidden_numbers, with_structures
 
 __all__ = ["check_differentiable", "grad", "gradients", "linear_transpose", "value_and_grad", "vjp"]
 
@@ -215,7 +216,7 @@ def _finished(results: list, in_avals: list, given: list) -> list:
 # ── grad ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@public
+@transform
 def grad(
     f: Callable[Args, Any],
     argnums: int | Sequence[int] | None = None,
@@ -269,7 +270,7 @@ def grad(
     return without_value(both, f, "grad", has_aux)
 
 
-@public
+@transform
 def value_and_grad(
     f: Callable[Args, Out], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False,
@@ -296,7 +297,7 @@ def value_and_grad(
     """
     check_callable(f, "value_and_grad")
     both = gradients(f, argnums, argnames, has_aux, holomorphic, "value_and_grad", allow_int)
-    return named(public(both), f, "value_and_grad")
+    return Transformed(both, f, "value_and_grad")
 
 
 def gradients(
@@ -454,6 +455,10 @@ class Transposed:
     def __init__(self, program: Program, in_avals: list, in_tree, out_avals: list, out_tree) -> None:
         self.program, self.in_avals, self.in_tree = program, in_avals, in_tree
         self.out_avals, self.out_tree = out_avals, out_tree
+
+    def __reduce__(self):
+        args = (self.program, self.in_avals, self.in_tree, self.out_avals, self.out_tree)
+        return with_structures(Transposed, args, self.in_tree, self.out_tree)
 
     @public
     def __call__(self, ct=_MISSING, *more):

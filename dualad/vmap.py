@@ -22,11 +22,12 @@ from .core.arguments import check_callable
 from .core.axes import Lanes, check_new, rename
 from .core.boundary import run
 from .core.contexts import active
-from .core.frames import public, user_level
+from .core.frames import user_level
 from .core.memory import pin
 from .core.randomness import DIFFERENT, Draws, RandomnessWarning, Watched, drawing
+from .core.transformed import Transformed, transform
 from .errors import ArgumentError, ArgumentTypeError, BranchError, DualadError, OutputError, UnsupportedError
-from .jvp import as_primal, named, output_leaves
+from .jvp import as_primal, output_leaves
 from .signatures import Args
 from .surface.arguments import PerformanceNote
 from .tree import LeafName, flatten, flatten_prefix, is_array
@@ -34,7 +35,7 @@ from .tree import LeafName, flatten, flatten_prefix, is_array
 __all__ = ["vmap"]
 
 
-@public
+@transform
 def vmap(
     f: Callable[Args, Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None,
     branches: str = "split", max_splits: int = 64, chunk_size: int | None = None, max_memory: int | None = None,
@@ -109,7 +110,6 @@ def vmap(
     _check_axis_name(axis_name, chunk_size, max_memory)
     name = getattr(f, "__name__", type(f).__name__)
 
-    @public
     def batched(*args, **kwargs):
         leaves, treedef = flatten((args, kwargs))
         spec: tuple = (tuple(in_axes) if isinstance(in_axes, list) else in_axes, 0 if kwargs else {})
@@ -191,7 +191,7 @@ def vmap(
             _tell_of_randomness(randomness, moved[0], name)
         return optree.tree_unflatten(out_tree, results)
 
-    return named(batched, f, "vmap")
+    return Transformed(batched, f, "vmap")
 
 
 def _tell_of_randomness(randomness: str, generator: Any, name: str) -> None:

@@ -7,7 +7,6 @@ For: the object that ``jit`` returns, its specialisations, and what it does insi
 from __future__ import annotations
 
 import functools
-import importlib
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -24,6 +23,7 @@ from ..core.dispatch import bind
 from ..core.frames import hide_frames, public, user_level
 from ..core.memory import snapshot
 from ..core.tracer import Tracer
+from ..core.transformed import importable_name
 from ..core.watch import carried
 from ..dual import Dual
 from ..errors import BranchError, ConversionError, DtypeError
@@ -155,10 +155,7 @@ class Jitted:
         return f"<jit of {self.__name__}: {sum([len(s) for s in self._found.values()])} specialisations>"
 
     def __reduce__(self) -> Any:
-        named: Any = importlib.import_module(self.f.__module__)
-        for part in self.f.__qualname__.split("."):
-            named = getattr(named, part, None)
-        return self.f.__qualname__ if named is self else (Jitted, (self.f, *self._options))
+        return importable_name(self) or (Jitted, (self.f, *self._options))
 
     # ── what can be asked of it ──────────────────────────────────────────────────────────────────────────────────
 

@@ -6,6 +6,7 @@ kinds that fill in common rules (``ops/kinds.py``), or who runs them.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -154,10 +155,14 @@ class Primitive:
         return f"<primitive {self.name}>"
 
     def __reduce__(self):
-        return _primitive_named, (self.name,)
+        file = self.place.rpartition(":")[0]
+        inside = file.removeprefix(PACKAGE).removesuffix(".py").replace(os.sep, ".")
+        return _primitive_named, (self.name, self.impl.__module__ if inside == file else f"dualad.{inside}")
 
 
-def _primitive_named(name: str) -> Primitive:
+def _primitive_named(name: str, module: str) -> Primitive:
+    if name not in OPS:  # where it is read nobody may have loaded what declares it
+        importlib.import_module(module)
     return OPS[name]
 
 

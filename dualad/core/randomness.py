@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from .transformed import Transformed
+
 __all__ = ["DIFFERENT", "Draws", "RandomnessWarning", "Run", "Watched", "drawing", "runs"]
 
 DIFFERENT = "different"
@@ -171,6 +173,8 @@ def _reachable(f: Any) -> Iterator[Any]:
             pending += [(names[name], deep + 1) for name in x.__code__.co_names if name in names]
             if hasattr(x, "__wrapped__"):
                 pending.append((x.__wrapped__, deep))
+        elif isinstance(x, Transformed):
+            pending.append((x.__wrapped__, deep))  # type: ignore[attr-defined]
         elif isinstance(x, types.BuiltinMethodType):
             yield x.__self__  # random.random, imported by name
         elif isinstance(x, types.ModuleType):

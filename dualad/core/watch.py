@@ -81,6 +81,16 @@ class Watch:
             watching.reset(token)
             left()
 
+    def elsewhere(self) -> Watch:
+        """Return the watch of a worker that computes a part of what is watched here."""
+        return self
+
+    def to_tell(self) -> Any:
+        """Return what a worker's watch has to tell when its part is done."""
+
+    def told(self, seen: Any) -> None:
+        """Take in what a worker's watch has seen."""
+
     # ── of all threads ───────────────────────────────────────────────────────────────────────────────────────────
 
     def operation(self, top: Tracer | None, op, args: Sequence, params: dict) -> Any:

@@ -66,6 +66,23 @@ class DebugReport(Watch):
         """Operations that made a non-finite number which has reached no result (yet)."""
         return [] if self.finder is None else list(self.finder.origins)
 
+    def __reduce__(self):
+        inf = None if self.finder is None else self.finder.inf
+        return _report, (inf, self.look_at_branches, self.rules is not None, self.look_at_values)
+
+    def elsewhere(self) -> DebugReport:
+        """Return a report that looks for the same, and has seen nothing."""
+        make, args = self.__reduce__()
+        return make(*args)
+
+    def to_tell(self) -> list[Branch]:
+        """Return the branches, which are what is not raised."""
+        return self.branches
+
+    def told(self, seen: list[Branch]) -> None:
+        """Take in the branches that a worker has seen."""
+        self.branches += seen
+
     def dual(self, level, op, primals: Sequence, tangents: Sequence, params: dict) -> tuple:
         """Run an operator of a dual level; look at what came out."""
         if self.finder is None:
@@ -125,6 +142,11 @@ class DebugReport(Watch):
         count = int(np.count_nonzero(plain if equal else ~np.asarray(plain)))
         if count:
             self.branches.append(Branch(op.name, user_line(), count, transform))
+
+
+def _report(inf: bool | None, branches: bool, rules: bool, values: bool) -> DebugReport:
+    finder = None if inf is None else Finder(inf, at_once=False)
+    return DebugReport(finder, branches, RuleWatch() if rules else None, values)
 
 
 @contextmanager

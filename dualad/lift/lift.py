@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable, Generator
 from typing import Any
 
+from ..core.transformed import Transformed, transform
 from ..errors import ArgumentTypeError
 from ..signatures import Args, Out
 from .places import Place, restore, swap
@@ -24,6 +25,7 @@ from .targets import REDIRECTED, in_place_of, replacements
 __all__ = ["lift", "lifted"]
 
 
+@transform
 def lift(f: Callable[Args, Out], modules: Modules = None) -> Callable[Args, Out]:
     """Return a function whose NumPy loops, buffers and conversions work on traced values.
 
@@ -74,7 +76,6 @@ def lift(f: Callable[Args, Out], modules: Modules = None) -> Callable[Args, Out]
     call = f if isinstance(f, types.FunctionType) else in_place_of(f, replacements()) or f
     reach = Reach(f, namespace, names)
 
-    @functools.wraps(f, updated=("__dict__",) if isinstance(f, types.FunctionType) else ())
     def run(*args, **kwargs):
         places = reach.current()
         swap(places)
@@ -85,7 +86,7 @@ def lift(f: Callable[Args, Out], modules: Modules = None) -> Callable[Args, Out]
         later = _LATER.get(type(out))
         return out if later is None else later(out, reach)
 
-    return run
+    return Transformed(run, f, "")
 
 
 class _Block:
@@ -227,4 +228,5 @@ _LATER: dict[type, Callable[[Any, Reach], Any]] = {
     types.FunctionType: _function,
     types.MethodType: _function,
     functools.partial: _function,
+    Transformed: _function,
 }

@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..core.transformed import Transformed
 from .imports import redirected
 from .places import MISSING, Attribute, Item, Place, attribute, original_in
 from .python_names import BUILTINS
@@ -24,7 +25,7 @@ _MANY = 256
 #: how far from a module or a function things are looked for
 _FAR = 10
 
-_CODE = (types.FunctionType, types.MethodType, functools.partial)
+_CODE = (types.FunctionType, types.MethodType, functools.partial, Transformed)
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), types.ModuleType, types.BuiltinFunctionType)
 
 _HEAP, _IMMUTABLE = 1 << 9, 1 << 8  # of type.__flags__: made by a class statement; closed to new attributes

@@ -20,7 +20,7 @@ from ..core.frames import public
 from ..core.memory import unshared
 from ..core.watch import Watch
 from ..errors import ShapeError, TreeError
-from ..tree import flatten, is_array, treedef_outline
+from ..tree import flatten, is_array, treedef_outline, with_structures
 from .show import show
 from .variable import Equation, Variable
 
@@ -53,6 +53,10 @@ class Program:
     def __init__(self, inputs, steps, outputs, name: str = "program", in_tree=None, out_tree=None) -> None:
         self.inputs, self.steps, self.outputs = tuple(inputs), steps, tuple(outputs)
         self.name, self.in_tree, self.out_tree = name, in_tree, out_tree
+
+    def __reduce__(self):
+        args = (self.inputs, self.steps, self.outputs, self.name, self.in_tree, self.out_tree)
+        return with_structures(type(self), args, self.in_tree, self.out_tree)
 
     @property
     def equations(self) -> tuple[Equation, ...]:

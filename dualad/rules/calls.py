@@ -24,11 +24,12 @@ from ..core.frames import public
 from ..core.level import Level
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer, tracer_in
+from ..core.transformed import importable_name, pickles_by_value, reduced
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, RuleMissingError, ShapeError, TreeError
 from ..jvp import jvp, output_leaves
 from ..signatures import Args, Out
 from ..staged import StagedLevel
-from ..tree import flatten, flatten_like, is_array
+from ..tree import flatten, flatten_like, is_array, with_structures
 from ..vmap import vmap
 
 __all__ = [
@@ -53,6 +54,10 @@ class Call:
         self.name, self.function, self.rules = name, function, rules
         self.trees = [None] if trees is None else trees
         self.inner = inner
+
+    def __reduce__(self):
+        # No level is open where it is read again.
+        return with_structures(Call, (self.name, self.function, self.rules, self.trees), self.trees[0])
 
     def __repr__(self) -> str:
         return f"<call of {self.name}>"
@@ -181,7 +186,11 @@ class UserFunction:
         return self if instance is None else functools.partial(self, instance)
 
     def __reduce__(self):
-        return _importable_name(self)
+        name = importable_name(self)
+        if name is not None:
+            return name
+        # A script's own function is sent by value, together with its rules, where cloudpickle is asked to.
+        return reduced(self) if pickles_by_value() else _importable_name(self)
 
     def __copy__(self):
         return self  # as of any function

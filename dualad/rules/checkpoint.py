@@ -20,10 +20,10 @@ import optree
 from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
-from ..core.frames import public
 from ..core.primitive import Primitive
 from ..core.tables import OPS
 from ..core.tracer import Tracer, beneath
+from ..core.transformed import Transformed, transform
 from ..dual import Dual, DualLevel
 from ..errors import ArgumentError, ArgumentTypeError
 from ..jvp import jvp, split
@@ -342,6 +342,9 @@ def _captured(f: Callable, seen: frozenset = frozenset()) -> tuple[list, Callabl
     if isinstance(f, types.MethodType):
         inner, rebuild = _captured(f.__func__, seen)
         return inner, lambda values: types.MethodType(rebuild(values), f.__self__) if inner else f
+    if isinstance(f, Transformed):
+        inner, rebuild = _captured(f.transform[1][0], seen)
+        return inner, lambda values: f.of(rebuild(values)) if inner else f
     if not isinstance(f, types.FunctionType) or f in seen:
         return [], lambda values: f
     makers: list[tuple[int, int, Callable]] = []
@@ -351,7 +354,7 @@ def _captured(f: Callable, seen: frozenset = frozenset()) -> tuple[list, Callabl
             content = cell.cell_contents
         except ValueError:  # not assigned yet
             continue
-        if isinstance(content, (types.FunctionType, types.MethodType, functools.partial)):
+        if isinstance(content, (types.FunctionType, types.MethodType, functools.partial, Transformed)):
             found, make = _captured(content, seen | {f})
         else:
             template, found = partition(content)
@@ -384,7 +387,7 @@ def _with_cells(f: types.FunctionType, makers: list, defaults: Template | None, 
 # ── for users ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@public
+@transform
 def checkpoint(
     f: Callable[Args, Out],
     *,
@@ -444,8 +447,6 @@ def checkpoint(
     name = getattr(f, "__name__", type(f).__name__)
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
-    @functools.wraps(f)
-    @public
     def checkpointed(*args, **kwargs):
         if policy is checkpoint_policies.everything_saveable:
             return f(*args, **kwargs)
@@ -484,4 +485,4 @@ def checkpoint(
         out = bind(checkpoint_call, (*arrays, *tensors), {"call": call})
         return optree.tree_unflatten(trees[0], list(out))
 
-    return checkpointed
+    return Transformed(checkpointed, f, "")

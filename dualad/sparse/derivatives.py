@@ -20,8 +20,8 @@ from ..core.arguments import check_callable
 from ..core.aval import Aval
 from ..core.frames import public, user_level
 from ..core.tracer import Tracer
+from ..core.transformed import importable_name, named, reduced
 from ..errors import ArgumentError, ShapeError, SparsityError
-from ..jvp import named
 from ..linearize import Linearization
 from ..surface.arguments import PerformanceNote
 from ..tree import is_array
@@ -74,6 +74,10 @@ class _SparseDerivative:
         named(self, f, where)
 
     _modes: tuple[str, ...] = ()
+
+    def __reduce__(self) -> Any:
+        # What arranges values is known by identity; it is made again.
+        return importable_name(self) or reduced(self, _arrangements={})
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -110,6 +110,14 @@ class Prepared:
     def __repr__(self) -> str:
         return f"<prepared: {self.sparsity!r}, {self.coloring.explain()}>"
 
+    def __getstate__(self) -> dict:
+        # Plans and products are for programs of this process; what identifies the function is found out now.
+        return {**vars(self), "_products": None, "_plans": [], "form": self.identity(), "identify": None}
+
+    def __setstate__(self, state: dict) -> None:
+        vars(self).update(state)
+        self.identify = lambda: self.form
+
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def values(self, stage: Linearization) -> Any:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from dualad.core.transformed import Transformed
 from dualad.loading import load_again
 from dualad.rules.calls import UserFunction
 
@@ -257,6 +258,10 @@ def rebound(f: Callable) -> Callable:
             return found
         if isinstance(held, UserFunction):  # its code, whose derivative the rule claims to be
             return again(held.f) if isinstance(held.f, FunctionType) else other(held.f)
+        if isinstance(held, Transformed):
+            make, args, kwargs = held.transform
+            theirs = transforms.get(make.__name__)
+            return held if theirs is None else theirs(other(args[0]), *args[1:], **kwargs)
         owner = getattr(held, "__module__", None) or ""
         if isinstance(held, np.ufunc) or (callable(held) and owner.split(".")[0] == "numpy"):
             return getattr(modules["numpy"], getattr(held, "__name__", ""), held)
