@@ -9,7 +9,7 @@ is found by writing them down once, as bodies of loops are. Not for: solvers, or
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +31,7 @@ from ..vmap import vmap
 from .linear_solve import LinearSolve, Unknown, cast, dense_solve, linear_solve
 from .subprograms import runner, stage
 
-__all__ = ["custom_root", "fixed_point"]
+__all__ = ["Equation", "custom_root", "fixed_point", "root"]
 
 
 def _residual_leaves(out: Any, unknown: Unknown, who: str) -> list:
@@ -47,23 +47,70 @@ def _residual_leaves(out: Any, unknown: Unknown, who: str) -> list:
     return leaves
 
 
-# ── roots: root(*x0, *parameters) ────────────────────────────────────────────────────────────────────────────────
+# ── roots: root(*x0, *parameters) → (*x, *found) ──────────────────────────────────────────────────────────────────
 
 
-class _Root:
+class Equation:
     """An equation: a parameter of the operator.
 
-    ``f(x, parameters)`` takes and returns flat lists; ``solve(x0, parameters)`` is the user's code, of flat lists of
-    plain arrays.
+    Parameters
+    ----------
+    name : str
+        The user's name of it, for programs.
+    f : callable
+        ``f(x, parameters)`` takes and returns flat lists, and is zero at the solution.
+    solve : callable
+        ``solve(x0, parameters)`` is the user's code, of flat lists of plain arrays. It returns x and what else it
+        ``found``.
+    unknown : Unknown
+        What is solved for.
+    tangent_solve : callable or "sparse", optional
+        As for :func:`custom_root`.
+    found : sequence of Aval
+        What ``solve`` returns beside x: it has no derivative (counts, which inequalities are equations), and comes
+        first among the parameters that ``f`` is given.
     """
 
-    __slots__ = ("f", "name", "solve", "tangent_solve", "unknown")
+    __slots__ = ("f", "found", "name", "solve", "tangent_solve", "unknown")
 
-    def __init__(self, name: str, f: Callable, solve: Callable, unknown: Unknown, tangent_solve=None) -> None:
+    def __init__(
+        self, name: str, f: Callable, solve: Callable, unknown: Unknown, tangent_solve=None, found: Sequence = ()
+    ) -> None:  # fmt: skip
         self.name, self.f, self.solve, self.unknown, self.tangent_solve = name, f, solve, unknown, tangent_solve
+        self.found = tuple(found)
 
     def __repr__(self) -> str:
         return f"<equation of {self.name}>"
+
+    def flat(self, v, *parameters):
+        """Return the residual at x as one vector."""
+        return self.unknown.vector(self.f(self.unknown.leaves(v), list(parameters)))
+
+    def product(self, residuals: Sequence, vectors: Sequence) -> list:
+        """Multiply with ∂f/∂x; the residuals are x and the parameters."""
+        k = len(self.unknown.avals)
+        at, parameters = residuals[:k], residuals[k:]
+        moved = jvp(lambda *xs: self.f(list(xs), parameters), tuple(at), tuple(vectors))[1]
+        # As a vector first: the residual may have another structure than the unknown.
+        return self.unknown.leaves(self.unknown.vector(moved))
+
+    def jacobian(self, residuals: Sequence):
+        """Return ∂f/∂x as a matrix, one column per unknown."""
+        unknown = self.unknown
+        column = lambda e: unknown.vector(self.product(residuals, unknown.leaves(e)))
+        return vmap(column, out_axes=1, randomness="same")(np.eye(unknown.size, dtype=unknown.dtype))
+
+    def tangent(self, residuals: Sequence, b):
+        """Solve ∂f/∂x·v = b for vectors; the residuals are x and the parameters."""
+        unknown = self.unknown
+        k = len(unknown.avals)
+        if self.tangent_solve == "sparse":
+            return ABOVE.sparse_solve(self.flat, unknown.vector(residuals[:k]), list(residuals[k:]), b)
+        if self.tangent_solve is None:
+            return np.linalg.solve(self.jacobian(residuals), b)
+        solve = lambda matvec, c, _: self.tangent_solve(matvec, c)
+        system = LinearSolve(self.name, self.product, solve, solve, unknown)
+        return unknown.vector(bind(linear_solve, (*unknown.leaves(b), *residuals), {"call": system}))
 
 
 def _root_impl(*args, call):
@@ -74,34 +121,13 @@ def _root_impl(*args, call):
 def _root_jvp(primals, tangents, *, call):
     unknown = call.unknown
     k = len(unknown.avals)
-    x = bind(root, primals, {"call": call})
+    out = bind(root, primals, {"call": call})
+    x, found = out[:k], out[k:]
     if not any([t is not None for t in tangents[k:]]):  # the solution does not depend on where the search for it began
-        return x, (None,) * k
-
-    b = push_moving(lambda *parameters: call.f(list(x), list(parameters)), primals[k:], tangents[k:])[1]
-
-    def product(residuals, vectors):
-        at, parameters = residuals[:k], residuals[k:]
-        moved = jvp(lambda *xs: call.f(list(xs), parameters), tuple(at), tuple(vectors))[1]
-        # As a vector first: the residual may have another structure than the unknown.
-        return unknown.leaves(unknown.vector(moved))
-
-    residuals = [*x, *primals[k:]]
-    if call.tangent_solve == "sparse":
-
-        def flat(v, *parameters):
-            return unknown.vector(call.f(unknown.leaves(v), list(parameters)))
-
-        v = ABOVE.sparse_solve(flat, unknown.vector(list(x)), residuals[k:], -unknown.vector(b))
-        return x, tuple(unknown.leaves(v))
-    if call.tangent_solve is None:
-        columns = vmap(lambda e: unknown.vector(product(residuals, unknown.leaves(e))), out_axes=1, randomness="same")
-        jacobian = columns(np.eye(unknown.size, dtype=unknown.dtype))
-        return x, tuple(unknown.leaves(-np.linalg.solve(jacobian, unknown.vector(b))))
-    solve = lambda matvec, c, _: call.tangent_solve(matvec, c)
-    system = LinearSolve(call.name, product, solve, solve, unknown)
-    minus = [-c for c in unknown.leaves(unknown.vector(b))]
-    return x, bind(linear_solve, (*minus, *residuals), {"call": system})
+        return out, (None,) * len(out)
+    moved = push_moving(lambda *parameters: call.f(list(x), [*found, *parameters]), primals[k:], tangents[k:])[1]
+    v = call.tangent([*x, *found, *primals[k:]], -unknown.vector(moved))
+    return out, (*unknown.leaves(v), *[None] * len(found))
 
 
 def _root_samples():
@@ -121,15 +147,15 @@ def _root_samples():
 
     matrix = lambda rng: rng.normal(size=(2, 2)) * 0.4 + 3 * np.eye(2)
     return [
-        ((2,), matrix, (2,), {"call": _Root("sample", f, newton, unknown)}),
-        ((2,), matrix, (2,), {"call": _Root("sample", f, newton, unknown, dense)}),
+        ((2,), matrix, (2,), {"call": Equation("sample", f, newton, unknown)}),
+        ((2,), matrix, (2,), {"call": Equation("sample", f, newton, unknown, dense)}),
     ]
 
 
 root = Primitive(
     "root",
     impl=_root_impl,
-    abstract_eval=lambda *avals, call: tuple(call.unknown.avals),
+    abstract_eval=lambda *avals, call: (*call.unknown.avals, *call.found),
     jvp=_root_jvp,
     samples=_root_samples,
     multiple_results=True,
@@ -316,7 +342,7 @@ def _solved(f, x0, solve, args, tangent_solve, where: str, residual_of: Callable
     def residual(x, parameters):
         return residual_of(x, function(x, parameters))
 
-    call = _Root(name, residual, plain_solve, unknown, tangent_solve)
+    call = Equation(name, residual, plain_solve, unknown, tangent_solve)
     return unknown.fill(bind(root, (*start, *given, *captured), {"call": call}))
 
 

@@ -106,7 +106,7 @@ class Unknown:
         """Return one vector as leaves."""
         out, start = [], 0
         for a in self.avals:
-            part = np.reshape(vector[start : start + a.size], a.shape)
+            part = np.reshape(vector[start : start + a.size], a.shape) if a.shape else vector[start]
             out.append(cast(part, a.dtype))
             start += a.size
         return out

@@ -40,8 +40,12 @@ class _Above:
     seeing: Callable[[Any], Any]
     #: make a linear map SciPy's ``LinearOperator``
     linear_operator: Callable[[Any], Any]
-    #: solve ∂f(x, *parameters)·v = b by factorizing the sparse Jacobian of f in x
-    sparse_solve: Callable[[Callable, Any, list, Any], Any]
+    #: solve ∂f(x, *parameters)·v = b by factorizing the sparse Jacobian of f in x, unless it has too large a share of
+    #: entries
+    sparse_solve: Callable[..., Any]
+    #: make the sparse Jacobian of a function, and the sparse Hessian
+    sparse_jacobian: Callable[[Callable], Callable]
+    sparse_hessian: Callable[[Callable], Callable]
 
 
 ABOVE = _Above()

@@ -16,7 +16,7 @@ from ..core.tables import Verdict
 from ..core.tracer import tracer_in
 from ..errors import UnsupportedError
 
-__all__ = ["MIRRORED", "falls_back", "mirrors", "refuses"]
+__all__ = ["MIRRORED", "Verdict", "falls_back", "mirrors", "refuses"]
 
 #: qualified name of a SciPy function -> what dualad does with it on tensors; the coverage table is made of it
 MIRRORED: dict[str, Verdict] = {}

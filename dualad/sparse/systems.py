@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..errors import SparsityError
 from .derivatives import sparse_jacobian
+from .detect import detect
 from .needs import traced_solve
+from .problem import Problem
 
 __all__ = ["solve_linearized"]
 
 
-def solve_linearized(f: Callable, x: Any, parameters: list, b: Any) -> Any:
+def solve_linearized(f: Callable, x: Any, parameters: list, b: Any, share: float = 1.0) -> Any:
     """Solve ∂f(x, *parameters)·v = b for flat vectors, by factorizing the sparse Jacobian in x.
 
     Parameters
@@ -25,13 +28,26 @@ def solve_linearized(f: Callable, x: Any, parameters: list, b: Any) -> Any:
         The point, and the right-hand side; they may be tensors, and so may the parameters.
     parameters : list of arrays
         Further arguments.
+    share : float
+        The largest share of entries that may be nonzero.
 
     Returns
     -------
     array, shape (n,)
         v, which may be differentiated in all of them.
+
+    Raises
+    ------
+    SparsityError
+        If the Jacobian has more entries than that.
     """
-    jac = sparse_jacobian(f)
+    S = detect(Problem(f, (x, *parameters), {}, None, None, False, False, False, "sparse_jacobian"), "auto", None)
+    if len(S.indices) > share * S.shape[0] * S.shape[1]:
+        raise SparsityError(
+            f"the Jacobian of {S.shape[0]} x {S.shape[1]} has {len(S.indices)} entries.",
+            "a matrix with so many of them is not factorized as a sparse one",
+            "solve with products, or with a dense matrix",
+        )
+    jac = sparse_jacobian(f, sparsity=S)
     data = jac.data(x, *parameters)
-    S = jac.sparsity
     return traced_solve(data, S.indices, S.indptr, b)

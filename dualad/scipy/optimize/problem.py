@@ -1,0 +1,481 @@
+"""What all solvers of SciPy have in common here: the functions they call, the equation they solve, what they return.
+
+For: ``Inputs``, which finds the traced values that users' functions are given or read from their closures and makes
+plain functions of them for SciPy; ``Condition``, the equation at the answer, whose tangent is a linear solve chosen by
+size and checked before it is divided by; and the numbers of a result object that carry no tangent.
+Not for: any solver.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import optree
+import scipy.linalg
+
+from ...control.implicit import Equation, root
+from ...control.linear_solve import LinearSolve, linear_solve
+from ...control.subprograms import output_avals, runner, stage
+from ...core.above import ABOVE
+from ...core.arguments import check_callable
+from ...core.aval import Aval, aval_of
+from ...core.boundary import running
+from ...core.dispatch import bind
+from ...core.frames import public, user_level
+from ...core.primitive import Primitive
+from ...core.tracer import Tracer, tracer_in
+from ...errors import CapturedTensorError, ConvergenceError, ShapeError, SingularMatrixError, SparsityError
+from ...jvp import stop_gradient
+from ...rules.calls import has_tensor
+from ...surface.arguments import operand
+from ...tree import flatten
+from ..mirror import MIRRORED, Verdict
+
+__all__ = [
+    "COUNTS", "Condition", "DENSE", "Inputs", "OWN", "SolutionWarning", "as_args", "condition", "converged",
+    "counters", "fields", "guarded", "is_traced", "null_direction", "number", "regular", "run_solver", "solution",
+    "solves", "start_of", "warn",
+]  # fmt: skip
+
+#: up to so many unknowns the matrix of the tangents' system is built
+DENSE = 500
+#: a matrix with a larger condition number, once its rows and columns are scaled, has no inverse
+SINGULAR = 1e12
+#: a larger share of entries than this is no sparse matrix
+_SPARSE_SHARE = 0.1
+#: how much of the Jacobian may change along the Newton step that is left at a root
+_INACCURATE = 0.25
+
+
+class SolutionWarning(UserWarning):
+    """A solver's answer has a derivative that deserves a second look: it is not accurate, or not the only one."""
+
+
+def warn(text: str) -> None:
+    """Warn at the user's line."""
+    warnings.warn(text, SolutionWarning, stacklevel=user_level())
+
+
+def solves(original: Callable) -> Callable:
+    """Decorate our version of a solver of SciPy's.
+
+    It is called if anything may be traced (an argument is, or a transform runs the function that calls the solver, and
+    what closures read is not known), or if derivatives are to be dualad's. It returns ``NotImplemented`` where nothing
+    is; then, and for plain arguments, SciPy's own is called.
+    """
+
+    def decorate(ours: Callable) -> Callable:
+        MIRRORED[f"scipy.optimize.{ours.__name__}"] = Verdict("op")
+
+        @functools.wraps(ours)
+        @public
+        def function(*args: Any, **kwargs: Any) -> Any:
+            given = (*args, *kwargs.values())
+            if running.get() or tracer_in(*given) is not None or any([type(x) is str and x == OWN for x in given]):
+                out = ours(*args, **kwargs)
+                if out is not NotImplemented:
+                    return out
+            return original(*args, **{k: v for k, v in kwargs.items() if k not in _OURS})
+
+        function.__doc__ = (
+            f"{inspect.getdoc(ours)}\n\nParameters and results are those of ``scipy.optimize.{ours.__name__}``, and"
+            " two more for traced calls: ``require_success=False`` takes an answer that has not converged,\n"
+            "``tangent_solve`` is as for :func:`dualad.custom_root`.\n"
+        )
+        return function
+
+    return decorate
+
+
+#: what asks for dualad's derivatives, as in jac="dualad", and the parameters that SciPy does not have
+OWN = "dualad"
+_OURS = ("require_success", "tangent_solve")
+
+
+def is_traced(*trees: Any) -> bool:
+    """Say whether any leaf of some trees is a tensor."""
+    return any([has_tensor(tree) for tree in trees])
+
+
+def as_args(args: Any) -> tuple:
+    """Return a solver's ``args``, which may be a single one."""
+    return args if isinstance(args, tuple) else (args,)
+
+
+def start_of(x: Any, shape: tuple | None = None) -> Any:
+    """Return where a search begins, in floating point and without tangents."""
+    x = operand(x)
+    x = stop_gradient(x) if isinstance(x, Tracer) else np.asarray(x)
+    dtype = np.result_type(x.dtype, np.float64)
+    x = x if x.dtype == dtype else x.astype(dtype)
+    return x if shape is None else np.reshape(x, shape)
+
+
+def number(out: Any, who: str) -> Any:
+    """Return what a function returned as one number."""
+    out = operand(out)
+    if np.size(out) != 1:
+        raise ShapeError(
+            f"{who} returned an array of shape {np.shape(out)}.", "it returns one number",
+            "sum over what is to be minimized, or return the root of one equation",
+        )  # fmt: skip
+    return np.reshape(out, ())
+
+
+# ── users' functions ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Closed:
+    """A function of a user's, called with values for the operator's inputs and with its own leading arguments."""
+
+    __slots__ = ("_f", "_fill", "_plain", "_program", "_reads", "_run", "_tree", "avals", "where")
+
+    def __init__(self, f: Callable, fill: Callable, where: str) -> None:
+        self._f, self._fill, self.where = f, fill, where
+        self._program: Any = None
+        #: the avals of its results, if it could be written down
+        self.avals: list[Aval] | None = None
+
+    def __call__(self, inputs: Sequence, *x: Any) -> Any:
+        if self._program is None:
+            out = self._f(*x, *self._fill(inputs))
+            if not isinstance(out, (np.ndarray, float)) or (out.__class__ is np.ndarray and out.dtype == object):
+                self._check(out, inputs, x)
+            return out
+        given = [*x, *[inputs[i] for i in self._reads]]
+        plain = not any([isinstance(a, Tracer) for a in given])
+        out = (self._plain if plain else self._run)(*given)
+        return optree.tree_unflatten(self._tree, out)
+
+    def close(self, body: Any, reads: Sequence[int]) -> None:
+        """Take the program in place of the function: it reads traced values, which are inputs of the program."""
+        self._program, self._reads, self._tree = body.program, tuple(reads), body.tree
+        self._run, self._plain = runner(body.program), runner(body.program, plain=True)
+
+    def _check(self, out: Any, inputs: Sequence, x: tuple) -> None:
+        if has_tensor(out) and not is_traced(list(inputs), x):
+            name = getattr(self._f, "__name__", type(self._f).__name__)
+            raise CapturedTensorError(
+                f"{self.where}: `{name}` returned a tensor for plain arguments.",
+                "it reads a traced value through a closure, and could not be written down to find out which (it"
+                " branches on values, or calls code that is not NumPy)",
+                "pass the value as an argument, args=(value,), and let the function take it",
+            )
+
+
+class Inputs:
+    """The traced values that one call of a solver depends on, which become the inputs of its operator."""
+
+    __slots__ = ("_places", "arrays", "where")
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.arrays: list = []
+        self._places: dict[int, int] = {}
+
+    def _place(self, tensor: Tracer) -> int:
+        key = id(tensor)
+        if key not in self._places:
+            self._places[key] = len(self.arrays)
+            self.arrays.append(tensor)
+        return self._places[key]
+
+    def add(self, tree: Any) -> Callable[[Sequence], Any]:
+        """Take the tensors out of a tree; return a function that fills it with values of the inputs."""
+        leaves, treedef = flatten(tree)
+        leaves = [operand(x) if isinstance(x, np.ndarray) and x.dtype == object else x for x in leaves]
+        places = {i: self._place(x) for i, x in enumerate(leaves) if isinstance(x, Tracer)}
+        if not places:
+            return lambda inputs: tree
+
+        def fill(inputs: Sequence) -> Any:
+            values = list(leaves)
+            for i, place in places.items():
+                values[i] = inputs[place]
+            return optree.tree_unflatten(treedef, values)
+
+        return fill
+
+    def array(self, x: Any) -> Callable[[Sequence], Any]:
+        """Take an array, which may be written as a list with tensors in it."""
+        return self.add(operand(x))
+
+    def close(self, f: Any, examples: Sequence, args: tuple = (), name: str = "fun") -> Closed:
+        """Take a function ``f(*x, *args)``, and what it reads from its closure.
+
+        To find that, it is written down once for arguments like the examples. A function that can't be (it branches on
+        values, or is not NumPy) is used as it is, and noticed later if it reads any.
+        """
+        check_callable(f, self.where, name)
+        fill = self.add(args)
+        closed = Closed(f, fill, self.where)
+        n, known = len(examples), len(self.arrays)
+        avals = [aval_of(x) for x in (*examples, *self.arrays)]
+        try:
+            body = stage(lambda *flat: _joined(f(*flat[:n], *fill(flat[n:]))), avals, name, self.where)
+        except Warning:  # which are errors where this runs
+            raise
+        except Exception:  # whatever is wrong with it shows when it is called
+            self._probe(closed, examples)
+            return closed
+        closed.avals = output_avals(body.program)
+        if body.captured:
+            closed.close(body, [*range(known), *[self._place(t) for t in body.captured]])
+        return closed
+
+    def _probe(self, closed: Closed, examples: Sequence) -> None:
+        if self.arrays or is_traced(list(examples)):
+            return
+        try:
+            closed([], *examples)
+        except CapturedTensorError:
+            raise
+        except Exception:  # SciPy's to tell
+            return
+
+
+def _joined(out: Any) -> Any:
+    """Return a result as an array, or of a pair (the value and its derivative) both as arrays."""
+    pair = isinstance(out, tuple) and any([np.ndim(x) for x in out if not isinstance(x, (list, tuple))])
+    return tuple([operand(x) for x in out]) if pair else operand(out)
+
+
+# ── the equation at the answer ───────────────────────────────────────────────────────────────────────────────────
+
+
+class Condition(Equation):
+    """What holds at the answer of a solver: f(x, found, inputs) = 0.
+
+    The system of its tangents is dense up to ``DENSE`` unknowns; beyond, it is factorized as a sparse matrix if the
+    pattern that is found is sparse, and else solved by GMRES.
+    """
+
+    __slots__ = ()
+
+    def tangent(self, residuals: Sequence, b):
+        """Solve ∂f/∂x·v = b for vectors; the residuals are x, what was found, and the inputs."""
+        if self.tangent_solve is not None:
+            return super().tangent(residuals, b)
+        if self.unknown.size <= DENSE:
+            return self.dense(residuals, b)
+        return self.large(residuals, b)
+
+    def dense(self, residuals: Sequence, b):
+        """Solve by the matrix, once that is found to be good."""
+        J = self.jacobian(residuals)
+        return np.linalg.solve(regular(J, *self.evidence(residuals, J), call=self), b)
+
+    def large(self, residuals: Sequence, b):
+        """Solve without a dense matrix."""
+        unknown = self.unknown
+        k = len(unknown.avals)
+        try:
+            v = ABOVE.sparse_solve(
+                self.flat, unknown.vector(residuals[:k]), list(residuals[k:]), b, _SPARSE_SHARE
+            )  # fmt: skip
+        except SparsityError:
+            v = None
+        if v is not None:
+            return v
+        system = LinearSolve(self.name, self.product, _gmres, _gmres, unknown)
+        return unknown.vector(bind(linear_solve, (*unknown.leaves(b), *residuals), {"call": system}))
+
+    def evidence(self, residuals: Sequence, J: Any) -> tuple:
+        """Return what is checked beside the matrix, as values."""
+        unknown = self.unknown
+        at = [stop_gradient(r) for r in residuals]
+        x = unknown.vector(at[: len(unknown.avals)])
+        J = regular(stop_gradient(J), call=self)
+        step = np.linalg.solve(J, -self.flat(x, *at[len(unknown.avals) :]))
+        moved = [*unknown.leaves(x + step), *at[len(unknown.avals) :]]
+        return step, unknown.vector(self.product(moved, unknown.leaves(step)))
+
+    def check(self, J: np.ndarray, *evidence: np.ndarray) -> None:
+        """Raise if the tangents would mean nothing: no inverse, or another one a Newton step further."""
+        if not evidence:
+            self.check_singular(J)
+            return
+        step, product = evidence
+        size = np.linalg.norm(step)
+        change = np.linalg.norm(np.linalg.solve(J, product) - step)
+        if not change <= _INACCURATE * size and size > 0:
+            raise SingularMatrixError(
+                f"{self.unknown.where}: a Newton step from the answer, of length {size:.2g}, changes the Jacobian by"
+                f" {change / size:.0%}.",
+                "the root is a multiple one (its derivative is infinite), or the tolerance too coarse for a derivative",
+                "solve to a smaller tolerance; if the root is multiple, move the parameters off it",
+            )
+
+    def check_singular(self, J: np.ndarray) -> None:
+        """Raise if a matrix has no inverse, naming the direction that it maps to nothing."""
+        if condition(J) <= SINGULAR:
+            return
+        raise SingularMatrixError(
+            f"{self.unknown.where}: the Jacobian at the answer is singular (condition {condition(J):.1e}); it maps"
+            f" {null_direction(J)} to zero.",
+            "the answer can move along that direction at no cost, so it has no derivative",
+            "add the equation that fixes it, or differentiate a quantity that does not depend on it",
+        )
+
+
+def _gmres(matvec: Callable, b: Any, _: Any) -> Any:
+    linalg = importlib.import_module("scipy.sparse.linalg")
+    leaves, tree = flatten(b)
+    shapes, sizes = [np.shape(x) for x in leaves], np.cumsum([np.size(x) for x in leaves])
+
+    def split(v: np.ndarray) -> Any:
+        parts = np.split(v, sizes[:-1])
+        return optree.tree_unflatten(tree, [p.reshape(s)[()] for p, s in zip(parts, shapes, strict=True)])
+
+    def times(v: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.reshape(x, -1) for x in flatten(matvec(split(np.reshape(v, -1))))[0]])
+
+    flat = np.concatenate([np.reshape(x, -1) for x in leaves])
+    A = linalg.LinearOperator((len(flat), len(flat)), times, dtype=flat.dtype)
+    v, info = linalg.gmres(A, flat, rtol=1e-12, atol=0.0, restart=100, maxiter=50)
+    if info != 0 and np.linalg.norm(times(v) - flat) > 1e-8 * np.linalg.norm(flat):
+        raise ConvergenceError(
+            f"the tangents' system of {len(flat)} unknowns was not solved by GMRES.",
+            "its matrix is not sparse, and too ill-conditioned for products alone",
+            "pass tangent_solve=, a solver with a preconditioner of yours",
+        )
+    return split(v)
+
+
+def scaled(J: np.ndarray) -> np.ndarray:
+    """Return a matrix with rows, then columns, of largest entry 1."""
+    rows = np.max(np.abs(J), axis=1, keepdims=True)
+    J = J / np.where(rows > 0, rows, 1.0)
+    columns = np.max(np.abs(J), axis=0, keepdims=True)
+    return J / np.where(columns > 0, columns, 1.0)
+
+
+def condition(J: np.ndarray) -> float:
+    """Return the condition number of a matrix once it is scaled, estimated from its factors."""
+    if not J.size:
+        return 1.0
+    if not np.isfinite(J).all():
+        return np.inf
+    S = scaled(J)
+    getrf, gecon = scipy.linalg.get_lapack_funcs(("getrf", "gecon"), (S,))
+    factors, _, info = getrf(S)
+    if info:
+        return np.inf
+    share = gecon(factors, np.linalg.norm(S, 1))[0]
+    return np.inf if share == 0 else float(1 / share)
+
+
+def null_direction(J: np.ndarray) -> str:
+    """Return, for messages, the direction that a matrix maps (nearly) to zero."""
+    if not np.isfinite(J).all():
+        return "what is not finite"
+    v = np.linalg.svd(J)[2][-1].conj()
+    v = v / v[np.argmax(np.abs(v))]
+    if len(v) <= 6:
+        return f"the direction {np.array2string(v.round(3) + 0.0, separator=', ')}"
+    top = np.argsort(-np.abs(v))[:4]
+    return "a direction mostly along " + ", ".join([f"x[{i}] ({v[i]:.3g})" for i in top])
+
+
+def _regular_impl(J, *evidence, call):
+    with np.errstate(all="ignore"):
+        call.check(J, *evidence)
+    return J
+
+
+def _regular_samples():
+    class Sample:
+        def check(self, J):
+            pass
+
+    call = Sample()
+    return [((3, 3), {"call": call})]
+
+
+#: the matrix as it is, once it has been looked at; an operator, so that compiled programs and lanes look too
+regular = Primitive(
+    "regular",
+    impl=_regular_impl,
+    abstract_eval=lambda J, *evidence, call: J,
+    jvp=lambda primals, tangents, *, call: (bind(regular, primals, {"call": call}), tangents[0]),
+    samples=_regular_samples,
+    kind="implicit",
+)
+
+
+# ── results ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+#: what a result object says in whole numbers; -1 where a solver does not count it
+_COUNTERS = ("success", "status", "nfev", "njev", "nhev", "nit")
+COUNTS = Aval((len(_COUNTERS),), np.dtype(np.int64))
+
+
+def counters(result: Any) -> np.ndarray:
+    """Return the whole numbers of a result of SciPy's."""
+    found = [result.get(name, -1) for name in _COUNTERS]
+    return np.array([-1 if v is None else int(v) for v in found], np.int64)
+
+
+def fields(numbers: Any, runs: Sequence) -> dict[str, Any]:
+    """Return the entries of a result object that carry no tangent."""
+    out: dict[str, Any] = {}
+    for i, name in enumerate(_COUNTERS):
+        if name != "success" and runs and not any([name in run for run in runs]):
+            continue
+        value = numbers[i]
+        if name == "success":
+            out[name] = value == 1 if isinstance(value, Tracer) else bool(value == 1)
+        else:
+            out[name] = value if isinstance(value, Tracer) else int(value)
+    out["message"] = runs[0].get("message", "") if len(runs) == 1 else "of several runs, or of one yet to come"
+    return out
+
+
+def solution(
+    equation: Condition, start: Sequence, inputs: Inputs, runs: list
+) -> tuple[list, list]:  # fmt: skip
+    """Apply the operator; return the leaves of x, and what else was found."""
+    runs.clear()
+    k = len(equation.unknown.avals)
+    out = bind(root, (*start, *inputs.arrays), {"call": equation})
+    return list(out[:k]), list(out[k:])
+
+
+def converged(result: Any, where: str, require: bool) -> None:
+    """Raise if a solver says that it has not converged."""
+    if require and not result.get("success", True):
+        raise ConvergenceError(
+            f"{where}: {str(result.get('message', 'it has not converged')).strip()}",
+            "the answer has a derivative only where its equation holds",
+            'start nearer, give exact derivatives (jac="dualad") or more iterations; require_success=False takes what'
+            " was found",
+        )
+
+
+def run_solver(call: Callable[[], Any], first: list) -> Any:
+    """Call SciPy; raise what one of the user's functions raised, where SciPy says something else."""
+    try:
+        return call()
+    except Exception as error:
+        if first and error is not first[0]:
+            raise first[0] from None
+        raise
+
+
+def guarded(f: Callable, first: list) -> Callable:
+    """Return a function that notes its first error."""
+
+    def function(*args: Any) -> Any:
+        try:
+            return f(*args)
+        except Exception as error:
+            first.append(error)
+            raise
+
+    return function

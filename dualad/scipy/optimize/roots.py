@@ -1,0 +1,251 @@
+"""Systems of equations: ``root``, ``fsolve``, ``newton_krylov`` and its kin, ``fixed_point``.
+
+    f(x, θ) = 0:   ∂ₓf · ẋ = −∂_θf · θ̇
+
+Not for: one equation in one unknown (``scalar.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.optimize as so
+
+from ...control.linear_solve import Unknown
+from ...core.tracer import Tracer
+from ...errors import ConvergenceError, ShapeError
+from ...jacobian import jacobian
+from ...surface.arguments import operand
+from .problem import (
+    COUNTS,
+    OWN,
+    Condition,
+    Inputs,
+    as_args,
+    converged,
+    counters,
+    fields,
+    guarded,
+    run_solver,
+    solution,
+    solves,
+    start_of,
+)
+
+__all__ = [
+    "System", "anderson", "broyden1", "broyden2", "diagbroyden", "excitingmixing", "fixed_point", "fsolve",
+    "linearmixing", "newton_krylov", "root",
+]  # fmt: skip
+
+
+class System:
+    """A system of equations with its traced inputs: what every function here makes of its arguments.
+
+    Parameters
+    ----------
+    where : str
+        SciPy's name of the solver.
+    f, x0, args
+        The user's function, where to start, and further arguments of the function.
+    tangent_solve : callable, "sparse" or None
+        As for :func:`dualad.custom_root`.
+    shift : bool
+        Whether f(x) = x is solved, not f(x) = 0.
+    equation : type
+        The class of the equation.
+    """
+
+    def __init__(
+        self, where: str, f: Callable, x0: Any, args: Any, tangent_solve: Any, shift: bool = False,
+        equation: type[Condition] = Condition,
+    ) -> None:  # fmt: skip
+        self.where, self._shift = where, shift
+        self.start = start_of(x0)
+        self.inputs = Inputs(where)
+        self.f = self.inputs.close(f, [self.start], as_args(args))
+        self.runs: list = []
+        #: what the user's functions raised in SciPy's hands
+        self.first: list = []
+        self._made = (equation, tangent_solve)
+
+    @property
+    def depends(self) -> bool:
+        """Whether anything is traced."""
+        return bool(self.inputs.arrays) or isinstance(self.start, Tracer)
+
+    def value(self, x: Any, inputs: Sequence) -> Any:
+        """Return f at x, in the shape of x."""
+        out = operand(self.f(inputs, x))
+        if np.size(out) != np.size(x):
+            raise ShapeError(
+                f"{self.where}: the function returned {np.size(out)} numbers for {np.size(x)} unknowns.",
+                "there are as many equations as unknowns",
+                "return one residual for every number in x0",
+            )
+        return np.reshape(out, np.shape(x))
+
+    def residual(self, x: Any, inputs: Sequence) -> Any:
+        """Return what is zero at the answer."""
+        out = self.value(x, inputs)
+        return out - x if self._shift else out
+
+    def plain(self, inputs: Sequence) -> Callable:
+        """Return the user's function of plain x alone, for SciPy."""
+        return guarded(lambda x, *_: self.value(x, inputs)[()], self.first)
+
+    def solve(self, search: Callable[[Any, Sequence], tuple[Any, Any]]) -> tuple[Any, Any]:
+        """Apply the operator: ``search(x0, inputs)`` returns x and a result of SciPy's. Return x and the counts."""
+        make, tangent_solve = self._made
+        unknown = Unknown(self.start, "x0", self.where)
+
+        def run(x0: list, inputs: list) -> list:
+            self.first.clear()
+            x, result = run_solver(lambda: search(x0[0], inputs), self.first)
+            self.runs.append(result)
+            return [*unknown.found(np.reshape(x, unknown.avals[0].shape)[()], "the solver"), counters(result)]
+
+        equation = make(
+            self.where, lambda x, p: [self.residual(x[0], p[1:])], run, unknown, tangent_solve, [COUNTS]
+        )  # fmt: skip
+        (x,), (numbers,) = solution(equation, [self.start], self.inputs, self.runs)
+        return x, numbers
+
+
+@solves(so.root)
+def root(
+    fun, x0, args=(), method="hybr", jac=None, tol=None, callback=None, options=None, *, require_success=True,
+    tangent_solve=None,
+):  # fmt: skip
+    """Solve f(x) = 0, and differentiate x in whatever f depends on; ``jac="dualad"`` is the exact Jacobian."""
+    where = "scipy.optimize.root"
+    flat = method in ("hybr", "lm", "df-sane")
+    value = fun if jac is not True else lambda *a: fun(*a)[0]
+    system = System(where, value, np.reshape(operand(x0), (-1,)) if flat else x0, args, tangent_solve)
+    derivative = system.inputs.close(jac, [system.start], as_args(args), "jac") if callable(jac) else None
+    pair = system.inputs.close(fun, [system.start], as_args(args)) if jac is True else None
+    if not system.depends and jac != OWN:
+        return NotImplemented
+
+    def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
+        f, own = system.plain(inputs), jac
+        if jac is True:
+            f = guarded(lambda x, *_: pair(inputs, x), system.first)
+        elif jac == OWN:
+            own = jacobian(lambda x: system.residual(x, inputs))
+        elif derivative is not None:
+            own = guarded(lambda x, *_: derivative(inputs, x), system.first)
+        return (out := so.root(f, x0, (), method, own, tol, callback, options)).x, out
+
+    if not system.depends:
+        return run_solver(lambda: search(system.start, [])[1], system.first)
+
+    def checked(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
+        x, out = search(x0, inputs)
+        converged(out, where, require_success)
+        return x, out
+
+    x, numbers = system.solve(checked)
+    return so.OptimizeResult(x=x, fun=system.residual(x, system.inputs.arrays), **fields(numbers, system.runs))
+
+
+@solves(so.fsolve)
+def fsolve(
+    func, x0, args=(), fprime=None, full_output=0, col_deriv=0, xtol=1.49012e-8, maxfev=0, band=None, epsfcn=None,
+    factor=100, diag=None, *, require_success=True, tangent_solve=None,
+):  # fmt: skip
+    """Solve f(x) = 0, and differentiate x in whatever f depends on; ``fprime="dualad"`` is the exact Jacobian."""
+    where = "scipy.optimize.fsolve"
+    system = System(where, func, np.reshape(operand(x0), (-1,)), args, tangent_solve)
+    derivative = system.inputs.close(fprime, [system.start], as_args(args), "fprime") if callable(fprime) else None
+    if not system.depends and fprime != OWN:
+        return NotImplemented
+
+    def search(x0: Any, inputs: Sequence, full: bool = True) -> Any:
+        own = None
+        if fprime == OWN:
+            exact = jacobian(lambda x: system.residual(x, inputs))
+            own = (lambda x: exact(x).T) if col_deriv else exact
+        elif derivative is not None:
+            own = guarded(lambda x, *_: derivative(inputs, x), system.first)
+        return so.fsolve(
+            system.plain(inputs), x0, (), own, full, col_deriv, xtol, maxfev, band, epsfcn, factor, diag
+        )  # fmt: skip
+
+    if not system.depends:
+        return run_solver(lambda: search(system.start, [], full_output), system.first)
+
+    def checked(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
+        x, info, flag, message = search(x0, inputs)
+        out = so.OptimizeResult(success=flag == 1, status=flag, message=message, nfev=info["nfev"])
+        converged(out, where, require_success)
+        return x, out
+
+    x, numbers = system.solve(checked)
+    if not full_output:
+        return x
+    said = fields(numbers, system.runs)
+    info = {"nfev": said["nfev"], "fvec": system.residual(x, system.inputs.arrays)}
+    return x, info, said["status"], said["message"]
+
+
+# ── solvers of many unknowns, which return x alone ───────────────────────────────────────────────────────────────
+
+
+def _nonlinear(original: Callable) -> Callable:
+    name = original.__name__
+
+    def solver(F, xin, *options, require_success=True, tangent_solve=None, **named):
+        where = f"scipy.optimize.{name}"
+        system = System(where, F, xin, (), tangent_solve)
+        if not system.depends:
+            return NotImplemented
+
+        def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
+            try:
+                x, ended = original(system.plain(inputs), x0, *options, **named), True
+            except so.NoConvergence as error:
+                x, ended = error.args[0], False
+            out = so.OptimizeResult(success=ended, message="it has not converged within maxiter")
+            converged(out, where, require_success)
+            return x, out
+
+        return system.solve(search)[0]
+
+    solver.__name__ = solver.__qualname__ = name
+    solver.__doc__ = f"Solve F(x) = 0 as ``scipy.optimize.{name}`` does, and differentiate x."
+    return solves(original)(solver)
+
+
+newton_krylov = _nonlinear(so.newton_krylov)
+anderson = _nonlinear(so.anderson)
+broyden1 = _nonlinear(so.broyden1)
+broyden2 = _nonlinear(so.broyden2)
+diagbroyden = _nonlinear(so.diagbroyden)
+excitingmixing = _nonlinear(so.excitingmixing)
+linearmixing = _nonlinear(so.linearmixing)
+
+
+@solves(so.fixed_point)
+def fixed_point(
+    func, x0, args=(), xtol=1e-08, maxiter=500, method="del2", *, require_success=True, tangent_solve=None
+):  # fmt: skip
+    """Solve x = f(x), and differentiate x in whatever f depends on."""
+    where = "scipy.optimize.fixed_point"
+    system = System(where, func, x0, args, tangent_solve, shift=True)
+    if not system.depends:
+        return NotImplemented
+
+    def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
+        try:
+            return so.fixed_point(system.plain(inputs), x0, (), xtol, maxiter, method), {"success": True}
+        except RuntimeError as error:
+            if system.first:
+                raise
+            raise ConvergenceError(
+                f"{where}: {error}", "the answer has a derivative only where its equation holds",
+                "start nearer, or raise maxiter",
+            ) from None  # fmt: skip
+
+    return system.solve(search)[0]

@@ -1,0 +1,245 @@
+"""One equation in one unknown: ``root_scalar``, ``newton``, and the solvers of a bracket.
+
+    f(x, θ) = 0:   ẋ = −(∂_θf · θ̇) / ∂ₓf
+
+Ends of a bracket and starting points have no influence on the answer, so it has no derivative in them. ``newton`` of an
+array solves one equation for each of its entries. Not for: minima (``minimize.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.optimize as so
+
+from ...core.tracer import Tracer
+from ...errors import ConvergenceError, SingularMatrixError
+from ...jvp import jvp, stop_gradient
+from .problem import OWN, Condition, as_args, fields, guarded, regular, run_solver, solves
+from .roots import System
+
+__all__ = ["Entrywise", "bisect", "brenth", "brentq", "newton", "ridder", "root_scalar", "toms748"]
+
+
+class Entrywise(Condition):
+    """Equations of which each has one unknown: the Jacobian is its diagonal."""
+
+    __slots__ = ()
+
+    def tangent(self, residuals: Sequence, b):
+        """Solve ∂f/∂x·v = b for vectors; the residuals are x, what was found, and the inputs."""
+        if self.tangent_solve is not None:
+            return super().tangent(residuals, b)
+        unknown = self.unknown
+        slope = unknown.vector(self.product(residuals, [np.ones(a.shape, a.dtype)[()] for a in unknown.avals]))
+        at = [stop_gradient(r) for r in residuals]
+        here = stop_gradient(slope)
+        x = unknown.vector(at[:1])
+        step = -self.flat(x, *at[1:]) / np.where(here == 0, 1.0, here)
+        moved = unknown.leaves(x + step)
+        ones = [np.ones(a.shape, a.dtype)[()] for a in unknown.avals]
+        further = unknown.vector(self.product([*moved, *at[1:]], ones))
+        return b / regular(slope, step, further, call=self)
+
+    def check(self, J: np.ndarray, *evidence: np.ndarray) -> None:
+        """Raise if a slope is zero, or another one a Newton step further."""
+        step, further = evidence
+        flat = ~np.isfinite(J) | (J == 0)
+        bad = flat | (~(np.abs(further - J) <= 0.25 * np.abs(J)) & (step != 0))
+        if not bad.any():
+            return
+        i = int(np.argmax(bad))
+        which = "" if len(J) == 1 else f" of equation {i}"
+        raise SingularMatrixError(
+            f"{self.unknown.where}: the slope ∂f/∂x{which} at the root is {J[i]:.3g}"
+            + ("." if flat[i] else f", and {further[i]:.3g} after the Newton step of {step[i]:.2g} that is left."),
+            "where the function only touches zero, or is flat, an infinitely small change moves the root infinitely"
+            " fast; or the tolerance is too coarse for a derivative",
+            "move the parameters off the multiple root, or solve to a smaller tolerance",
+        )
+
+
+class _Scalar(System):
+    """One equation: a function of a number that returns a number."""
+
+    def __init__(self, where: str, f: Callable, x0: Any, args: Any, tangent_solve: Any) -> None:
+        super().__init__(where, f, x0, args, tangent_solve, equation=Entrywise)
+
+    def slope(self, inputs: Sequence) -> Callable:
+        """Return the exact derivative of f in plain x."""
+        return lambda x, *_: jvp(lambda v: self.residual(v, inputs), (x,), (np.ones_like(x)[()],))[1]
+
+    def curvature(self, inputs: Sequence) -> Callable:
+        """Return its second derivative."""
+        slope = self.slope(inputs)
+        return lambda x, *_: jvp(slope, (x,), (np.ones_like(x)[()],))[1]
+
+    def own(self, given: Any, inputs: Sequence, closed: Any, second: bool = False) -> Any:
+        """Return a derivative for SciPy: dualad's, the user's, or what else was given."""
+        if type(given) is str and given == OWN:
+            return self.curvature(inputs) if second else self.slope(inputs)
+        return given if closed is None else guarded(lambda x, *_: closed(inputs, x), self.first)
+
+
+def _unsolved(where: str, error: Exception) -> ConvergenceError:
+    return ConvergenceError(
+        f"{where}: {str(error).strip()}", "the answer has a derivative only where its equation holds",
+        "start nearer, or raise maxiter",
+    )  # fmt: skip
+
+
+def _is_own(*given: Any) -> bool:
+    return any([type(x) is str and x == OWN for x in given])
+
+
+# ── brackets ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _bracketed(original: Callable) -> Callable:
+    name = original.__name__
+
+    def solver(f, a, b, args=(), *options, full_output=False, disp=True, require_success=True, **named):
+        where = f"scipy.optimize.{name}"
+        if options:  # SciPy's order of what is left: numbers, then full_output and disp
+            count = {"toms748": 4}.get(name, 3)
+            named |= dict(zip(("k", "xtol", "rtol", "maxiter")[4 - count :], options, strict=False))
+            full_output, disp = (
+                (*options[count:], full_output, disp)[:2] if len(options) > count else (full_output, disp)
+            )
+        tangent_solve = named.pop("tangent_solve", None)
+        system = _Scalar(where, f, a, args, tangent_solve)
+        if not system.depends and not isinstance(b, Tracer):
+            return NotImplemented
+        end = system.inputs.array(stop_gradient(b))
+
+        def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
+            try:
+                x, out = original(
+                    system.plain(inputs), float(x0), float(end(inputs)), full_output=True, disp=require_success, **named
+                )  # fmt: skip
+            except RuntimeError as error:
+                if system.first:
+                    raise
+                raise _unsolved(where, error) from None
+            return x, _as_result(out)
+
+        x, numbers = system.solve(search)
+        return (x, _results(x, numbers, system, name)) if full_output else x
+
+    solver.__name__ = solver.__qualname__ = name
+    solver.__doc__ = f"Find a root between two points as ``scipy.optimize.{name}`` does, and differentiate it."
+    return solves(original)(solver)
+
+
+def _as_result(out: so.RootResults) -> so.OptimizeResult:
+    return so.OptimizeResult(
+        success=bool(out.converged), nfev=out.function_calls, nit=out.iterations, message=out.flag
+    )  # fmt: skip
+
+
+def _results(x: Any, numbers: Any, system: System, method: str) -> so.RootResults:
+    said = fields(numbers, system.runs)
+    out = so.RootResults(x, said.get("nit"), said.get("nfev"), 0, method)
+    out.converged, out.flag = said["success"], said["message"]
+    return out
+
+
+bisect = _bracketed(so.bisect)
+brenth = _bracketed(so.brenth)
+brentq = _bracketed(so.brentq)
+ridder = _bracketed(so.ridder)
+toms748 = _bracketed(so.toms748)
+
+
+# ── Newton's and Halley's methods, and the one that chooses ──────────────────────────────────────────────────────
+
+
+@solves(so.newton)
+def newton(
+    func, x0, fprime=None, args=(), tol=1.48e-08, maxiter=50, fprime2=None, x1=None, rtol=0.0, full_output=False,
+    disp=True, *, require_success=True, tangent_solve=None,
+):  # fmt: skip
+    """Find a root, or one for each entry of an array, and differentiate it; ``fprime="dualad"`` is the exact slope."""
+    where = "scipy.optimize.newton"
+    system = _Scalar(where, func, x0, args, tangent_solve)
+    close = lambda f, name: system.inputs.close(f, [system.start], as_args(args), name) if callable(f) else None
+    first, second = close(fprime, "fprime"), close(fprime2, "fprime2")
+    if not system.depends and not _is_own(fprime, fprime2):
+        return NotImplemented
+    other = system.inputs.array(stop_gradient(x1)) if x1 is not None else lambda inputs: None
+
+    def call(x0: Any, inputs: Sequence, full: bool, strict: bool) -> Any:
+        return so.newton(
+            system.plain(inputs), x0, system.own(fprime, inputs, first), (), tol, maxiter,
+            system.own(fprime2, inputs, second, second=True), other(inputs), rtol, full, strict,
+        )  # fmt: skip
+
+    if not system.depends:
+        return run_solver(lambda: call(system.start, [], full_output, disp), system.first)
+
+    def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
+        try:
+            found = call(x0, inputs, True, require_success)
+        except RuntimeError as error:
+            if system.first:
+                raise
+            raise _unsolved(where, error) from None
+        if np.ndim(x0) == 0:
+            return found[0], _as_result(found[1])
+        x, ended, _ = found
+        if require_success and not ended.all():
+            raise _unsolved(where, RuntimeError(f"{int((~ended).sum())} of {ended.size} entries have not converged."))
+        return x, so.OptimizeResult(success=bool(ended.all()), message="")
+
+    x, numbers = system.solve(search)
+    if not full_output:
+        return x
+    if np.ndim(x) == 0:
+        return x, _results(x, numbers, system, "newton")
+    ended = np.broadcast_to(fields(numbers, system.runs)["success"], np.shape(x))
+    return x, ended, ~ended
+
+
+@solves(so.root_scalar)
+def root_scalar(
+    f, args=(), method=None, bracket=None, fprime=None, fprime2=None, x0=None, x1=None, xtol=None, rtol=None,
+    maxiter=None, options=None, *, require_success=True, tangent_solve=None,
+):  # fmt: skip
+    """Find a root of a function of one number, and differentiate it; ``fprime="dualad"`` is the exact slope."""
+    where = "scipy.optimize.root_scalar"
+    value = f if fprime is not True and fprime2 is not True else lambda *a: f(*a)[0]
+    start = bracket[0] if bracket is not None else x0
+    if start is None:
+        return NotImplemented  # SciPy says what is missing
+    system = _Scalar(where, value, start, args, tangent_solve)
+    close = lambda g, name: system.inputs.close(g, [system.start], as_args(args), name) if callable(g) else None
+    first, second = close(fprime, "fprime"), close(fprime2, "fprime2")
+    several = system.inputs.close(f, [system.start], as_args(args)) if value is not f else None
+    rest = system.inputs.add([stop_gradient(v) if isinstance(v, Tracer) else v for v in (*(bracket or ()), x0, x1)])
+    if not system.depends and not _is_own(fprime, fprime2):
+        return NotImplemented
+
+    def search(_: Any, inputs: Sequence) -> tuple[Any, Any]:
+        *ends, a, b = rest(inputs)
+        g = system.plain(inputs) if several is None else guarded(lambda x, *_: several(inputs, x), system.first)
+        out = so.root_scalar(
+            g, (), method, [float(v) for v in ends] or None, system.own(fprime, inputs, first),
+            system.own(fprime2, inputs, second, second=True), a, b, xtol, rtol, maxiter, options,
+        )  # fmt: skip
+        return out.root, out
+
+    if not system.depends:
+        return run_solver(lambda: search(None, [])[1], system.first)
+
+    def checked(start: Any, inputs: Sequence) -> tuple[Any, Any]:
+        x, out = search(start, inputs)
+        if require_success and not out.converged:
+            raise _unsolved(where, RuntimeError(f"{out.flag} after {out.iterations} iterations."))
+        method_used[0] = out.method
+        return x, _as_result(out)
+
+    method_used = [method or "unknown"]
+    x, numbers = system.solve(checked)
+    return _results(x, numbers, system, method_used[0])
