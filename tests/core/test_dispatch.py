@@ -5,10 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 import dualad as da
+from dualad.core.contexts import everywhere
 from dualad.core.dispatch import bind
 from dualad.core.level import Level
 from dualad.core.tables import OPS
 from dualad.core.tracer import Tracer
+from dualad.core.watch import Watch
+
+
+class Plain:
+    """A stand-in for an operator: its name, and what NumPy is asked for where no tensor is there."""
+
+    name = "plain"
+
+    @staticmethod
+    def impl(*args, **params):
+        return "NumPy", args, params
 
 
 class Recorder(Tracer):
@@ -32,6 +44,41 @@ def test_the_highest_level_is_asked_wherever_it_stands() -> None:
     for args in ((low, high), (high, low), (1.0, high), (high, np.ones(2)), (low, 1.0)):
         assert bind(OPS["add"], args, {}) == "processed"
     assert log == [("high", "add", 2)] * 4 + [("low", "add", 2)]
+
+
+def test_one_tensor_among_the_arguments_is_enough_and_none_is_numpy() -> None:
+    """An implementation that knows no tensors is never given one, even by a level of the smallest number."""
+    log: list = []
+    one = Recorder("one", Level("a"), log)
+    one.level.number = 1
+    for args in ((one,), (1.0, one), (one, 1.0), (np.ones(2), 3, one)):
+        assert bind(Plain, args, {}) == "processed"
+    assert log == [("one", "plain", n) for n in (1, 2, 2, 3)]
+    assert bind(Plain, (1.0, 2), {"axis": 0}) == ("NumPy", (1.0, 2), {"axis": 0})
+    assert bind(Plain, (), {}) == ("NumPy", (), {})
+
+
+def test_among_equals_the_first_is_asked() -> None:
+    log: list = []
+    level = Level("a")
+    bind(Plain, (Recorder("first", level, log), Recorder("second", level, log)), {})
+    assert log == [("first", "plain", 2)]
+
+
+def test_a_watch_of_all_threads_carries_out_the_operation() -> None:
+    class Seen(Watch):
+        def operation(self, top, op, args, params):
+            return "watched", top, op, args, params
+
+    log: list = []
+    one, watch = Recorder("one", Level("a"), log), Seen()
+    watch.on_everywhere()
+    try:
+        assert bind(Plain, (1.0, one), {"axis": 1}) == ("watched", one, Plain, (1.0, one), {"axis": 1})
+        assert bind(Plain, (1.0,), {}) == ("watched", None, Plain, (1.0,), {})
+    finally:
+        watch.off_everywhere()
+    assert not everywhere and bind(Plain, (1.0, one), {}) == "processed"
 
 
 def test_every_way_in_leads_to_the_same_place() -> None:

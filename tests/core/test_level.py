@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from dualad.core import level as level_module
 from dualad.core.level import Level, escaped
+from dualad.core.watch import Watch
 from dualad.errors import EscapedTensorError
 
 
@@ -38,3 +41,36 @@ def test_the_error_names_transform_and_remedy() -> None:
     assert (
         "`vmap`" in str(error) and "`sin`" in str(error) and "has_aux" in str(error) and "stop_gradient" in str(error)
     )
+
+
+def test_the_first_number_is_above_that_of_no_level() -> None:
+    """Dispatch starts at 0, which stands for plain NumPy: a level 0 would never be asked."""
+    spec = importlib.util.spec_from_file_location("dualad.core.level_of_its_own", level_module.__file__)
+    fresh = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(fresh)
+    assert fresh.Level("jvp").number > 0
+
+
+def test_a_watch_of_all_threads_is_told_of_begin_and_end() -> None:
+    class Seen(Watch):
+        def __init__(self) -> None:
+            self.log: list = []
+
+        def opened(self, level):
+            self.log.append(("opened", level.transform))
+
+        def closed(self, level, failed):
+            self.log.append(("closed", level.transform, failed))
+
+    watch = Seen()
+    watch.on_everywhere()
+    try:
+        with Level("jvp"):
+            pass
+        with pytest.raises(ZeroDivisionError), Level("vmap"):
+            raise ZeroDivisionError
+    finally:
+        watch.off_everywhere()
+    with Level("unseen"):
+        pass
+    assert watch.log == [("opened", "jvp"), ("closed", "jvp", False), ("opened", "vmap"), ("closed", "vmap", True)]

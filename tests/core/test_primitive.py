@@ -52,9 +52,22 @@ def test_a_name_is_declared_once() -> None:
 def test_the_place_of_a_declaration() -> None:
     op = Primitive("test place", **FIELDS)
     file, _, line = op.place.rpartition(":")
-    assert file.endswith("test_primitive.py") and int(line) > 0
+    here = test_the_place_of_a_declaration.__code__.co_firstlineno
+    assert file.endswith("test_primitive.py") and int(line) == here + 1
     for op in OPS.values():
         assert op.place.rpartition(":")[2].isdigit(), op
+
+
+def test_what_a_declaration_does_not_say_is_not_so() -> None:
+    """A fact that is true of few operators is off unless it is declared: each one on by mistake changes a walk."""
+    op = Primitive("test defaults", **FIELDS)
+    facts = "joint moves collects multiple_results pole sparse_transpose effect contracts reruns sees_steps"
+    assert not any(getattr(op, fact) for fact in facts.split())
+    missing = "transpose batch strong_transpose across place_read"
+    assert all(getattr(op, rule) is None for rule in missing.split())
+    assert op.linear_in == op.numpy == op.given == () and op.kind == "op"
+    assert repr(op) == "<primitive test defaults>" and not hasattr(op, "__dict__")
+    assert op == op and op != Primitive("test defaults too", **FIELDS) and len({op, op}) == 1
 
 
 def test_operators_are_pickled_by_name() -> None:
