@@ -6,9 +6,11 @@ sequence.") comes out as ours, chained to NumPy's, with the user's line. Not for
 
 from __future__ import annotations
 
+import os
 from contextvars import ContextVar
 
 from ..errors import (
+    BranchError,
     ConversionError,
     DualadError,
     ForeignArrayError,
@@ -23,6 +25,7 @@ from .contexts import active
 from .frames import users_line_of
 from .libraries import about_library
 from .swallowed import Refusals
+from .tracer import tracer_in
 
 __all__ = ["run", "running"]
 
@@ -80,6 +83,11 @@ def _run(f, args, kwargs):
         ) from None
     except (InPlaceError, UnsupportedError) as ours:  # NumPy's, into a target that it made of an object array
         better = about_library(ours) or (_about_objects(ours) if isinstance(ours, InPlaceError) else None)
+        if better is None:
+            raise
+        raise type(better)(f"{better.what}{_AT}{_user_line(ours)}", better.why, better.instead) from ours
+    except BranchError as ours:
+        better = _about_scipy(ours)
         if better is None:
             raise
         raise type(better)(f"{better.what}{_AT}{_user_line(ours)}", better.why, better.instead) from ours
@@ -160,9 +168,23 @@ def _about_flat(error: BaseException) -> DualadError | None:
 
 def _about_compiled(error: BaseException) -> DualadError | None:
     """Say what to write when compiled code of SciPy refused the object array that it made of a tensor, in its words."""
-    if not any(word in str(error) for word in _OBJECT_WORDS):
+    if not any(word in str(error) for word in _OBJECT_WORDS) and not _held_by_scipy(error):
         return None
     return _about_scipy(error)
+
+
+def _held_by_scipy(error: BaseException) -> bool:
+    """Say whether a function of SciPy that the error went through had a tensor in its hands."""
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        if _SCIPY in frame.f_code.co_filename and tracer_in(*frame.f_locals.values()) is not None:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+_SCIPY = f"{os.sep}scipy{os.sep}"
 
 
 _OBJECT_WORDS = ("object", "dtype('O')", "ObjectDType")

@@ -12,18 +12,19 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import scipy.special
 import scipy.special._ufuncs as sp  # with SCIPY_ARRAY_API=1 the public names are functions around these
-from scipy.special import bernoulli as sp_bernoulli
 
-from ..core.aval import Aval, aval_of
+from ..core.aval import Aval, aval_of, broadcast_shapes
 from ..core.tables import UFUNCS, register
 from .choice import nowhere, where
 from .distributions import beta_density, gamma_density
-from .kinds import elementwise, elementwise_shape, predicate, strong
-from .samples import Domain, anywhere, away_from, between, complex_plane, elementwise_samples, integers, positive
+from .kinds import add_tangents, broadcast_tangent, elementwise, elementwise_shape, predicate, strong
+from .samples import Domain, anywhere, away_from, between, integers, positive
 from .special_kinds import no_rule, special, special_tuple
+from .zeta import polygamma
 
-__all__ = ["polygamma"]
+__all__ = ["spherical_harmonic"]
 
 _SQRT_PI, _SQRT_2, _SQRT_2PI = math.sqrt(math.pi), math.sqrt(2), math.sqrt(2 * math.pi)
 _DEGREE = math.pi / 180
@@ -166,67 +167,6 @@ special(
 # ── the gamma family ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _polygamma(x, *, order):
-    """Compute the derivative of order n ≥ 1 of digamma: (−1)ⁿ⁺¹ n! ζ(n+1, x) for x ≥ 0.
-
-    For x < 0 by reflection, ψₙ(x) = (−1)ⁿ ψₙ(1−x) − π dⁿ/dxⁿ cot πx, where each derivative of c = cot πx is a
-    polynomial in c: P₀ = c, Pₖ₊₁ = −π Pₖ′ (1 + c²).
-    """
-    x = strong(x)
-    if x.dtype.kind == "c":
-        return _complex_polygamma(np.asarray(x, np.complex128), order).astype(x.dtype)[()]
-    wide = np.asarray(x, np.float64)
-    left = wide < 0
-    out = (-1.0) ** (order + 1) * math.factorial(order) * sp._zeta(order + 1.0, np.where(left, 1 - wide, wide))
-    if left.any():
-        out = np.where(left, _reflected(wide, out, order), out)
-    return np.asarray(out, x.dtype)[()]
-
-
-def _reflected(x, mirrored, order: int):
-    """Return ψₙ(x), given ψₙ(1 − x)."""
-    cot = np.polynomial.Polynomial([0.0, 1.0])
-    for _ in range(order - 1):
-        cot = cot.deriv() * np.polynomial.Polynomial([-math.pi, 0.0, -math.pi])
-    # The last 1 + c² is 1/sin² πx, which vanishes far from the real axis without the difference of near numbers.
-    with np.errstate(all="ignore"):
-        turn = -math.pi * cot.deriv()(1 / np.tan(math.pi * x)) / np.sin(math.pi * x) ** 2
-        return (-1.0) ** order * mirrored - math.pi * np.where(np.abs(np.imag(x)) > 100, 0.0, turn)
-
-
-def _complex_polygamma(z, order: int):
-    """Compute (−1)ⁿ⁺¹ ψₙ(z) = n! Σ_{k<N} (z+k)⁻ⁿ⁻¹ + asymptotic series at z + N, for Re z ≥ ½; else by reflection.
-
-    The series is (n−1)!/yⁿ + n!/(2yⁿ⁺¹) + Σ B₂ₖ (2k+n−1)!/((2k)! y²ᵏ⁺ⁿ) (Abramowitz and Stegun 6.4.11).
-    """
-    left = np.real(z) < 0.5
-    w = np.where(left, 1 - z, z)
-    steps = 16 + 2 * order
-    total = sum(1 / (w + k) ** (order + 1) for k in range(steps)) * math.factorial(order)
-    y = w + steps
-    total = total + math.factorial(order - 1) / y**order + math.factorial(order) / (2 * y ** (order + 1))
-    for k, bernoulli in enumerate(sp_bernoulli(28)[2::2], start=1):
-        total = total + bernoulli * math.factorial(2 * k + order - 1) / math.factorial(2 * k) / y ** (2 * k + order)
-    out = (-1.0) ** (order + 1) * total
-    return np.where(left, _reflected(z, out, order), out) if left.any() else out
-
-
-def _polygamma_jvp(primals: Sequence, tangents: Sequence, *, order: int) -> tuple:
-    return polygamma(primals[0], order=order), tangents[0] * polygamma(primals[0], order=order + 1)
-
-
-polygamma = elementwise(
-    "polygamma",
-    _polygamma,
-    abstract_eval=lambda x, *, order: Aval(x.shape, x.dtype),
-    jvp=_polygamma_jvp,
-    samples=[(*spec, {"order": n}) for n in (1, 2) for spec in elementwise_samples(positive())]
-    + [(between(-2.8, -2.2)(3), {"order": 1}), (complex_plane()(4), {"order": 1}), (complex_plane()(3), {"order": 2})],
-    numpy=(),
-    kind="special",
-)
-
-
 def _digamma_derivative(x, out):
     return polygamma(x, order=1)
 
@@ -268,8 +208,6 @@ special(
     n=lambda n, k, out: out * (sp.psi(n + 1) - sp.psi(n - k + 1)),
     k=lambda n, k, out: out * (sp.psi(n - k + 1) - sp.psi(k + 1)),
 )  # fmt: skip
-special(sp._zeta, "x q", between(1.5, 4.0), positive(), q=lambda x, q, out: -x * sp._zeta(x + 1, q))
-special(sp._riemann_zeta, "x", between(1.5, 4.0))
 
 special(sp.gammainc, "a x", positive(), positive(), singular=True, x=lambda a, x, out: gamma_density(a, x))
 special(sp.gammaincc, "a x", positive(), positive(), singular=True, x=lambda a, x, out: -gamma_density(a, x))
@@ -525,3 +463,39 @@ special(
     sp.eval_sh_jacobi, "n p q x", _degree, between(2.2, 3.0), between(0.5, 1.5), _inside,
     x=lambda n, p, q, x, out: (n + p) * sp.eval_jacobi(n - 1, p - q + 1, q, 2 * x - 1) / sp.binom(2 * n + p - 1, n),
 )  # fmt: skip
+
+
+# ── spherical harmonics: the angular momentum operators L± = e^{±iφ}(±∂θ + i cot θ ∂φ) raise and lower m ──────────
+
+
+def _spherical_harmonic(n, m, theta, phi):
+    n, m = np.asarray(n, np.int64), np.asarray(m, np.int64)  # beside which SciPy answers in double precision
+    return scipy.special.sph_harm_y(n, m, theta, phi)  # SciPy has it since 1.15
+
+
+def _harmonic_jvp(primals: Sequence, tangents: Sequence) -> tuple:
+    n, m, theta, phi = primals
+    out, total = spherical_harmonic(n, m, theta, phi), None
+    if tangents[2] is not None:
+        turn = np.exp(-1j * phi)
+        above = np.sqrt(np.maximum((n - m) * (n + m + 1.0), 0.0)) * turn * spherical_harmonic(n, m + 1, theta, phi)
+        below = np.sqrt(np.maximum((n + m) * (n - m + 1.0), 0.0)) * spherical_harmonic(n, m - 1, theta, phi) / turn
+        total = tangents[2] * (0.5 * (above - below))
+    if tangents[3] is not None:
+        total = add_tangents(total, tangents[3] * (1j * m * out))
+    return out, broadcast_tangent(total, out)
+
+
+spherical_harmonic = elementwise(
+    "sph_harm_y",
+    _spherical_harmonic,
+    abstract_eval=lambda n, m, theta, phi: Aval(broadcast_shapes(n, m, theta, phi), np.dtype(np.complex128)),
+    jvp=_harmonic_jvp,
+    samples=[
+        (np.array([2, 3, 1]), np.array([1, -3, 0]), between(0.2, 2.9)(3), anywhere()(3)),
+        (np.array(2), np.array(-1), between(0.2, 2.9)(), anywhere()()),
+        (np.array([[4], [1]]), np.array([0, 1, -1]), between(0.2, 2.9)(3), anywhere()(2, 1)),
+    ],
+    numpy=(),
+    kind="special",
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic
 
 import numpy as np
@@ -33,8 +33,9 @@ from ..tree import flatten, flatten_like, is_array, with_structures
 from ..vmap import vmap
 
 __all__ = [
-    "Call", "RuledFunction", "Template", "UserFunction", "call_shape", "checked_like", "checked_pair", "fitting",
-    "flat_output", "has_tensor", "innermost", "map_lanes", "mapped_function", "of_moving", "partition", "push_moving",
+    "Call", "RuledFunction", "Template", "UserFunction", "accepted_names", "call_shape", "checked_like", "checked_pair",
+    "fitting", "flat_output", "has_tensor", "innermost", "map_lanes", "mapped_function", "of_moving", "partition",
+    "push_moving",
 ]  # fmt: skip
 
 
@@ -198,10 +199,10 @@ class UserFunction:
     def __deepcopy__(self, memo: dict):
         return self
 
-    def resolved(self, args: tuple, kwargs: dict) -> tuple:
-        """Resolve keyword arguments and defaults to positions, so that a rule sees them all in order."""
+    def resolved(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """Resolve keyword arguments and defaults to positions; return them, and what can be passed by name only."""
         if len(args) == self._arity and not kwargs:
-            return args
+            return args, kwargs
         if self._signature is None:
             if kwargs:
                 raise ArgumentError(
@@ -209,7 +210,7 @@ class UserFunction:
                     "a custom rule is given its arguments by position",
                     "pass them by position",
                 )
-            return args
+            return args, kwargs
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -218,14 +219,29 @@ class UserFunction:
                 "a custom rule needs to know which argument is which before the function runs",
                 f"call it as {self.__name__}{self._signature}",
             ) from None
-        if bound.kwargs:  # those that are left at their defaults the function itself sees
-            raise ArgumentError(
-                f"`{self.__name__}` was given the keyword-only arguments {sorted(bound.kwargs)}.",
-                "a custom rule is given its arguments by position",
-                "make them positional, or bind them with functools.partial",
+        by_name = bound.kwargs  # those that are left at their defaults every function sees for itself
+        if by_name and has_tensor(by_name):
+            traced = sorted(name for name, x in by_name.items() if has_tensor(x))
+            raise ArgumentTypeError(
+                f"`{self.__name__}`: the keyword-only arguments {traced} are traced in this call.",
+                "a rule has derivatives for arguments that have a position",
+                "take the * out of the signature, so that they have one",
             )
         bound.apply_defaults()
-        return bound.args
+        return bound.args, by_name
+
+    def given_names(self, rule: Callable, by_name: dict, which: str) -> Callable:
+        """Return a rule with the keyword-only arguments of this call, which it has to have parameters for."""
+        if not by_name:
+            return rule
+        missing = sorted(set(by_name) - accepted_names(rule, by_name))
+        if missing:
+            raise ArgumentError(
+                f"`{self.__name__}` was given keyword-only arguments {missing}; {which} has no parameters for them.",
+                "a rule is given by name what the function is given by name only",
+                "add them to the rule's parameters, or bind them with functools.partial before it is decorated",
+            )
+        return functools.partial(rule, **by_name)
 
     def split_nondiff(self, args: tuple) -> tuple[tuple, tuple]:
         """Return the arguments named by ``nondiff_argnums``, which must not be traced, and the others."""
@@ -275,20 +291,23 @@ class RuledFunction(UserFunction, Generic[Args, Out]):
             )
         if not has_tensor(args) and not (kwargs and has_tensor(kwargs)):
             return self.f(*args, **kwargs)
-        held, others = self.split_nondiff(self.resolved(args, kwargs))
+        positional, by_name = self.resolved(args, kwargs)
+        held, others = self.split_nondiff(positional)
         template, arrays = partition(others)
         trees: list = [None]
 
         def function(*values):
-            out = self.f(*self.joined(held, template.fill(values)))
+            out = self.f(*self.joined(held, template.fill(values)), **by_name)
             return flat_output(out, f"`{self.__name__}`", trees)
 
-        rules = self._rules(held, others, template, arrays, trees)
+        rules = self._rules(held, others, by_name, template, arrays, trees)
         call = Call(self.__name__, function, rules, trees, innermost(arrays))
         out = bind(self._operator, arrays, {"call": call})
         return optree.tree_unflatten(trees[0], list(out))  # type: ignore[return-value]
 
-    def _rules(self, held: tuple, others: tuple, template: Template, arrays: list, trees: list) -> tuple[Callable, ...]:
+    def _rules(
+        self, held: tuple, others: tuple, by_name: dict, template: Template, arrays: list, trees: list
+    ) -> tuple[Callable, ...]:
         """Return the rules on flat lists of arrays, as the operator calls them."""
         raise NotImplementedError
 
@@ -299,6 +318,17 @@ def _signature_of(f: Callable) -> inspect.Signature | None:
         return None if isinstance(f, np.ufunc) else inspect.signature(f)
     except (TypeError, ValueError):
         return None
+
+
+def accepted_names(f: Callable, names: Iterable[str]) -> set[str]:
+    """Return those of the names that a function can be given as keywords."""
+    signature = _signature_of(f)
+    if signature is None:
+        return set()
+    parameters = signature.parameters.values()
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+        return set(names)
+    return {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}.intersection(names)
 
 
 def _arity(signature: inspect.Signature | None) -> int | None:

@@ -184,7 +184,8 @@ class custom_jvp(RuledFunction[Args, Out]):
         rule : callable
             Given the tuples of primals and of tangents (zeros where nothing moves, of dtype ``float0`` for integers),
             it returns the value and its tangent. The tangent is linear in the tangents and has the value's structure,
-            shapes and dtypes, with ``None`` where it is zero. Arguments of ``nondiff_argnums`` come first.
+            shapes and dtypes, with ``None`` where it is zero. Arguments of ``nondiff_argnums`` come first; keyword-only
+            arguments that a call gives are given by name.
         symbolic_zeros : bool
             Whether tangents that are exactly zero are given as :class:`SymbolicZero`, for a rule that can save work.
 
@@ -215,7 +216,7 @@ class custom_jvp(RuledFunction[Args, Out]):
                     "pass one rule(t, out, *primals) for each argument, or None",
                 )  # fmt: skip
 
-        def rule(*given):
+        def rule(*given, **by_name):
             *held, primals, tangents = given
             if len(rules) != len(primals):
                 raise ArgumentError(
@@ -223,14 +224,20 @@ class custom_jvp(RuledFunction[Args, Out]):
                     "there is a rule for each argument",
                     "pass None for an argument with which the value does not move",
                 )
-            out: Any = self(*self.joined(tuple(held), primals))  # type: ignore[call-arg]
-            parts = [r(t, out, *primals) for r, t in zip(rules, tangents, strict=True) if r is not None]
+            out: Any = self(*self.joined(tuple(held), primals), **by_name)  # type: ignore[call-arg]
+            parts = [
+                self.given_names(r, by_name, f"rule {i} of its defjvps")(t, out, *primals)
+                for i, (r, t) in enumerate(zip(rules, tangents, strict=True))
+                if r is not None
+            ]
             return out, functools.reduce(_sum, parts) if parts else None
 
         self.defjvp(rule)
 
-    def _rules(self, held: tuple, others: tuple, template: Template, arrays: list, trees: list) -> tuple[Callable, ...]:
-        user_rule = self.rule
+    def _rules(
+        self, held: tuple, others: tuple, by_name: dict, template: Template, arrays: list, trees: list
+    ) -> tuple[Callable, ...]:
+        user_rule = self.given_names(self.rule, by_name, "its jvp rule")
 
         def rule(moved, *values):
             n = len(arrays)

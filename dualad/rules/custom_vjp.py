@@ -28,6 +28,7 @@ from .calls import (
     Call,
     RuledFunction,
     Template,
+    accepted_names,
     call_shape,
     checked_like,
     checked_pair,
@@ -229,7 +230,8 @@ class custom_vjp(RuledFunction[Args, Out]):
         Parameters
         ----------
         fwd : callable
-            ``fwd(*args) -> (out, residuals)``: the value, and a tree of whatever ``bwd`` needs.
+            ``fwd(*args) -> (out, residuals)``: the value, and a tree of whatever ``bwd`` needs. Keyword-only arguments
+            that a call gives it is given by name, and so is ``bwd`` if it has parameters for them.
         bwd : callable
             ``bwd(residuals, ct) -> cotangents``: a tuple with one cotangent per argument (``None`` for zero). Arguments
             of ``nondiff_argnums`` come first, and have no cotangent. Where ``ct`` has leaves for integers they are
@@ -246,13 +248,18 @@ class custom_vjp(RuledFunction[Args, Out]):
                 )  # fmt: skip
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
-    def _rules(self, held: tuple, others: tuple, template: Template, arrays: list, trees: list) -> tuple[Callable, ...]:
+    def _rules(
+        self, held: tuple, others: tuple, by_name: dict, template: Template, arrays: list, trees: list
+    ) -> tuple[Callable, ...]:
         avals = [aval_of(x) for x in arrays]
+        fwd = self.given_names(self.fwd, by_name, "its fwd rule")
+        # What bwd does not ask for it has from fwd, among the residuals.
+        bwd = functools.partial(self.bwd, **{n: by_name[n] for n in accepted_names(self.bwd, by_name)})
 
         def forward(found, moved, *values):
             if self.symbolic_zeros:
                 values = [ForwardArgument(v, i in moved) for i, v in enumerate(values)]
-            pair = self.fwd(*self.joined(held, template.fill(values)))
+            pair = fwd(*self.joined(held, template.fill(values)))
             checked_pair(
                 pair, f"the fwd rule of `{self.__name__}`", "(value, residuals)",
                 "end it with `return value, residuals` (None if nothing is needed)",
@@ -265,7 +272,7 @@ class custom_vjp(RuledFunction[Args, Out]):
 
         def backward(found, known, cts):
             full = [self._shown(c, a) for c, a in zip(cts, found.outs, strict=True)]
-            given = self.bwd(*held, found.residuals.fill(known), optree.tree_unflatten(found.out, full))
+            given = bwd(*held, found.residuals.fill(known), optree.tree_unflatten(found.out, full))
             return self._cotangents(given, others, template, avals)
 
         return forward, backward

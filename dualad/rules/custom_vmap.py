@@ -194,9 +194,13 @@ class custom_vmap(RuledFunction[Args, Out]):
         self.rule = rule
         return rule
 
-    def _rules(self, held: tuple, others: tuple, template: Template, arrays: list, trees: list) -> tuple[Callable, ...]:
+    def _rules(
+        self, held: tuple, others: tuple, by_name: dict, template: Template, arrays: list, trees: list
+    ) -> tuple[Callable, ...]:
+        user_rule = self.given_names(self.rule, by_name, "its vmap rule")
+
         def rule(size, mapped, *values):
-            given = self.rule(size, list(template.fill(mapped)), *template.fill(values))
+            given = user_rule(size, list(template.fill(mapped)), *template.fill(values))
             return _checked(given, size, self.__name__, trees)
 
         return (rule,)

@@ -289,12 +289,12 @@ class _Wrapped(UserFunction):
         """Call the function; under a transform, as one operator that is never looked into."""
         if not has_tensor((args, kwargs)):
             return self.f(*args, **kwargs)
-        args = self.resolved(args, kwargs)
+        args, by_name = self.resolved(args, kwargs)
         template, arrays = partition(args)
         trees: list = [None]
 
         def function(*values):
-            return flat_output(self.f(*template.fill(values)), f"`{self.__name__}`", trees)
+            return flat_output(self.f(*template.fill(values), **by_name), f"`{self.__name__}`", trees)
 
         like = None
         if self.like is not None:
@@ -305,11 +305,13 @@ class _Wrapped(UserFunction):
         moving = tuple([i for i, x in enumerate(arrays) if is_inexact(aval_of(x).dtype)])
         if self.jac is not None:
             call.moving = moving
-            call.jacobian = self._jacobian(call, template, moving, trees)
+            call.jacobian = self._jacobian(call, template, moving, trees, by_name)
         out = bind(opaque_call, arrays, {"call": call, "lead": ()})
         return optree.tree_unflatten(trees[0], list(out))
 
-    def _jacobian(self, call: _Opaque, template: Template, moving: tuple[int, ...], trees: list) -> _Opaque:
+    def _jacobian(
+        self, call: _Opaque, template: Template, moving: tuple[int, ...], trees: list, by_name: dict
+    ) -> _Opaque:
         def like(avals):
             return tuple([Aval(a.shape + avals[i].shape, a.dtype) for a in call.avals(avals) for i in moving])
 
@@ -326,8 +328,10 @@ class _Wrapped(UserFunction):
             blocks.jacobian = f"its Jacobian is estimated (jac={self.jac!r}), which has no derivative of its own"
             return blocks
 
+        jac = self.given_names(self.jac, by_name, "its Jacobian")
+
         def code(*values):
-            given = self.jac(*template.fill(values))
+            given = jac(*template.fill(values))
             try:  # a block, or a container of blocks, in place of each leaf
                 rows = trees[0].flatten_up_to(given)
             except (ValueError, TypeError) as error:

@@ -88,7 +88,8 @@ def falls_back(module: types.ModuleType, namespace: dict) -> tuple[Callable, Cal
 
     def __getattr__(name: str) -> Any:
         thing = guarded.get(name) or getattr(module, name)
-        if isinstance(thing, _FUNCTIONS) and not name.startswith("_") and name not in guarded:
+        function = isinstance(thing, _FUNCTIONS) or type(thing).__name__ == "MultiUFunc"  # several ufuncs in one
+        if function and not name.startswith("_") and name not in guarded:
             thing = guarded[name] = _guarded(thing, f"{module.__name__}.{name}", _NO_VERSION, _INSTEAD)
         return thing
 

@@ -15,14 +15,15 @@ from scipy.special import _ufuncs
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..jvp import stop_gradient
-from ..ops.special import polygamma as polygamma_op
+from ..ops.special import spherical_harmonic
+from ..ops.zeta import polygamma as polygamma_op
 from ..surface.arguments import normalize_axes, operand, operands
 from .mirror import falls_back, mirrors
 
 __all__ = [
     "comb", "factorial", "h1vp", "h2vp", "ivp", "jvp", "kvp", "lambertw", "log_softmax", "logsumexp", "multigammaln",
-    "perm", "polygamma", "softmax", "softplus", "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn", "yvp",
-    "zeta",
+    "perm", "polygamma", "softmax", "softplus", "sph_harm_y", "spherical_in", "spherical_jn", "spherical_kn",
+    "spherical_yn", "yvp", "zeta",
 ]  # fmt: skip
 
 _guarded, __dir__ = falls_back(scipy.special, globals())
@@ -160,7 +161,7 @@ def multigammaln(a, d):
 
 @mirrors(scipy.special.zeta, "op")
 def zeta(x, q=None, out=None):
-    """Compute Hurwitz' zeta function, whose derivative in q is known, or Riemann's."""
+    """Compute Hurwitz' zeta function, or Riemann's."""
     if out is not None:
         return _ufuncs._zeta(x, 1.0 if q is None else q, out=out)
     return _ufuncs._riemann_zeta(x) if q is None else _ufuncs._zeta(x, q)
@@ -306,3 +307,16 @@ def spherical_in(n, z, derivative=False):
 def spherical_kn(n, z, derivative=False):
     """Compute a modified spherical Bessel function of the second kind, or its derivative."""
     return _spherical("kn", n, z, derivative, None)
+
+
+@mirrors(getattr(scipy.special, "sph_harm_y", None), "op")
+def sph_harm_y(n, m, theta, phi, *, diff_n=0):
+    """Compute a spherical harmonic at the polar angle theta and the azimuth phi; n and m are not tensors."""
+    if diff_n:
+        raise UnsupportedError(
+            f"scipy.special.sph_harm_y: diff_n={diff_n} on a tensor.",
+            "derivatives are taken by transforms",
+            "leave diff_n out and differentiate the function, for instance with dualad.hessian",
+        )
+    n, m = (_constant("sph_harm_y", name, value).astype(int) for name, value in (("n", n), ("m", m)))
+    return spherical_harmonic(n, m, _inexact(theta), _inexact(phi))

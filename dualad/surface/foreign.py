@@ -66,7 +66,7 @@ def _in_place_of(package: list[str], frame: types.FrameType) -> str | None:
     if (instance := frame.f_locals.get("self")) is not None:
         names.append(getattr(instance, "name", None))  # norm.logpdf
         if names[0] in ("__init__", "__call__"):
-            names.append(type(instance).__name__)  # CubicSpline(...)
+            names += [getattr(instance, "__name__", None), type(instance).__name__]  # sph_harm_y(...), CubicSpline(...)
     while package:
         for name in names:
             found = _public(".".join(["dualad", "scipy", *package]), name)

@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.errors import ArgumentError, DtypeError, OutputError, RuleMissingError, ShapeError, TreeError
+from dualad.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DtypeError,
+    OutputError,
+    RuleMissingError,
+    ShapeError,
+    TreeError,
+)
 
 
 @da.custom_jvp
@@ -48,6 +56,50 @@ def test_keyword_only_arguments_left_at_their_defaults():
     assert da.grad(scaled)(3.0) == 2.0 and scaled(3.0, scale=5.0) == 15.0
     with pytest.raises(ArgumentError, match=r"functools\.partial"):
         da.grad(lambda x: scaled(x, scale=3.0))(1.0)
+
+
+def test_keyword_only_arguments_reach_the_rules():
+    @da.custom_jvp
+    def power(x, *, n=2.0):
+        return x**n
+
+    @power.defjvp
+    def _(primals, tangents, *, n=2.0):
+        (x,), (t,) = primals, tangents
+        return power(x, n=n), n * x ** (n - 1) * t
+
+    assert da.grad(power)(3.0) == 6.0 and da.grad(lambda x: power(x, n=3.0))(2.0) == 12.0
+    np.testing.assert_allclose(da.vmap(da.grad(da.grad(lambda x: power(x, n=3.0))))(np.arange(3.0)), [0, 6, 12])
+    with pytest.raises(ArgumentTypeError, match=r"keyword-only arguments \['n'\] are traced"):
+        da.grad(lambda n: power(2.0, n=n))(3.0)
+    power.defjvps(lambda t, out, x, *, n=2.0: n * x ** (n - 1) * t)
+    assert da.grad(lambda x: power(x, n=3.0))(2.0) == 12.0
+
+    @da.custom_vjp
+    def root(x, *, n=2.0, note=None):
+        return x**n
+
+    def fwd(x, **names):
+        return root(x, **names), x
+
+    root.defvjp(fwd, lambda x, ct, *, n=2.0, **rest: (n * x ** (n - 1) * ct,))
+    f = lambda x: root(x, n=3.0, note="a")
+    assert da.grad(f)(2.0) == 12.0 == da.jvp(f, (2.0,), (1.0,))[1] and da.grad(root)(3.0) == 6.0
+    # bwd may read them among the residuals instead
+    root.defvjp(lambda x, *, n=2.0, note=None: (x**n, (x, n)), lambda r, ct: (r[1] * r[0] ** (r[1] - 1) * ct,))
+    assert da.grad(f)(2.0) == 12.0 and da.jit(da.grad(f))(2.0) == 12.0
+    root.defvjp(lambda x: (x**2, x), lambda x, ct: (2 * x * ct,))
+    with pytest.raises(ArgumentError, match=r"\['n', 'note'\]; its fwd rule has no parameters"):
+        da.grad(f)(2.0)
+
+    @da.custom_vmap
+    def shifted(x, *, by=0.0):
+        return x + by
+
+    shifted.def_vmap(lambda size, mapped, x, *, by=0.0: (x + 2 * by, True))
+    assert da.vmap(lambda x: shifted(x, by=1.0))(np.zeros(2)).tolist() == [2.0, 2.0]
+    opaque = da.wrap(lambda x, *, n: float(x) ** n, jac=lambda x, *, n: n * x ** (n - 1))
+    assert da.grad(lambda x: opaque(x, n=3))(2.0) == 12.0
 
 
 def test_copies_of_custom_functions():

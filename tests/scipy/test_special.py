@@ -197,7 +197,11 @@ def test_single_precision_stays() -> None:
 @pytest.mark.parametrize("name", [n for n in ours.__all__ if hasattr(sp, n)])
 def test_parameters_are_scipys(name: str) -> None:
     mine = inspect.signature(getattr(ours, name)).parameters
-    assert list(mine) == list(inspect.signature(getattr(sp, name)).parameters)
+    theirs = list(inspect.signature(getattr(sp, name)).parameters)
+    if theirs == ["args", "kwargs"]:  # several ufuncs in one, whose docstring begins with its signature
+        theirs = [p.strip() for p in getattr(sp, name).__doc__.partition("(")[2].partition(")")[0].split(",")]
+        theirs = [p.partition("=")[0] for p in theirs if p != "*"]
+    assert list(mine) == theirs
 
 
 def test_every_other_name_is_scipys() -> None:

@@ -1,7 +1,7 @@
-"""``scipy.stats``: densities, probabilities and distribution functions of the common distributions.
+"""``scipy.stats``: densities, probabilities and distribution functions of the common distributions; sample statistics.
 
 ``norm.logpdf(x, loc, scale)`` is written as with SciPy, and so is ``norm(loc, scale).logpdf(x)``; each of x and the
-parameters may be a tensor. Not for: random numbers, fits, tests and statistics, which are SciPy's.
+parameters may be a tensor. Not for: random numbers, fits, tests and statistics of ranks, which are SciPy's.
 """
 
 import scipy.stats
@@ -32,11 +32,38 @@ from .continuous import (
 )
 from .discrete import bernoulli, binom, geom, nbinom, poisson
 from .multivariate import dirichlet, multinomial, multivariate_normal
+from .samples import (
+    circmean,
+    circstd,
+    circvar,
+    entropy,
+    gmean,
+    gstd,
+    hmean,
+    iqr,
+    kurtosis,
+    median_abs_deviation,
+    moment,
+    pearsonr,
+    pmean,
+    sem,
+    skew,
+    tmean,
+    trim_mean,
+    tsem,
+    tstd,
+    tvar,
+    variation,
+    zmap,
+    zscore,
+)
 
 __all__ = [
-    "bernoulli", "beta", "binom", "cauchy", "chi2", "dirichlet", "expon", "f", "gamma", "geom", "gumbel_l", "gumbel_r",
-    "halfnorm", "invgamma", "laplace", "logistic", "lognorm", "multinomial", "multivariate_normal", "nbinom", "norm",
-    "pareto", "poisson", "rayleigh", "t", "truncnorm", "uniform", "vonmises", "weibull_min",
+    "bernoulli", "beta", "binom", "cauchy", "chi2", "circmean", "circstd", "circvar", "dirichlet", "entropy", "expon",
+    "f", "gamma", "geom", "gmean", "gstd", "gumbel_l", "gumbel_r", "halfnorm", "hmean", "invgamma", "iqr", "kurtosis",
+    "laplace", "logistic", "lognorm", "median_abs_deviation", "moment", "multinomial", "multivariate_normal", "nbinom",
+    "norm", "pareto", "pearsonr", "pmean", "poisson", "rayleigh", "sem", "skew", "t", "tmean", "trim_mean", "truncnorm",
+    "tsem", "tstd", "tvar", "uniform", "variation", "vonmises", "weibull_min", "zmap", "zscore",
 ]  # fmt: skip
 
 __getattr__, __dir__ = falls_back(scipy.stats, globals())
