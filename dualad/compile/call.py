@@ -44,6 +44,7 @@ from ..liveness import Liveness, signed
 from ..ops.kinks import _convention
 from ..program.ir import Program
 from .numpy_source import Compiled, compile_program
+from .reroll import reroll
 from .simplify import simplify
 
 __all__ = ["CallProgram", "call"]
@@ -72,7 +73,7 @@ class CallProgram(Program):
         if self._compiled is None:
             with self._lock:
                 if self._compiled is None:
-                    self._compiled = compile_program(simplify(self))
+                    self._compiled = compile_program(reroll(simplify(self)))
         return self._compiled
 
     def derived(self, make: Callable, *key: Any) -> Any:

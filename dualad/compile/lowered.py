@@ -14,6 +14,7 @@ from ..core.watch import Watch
 from ..program.ir import Program
 from ..program.variable import Variable
 from .numpy_source import Compiled
+from .reroll import rolled_loops
 from .simplify import is_pure, simplify
 from .tracing import write_down
 from .verdicts import verdict
@@ -68,6 +69,8 @@ class Lowered:
         for region in self._compiled.regions:
             cut = "entries" if region.flat else "rows"
             lines.append(f"      on blocks of {cut} of {region.shape}: {', '.join([s[0].name for s in region.steps])}")
+        for count, body in rolled_loops(self.optimised):
+            lines.append(f"      a loop of {count} times {len(body.steps)} equations, unrolled by Python, found again")
         return "\n".join(lines)
 
     @property

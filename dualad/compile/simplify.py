@@ -23,7 +23,7 @@ from ..ops.shaping import broadcast_to, reshape, transpose
 from ..program.ir import Program, live_steps
 from ..program.variable import Variable
 
-__all__ = ["is_elementwise", "is_pure", "simplify"]
+__all__ = ["hashable", "is_elementwise", "is_pure", "simplify"]
 
 #: the largest constant that is computed while compiling
 _FOLDED = 512
@@ -292,14 +292,14 @@ def _simplified_inside(params: dict) -> dict:
 
 def _key(op: Any, args: Sequence, params: dict) -> Any:
     try:
-        key = (op.name, tuple([_hashable(a) for a in args]), _hashable(params))
+        key = (op.name, tuple([hashable(a) for a in args]), hashable(params))
         hash(key)
     except TypeError:
         return None
     return key
 
 
-def _hashable(x: Any) -> Any:
+def hashable(x: Any) -> Any:
     """Return what two constants or parameters share exactly if they are the same: ids of what programs hold."""
     if isinstance(x, np.ndarray) and x.size <= 64 and x.dtype.kind in "biufc":
         return "array", x.shape, x.dtype.str, x.tobytes()
@@ -312,9 +312,9 @@ def _hashable(x: Any) -> Any:
     if isinstance(x, np.dtype):
         return "dtype", x.str
     if isinstance(x, (tuple, list)):
-        return type(x), tuple([_hashable(v) for v in x])
+        return type(x), tuple([hashable(v) for v in x])
     if isinstance(x, dict):
-        return "dict", tuple([(k, _hashable(v)) for k, v in sorted(x.items())])
+        return "dict", tuple([(k, hashable(v)) for k, v in sorted(x.items())])
     if isinstance(x, slice):
-        return "slice", _hashable((x.start, x.stop, x.step))
+        return "slice", hashable((x.start, x.stop, x.step))
     return "id", id(x)

@@ -64,6 +64,8 @@ def _scan(block: Any, args: list[Value], params: dict, outs: Sequence[Variable])
             return None
         if _form_of(block, value.aval) == FLOAT_FORM and value.form == ARRAY and value.text.startswith(("x", "v")):
             value = Value(block.as_float(value), FLOAT_FORM, value.aval)
+        elif block.writer.numbers and is_small(value.aval):
+            block.entries(value)  # taken apart before the loop, once
         given[i] = value
     carries = [_variable(block, inputs[i].aval) for i in range(nc, nc + nk)]
     given.update(zip(range(nc, nc + nk), carries, strict=True))
@@ -81,6 +83,12 @@ def _scan(block: Any, args: list[Value], params: dict, outs: Sequence[Variable])
             backwards = "[::-1]" if params["reverse"] else ""
             rows.append((row, f"{text}.tolist(){backwards}"))
             given[i] = Value(row, PYTHON if is_weak(aval) else FLOAT_FORM, aval)
+        elif block.writer.numbers and is_small(aval) and aval.dtype == DOUBLE:
+            value = _variable(block, aval)
+            backwards = "[::-1]" if params["reverse"] else ""
+            flat = text if len(aval.shape) == 1 else f"{text}.reshape(({length}, {aval.size}))"
+            rows.append((f"({_names([value])},)", f"{flat}.tolist(){backwards}"))
+            given[i] = value
         else:
             given[i] = inner.new(f"{text}[{number}]", ARRAY, aval)
     stacks = []
