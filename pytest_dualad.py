@@ -13,6 +13,7 @@ dualad nor NumPy until a test asks for them. Not for the check (`dualad.testing.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +27,11 @@ _MARKER = (
     " skip=None): check the derivatives of what the function returns at the given arguments; without parameters it"
     " returns the function to check (see the documentation of dualad, How to: check in CI)"
 )
+
+
+_OPTIONS = (
+    "points", "oracle", "order", "modes", "batched", "rtol", "atol", "seed", "skip", "name", "jacobian_limit",
+)  # fmt: skip
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,15 +59,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.cls is not None:
         own = inspect.getattr_static(metafunc.cls, metafunc.function.__name__, None)
         names = names if isinstance(own, staticmethod) else names[1:]
-    if marker is None or not names:
+    if marker is None:
         return
-    points = _points(marker, names)
+    where = f"@pytest.mark.dualad on {metafunc.definition.name}({', '.join(names)})"
+    _check_options(marker, where)
+    if not names:
+        return
+    points = _points(marker, names, where)
     lengths = {len(point) for point in points}
     if len(lengths) > 1 or max(lengths) > len(names):
         pytest.fail(
-            f"@pytest.mark.dualad on {metafunc.function.__name__}({', '.join(names)}): points have"
-            f" {', '.join(map(str, sorted(lengths)))} arguments.\n  Why: a point is the tuple of the first parameters;"
-            " the others are fixtures.\n  Instead: write points=[(a, b), ...] with as many as there are parameters.",
+            f"{where}: points have {', '.join(map(str, sorted(lengths)))} arguments.\n"
+            "  Why: a point is the tuple of the first parameters; the others are fixtures.\n"
+            "  Instead: write points=[(a, b), ...] with as many as there are parameters.",
             pytrace=False,
         )
     ids = [f"point{k}" for k in range(1, len(points) + 1)]
@@ -79,7 +89,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     options = {name: value for name, value in marker.kwargs.items() if name != "points"}
     options.setdefault("name", pyfuncitem.name)
     names = list(inspect.signature(pyfuncitem.obj).parameters)
-    points = _points(marker, names)
+    points = _points(marker, names, f"@pytest.mark.dualad on {pyfuncitem.name}")
     if not names:
         _check(pyfuncitem.config, pyfuncitem.obj(), points, options)
         return True
@@ -102,7 +112,7 @@ def check_derivatives(pytestconfig: pytest.Config) -> Callable[..., None]:
     return check
 
 
-def _points(marker: pytest.Mark, names: list[str]) -> list[tuple[Any, ...]]:
+def _points(marker: pytest.Mark, names: list[str], where: str) -> list[tuple[Any, ...]]:
     from dualad.errors import DualadError
     from dualad.testing.pytest_plugin import as_points
 
@@ -110,7 +120,21 @@ def _points(marker: pytest.Mark, names: list[str]) -> list[tuple[Any, ...]]:
         return as_points(marker.kwargs.get("points", marker.args[0] if marker.args else None), names)
     except DualadError as error:
         words = str(error)
-    pytest.fail(f"@pytest.mark.dualad: {words}", pytrace=False)
+    pytest.fail(f"{where}: {words}", pytrace=False)
+
+
+def _check_options(marker: pytest.Mark, where: str) -> None:
+    """Refuse an option that the marker does not have, before anything runs."""
+    unknown = sorted(set(marker.kwargs) - set(_OPTIONS))
+    if unknown or len(marker.args) > 1:
+        near = {name: difflib.get_close_matches(name, _OPTIONS, 1) for name in unknown}
+        said = ", ".join(f"{n}= (did you mean {near[n][0]}=?)" if near[n] else f"{n}=" for n in unknown)
+        pytest.fail(
+            f"{where}: {f'there is no option {said}' if unknown else 'only points may be given by position'}.\n"
+            f"  Why: the options are {', '.join(_OPTIONS)}.\n"
+            "  Instead: write points=[...] and any of the others by name.",
+            pytrace=False,
+        )
 
 
 def _check(config: pytest.Config, f: Callable, points: Any, options: dict[str, Any]) -> None:

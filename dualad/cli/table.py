@@ -7,10 +7,12 @@ Not for deciding what is right.
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from collections.abc import Sequence
 
 from dualad.testing import CheckReport, Outcome, Row
+from dualad.testing.report import without_transform
 
 from .terminal import colour
 
@@ -34,9 +36,28 @@ def format_reports(reports: Sequence[CheckReport], *, width: int, coloured: bool
 
 
 def format_failures(reports: Sequence[CheckReport], *, coloured: bool) -> str:
-    """List every failure: function, quantity, oracle, and the worst entry."""
-    found = [failure for report in reports for failure in report.failures]
-    return "\n".join(f"{colour('FAILED', 'red', coloured)} {text}" for text in found)
+    """List every failure once: function, points, quantities, and the error or the worst entry."""
+    found: list[str] = []
+    errors: dict[tuple[str, str], tuple[list[str], list[str], str]] = {}
+    for report in reports:
+        for message, quantities in report.raised.items():
+            key = report.target, without_transform(message)
+            points = errors.setdefault(key, ([], quantities, message))[0]
+            points.append(report.point)
+            if len(points) == 1:
+                found.append("")  # its place, for the points are not all known yet
+        found += report.disagreements
+    texts = iter(
+        [
+            f"{target} at {_places(points)}: {', '.join(stopped)}: {message}"
+            for (target, _), (points, stopped, message) in errors.items()
+        ]
+    )
+    return "\n".join(f"{colour('FAILED', 'red', coloured)} {text or next(texts)}" for text in found)
+
+
+def _places(points: list[str]) -> str:
+    return points[0] if len(points) == 1 else f"{points[0]} and {_count(len(points) - 1, 'other')}"
 
 
 def format_summary(reports: Sequence[CheckReport], seconds: float, *, coloured: bool) -> str:
@@ -64,22 +85,32 @@ def _one(report: CheckReport, notes: dict[str, int], width: int, coloured: bool)
         for c in _COLUMNS
         if any(o.oracle == c or (c == "loop" and o.oracle == "numpy") for r in report.rows for o in r.outcomes)
     ]
-    results = [_result(row, notes) for row in report.rows]
-    body = [[_cell(row, column, notes) for column in used] for row in report.rows]
+    shown = _folded(report)
+    results = [_result(row, notes) for row in shown]
+    body = [[_cell(row, column, notes) for column in used] for row in shown]
     for timed, short in ((True, False), (False, False), (False, True)):
         header = ["quantity", "result", *(_SHORT.get(c, c) if short else c for c in used), *(["time"] if timed else [])]
         rows = [
             [row.quantity, result, *cells, *([_seconds(row.seconds)] if timed else [])]
-            for row, result, cells in zip(report.rows, results, body, strict=True)
+            for row, result, cells in zip(shown, results, body, strict=True)
         ]
         lengths = [max(len(line[k]) for line in [header, *rows]) for k in range(len(header))]
         if sum(lengths) + 2 * len(lengths) <= width:
             return "\n".join([title, *_aligned(header, rows, lengths, coloured)])
     lines = [title]
-    for row, result, cells in zip(report.rows, results, body, strict=True):
+    for row, result, cells in zip(shown, results, body, strict=True):
         lines.append(f"  {row.quantity}: {colour(result, _COLOURS[row.status], coloured)}")
         lines += [f"    {column} {cell}" for column, cell in zip(used, cells, strict=True) if cell != "-"]
     return "\n".join(lines)
+
+
+def _folded(report: CheckReport) -> Sequence[Row]:
+    """Return the rows, or one for all where one error stopped everything; it is listed below the tables."""
+    rows = report.rows
+    if len(rows) < 2 or len(report.raised) != 1 or any(row.status != "error" for row in rows):
+        return rows
+    seconds = sum(row.seconds for row in rows)
+    return [dataclasses.replace(rows[0], quantity=f"all {len(rows)}", seconds=seconds)]
 
 
 def _aligned(header: list[str], rows: list[list[str]], lengths: list[int], coloured: bool) -> list[str]:

@@ -103,6 +103,11 @@ def _run(f, args, kwargs):
             raise
         error = type(ours)(f"{ours.what}{_AT}{_user_line(foreign)}", ours.why, ours.instead)
         raise error from foreign
+    except Exception as foreign:  # of a library's own kind
+        ours = about_library(foreign)
+        if ours is None:
+            raise
+        raise type(ours)(f"{ours.what}{_AT}{_user_line(foreign)}", ours.why, ours.instead) from foreign
     finally:
         running.reset(inside)
         noted.reset(around)

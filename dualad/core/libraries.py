@@ -10,6 +10,7 @@ import os
 
 from ..errors import ConversionError, DualadError
 from .frames import is_users
+from .tracer import tracer_in
 
 __all__ = ["about_library"]
 
@@ -46,17 +47,16 @@ def about_library(error: BaseException) -> DualadError | None:
     seen: BaseException | None = error
     while seen is not None and not isinstance(seen, DualadError):
         seen = seen.__cause__ or seen.__context__
-    if seen is None:  # it is about something else
-        return None
-    trace, package = error.__traceback__, None
+    trace, package, held = error.__traceback__, None, seen is not None
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         if _INSTALLED in file:
             package = package or _package(file)
+            held = held or (package is not None and tracer_in(*trace.tb_frame.f_locals.values()) is not None)
         elif is_users(file):
             package = None  # the library has called the user back
         trace = trace.tb_next
-    if package is None:
+    if package is None or not held:  # it is about something else
         return None
     why, instead = _LIBRARIES[package]
     text = (error.what if isinstance(error, DualadError) else f"{type(error).__name__}: {error}").partition("\n")[0]

@@ -50,7 +50,7 @@ def as_points(points: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
     Raises
     ------
     ArgumentError
-        If there is none, or a dict names an unknown parameter.
+        If there is none, they are no list, or a dict names an unknown parameter.
 
     Examples
     --------
@@ -60,6 +60,12 @@ def as_points(points: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """
     given = points() if callable(points) else points
     found: list[tuple[Any, ...]] = []
+    if given is not None and not np.iterable(given):
+        raise ArgumentError(
+            f"You gave points={given!r} of type {type(given).__name__}.",
+            "There may be several points, each with several arguments.",
+            f"Write points=[({given!r},)]: a list of tuples of arguments.",
+        )
     for point in given if given is not None else ():
         if isinstance(point, Mapping):
             count = len(point)

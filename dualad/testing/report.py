@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from typing import Any
 
 import numpy as np
 
 from dualad.errors import CheckError
 
-__all__ = ["CheckReport", "Mismatch", "Outcome", "Row", "to_json"]
+__all__ = ["CheckReport", "Mismatch", "Outcome", "Row", "to_json", "without_transform"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,15 +134,26 @@ class CheckReport:
         return not any(row.failed for row in self.rows)
 
     @property
-    def failures(self) -> list[str]:
-        """One text per failure: function, quantity, oracle and the worst entry."""
-        found = []
-        raised: dict[str, list[str]] = {}  # one error usually stops several quantities: say it once
+    def raised(self) -> dict[str, list[str]]:
+        """Each error, with the quantities that it stopped: one usually stops several, and is said once."""
+        quantities: dict[str, list[str]] = {}
+        said: dict[str, str] = {}
         for row in self.rows:
             if row.status == "error":
-                raised.setdefault(row.message, []).append(row.quantity)
-        for message, quantities in raised.items():
-            found.append(f"{self.target} at {self.point}: {', '.join(quantities)}: {message}")
+                message = said.setdefault(without_transform(row.message), row.message)
+                quantities.setdefault(message, []).append(row.quantity)
+        return quantities
+
+    @property
+    def failures(self) -> list[str]:
+        """One text per failure: function, quantity, oracle and the worst entry."""
+        errors = [f"{self.target} at {self.point}: {', '.join(q)}: {message}" for message, q in self.raised.items()]
+        return [*errors, *self.disagreements]
+
+    @property
+    def disagreements(self) -> list[str]:
+        """What is wrong and raised nothing."""
+        found = []
         for row in self.rows:
             where = f"{self.target} at {self.point}: {row.quantity}"
             if row.status == "unchecked":
@@ -170,6 +182,15 @@ class CheckReport:
                 "A derivative must agree with every oracle that applies.",
                 "Look at the rules of the operators on the way to the entry that is named (dualad trace shows them).",
             )
+
+
+def without_transform(message: str) -> str:
+    """Return a message without what differs where the same line is refused in several transforms."""
+    return _OF_TRANSFORM.sub("", message)
+
+
+#: the kind of a tensor, and whose it is
+_OF_TRANSFORM = re.compile(r"\b(Dual|Batched|Staged|Buffer)\b|\(of `\w+`\)")
 
 
 def to_json(record: Any) -> Any:

@@ -45,6 +45,23 @@ def test_plots_are_drawn_of_plain_numbers():
     plt.close("all")
 
 
+def test_compiled_and_symbolic_functions_are_named():
+    numba = pytest.importorskip("numba")
+    f = numba.njit(lambda x: x * 2.0)
+    with pytest.raises(ConversionError, match="given to numba") as caught:
+        da.grad(lambda x: f(x))(1.0)
+    assert "py_func" in caught.value.instead and da.grad(f.py_func)(1.0) == 2.0
+
+
+def test_symbols_are_no_arrays():
+    sympy = pytest.importorskip("sympy")
+    with pytest.raises(ConversionError, match="given to sympy") as caught:
+        da.grad(lambda x: sympy.sin(x))(1.0)
+    assert "lambdify" in caught.value.instead
+    x = sympy.Symbol("x")
+    assert da.grad(sympy.lambdify(x, sympy.sin(x), "numpy"))(0.5) == np.cos(0.5)
+
+
 TEXTS = {"%": lambda x: "%.2f" % x, "f-string": lambda x: f"{x:.2f}", "format": lambda x: format(x, ".2f")}  # noqa: UP031
 
 
