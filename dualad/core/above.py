@@ -40,6 +40,8 @@ class _Above:
     seeing: Callable[[Any], Any]
     #: make a linear map SciPy's ``LinearOperator``
     linear_operator: Callable[[Any], Any]
+    #: compile a program: a function of its inputs, plain arrays, that returns a tuple
+    compiled: Callable[[Any], Callable]
     #: solve ∂f(x, *parameters)·v = b by factorizing the sparse Jacobian of f in x, unless it has too large a share of
     #: entries
     sparse_solve: Callable[..., Any]

@@ -15,7 +15,8 @@ import dualad.ops.filtering
 import dualad.ops.matrix_functions
 import dualad.ops.sparse_product
 import dualad.ops.special
-import dualad.ops.triangular  # noqa: F401
+import dualad.ops.triangular
+import dualad.scipy.integrate  # noqa: F401
 from dualad.core.aval import Aval, aval_of, is_inexact
 from dualad.core.tables import OPS
 from dualad.ops.samples import realize
@@ -151,6 +152,6 @@ def test_tightness_is_a_published_table() -> None:
     """What has no rule of its own: a new operator lands here, and someone decides whether it deserves one."""
     without = {name for name in LINEAR if sparsity_kind(OPS[name]) == "dense"}
     assert without == {
-        "all_gather", "banded_solve", "cofactors", "expm", "grad_hook", "linear_call", "linear_solve", "logm", "psum",
-        "sum_scatter",
+        "all_gather", "banded_solve", "cofactors", "expm", "grad_hook", "ivp_adjoint", "ivp_tangent", "linear_call",
+        "linear_solve", "logm", "psum", "sum_scatter",
     }  # fmt: skip

@@ -11,9 +11,9 @@ import warnings
 import numpy as np
 import scipy.integrate as si
 
-from ..core.tracer import Tracer
-from ..surface.arguments import normalize_axis, operand
-from .mirror import falls_back, mirrors
+from ...core.tracer import Tracer
+from ...surface.arguments import normalize_axis, operand
+from ..mirror import mirrors
 
 __all__ = ["cumulative_simpson", "cumulative_trapezoid", "romb", "simpson", "trapezoid"]
 
@@ -210,6 +210,3 @@ def romb(y, dx=1.0, axis=-1, show=False):
             new.append(new[-1] + (new[-1] - previous) / (4**j - 1))
         row, step = new, half
     return row[-1]
-
-
-__getattr__, __dir__ = falls_back(si, globals())

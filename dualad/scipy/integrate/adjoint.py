@@ -1,0 +1,161 @@
+"""The adjoint equation of an initial value problem, solved backwards along the dense output of the forward run.
+
+    λ' = −(∂f/∂y)ᵀ λ,   λ jumps by the cotangent of y(tₖ) at tₖ;   cotangent of y₀: λ(t₀), of θ: ∫ (∂f/∂θ)ᵀ λ dt
+
+Not for: operators (``trajectories.py``); here all arrays are plain.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...control.linear_solve import cast
+from ...errors import ConvergenceError
+from .problem import IMPLICIT, METHODS, Problem, end_of, method_name
+
+__all__ = ["walk_back"]
+
+
+def walk_back(
+    problem: Problem, cotangents: np.ndarray, t0: Any, times: np.ndarray, y0: np.ndarray, parameters: Sequence,
+    moving: tuple[bool, ...],
+) -> list[np.ndarray]:  # fmt: skip
+    """Pull cotangents of y at the times back to y0 and to the moving parameters.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    cotangents : ndarray, shape (lanes, times, n)
+        Several sets of them.
+    t0, times, y0, parameters
+        The point.
+    moving : tuple of bool
+        Which parameters are asked for.
+
+    Returns
+    -------
+    list of ndarray
+        Shapes (lanes, n) and (lanes, *shape of each moving parameter).
+    """
+    lanes, n = len(cotangents), problem.n
+    theta = [np.asarray(p) for p, m in zip(parameters, moving, strict=True) if m]
+    count = sum([p.size for p in theta])
+    live = [k for k in range(len(times)) if np.any(cotangents[:, k])]
+    t0, end = float(t0), end_of(t0, times[live])
+    dtype = np.result_type(cotangents, y0, float)
+    z = np.zeros((lanes, n + count), dtype)
+    if live and end != t0:
+        path = _Path(problem.path(t0, end, y0, parameters))
+        scale, atol = _scales(problem, path, theta, cotangents)
+        pull = problem.pulling(moving, t0, y0, parameters, cotangents[:, 0].astype(dtype))
+        walk = _Walk(problem, path, pull, parameters, lanes, count, np.tile(atol, lanes))
+        order = sorted(live, key=lambda k: -abs(times[k] - t0))
+        stops = [*[float(times[k]) for k in order[1:]], t0]
+        for k, stop in zip(order, stops, strict=True):
+            z[:, :n] += cotangents[:, k] / scale
+            z = walk.to(float(times[k]), stop, z)
+        z = z * scale
+    else:
+        for k in live:
+            z[:, :n] += cotangents[:, k]
+    parts = [cast(z[:, :n], y0.dtype)]
+    start = n
+    for p in theta:
+        parts.append(cast(z[:, start : start + p.size].reshape(lanes, *p.shape), p.dtype))
+        start += p.size
+    return parts
+
+
+def _scales(problem: Problem, path: _Path, theta: Sequence, cotangents: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the size of the cotangents and the absolute tolerances of λ and of the integrals.
+
+    λᵢ yᵢ and θ̄ⱼ θⱼ are numbers without a unit: their error is measured against the largest product of a cotangent
+    and a value.
+    """
+    s = problem.settings
+    y = path.largest()
+    y = np.where(y > 0, y, np.max(y, initial=0.0) or 1.0)
+    scale = float(np.max(abs(cotangents) * y)) or 1.0
+    relative = min(s.rtol, max(float(np.min(np.broadcast_to(s.atol, y.shape) / y)), 1e-14))
+    sizes = [np.where(abs(p) > 0, abs(p), np.max(abs(p), initial=0.0) or 1.0).reshape(-1) for p in theta]
+    return scale, relative / np.concatenate([y, *sizes])
+
+
+class _Path:
+    """The dense output of a run: quick to read at times that lie close together."""
+
+    def __init__(self, run: Any) -> None:
+        self.run, sol = run, run.sol
+        self.interpolants = list(sol.interpolants)
+        self.stops = [float(t) for t in sol.ts[1:-1]]
+        self.rising = bool(sol.ascending)
+        if not self.rising:
+            self.interpolants.reverse()
+            self.stops.reverse()
+
+    def __call__(self, t: float) -> np.ndarray:
+        return self.interpolants[bisect.bisect_left(self.stops, t)](t)
+
+    def largest(self) -> np.ndarray:
+        """Return the largest size of each entry."""
+        ends = np.concatenate([self.run.sol(np.asarray(self.run.sol.ts)), self.run.y], 1)
+        return np.max(abs(ends), axis=1, initial=0.0)
+
+
+class _Walk:
+    """The steps back."""
+
+    def __init__(self, problem: Problem, path: _Path, pull: Callable, parameters, lanes, count, atol) -> None:
+        self.problem, self.path, self.pull, self.parameters = problem, path, pull, tuple(parameters)
+        self.lanes, self.count, self.atol = lanes, count, atol
+        self.shape = (lanes, problem.n + count)
+        name = method_name(problem.settings.method)
+        self.make = METHODS[name] if isinstance(problem.settings.method, str) else problem.settings.method
+        self.implicit = name in IMPLICIT
+        self.first: float | None = None
+
+    def slopes(self, t: float, z: np.ndarray) -> np.ndarray:
+        lam = z.reshape(self.shape)[:, : self.problem.n]
+        out = self.pull(t, self.path(t), *self.parameters, lam)
+        return out[0].reshape(-1) if len(out) == 1 else np.concatenate(out, 1).reshape(-1)
+
+    def jacobian(self, t: float, z: np.ndarray) -> np.ndarray:
+        """Return the matrix of this linear equation, lane by lane."""
+        n, width, dtype = self.problem.n, self.shape[1], z.dtype
+        y = self.path(t)
+        block = np.zeros((width, width), dtype)
+        for first in range(0, n, self.lanes):  # the rows of as many units as there are lanes at a time
+            units = np.eye(self.lanes, n, first, dtype)
+            out = self.pull(t, y, *self.parameters, units)
+            rows = np.concatenate(out, 1) if len(out) > 1 else out[0]
+            block[:, first : first + self.lanes] = rows.T[:, : n - first]
+        return np.kron(np.eye(self.lanes), block)
+
+    def to(self, start: float, stop: float, z: np.ndarray) -> np.ndarray:
+        """Return the state at ``stop``."""
+        if start == stop:
+            return z
+        s = self.problem.settings
+        options = {"jac": self.jacobian} if self.implicit else {}
+        if self.first is not None and not self.implicit:
+            options["first_step"] = min(self.first, abs(stop - start))
+        solver = self.make(
+            self.slopes, start, z.reshape(-1), stop, rtol=s.rtol, atol=self.atol, max_step=s.max_step, **options
+        )
+        message = None
+        while solver.status == "running":
+            message = solver.step()
+            if solver.status == "running":
+                self.first = solver.step_size
+        if solver.status == "failed":
+            raise ConvergenceError(
+                f"{s.where}: the adjoint equation could not be solved beyond t = {solver.t}: {message}",
+                "it runs backwards along the solution, and may be stiff where the forward one is not",
+                "take a method for stiff problems (Radau, BDF), or sensitivity='forward'",
+            )
+        return solver.y.reshape(self.shape)

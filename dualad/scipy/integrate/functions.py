@@ -1,0 +1,242 @@
+"""Functions of users' as the integrators call them: closed over what they read, written down once, compiled.
+
+For: ``closed`` (the traced values that a function reads from its closure become arguments), ``prepared`` (a function
+of plain arrays that is called thousands of times, traced once if it has no branches) and the questions that decide
+between SciPy's function and ours. Not for: what is integrated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import optree
+
+from ...batched import Batched
+from ...control.subprograms import runner, stage
+from ...core.above import ABOVE
+from ...core.arguments import replaced
+from ...core.aval import Aval, aval_of
+from ...core.boundary import running
+from ...core.tracer import Tracer, tracer_in
+from ...dual import Dual
+from ...errors import ArgumentTypeError, CapturedTensorError, OutputError, ShapeError
+from ...ops.kinds import known
+from ...surface.arguments import operand
+from ...tree import flatten
+
+__all__ = [
+    "Closed", "Closing", "Parameters", "closed", "entries", "has_lanes", "in_a_transform", "is_linearizing", "number",
+    "numbers", "prepared", "reads_tensors", "refuse_captured",
+]  # fmt: skip
+
+
+# ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def has_lanes(*values: Any) -> bool:
+    """Say whether a value is different from lane to lane of a ``vmap``."""
+    for x in values:
+        while isinstance(x, Tracer):
+            if type(x) is Batched:
+                return True
+            x = x.inner if type(x) is Dual else None
+    return False
+
+
+def is_linearizing(*values: Any) -> bool:
+    """Say whether a value's tangent is being written down: a reverse pass may follow."""
+    for x in values:
+        while type(x) is Dual:
+            if x.level.linearizing:
+                return True
+            x = x.inner
+    return False
+
+
+def numbers(values: Iterable) -> list | None:
+    """Return the plain numbers beneath values, or ``None`` where some have lanes or are not known yet."""
+    values = list(values)
+    if has_lanes(*values):
+        return None
+    found = [known(x) for x in values]
+    return None if any([x is None for x in found]) else found
+
+
+def in_a_transform() -> bool:
+    """Say whether a function of the user's runs inside a transform, so that its closures may hold tensors."""
+    return running.get()
+
+
+def reads_tensors(function: Any, *args: Any) -> bool:
+    """Say whether a function returns a tensor for plain arguments: it reads one from its closure.
+
+    An error is left to the integrator, which will meet it as well.
+    """
+    if not callable(function):
+        return False
+    try:
+        return tracer_in(function(*args)) is not None
+    except Exception:
+        return False
+
+
+def refuse_captured(out: Any, where: str, name: str) -> Any:
+    """Return what a function returned for plain arguments, if it is plain."""
+    if tracer_in(out) is None:
+        return out
+    raise CapturedTensorError(
+        f"{where}: `{name}` returned a tensor for plain arguments.",
+        "it reads a traced value through a closure, and could not be written down to find out which (it branches on"
+        " values, or calls code that is not NumPy)",
+        f"pass the value as an argument: {where}({name}, ..., args=(value,))",
+    )
+
+
+# ── results ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def number(out: Any, where: str, name: str) -> Any:
+    """Return what an integrand or an event returned: one number."""
+    out = operand(out)
+    if np.size(out) != 1:
+        raise ShapeError(
+            f"{where}: `{name}` returned shape {np.shape(out)}.",
+            "it returns one number",
+            "return a scalar; scipy.integrate.quad_vec integrates functions that return arrays",
+        )
+    return out if np.shape(out) == () else np.reshape(out, ())
+
+
+def entries(out: Any, n: int, where: str, name: str) -> Any:
+    """Return what a right-hand side returned: a vector of ``n``."""
+    out = operand(out)
+    if np.shape(out) == (n,):
+        return out
+    if np.size(out) == n or (n == 1 and np.shape(out) == ()):
+        return np.reshape(out, (n,))
+    raise ShapeError(
+        f"{where}: `{name}` returned shape {np.shape(out)} for a state of {n} numbers.",
+        "it returns the derivative of every entry of y",
+        f"return an array of shape ({n},), or a list of {n} numbers",
+    )
+
+
+# ── functions ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Closed:
+    """A function of flat arguments that reads nothing else: ``function(*arguments, *captured)``.
+
+    ``traced`` says whether it is a program that was written down, so that it branches on nothing.
+    """
+
+    __slots__ = ("captured", "function", "traced")
+
+    def __init__(self, function: Callable, captured: Sequence[Tracer], traced: bool) -> None:
+        self.function, self.captured, self.traced = function, list(captured), traced
+
+
+def closed(function: Callable, examples: Sequence, name: str, where: str) -> Closed:
+    """Write a function of flat arguments (it returns one value) down, or take it as it is where that can't be done."""
+    try:
+        body = stage(lambda *xs: [function(*xs)], [_strong(x) for x in examples], name, where)
+    except (ShapeError, OutputError):
+        raise
+    except Exception:
+        return Closed(function, [], False)
+    run = runner(body.program)
+    return Closed(lambda *xs: run(*xs)[0], body.captured, True)
+
+
+def prepared(function: Callable, examples: Sequence, name: str, where: str) -> Callable:
+    """Return a function of plain arrays (it returns a list) as fast code; as it is where it can't be written down."""
+    try:
+        body = stage(function, [_strong(x) for x in examples], name, where)
+        if body.captured:
+            return function
+        code = ABOVE.compiled(body.program)
+    except Exception:
+        return function
+
+    def run(*arrays):
+        out = code(*arrays)
+        for x in out:
+            if np.isnan(x).any():  # written without seeing numbers: beside a pole the function itself is asked
+                return function(*arrays)
+        return out
+
+    return run
+
+
+def _strong(x: Any) -> Aval:
+    a = aval_of(x)
+    return Aval(a.shape, a.dtype)
+
+
+class Parameters:
+    """What functions depend on: the traced leaves of ``args``, then the traced values that their closures hold.
+
+    ``values`` are the operands of an operator; every function made by ``close`` takes all of them behind its own
+    arguments.
+    """
+
+    def __init__(self, args: Any, where: str) -> None:
+        if not isinstance(args, tuple):
+            raise ArgumentTypeError(
+                f"{where}: args={type(args).__name__}.",
+                "the extra arguments of the function are a tuple",
+                "write args=(value,), with a comma",
+            )
+        self.where = where
+        leaves, self._tree = flatten(args)
+        self._leaves = [operand(x) if tracer_in(x) is not None else x for x in leaves]
+        self._places = [i for i, x in enumerate(self._leaves) if isinstance(x, Tracer)]
+        self.values: list = [self._leaves[i] for i in self._places]
+
+    def fill(self, values: Sequence) -> tuple:
+        """Return ``args`` with these values for the traced leaves."""
+        return optree.tree_unflatten(self._tree, replaced(self._leaves, self._places, values[: len(self._places)]))
+
+    def close(self, function: Callable, examples: Sequence, finish: Callable) -> Closing:
+        """Close a function of the user's, ``function(*examples, *args)``, whose result ``finish`` makes plain."""
+        name, k, own = getattr(function, "__name__", type(function).__name__), len(examples), len(self._places)
+
+        def flat(*xs):
+            return finish(function(*xs[:k], *self.fill(xs[k:])), name)
+
+        made = closed(flat, [*examples, *self.values[:own]], name, self.where)
+        return Closing(self, function, finish, name, k, made)
+
+
+class Closing:
+    """A closed function: ``of_all`` for derivatives, ``plain`` for numbers."""
+
+    def __init__(self, parameters: Parameters, function, finish, name: str, k: int, made: Closed) -> None:
+        self.name, self.captures, self.traced = name, bool(made.captured), made.traced
+        self._function, self._finish, self._parameters, self._k, self._made = function, finish, parameters, k, made
+        self._own = len(parameters._places)
+        held = {id(x): i for i, x in enumerate(parameters.values)}
+        self._captured = []
+        for x in made.captured:
+            if id(x) not in held:
+                held[id(x)] = len(parameters.values)
+                parameters.values.append(x)
+            self._captured.append(held[id(x)])
+
+    def of_all(self, *xs: Any) -> Any:
+        """Call it with all parameters, plain or traced."""
+        k = self._k
+        return self._made.function(*xs[: k + self._own], *[xs[k + i] for i in self._captured])
+
+    def plain(self, values: Sequence) -> Callable:
+        """Return a function of plain arguments for plain parameters: the user's own wherever that can be called."""
+        if self.captures:
+            mine = [values[i] for i in self._captured]
+            return lambda *xs: self._made.function(*xs, *values[: self._own], *mine)
+        args, function = self._parameters.fill(values), self._function
+        if self.traced:
+            return lambda *xs: function(*xs, *args)
+        where, name = self._parameters.where, self.name
+        return lambda *xs: refuse_captured(function(*xs, *args), where, name)

@@ -1,0 +1,317 @@
+"""``solve_ivp`` with derivatives: in the initial state, in parameters, in the ends, in ``t_eval`` and through events.
+
+Plain arguments go straight to SciPy. Otherwise SciPy solves too, on the plain numbers, and what it found is an operator
+(``trajectories.py``). Not for: ``odeint`` (``lsoda.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.integrate as si
+from scipy.optimize import OptimizeResult
+
+from ...control.linear_solve import cast
+from ...core.aval import aval_of
+from ...core.dispatch import bind
+from ...core.frames import public
+from ...core.tracer import Tracer, tracer_in
+from ...errors import ArgumentError, ArgumentTypeError, ShapeError, UnsupportedError
+from ...surface.arguments import operand
+from ..mirror import mirrors
+from .events import check_crossings, event_list, event_times, stopping_event
+from .functions import (
+    Closing,
+    Parameters,
+    entries,
+    has_lanes,
+    in_a_transform,
+    is_linearizing,
+    number,
+    numbers,
+    reads_tensors,
+)
+from .problem import Problem, Settings, check_run
+from .trajectories import ivp
+
+__all__ = ["Trajectory", "check_choices", "exact_jacobian", "initial_state", "refuse_traced_options", "solve_ivp"]
+
+
+class Trajectory:
+    """What ``dense_output=True`` gives: the solution as a function of time, differentiable in all it depends on.
+
+    Attributes
+    ----------
+    t_min, t_max : float
+        The interval in which it can be called.
+    """
+
+    def __init__(self, at: Callable, t_min: float, t_max: float, ts: Any) -> None:
+        self._at, self.t_min, self.t_max, self.ts = at, t_min, t_max, ts
+
+    @public
+    def __call__(self, t: Any) -> Any:
+        """Return y at a time, shape (n,), or at times, shape (n, times)."""
+        t = operand(t)
+        times = np.reshape(t, (-1,)) * 1.0
+        plain = numbers([times])
+        if plain is not None and plain[0].size and not self.t_min <= plain[0].min() <= plain[0].max() <= self.t_max:
+            raise ArgumentError(
+                f"the solution was called at t = {t}, outside [{self.t_min}, {self.t_max}].",
+                "beyond its ends it is an extrapolation of the last step, which solves no equation",
+                "solve on a longer t_span",
+            )
+        rows = self._at(times)
+        return rows[0] if np.ndim(t) == 0 else rows.T
+
+
+@public
+def solve_ivp(
+    fun: Callable, t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any = None, dense_output: bool = False,
+    events: Any = None, vectorized: bool = False, args: tuple | None = None, *, sensitivity: str = "auto",
+    sens_tol: str = "all", require_success: bool = True, **options: Any,
+) -> Any:  # fmt: skip
+    """Solve y' = f(t, y), as ``scipy.integrate.solve_ivp`` does, and differentiate the solution.
+
+    The derivative is that of the exact solution, to the tolerances that are given: forward mode solves the variational
+    equation together with y, reverse mode the adjoint equation backwards along the dense output.
+
+    Parameters
+    ----------
+    fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, **options
+        As of SciPy's; ``t_span``, ``y0``, ``t_eval`` and ``args`` may be traced, and the functions may read traced
+        values from their closures. ``jac="dualad"`` gives implicit methods the exact Jacobian.
+    sensitivity : {"auto", "forward", "adjoint"}
+        What reverse mode solves: the variational equation of everything that is asked for, or the adjoint. ``"auto"``
+        takes the first for up to 50 numbers.
+    sens_tol : {"all", "state"}
+        Whether the errors of the tangents are controlled, or they take the steps of the state.
+    require_success : bool
+        Whether a solver that stops early is an error; otherwise what it reached is returned.
+
+    Returns
+    -------
+    OdeResult
+        SciPy's; ``t``, ``y``, ``sol``, ``t_events`` and ``y_events`` carry derivatives. Under ``vmap``, and in a
+        program, there are no counters.
+
+    Raises
+    ------
+    ConvergenceError
+        If the solver fails, or an event grazes.
+    UnsupportedError
+        Under ``vmap``, and in a program, without ``t_eval``, or with events: how many numbers there are depends on
+        values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> from dualad.scipy.integrate import solve_ivp
+    >>> def end(rate):
+    ...     return solve_ivp(lambda t, y: -rate * y, (0.0, 2.0), [1.0], rtol=1e-8, atol=1e-8).y[0, -1]
+    >>> float(da.grad(end)(0.5).round(6)), float((-2 * np.exp(-1)).round(6))
+    (-0.735759, -0.735759)
+    """
+    where = "solve_ivp"
+    check_choices(where, sensitivity, sens_tol)
+    given = () if args is None else args
+    if not _is_traced(fun, events, t_span, y0, t_eval, given):
+        if isinstance(options.get("jac"), str) and options["jac"] == "dualad":
+            options["jac"] = exact_jacobian(fun, y0, given, where)
+        plain = si.solve_ivp(fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, **options)
+        return plain
+    refuse_traced_options(options, where)
+    t0, t1 = [operand(t) for t in (t_span if isinstance(t_span, Tracer) else list(t_span))]
+    t0, t1, y0 = cast(t0, np.dtype(float)), cast(t1, np.dtype(float)), initial_state(y0, where)
+    settings = Settings(
+        where, method, options.get("rtol", 1e-3), options.get("atol", 1e-6), options.get("max_step", np.inf),
+        sensitivity, sens_tol, require_success,
+    )  # fmt: skip
+    parameters = Parameters(given, where)
+    n = y0.shape[0]
+    f = parameters.close(fun, (0.0, y0), lambda out, name: entries(out, n, where, name))
+    functions = event_list(events)
+    crossings = [parameters.close(e, (0.0, y0), lambda out, name: number(out, where, name)) for e in functions]
+    call = _Call(f, crossings, functions, parameters, method, vectorized, options, settings, n)
+    times = None if t_eval is None else operand(t_eval) * 1.0
+    return call.result(t0, t1, times, y0, dense_output)
+
+
+def _is_traced(fun: Any, events: Any, t_span: Any, y0: Any, t_eval: Any, args: Any) -> bool:
+    if tracer_in(t_span, y0, t_eval, args) is not None:
+        return True
+    if not in_a_transform():
+        return False
+    try:
+        start = float(t_span[0]), np.asarray(y0) * 1.0, *args
+    except Exception:
+        return False  # SciPy says what is wrong
+    return any([reads_tensors(g, *start) for g in (fun, *event_list(events))])
+
+
+class _Call:
+    """A call of ``solve_ivp`` on tensors."""
+
+    def __init__(
+        self, f: Closing, crossings: list[Closing], functions: list, parameters: Parameters, method: Any,
+        vectorized: bool, options: dict, settings: Settings, n: int,
+    ) -> None:  # fmt: skip
+        self.f, self.crossings, self.functions, self.parameters = f, crossings, functions, parameters
+        self.method, self.vectorized, self.options, self.settings = method, vectorized, options, settings
+        self.problem = Problem(f.name, f.of_all, n, settings, self.solve)
+
+    def solve(self, t0, t1, times, y0, values: Sequence, dense: bool, events: bool = False) -> Any:
+        """Have SciPy solve it on plain arrays."""
+        plain = self.f.plain(values)
+        options = dict(self.options)
+        if "jac" in options:
+            options["jac"] = self._jacobian(options["jac"], y0, values)
+        return si.solve_ivp(
+            plain, (t0, t1), y0, self.method, times, dense, self._events(values) if events else None,
+            self.vectorized and not self.f.captures, **options,
+        )  # fmt: skip
+
+    def _jacobian(self, jac: Any, y0, values: Sequence) -> Any:
+        if isinstance(jac, str) and jac == "dualad":
+            return self.problem.jacobian(y0, values)
+        if not callable(jac):
+            return jac
+        args = self.parameters.fill(values)
+        if self.f.captures and reads_tensors(jac, 0.0, y0, *args):
+            return self.problem.jacobian(y0, values)  # a function of the same captured values: what it means is known
+        return lambda t, y: jac(t, y, *args)
+
+    def _events(self, values: Sequence) -> list | None:
+        made = []
+        for event, g in zip(self.functions, self.crossings, strict=True):
+            plain = g.plain(values)
+            wrapped = lambda t, y, plain=plain: float(np.reshape(plain(t, y), ()))
+            for name in ("terminal", "direction"):
+                if hasattr(event, name):
+                    setattr(wrapped, name, getattr(event, name))
+            made.append(wrapped)
+        return made or None
+
+    def result(self, t0: Any, t1: Any, times: Any, y0: Any, dense: bool) -> Any:
+        """Return SciPy's result object."""
+        values = self.parameters.values
+        operands = [t0, t1, y0, *values, *([] if times is None else [times])]
+        plain = numbers(operands)
+        if plain is None:
+            return self._without_numbers(t0, t1, times, y0, dense, operands)
+        start, stop, state, *rest = plain
+        theta = rest[: len(values)]
+        at = None if times is None else np.asarray(rest[-1])
+        wanted = dense or is_linearizing(*operands)
+        run = self.solve(float(start), float(stop), at, np.asarray(state), theta, wanted, events=True)
+        if self.settings.require_success:
+            check_run(run, self.settings)
+        self.problem.remember(run, start, state, theta)
+        result = type(run)(run)
+        stop = float(stop)
+        last = t1
+        if self.functions:
+            ending = stopping_event(self.functions, run)
+            stop = stop if ending is None else float(run.t_events[ending][-1])
+            self._differentiate_events(result, run, t0, stop, y0, theta)
+            last = t1 if ending is None else result.t_events[ending][-1]
+        if times is not None:
+            times = times[: len(run.t)]
+        elif run.status == -1 or len(run.t) < 2:
+            times = run.t if len(run.t) != 1 else np.reshape(t0, (1,))
+        elif isinstance(t0, Tracer) or isinstance(last, Tracer):
+            times = np.concatenate([t0[None], run.t[1:-1], last[None]])
+        else:
+            times = run.t
+        result.t = times
+        result.y = self._rows(t0, stop, times, y0).T
+        if dense:
+            low, high = min(float(start), stop), max(float(start), stop)
+            result.sol = Trajectory(lambda t: self._rows(t0, stop, t, y0), low, high, run.sol.ts)
+        elif "sol" in result:
+            result.sol = None
+        return result
+
+    def _rows(self, t0, t1, times, y0) -> Any:
+        return bind(ivp, (t0, t1, times, y0, *self.parameters.values), {"call": self.problem})
+
+    def _differentiate_events(self, result, run, t0, stop: float, y0, theta: Sequence) -> None:
+        result.t_events, result.y_events = list(run.t_events), list(run.y_events)
+        for i, (g, at, rows) in enumerate(zip(self.crossings, run.t_events, run.y_events, strict=True)):
+            if len(at):
+                check_crossings(g, at, rows, self.problem, theta, self.settings.where)
+                result.t_events[i] = t = event_times(g, at, self.problem, t0, stop, y0, self.parameters.values)
+                result.y_events[i] = self._rows(t0, stop, t, y0)
+
+    def _without_numbers(self, t0, t1, times, y0, dense: bool, operands: list) -> Any:
+        """Solve in a program, or with a start of its own in each lane."""
+        what = "under vmap, where every lane takes steps of its own," if has_lanes(*operands) else "in a program"
+        if times is None or self.functions:
+            raise UnsupportedError(
+                f"solve_ivp was called {what} {'with events' if self.functions else 'without t_eval'}.",
+                "how many times there are is known only when it has been solved, and shapes can't depend on that",
+                "solve lane by lane in a Python loop" if self.functions else
+                "say at which times y is wanted: t_eval=np.linspace(t0, t1, 50), or t_eval=[t1] for the end",
+            )  # fmt: skip
+        rows = self._rows(t0, t1, times, y0)
+        sol = None
+        if dense:
+            sol = Trajectory(lambda t: self._rows(t0, t1, t, y0), -np.inf, np.inf, None)
+        message = "The solver successfully reached the end of the integration interval."
+        return OptimizeResult(
+            t=times, y=rows.T, sol=sol, t_events=None, y_events=None, nfev=None, njev=None, nlu=None, status=0,
+            message=message, success=True,
+        )  # fmt: skip
+
+
+mirrors(None, "op")(solve_ivp)
+
+
+# ── checks, shared with odeint ───────────────────────────────────────────────────────────────────────────────────
+
+
+def check_choices(where: str, sensitivity: str, sens_tol: str) -> None:
+    """Refuse words that are none of the choices."""
+    for name, value, choices in (
+        ("sensitivity", sensitivity, ("auto", "forward", "adjoint")),
+        ("sens_tol", sens_tol, ("all", "state")),
+    ):
+        if value not in choices:
+            raise ArgumentError(
+                f"{where}: {name}={value!r}.", "it is one of " + ", ".join(map(repr, choices)), f"pass {choices[0]!r}"
+            )
+
+
+def refuse_traced_options(options: dict, where: str) -> None:
+    """Refuse tolerances and step sizes that are traced."""
+    for name, value in options.items():
+        if tracer_in(value) is not None:
+            raise ArgumentTypeError(
+                f"{where}: {name} is traced.",
+                "the derivative is that of the exact solution, which does not depend on how it is approached",
+                f"pass a plain number: dualad.stop_gradient does not make one, so compute {name} outside the transform",
+            )
+
+
+def initial_state(y0: Any, where: str) -> Any:
+    """Return y0 as a vector of floating or complex numbers."""
+    y0 = operand(y0)
+    if np.ndim(y0) != 1:
+        raise ShapeError(
+            f"{where}: y0 has shape {np.shape(y0)}.",
+            "the state is a vector",
+            "pass y0.reshape(-1), and reshape y inside the function" if np.ndim(y0) else "pass [y0]",
+        )
+    return cast(y0, np.dtype(complex if aval_of(y0).dtype.kind == "c" else float))
+
+
+def exact_jacobian(fun: Callable, y0: Any, args: tuple, where: str) -> Callable:
+    """Return ``jac(t, y, *args)`` of a plain right-hand side."""
+    state = initial_state(y0, where)
+    n, name = state.shape[0], getattr(fun, "__name__", type(fun).__name__)
+    function = lambda t, y: entries(fun(t, y, *args), n, where, name)
+    jacobian = Problem(name, function, n, Settings(where, "BDF", 1e-3, 1e-6)).jacobian(state, ())
+    return lambda t, y, *args: jacobian(t, y)

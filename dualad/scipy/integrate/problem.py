@@ -1,0 +1,267 @@
+"""An initial value problem y' = f(t, y, θ) as a parameter of the operators, and the problems derived from it.
+
+For: running a problem by SciPy on plain arrays (once for each point), the right-hand sides of its tangents and of its
+adjoint as code that was traced once, exact Jacobians for implicit methods. Not for: derivatives as operators
+(``trajectories.py``) or the adjoint's walk back (``adjoint.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.integrate as si
+import scipy.sparse as sp
+
+from ...core.arguments import replaced
+from ...errors import ConvergenceError
+from ...jvp import jvp
+from ...rules.calls import of_moving
+from ...vjp_via_transpose import vjp
+from ...vmap import vmap
+from .functions import prepared
+
+__all__ = ["IMPLICIT", "METHODS", "Problem", "Settings", "check_run", "end_of", "method_name", "over_lanes"]
+
+METHODS = {name: getattr(si, name) for name in ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")}
+IMPLICIT = ("Radau", "BDF", "LSODA")
+#: systems up to this size have a dense Jacobian in an implicit method, larger ones a matrix of blocks
+_DENSE = 64
+
+
+class Settings(NamedTuple):
+    """How a problem and its derivatives are solved."""
+
+    where: str
+    method: Any
+    rtol: float
+    atol: Any
+    max_step: float = np.inf
+    sensitivity: str = "auto"
+    sens_tol: str = "all"
+    require_success: bool = True
+
+
+def method_name(method: Any) -> str:
+    """Return the name of a method, given by name or as SciPy's class."""
+    return method if isinstance(method, str) else method.__name__
+
+
+def end_of(t0: Any, times: np.ndarray) -> float:
+    """Return the time furthest from the start."""
+    t0 = float(t0)
+    return float(times[np.argmax(abs(times - t0))]) if len(times) else t0
+
+
+def check_run(run: Any, settings: Settings, what: str = "the solver") -> None:
+    """Refuse a run that did not reach its end."""
+    if not run.success:
+        raise ConvergenceError(
+            f"{settings.where}: {what} stopped at t = {run.t[-1] if len(run.t) else 'the start'}: {run.message}",
+            "there is no solution beyond that time, and so no derivative",
+            "loosen rtol and atol, take a method for stiff problems (Radau, BDF), end earlier; or pass"
+            " require_success=False for what was reached",
+        )
+
+
+class Problem:
+    """A problem: a parameter of the operators.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    function : callable
+        ``function(t, y, *parameters)``, in plain NumPy, for vectors y of ``n`` numbers.
+    n : int
+        How many there are.
+    settings : Settings
+        How it is solved.
+    solve : callable or None
+        ``solve(t0, t1, times, y0, parameters, dense)`` returns SciPy's result, in place of ``solve_ivp`` with the
+        settings.
+    base : Problem or None
+        What this is the variational equation of: its Jacobian is made of blocks of the base's.
+    """
+
+    __slots__ = ("_made", "_runs", "base", "function", "n", "name", "settings", "solve")
+
+    def __init__(
+        self, name: str, function: Callable, n: int, settings: Settings, solve: Callable | None = None,
+        base: Problem | None = None,
+    ) -> None:  # fmt: skip
+        self.name, self.function, self.n, self.settings = name, function, n, settings
+        self.solve, self.base = solve, base
+        self._made: dict[Any, Any] = {}
+        #: the last runs: (key, SciPy's result)
+        self._runs: tuple[tuple[Any, Any], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<initial value problem of {self.name}>"
+
+    def once(self, key: Any, make: Callable) -> Any:
+        """Return ``make()``, made once for a key."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    # ── runs on plain arrays ─────────────────────────────────────────────────────────────────────────────────────
+
+    def remember(self, run: Any, t0: Any, y0: Any, parameters: Sequence) -> None:
+        """Keep a run for the operators that will ask for the same."""
+        self._runs = ((_key(t0, y0, parameters), run), *self._runs)[:2]
+
+    def known(self, t0: Any, y0: Any, parameters: Sequence) -> list:
+        """Return the runs that are kept of a point."""
+        key = _key(t0, y0, parameters)
+        return [run for k, run in self._runs if k == key]
+
+    def rows(self, t0: Any, t1: Any, times: np.ndarray, y0: np.ndarray, parameters: Sequence) -> np.ndarray:
+        """Return y at the times, shape (times, n)."""
+        for run in self.known(t0, y0, parameters):
+            if np.array_equal(run.t, times):
+                return np.ascontiguousarray(run.y.T)
+            for at, y in zip(getattr(run, "t_events", None) or (), getattr(run, "y_events", None) or (), strict=True):
+                if len(at) and np.array_equal(at, times):
+                    return y
+            if run.sol is not None and _inside(run, times):
+                return np.ascontiguousarray(run.sol(times).T)
+        if not len(times):
+            return np.zeros((0, self.n), np.asarray(y0).dtype)
+        distinct, places = np.unique(times, return_inverse=True)
+        if float(t1) < float(t0):
+            distinct, places = distinct[::-1], len(distinct) - 1 - places
+        run = self.run(t0, t1, distinct, y0, parameters)
+        out = np.full((len(times), self.n), np.nan, run.y.dtype)  # what was not reached, if that is allowed, is NaN
+        reached = places < run.y.shape[1]
+        out[reached] = run.y.T[places[reached]]
+        return out
+
+    def run(self, t0, t1, times, y0, parameters: Sequence, dense: bool = False) -> Any:
+        """Solve it by SciPy."""
+        if self.solve is not None:
+            run = self.solve(float(t0), float(t1), times, y0, parameters, dense)
+        else:
+            s = self.settings
+            rhs = self.once("rhs", lambda: self._prepared("rhs", lambda *a: [self.function(*a)], t0, y0, parameters))
+            options = {"rtol": s.rtol, "atol": s.atol, "max_step": s.max_step}
+            if method_name(s.method) in IMPLICIT:
+                options["jac"] = self.jacobian(y0, parameters)
+            run = si.solve_ivp(
+                lambda t, y: rhs(t, y, *parameters)[0], (float(t0), float(t1)), y0, s.method, t_eval=times,
+                dense_output=dense, **options,
+            )  # fmt: skip
+            check_run(run, s, "the solver of the derivatives' equation")
+        if self.settings.require_success:
+            check_run(run, self.settings)
+        self.remember(run, t0, y0, parameters)
+        return run
+
+    def path(self, t0: Any, t1: float, y0: np.ndarray, parameters: Sequence) -> Any:
+        """Return a run with dense output that reaches ``t1``."""
+        for run in self.known(t0, y0, parameters):
+            if run.sol is not None and _inside(run, np.asarray([t1])):
+                return run
+        return self.run(t0, t1, None, y0, parameters, dense=True)
+
+    def _prepared(self, what: str, function: Callable, t0: Any, y0: Any, more: Sequence) -> Callable:
+        return prepared(function, [np.float64(t0), y0, *more], f"{self.name} ({what})", self.settings.where)
+
+    # ── what is derived from it ──────────────────────────────────────────────────────────────────────────────────
+
+    def jacobian(self, y0: np.ndarray, parameters: Sequence) -> Callable:
+        """Return ``jac(t, y)``: exact, as a dense matrix; for the variational equation of a large one, as blocks."""
+        if self.base is not None and len(y0) > _DENSE:
+            return self._blocks(y0, parameters)
+
+        def matrix(t, y, *p):
+            push = lambda e: jvp(lambda y: self.function(t, y, *p), (y,), (e,))[1]
+            return [vmap(push, out_axes=1, randomness="same")(np.eye(len(y0), dtype=y0.dtype))]
+
+        code = self.once("jacobian", lambda: self._prepared("jacobian", matrix, 0.0, y0, parameters))
+        return lambda t, y: np.asarray(code(t, y, *parameters)[0])
+
+    def _blocks(self, y0: np.ndarray, parameters: Sequence) -> Callable:
+        """Return the Jacobian without the second derivatives, which a Newton iteration does not need."""
+        base, count = self.base, len(y0) // self.base.n
+        inner = base.jacobian(y0[: base.n], parameters[: base.once("parameters", lambda: len(parameters))])
+        identity = sp.identity(count, format="csc")
+        dense = method_name(self.settings.method) == "LSODA"
+
+        def matrix(t, y):
+            block = inner(t, y[: base.n])
+            return np.kron(np.eye(count), block) if dense else sp.kron(identity, block, format="csc")
+
+        return matrix
+
+    def variational(self, moving: tuple[bool, ...], lanes: int) -> Problem:
+        """Return the problem of y with ``lanes`` tangents: its parameters are θ and tangents of the moving ones."""
+        return self.once(("variational", moving, lanes), lambda: self._variational(moving, lanes))
+
+    def _variational(self, moving: tuple[bool, ...], lanes: int) -> Problem:
+        f, n, count = self.function, self.n, len(moving)
+        places = [i for i, m in enumerate(moving) if m]
+
+        def function(t, z, *parameters):
+            theta, directions = parameters[:count], parameters[count:]
+            y, s = z[:n], np.reshape(z[n:], (lanes, n))
+            g, chosen = of_moving(lambda *p: f(t, p[0], *p[1:]), (y, *theta), [0, *[1 + i for i in places]])
+            slopes = over_lanes(lambda s, *d: jvp(g, tuple(chosen), (s, *d))[1], s, *directions)
+            return np.concatenate([f(t, y, *theta), np.reshape(slopes, (-1,))])
+
+        self.once("parameters", lambda: count)
+        return Problem(self.name, function, n * (1 + lanes), self._variational_settings(lanes), base=self)
+
+    def _variational_settings(self, lanes: int) -> Settings:
+        s, n = self.settings, self.n
+        atol = np.broadcast_to(np.asarray(s.atol, float), (n,))
+        tangents, share = np.tile(atol, lanes), 1.0
+        if s.sens_tol == "state":
+            # SciPy's norm is a mean over all entries: the state's part of it is to weigh what it weighs alone.
+            tangents, share = np.full(n * lanes, np.inf), (1 + lanes) ** -0.5
+        return s._replace(
+            atol=np.concatenate([atol * share, tangents]), rtol=s.rtol * share, require_success=True, sens_tol="all"
+        )
+
+    def pulling(self, moving: tuple[bool, ...], t0, y0, parameters: Sequence, cotangents: np.ndarray) -> Callable:
+        """Return code for ``(t, y, *parameters, λ)``: the slopes of λ (lanes, n) and of the integrals for θ."""
+        places = [1 + i for i, m in enumerate(moving) if m]
+
+        def function(t, y, *more):
+            *theta, lam = more
+            g, chosen = of_moving(lambda *p: self.function(t, p[0], *p[1:]), (y, *theta), [0, *places])
+            pull = vjp(g, *chosen)[1]
+            back, *integrands = over_lanes(pull, lam)
+            rows = [np.reshape(x, (len(lam), -1)) for x in integrands]
+            return [-back, *([-np.concatenate(rows, 1)] if rows else [])]
+
+        key = "pulling", moving, cotangents.shape
+        make = lambda: self._prepared("adjoint", function, t0, y0, [*parameters, cotangents])
+        return self.once(key, make)
+
+    def slopes(self, times: Any, y: Any, parameters: Sequence) -> Any:
+        """Return f along a solution, shape (times, n)."""
+        mapped = (0, 0, *[None] * len(parameters))
+        return vmap(self.function, mapped, randomness="same")(times, y, *parameters)
+
+    def filled(self, parameters: Sequence, moving: Sequence[bool], values: Sequence) -> list:
+        """Return the parameters with other values for the moving ones."""
+        return replaced(list(parameters), [i for i, m in enumerate(moving) if m], values)
+
+
+def over_lanes(function: Callable, *values: Any) -> Any:
+    """Map a function over leading axes; it is called as it is, which is faster code, where they have one entry."""
+    if len(values[0]) > 1:
+        return vmap(function, randomness="same")(*values)
+    out = function(*[v[0] for v in values])
+    return tuple([x[None] for x in out]) if isinstance(out, tuple) else out[None]
+
+
+def _key(t0: Any, y0: Any, parameters: Sequence) -> tuple:
+    return (float(t0), np.asarray(y0).tobytes(), *[np.asarray(p).tobytes() for p in parameters])
+
+
+def _inside(run: Any, times: np.ndarray) -> bool:
+    low, high = run.sol.t_min, run.sol.t_max
+    return bool(np.all((times >= low) & (times <= high)))

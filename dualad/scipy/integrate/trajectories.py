@@ -1,0 +1,362 @@
+"""The operators of an initial value problem: its solution, the tangent of that, and the adjoint.
+
+    ivp(t₀, t₁, times, y₀, *θ)                        y at the times
+    ivp_tangent(ẏ₀, *θ̇, t₀, times, y₀, *θ)            ẏ at the times, for times that stay: linear in ẏ₀ and θ̇
+    ivp_adjoint(ȳ, t₀, times, y₀, *θ)                 cotangents of y₀ and θ: the transpose of that
+
+The derivative is that of the exact solution, to the solver's tolerance. A tangent is a part of the solution of the
+variational equation, which is a problem again, so every order follows; the derivative of the adjoint is the symmetric
+second derivative of a pairing. Not for: numbers (``problem.py``, ``adjoint.py``), SciPy's names
+(``initial_value.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...control.control_ops import for_unknown
+from ...control.linear_solve import cast
+from ...core.arguments import replaced
+from ...core.aval import Aval, aval_of
+from ...core.dispatch import bind
+from ...core.primitive import Primitive
+from ...ops.kinds import known
+from ...rules.calls import push_moving
+from ...rules.linear_call import LinearCall, linear
+from ...vjp_via_transpose import vjp
+from ...vmap import vmap
+from .adjoint import walk_back
+from .functions import has_lanes
+from .problem import Problem, Settings
+
+__all__ = ["ivp", "ivp_adjoint", "ivp_tangent"]
+
+#: reverse mode solves for so many tangents at once before it prefers the adjoint
+_TANGENTS = 50
+
+
+def _dtype(y0: Any) -> np.dtype:
+    return np.result_type(aval_of(y0).dtype, float)
+
+
+def _zeros_like(x: Any) -> np.ndarray:
+    a = aval_of(x)
+    return np.zeros(a.shape, a.dtype)
+
+
+def _over_lanes(operator: Primitive, size: int, values: Sequence, mapped: Sequence[bool], params: dict) -> Any:
+    """Run an operator once per lane: every lane takes its own steps."""
+    lanes = [
+        bind(operator, [v[i] if m else v for v, m in zip(values, mapped, strict=True)], params) for i in range(size)
+    ]
+    if not lanes:
+        lane = [Aval(a.shape[1:] if m else a.shape, a.dtype) for a, m in zip(map(aval_of, values), mapped, strict=True)]
+        out = operator.abstract_eval(*lane, **params)
+        empty = [np.zeros((0, *a.shape), a.dtype) for a in (out if operator.multiple_results else [out])]
+        return tuple(empty) if operator.multiple_results else empty[0]
+    if operator.multiple_results:
+        return tuple([np.stack(parts) for parts in zip(*lanes, strict=True)])
+    return np.stack(lanes)
+
+
+# ── the solution ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _ivp_impl(t0, t1, times, y0, *parameters, call):
+    return call.rows(t0, t1, times, np.asarray(y0, _dtype(y0)), parameters)
+
+
+def _ivp_shape(t0, t1, times, y0, *parameters, call):
+    return Aval((*times.shape, *y0.shape), _dtype(y0))
+
+
+def _ivp_jvp(primals, tangents, *, call):
+    t0, _, times, y0, *parameters = primals
+    dt0, _, dtimes, dy0, *directions = tangents
+    y = bind(ivp, primals, {"call": call})
+    if dt0 is not None:  # as if the solution had begun elsewhere: ẏ₀ − f(t₀) ṫ₀
+        shift = call.function(t0, y0, *parameters) * dt0
+        dy0 = -shift if dy0 is None else dy0 - shift
+    moving = tuple([d is not None for d in directions])
+    total = None
+    if dy0 is not None or any(moving):
+        vectors = [_zeros_like(y0) if dy0 is None else dy0, *[d for d in directions if d is not None]]
+        params = {"call": call, "moving": moving, "lanes": None}
+        total = bind(ivp_tangent, (*vectors, t0, times, y0, *parameters), params)
+    if dtimes is not None and np.shape(times)[0]:
+        slide = call.slopes(times, y, parameters) * np.reshape(dtimes, (-1, 1))
+        total = slide if total is None else total + slide
+    return y, total
+
+
+# ── its tangent ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _split(args: Sequence, moving: Sequence[bool]) -> tuple[list, list]:
+    """Return the vectors (ẏ0 and the moving θ̇) and the point (t0, times, y0, *θ)."""
+    cut = 1 + sum(moving)
+    return list(args[:cut]), list(args[cut:])
+
+
+def _sizes(vectors: Sequence, point: Sequence, moving: Sequence[bool], lanes: int | None) -> Any:
+    """Return a factor per lane that makes tangents as large as what they move, in the unit of each."""
+    primals = [point[2], *[p for p, m in zip(point[3:], moving, strict=True) if m]]
+    if has_lanes(*vectors, *primals):
+        return 1.0
+    pairs = [(known(v), known(p)) for v, p in zip(vectors, primals, strict=True)]
+    if any([v is None or p is None for v, p in pairs]):
+        return 1.0
+    largest = np.zeros(lanes or 1)
+    for v, p in pairs:
+        size = abs(np.asarray(p))
+        size = np.where(size > 0, size, np.max(size, initial=0.0) or 1.0)
+        largest = np.maximum(largest, np.max(abs(np.reshape(v, (len(largest), -1))) / size.reshape(-1), 1, initial=0.0))
+    largest = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+    return largest[0] if lanes is None else largest
+
+
+def _moved(vectors: Sequence, point: Sequence, call: Problem, moving: tuple[bool, ...], lanes: int | None) -> Any:
+    """Return the tangents, as a part of the solution of the variational equation."""
+    t0, times, y0, *parameters = point
+    n, count = call.n, lanes or 1
+    sizes = _sizes(vectors, point, moving, lanes)
+    per_lane = lambda x: sizes if lanes is None else np.reshape(sizes, (-1, *[1] * (np.ndim(x) - 1)))
+    if np.ndim(sizes) or lanes is None:
+        vectors = [cast(v / per_lane(v), aval_of(v).dtype) for v in vectors]
+    start = np.concatenate([y0, np.reshape(vectors[0], (-1,))])
+    directions = [np.reshape(v, (count, *np.shape(v)[lanes is not None :])) for v in vectors[1:]]
+    problem = call.variational(moving, count)
+    end = times[-1:][0] if np.shape(times)[0] == 1 else _furthest(t0, times)
+    rows = bind(ivp, (t0, end, times, start, *parameters, *directions), {"call": problem})
+    rows = np.reshape(rows[:, n:], (np.shape(times)[0], count, n))
+    return rows[:, 0] * sizes if lanes is None else np.moveaxis(rows, 1, 0) * np.reshape(sizes, (-1, 1, 1))
+
+
+def _furthest(t0: Any, times: Any) -> Any:
+    if not np.shape(times)[0]:
+        return t0
+    return times[np.argmax(abs(times - t0))]
+
+
+def _tangent_impl(*args, call, moving, lanes):
+    vectors, point = _split(args, moving)
+    return _moved(vectors, point, call, moving, lanes)
+
+
+def _tangent_shape(*avals, call, moving, lanes):
+    vectors, (_, times, y0, *_) = _split(avals, moving)
+    dtype = np.result_type(_dtype(y0), *[v.dtype for v in vectors])
+    return Aval((*([] if lanes is None else [lanes]), *times.shape, *y0.shape), dtype)
+
+
+def _tangent_jvp(primals, tangents, *, call, moving, lanes):
+    params = {"call": call, "moving": moving, "lanes": lanes}
+    vectors, point = _split(primals, moving)
+    moved, shifts = _split(tangents, moving)
+    out = bind(ivp_tangent, primals, params)
+    total = None
+    if any([t is not None for t in moved]):
+        full = [_zeros_like(v) if t is None else t for t, v in zip(moved, vectors, strict=True)]
+        total = bind(ivp_tangent, (*full, *point), params)
+    if any([t is not None for t in shifts]):
+        more = push_moving(lambda *p: _moved(vectors, p, call, moving, lanes), point, shifts)[1]
+        total = more if total is None else total + more
+    return out, total
+
+
+def _tangent_transpose(ct, *args, call, moving, lanes):
+    vectors, point = _split(args, moving)
+    unknown = [type(v) is Aval for v in vectors]
+    avals = [Aval(a.shape if lanes is None else a.shape[1:], a.dtype) for a in map(aval_of, vectors)]
+    count = sum([a.size for a, u in zip(avals, unknown, strict=True) if u])
+    choice = call.settings.sensitivity
+    if choice == "forward" or (choice == "auto" and count <= _TANGENTS):
+        out = _through_tangents(ct, point, call, moving, lanes, avals, unknown)
+    else:
+        out = bind(ivp_adjoint, (ct, *point), {"call": call, "moving": moving, "lanes": lanes})
+    return for_unknown(out, vectors) + (None,) * len(point)
+
+
+def _through_tangents(ct, point, call, moving, lanes, avals, unknown) -> list:
+    """Return the cotangents from the tangents of all unknown entries, solved for together."""
+    count = sum([a.size for a, u in zip(avals, unknown, strict=True) if u])
+    basis, start = [], 0
+    for a, u in zip(avals, unknown, strict=True):
+        units = np.eye(count, a.size, -start, a.dtype) if u else np.zeros((count, a.size), a.dtype)
+        basis.append(units.reshape(count, *a.shape))
+        start += a.size if u else 0
+    rows = bind(ivp_tangent, (*basis, *point), {"call": call, "moving": moving, "lanes": count})
+    rows = np.reshape(rows, (count, -1)).T
+    flat = np.reshape(ct, (-1, rows.shape[0])) @ rows
+    out, start = [], 0
+    for a, u in zip(avals, unknown, strict=True):
+        shape = a.shape if lanes is None else (lanes, *a.shape)
+        if not u:
+            out.append(np.zeros(shape, a.dtype))
+            continue
+        part = np.reshape(flat[:, start : start + a.size], shape)
+        out.append(cast(part, a.dtype))
+        start += a.size
+    return out
+
+
+def _joined_lanes(x: Any, size: int, mapped: bool, lanes: int | None) -> Any:
+    """Return a vector (or a batch of them, or lanes of either) with one leading axis of all of them."""
+    if not mapped:
+        x = np.broadcast_to(x, (size, *np.shape(x)))
+    return x if lanes is None else np.reshape(x, (size * lanes, *np.shape(x)[2:]))
+
+
+def _tangent_batch(size, values, mapped, *, call, moving, lanes):
+    cut = 1 + sum(moving)
+    if any(mapped[cut:]) or not size:
+        return _over_lanes(ivp_tangent, size, values, mapped, {"call": call, "moving": moving, "lanes": lanes})
+    vectors = [_joined_lanes(v, size, m, lanes) for v, m in zip(values[:cut], mapped[:cut], strict=True)]
+    params = {"call": call, "moving": moving, "lanes": size * (lanes or 1)}
+    out = bind(ivp_tangent, (*vectors, *values[cut:]), params)
+    return out if lanes is None else np.reshape(out, (size, lanes, *np.shape(out)[1:]))
+
+
+# ── its adjoint ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _adjoint_impl(ct, t0, times, y0, *parameters, call, moving, lanes):
+    given = np.asarray(ct) if lanes is not None else np.asarray(ct)[None]
+    out = walk_back(call, given, t0, np.asarray(times), np.asarray(y0, _dtype(y0)), parameters, moving)
+    out[0] = cast(out[0], aval_of(y0).dtype)
+    return tuple(out) if lanes is not None else tuple([x[0] for x in out])
+
+
+def _adjoint_shape(ct, t0, times, y0, *parameters, call, moving, lanes):
+    lead = () if lanes is None else (lanes,)
+    kept = [y0, *[p for p, m in zip(parameters, moving, strict=True) if m]]
+    return tuple([Aval((*lead, *a.shape), a.dtype) for a in kept])
+
+
+def _adjoint_jvp(primals, tangents, *, call, moving, lanes):
+    params = {"call": call, "moving": moving, "lanes": lanes}
+    _, *point = primals
+    out = bind(ivp_adjoint, primals, params)
+    total: list = [None] * len(out)
+    if tangents[0] is not None:
+        total = list(bind(ivp_adjoint, (tangents[0], *point), params))
+    shifts = tangents[1:]
+    if any([t is not None for t in shifts]):
+        places = [i for i, t in enumerate(shifts) if t is not None]
+        second = LinearCall(f"{call.name} (second derivative)", *_second(call, moving, lanes, places))
+        params = {"call": second, "outs": tuple(map(aval_of, out)), "residuals": len(primals)}
+        more = bind(linear, (*[shifts[i] for i in places], *primals), params)
+        total = [b if a is None else a + b for a, b in zip(total, more, strict=True)]
+    return out, tuple(total)
+
+
+def _second(call: Problem, moving: tuple[bool, ...], lanes: int | None, places: Sequence[int]) -> tuple:
+    """Return the derivative of the adjoint in its point, and the transpose of that.
+
+    The adjoint of ȳ is the gradient of ⟨ȳ, y⟩ in y0 and θ. So its derivative along a shift of the point is the
+    gradient of ⟨ȳ, ẏ⟩, and the transpose takes the gradient in the point of the tangent along a given one.
+    """
+    inner = [2, *[3 + i for i, m in enumerate(moving) if m]]  # y0 and the moving θ, as positions in the point
+
+    def along(point: Sequence, shifts: Sequence) -> Any:
+        tangents = replaced([None] * len(point), places, shifts)
+        solution = lambda t0, times, *rest: bind(ivp, (t0, _furthest(t0, times), times, *rest), {"call": call})
+        return push_moving(solution, list(point), tangents)[1]
+
+    def forward(residuals, shifts):
+        ct, *point = residuals
+        pull = vjp(lambda *values: along(replaced(point, inner, values), shifts), *[point[i] for i in inner])[1]
+        return list(vmap(pull, randomness="same")(ct) if lanes is not None else pull(ct))
+
+    def backward(residuals, cts):
+        ct, *point = residuals
+        params = {"call": call, "moving": moving, "lanes": lanes}
+
+        def tangent(*values):
+            return bind(ivp_tangent, (*cts, *replaced(point, places, values)), params)
+
+        return list(vjp(tangent, *[point[i] for i in places])[1](ct))
+
+    return forward, backward
+
+
+def _adjoint_transpose(ct, *args, call, moving, lanes):
+    point = args[1:]
+    out = bind(ivp_tangent, (*ct, *point), {"call": call, "moving": moving, "lanes": lanes})
+    return (out, *[None] * len(point))
+
+
+def _adjoint_batch(size, values, mapped, *, call, moving, lanes):
+    if any(mapped[1:]) or not size:
+        return _over_lanes(ivp_adjoint, size, values, mapped, {"call": call, "moving": moving, "lanes": lanes})
+    ct = _joined_lanes(values[0], size, mapped[0], lanes)
+    out = bind(ivp_adjoint, (ct, *values[1:]), {"call": call, "moving": moving, "lanes": size * (lanes or 1)})
+    return out if lanes is None else tuple([np.reshape(x, (size, lanes, *np.shape(x)[1:])) for x in out])
+
+
+# ── declarations ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _sample_problem(sensitivity: str) -> Problem:
+    def pendulum(t, y, p):
+        return np.stack([y[1], -p[0] * np.sin(y[0]) - p[1] * y[1] * t])
+
+    return Problem("sample", pendulum, 2, Settings("samples", "DOP853", 1e-10, 1e-10, sensitivity=sensitivity))
+
+
+_START, _TIMES = np.asarray(0.1), np.asarray([0.3, 0.7])
+
+
+def _samples(kind: str) -> Callable:
+    def make() -> list:
+        out: list = []
+        for choice in ("forward", "adjoint"):
+            call = _sample_problem(choice)
+            if kind == "ivp":
+                out.append((_START, np.asarray(1.5), _TIMES, (2,), (2,), {"call": call}))
+                continue
+            params = {"call": call, "moving": (True,), "lanes": None}
+            point = (_START, _TIMES, (2,), (2,))
+            out.append(((2,), (2,), *point, params) if kind == "tangent" else ((2, 2), *point, params))
+        return out
+
+    return make
+
+
+ivp = Primitive(
+    "ivp",
+    impl=_ivp_impl,
+    abstract_eval=_ivp_shape,
+    jvp=_ivp_jvp,
+    samples=_samples("ivp"),
+    kind="implicit",
+)
+
+ivp_tangent = Primitive(
+    "ivp_tangent",
+    impl=_tangent_impl,
+    abstract_eval=_tangent_shape,
+    jvp=_tangent_jvp,
+    linear_in=lambda count, params: range(1 + sum(params["moving"])),
+    joint=True,
+    transpose=_tangent_transpose,
+    batch=_tangent_batch,
+    samples=_samples("tangent"),
+    kind="implicit",
+)
+
+ivp_adjoint = Primitive(
+    "ivp_adjoint",
+    impl=_adjoint_impl,
+    abstract_eval=_adjoint_shape,
+    jvp=_adjoint_jvp,
+    linear_in=(0,),
+    transpose=_adjoint_transpose,
+    batch=_adjoint_batch,
+    samples=_samples("adjoint"),
+    multiple_results=True,
+    kind="implicit",
+)

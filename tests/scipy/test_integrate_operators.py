@@ -1,0 +1,52 @@
+"""The operators behind `dualad.scipy.integrate`, from the registry's samples and by the registry's checks.
+
+A run of a solver is a hundred times dearer than NumPy's operators, so most checks run with `--full` only.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import dualad.scipy.integrate  # noqa: F401
+from dualad.core.tables import OPS
+from tests.oracles import op_batching, op_derivatives, op_values
+
+OURS = ["ivp", "ivp_tangent", "ivp_adjoint"]
+QUICK = {
+    "value": op_values.check_value,
+    "shape_rule": op_values.check_shape_rule,
+    "vjp": op_derivatives.check_vjp,
+}
+FULL = {
+    "layouts": op_values.check_layouts,
+    "first": op_derivatives.check_first,
+    "second": op_derivatives.check_second,
+    "third": op_derivatives.check_third,
+    "linear": op_derivatives.check_linear,
+    "transpose": op_derivatives.check_transpose,
+    "double_transpose": op_derivatives.check_double_transpose,
+    "batched_value": op_batching.check_batched_value,
+    "batched_sizes": op_batching.check_batched_sizes,
+    "batched_jvp": op_batching.check_batched_jvp,
+    "batched_vjp": op_batching.check_batched_vjp,
+    "program": op_values.check_program,
+}
+
+
+def run(name: str, check) -> None:
+    for sample in op_values.subjects(OPS[name]):
+        check(sample)
+
+
+@pytest.mark.parametrize("check", QUICK)
+@pytest.mark.parametrize("name", OURS)
+def test_operator(name: str, check: str) -> None:
+    run(name, QUICK[check])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("check", FULL)
+@pytest.mark.parametrize("name", OURS)
+def test_operator_in_full(name: str, check: str) -> None:
+    if check not in ("linear", "transpose", "double_transpose") or OPS[name].linear_in:
+        run(name, FULL[check])
