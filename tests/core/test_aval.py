@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualad.core.aval import Aval, aval_of, broadcast_shapes, is_inexact, is_weak, result_dtype
+from dualad.core.aval import Aval, aval_of, broadcast_shapes, is_inexact, is_weak, python_type, result_dtype
 from tests.strategies import shapes
 
 VALUES = [
@@ -54,3 +54,31 @@ def test_equality_size_and_text() -> None:
     for dtype, text in texts.items():
         assert repr(Aval((2,), np.dtype(dtype))) == text
     assert repr(Aval((), np.dtype(float))) == "f64[]"
+    assert repr(Aval((1,), np.dtype("datetime64[s]"))) == "datetime64[s][1]"
+
+
+def test_what_a_weak_aval_stands_for() -> None:
+    """A Python number of any value promotes alike; a Python bool as NumPy's own."""
+    assert [python_type(aval_of(x)) for x in (3, 2.5, 1j)] == [int, float, complex]
+    assert python_type(aval_of(True)) == np.dtype(bool)
+    small = aval_of(np.int8(1))
+    assert result_dtype(small, aval_of(1000)) == np.int8 and result_dtype(aval_of(1000), small) == np.int8
+
+
+def test_equal_shapes_are_not_handed_to_numpy(monkeypatch) -> None:
+    """The common case is free: the first shape is the answer, of whatever length (NumPy takes at most 64 axes)."""
+    asked = []
+    whole = np.broadcast_shapes
+    monkeypatch.setattr(np, "broadcast_shapes", lambda *shapes: asked.append(shapes) or whole(*shapes))
+    a, b = Aval((2, 3), np.dtype(float)), Aval((1, 3), np.dtype(float))
+    assert broadcast_shapes(a) == broadcast_shapes(a, a, a) == (2, 3) and not asked
+    assert broadcast_shapes(b, a) == broadcast_shapes(a, b) == (2, 3) and asked == [((1, 3), (2, 3)), ((2, 3), (1, 3))]
+
+
+def test_equal_dtypes_are_not_handed_to_numpy(monkeypatch) -> None:
+    asked = []
+    whole = np.result_type
+    monkeypatch.setattr(np, "result_type", lambda *dtypes: asked.append(dtypes) or whole(*dtypes))
+    a, b = Aval((2,), np.dtype(np.float32)), Aval((2,), np.dtype(float))
+    assert result_dtype(a, a, a) == np.float32 and not asked
+    assert result_dtype(a, b) == result_dtype(b, a) == np.float64 and len(asked) == 2
