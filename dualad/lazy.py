@@ -7,6 +7,8 @@ branches work. Not for: what is computed again and what is kept (``checkpoint.py
 
 from __future__ import annotations
 
+import warnings
+import zlib
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -16,11 +18,12 @@ from .core.aval import Aval, aval_of
 from .core.dispatch import bind
 from .core.level import Level, escaped
 from .core.memory import snapshot
+from .core.primitive import Primitive
 from .core.tracer import Tracer
-from .errors import NotRepeatableError
+from .errors import BranchError, NotRepeatableError
 from .ops.kinds import is_finite, known
 
-__all__ = ["Lazy", "LazyLevel", "force", "forced"]
+__all__ = ["FirstRun", "Lazy", "LazyLevel", "force", "forced"]
 
 
 class _Node:
@@ -39,6 +42,69 @@ class _Ref(NamedTuple):
     index: int
 
 
+class FirstRun:
+    """What is remembered of a function's first run, beside its values, for its second one to be the same.
+
+    ``names`` are the operators whose results were kept, in order. ``raised`` says whether an operator failed (or may
+    have), which the function may have caught. ``constants`` holds fingerprints of the arrays that traced values met, by
+    operator, shape and dtype.
+    """
+
+    __slots__ = ("constants", "names", "raised")
+
+    def __init__(self, raised: bool = False) -> None:
+        self.constants: dict[tuple, list] = {}
+        self.names: list[str] = []
+        self.raised = raised
+
+    def note(self, name: str, constant: np.ndarray) -> None:
+        """Remember an array that a traced value met."""
+        prints = self.constants.setdefault((name, constant.shape, constant.dtype), [])
+        found = _fingerprint(constant)
+        if not any([found.alike(p) for p in prints]):
+            prints.append(found)
+
+    def knows(self, name: str, constant: np.ndarray) -> bool:
+        """Say whether this may be an array that was met before."""
+        prints = self.constants.get((name, constant.shape, constant.dtype))
+        if prints is None:
+            return True
+        found = _fingerprint(constant)
+        return any([found.alike(p) for p in prints])
+
+
+class _Fingerprint(NamedTuple):
+    """A few numbers that nearly any write to an array changes, and rounding does not."""
+
+    numbers: tuple
+    tolerance: float
+
+    def alike(self, other: _Fingerprint) -> bool:
+        pairs = zip(self.numbers, other.numbers, strict=False)
+        return len(self.numbers) == len(other.numbers) and all([abs(x - y) <= self.tolerance for x, y in pairs])
+
+
+def _fingerprint(x: np.ndarray) -> _Fingerprint:
+    flat = np.ravel(x)
+    if x.dtype.kind in "fc":
+        parts = flat.view(flat.real.dtype).astype(np.float64, copy=False)
+        with np.errstate(all="ignore"):
+            size = float(parts @ parts)
+            if np.isfinite(size):
+                tolerance = float(np.finfo(x.dtype).eps) ** 0.6 * (size + float(np.sqrt(size * parts.size)))
+                ramp = np.linspace(0.0, 1.0, parts.size)
+                return _Fingerprint((float(parts.sum()), float(parts @ ramp), size), tolerance)
+    return _Fingerprint((zlib.crc32(flat.tobytes()),), 0.0)
+
+
+def _errors_wanted() -> bool:
+    """Say whether a floating-point warning is an error here."""
+    modes = set(np.geterr().values())
+    if modes <= {"ignore"}:
+        return False
+    return not modes <= {"ignore", "warn"} or any(f[0] == "error" for f in warnings.filters)
+
+
 class LazyLevel(Level):
     """A level at which calls are noted.
 
@@ -48,20 +114,30 @@ class LazyLevel(Level):
         For messages.
     policy : callable or None
         ``policy(name, params)`` says whether the results of an operator are kept.
-    names, values : list, optional
-        What an earlier run kept: the names of the operators and the results, in order. Calls that the policy names
-        then take these and compute nothing.
+    first : FirstRun, optional
+        What is known of an earlier run, which this one repeats.
+    values : list, optional
+        What that run kept: the results of the operators in ``first.names``. Calls that the policy names then take these
+        and compute nothing.
+
+    Notes
+    -----
+    What may fail is carried out at once, where it stands: the function may catch the error. The second run needs to do
+    so only if something failed in the first.
     """
 
-    __slots__ = ("_kept", "_replay", "policy")
+    __slots__ = ("_again", "_at_once", "_kept", "_replay", "_running", "first", "policy")
 
     def __init__(
-        self, transform: str, policy: Callable | None = None, names: list | None = None, values: Iterable = ()
+        self, transform: str, policy: Callable | None = None, first: FirstRun | None = None, values: Iterable = ()
     ) -> None:
         super().__init__(transform)
         self.policy = policy
         self._kept: list[tuple[str, _Ref]] = []
-        self._replay = None if names is None else iter(list(zip(names, values, strict=True)))
+        self._again = first is not None
+        self.first = first or FirstRun()
+        self._replay = iter(list(zip(self.first.names, values, strict=True))) if self._again else None
+        self._running, self._at_once = True, self.first.raised or not self._again
 
     def given(self, value) -> Lazy:
         """Return a value that is known as a lazy tensor."""
@@ -71,15 +147,48 @@ class LazyLevel(Level):
 
     def note(self, op, args: list, params: dict) -> _Node:
         """Note a call, or answer it from what was kept."""
-        avals = op.abstract_eval(*[a.node.avals[a.index] if type(a) is _Ref else aval_of(a) for a in args], **params)
-        avals = tuple(avals) if op.multiple_results else (avals,)
+        given = [a.node.avals[a.index] if type(a) is _Ref else aval_of(a) for a in args]
+        try:
+            avals = op.abstract_eval(*given, **params)
+            avals = tuple(avals) if op.multiple_results else (avals,)
+        except BranchError:  # code of the user's in a checkpoint inside this one, which has to know its values
+            avals = ()
         node = _Node(op, args, params, avals)
+        if not avals:
+            self._compute(node)
+            node.avals = tuple([aval_of(x) for x in node.results])
         if self.policy is not None and self.policy(op.name, params):
             if self._replay is None:
-                self._kept += [(op.name, _Ref(node, i)) for i in range(len(avals))]
+                self._kept += [(op.name, _Ref(node, i)) for i in range(len(node.avals))]
             else:
-                node.args, node.results = [], [self._next(op.name, a) for a in avals]
+                node.args, node.results = [], [self._next(op.name, a) for a in node.avals]
+        if self._at_once and node.results is None and (op.raises or _errors_wanted()):
+            self._compute(node)
         return node
+
+    def _compute(self, node: _Node) -> None:
+        """Carry out a call that may fail, and remember whether it did."""
+        failed = True
+        try:
+            force([node])
+            failed = any([known(x) is None for x in node.results])  # of a program only the future knows
+        finally:
+            self.first.raised = self.first.raised or failed
+
+    def constant(self, op: Primitive, value: np.ndarray) -> np.ndarray:
+        """Return an array that a traced value met, kept as it is; what is met again has to be the same."""
+        if self._running:
+            if not self._again:
+                self.first.note(op.name, value)
+            elif not self.first.knows(op.name, value):
+                raise NotRepeatableError(
+                    f"{self.transform}: run again, the function met other numbers in a constant array of shape"
+                    f" {value.shape} and dtype {value.dtype} ({op.name}) than in its first run.",
+                    "its value is that of the first run, and its derivative would be that of the second; an array that"
+                    " it reads from outside has been written to in between, or it draws random numbers",
+                    "pass the array as an argument, which is kept as it was, or write to a copy",
+                )
+        return snapshot(value)
 
     def _next(self, name: str, aval: Aval):
         kept, value = next(self._replay, (None, None))
@@ -98,14 +207,15 @@ class LazyLevel(Level):
 
     def end_of_function(self) -> None:
         """Say that the function has returned: what is computed from now on is its pullback, and not kept."""
-        self.policy = None
+        self.policy, self._running, self._at_once = None, False, False
         if self._replay is not None and (left := next(self._replay, None)) is not None:
             raise self._not_repeated(f"nothing where its first run computed `{left[0]}` {aval_of(left[1])!r}")
 
-    def kept(self) -> tuple[list[str], list]:
-        """Return the names and the values of what the policy kept."""
+    def kept(self) -> list:
+        """Return the values of what the policy kept, whose names are remembered."""
         force([ref.node for _, ref in self._kept])
-        return [name for name, _ in self._kept], [ref.node.results[ref.index] for _, ref in self._kept]
+        self.first.names = [name for name, _ in self._kept]
+        return [ref.node.results[ref.index] for _, ref in self._kept]
 
 
 class Lazy(Tracer):
@@ -125,8 +235,10 @@ class Lazy(Tracer):
         atoms = [
             a.variable
             if type(a) is Lazy and a.level is level
+            else level.constant(op, a)
+            if type(a) is np.ndarray
             else snapshot(a)
-            if type(a) is np.ndarray or isinstance(a, Tracer)
+            if isinstance(a, Tracer)
             else a
             for a in args
         ]

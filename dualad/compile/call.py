@@ -198,5 +198,6 @@ call = Primitive(
     batch=_call_batch,
     samples=_call_samples,
     multiple_results=True,
+    raises=True,
     kind="control",
 )

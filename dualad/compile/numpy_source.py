@@ -68,6 +68,8 @@ _count = [0]
 
 
 def _finished(program: Program, name: str, writer: _Writer, body: list[str]) -> Compiled:
+    while name in writer.names:  # a function called as an operator is, np.linalg.cholesky itself: it would call itself
+        name += "_"
     given = ", ".join([f"x{i}" for i in range(len(program.inputs))])
     source = "\n".join([f"def {name}({given}):", *body, ""])
     _count[0] += 1

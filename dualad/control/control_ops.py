@@ -312,6 +312,7 @@ switch = Primitive(
     batch=_switch_batch,
     samples=_switch_samples,
     multiple_results=True,
+    raises=True,
     kind="control",
 )
 
@@ -461,5 +462,6 @@ while_loop = Primitive(
     samples=_while_samples,
     multiple_results=True,
     sees_steps=True,
+    raises=True,
     kind="control",
 )

@@ -160,6 +160,7 @@ root = Primitive(
     samples=_root_samples,
     multiple_results=True,
     given=("solve",),
+    raises=True,
     kind="implicit",
 )
 

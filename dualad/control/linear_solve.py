@@ -220,6 +220,7 @@ linear_solve = Primitive(
     samples=_samples,
     multiple_results=True,
     given=("solve",),
+    raises=True,
     kind="implicit",
 )
 

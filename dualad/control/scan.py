@@ -204,5 +204,6 @@ scan = Primitive(
     batch=_scan_batch,
     samples=_scan_samples,
     multiple_results=True,
+    raises=True,
     kind="control",
 )

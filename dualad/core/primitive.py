@@ -84,6 +84,9 @@ class Primitive:
         reverse mode gathers the cotangents of many such reads and writes them in one go.
     reruns : bool
         Whether its rule is to run the function of its parameter ``call`` again: tools look inside.
+    raises : bool
+        Whether it may fail because of the numbers it is given (a singular matrix, code of the user's): where calls are
+        noted to be carried out later, it is carried out at once, so that the user's ``except`` catches it.
     sees_steps : bool
         Whether inside a body it is differentiated only where the steps are seen one by one.
     kind : str
@@ -113,6 +116,7 @@ class Primitive:
     given: tuple[str, ...] = ()
     place_read: Callable[[dict], bool] | None = None
     reruns: bool = False
+    raises: bool = False
     sees_steps: bool = False
     kind: str = "op"
     place: str = field(init=False)

@@ -103,6 +103,7 @@ banded_solve = stacked(
     jvp=_solve_jvp,
     linear_in=(1,),
     transpose=_solve_transpose,
+    raises=True,
     samples=[
         (_dominant(1, 1)(3, 4), (4, 2), _tridiagonal), (_dominant(2, 0)(3, 5), (5, 1), {"lower": 2, "upper": 0}),
         (_dominant(0, 2)(3, 4), (4, 1), {"lower": 0, "upper": 2}),

@@ -132,6 +132,7 @@ solve = Primitive(
     linear_in=(1,),
     transpose=lambda ct, a, b: (None, unbroadcast(solve(transposed(a), ct), b)),
     batch=_solve_batch,
+    raises=True,
     samples=[
         (_regular(3, 3), (3, 2)), (_regular(3, 3), (3, 1)), (_regular(1, 1), (1, 1)), (_regular(2, 3, 3), (3, 2)),
         (_regular(3, 3), (2, 3, 2)), (_regular(4, 1, 2, 2), (3, 2, 2)), (_regular(0, 2, 2), (2, 1)),
@@ -153,6 +154,7 @@ inv = stacked(
     impl=np.linalg.inv,
     abstract_eval=lambda a: Aval(square(a).shape, floating(a.dtype)),
     jvp=_inv_jvp,
+    raises=True,
     samples=[_regular(3, 3), _regular(1, 1), _regular(2, 3, 3), _regular(0, 2, 2), _complex_regular(2, 3, 3)],
 )
 
@@ -195,6 +197,7 @@ pinv = Primitive(
     abstract_eval=_pinv_shape,
     jvp=_pinv_jvp,
     batch=_pinv_batch,
+    raises=True,
     samples=[
         ((3, 2), _CUTOFF), ((2, 3), _CUTOFF), (_regular(3, 3), _CUTOFF), ((2, 3, 2), _CUTOFF), ((0, 2), _CUTOFF),
         (_complex_regular(3, 3), _CUTOFF),
@@ -209,6 +212,7 @@ matrix_rank = stacked(
     impl=lambda a, *, tol, rtol, hermitian: np.linalg.matrix_rank(a, tol, hermitian, rtol=rtol),
     abstract_eval=lambda a, *, tol, rtol, hermitian: Aval(matrix(a).shape[:-2], np.dtype(np.intp)),
     jvp=None,
+    raises=True,
     samples=[
         ((3, 2), {"tol": None, "rtol": None, "hermitian": False}),
         ((2, 3, 3), {"tol": 0.1, "rtol": None, "hermitian": False}),
@@ -241,6 +245,7 @@ cholesky = stacked(
     impl=np.linalg.cholesky,
     abstract_eval=lambda a: Aval(square(a).shape, floating(a.dtype)),
     jvp=_cholesky_jvp,
+    raises=True,
     samples=[
         _definite(3, 3), _definite(1, 1), _definite(2, 3, 3), _definite(0, 2, 2),
         lambda rng: _definite.make(rng, (2, 3, 3)) + 0.2j * rng.normal(size=(2, 3, 3)),

@@ -151,16 +151,19 @@ def known(x):
 def is_finite(x) -> bool | None:
     """Say whether an array, tensor or number holds neither infinities nor NaN; ``None`` if that is not known yet."""
     if isinstance(x, np.ndarray):
-        if x.dtype is _DOUBLE and x.ndim == 1 and x.size <= _BLOCK and x.dot(x) < math.inf:
-            return True  # the common case first
-        if x.dtype.kind not in "fc":
-            return True
-        if x.size <= _BLOCK:
-            flat = x.ravel()
-            total = flat.dot(flat)
-        else:
-            with np.errstate(invalid="ignore", over="ignore"):
-                total = np.add.reduce(x, None)
+        try:
+            if x.dtype is _DOUBLE and x.ndim == 1 and x.size <= _BLOCK and x.dot(x) < math.inf:
+                return True  # the common case first
+            if x.dtype.kind not in "fc":
+                return True
+            if x.size <= _BLOCK:
+                flat = x.ravel()
+                total = flat.dot(flat)
+            else:
+                with np.errstate(invalid="ignore", over="ignore"):
+                    total = np.add.reduce(x, None)
+        except (FloatingPointError, RuntimeWarning):  # an overflow is no concern of who asks for errors
+            total = math.inf
         return bool(abs(total) < math.inf or np.isfinite(x).all())
     return x.is_finite() if isinstance(x, Tracer) else bool(abs(x) < math.inf)
 

@@ -56,7 +56,7 @@ def _analytic(name: str, function: Callable, samples: list) -> Primitive:
         cotangent = unbroadcast(op(transposed(a), ct, *others), directions[i])
         return (None, *[cotangent if j == i else None for j in range(len(directions))])
 
-    op = directional(name, impl=impl, abstract_eval=_analytic_shape, transpose=transpose, samples=samples)
+    op = directional(name, impl=impl, abstract_eval=_analytic_shape, transpose=transpose, samples=samples, raises=True)
     return op
 
 
@@ -171,6 +171,7 @@ sylvester = stacked(
     jvp=_sylvester_jvp,
     linear_in=(2,),
     transpose=lambda ct, a, b, q: (None, None, unbroadcast(sylvester(transposed(a), transposed(b), ct), q)),
+    raises=True,
     samples=[
         (_definite(3, 3), _definite(2, 2), (3, 2)), (_definite(1, 1), _definite(1, 1), (1, 1)),
         (_definite(2, 3, 3), _definite(2, 2), (3, 2)), (_definite(2, 2), _definite(2, 2), (3, 2, 2)),
@@ -197,6 +198,7 @@ sqrtm = stacked(
     impl=_sqrtm,
     abstract_eval=lambda a: Aval(square(a).shape, floating(a.dtype)),
     jvp=_sqrtm_jvp,
+    raises=True,
     samples=[
         _definite(3, 3), _definite(1, 1), _definite(2, 3, 3), _definite(0, 2, 2), np.array([[2.0, 1.0], [0.0, 2.0]]),
         _complex_definite(2, 2),

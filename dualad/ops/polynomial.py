@@ -61,6 +61,7 @@ roots = stacked(
     impl=_roots,
     abstract_eval=lambda p, *, degree: Aval((*p.shape[:-1], degree), _complex(p.dtype)),
     jvp=_roots_jvp,
+    raises=True,
     samples=[
         (np.array([1.0, -6.0, 11.0, -6.1]), {"degree": 3}), (np.array([2.0, 0.3, 1.5]), {"degree": 2}),
         (np.array([[1.0, -3.0, 0.0], [2.0, 1.0, -4.0]]), {"degree": 2}),

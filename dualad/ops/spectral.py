@@ -114,6 +114,7 @@ eigh = stacked(
     impl=lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)),
     abstract_eval=lambda a, *, uplo: (_values_shape(a, uplo=uplo), Aval(a.shape, floating(a.dtype))),
     jvp=_eigh_jvp,
+    raises=True,
     samples=_hermitian_samples,
     multiple_results=True,
 )
@@ -123,6 +124,7 @@ eigvalsh = stacked(
     impl=lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo),
     abstract_eval=_values_shape,
     jvp=_eigvalsh_jvp,
+    raises=True,
     samples=_hermitian_samples,
 )
 
@@ -173,6 +175,7 @@ eig = stacked(
     impl=_eig,
     abstract_eval=lambda a: (Aval(square(a).shape[:-1], _complex(a.dtype)), Aval(a.shape, _complex(a.dtype))),
     jvp=_eig_jvp,
+    raises=True,
     samples=_general_samples,
     multiple_results=True,
 )
@@ -182,6 +185,7 @@ eigvals = stacked(
     impl=lambda a: np.linalg.eigvals(a).astype(_complex(a.dtype)),
     abstract_eval=lambda a: Aval(square(a).shape[:-1], _complex(a.dtype)),
     jvp=_eigvals_jvp,
+    raises=True,
     samples=_general_samples,
 )
 
@@ -259,6 +263,7 @@ svd = stacked(
     abstract_eval=_svd_shape,
     jvp=_svd_jvp,
     # One further column of a real matrix is determined up to its sign, so that its least motion is its motion.
+    raises=True,
     samples=[*_svd_samples, *[(a, {"full": True}) for a in (_apart(2, n=3, m=2), _apart(n=3, m=4), _apart(n=2))]],
     multiple_results=True,
 )
@@ -268,6 +273,7 @@ svdvals = stacked(
     impl=lambda a: np.linalg.svd(a, compute_uv=False),
     abstract_eval=lambda a: Aval((*matrix(a).shape[:-2], min(a.shape[-2:])), _real(floating(a.dtype))),
     jvp=_svdvals_jvp,
+    raises=True,
     samples=_svd_samples,
 )
 
@@ -352,6 +358,7 @@ unitary_factor = stacked(
     impl=_unitary_factor,
     abstract_eval=lambda a, *, polar: Aval(matrix(a).shape, floating(a.dtype)),
     jvp=_unitary_factor_jvp,
+    raises=True,
     samples=[(a, {"polar": polar}) for polar in (False, True) for a in (*_svd_samples, 2 * np.eye(3))],
 )
 
@@ -367,5 +374,6 @@ nuclear_norm = stacked(
     impl=lambda a: np.sum(np.linalg.svd(a, compute_uv=False), axis=-1),
     abstract_eval=lambda a: Aval(matrix(a).shape[:-2], _real(floating(a.dtype))),
     jvp=_nuclear_norm_jvp,
+    raises=True,
     samples=[*_svd_samples, 2 * np.eye(3)],
 )

@@ -102,6 +102,7 @@ triangular_solve = Primitive(
     linear_in=(1,),
     transpose=_solve_transpose,
     batch=_solve_batch,
+    raises=True,
     samples=[
         (_regular(3, 3), (3, 2), _lower), (_regular(3, 3), (3, 1), _upper), (_regular(1, 1), (1, 1), _lower),
         (_regular(3, 3), (3, 2), {"lower": True, "unit": True}), (_regular(2, 3, 3), (3, 2), _upper),

@@ -27,7 +27,7 @@ from ..core.transformed import Transformed, transform
 from ..dual import Dual, DualLevel
 from ..errors import ArgumentError, ArgumentTypeError
 from ..jvp import jvp, split
-from ..lazy import LazyLevel, forced
+from ..lazy import FirstRun, LazyLevel, forced
 from ..ops.kinds import linear as linear_op
 from ..program.ir import Program, evaluate
 from ..program.variable import Variable
@@ -174,12 +174,12 @@ def _of_moved(call: Call, primals: Sequence, moved: Sequence[int]) -> tuple[Call
 def _postponed(primals, tangents, call: Call, moved: list[int]):
     """Write the tangent down as one linear call, which runs the function again when it is used."""
     policy, context = call.rules
-    names: list[str] = []
+    runs = [FirstRun(raised=True)]  # until it has run nothing is known of it
     found: list[Program | None] = [None]
     counts: list[int] = []
 
     def first(*values):
-        out, found[0], names[:], kept = _first_run(call, values, moved, policy)
+        out, found[0], runs[0], kept = _first_run(call, values, moved, policy)
         counts[:] = [len(out)]
         return [*out, *kept]
 
@@ -195,7 +195,7 @@ def _postponed(primals, tangents, call: Call, moved: list[int]):
         pushed = evaluate(found[0], vectors)  # nothing to keep: the tangent is written down as it is
     else:
         outs = tuple([Aval(np.shape(out[i]), aval_of(out[i]).dtype) for i in live])
-        again = _derivative(call, moved, live, policy, names, len(primals))
+        again = _derivative(call, moved, live, policy, runs, len(primals))
         pushed = bind(
             linear, (*vectors, *primals, *kept), {"call": again, "outs": outs, "residuals": len(primals) + len(kept)}
         )
@@ -224,8 +224,8 @@ def _first_run(call: Call, primals: Sequence, moved: list[int], policy: Callable
             ]
             program = staged.finish(tangents, where)
         out = forced([v for v, _ in pairs])
-        names, kept = lazy.kept()
-    return out, program, names, kept
+        kept = lazy.kept()
+    return out, program, lazy.first, kept
 
 
 class _StepsWithoutResiduals(list):
@@ -248,7 +248,7 @@ class _StepsWithoutResiduals(list):
             super().append(step)
 
 
-def _derivative(call: Call, moved: list[int], live: list[int], policy, names: list[str], n: int) -> LinearCall:
+def _derivative(call: Call, moved: list[int], live: list[int], policy, runs: list[FirstRun], n: int) -> LinearCall:
     """Return the linear map that runs the function again; its residuals are the arguments and what was kept."""
     context = call.rules[1]
 
@@ -263,7 +263,7 @@ def _derivative(call: Call, moved: list[int], live: list[int], policy, names: li
         m = len(known)
 
         def function(*values):
-            return _pull_again(call, values[:n], values[n:m], values[m:], moved, live, policy, names)
+            return _pull_again(call, values[:n], values[n:m], values[m:], moved, live, policy, runs[0])
 
         params = {"call": Call(call.name, function, (None, context))}
         return list(bind(checkpoint_call, (*known, *cts), params))
@@ -271,11 +271,11 @@ def _derivative(call: Call, moved: list[int], live: list[int], policy, names: li
     return LinearCall(call.name, push, pull, signed=True)
 
 
-def _pull_again(call, primals, kept, cts, moved, live, policy, names) -> list:
+def _pull_again(call, primals, kept, cts, moved, live, policy, run: FirstRun) -> list:
     """Run the function a second time, lazily, and pull cotangents back through it."""
     f, chosen = _of_moved(call, primals, moved)
     where = f"checkpoint of `{call.name}`"
-    with LazyLevel(where, policy, names, kept) as lazy:
+    with LazyLevel(where, policy, run, kept) as lazy:
 
         def differentiable(*values):
             out = f(*values)
@@ -319,6 +319,7 @@ checkpoint_call = Primitive(
     samples=_samples,
     multiple_results=True,
     reruns=True,
+    raises=True,
     kind="custom",
 )
 

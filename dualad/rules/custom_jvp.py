@@ -127,6 +127,7 @@ custom_jvp_call = Primitive(
     samples=sample_calls(lambda: (_sample_rule,)),
     multiple_results=True,
     given=("jvp",),
+    raises=True,
     kind="custom",
 )
 

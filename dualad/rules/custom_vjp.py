@@ -177,6 +177,7 @@ custom_vjp_call = Primitive(
     samples=sample_calls(lambda: (_sample_forward, _sample_backward)),
     multiple_results=True,
     given=("transpose",),
+    raises=True,
     kind="custom",
 )
 

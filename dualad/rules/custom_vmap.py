@@ -130,6 +130,7 @@ custom_vmap_call = Primitive(
     samples=_samples,
     multiple_results=True,
     given=("batch",),
+    raises=True,
     kind="custom",
 )
 

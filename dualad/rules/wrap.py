@@ -194,6 +194,7 @@ opaque_call = Primitive(
     samples=_samples,
     multiple_results=True,
     given=("jvp",),
+    raises=True,
     kind="opaque",
 )
 

@@ -53,7 +53,10 @@ def _binary(name: str, ufunc: np.ufunc) -> None:
         return _prepared(self, other, True)
 
     def _prepared(self, other, swap):
-        if other is None or isinstance(other, str) or getattr(type(other), "__array_ufunc__", 0) is None:
+        if other is None or isinstance(other, (str, bytes)):
+            # NumPy compares entry by entry, and none is equal.
+            return np.full(self.shape, name == "ne") if name in ("eq", "ne") and self.shape else NotImplemented
+        if getattr(type(other), "__array_ufunc__", 0) is None:
             return NotImplemented
         # As with NumPy's arrays: what knows nothing of ufuncs and has the higher priority does the operation itself.
         if (

@@ -183,3 +183,16 @@ def test_numbers_where_python_would_raise() -> None:
     for x in (np.array([0.0, 1.0]), np.array([-1.0, 1.0]), np.array([np.nan, np.inf])):
         with np.errstate(all="ignore"):
             same(da.jit(f)(x), f(x), False, "poles")
+
+
+def test_a_function_may_be_called_as_an_operator_is() -> None:
+    def cholesky(a):
+        return np.linalg.cholesky(a) * 2.0
+
+    def array(x):
+        return np.sin(x) + np.array([1.0, 2.0])
+
+    a = np.array([[4.0, 0.0], [0.0, 9.0]])
+    np.testing.assert_allclose(da.jit(cholesky)(a), cholesky(a))
+    np.testing.assert_allclose(da.jit(np.linalg.inv)(a), np.linalg.inv(a))
+    np.testing.assert_allclose(da.jit(array)(a[0]), array(a[0]))

@@ -318,6 +318,14 @@ def _agrees(seed):
     np.testing.assert_allclose(da.vmap(f, chunk_size=chunk)(stack), as_loop(f, stack), err_msg=str(seed))
 
 
+def test_compiled_functions_name_the_lane():
+    stack = np.stack([GOOD, BAD])
+    for f in (np.linalg.cholesky, da.jit(np.linalg.cholesky), da.jit(lambda a: 2 * np.linalg.cholesky(a))):
+        with pytest.raises(np.linalg.LinAlgError) as caught:
+            da.vmap(f)(stack)
+        assert "lane 1 of 2" in caught.value.__notes__[0]
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_random_functions_agree_with_a_loop(seed):
     _agrees(seed)

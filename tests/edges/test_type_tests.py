@@ -73,3 +73,13 @@ def test_its_type_is_what_it_was():
         return np.sum(y) + s
 
     assert da.jvp(f, (X,), (np.ones(3),)) == (3.0, 2.0)
+
+
+@pytest.mark.parametrize("under", [lambda f, x: da.jvp(f, (x,), (x,)), lambda f, x: da.vmap(f)(x[None]), da.trace])
+def test_equality_with_what_is_no_number(under):
+    said = []
+    x = np.ones((2, 3))
+    under(lambda x: (said.append([x == None, x != None, None == x, x == "a", "a" != x, x[0, 0] == None]), x)[1], x)  # noqa: E711
+    expected = [x == None, x != None, None == x, x == "a", "a" != x, x[0, 0] == None]  # noqa: E711
+    for got, want in zip(said[0], expected, strict=True):
+        assert np.shape(got) == np.shape(want) and np.all(got == want)

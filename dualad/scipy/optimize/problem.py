@@ -405,6 +405,7 @@ regular = Primitive(
     abstract_eval=lambda J, *evidence, call: J,
     jvp=lambda primals, tangents, *, call: (bind(regular, primals, {"call": call}), tangents[0]),
     samples=_regular_samples,
+    raises=True,
     kind="implicit",
 )
 
