@@ -13,7 +13,7 @@ import numpy as np
 
 from .batched import Batched
 from .core.contexts import active, process_wide
-from .core.tracer import Tracer
+from .core.tracer import Tracer, beneath
 from .core.watch import logged_walk
 from .dual import Dual
 from .errors import RuleMissingError
@@ -116,7 +116,7 @@ def _walked_back(program: Program, cotangents: list, walk: Callable | None = Non
     # A hook is called once per pull: where there is one, there is no second walk.
     once = any([step[0].effect for step in program.steps])
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        if not once:
+        if not once and not _being_written(program, cotangents):
             results = backward(program, cotangents, walk=logged_walk(walk))
             if not any([_has_nan(r) for r in results]):
                 return results
@@ -127,6 +127,16 @@ def _walked_back(program: Program, cotangents: list, walk: Callable | None = Non
         elif not once and any([_has_nan(r) for r in results]):
             results = _without_collisions(program, cotangents, results, seeds)
     return results
+
+
+#: the last equations of a program, which a walk meets first
+_FIRST_MET = 8
+
+
+def _being_written(program: Program, cotangents: list) -> bool:
+    """Say whether the walk is certain to end in variables of a program, which no plain walk can tell from NaN."""
+    constants = [a for step in program.steps[-_FIRST_MET:] for a in step[1] if isinstance(a, Tracer)]
+    return any([isinstance(c, Tracer) and type(beneath(c)) is Staged for c in (*cotangents, *constants)])
 
 
 def _note_unsure(results: list) -> None:

@@ -81,6 +81,13 @@ class StagedLevel(Level):
         """Return what stands in the program for an array that somebody else may write to later."""
         return snapshot(a)
 
+    def constant(self, a):
+        """Return the atom for what is no tensor of this level, which somebody else may write to later."""
+        if type(a) is np.ndarray:
+            a = self.hold(a)
+            return a.variable if type(a) is Staged else a
+        return snapshot(a) if isinstance(a, Tracer) else a
+
     def decide(self, variable: Variable, what: str):
         """Return the value of a variable, if this level follows values and may depend on them; else ``None``."""
         return None
@@ -112,15 +119,6 @@ class Staged(Tracer):
         level = self.level
         if not level.open:
             raise escaped(level, f"`{op.name}`", self)
-        if level.owning:
-            hold = level.hold
-            args = [
-                a if type(a) is Staged and a.level is level
-                else hold(a) if type(a) is np.ndarray
-                else snapshot(a) if isinstance(a, Tracer)
-                else a
-                for a in args
-            ]  # fmt: skip
         # An array has a shape and a dtype of its own and serves as its aval; only a Python scalar needs a weak one.
         # One argument or two are spelled out: recording is the larger part of reverse mode's overhead.
         n = len(args)
@@ -134,16 +132,19 @@ class Staged(Tracer):
                 x = x.variable
                 left = x.aval
             else:
-                left = x if type(x) is np.ndarray else aval_of(x)
+                x = level.constant(x) if level.owning and type(x) is not float else x
+                left = x if type(x) is np.ndarray else x.aval if type(x) is Variable else aval_of(x)
             if type(y) is Staged and y.level is level:
                 y = y.variable
                 right = y.aval
             else:
-                right = y if type(y) is np.ndarray else aval_of(y)
+                y = level.constant(y) if level.owning and type(y) is not float else y
+                right = y if type(y) is np.ndarray else y.aval if type(y) is Variable else aval_of(y)
             atoms = (x, y)
             out = op.abstract_eval(left, right, **params)
         else:
-            atoms = [a.variable if type(a) is Staged and a.level is level else a for a in args]
+            taken = level.constant if level.owning else lambda a: a
+            atoms = [a.variable if type(a) is Staged and a.level is level else taken(a) for a in args]
             out = op.abstract_eval(*[a.aval if type(a) is Variable else aval_of(a) for a in atoms], **params)
         if op.multiple_results:
             outs = tuple([Variable(aval) for aval in out])
@@ -180,7 +181,7 @@ class Staged(Tracer):
         """Record ``op(self, constant)`` if the result has the shape and the dtype of this tensor."""
         variable, level, kind = self.variable, self.level, type(constant)
         aval = variable.aval
-        if kind is np.ndarray:
+        if kind is np.ndarray or (kind is Staged and constant.level.number < level.number):
             if constant.dtype is not aval.dtype or constant.shape != aval.shape or level.owning:
                 return None
         elif kind is not float:

@@ -33,6 +33,12 @@ _ELEMENTWISE = frozenset({"scale", "where"})
 #: identities on arrays, once differentiation is done
 _IDENTITIES = frozenset({"stop_gradient", "copy", "positive", "checkpoint_name"})
 
+#: operators whose result may be there already
+_ALIASED = _IDENTITIES | {
+    "astype", "broadcast_to", "conjugate", "divide", "filled", "flip", "index", "matmul", "multiply", "negative",
+    "real", "reshape", "transpose",
+}  # fmt: skip
+
 
 def is_pure(op: Any, params: dict) -> bool:
     """Say whether an operator does nothing but return, the same each time."""
@@ -127,7 +133,7 @@ class _Simplifier:
 
     def alias(self, op: Any, args: list, params: dict, outs: Sequence) -> Any:
         """Return what an equation's result is already, if it is anything."""
-        if len(outs) != 1 or not args:
+        if op.name not in _ALIASED or len(outs) != 1 or not args:
             return None
         x, name, out = args[0], op.name, outs[0].aval
         if name == "filled" and type(args[1]) is not Variable and not isinstance(args[1], Tracer) and out.shape:
@@ -223,7 +229,7 @@ class _Simplifier:
 
     def before_broadcast(self, a: Any) -> Any:
         if type(a) is Variable:
-            made = self.maker.get(a)
+            made = self.maker.get(a) if a.aval.shape else None
             if made is not None and made[0] is broadcast_to and not is_weak(_aval(made[1][0])):
                 return made[1][0]
         elif type(a) is np.ndarray and a.size > 1 and not any(a.strides):
@@ -237,7 +243,7 @@ def _aval(a: Any) -> Aval:
 
 def _same(x: Any, out: Aval) -> bool:
     aval = _aval(x)
-    return aval == out and is_weak(aval) == is_weak(out)
+    return aval is out or (aval == out and is_weak(aval) == is_weak(out))
 
 
 def _is_known(x: Any) -> bool:
@@ -274,8 +280,8 @@ def _folded(op: Any, args: list, params: dict, outs: Sequence) -> Any:
 
 def _simplified_inside(params: dict) -> dict:
     """Simplify the programs among parameters: bodies of loops, branches."""
-    if not any([isinstance(v, Program) or (isinstance(v, tuple) and v and isinstance(v[0], Program)) for v in
-                params.values()]):  # fmt: skip
+    parts = [v[0] if isinstance(v, tuple) and v else v for v in params.values()] if params else ()
+    if not any([isinstance(v, Program) for v in parts]):
         return params
     new = {}
     for k, v in params.items():
@@ -292,7 +298,8 @@ def _simplified_inside(params: dict) -> dict:
 
 def _key(op: Any, args: Sequence, params: dict) -> Any:
     try:
-        key = (op.name, tuple([hashable(a) for a in args]), hashable(params))
+        given = tuple([a if type(a) is Variable else hashable(a) for a in args])
+        key = (op.name, given, hashable(params) if params else ())
         hash(key)
     except TypeError:
         return None

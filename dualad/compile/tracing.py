@@ -195,6 +195,8 @@ def _run_through(f, level: _JitLevel, arrays: Sequence, leaves: Sequence, tree, 
 
 def _with_hidden(program: Program, held: dict) -> tuple[Program, list[np.ndarray]]:
     """Make inputs of the arrays that somebody else still has, constants of those that only the trace has."""
+    if not held:
+        return program, []
     found = [held.pop(key) for key in list(held)]
     shared = _shared([a for a, *_ in found])
     constants: dict[Variable, np.ndarray] = {}
@@ -206,12 +208,20 @@ def _with_hidden(program: Program, held: dict) -> tuple[Program, list[np.ndarray
         else:
             constants[variable] = content
     swap = lambda a: constants.get(a, a) if type(a) is Variable else a
-    steps = []
-    for step in program.steps:
-        op, args, params, outs = step
-        steps.append(carried(step, (op, [swap(a) for a in args], params, outs)))
+    steps = program.steps
+    if constants:
+        steps = [
+            carried(s, (s[0], [swap(a) for a in s[1]], s[2], s[3]))
+            if not constants.keys().isdisjoint(_variables(s))
+            else s
+            for s in steps
+        ]
     outputs = [swap(o) for o in program.outputs]
     return Program([*program.inputs, *inputs], steps, outputs, program.name), hidden
+
+
+def _variables(step: tuple) -> list[Variable]:
+    return [a for a in step[1] if type(a) is Variable]
 
 
 def _shared(arrays: list[np.ndarray]) -> set[int]:

@@ -64,6 +64,8 @@ def stage(function: Callable, avals: Sequence[Aval], name: str, where: str, line
 
 def closure_convert(program: Program) -> tuple[Program, list[Tracer]]:
     """Make inputs of the tensors that a program holds as constants; return them in the order of those inputs."""
+    if not any([isinstance(a, Tracer) for step in (*program.steps, (None, program.outputs)) for a in step[1]]):
+        return program, []
     found: dict[int, tuple[Tracer, Variable]] = {}
 
     def atom(a):
