@@ -86,5 +86,15 @@ def test_errors() -> None:
         da.jvp(ours.romb, (Y[:4],), (Y[:4],))
     with pytest.raises(ValueError, match="At least one point"):
         da.jvp(ours.cumulative_trapezoid, (Y[:0],), (Y[:0],))
-    with pytest.raises(UnsupportedError, match=r"scipy\.integrate\.quad"):
-        da.jvp(lambda x: ours.quad(np.sin, 0, x), (1.0,), (1.0,))
+    with pytest.raises(UnsupportedError, match="shoot"):
+        da.jvp(lambda y: ours.solve_bvp(lambda x, y: y, lambda a, b: a, GRID, y), (TABLE,), (TABLE,))
+    with pytest.raises(UnsupportedError, match=r"scipy\.integrate\.tanhsinh"):
+        da.jvp(lambda x: ours.tanhsinh(np.sin, 0, x), (1.0,), (1.0,))
+
+
+def test_a_rule_of_fixed_order() -> None:
+    f = lambda x, k: np.sin(k * x) + x**2
+    agrees(
+        lambda a, b, k: ours.fixed_quad(f, a, b, (k,), 7)[0], lambda a, b, k: si.fixed_quad(f, a, b, (k,), 7)[0],
+        np.asarray(0.2), np.asarray(1.3), np.asarray(2.0),
+    )  # fmt: skip

@@ -11,7 +11,7 @@ import dualad.scipy.integrate  # noqa: F401
 from dualad.core.tables import OPS
 from tests.oracles import op_batching, op_derivatives, op_values
 
-OURS = ["ivp", "ivp_tangent", "ivp_adjoint"]
+OURS = ["integral", "ivp", "ivp_tangent", "ivp_adjoint"]
 QUICK = {
     "value": op_values.check_value,
     "shape_rule": op_values.check_shape_rule,

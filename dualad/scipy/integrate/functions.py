@@ -14,7 +14,7 @@ import numpy as np
 import optree
 
 from ...batched import Batched
-from ...control.subprograms import runner, stage
+from ...control.subprograms import output_avals, runner, stage
 from ...core.above import ABOVE
 from ...core.arguments import replaced
 from ...core.aval import Aval, aval_of
@@ -28,7 +28,7 @@ from ...tree import flatten
 
 __all__ = [
     "Closed", "Closing", "Parameters", "closed", "entries", "has_lanes", "in_a_transform", "is_linearizing", "number",
-    "numbers", "prepared", "reads_tensors", "refuse_captured",
+    "numbers", "prepared", "reads_tensors", "refuse_captured", "watched",
 ]  # fmt: skip
 
 
@@ -94,6 +94,14 @@ def refuse_captured(out: Any, where: str, name: str) -> Any:
     )
 
 
+def watched(function: Any, where: str) -> Any:
+    """Return a function that SciPy may call: inside a transform, one that notices tensors among its results."""
+    if not in_a_transform() or not callable(function):
+        return function
+    name = getattr(function, "__name__", type(function).__name__)
+    return lambda *args: refuse_captured(function(*args), where, name)
+
+
 # ── results ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -123,19 +131,23 @@ def entries(out: Any, n: int, where: str, name: str) -> Any:
     )
 
 
+#: a function is compiled when it has been called so often: that costs as much as some hundred calls
+_COMPILED = 60
+
+
 # ── functions ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Closed:
     """A function of flat arguments that reads nothing else: ``function(*arguments, *captured)``.
 
-    ``traced`` says whether it is a program that was written down, so that it branches on nothing.
+    ``out`` is what it returns, where it is a program that was written down and branches on nothing, otherwise ``None``.
     """
 
-    __slots__ = ("captured", "function", "traced")
+    __slots__ = ("captured", "function", "out")
 
-    def __init__(self, function: Callable, captured: Sequence[Tracer], traced: bool) -> None:
-        self.function, self.captured, self.traced = function, list(captured), traced
+    def __init__(self, function: Callable, captured: Sequence[Tracer], out: Aval | None) -> None:
+        self.function, self.captured, self.out = function, list(captured), out
 
 
 def closed(function: Callable, examples: Sequence, name: str, where: str) -> Closed:
@@ -145,9 +157,9 @@ def closed(function: Callable, examples: Sequence, name: str, where: str) -> Clo
     except (ShapeError, OutputError):
         raise
     except Exception:
-        return Closed(function, [], False)
+        return Closed(function, [], None)
     run = runner(body.program)
-    return Closed(lambda *xs: run(*xs)[0], body.captured, True)
+    return Closed(lambda *xs: run(*xs)[0], body.captured, output_avals(body.program)[0])
 
 
 def prepared(function: Callable, examples: Sequence, name: str, where: str) -> Callable:
@@ -156,11 +168,16 @@ def prepared(function: Callable, examples: Sequence, name: str, where: str) -> C
         body = stage(function, [_strong(x) for x in examples], name, where)
         if body.captured:
             return function
-        code = ABOVE.compiled(body.program)
+        code = runner(body.program, plain=True)
     except Exception:
         return function
+    calls = 0
 
     def run(*arrays):
+        nonlocal calls, code
+        calls += 1
+        if calls == _COMPILED:
+            code = ABOVE.compiled(body.program)
         out = code(*arrays)
         for x in out:
             if np.isnan(x).any():  # written without seeing numbers: beside a pole the function itself is asked
@@ -214,7 +231,7 @@ class Closing:
     """A closed function: ``of_all`` for derivatives, ``plain`` for numbers."""
 
     def __init__(self, parameters: Parameters, function, finish, name: str, k: int, made: Closed) -> None:
-        self.name, self.captures, self.traced = name, bool(made.captured), made.traced
+        self.name, self.captures, self.out = name, bool(made.captured), made.out
         self._function, self._finish, self._parameters, self._k, self._made = function, finish, parameters, k, made
         self._own = len(parameters._places)
         held = {id(x): i for i, x in enumerate(parameters.values)}
@@ -236,7 +253,7 @@ class Closing:
             mine = [values[i] for i in self._captured]
             return lambda *xs: self._made.function(*xs, *values[: self._own], *mine)
         args, function = self._parameters.fill(values), self._function
-        if self.traced:
+        if self.out is not None:
             return lambda *xs: function(*xs, *args)
         where, name = self._parameters.where, self.name
         return lambda *xs: refuse_captured(function(*xs, *args), where, name)

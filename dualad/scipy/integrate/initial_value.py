@@ -32,6 +32,7 @@ from .functions import (
     number,
     numbers,
     reads_tensors,
+    watched,
 )
 from .problem import Problem, Settings, check_run
 from .trajectories import ivp
@@ -121,8 +122,8 @@ def solve_ivp(
     if not _is_traced(fun, events, t_span, y0, t_eval, given):
         if isinstance(options.get("jac"), str) and options["jac"] == "dualad":
             options["jac"] = exact_jacobian(fun, y0, given, where)
-        plain = si.solve_ivp(fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, **options)
-        return plain
+        fun = watched(fun, where)
+        return si.solve_ivp(fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, **options)
     refuse_traced_options(options, where)
     t0, t1 = [operand(t) for t in (t_span if isinstance(t_span, Tracer) else list(t_span))]
     t0, t1, y0 = cast(t0, np.dtype(float)), cast(t1, np.dtype(float)), initial_state(y0, where)

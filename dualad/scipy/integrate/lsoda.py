@@ -19,7 +19,7 @@ from ...core.tracer import tracer_in
 from ...errors import ShapeError, UnsupportedError
 from ...surface.arguments import operand
 from ..mirror import mirrors
-from .functions import Parameters, entries, in_a_transform, numbers, reads_tensors
+from .functions import Parameters, entries, in_a_transform, numbers, reads_tensors, watched
 from .initial_value import check_choices, initial_state, refuse_traced_options
 from .problem import Problem, Settings, check_run
 from .trajectories import ivp
@@ -74,7 +74,7 @@ def odeint(
         "mxords": mxords, "printmessg": printmessg,
     }  # fmt: skip
     if not _is_traced(func, y0, t, args, tfirst):
-        return si.odeint(func, y0, t, args, full_output=full_output, tfirst=tfirst, **options)
+        return si.odeint(watched(func, where), y0, t, args, full_output=full_output, tfirst=tfirst, **options)
     refuse_traced_options(options, where)
     args = args if isinstance(args, tuple) else (args,)
     t = operand(t) * 1.0
