@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .rules.hooks import grad_hook, no_tangents, residual_hooks
     from .rules.linear_call import linear_call
     from .rules.wrap import wrap
+    from .scale.resilient import resilient
     from .sparse.coloring import Coloring, color
     from .sparse.derivatives import (
         sparse_hessian,
@@ -117,6 +118,7 @@ __all__ = [
     "register_dataclass",
     "register_node",
     "residual_hooks",
+    "resilient",
     "scan",
     "sparse_hessian",
     "sparse_jacobian",
@@ -168,6 +170,7 @@ if not TYPE_CHECKING:
             "rules.hooks": ("grad_hook", "no_tangents", "residual_hooks"),
             "rules.linear_call": ("linear_call",),
             "rules.wrap": ("wrap",),
+            "scale.resilient": ("resilient",),
             "sparse.coloring": ("Coloring", "color"),
             "sparse.derivatives": (
                 "sparse_hessian",

@@ -1,6 +1,7 @@
 """Work in chunks: how many lanes (or columns, or rows) to compute at a time.
 
-For: ``chunk_size=`` and ``max_memory=`` of ``vmap``, ``jacfwd``, ``jacrev`` and ``hessian``. Not for: what a lane is.
+For: ``chunk_size=`` and ``max_memory=`` of ``vmap``, ``jacfwd``, ``jacrev`` and ``hessian``. Not for: what a lane is,
+or chunks that other processes compute (``scale/``).
 """
 
 from __future__ import annotations
@@ -9,14 +10,15 @@ import importlib
 import threading
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from .core.frames import user_level
-from .errors import ArgumentError
+from .errors import ArgumentError, ArgumentTypeError
 from .surface.arguments import PerformanceNote
 
-__all__ = ["check_chunks", "in_chunks"]
+__all__ = ["check_chunks", "check_executor", "in_chunks", "measured_chunks"]
 
 
 def check_chunks(chunk_size: int | None, max_memory: int | None, where: str) -> None:
@@ -37,6 +39,24 @@ def check_chunks(chunk_size: int | None, max_memory: int | None, where: str) -> 
         )
 
 
+def check_executor(executor: Any, where: str) -> None:
+    """Refuse what takes no work."""
+    if isinstance(executor, type):
+        raise ArgumentTypeError(
+            f"{where}: executor={executor.__name__} is a class.", "work is given to an executor, which has workers",
+            f"make one: with {executor.__name__}() as pool: ...",
+        )  # fmt: skip
+    if executor is None or callable(getattr(executor, "submit", None)):
+        return
+    number = isinstance(executor, (int, np.integer)) and not isinstance(executor, bool)
+    raise ArgumentTypeError(
+        f"{where}: executor={executor!r} of type {type(executor).__name__}.",
+        "work is given to an executor, which is any object with submit(function, *args)",
+        f"pass an Executor: concurrent.futures.ProcessPoolExecutor({executor})" if number
+        else "pass a concurrent.futures.ProcessPoolExecutor, or that of another library",
+    )  # fmt: skip
+
+
 def in_chunks(run: Callable, total: int, chunk_size: int | None, max_memory: int | None, where: str) -> list:
     """Call ``run(start, stop)`` for consecutive ranges that cover ``range(total)`` and return what it returns.
 
@@ -45,29 +65,34 @@ def in_chunks(run: Callable, total: int, chunk_size: int | None, max_memory: int
     """
     if not total or (chunk_size is None and max_memory is None):
         return [run(0, total)]
-    parts = []
+    parts: list = []
     start = 0
     if max_memory is not None:
-        one, first = _measured(run, 0, 1)
-        parts.append(first)
-        start = 1
-        two, lane = one, one
-        if total > 2:
-            two, second = _measured(run, 1, 3)
-            parts.append(second)
-            start = 3
-            lane = max(two - one, 1)
-        shared = max(one - lane, 0)
-        chunk_size = max(1, int((max_memory - shared) // lane))
-        if one > max_memory:
-            warnings.warn(
-                f"{where}: one lane takes about {one} bytes, more than max_memory={max_memory}; they run one by one.",
-                PerformanceNote,
-                stacklevel=user_level(),
-            )
+        parts, start, chunk_size = measured_chunks(run, total, max_memory, where)
     for begin in range(start, total, chunk_size):
         parts.append(run(begin, min(begin + chunk_size, total)))
     return parts
+
+
+def measured_chunks(run: Callable, total: int, max_memory: int, where: str) -> tuple[list, int, int]:
+    """Run the first ranges and measure them; return their results, where they end, and the size of those to come."""
+    one, first = _measured(run, 0, 1)
+    parts = [first]
+    start = 1
+    two, lane = one, one
+    if total > 2:
+        two, second = _measured(run, 1, 3)
+        parts.append(second)
+        start = 3
+        lane = max(two - one, 1)
+    shared = max(one - lane, 0)
+    if one > max_memory:
+        warnings.warn(
+            f"{where}: one lane takes about {one} bytes, more than max_memory={max_memory}; they run one by one.",
+            PerformanceNote,
+            stacklevel=user_level(),
+        )
+    return parts, start, max(1, int((max_memory - shared) // lane))
 
 
 _measuring = threading.RLock()

@@ -42,9 +42,11 @@ __all__ = [
     "ShapeError",
     "SingularMatrixError",
     "SparsityError",
+    "TravelError",
     "TreeError",
     "UnsupportedError",
     "UsageError",
+    "WorkerLostError",
     "catalogue",
 ]
 
@@ -340,6 +342,20 @@ class SparsityError(DualadError, ValueError):
 
     code = "DAD036"
     title = "a sparsity pattern that does not hold"
+
+
+class TravelError(DualadError, TypeError):
+    """A function can't be sent to the workers of an executor."""
+
+    code = "DAD061"
+    title = "a function that can't be sent to a worker"
+
+
+class WorkerLostError(DualadError, RuntimeError):
+    """A worker of an executor died, and its work is lost."""
+
+    code = "DAD062"
+    title = "a worker died"
 
 
 def catalogue() -> list[type[DualadError]]:

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import optree
 
-from .chunks import check_chunks
+from .chunks import check_chunks, check_executor
 from .core.arguments import check_callable
 from .core.aval import aval_of
 from .core.frames import public
 from .core.transformed import Transformed, transform
 from .errors import OutputError
-from .jacobian import check_real, forward, over_basis, reverse, split_last
+from .jacobian import check_real, forward, over_basis, refuse_traced, reverse, split_last
 from .jvp import jvp, without_value
-from .linearize import linearize
+from .linearize import Linear, linearize
 from .selection import select
 from .signatures import Args, Out
 from .tree import flatten, is_array
@@ -35,6 +35,7 @@ _DIRECTIONS = 128
 def hessian(
     f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
+    executor: Any = None,
 ) -> Callable[Args, Any]:  # fmt: skip
     """Make the Hessian function of a scalar-valued function: forward over reverse, in one batched pass.
 
@@ -44,6 +45,8 @@ def hessian(
         As for :func:`dualad.grad`.
     chunk_size, max_memory : int, optional
         How many columns, or about how many bytes, to compute at a time; all by default.
+    executor : Executor, optional
+        Whose workers compute the columns, as for :func:`dualad.jacfwd`; the gradient is linearized here.
 
     Returns
     -------
@@ -60,7 +63,7 @@ def hessian(
     array([[6., 4.],
            [4., 0.]])
     """
-    both = _value_and_second(f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, "hessian")
+    both = _value_and_second(f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor, "hessian")
     return without_value(both, f, "hessian", has_aux)
 
 
@@ -68,12 +71,13 @@ def hessian(
 def value_and_hessian(
     f: Callable[Args, Out], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
+    executor: Any = None,
 ) -> Callable[Args, tuple[Out, Any]]:  # fmt: skip
     """Make a function that returns the value of ``f`` and its Hessian.
 
     Parameters
     ----------
-    f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory
+    f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor
         As for :func:`hessian`.
 
     Returns
@@ -90,16 +94,19 @@ def value_and_hessian(
     (8.0, 12.0)
     """
     name = "value_and_hessian"
-    both = _value_and_second(f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, name)
+    both = _value_and_second(f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor, name)
     return Transformed(both, f, name)
 
 
-def _value_and_second(f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, where: str) -> Callable:
+def _value_and_second(
+    f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor, where: str
+) -> Callable:
     check_callable(f, where)
     check_chunks(chunk_size, max_memory, where)
+    check_executor(executor, where)
     first = gradients(f, argnums, argnames, has_aux, holomorphic, where)
-    every = (argnums, argnames, has_aux, holomorphic, None, None)
-    options = (argnums, argnames, True, holomorphic, chunk_size, max_memory)
+    every = (argnums, argnames, has_aux, holomorphic, None, None, None)
+    options = (argnums, argnames, True, holomorphic, chunk_size, max_memory, executor)
 
     def gradient(*args, **kwargs):
         try:
@@ -194,6 +201,7 @@ def _value_and_product(f: Callable, x, v, args: tuple, kwargs: dict, has_aux: bo
 def hessian_diag(
     f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
+    executor: Any = None,
 ) -> Callable[Args, Any]:  # fmt: skip
     """Make the function that gives the diagonal of the Hessian: ∂²f/∂xᵢ² for every entry of the arguments.
 
@@ -210,6 +218,8 @@ def hessian_diag(
         How many unit vectors to take at a time, 128 by default.
     max_memory : int, optional
         About how many bytes to use at a time, in place of ``chunk_size``.
+    executor : Executor, optional
+        Whose workers take the unit vectors, as for :func:`hessian`.
 
     Returns
     -------
@@ -223,7 +233,7 @@ def hessian_diag(
     >>> da.hessian_diag(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0]))
     array([ 6., 12.])
     """
-    options = (argnums, argnames, has_aux, chunk_size, max_memory)
+    options = (argnums, argnames, has_aux, chunk_size, max_memory, executor)
     return _of_diagonal(lambda diagonal: diagonal, f, options, "hessian_diag")
 
 
@@ -231,12 +241,13 @@ def hessian_diag(
 def laplacian(
     f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
+    executor: Any = None,
 ) -> Callable[Args, Any]:  # fmt: skip
     """Make the function that gives the Laplacian, the trace of the Hessian: Σᵢ ∂²f/∂xᵢ².
 
     Parameters
     ----------
-    f, argnums, argnames, has_aux, chunk_size, max_memory
+    f, argnums, argnames, has_aux, chunk_size, max_memory, executor
         As for :func:`hessian_diag`.
 
     Returns
@@ -251,7 +262,7 @@ def laplacian(
     >>> float(da.laplacian(lambda x: x[0] ** 2 - x[1] ** 2 + x[0] * x[1])(np.array([1.0, 2.0])))
     0.0
     """
-    options = (argnums, argnames, has_aux, chunk_size, max_memory)
+    options = (argnums, argnames, has_aux, chunk_size, max_memory, executor)
     trace = lambda diagonal: sum([np.sum(x) for x in flatten(diagonal)[0] if is_array(x)])
     return _of_diagonal(trace, f, options, "laplacian")
 
@@ -259,7 +270,8 @@ def laplacian(
 def _of_diagonal(made: Callable, f: Callable, options: tuple, where: str) -> Callable:
     """Make the function that gives what is made of the diagonal; with ``has_aux`` and the auxiliary output."""
     check_callable(f, where)
-    check_chunks(options[-2], options[-1], where)
+    check_chunks(options[3], options[4], where)
+    check_executor(options[5], where)
 
     def of_diagonal(*args, **kwargs):
         diagonal, aux = _diagonal(f, args, kwargs, options, where)
@@ -270,7 +282,7 @@ def _of_diagonal(made: Callable, f: Callable, options: tuple, where: str) -> Cal
 
 def _diagonal(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any]:
     """Return the diagonal, like the gradient, and the auxiliary output."""
-    argnums, argnames, has_aux, chunk_size, max_memory = options
+    argnums, argnames, has_aux, chunk_size, max_memory, executor = options
     selection = select(f, args, kwargs, argnums, argnames, where)
     for x, name in zip(selection.chosen, selection.names, strict=True):
         check_differentiable(x, name, False, where)
@@ -290,13 +302,22 @@ def _diagonal(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str
 
     _, product, *aux = linearize(gradient, *arrays, has_aux=has_aux)
 
-    def entry(*direction):
-        return sum(np.sum(d * h) for d, h in zip(direction, product(*direction), strict=True))
-
-    if chunk_size is None and max_memory is None:
+    if executor is not None:
+        refuse_traced((args, kwargs), where)
+    elif chunk_size is None and max_memory is None:
         chunk_size = _DIRECTIONS
     avals = [aval_of(x) for x in arrays]
-    parts = split_last(over_basis(entry, avals, chunk_size, max_memory, where), avals)
+    parts = split_last(over_basis(_Entry(product), avals, (chunk_size, max_memory, executor), where), avals)
     rest = iter([part.astype(a.dtype)[()] for part, a in zip(parts, avals, strict=True)])
     full = [next(rest) if is_array(x) else x for x in leaves]
     return selection.arrange(optree.tree_unflatten(tree, full)), aux[0] if has_aux else None
+
+
+class _Entry:
+    """A direction's entry on the diagonal of a linear map: the direction times its image."""
+
+    def __init__(self, product: Linear) -> None:
+        self.product = product
+
+    def __call__(self, *direction) -> Any:
+        return sum(np.sum(d * h) for d, h in zip(direction, self.product(*direction), strict=True))

@@ -14,7 +14,7 @@ import numpy as np
 import optree
 
 from .batched import Batched
-from .chunks import check_chunks, in_chunks
+from .chunks import check_chunks, check_executor, in_chunks
 from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.frames import public
@@ -35,6 +35,7 @@ __all__ = [
     "jacobian",
     "jacrev",
     "over_basis",
+    "refuse_traced",
     "reverse",
     "split_last",
     "standard_basis",
@@ -48,6 +49,7 @@ __all__ = [
 def jacfwd(
     f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
+    executor: Any = None,
 ) -> Callable[Args, Any]:  # fmt: skip
     """Make the Jacobian function of ``f``, column by column in one batched forward pass.
 
@@ -66,6 +68,10 @@ def jacfwd(
         chunk.
     max_memory : int, optional
         About how many bytes to use at a time, in place of ``chunk_size``: the first columns are measured.
+    executor : Executor, optional
+        Whose workers compute the columns, as for :func:`dualad.vmap`: ``f`` is linearized here, once, and its linear
+        program is sent to each worker (where it is larger than 64 MB, ``f`` is, and each worker linearizes it). Without
+        ``chunk_size`` there is one chunk a worker.
 
     Returns
     -------
@@ -86,7 +92,7 @@ def jacfwd(
     array([[1.38177329, 0.        ],
            [0.        , 1.        ]])
     """
-    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
+    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor)
     return without_value(_whole(forward, f, options, "jacfwd"), f, "jacfwd", has_aux)
 
 
@@ -94,12 +100,13 @@ def jacfwd(
 def value_and_jacfwd(
     f: Callable[Args, Out], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
+    executor: Any = None,
 ) -> Callable[Args, tuple[Out, Any]]:  # fmt: skip
     """Make a function that returns the value of ``f`` and its Jacobian, by forward mode.
 
     Parameters
     ----------
-    f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory
+    f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor
         As for :func:`jacfwd`.
 
     Returns
@@ -116,14 +123,15 @@ def value_and_jacfwd(
     >>> value, jacobian.diagonal()
     (array([1., 9.]), array([2., 6.]))
     """
-    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
+    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor)
     return Transformed(_whole(forward, f, options, "value_and_jacfwd"), f, "value_and_jacfwd")
 
 
 def _whole(compute: Callable, f: Callable, options: tuple, where: str) -> Callable:
     """Make the function that gives ``(value, jacobian)``, or with ``has_aux`` ``((value, aux), jacobian)``."""
     check_callable(f, where)
-    check_chunks(options[-2], options[-1], where)
+    check_chunks(options[4], options[5], where)
+    check_executor(options[6], where)
 
     def value_and_jacobian(*args, **kwargs):
         value, blocks, aux = compute(f, args, kwargs, options, where)
@@ -134,12 +142,17 @@ def _whole(compute: Callable, f: Callable, options: tuple, where: str) -> Callab
 
 def forward(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any, Any]:
     """Return value, Jacobian and auxiliary output by forward mode."""
-    argnums, argnames, has_aux, holomorphic, chunk_size, max_memory = options
+    argnums, argnames, has_aux, holomorphic, *chunks = options
     selection = select(f, args, kwargs, argnums, argnames, where)
     for x, name in zip(selection.chosen, selection.names, strict=True):
         check_differentiable(x, name, holomorphic, where)
         check_real(x, name, holomorphic, where)
     leaves, in_tree = flatten(selection.chosen)
+    if chunks[2] is not None:
+        refuse_traced((args, kwargs), where)
+        out, stage = stage_tangents(selection.function, selection.chosen, has_aux, where)
+        again = _Again((f, args, kwargs, argnums, argnames), has_aux, where, _Pushed)
+        return out, _columns(selection, out, stage, chunks, where, again), stage.aux
     avals = [aval_of(x) if is_array(x) else None for x in leaves]
     kept: dict[str, Any] = {}
 
@@ -156,7 +169,7 @@ def forward(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) 
         return out_leaves, [x for x in known if isinstance(x, Batched)]
 
     real = [a for a in avals if a is not None]
-    columns, mapped = over_basis(push, real, chunk_size, max_memory, where)
+    columns, mapped = over_basis(push, real, chunks, where)
     _check_inexact(kept["in_dtypes"], lambda: kept["out_tree"].unflatten(columns), where)
     blocks = _blocks_of_columns(columns, kept["out_tree"], leaves, in_tree, real, selection)
     rest = iter(mapped)
@@ -189,6 +202,7 @@ def _blocks_of_columns(columns: list, out_tree, leaves: list, in_tree, real: lis
 def jacrev(
     f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
+    executor: Any = None,
 ) -> Callable[Args, Any]:  # fmt: skip
     """Make the Jacobian function of ``f``, row by row in one batched reverse pass.
 
@@ -200,6 +214,8 @@ def jacrev(
         Required for complex outputs: states that ``f`` is complex-differentiable.
     chunk_size, max_memory : int, optional
         How many rows, or about how many bytes, to compute at a time; all by default. ``f`` runs once in any case.
+    executor : Executor, optional
+        As for :func:`jacfwd`.
 
     Returns
     -------
@@ -214,7 +230,7 @@ def jacrev(
     array([[3., 2., 0.],
            [4., 0., 2.]])
     """
-    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
+    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor)
     return without_value(_whole(reverse, f, options, "jacrev"), f, "jacrev", has_aux)
 
 
@@ -222,12 +238,13 @@ def jacrev(
 def value_and_jacrev(
     f: Callable[Args, Out], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
     has_aux: bool = False, holomorphic: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
+    executor: Any = None,
 ) -> Callable[Args, tuple[Out, Any]]:  # fmt: skip
     """Make a function that returns the value of ``f`` and its Jacobian, by reverse mode.
 
     Parameters
     ----------
-    f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory
+    f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor
         As for :func:`jacrev`.
 
     Returns
@@ -243,22 +260,27 @@ def value_and_jacrev(
     >>> da.value_and_jacrev(lambda x: x[:1] * x[1])(np.array([2.0, 3.0]))
     (array([6.]), array([[3., 2.]]))
     """
-    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory)
+    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor)
     return Transformed(_whole(reverse, f, options, "value_and_jacrev"), f, "value_and_jacrev")
 
 
 def reverse(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any, Any]:
     """Return value, Jacobian and auxiliary output by reverse mode."""
-    argnums, argnames, has_aux, holomorphic, chunk_size, max_memory = options
+    argnums, argnames, has_aux, holomorphic, *chunks = options
     selection = select(f, args, kwargs, argnums, argnames, where)
     for x, name in zip(selection.chosen, selection.names, strict=True):
         check_differentiable(x, name, holomorphic, where)
+    if chunks[2] is not None:
+        refuse_traced((args, kwargs), where)
     out, pull, *aux = vjp(selection.function, *selection.chosen, has_aux=has_aux)
-    blocks = _rows(out, pull, selection, holomorphic, chunk_size, max_memory, where)
+    again = _Again((f, args, kwargs, argnums, argnames), has_aux, where, _Pulled)
+    blocks = _rows(out, pull, selection, holomorphic, chunks, where, again)
     return out, blocks, aux[0] if has_aux else None
 
 
-def _rows(out: Any, pull: Callable, selection: Selection, holomorphic: bool, chunk_size, max_memory, where: str) -> Any:
+def _rows(
+    out: Any, pull: Pullback, selection: Selection, holomorphic: bool, chunks: Sequence, where: str, again: _Again
+) -> Any:
     """Pull the standard basis of the output back, and arrange the rows as blocks of shape out + in."""
     out_leaves, out_tree = flatten_result(out)
     avals = [aval_of(x) for x in out_leaves]
@@ -273,11 +295,7 @@ def _rows(out: Any, pull: Callable, selection: Selection, holomorphic: bool, chu
     in_leaves, in_tree = flatten(selection.chosen)
     mapped = [is_array(x) for x in in_leaves]
 
-    def pull_arrays(*cts):
-        given = flatten(pull(optree.tree_unflatten(out_tree, cts)))[0]
-        return [r for r, m in zip(given, mapped, strict=True) if m]
-
-    rows = over_basis(pull_arrays, avals, chunk_size, max_memory, where) if avals else []
+    rows = over_basis(_Pulled(pull), avals, chunks, where, again, "rows") if avals else []
     blocks = []
     start = 0
     for a in avals:
@@ -301,7 +319,7 @@ class jacobian:
     ----------
     f : callable
         The function, in plain NumPy, of any trees.
-    argnums, argnames, has_aux, holomorphic, chunk_size, max_memory
+    argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor
         As for :func:`jacfwd`.
     mode : {"auto", "forward", "reverse"}
         ``"auto"`` chooses.
@@ -320,15 +338,16 @@ class jacobian:
     def __init__(
         self, f: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
         has_aux: bool = False, holomorphic: bool = False, mode: str = "auto", chunk_size: int | None = None,
-        max_memory: int | None = None,
+        max_memory: int | None = None, executor: Any = None,
     ) -> None:  # fmt: skip
         check_callable(f, "jacobian")
         check_chunks(chunk_size, max_memory, "jacobian")
+        check_executor(executor, "jacobian")
         if mode not in ("auto", "forward", "reverse"):
             raise ArgumentError(f"jacobian: mode={mode!r}.", "there are two ways", "use 'auto', 'forward' or 'reverse'")
         self._f, self._selected, self._mode = f, (argnums, argnames), mode
         self._has_aux, self._holomorphic = has_aux, holomorphic
-        self._chunks = (chunk_size, max_memory)
+        self._chunks = (chunk_size, max_memory, executor)
         named(self, f, "jacobian")
 
     @public
@@ -342,10 +361,16 @@ class jacobian:
 
     def _computed(self, args: tuple, kwargs: dict) -> tuple[Any, Any, Any]:
         selection, out, stage = self._linearized(args, kwargs)
-        if self._choice(stage)[0] == "forward":
-            return out, self._columns(selection, out, stage), stage.aux
-        pull = Pullback(stage, flatten(selection.chosen)[0])
-        return out, _rows(out, pull, selection, self._holomorphic, *self._chunks, "jacobian"), stage.aux
+        forward = self._choice(stage)[0] == "forward"
+        if self._chunks[2] is not None:
+            refuse_traced((args, kwargs), "jacobian")
+        again = _Again(
+            (self._f, args, kwargs, *self._selected), self._has_aux, "jacobian", _Pushed if forward else _Pulled
+        )
+        if forward:
+            return out, _columns(selection, out, stage, self._chunks, "jacobian", again), stage.aux
+        pull = Pullback(stage, [aval_of(x) if is_array(x) else x for x in flatten(selection.chosen)[0]])
+        return out, _rows(out, pull, selection, self._holomorphic, self._chunks, "jacobian", again), stage.aux
 
     def explain(self, *args, **kwargs) -> str:
         """Say which mode these arguments lead to, and why; ``f`` runs once.
@@ -383,19 +408,14 @@ class jacobian:
             return "forward", f"{_counted(columns, 'column')} no more than {rows} row{'s' * (rows != 1)}"
         return "reverse", f"{_counted(rows, 'row')} fewer than {columns} column{'s' * (columns != 1)}"
 
-    def _columns(self, selection: Selection, out: Any, stage: Linearization) -> Any:
-        _check_inexact([a.dtype for a in stage.out_avals], lambda: out, "jacobian")
-        leaves, in_tree = flatten(selection.chosen)
-        lin = Linear(stage.program, stage.in_avals, stage.in_tree, stage.out_avals, stage.out_tree)
 
-        def push(*tangents):
-            moving = iter(tangents)
-            directions = [None if a is None else next(moving) for a in stage.in_avals]
-            return flatten_result(lin(*optree.tree_unflatten(in_tree, directions)))[0]
-
-        real = [a for a in stage.in_avals if a is not None]
-        columns = over_basis(push, real, *self._chunks, "jacobian")
-        return _blocks_of_columns(columns, stage.out_tree, leaves, in_tree, real, selection)
+def _columns(selection: Selection, out: Any, stage: Linearization, chunks: Sequence, where: str, again: _Again) -> Any:
+    """Push the standard basis of the arguments forward, and arrange the columns as blocks of shape out + in."""
+    _check_inexact([a.dtype for a in stage.out_avals], lambda: out, where)
+    leaves, in_tree = flatten(selection.chosen)
+    real = [a for a in stage.in_avals if a is not None]
+    columns = over_basis(_Pushed.of(stage), real, chunks, where, again)
+    return _blocks_of_columns(columns, stage.out_tree, leaves, in_tree, real, selection)
 
 
 @transform
@@ -458,17 +478,97 @@ def standard_basis(avals: Sequence[Aval], start: int = 0, stop: int | None = Non
 
 
 def over_basis(
-    function: Callable, avals: Sequence[Aval], chunk_size: int | None, max_memory: int | None, where: str
-) -> Any:
-    """Map ``function`` over the standard basis, some vectors at a time, and join what it returns."""
-    batched = vmap(function, axis_size=None, randomness="same")
+    function: Callable, avals: Sequence[Aval], chunks: Sequence, where: str, again: Callable | None = None,
+    unit: str = "columns",
+) -> Any:  # fmt: skip
+    """Map ``function`` over the standard basis, some vectors at a time, and join what it returns.
+
+    ``chunks`` are chunk_size, max_memory and executor; for workers ``function`` can be pickled, and ``again`` does the
+    same without holding a linear program.
+    """
     total = sum(a.size for a in avals)
-    parts = in_chunks(
-        lambda start, stop: batched(*standard_basis(avals, start, stop)), total, chunk_size, max_memory, where
-    )
+    chunk_size, max_memory, executor = chunks
+    job = _OverBasis(function, avals)
+    if executor is None:
+        parts = in_chunks(job, total, chunk_size, max_memory, where)
+    else:
+        from .scale.driver import Plan, chunked  # what other processes need is loaded when there are any
+
+        other = None if again is None else _OverBasis(again, avals)
+        plan = Plan(job, total, lambda start, stop: (), where, unit, getattr(again, "function", function), other=other)
+        parts = chunked(plan, chunk_size, max_memory, executor)
     if len(parts) == 1:
         return parts[0]
     return optree.tree_map(lambda *blocks: np.concatenate(blocks), *parts, namespace="dualad")
+
+
+class _OverBasis:
+    """A function mapped over some vectors of the standard basis of these spaces."""
+
+    def __init__(self, function: Callable, avals: Sequence[Aval]) -> None:
+        self.function, self.avals = function, list(avals)
+
+    def __call__(self, start: int, stop: int) -> Any:
+        return vmap(self.function, randomness="same")(*standard_basis(self.avals, start, stop))
+
+
+class _Pushed:
+    """A linear map on the tangents of the leaves that have one: the leaves of its result."""
+
+    def __init__(self, lin: Linear) -> None:
+        self.lin = lin
+
+    @classmethod
+    def of(cls, stage: Linearization, leaves: list | None = None) -> _Pushed:
+        return cls(Linear(stage.program, stage.in_avals, stage.in_tree, stage.out_avals, stage.out_tree))
+
+    def __call__(self, *tangents) -> list:
+        moving = iter(tangents)
+        directions = [None if a is None else next(moving) for a in self.lin.in_avals]
+        return flatten_result(self.lin(*optree.tree_unflatten(self.lin._in_tree, directions)))[0]
+
+
+class _Pulled:
+    """A pullback on the cotangents of a function's results: the leaves that are arrays."""
+
+    def __init__(self, pull: Pullback) -> None:
+        self.pull = pull
+
+    @classmethod
+    def of(cls, stage: Linearization, leaves: list) -> _Pulled:
+        return cls(Pullback(stage, leaves))
+
+    def __call__(self, *cts) -> list:
+        given = flatten(self.pull(optree.tree_unflatten(self.pull._stage.out_tree, cts)))[0]
+        return [r for r, x in zip(given, self.pull._leaves, strict=True) if is_array(x) or type(x) is Aval]
+
+
+class _Again:
+    """What linearizes a function where it is called, for workers that its linear program is too large to be sent to."""
+
+    def __init__(self, call: tuple, has_aux: bool, where: str, kind: type[_Pushed] | type[_Pulled]) -> None:
+        self.call, self.has_aux, self.where, self.kind = call, has_aux, where, kind
+        self.found: Callable | None = None
+
+    @property
+    def function(self) -> Callable:
+        """The user's function."""
+        return self.call[0]
+
+    def __call__(self, *vectors) -> list:
+        if self.found is None:
+            f, args, kwargs, argnums, argnames = self.call
+            selection = select(f, args, kwargs, argnums, argnames, self.where)
+            _, stage = stage_tangents(selection.function, selection.chosen, self.has_aux, self.where)
+            self.found = self.kind.of(stage, flatten(selection.chosen)[0])
+        return self.found(*vectors)
+
+
+def refuse_traced(tree: Any, where: str) -> None:
+    """Refuse tensors among the arguments of a transform with an executor."""
+    from .scale.driver import refuse_traced as refuse
+
+    refuse(flatten(tree)[0], where)
 
 
 def split_last(block, avals: Sequence[Aval]) -> list:

@@ -14,6 +14,7 @@ import numpy as np
 import optree
 
 from .backward import pull_back
+from .chunks import check_chunks, check_executor
 from .containers import refuse_array_like
 from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
@@ -273,7 +274,8 @@ def grad(
 @transform
 def value_and_grad(
     f: Callable[Args, Out], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
-    has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False,
+    has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False, in_axes: Any = None,
+    reduce: str | None = "sum", chunk_size: int | None = None, executor: Any = None,
 ) -> Callable[Args, tuple[Out, Any]]:  # fmt: skip
     """Make a function that returns the value of ``f`` and its gradient.
 
@@ -281,6 +283,18 @@ def value_and_grad(
     ----------
     f, argnums, argnames, has_aux, holomorphic, allow_int
         As for :func:`grad`.
+    in_axes : int, None, or tree of them
+        Which axis of each positional argument is cut into shards, as for :func:`dualad.vmap`: ``(None, 0, 0)`` for
+        ``loss(w, X, y)``. ``f`` is then called with one shard at a time, and its values and gradients are reduced.
+        Arguments passed by keyword are shared. The partitions of a Dask array are its shards.
+    reduce : {"sum", "mean", None}
+        What becomes of the shards: ``f`` is a sum over the rows it is given, or their mean (shards then count by their
+        lengths), or values and gradients are stacked, one for each shard. Gradients of arguments that are cut are
+        joined in any case. Auxiliary output is a list, one for each shard.
+    chunk_size : int, optional
+        How many rows a shard has; by default one shard for each worker. Another size may change the last bits.
+    executor : Executor, optional
+        Whose workers compute the shards, as for :func:`dualad.vmap`.
 
     Returns
     -------
@@ -294,10 +308,31 @@ def value_and_grad(
     >>> import dualad as da
     >>> da.value_and_grad(lambda x: x**2)(3.0)
     (9.0, np.float64(6.0))
+    >>> loss = lambda w, X: np.sum((X @ w) ** 2)
+    >>> both = da.value_and_grad(loss, in_axes=(None, 0), chunk_size=2)
+    >>> both(np.ones(2), np.eye(4, 2))
+    (np.float64(2.0), array([2., 2.]))
     """
     check_callable(f, "value_and_grad")
+    if in_axes is not None or executor is not None or chunk_size is not None or reduce != "sum":
+        return _over_shards(
+            f, (argnums, argnames), {"has_aux": has_aux, "holomorphic": holomorphic, "allow_int": allow_int}, in_axes,
+            reduce, chunk_size, executor,
+        )  # fmt: skip
     both = gradients(f, argnums, argnames, has_aux, holomorphic, "value_and_grad", allow_int)
     return Transformed(both, f, "value_and_grad")
+
+
+def _over_shards(f, selected: tuple, options: dict, in_axes, reduce, chunk_size, executor) -> Callable:
+    from .scale.shards import check_shards, over_shards  # what other processes need is loaded when there may be any
+
+    where = "value_and_grad"
+    check_chunks(chunk_size, None, where)
+    check_executor(executor, where)
+    check_shards(in_axes, reduce, executor, chunk_size, where)
+    both = value_and_grad(f, *selected, **options)
+    run = over_shards(both, f, selected, options["has_aux"], in_axes, reduce, where, chunk_size, executor)
+    return Transformed(run, f, where)
 
 
 def gradients(

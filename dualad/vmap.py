@@ -15,7 +15,7 @@ import numpy as np
 import optree
 
 from .batched import Batched, BatchLevel, LaneDivergence
-from .chunks import check_chunks, in_chunks
+from .chunks import check_chunks, check_executor, in_chunks
 from .containers import refuse_array_like
 from .core.above import ABOVE
 from .core.arguments import check_callable
@@ -30,7 +30,7 @@ from .errors import ArgumentError, ArgumentTypeError, BranchError, DualadError, 
 from .jvp import as_primal, output_leaves
 from .signatures import Args
 from .surface.arguments import PerformanceNote
-from .tree import LeafName, flatten, flatten_prefix, is_array
+from .tree import LeafName, flatten, flatten_prefix, is_array, with_structures
 
 __all__ = ["vmap"]
 
@@ -39,7 +39,7 @@ __all__ = ["vmap"]
 def vmap(
     f: Callable[Args, Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None,
     branches: str = "split", max_splits: int = 64, chunk_size: int | None = None, max_memory: int | None = None,
-    axis_name: str | None = None, randomness: str = "error",
+    executor: Any = None, progress: bool = False, axis_name: str | None = None, randomness: str = "error",
 ) -> Callable:  # fmt: skip
     """Batch a function: map it over an axis of its arguments without a loop.
 
@@ -65,6 +65,12 @@ def vmap(
         How many lanes to run at a time; all by default. Smaller chunks take less memory and run ``f`` once per chunk.
     max_memory : int, optional
         About how many bytes to use at a time, in place of ``chunk_size``: the first lanes are run alone and measured.
+    executor : Executor, optional
+        Whose workers compute the chunks, side by side: a ``concurrent.futures.ProcessPoolExecutor``,
+        ``client.get_executor()`` of Dask, MPI's, :func:`dualad.resilient`, anything with ``submit``. Without
+        ``chunk_size`` there are four chunks a worker. The result is that of the same chunks computed here.
+    progress : bool
+        Whether to show a bar on a terminal, with tqdm if it is installed.
     axis_name : str, optional
         A name for the mapped axis, by which collectives (:func:`dualad.psum` and its like) reach across its lanes. All
         lanes then run together: there are no chunks, and lanes that disagree about a branch are an error.
@@ -107,7 +113,14 @@ def vmap(
             f"vmap: randomness={randomness!r}.", "there are three ways", "use 'error', 'same' or 'different'"
         )
     check_chunks(chunk_size, max_memory, "vmap")
-    _check_axis_name(axis_name, chunk_size, max_memory)
+    check_executor(executor, "vmap")
+    _check_axis_name(axis_name, chunk_size, max_memory, executor)
+    if executor is not None and randomness != "error":
+        raise ArgumentError(
+            f"vmap: randomness={randomness!r} was given together with executor=.",
+            "each worker has a copy of the generator, whose numbers would come again and again",
+            "draw the numbers outside, with an axis for the lanes, and map over them",
+        )
     name = getattr(f, "__name__", type(f).__name__)
 
     def batched(*args, **kwargs):
@@ -127,71 +140,138 @@ def vmap(
         mapped = [a is not None for a in axes]
         strides = [_lane_strides(x) if m else None for x, m in zip(lanes, mapped, strict=True)]
 
-        lanes = [ABOVE.seeing(x) if type(x).__module__.startswith("numpy.random") else x for x in lanes]
-        draws, watched = Draws(randomness, size, name), Watched(f, lanes)
-
-        def run_lanes(values, count, part=None, writable=False):
-            with BatchLevel("vmap", count) as level, rename(level), drawing(draws, level, part):
-                level.function = f
-                inputs = [
-                    x if s is None else Batched(x, level) if not s else pin(Batched(x, level), s)
-                    for x, s in zip(values, strides, strict=True)
-                ]
-                for i, (x, m) in enumerate(zip(inputs, mapped, strict=True)):
-                    if m:
-                        x._origin = (treedef, i, True)
-                inner_args, inner_kwargs = optree.tree_unflatten(treedef, inputs)
-                try:
-                    out = run(f, inner_args, inner_kwargs, writable)
-                except LaneDivergence as split:
-                    if split.level is not level:
-                        raise
-                except Exception as error:
-                    # NumPy makes an IndexError of it where a plain array is indexed, of which there is more to say.
-                    if level.diverged is None or isinstance(error, DualadError):
-                        _name_lanes(error, part, size, name)
-                        raise
-                if level.diverged is not None:
-                    return level.diverged
-                out_leaves, out_tree = output_leaves(out, "vmap", leaves)
-                return [_lanes_of(x, level) for x in out_leaves], out_tree
-
-        def run_some(lanes, count, start=0):
-            part = None if count == size else np.arange(start, start + count)
-            results = run_lanes(lanes, count, part)
-            if isinstance(results, LaneDivergence) and results.about_an_index and not all(mapped):
-                # A plain array that all lanes share may be what is indexed: as a buffer it takes all lanes at once.
-                with contextlib.suppress(Exception):
-                    together = run_lanes(lanes, count, part, writable=True)
-                    if not isinstance(together, LaneDivergence):
-                        return together
-            if isinstance(results, LaneDivergence):
-                if type(count) is Lanes:
-                    raise _disagreeing(results, name, _TOGETHER) from results.error
-                if branches == "error":
-                    raise _disagreeing(results, name) from results.error
-                results = _run_groups(run_lanes, lanes, mapped, results, count, max_splits, name, start)
-            return results
-
-        if chunk_size is None and max_memory is None:
-            values, out_tree = run_some(lanes, size)
-        else:
-
-            def run_chunk(start, stop):
-                some = [x[start:stop] if m else x for x, m in zip(lanes, mapped, strict=True)]
-                return stop - start, *run_some(some, stop - start, start)
-
-            parts = in_chunks(run_chunk, size, chunk_size, max_memory, f"vmap({name})")
+        job = _Lanes(
+            f, treedef, [None if m else x for x, m in zip(lanes, mapped, strict=True)], mapped, strides, size,
+            (branches, max_splits, randomness),
+        )  # fmt: skip
+        across = [x for x, m in zip(lanes, mapped, strict=True) if m]
+        where = f"vmap({name})"
+        if executor is not None or progress:
+            parts = _by_workers(job, across, leaves, where, chunk_size, max_memory, executor, progress)
             values, out_tree = _joined_chunks(parts)
+        elif chunk_size is None and max_memory is None:
+            part = job(0, size, *across)
+            values, out_tree = part.values, part.tree
+        else:
+            run_chunk = lambda start, stop: job(start, stop, *[x[start:stop] for x in across])
+            values, out_tree = _joined_chunks(in_chunks(run_chunk, size, chunk_size, max_memory, where))
         places = flatten_prefix(out_axes, out_tree, "out_axes", "the result", _is_axis)
         results = [_out(x, a, size, name) for x, a in zip(values, places, strict=True)]
         if (watch := active()) is not None:
             watch.finished("vmap", results)
-        if moved := watched.moved(draws.seen):
-            _tell_of_randomness(randomness, moved[0], name)
+        job.check_randomness()
         return optree.tree_unflatten(out_tree, results)
 
     return Transformed(batched, f, "vmap")
+
+
+def _by_workers(
+    job: _Lanes, across: list, leaves: list, where: str, chunk_size, max_memory, executor, progress: bool
+) -> list[_Part]:
+    """Run the lanes in chunks by the workers of an executor, or here with a bar."""
+    from .scale.driver import Plan, chunked, refuse_traced  # what other processes need is loaded when there are any
+
+    if executor is not None:
+        refuse_traced(leaves, where)
+    cut = lambda start, stop: tuple([x[start:stop] for x in across])
+    plan = Plan(job, job.size, cut, where, "lanes", job.f, each=4)
+    return chunked(plan, chunk_size, max_memory, executor, progress)
+
+
+class _Part:
+    """The results of some of the lanes: how many they are, values and their structure."""
+
+    __slots__ = ("count", "tree", "values")
+
+    def __init__(self, count: int, values: list, tree: optree.PyTreeSpec) -> None:
+        self.count, self.values, self.tree = count, values, tree
+
+    def __reduce__(self):
+        return with_structures(_Part, (self.count, self.values, self.tree), self.tree)
+
+
+class _Lanes:
+    """One call of a batched function: all it needs but the mapped arrays, of which it is given lanes.
+
+    ``leaves`` are those of the arguments that are not mapped, ``options`` are branches, max_splits and randomness.
+    """
+
+    __slots__ = (
+        "away", "draws", "f", "leaves", "mapped", "name", "options", "seen_leaves", "size", "strides", "treedef",
+        "watched",
+    )  # fmt: skip
+
+    def __init__(
+        self, f: Callable, treedef: optree.PyTreeSpec, leaves: list, mapped: list, strides: list, size: int,
+        options: tuple, away: bool = False,
+    ) -> None:  # fmt: skip
+        self.f, self.treedef, self.leaves, self.mapped, self.strides = f, treedef, leaves, mapped, strides
+        self.size, self.options, self.away = size, options, away
+        self.name = getattr(f, "__name__", type(f).__name__)
+        self.seen_leaves = [ABOVE.seeing(x) if type(x).__module__.startswith("numpy.random") else x for x in leaves]
+        self.draws, self.watched = Draws(options[2], size, self.name), Watched(f, self.seen_leaves)
+
+    def __reduce__(self):
+        args = (self.f, self.treedef, self.leaves, self.mapped, self.strides, self.size, self.options, True)
+        return with_structures(_Lanes, args, self.treedef)
+
+    def __call__(self, start: int, stop: int, *across: Any) -> _Part:
+        """Run lanes ``start`` to ``stop``, of which the mapped arrays are given."""
+        rest = iter(across)
+        lanes = [next(rest) if m else x for x, m in zip(self.seen_leaves, self.mapped, strict=True)]
+        part = _Part(stop - start, *self._some(lanes, self.size if stop - start == self.size else stop - start, start))
+        if self.away:  # where it was called nobody sees what is drawn here
+            self.check_randomness()
+        return part
+
+    def check_randomness(self) -> None:
+        """Say if generators have moved though nobody saw a draw."""
+        if moved := self.watched.moved(self.draws.seen):
+            _tell_of_randomness(self.options[2], moved[0], self.name)
+
+    def _run(self, values: list, count: int, part=None, writable: bool = False):
+        with BatchLevel("vmap", count) as level, rename(level), drawing(self.draws, level, part):
+            level.function = self.f
+            inputs = [
+                x if s is None else Batched(x, level) if not s else pin(Batched(x, level), s)
+                for x, s in zip(values, self.strides, strict=True)
+            ]
+            for i, (x, m) in enumerate(zip(inputs, self.mapped, strict=True)):
+                if m:
+                    x._origin = (self.treedef, i, True)
+            inner_args, inner_kwargs = optree.tree_unflatten(self.treedef, inputs)
+            try:
+                out = run(self.f, inner_args, inner_kwargs, writable)
+            except LaneDivergence as split:
+                if split.level is not level:
+                    raise
+            except Exception as error:
+                # NumPy makes an IndexError of it where a plain array is indexed, of which there is more to say.
+                if level.diverged is None or isinstance(error, DualadError):
+                    _name_lanes(error, part, self.size, self.name)
+                    raise
+            if level.diverged is not None:
+                return level.diverged
+            out_leaves, out_tree = output_leaves(out, "vmap", self.leaves)
+            return [_lanes_of(x, level) for x in out_leaves], out_tree
+
+    def _some(self, lanes: list, count: int, start: int):
+        branches, max_splits, _ = self.options
+        part = None if count == self.size else np.arange(start, start + count)
+        results = self._run(lanes, count, part)
+        if isinstance(results, LaneDivergence) and results.about_an_index and not all(self.mapped):
+            # A plain array that all lanes share may be what is indexed: as a buffer it takes all lanes at once.
+            with contextlib.suppress(Exception):
+                together = self._run(lanes, count, part, writable=True)
+                if not isinstance(together, LaneDivergence):
+                    return together
+        if isinstance(results, LaneDivergence):
+            if type(count) is Lanes:
+                raise _disagreeing(results, self.name, _TOGETHER) from results.error
+            if branches == "error":
+                raise _disagreeing(results, self.name) from results.error
+            results = _run_groups(self._run, lanes, self.mapped, results, count, max_splits, self.name, start)
+        return results
 
 
 def _tell_of_randomness(randomness: str, generator: Any, name: str) -> None:
@@ -277,7 +357,7 @@ def _size(leaves, axes, names, axis_size) -> int:
 _TOGETHER = "the axis has a name, so that collectives may need all of its lanes at once; it can't be run in groups"
 
 
-def _check_axis_name(axis_name, chunk_size, max_memory) -> None:
+def _check_axis_name(axis_name, chunk_size, max_memory, executor) -> None:
     if axis_name is None:
         return
     if not isinstance(axis_name, str):
@@ -285,9 +365,9 @@ def _check_axis_name(axis_name, chunk_size, max_memory) -> None:
             f"vmap: axis_name is {axis_name!r} of type {type(axis_name).__name__}.", "a name is a string",
             "write axis_name='i'",
         )  # fmt: skip
-    if chunk_size is not None or max_memory is not None:
+    if chunk_size is not None or max_memory is not None or executor is not None:
         raise ArgumentError(
-            f"vmap: axis_name={axis_name!r} was given together with chunk_size or max_memory.",
+            f"vmap: axis_name={axis_name!r} was given together with chunk_size, max_memory or executor.",
             "a collective needs all lanes of the axis at once",
             "leave one of them out",
         )
@@ -335,16 +415,16 @@ def _out(x, axis, size: int, name: str):
     return np.moveaxis(value, 0, axis) if axis % ndim else value
 
 
-def _joined_chunks(parts: list[tuple]) -> tuple[list, optree.PyTreeSpec]:
-    """Join the results of chunks, (number of lanes, values, structure), along the batch axis."""
-    out_tree = _one_structure([tree for _, _, tree in parts])
+def _joined_chunks(parts: list[_Part]) -> tuple[list, optree.PyTreeSpec]:
+    """Join the results of chunks along the batch axis."""
+    out_tree = _one_structure([p.tree for p in parts])
     joined = []
     for i in range(out_tree.num_leaves):
-        column = [v[i] for _, v, _ in parts]
+        column = [p.values[i] for p in parts]
         if all(isinstance(x, _Same) for x in column):
             joined.append(column[0])
             continue
-        sizes = [n for n, _, _ in parts]
+        sizes = [p.count for p in parts]
         blocks = [_repeat(x.value, n) if isinstance(x, _Same) else x for x, n in zip(column, sizes, strict=True)]
         joined.append(np.concatenate(blocks))
     return joined, out_tree

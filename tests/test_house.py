@@ -45,6 +45,7 @@ FLOOR = {
     "liveness": 6,
     "backward": 7,
     "jvp": 6,
+    "scale": 6,
     "linearize": 7,
     "trace": 7,
     "vmap": 7,

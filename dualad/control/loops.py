@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from ..chunks import check_chunks, check_executor
 from ..core.arguments import check_callable
 from ..core.aval import Aval
 from ..core.dispatch import bind
@@ -23,9 +24,9 @@ from ..core.tracer import Tracer
 from ..errors import ArgumentError, ArgumentTypeError, OutputError, ShapeError, TreeError
 from ..jvp import output_leaves
 from ..ops.joining import unstack
-from ..rules.calls import partition
+from ..rules.calls import Template, partition
 from ..surface.arguments import operand
-from ..tree import flatten, flatten_like, leaf_names, treedef_outline
+from ..tree import flatten, flatten_like, leaf_names, treedef_outline, with_structures
 from .carry import Carry
 from .control_flow import decider, is_traced, known_values, linear_arguments, name_of, staged_body, while_loop
 from .scan import scan as scan_op
@@ -268,7 +269,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any) -> Any:
 
 
 @public
-def map(f: Callable, xs: Any) -> Any:
+def map(f: Callable, xs: Any, *, executor: Any = None, chunk_size: int | None = None, progress: bool = False) -> Any:
     """Call a function on the rows of arrays, one after the other, and stack the results.
 
     Parameters
@@ -277,6 +278,12 @@ def map(f: Callable, xs: Any) -> Any:
         A function of one row (of a tree of rows, if ``xs`` is a tree).
     xs : tree of arrays
         Their rows along axis 0 are taken.
+    executor : Executor, optional
+        Whose workers take the rows, as for :func:`dualad.vmap`.
+    chunk_size : int, optional
+        How many rows a worker is given at a time; a quarter of its share by default.
+    progress : bool
+        Whether to show a bar on a terminal, with tqdm if it is installed.
 
     Returns
     -------
@@ -301,7 +308,59 @@ def map(f: Callable, xs: Any) -> Any:
         return None, f(x)
 
     step.__name__ = name_of(f)
+    check_executor(executor, "map")
+    check_chunks(chunk_size, None, "map")
+    if executor is not None or (progress and not is_traced(flatten(xs)[0])):
+        return _mapped(f, xs, executor, chunk_size, progress)
     return scan(step, None, xs)[1]
+
+
+def _mapped(f: Callable, xs: Any, executor: Any, chunk_size: int | None, progress: bool) -> Any:
+    """Map by the workers of an executor, or here with a bar."""
+    from ..scale.driver import Plan, chunked, refuse_traced  # what other processes need is loaded when there are any
+
+    where = f"map({name_of(f)})"
+    if executor is not None:
+        refuse_traced(flatten(xs)[0], where)
+    template, arrays = partition(xs)
+    arrays = [_rows_checked(x) for x in arrays]
+    plan = Plan(
+        _Rows(f, template), _steps(xs, arrays, template, None),
+        lambda start, stop: tuple([x[start:stop] for x in arrays]), where, "rows", f, each=4,
+    )  # fmt: skip
+    parts = chunked(plan, chunk_size, None, executor, progress)
+    trees = [p.tree for p in parts]
+    if any([t != trees[0] for t in trees]):
+        raise TreeError(
+            f"{where}: results were {treedef_outline(trees[0])} in one chunk and another structure elsewhere.",
+            "the results of all rows are stacked",
+            "return the same structure for every row",
+        )
+    joined = [np.concatenate(blocks) for blocks in zip(*[p.leaves for p in parts], strict=True)]
+    return optree.tree_unflatten(trees[0], joined)
+
+
+class _Rows:
+    """A function called on some rows, one after the other; static leaves are in the template."""
+
+    def __init__(self, f: Callable, template: Template) -> None:
+        self.f, self.template = f, template
+
+    def __reduce__(self):
+        return with_structures(_Rows, (self.f, self.template), self.template.tree)
+
+    def __call__(self, start: int, stop: int, *rows: Any) -> _Stacked:
+        return _Stacked(*flatten(map(self.f, self.template.fill(rows))))
+
+
+class _Stacked:
+    """Stacked results of some rows, and their structure."""
+
+    def __init__(self, leaves: list, tree: optree.PyTreeSpec) -> None:
+        self.leaves, self.tree = leaves, tree
+
+    def __reduce__(self):
+        return with_structures(_Stacked, (self.leaves, self.tree), self.tree)
 
 
 # ── associative_scan ─────────────────────────────────────────────────────────────────────────────────────────────

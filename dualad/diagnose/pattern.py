@@ -175,7 +175,7 @@ def _entries_of(matrix: Any) -> Any:
 
 def _matrix_of(lin: Linear) -> np.ndarray:
     ins = [a for a in lin.in_avals if a is not None]
-    columns = over_basis(lambda *tangents: lin.flat(list(tangents)), ins, None, None, "spy")
+    columns = over_basis(lambda *tangents: lin.flat(list(tangents)), ins, (None, None, None), "spy")
     return np.concatenate([c.reshape(len(c), -1) for c in columns], axis=1).T
 
 

@@ -64,10 +64,17 @@ class Products:
         ]
         self._seeds: dict[tuple, list] = {}
 
-    def values(self, stage: Linearization) -> Any:
-        """Return the entries of the matrix, in the order of the pattern, from a linearization."""
+    def values(self, stage: Linearization, executor: Any = None, f: Any = None) -> Any:
+        """Return the entries of the matrix, in the order of the pattern, from a linearization.
+
+        With an executor its workers carry out the products; ``f`` is the user's function, for messages.
+        """
         lin, C = linear_map(stage), self.coloring
-        found = self._read([(self._pushed if p[0] else self._pulled)(lin, *p[1:]) for p in self.passes])
+        if executor is None:
+            parts = [self._pass(lin, *p) for p in self.passes]
+        else:
+            parts = self._by_workers(lin, executor, f)
+        found = self._read(parts)
         if C.substitution is None:
             return found
         if isinstance(found, Tracer):
@@ -93,6 +100,18 @@ class Products:
                 start += p.size
         found = whole.take(places, mode="clip") if whole.size else np.zeros(len(places), self.dtype)
         return found if found.dtype == self.dtype else found.astype(self.dtype)
+
+    def _pass(self, lin: Linear, forward: bool, start: int, stop: int) -> Any:
+        return (self._pushed if forward else self._pulled)(lin, start, stop)
+
+    def _by_workers(self, lin: Linear, executor: Any, f: Any) -> list:
+        from ..scale.driver import Plan, chunked  # what other processes need is loaded when there are any
+
+        plan = Plan(_Passes(self, lin), len(self.passes), lambda a, b: (), "sparse derivative", "passes", f)
+        return [part for parts in chunked(plan, None, None, executor) for part in parts]
+
+    def __getstate__(self) -> dict:
+        return {**vars(self), "_seeds": {}}  # which are made again, sooner than sent
 
     def _pushed(self, lin: Linear, start: int, stop: int) -> Any:
         """Return products ``start`` to ``stop``, one after the other, flat."""
@@ -128,6 +147,16 @@ class Products:
                 s.setflags(write=False)
             self._seeds[forward, start] = seeds
         return seeds
+
+
+class _Passes:
+    """Some of the products of a linear map."""
+
+    def __init__(self, products: Products, lin: Linear) -> None:
+        self.products, self.lin = products, lin
+
+    def __call__(self, start: int, stop: int) -> list:
+        return [self.products._pass(self.lin, *p) for p in self.products.passes[start:stop]]
 
 
 def _joined(parts: list) -> Any:

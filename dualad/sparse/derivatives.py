@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..chunks import check_chunks
+from ..chunks import check_chunks, check_executor
 from ..core.arguments import check_callable
 from ..core.aval import Aval
 from ..core.frames import public, user_level
 from ..core.tracer import Tracer
 from ..core.transformed import importable_name, named, reduced
 from ..errors import ArgumentError, ShapeError, SparsityError
+from ..jacobian import refuse_traced
 from ..linearize import Linearization
 from ..surface.arguments import PerformanceNote
 from ..tree import is_array
@@ -49,6 +50,7 @@ class _SparseDerivative:
         check_callable(f, where)
         check_chunks(options["chunk_size"], None, where)
         check_chunks(None, options["max_memory"], where)
+        check_executor(options["executor"], where)
         for name, known in (
             ("format", FORMATS),
             ("check", _CHECKS),
@@ -279,7 +281,9 @@ class _SparseDerivative:
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _computed(self, args: tuple, kwargs: dict) -> tuple[Problem, Prepared, Any, Linearization, Any]:
-        problem = self._problem(args, kwargs)
+        problem, executor = self._problem(args, kwargs), self._options["executor"]
+        if executor is not None:
+            refuse_traced((args, kwargs), self._where)
         prepared = self._find(problem)
         out, stage = problem.linearized()
         if prepared is None:
@@ -293,7 +297,7 @@ class _SparseDerivative:
             )
         for _ in range(3):
             try:
-                data = prepared.values(stage)
+                data = prepared.values(stage, executor, self._f)
             except Grown as grown:
                 if self._options["check"] == "raise":
                     raise self._missed(prepared, grown.sparsity) from None
@@ -445,6 +449,8 @@ class sparse_jacobian(_SparseDerivative):
         How many products to carry out at a time; by default as many as stay in the processor's cache.
     max_memory : int, optional
         About how many bytes finding the pattern may hold; 1 GiB by default.
+    executor : Executor, optional
+        Whose workers carry out the products, as for :func:`dualad.vmap`; direct accumulation happens here.
 
     Returns
     -------
@@ -479,7 +485,7 @@ class sparse_jacobian(_SparseDerivative):
         self, f: Callable, argnums: _Positions = None, argnames: _Names = None, *, has_aux: bool = False,
         holomorphic: bool = False, mode: str = "auto", format: str = "csr", scope: str = "auto", check: str = "auto",
         sparsity: Any = None, prepared: _File = None, blocks: bool = False, chunk_size: int | None = None,
-        max_memory: int | None = None,
+        max_memory: int | None = None, executor: Any = None,
     ) -> None:  # fmt: skip
         options = {name: value for name, value in locals().items() if name not in ("self", "f", "__class__")}
         super().__init__(f, type(self).__name__, options)
@@ -496,7 +502,7 @@ class value_and_sparse_jacobian(sparse_jacobian):
     ----------
     f, argnums, argnames, has_aux, holomorphic, mode, format, scope, check, sparsity, prepared, blocks, chunk_size
         As for :func:`sparse_jacobian`.
-    max_memory
+    max_memory, executor
         As for :func:`sparse_jacobian`.
 
     Examples
@@ -527,7 +533,7 @@ class sparse_hessian(_SparseDerivative):
         Which entries to return.
     decompression : {"direct", "substitution"}
         As for :func:`dualad.color`.
-    format, scope, check, sparsity, prepared, blocks, chunk_size, max_memory
+    format, scope, check, sparsity, prepared, blocks, chunk_size, max_memory, executor
         As for :func:`sparse_jacobian`.
 
     Returns
@@ -554,7 +560,7 @@ class sparse_hessian(_SparseDerivative):
         self, f: Callable, argnums: _Positions = None, argnames: _Names = None, *, has_aux: bool = False,
         mode: str = "auto", triangle: str = "full", decompression: str = "direct", format: str = "csr",
         scope: str = "auto", check: str = "auto", sparsity: Any = None, prepared: _File = None, blocks: bool = False,
-        chunk_size: int | None = None, max_memory: int | None = None,
+        chunk_size: int | None = None, max_memory: int | None = None, executor: Any = None,
     ) -> None:  # fmt: skip
         options = {name: value for name, value in locals().items() if name not in ("self", "f", "__class__")}
         if triangle not in ("full", "lower", "upper") or (blocks and triangle != "full"):
@@ -578,7 +584,7 @@ class value_and_sparse_hessian(sparse_hessian):
     ----------
     f, argnums, argnames, has_aux, mode, triangle, decompression, format, scope, check, sparsity, prepared, blocks
         As for :func:`sparse_hessian`.
-    chunk_size, max_memory
+    chunk_size, max_memory, executor
         As for :func:`sparse_jacobian`.
 
     Examples

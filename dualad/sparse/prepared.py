@@ -120,15 +120,15 @@ class Prepared:
 
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def values(self, stage: Linearization) -> Any:
-        """Return the entries, in the order of the pattern."""
+    def values(self, stage: Linearization, executor: Any = None, f: Any = None) -> Any:
+        """Return the entries, in the order of the pattern; products by the workers of an executor, if there is one."""
         found = self._direct(stage) if self._goes_direct() else None
         if found is not None:
             return found
         ins = [a for a in stage.in_avals if a is not None]
         if self._products is None or self._products.ins != ins or self._products.outs != stage.out_avals:
             self._products = Products(self.coloring, ins, stage.out_avals, self._chunk_size)
-        return self._products.values(stage)
+        return self._products.values(stage, executor, f)
 
     def _goes_direct(self) -> bool:
         """Say whether to accumulate directly: a plan is not made for a single call, unless products are many."""

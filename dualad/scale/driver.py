@@ -1,0 +1,287 @@
+"""The driver: chunks of a job given to an executor, a window of them at a time, results put in order.
+
+For: ``run_chunks`` and ``chunked``, which transforms call. Results do not depend on which worker was quick: the ranges
+are consecutive and known beforehand, and what comes back is kept by index. Of several errors the first by index is
+raised, as a loop would have. Not for: kinds of executors (``executors.py``), sending (``payload.py``), working
+(``worker.py``), workers that die (``resilient.py``).
+"""
+
+from __future__ import annotations
+
+import contextvars
+import queue
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..chunks import in_chunks, measured_chunks
+from ..core.contexts import watching
+from ..core.frames import user_level
+from ..core.tracer import tracer_in
+from ..errors import ArgumentError, WorkerLostError
+from ..surface.arguments import PerformanceNote
+from .context import Context, heard_again
+from .executors import Known, has_gil, known, missing_guard
+from .payload import Blob, Ticket, as_laid, pack, smaller
+from .progress import Progress
+from .worker import Answer, Job, RemoteTraceback, work
+
+__all__ = ["Plan", "chunked", "cut_into", "refuse_traced", "run_chunks"]
+
+
+class Plan:
+    """How a job is to be run in chunks.
+
+    Attributes
+    ----------
+    job : callable
+        ``job(start, stop, *piece)``, which can be pickled.
+    total : int
+        How many lanes, rows or columns there are.
+    cut : callable
+        ``cut(start, stop)``: the piece of the data that a range needs, a tuple.
+    where, unit : str
+        The transform's name, and what is counted ("lanes"), for messages.
+    function : callable
+        The user's function, for messages.
+    other : callable, optional
+        A job that does the same without holding a linear program, for programs that are too large to be sent.
+    each : int
+        How many chunks a worker is to get, where no size is given: 1 where they take equally long.
+    """
+
+    def __init__(
+        self, job: Callable, total: int, cut: Callable[[int, int], tuple], where: str, unit: str, function: Any, *,
+        other: Callable | None = None, each: int = 1,
+    ) -> None:  # fmt: skip
+        self.job, self.total, self.cut, self.where, self.unit = job, total, cut, where, unit
+        self.function, self.other, self.each = function, other, each
+
+    def run(self, start: int, stop: int) -> Any:
+        """Compute a range here."""
+        return self.job(start, stop, *self.cut(start, stop))
+
+
+def refuse_traced(leaves: Sequence, where: str) -> None:
+    """Refuse tensors among the arguments of a transform with an executor."""
+    if tracer_in(*leaves) is not None:
+        raise ArgumentError(
+            f"{where}: executor= was given, and an argument is a tensor of a transform that is running around it.",
+            "a tensor can't leave its level, and workers are outside of it",
+            "put executor= on the outermost transform",
+        )
+
+
+def chunked(
+    plan: Plan, chunk_size: int | None, max_memory: int | None, executor: Any = None, progress: bool = False,
+    ranges: Sequence[tuple[int, int]] | None = None,
+) -> list:  # fmt: skip
+    """Return what the ranges of a plan give, in order; they may be given, where the data is in parts already."""
+    if not plan.total:
+        return [plan.run(0, 0)]
+    with Progress(plan.where, plan.total, plan.unit, progress) as bar:
+        if executor is None:
+            if progress and chunk_size is None and max_memory is None:
+                chunk_size = max(1, plan.total // 100)
+            return in_chunks(bar.counting(plan.run), plan.total, chunk_size, max_memory, plan.where)
+        place = known(executor, plan.where)
+        parts: list = []
+        start = 0
+        if max_memory is not None:
+            parts, start, chunk_size = measured_chunks(bar.counting(plan.run), plan.total, max_memory, plan.where)
+        if ranges is not None:
+            pass
+        elif chunk_size is None:
+            ranges = cut_into(plan.total, place.workers * plan.each)
+        else:
+            ranges = [(a, min(a + chunk_size, plan.total)) for a in range(start, plan.total, chunk_size)]
+        return parts + run_chunks(plan, place, ranges, bar)
+
+
+def cut_into(total: int, count: int) -> list[tuple[int, int]]:
+    """Return consecutive ranges that cover ``range(total)``, so many or fewer, which differ by one at most."""
+    count = min(count, total)
+    ends = [total * (i + 1) // count for i in range(count)]
+    return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def run_chunks(plan: Plan, place: Known, ranges: Sequence[tuple[int, int]], bar: Progress) -> list:
+    """Compute ranges by an executor; return the results in order."""
+    return _Run(plan, place, ranges, bar).results() if ranges else []
+
+
+class _Run:
+    """One call's chunks: which are out, which have come back."""
+
+    def __init__(self, plan: Plan, place: Known, ranges: Sequence[tuple[int, int]], bar: Progress) -> None:
+        self.plan, self.place, self.ranges, self.bar = plan, place, ranges, bar
+        self.found: list = [None] * len(ranges)
+        self.out: dict[Any, int] = {}
+        self.back: queue.SimpleQueue = queue.SimpleQueue()
+        self.next = self.done = self.sent = 0
+        self.failed: tuple[int, BaseException] | None = None
+        self.shown: set = set()
+        self.blob: Blob | None = None
+        self.ticket: Ticket | None = None
+        self.along: Any = None
+
+    def results(self) -> list:
+        self._prepare()
+        try:
+            while self.next < len(self.ranges) or self.out:
+                while self.next < len(self.ranges) and len(self.out) < 2 * self.place.workers and not self.failed:
+                    self._submit(self.next)
+                    self.next += 1
+                if not self.out:
+                    break
+                future = self.back.get()
+                if future in self.out:
+                    self._came_back(future, self.out.pop(future))
+                if self.failed is not None:
+                    self._only_before(self.failed[0])
+            if self.failed is not None:
+                raise self.failed[1]
+            return self.found
+        except BaseException as error:  # nothing that waits is begun
+            for future in self.out:
+                future.cancel()
+            if not isinstance(error, Exception) and hasattr(self.place.executor, "abandon"):
+                self.place.executor.abandon()  # ^C
+            raise
+        finally:
+            if self.ticket is not None:
+                self.ticket.close()
+
+    def _prepare(self) -> None:
+        """Pickle the job once, and choose how it gets to the workers."""
+        place, plan = self.place, self.plan
+        if place.kind == "threads":
+            if has_gil():
+                warnings.warn(
+                    f"{plan.where}: the executor has threads, which take turns: dispatch is Python, and holds the"
+                    " interpreter's lock. A ProcessPoolExecutor runs chunks side by side.",
+                    PerformanceNote,
+                    stacklevel=user_level(),
+                )
+            return
+        context = Context()
+        make = lambda run: Job(run, context, place.blas_threads)
+        other = None if plan.other is None else make(plan.other)
+        name = plan.where
+        self.blob = (
+            pack(make(plan.job), plan.function, name)
+            if other is None
+            else smaller(make(plan.job), other, plan.function, name)
+        )
+        self.ticket = Ticket(self.blob, place.kind)
+        if place.kind == "dask":
+            (self.along,) = place.executor._client.scatter([self.blob], broadcast=True, hash=False)
+
+    def _submit(self, i: int, again: bool = False) -> None:
+        start, stop = self.ranges[i]
+        args = (start, stop, *self.plan.cut(start, stop))
+        executor = self.place.executor
+        try:
+            if self.ticket is None:
+                context = contextvars.copy_context()
+                future = executor.submit(context.run, _here, self.plan.job, args)
+            else:
+                along = self.along
+                if self.ticket.carries and (along is None or again):
+                    # Workers that nobody knows: each gets the job with its first chunk, or asks for it.
+                    along = self.blob if again or self.sent < self.place.workers else None
+                    self.sent += 1
+                future = executor.submit(work, self.ticket, along, tuple([as_laid(a) for a in args]))
+        except RuntimeError as error:
+            raise self._refused(error) from error
+        self.out[future] = i
+        if hasattr(future, "add_done_callback"):
+            future.add_done_callback(self.back.put)
+        else:
+            self.back.put(future)
+
+    def _refused(self, error: RuntimeError) -> BaseException:
+        """Say of an executor's refusal whose chunks it was given."""
+        if _is_broken(error):
+            return self._lost(error, None)
+        error.add_note(f"{self.plan.where}: the executor was given chunk {self.next} of {len(self.ranges)}")
+        return error
+
+    def _came_back(self, future: Any, i: int) -> None:
+        try:
+            answer: Answer = future.result()
+        except Exception as error:
+            if _is_broken(error):
+                self._fail(i, self._lost(error, i))
+            else:
+                error.add_note(f"{self._name(i)}, by the executor")
+                self._fail(i, error)
+            return
+        if answer.missing:
+            self._submit(i, again=True)
+            return
+        heard_again(answer.said, self.shown)
+        watch = watching.get()
+        for seen in answer.seen:
+            if watch is not None:
+                watch.told(seen)
+        if answer.error is not None:
+            answer.error.add_note(f"{self._name(i)}, on worker {answer.worker}")
+            if answer.text:
+                answer.error.__cause__ = RemoteTraceback(answer.text)
+            self._fail(i, answer.error)
+            return
+        self.done += 1
+        self.found[i] = answer.result
+        self.bar.step(self.ranges[i][1] - self.ranges[i][0])
+
+    def _fail(self, i: int, error: BaseException) -> None:
+        if self.failed is None or i < self.failed[0]:
+            self.failed = (i, error)
+
+    def _only_before(self, i: int) -> None:
+        """Wait no more for what comes after a chunk that failed."""
+        for future in [f for f, k in self.out.items() if k > i and f.cancel()]:
+            del self.out[future]
+
+    def _name(self, i: int) -> str:
+        start, stop = self.ranges[i]
+        return f"in {self.plan.unit} {start}:{stop} of {self.plan.where}"
+
+    def _lost(self, error: BaseException, i: int | None) -> WorkerLostError:
+        """Say which work was lost with a worker, and what survives that."""
+        chunks = f"{self.done} of {len(self.ranges)} chunks were done"
+        if getattr(error, "deadly", False):  # by `resilient`, which has tried
+            return WorkerLostError(
+                f"{self._name(i or 0)}: the worker died every time, {error}; {chunks}.",
+                "compiled code crashed, memory ran out, or something called os._exit",
+                f"compute these {self.plan.unit} alone, without executor=, under  python -X faulthandler",
+            )
+        guard = "" if self.done else missing_guard()
+        survives = (
+            "" if hasattr(self.place.executor, "retries") else
+            "dualad.resilient(lambda: ProcessPoolExecutor(...)) replaces workers that die, and does their chunks again"
+        )  # fmt: skip
+        return WorkerLostError(
+            f"{self.plan.where}: a worker died ({type(error).__name__}: {error}), and with it the executor; {chunks}.",
+            "a process was killed (memory?), or crashed in compiled code" + ("" if not guard else ", or at its start"),
+            "; or, if this happens at once: ".join([text for text in (survives, guard) if text]),
+        )
+
+
+def _here(job: Callable, args: tuple) -> Answer:
+    """Carry out a chunk in a thread of this process, where everything is."""
+    answer = Answer()
+    try:
+        answer.result = job(*args)
+    except Exception as error:
+        answer.error = error
+    return answer
+
+
+#: what executors raise where a worker has died, by the names of the classes
+_BROKEN = {"BrokenExecutor", "KilledWorker", "TerminatedWorkerError", "FutureCancelledError", "CancelledError"}
+
+
+def _is_broken(error: BaseException) -> bool:
+    return any([cls.__name__ in _BROKEN for cls in type(error).__mro__])

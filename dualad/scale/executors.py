@@ -1,0 +1,106 @@
+"""What kind of executor the user has passed: how much work it takes at a time, and how data gets to its workers.
+
+Anything with ``submit`` is one: pools of ``concurrent.futures``, loky's, MPI's, Ray's, Dask's, ``resilient``. Nothing
+is imported for that: an executor of a library that is not loaded can't have been passed. Not for: using it
+(``driver.py``).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from ..errors import ArgumentError
+
+__all__ = ["Known", "has_gil", "known", "missing_guard"]
+
+_GUARD = (
+    "put what the script does under  if __name__ == '__main__':  so that a worker, which reads the script's functions"
+    " by importing it, does not do all of it again"
+)
+
+
+class Known:
+    """An executor, and what is known of it.
+
+    Attributes
+    ----------
+    executor : object
+        With ``submit``.
+    kind : {"threads", "processes", "dask", "any"}
+        How data gets to its workers: it is there; by a file that they map; by Dask; with the tasks.
+    workers : int
+        How many tasks run at the same time.
+    blas_threads : int or None
+        How many threads a worker's linear algebra may use; None for as many as it likes.
+    """
+
+    __slots__ = ("blas_threads", "executor", "kind", "workers")
+
+    def __init__(self, executor: Any, kind: str, workers: int, blas_threads: int | None) -> None:
+        self.executor, self.kind, self.workers, self.blas_threads = executor, kind, max(int(workers), 1), blas_threads
+
+
+def known(executor: Any, where: str) -> Known:
+    """Find out what an executor is; ``where`` is the transform that it was passed to."""
+    _refuse_bootstrapping(where)
+    client = executor if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info") else None
+    if client is not None:  # a Dask client, whose own submit gives futures of another sort
+        executor = client.get_executor()
+    inner = getattr(executor, "pool", None) if hasattr(executor, "retries") else None
+    kind = _kind(executor if inner is None else inner)
+    return Known(executor, kind, _workers(executor if inner is None else inner), getattr(executor, "blas_threads", 1))
+
+
+def _kind(executor: Any) -> str:
+    names = {cls.__name__ for cls in type(executor).__mro__}
+    if "ClientExecutor" in names:
+        return "dask"
+    if "ProcessPoolExecutor" in names:  # loky's too
+        return "processes"
+    if "ThreadPoolExecutor" in names and "InterpreterPoolExecutor" not in names:
+        return "threads"
+    return "any"
+
+
+def _workers(executor: Any) -> int:
+    client = getattr(executor, "_client", None)
+    if client is not None and hasattr(client, "nthreads"):
+        return sum(client.nthreads().values())
+    for name in ("_max_workers", "max_workers", "num_workers"):
+        count = getattr(executor, name, None)
+        if isinstance(count, int) and count > 0:
+            return count
+    return os.cpu_count() or 1
+
+
+def has_gil() -> bool:
+    """Say whether threads of this interpreter take turns."""
+    return getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+def _refuse_bootstrapping(where: str) -> None:
+    """Refuse to start work in a process that is itself being started as a worker: its script has no guard."""
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and getattr(processes.current_process(), "_inheriting", False):
+        raise ArgumentError(
+            f"{where}: executor= was used while a worker process was importing the script.",
+            "a worker that is started anew imports the script that started it, and would start workers itself",
+            _GUARD,
+        )
+
+
+def missing_guard() -> str:
+    """Return what to say of a script that starts processes without a guard, or nothing if it has one."""
+    main = sys.modules.get("__main__")
+    file = getattr(main, "__file__", None)
+    multiprocessing = sys.modules.get("multiprocessing")
+    if file is None or multiprocessing is None or multiprocessing.get_start_method(allow_none=True) == "fork":
+        return ""
+    try:
+        with open(file, encoding="utf-8") as source:
+            guarded = "__main__" in source.read()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return "" if guarded else _GUARD

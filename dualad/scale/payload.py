@@ -1,0 +1,226 @@
+"""What travels: a job is pickled once for each call and gets to each worker once, on the way that its executor has.
+
+For: ``pack``, ``Ticket`` (what goes along with every chunk and finds the job where it arrives) and the errors for what
+can't be sent. Buffers above a megabyte go out of band: worker processes of this machine map them from one file in
+shared memory, read-only. Not for: what is done with the job there (``worker.py``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import mmap
+import os
+import pickle
+import tempfile
+import threading
+import uuid
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from ..core.tracer import Tracer
+from ..errors import ConversionError, TravelError
+from .culprit import culprit
+
+__all__ = ["Blob", "Laid", "Ticket", "as_laid", "pack", "smaller"]
+
+#: buffers of more bytes go out of band
+LARGE = 1 << 20
+#: linear programs of more bytes are not sent: the workers linearize the function themselves
+PROGRAM = 64 << 20
+#: where parts begin in a file: arrays are read fastest there, and as NumPy's own memory is
+_ALIGNED = 64
+#: how many jobs a worker keeps
+_KEPT = 4
+
+MISSING = "dualad: the job is not here"
+
+
+class Blob:
+    """A pickled thing: its bytes, and the large buffers that it refers to."""
+
+    __slots__ = ("buffers", "main")
+
+    def __init__(self, main: bytes, buffers: list) -> None:
+        self.main, self.buffers = main, buffers
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes travel."""
+        return len(self.main) + sum([len(b) for b in self.buffers])
+
+    def open(self) -> Any:
+        """Return the thing; its large buffers are read-only."""
+        return pickle.loads(self.main, buffers=[memoryview(b).toreadonly() for b in self.buffers])
+
+    def __reduce__(self):
+        return Blob, (self.main, [bytes(b) for b in self.buffers])
+
+
+def _pickler() -> Any:
+    return importlib.import_module("cloudpickle" if importlib.util.find_spec("cloudpickle") else "pickle")
+
+
+def _dumps(thing: Any) -> Blob:
+    buffers: list[memoryview] = []
+
+    def kept(buffer: pickle.PickleBuffer) -> bool:
+        view = buffer.raw()
+        if view.nbytes <= LARGE:
+            return True
+        buffers.append(view)
+        return False
+
+    return Blob(_pickler().dumps(thing, protocol=5, buffer_callback=kept), buffers)
+
+
+def pack(job: Any, what: Any, where: str) -> Blob:
+    """Pickle a job, or say what of the function ``what`` can't travel."""
+    try:
+        return _dumps(job)
+    except Exception as error:
+        raise _cannot_travel(what, where, error) from error
+
+
+def smaller(job: Any, other: Any, what: Any, where: str) -> Blob:
+    """Pickle a job that holds a linear program; in place of a large one, the other, which makes its own."""
+    try:
+        blob = _dumps(job)
+    except Exception:
+        if other is None:
+            return pack(job, what, where)
+        return pack(other, what, where)
+    if other is None or blob.nbytes <= PROGRAM:
+        return blob
+    try:
+        return _dumps(other)
+    except Exception:
+        return blob
+
+
+def _cannot_travel(what: Any, where: str, error: Exception) -> Exception:
+    if isinstance(error, ConversionError) or isinstance(what, Tracer):
+        return TravelError(
+            f"{where}: the function holds a tensor of a transform that is running around it.",
+            "a tensor can't leave its level, and workers are outside of it",
+            "put executor= on the outermost transform",
+        )
+    name = getattr(what, "__name__", None) or type(what).__name__
+    found = culprit(what, _dumps)
+    if importlib.util.find_spec("cloudpickle"):
+        why = f"it would be sent to the workers, and {found or 'it'} can't be pickled ({error})"
+        instead = "make it inside the function, or pass what it is made of; a module's functions and arrays can travel"
+    else:
+        why = f"pickle sends functions by the name they can be imported by ({error})"
+        why += f": {found[:-1]}" if found else ""
+        instead = "define it at the top of a module, or  pip install dualad[scale]  for cloudpickle, which sends any"
+    return TravelError(f"{where}: `{name}` can't be sent to a worker.", why, instead)
+
+
+class Laid:
+    """An array whose axes lie in memory in another order than C's: it arrives as it was laid out."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __reduce__(self):
+        order = np.argsort([-abs(s) for s in self.array.strides], kind="stable")
+        return _laid, (np.ascontiguousarray(self.array.transpose(order)), np.argsort(order))
+
+
+def _laid(flat: np.ndarray, order: np.ndarray) -> Laid:
+    return Laid(flat.transpose(order))
+
+
+def as_laid(x: Any) -> Any:
+    """Return what keeps the layout of an array on its way: sums of the same numbers in another order differ."""
+    return Laid(x) if type(x) is np.ndarray and not x.flags.c_contiguous else x
+
+
+# ── tickets ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Ticket:
+    """What finds a job where a chunk is computed.
+
+    Parameters
+    ----------
+    blob : Blob
+        The job.
+    kind : str
+        Of the executor.
+    """
+
+    def __init__(self, blob: Blob, kind: str) -> None:
+        self.token, self.home, self._path, self._sizes = uuid.uuid4().hex, os.getpid(), "", [0]
+        if kind == "processes":
+            self._write(blob)
+
+    def _write(self, blob: Blob) -> None:
+        parts = [blob.main, *blob.buffers]
+        self._sizes = [len(p) for p in parts]
+        # Shared memory if the system has it as a folder, and room in it; any other folder does as well.
+        for folder in ("/dev/shm", None):
+            if folder is None or os.path.isdir(folder):
+                file, path = tempfile.mkstemp(prefix="dualad-", dir=folder)
+                try:
+                    with os.fdopen(file, "wb") as out:
+                        for part in parts:
+                            out.write(part)
+                            out.write(bytes(-len(part) % _ALIGNED))
+                except OSError:
+                    os.unlink(path)
+                    if folder is None:
+                        raise
+                    continue
+                self._path = path
+                return
+
+    @property
+    def carries(self) -> bool:
+        """Whether the job has to be sent with tasks."""
+        return not self._path
+
+    def open(self, sent: Blob | None) -> Any:
+        """Return the job: kept here from before, mapped from the file, or sent along; ``MISSING`` if it is not here."""
+        with _lock:
+            if self.token in _jobs:
+                _jobs.move_to_end(self.token)
+                return _jobs[self.token]
+        if self._path:
+            sent = self._mapped()
+        if sent is None:
+            return MISSING
+        job = sent.open()
+        with _lock:
+            _jobs[self.token] = job
+            while len(_jobs) > _KEPT:
+                _jobs.popitem(last=False)
+        return job
+
+    def _mapped(self) -> Blob:
+        with open(self._path, "rb") as file:
+            whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        parts, start = [], 0
+        for size in self._sizes:
+            parts.append(whole[start : start + size])
+            start += size + -size % _ALIGNED
+        return Blob(bytes(parts[0]), parts[1:])
+
+    def close(self) -> None:
+        """Take the file away; workers that have mapped it keep what they have."""
+        if self._path:
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
+        with _lock:
+            _jobs.pop(self.token, None)  # an executor may run its tasks here
+
+
+#: the jobs that this process has been sent, the last one used last
+_jobs: OrderedDict[str, Any] = OrderedDict()
+_lock = threading.Lock()

@@ -1,0 +1,74 @@
+"""A bar on a terminal, tqdm's if it is installed, and silence in a pipe."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import sys
+
+import numpy as np
+import pytest
+
+import dualad as da
+from dualad.scale.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def no_tqdm(monkeypatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "tqdm" else find(name, *rest))
+
+
+@pytest.mark.parametrize(
+    "run", [lambda x: da.vmap(np.sin, progress=True)(x), lambda x: da.map(np.sin, x, progress=True)]
+)
+def test_a_bar_on_a_terminal_and_nothing_in_a_pipe(run, monkeypatch, no_tqdm) -> None:
+    for file, drawn in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", file)
+        assert np.array_equal(run(np.arange(300.0)), np.sin(np.arange(300.0)))
+        text = file.getvalue()
+        assert bool(text) == drawn
+        if drawn:
+            assert text.endswith(" s\n") and "[##############################] 300/300" in text and "(sin)" in text
+
+
+def test_it_counts_what_comes_from_an_executor(monkeypatch, no_tqdm) -> None:
+    pytest.importorskip("cloudpickle", reason="sends local functions: pip install dualad[scale]")
+    from .doubles import Inline
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    da.vmap(np.sin, executor=Inline(), chunk_size=2, progress=True)(np.arange(9.0))
+    assert " 9/9 lanes" in sys.stderr.getvalue()
+
+
+def test_tqdm_draws_where_it_is_installed(monkeypatch) -> None:
+    class Bar:
+        def __init__(self, total, **options) -> None:
+            self.total, self.done, bars[:] = total, 0, [self]
+
+        def update(self, n) -> None:
+            self.done += n
+
+        def close(self) -> None:
+            self.closed = True
+
+    bars: list = []
+    module = type(sys)("tqdm.auto")
+    module.tqdm = Bar
+    monkeypatch.setitem(sys.modules, "tqdm.auto", module)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: object())
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with Progress("map(f)", 5, "rows", True) as bar:
+        bar.step(2)
+        bar.step(3)
+    assert (bars[0].done, bars[0].total, bars[0].closed) == (5, 5, True)
+    assert sys.stderr.getvalue() == ""
+
+
+def test_a_traced_map_has_no_bar() -> None:
+    assert np.array_equal(da.jacfwd(lambda x: da.map(np.sin, x, progress=True))(np.zeros(2)), np.eye(2))
