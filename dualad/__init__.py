@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .diagnose.debug import debug, debug_nans
     from .diagnose.explain import explain
     from .diagnose.pattern import spy
+    from .jet import jet, nth_derivative, taylor
     from .lift.lift import lift, lifted
     from .profiling import profile
     from .program.read import read_program
@@ -92,6 +93,7 @@ __all__ = [
     "jacobian",
     "jacobian_sparsity",
     "jacrev",
+    "jet",
     "jit",
     "jvp",
     "kinks",
@@ -105,6 +107,7 @@ __all__ = [
     "make_program",
     "map",
     "no_tangents",
+    "nth_derivative",
     "numpy",
     "once_differentiable",
     "pmax",
@@ -125,6 +128,7 @@ __all__ = [
     "spy",
     "stop_gradient",
     "switch",
+    "taylor",
     "threads",
     "trace",
     "unpack_dual",
@@ -160,6 +164,7 @@ if not TYPE_CHECKING:
             "diagnose.debug": ("debug", "debug_nans"),
             "diagnose.explain": ("explain",),
             "diagnose.pattern": ("spy",),
+            "jet": ("jet", "nth_derivative", "taylor"),
             "lift.lift": ("lift", "lifted"),
             "profiling": ("profile",),
             "program.read": ("read_program",),

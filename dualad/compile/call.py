@@ -33,7 +33,10 @@ from ..control.subprograms import (
     partial_eval_jvp,
     repeat_lanes,
     runner,
+    series_program,
+    spread_orders,
     stage,
+    together,
     transpose_program,
 )
 from ..core.aval import Aval, is_weak
@@ -43,6 +46,7 @@ from ..core.tracer import PLAIN
 from ..liveness import Liveness, signed
 from ..ops.kinks import _convention
 from ..program.ir import Program
+from ..series.rules import declare
 from .numpy_source import Compiled, compile_program
 from .reroll import reroll
 from .simplify import simplify
@@ -201,3 +205,18 @@ call = Primitive(
     raises=True,
     kind="control",
 )
+
+
+@declare(call)
+def _call_series(order, values, params):
+    """Run the program of series, compiled too."""
+    program = params["program"]
+    moving = tuple([type(v) is list for v in values])
+    series, out = program.derived(lambda: _of_series(program, moving, order), "series", moving, order)
+    results = bind(call, spread_orders(values, moving, order), {"program": series, "linear": 0})
+    return together(results, out, order)
+
+
+def _of_series(program: Program, moving: Sequence[bool], order: int) -> tuple[CallProgram, list[bool]]:
+    series, out = series_program(program, moving, [False] * len(program.outputs), order)
+    return CallProgram(series), out

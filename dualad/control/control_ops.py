@@ -23,6 +23,7 @@ from ..errors import NotLinearError, RuleMissingError, UnsupportedError
 from ..program.ir import Program
 from ..program.variable import Variable
 from ..rules.calls import push_moving
+from ..series.rules import declare
 from ..staged import Staged
 from .subprograms import (
     batch_program,
@@ -33,7 +34,10 @@ from .subprograms import (
     permute_inputs,
     repeat_lanes,
     runner,
+    series_program,
+    spread_orders,
     stage,
+    together,
     transpose_program,
     zeros,
 )
@@ -317,6 +321,26 @@ switch = Primitive(
 )
 
 
+@declare(switch)
+def _switch_series(order, values, params):
+    """Choose among the branches' programs of series."""
+    branches, linear, results = params["branches"], params["linear"], params.get("results")
+    others = [*values[:linear], *values[linear + 1 :]]
+    moving = [type(v) is list for v in others]
+    forced = [False] * len(branches[0].outputs)
+    while True:
+        parts = [series_program(b, moving, forced, order) for b in branches]
+        union = [any(own) for own in zip(*[own for _, own in parts], strict=True)]
+        if all([own == union for _, own in parts]):
+            break
+        forced = union
+    now = {"branches": tuple([p for p, _ in parts]), "linear": 0}
+    if results is not None:
+        now["results"] = sum([order + 1 if m else 1 for m in union[:results]])
+    out = bind(switch, (values[linear], *spread_orders(others, moving, order)), now)
+    return together(out, union, order)
+
+
 # ── while_loop(*test constants, *body constants, *carry; test, body, constants) ──────────────────────────────────
 
 
@@ -465,3 +489,25 @@ while_loop = Primitive(
     raises=True,
     kind="control",
 )
+
+
+@declare(while_loop)
+def _while_series(order, values, params):
+    """Loop with all coefficients of the carry; the test sees those of order 0."""
+    body, constants = params["body"], params["constants"]
+    for_test, for_body, carry = _while_parts(values, constants)
+    flags_body, flags = [[type(v) is list for v in group] for group in (for_body, carry)]
+    while True:
+        program, out = series_program(body, [*flags_body, *flags], flags, order)
+        if out == flags:
+            break
+        flags = out
+    inputs = list(params["test"].inputs[: constants[0]])
+    for v, m in zip(params["test"].inputs[constants[0] :], flags, strict=True):
+        inputs += [v, *[Variable(strong_aval(v.aval)) for _ in range(order)]] if m else [v]
+    test = Program(inputs, params["test"].steps, params["test"].outputs, params["test"].name)
+    first = [v[0] if type(v) is list else v for v in for_test]
+    full = spread_orders([*for_body, *carry], [*flags_body, *flags], order)
+    count = len(full) - sum([order + 1 if f else 1 for f in flags])
+    now = {"test": test, "body": program, "constants": (constants[0], count)}
+    return together(bind(while_loop, (*first, *full), now), flags, order)

@@ -14,6 +14,7 @@ from ..core.aval import Aval, aval_of
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..program.ir import Program
+from ..series.rules import declare
 from .control_ops import (
     all_plain,
     as_declared,
@@ -34,7 +35,10 @@ from .subprograms import (
     permute_inputs,
     repeat_lanes,
     runner,
+    series_program,
+    spread_orders,
     stage,
+    together,
     transpose_program,
     zeros,
 )
@@ -207,3 +211,23 @@ scan = Primitive(
     raises=True,
     kind="control",
 )
+
+
+@declare(scan)
+def _scan_series(order, values, params):
+    """Scan with all coefficients of the carry as the carry."""
+    moving = [type(v) is list for v in values]
+    flags = _groups(moving, params["counts"])
+    carried = len(flags[1])
+    free = [False] * (len(params["body"].outputs) - carried)
+    while True:
+        now = [f for group in flags for f in group]
+        program, out = series_program(params["body"], now, [*flags[1], *free], order)
+        if out[:carried] == flags[1]:
+            break
+        flags[1] = out[:carried]
+    counts = tuple([sum([order + 1 if f else 1 for f in group]) for group in flags[:4]])
+    results = bind(
+        scan, spread_orders(values, now, order), {**params, "body": program, "counts": counts, "linear": False}
+    )
+    return together(results, out, order)

@@ -30,11 +30,14 @@ from ..liveness import Liveness
 from ..program.check import check_linear
 from ..program.ir import Program
 from ..program.variable import Variable
+from ..series.stream import Stream
+from ..series.tracer import Series, SeriesLevel
 from ..staged import Staged, StagedLevel
 
 __all__ = [
     "Separated", "StagedBody", "batch_program", "captured_inputs", "jvp_program", "mentions", "output_avals",
-    "partial_eval_jvp", "permute_inputs", "repeat_lanes", "runner", "stage", "transpose_program", "zeros",
+    "partial_eval_jvp", "permute_inputs", "repeat_lanes", "runner", "series_program", "spread_orders", "stage",
+    "together", "transpose_program", "zeros",
 ]  # fmt: skip
 
 
@@ -260,6 +263,55 @@ def jvp_program(program: Program, moving: Sequence[bool], forced: Sequence[bool]
 
 def _strong(aval: Aval) -> Aval:
     return Aval(aval.shape, aval.dtype)
+
+
+# ── power series ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def series_program(
+    program: Program, moving: Sequence[bool], forced: Sequence[bool], order: int
+) -> tuple[Program, list[bool]]:
+    """Return the program of power series up to an order: of a moving input it takes all coefficients, one by one.
+
+    A moving result has as many; which ones move is told beside it (``forced`` ones do, if only by zero).
+    """
+    with StagedLevel("control flow", owning=True) as level, SeriesLevel("control flow", order) as series:
+        values = []
+        for v, m in zip(program.inputs, moving, strict=True):
+            first = level.new_input(_strong(v.aval) if m else v.aval)
+            if m:
+                stream = Stream(first, None, order)
+                stream.coefs += [level.new_input(_strong(v.aval)) for _ in range(order)]
+                first = Series(stream, series)
+            values.append(first)
+        out = runner(program)(*values)
+        own = [type(x) is Series and x.level is series for x in out]
+        results: list = []
+        for x, m, f in zip(out, own, forced, strict=True):
+            found = x.variable.through(order) if m else [x]
+            results += _to_order(found, order) if m or f else found
+        return level.finish(results, program.name), [m or f for m, f in zip(own, forced, strict=True)]
+
+
+def _to_order(coefs: Sequence, order: int) -> list:
+    """Return coefficients with zeros where there are none."""
+    aval = aval_of(coefs[0])
+    filled = [zeros(aval) if c is None else c for c in coefs]
+    return [*filled, *[zeros(aval)] * (order + 1 - len(filled))]
+
+
+def spread_orders(values: Sequence, moving: Sequence[bool], order: int) -> list:
+    """Return values with the coefficients of those that move, one by one; a value that is no list is a constant."""
+    full: list = []
+    for v, m in zip(values, moving, strict=True):
+        full += _to_order(v if type(v) is list else [v], order) if m else [v]
+    return full
+
+
+def together(values: Sequence, moving: Sequence[bool], order: int) -> list:
+    """Undo ``spread_orders``."""
+    rest = iter(values)
+    return [[next(rest) for _ in range(order + 1)] if m else next(rest) for m in moving]
 
 
 #: of a body that is transposed once, for cotangents that are not known: each of their zeros counts as dead

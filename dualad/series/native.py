@@ -1,0 +1,250 @@
+"""Recurrences of operators whose series costs less than what their JVP rule makes of it.
+
+Each holds where the derived series does and gives the same numbers (tests compare the two); where it does not, beside a
+pole or on values that are not known yet, it returns ``None`` and the JVP rule serves. Not for: a rule that only repeats
+what the JVP rule makes (exp, sin, tanh, ... cost the same either way).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.dispatch import bind
+from ..core.tracer import PLAIN
+from ..ops.factorization import solve
+from ..ops.kinds import is_finite, known
+from .stream import Stream, convolve, overlap, shifted
+
+__all__ = ["NATIVE"]
+
+_FAR_FROM_SINGULAR = 1e3
+
+#: name of an operator -> function (call, positions of moving series) -> stream or None
+NATIVE: dict[str, Callable] = {}
+
+
+def _native(*names: str) -> Callable:
+    def register(rule: Callable) -> Callable:
+        NATIVE.update(dict.fromkeys(names, rule))
+        return rule
+
+    return register
+
+
+def _own(call: Any, first: Any, more: Callable, degree: int = 0) -> Stream:
+    level = call.level
+    plain = level.pick is None and type(first) in PLAIN and call.plain
+    return Stream(first, more, level.order, plain=plain, degree=degree, pick=level.pick)
+
+
+def _integral(call: Any, first: Any, slope: Callable[[Any], Any]) -> Stream:
+    """Return the stream of which ``slope(its tensor)`` is the derivative."""
+    found: list[Stream] = []
+
+    def more(k, out):
+        if not found:
+            found.append(slope(call.wrap(y, call.level)).variable)
+        t = found[0].coef(k - 1)
+        return None if t is None else t / k
+
+    y = _own(call, first, more)
+    return y
+
+
+def _regular(x: Any) -> bool:
+    """Say whether a value is known, finite and nowhere zero."""
+    x = known(x)
+    return x is not None and bool(is_finite(x)) and bool(np.all(x))
+
+
+def _minus(total: Any, products: Any) -> Any:
+    """Return a difference, either part of which may be exactly zero."""
+    return total if products is None else -products if total is None else total - products
+
+
+@_native("divide")
+def _divide(call: Any, moving: list[int]) -> Stream | None:
+    """Y d = n:  yₖ = (nₖ − Σ_{j>0} dⱼ yₖ₋ⱼ)/d₀."""
+    first = bind(call.op, call.zeroth, call.params)
+    if is_finite(first) is False:
+        return None
+    n, d = call.streams
+    d0 = call.zeroth[1]
+
+    def more(k, out):
+        total = _minus(None if n is None else n.coef(k), convolve(d, y, k, strong=call.level.strong, least=1))
+        return None if total is None else total / d0
+
+    y = _own(call, first, more, 0 if n is None else n.degree)
+    return y
+
+
+@_native("reciprocal")
+def _reciprocal(call: Any, moving: list[int]) -> Stream | None:
+    """Y d = 1."""
+    first = bind(call.op, call.zeroth, call.params)
+    if is_finite(first) is False:
+        return None
+    (d,) = call.streams
+
+    def more(k, out):
+        products = convolve(d, y, k, strong=call.level.strong, least=1)
+        return None if products is None else -products * first
+
+    y = _own(call, first, more)
+    return y
+
+
+@_native("sqrt")
+def _sqrt(call: Any, moving: list[int]) -> Stream | None:
+    """y² = x:  yₖ = (xₖ − Σ_{0<j<k} yⱼ yₖ₋ⱼ)/(2 y₀)."""
+    first = bind(call.op, call.zeroth, call.params)
+    if not _regular(first):
+        return None
+    (x,) = call.streams
+
+    def more(k, out):
+        inside = None
+        for j in range(1, k // 2 + 1):
+            a, b = y.coef(j), y.coef(k - j)
+            if a is not None and b is not None:
+                product = a * b if 2 * j == k else 2 * (a * b)
+                inside = product if inside is None else inside + product
+        if y.pick is not None and inside is not None:
+            inside = y.pick(inside, k)
+        total = _minus(x.coef(k), inside)
+        return None if total is None else total / (2 * first)
+
+    y = _own(call, first, more)
+    return y
+
+
+@_native("log")
+def _log(call: Any, moving: list[int]) -> Stream | None:
+    """X y′ = x′:  yₖ = (xₖ − Σ_{0<j<k} (j/k) yⱼ xₖ₋ⱼ)/x₀."""
+    (x,) = call.streams
+    if not _regular(x.coefs[0]):
+        return None
+    first = bind(call.op, call.zeroth, call.params)
+
+    def more(k, out):
+        inside = None
+        high = min(k - 1, x.last)
+        for j in range(1, high + 1) if not y.plain else ():
+            a, b = y.coef(k - j), x.coef(j)
+            if a is not None and b is not None:
+                product = a * b * ((k - j) / k)
+                inside = product if inside is None else inside + product
+        if y.plain and high > 0:
+            weights = ((k - np.arange(1, high + 1)) / k).astype(x.dtype)
+            left, right = x.upto(high)[1:], y.upto(k - 1)[k - high :][::-1]
+            flat = [a.reshape(high, -1) for a in (left, right)]
+            inside = np.einsum("k,kn,kn->n", weights, *flat).reshape(y.shape)
+        if y.pick is not None and inside is not None:
+            inside = y.pick(inside, k)
+        total = _minus(x.coef(k), inside)
+        return None if total is None else total / x.coefs[0]
+
+    y = _own(call, first, more)
+    return y
+
+
+@_native("power")
+def _power(call: Any, moving: list[int]) -> Stream | None:
+    """X y′ = a x′ y for a number a:  yₖ = Σ_{j>0} (a j − (k−j)) xⱼ yₖ₋ⱼ/(k x₀).  Else xᵉ = exp(e log x)."""
+    x, e = call.args
+    if not _regular(call.zeroth[0]):
+        return None
+    if moving != [0]:
+        base = known(call.zeroth[0])
+        if np.iscomplexobj(base) or not np.all(base > 0) or is_finite(known(call.zeroth[1])) is not True:
+            return None
+        power = e * np.log(x)
+        return _integral(
+            call, bind(call.op, call.zeroth, call.params),
+            lambda y: y * call.wrap(shifted(power.variable), call.level),
+        )  # fmt: skip
+    if type(e) not in (int, float) or e in (0, 1, 2, 3):
+        return None
+    first = bind(call.op, call.zeroth, call.params)
+    if not is_finite(first):
+        return None
+    x = call.streams[0]
+
+    def more(k, out):
+        orders = np.arange(k + 1)
+        weights = ((e * orders - (k - orders)) / k).astype(y.dtype)
+        total = convolve(x, y, k, strong=call.level.strong, least=1, weights=weights)
+        return None if total is None else total / x.coefs[0]
+
+    y = _own(call, first, more)
+    return y
+
+
+@_native("expit", "logistic")
+def _logistic(call: Any, moving: list[int]) -> Stream:
+    """y′ = y (1 − y) x′."""
+    first = bind(call.op, call.zeroth, call.params)
+    prime = call.wrap(shifted(call.streams[0]), call.level)
+    return _integral(call, first, lambda y: (y - y * y) * prime)
+
+
+@_native("solve")
+def _solve(call: Any, moving: list[int]) -> Stream:
+    """With A y = b:  yₖ = A₀⁻¹ (bₖ − Σ_{j>0} Aⱼ yₖ₋ⱼ)."""
+    a, b = call.streams
+    first = bind(call.op, call.zeroth, call.params)
+
+    def more(k, out):
+        low, high = overlap(a, y, k, 1)
+        inside = None
+        for j in range(low, high + 1):
+            left, right = a.coef(j), y.coef(k - j)
+            if left is not None and right is not None:
+                product = left @ right
+                inside = product if inside is None else inside + product
+        if y.pick is not None and inside is not None:
+            inside = y.pick(inside, k + y.degree)
+        total = _minus(None if b is None else b.coef(k), inside)
+        return None if total is None else solve(call.zeroth[0], total)
+
+    y = _own(call, first, more, 0 if b is None else b.degree)
+    return y
+
+
+@_native("det")
+def _det(call: Any, moving: list[int]) -> Stream | None:
+    """y′ = y tr(A⁻¹ A′), where A is far from singular."""
+    first, matrices = bind(call.op, call.zeroth, call.params), known(call.zeroth[0])
+    if not _regular(first) or not np.all(np.linalg.cond(matrices) < _FAR_FROM_SINGULAR):
+        return None
+    (a,) = call.args
+    prime = call.wrap(shifted(call.streams[0]), call.level)
+    return _integral(call, first, lambda y: y * np.trace(solve(a, prime), axis1=-2, axis2=-1))
+
+
+@_native("expm", "logm", "sqrtm")
+def _matrix_function(call: Any, moving: list[int]) -> Stream | None:
+    """Take the function of the block triangular matrix with Aⱼ on its j-th diagonal: its first row holds the yₖ."""
+    if len(call.args) != 1 or call.level.pick is not None:
+        return None
+    first = bind(call.op, call.zeroth, call.params)
+    (a,) = call.streams
+    whole: list = []
+
+    def more(k, out):
+        if k >= len(whole):
+            size = call.level.order if a.complete else k
+            zero = np.zeros(a.shape, a.dtype)
+            blocks = [zero if (c := a.coef(j)) is None else c for j in range(size + 1)]
+            rows = [np.concatenate([*[zero] * i, *blocks[: size + 1 - i]], axis=-1) for i in range(size + 1)]
+            row = bind(call.op, (np.concatenate(rows, axis=-2),), call.params)
+            n = a.shape[-1]
+            whole[:] = [row[..., :n, j * n : (j + 1) * n] for j in range(size + 1)]
+        return whole[k]
+
+    y = _own(call, first, more)
+    return y

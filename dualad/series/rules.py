@@ -1,0 +1,502 @@
+"""How the series of an operator's result is made of those of its operands.
+
+| the operator is | coefficient of order k |
+|---|---|
+| without derivative | none: its value is a constant |
+| linear in one series | op(xₖ), all orders in one batched call |
+| linear in several together | op of the coefficients of order k; a constant has one of order 0 only |
+| linear in each of several | Σ op(xⱼ, yₖ₋ⱼ) |
+| one with a recurrence of its own | ``native.py`` |
+| a call of a program or a function | the program or the function of series (``declare``) |
+| any other | [J(x)·x′]ₖ₋₁ / k, by its JVP rule |
+
+The last row needs no rule of its own: y′ = J(x)·x′, so the operator's JVP rule is run on series, with x′ in place of
+the tangent. Where the rule computes the operator's own value (``out = np.exp(x)``), it is handed the very series that
+is being made: ``memo`` knows it by its operands. Coefficients of order k are then asked for below order k only.
+
+Not for: the order in which anything is computed (``tracer.py``).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import aval_of, is_inexact
+from ..core.dispatch import bind
+from ..core.memory import snapshot, unchanged
+from ..core.primitive import Primitive
+from ..core.tracer import PLAIN, Tracer
+from ..ops.kinds import broadcast_tangent, is_finite, known
+from .native import NATIVE
+from .stream import Stream, convolve, overlap, shifted
+
+__all__ = ["declare", "series_kind", "stream_of"]
+
+#: operator -> function (level, call) -> tuple of results' coefficients; see ``declare``
+_PROGRAMS: dict[str, Callable] = {}
+
+#: operators whose result is computed by a function that is run on the series themselves
+_INLINE = frozenset({"checkpoint_call", "custom_vmap_call", "linear_call"})
+
+
+class Call:
+    """One call of an operator on series: ``streams`` has ``None`` for what is a constant, ``zeroth`` the values."""
+
+    __slots__ = ("args", "level", "op", "params", "streams", "wrap", "zeroth")
+
+    def __init__(self, level, wrap, op, args, streams, zeroth, params) -> None:
+        self.level, self.wrap, self.op, self.params = level, wrap, op, params
+        self.args, self.streams, self.zeroth = args, streams, zeroth
+
+    def on(self, k: int, zeros: Sequence = ()) -> Any:
+        """Run the operator on the coefficients of order k; where they are zero, on those of ``zeros``."""
+        values = []
+        for i, (s, value) in enumerate(zip(self.streams, self.zeroth, strict=True)):
+            moves = s is not None and s.last > 0
+            c = s.coef(k) if moves else value
+            values.append(zeros[i] if zeros and (c is None or (not moves and zeros[i] is not None)) else c)
+        return bind(self.op, values, self.params)
+
+    @property
+    def plain(self) -> bool:
+        """Whether all coefficients and all constants are plain."""
+        for s, a in zip(self.streams, self.args, strict=True):
+            if (
+                not s.plain and type(s.coefs[0]) not in PLAIN
+                if s is not None and s.last == 0
+                else not s.plain
+                if s
+                else type(a) not in PLAIN
+            ):
+                return False
+        return True
+
+    def moving(self) -> list[int]:
+        """Return the positions of series that are not constant."""
+        return [i for i, s in enumerate(self.streams) if s is not None and s.last > 0]
+
+
+def stream_of(level, wrap: Callable, op: Primitive, args: Sequence, streams: list, zeroth: list, params: dict) -> Any:
+    """Return the result of an operator as series of a level; ``wrap`` makes a tensor of a stream."""
+    moving = [s for s in streams if s is not None and s.last > 0]
+    if not moving:
+        out = bind(op, zeroth, params)
+        if not op.multiple_results:
+            return wrap(Stream(out, None, 0), level) if is_inexact(aval_of(out).dtype) else out
+        return tuple([wrap(Stream(o, None, 0), level) if is_inexact(aval_of(o).dtype) else o for o in out])
+    memo = level.memo
+    if memo is None:
+        made = _now(level, Call(level, wrap, op, args, streams, zeroth, params))
+    else:
+        key = (
+            op,
+            tuple([_identity(a if s is None else s) for a, s in zip(args, streams, strict=True)]),
+            _frozen(params),
+        )
+        known = memo.get(key)
+        if known is not None and _same(known[1], args):
+            made = known[0]
+        else:
+            held = [
+                None if s is not None else snapshot(a) if type(a) is np.ndarray or isinstance(a, Tracer) else a
+                for a, s in zip(args, streams, strict=True)
+            ]
+            kept = [wrap(s, level) if s is not None else h for s, h in zip(streams, held, strict=True)]
+            values = [z if s is not None else h for z, s, h in zip(zeroth, streams, held, strict=True)]
+            call = Call(level, wrap, op, kept, streams, values, params)
+            made = _made(call, lambda streams: memo.setdefault(key, (streams, held, args, params)))
+            if level.lazy:
+                level.waiting += [s for s in (made if op.multiple_results else (made,)) if type(s) is Stream]
+    if not op.multiple_results:
+        return wrap(made, level) if type(made) is Stream else made
+    return tuple([wrap(s, level) if type(s) is Stream else s for s in made])
+
+
+def _now(level, call: Call) -> Any:
+    """Compute a call of the function's, to the order of the level; what its rule made on the way is forgotten.
+
+    Where an infinity or a NaN comes out it is computed again with strong zeros, which cost a look at every product.
+    """
+    for strong in (level.strong, True):
+        level.memo, before, level.strong = {}, level.strong, strong
+        try:
+            made = _made(call)
+            results = [s for s in (made if call.op.multiple_results else (made,)) if type(s) is Stream and s.more]
+            with np.errstate(all="ignore"):
+                for s in results:
+                    s.coef(level.order)
+                    s.more = None
+        finally:
+            level.memo, level.strong = None, before
+        if strong or all([not s.plain or is_finite(s.upto(s.last)) for s in results]):
+            break
+    return made
+
+
+def _identity(x: Any) -> Any:
+    """Return what an operand is known by: a number by its value, all else by itself (the memo holds it)."""
+    return (type(x), x) if type(x) in (int, float, complex, bool) else id(x)
+
+
+def _frozen(params: dict) -> tuple:
+    out = []
+    for name in sorted(params):
+        value = params[name]
+        try:
+            hash(value)
+        except TypeError:
+            value = id(value)
+        out.append((name, value))
+    return tuple(out)
+
+
+def _same(held: Sequence, args: Sequence) -> bool:
+    """Say whether constants are what they were: their memory may have been written to, or taken by others."""
+    for h, a in zip(held, args, strict=True):
+        if type(h) is np.ndarray:
+            if h is not a and not np.array_equal(h, a, equal_nan=h.dtype.kind in "fc"):
+                return False
+        elif isinstance(h, Tracer) and not unchanged(h, a):
+            return False
+    return True
+
+
+def _nothing(made: Any) -> None:
+    return None
+
+
+def _made(call: Call, note: Callable[[Any], Any] = _nothing) -> Any:
+    """Choose, and make the stream (a tuple of them and of constants, of several results)."""
+    op, moving = call.op, call.moving()
+    program = _PROGRAMS.get(op.name)
+    if program is not None:
+        return _of_program(call, program, note)
+    if op.name in _INLINE and not getattr(call.params["call"], "once", False):
+        return _inlined(call)
+    linear = op.linear_positions(len(call.args), call.params)
+    if all([i in linear for i in moving]) and not _beside_infinity(call, moving):
+        if op.joint or op.name == "linear_call":
+            return _jointly(call, linear, moving)
+        if len(moving) == 1:
+            return _linearly(call, moving[0])
+        if not op.multiple_results:
+            return _product(call, moving)
+    native = NATIVE.get(op.name)
+    if native is not None and (made := native(call, moving)) is not None:
+        note(made)
+        return made
+    if op.name == "scale":
+        return _product(call, moving)
+    return _derived(call, note)
+
+
+#: operators that multiply entries: their rules know zeros that win against infinities
+_FACTORS = frozenset({"divide", "einsum", "matmul", "multiply"})
+
+
+def _beside_infinity(call: Call, moving: list[int]) -> bool:
+    if call.op.name not in _FACTORS or (call.op.name == "multiply" and len(moving) == 2):
+        return False
+    if call.op.name == "divide" and _has_zero(call.zeroth[1]):
+        return True
+    return any([is_finite(z) is False for z in call.zeroth])
+
+
+def _has_zero(x: Any) -> bool:
+    x = known(x)
+    return x is not None and not np.all(x)
+
+
+def _stream(call: Call, first: Any, more: Callable, last: int, degree: int) -> Stream:
+    level, last = call.level, min(last, call.level.order)
+    plain = level.pick is None and type(first) in PLAIN and call.plain
+    return Stream(first, more, last, plain=plain, degree=degree, pick=level.pick)
+
+
+# ── linear operators ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _whole(call: Call, positions: Sequence[int]) -> int | None:
+    """Return the last order, if all orders of a linear operator can be had in one batched call; else ``None``."""
+    op = call.op
+    if op.batch is None or op.given or not call.plain:
+        return None
+    last = 0
+    for i in positions:
+        s = call.streams[i]
+        if not (s.plain and s.complete):
+            return None
+        last = max(last, s.last)
+    return last
+
+
+def _linearly(call: Call, i: int) -> Any:
+    """Run an operator that is linear in its one series on each coefficient."""
+    op, s = call.op, call.streams[i]
+    last = _whole(call, [i])
+    if last is not None:
+        values = list(call.zeroth)
+        values[i] = s.upto(last)
+        out = op.batch(last + 1, values, [j == i for j in range(len(values))], **call.params)
+        if op.multiple_results:
+            return tuple([_of_block(o, s.degree) for o in out])
+        return _of_block(out, s.degree)
+    return _by_order(call, lambda k, out: None if s.coef(k) is None else call.on(k), s.last, s.degree)
+
+
+def _of_block(block: np.ndarray, degree: int) -> Any:
+    if not is_inexact(block.dtype):
+        return block[0]
+    return Stream(block[0], None, len(block) - 1, block=block, degree=degree)
+
+
+def _by_order(call: Call, run: Callable[[int, Any], Any], last: int, degree: int) -> Any:
+    """Make streams of which each coefficient is one call; of several results they share it."""
+    first = call.on(0)
+    if not call.op.multiple_results:
+        return _stream(call, first, run, last, degree) if is_inexact(aval_of(first).dtype) else first
+    once = functools.cache(lambda k: run(k, None))
+
+    def part(n):
+        return lambda k, out: None if once(k) is None else once(k)[n]
+
+    return tuple(
+        [_stream(call, x, part(n), last, degree) if is_inexact(aval_of(x).dtype) else x for n, x in enumerate(first)]
+    )
+
+
+def _jointly(call: Call, linear: Sequence[int], moving: list[int]) -> Any:
+    """Run an operator that is linear in several arguments together: a constant has a coefficient of order 0 only."""
+    op, streams = call.op, call.streams
+    last, degree = max([streams[i].last for i in moving]), max([streams[i].degree for i in moving])
+    zeros = [_zero_like(z) if i in linear else None for i, z in enumerate(call.zeroth)]
+    whole = _whole(call, moving)
+    if whole is not None and not op.multiple_results and op.name != "filled":
+        first = call.on(0)
+        if not is_inexact(aval_of(first).dtype):
+            return first
+        values, mapped = list(call.zeroth), [i in moving for i in range(len(call.args))]
+        for i in linear:
+            values[i] = zeros[i]
+        for i in moving:
+            s = streams[i]
+            values[i] = s.upto(s.last)[1:]
+            if s.last < last:
+                values[i] = np.concatenate([values[i], np.zeros((last - s.last, *s.shape), s.dtype)])
+        block = np.empty((last + 1, *np.shape(first)), first.dtype)
+        block[0] = first
+        if op.name in ("add", "subtract") and len(moving) == 1 and np.shape(values[moving[0]])[1:] == np.shape(first):
+            block[1:] = -values[1] if op.name == "subtract" and moving[0] == 1 else values[moving[0]]
+        else:
+            block[1:] = op.batch(last, values, mapped, **call.params)
+        return Stream(block[0], None, last, block=block, degree=degree)
+    if op.name in ("add", "subtract"):
+        return _sum(call, moving, last, degree)
+
+    def run(k, out):
+        if all([streams[i].coef(k) is None for i in moving]):
+            return None
+        return call.on(k, zeros)
+
+    return _by_order(call, run, last, degree)
+
+
+def _zero_like(x: Any) -> Any:
+    """Return zeros in place of a constant, or of a coefficient that is zero; a Python number stays one."""
+    if type(x) in (bool, int, float, complex):
+        return type(x)(0)
+    aval = aval_of(x)
+    return np.zeros(aval.shape, aval.dtype)[()]
+
+
+def _sum(call: Call, moving: list[int], last: int, degree: int) -> Stream:
+    x, y = [call.streams[i] if i in moving else None for i in (0, 1)]
+    minus = call.op.name == "subtract"
+
+    def run(k, out):
+        a, b = None if x is None else x.coef(k), None if y is None else y.coef(k)
+        if b is None:
+            return a
+        if out is not None:
+            if a is None:
+                return np.negative(b, out=out) if minus and out.shape == np.shape(b) else -b if minus else b
+            return (np.subtract if minus else np.add)(a, b, out=out)
+        if a is None:
+            return -b if minus else b
+        return a - b if minus else a + b
+
+    return _stream(call, call.on(0), run, last, degree)
+
+
+# ── products ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _product(call: Call, moving: list[int]) -> Stream:
+    """Convolve the series of an operator that is linear in each of them."""
+    op, streams, zeroth, params, level = call.op, call.streams, call.zeroth, call.params, call.level
+    factors = [streams[i] for i in moving]
+    last, degree = sum([s.last for s in factors]), sum([s.degree for s in factors])
+    first = bind(op, zeroth, params)
+    if op.name == "multiply":
+        product = _stream(
+            call, first, lambda k, out: convolve(factors[0], factors[1], k, out, strong=level.strong), last, degree
+        )
+        product.fleeting = True
+        return product
+    if op.batch is not None and call.plain and len(factors) == 2:
+        i, j = moving
+        mapped = [n in moving for n in range(len(zeroth))]
+
+        def pairs(k, out):
+            x, y = factors
+            low, high = overlap(x, y, k)
+            if low > high:
+                return None
+            values = list(zeroth)
+            values[i] = x.upto(high)[low:]
+            values[j] = y.upto(k - low)[k - high :][::-1]
+            return op.batch(high - low + 1, values, mapped, **params).sum(0)
+
+        return _stream(call, first, pairs, last, degree)
+
+    def combine(k, chosen, rest):
+        if not rest:
+            if k:
+                return None
+            values = list(zeroth)
+            for i, c in zip(moving, chosen, strict=True):
+                values[i] = c
+            out = bind(op, values, params)
+            return out
+        total = None
+        s = rest[0]
+        for j in range(min(k, s.last) + 1) if len(rest) > 1 else (k,):
+            c = s.coef(j)
+            if c is not None:
+                part = combine(k - j, [*chosen, c], rest[1:])
+                if part is not None:
+                    total = part if total is None else total + part
+        return total
+
+    return _stream(call, first, lambda k, out: combine(k, [], factors), last, degree)
+
+
+# ── all others ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _derived(call: Call, note: Callable) -> Any:
+    """Make streams of which the coefficients are those of J(x)·x′, by the operator's own JVP rule."""
+    op, level, order = call.op, call.level, call.level.order
+    first = bind(op, call.zeroth, call.params)
+    linear = op.linear_positions(len(call.args), call.params)
+    degrees = [(s.degree, i in linear) for i, s in enumerate(call.streams) if s is not None]
+    degree = sum([d for d, inside in degrees if inside]) if not op.joint else max([d for d, _ in degrees])
+    streams: list[Any] = []
+
+    @functools.cache
+    def tangents() -> Sequence:
+        primes = [shifted(s) if s is not None and is_inexact(s.dtype) else None for s in call.streams]
+        moved = [None if p is None else call.wrap(p, level) for p in primes]
+        out = op.jvp(call.args, moved, **call.params)[1]  # type: ignore[misc]
+        return out if op.multiple_results else (out,)
+
+    def coefficient(n):
+        def more(k, out):
+            t = tangents()[n]
+            stream = streams[n]
+            if type(t) is call.wrap and t.level is level:
+                t = t.variable
+                if k == 1 and t.last < stream.last - 1 and t.more is None:
+                    stream.last = t.last + 1
+                # What is but one sum of products, and asked for once, is written where it is to stay.
+                if 1 < k <= t.last + 1 and t.fleeting and len(t.coefs) == 1:
+                    t = t.more(k - 1, out) if t.pick is None else t.coef(k - 1)
+                else:
+                    t = t.coef(k - 1)
+                return None if t is None else t / k if out is None else np.divide(t, k, out=out)
+            if k == 1:
+                stream.last = 0 if t is None else 1
+            return None if t is None or k > 1 else broadcast_tangent(t, stream)
+
+        return more
+
+    values = first if op.multiple_results else (first,)
+    for n, x in enumerate(values):
+        streams.append(_stream(call, x, coefficient(n), order, degree) if is_inexact(aval_of(x).dtype) else x)
+    made = tuple(streams) if op.multiple_results else streams[0]
+    note(made)
+    return made
+
+
+def _inlined(call: Call) -> tuple:
+    """Run the function of a call on the series themselves."""
+    return tuple([_taken(x, call) for x in call.op.impl(*call.args, **call.params)])
+
+
+def _taken(x: Any, call: Call) -> Any:
+    return x.variable if type(x) is call.wrap and x.level is call.level else x
+
+
+def declare(op: Primitive) -> Callable:
+    """Declare what an operator that runs a program makes of series.
+
+    The function is ``rule(order, values, params)``, where a value is a list of coefficients up to an order for each
+    series and what it is for each constant; it returns a list of coefficients, or one value without any, for each
+    result.
+    """
+
+    def register(rule: Callable) -> Callable:
+        _PROGRAMS[op.name] = rule
+        return rule
+
+    return register
+
+
+def _of_program(call: Call, rule: Callable, note: Callable) -> tuple:
+    """Run a program of series to the orders that are known; where they come one by one, again for each."""
+    runs: dict[int, Sequence] = {}
+
+    def run(order: int) -> Sequence:
+        if order not in runs:
+            values = [z if s is None else s.through(order) for s, z in zip(call.streams, call.zeroth, strict=True)]
+            runs.clear()
+            runs[order] = rule(order, values, call.params)
+        return runs[order]
+
+    complete = all([s is None or s.complete for s in call.streams])
+    first = run(call.level.order if complete else 0)
+
+    def part(n):
+        def more(k, out):
+            found = run(call.level.order if complete else k)[n]
+            return found[k] if type(found) is list and k < len(found) else None
+
+        return more
+
+    made = []
+    for n, x in enumerate(first):
+        value = x[0] if type(x) is list else x
+        if not is_inexact(aval_of(value).dtype):
+            made.append(value)
+            continue
+        last = (len(x) - 1 if type(x) is list else 0) if complete else call.level.order
+        made.append(_stream(call, value, part(n), last, 0))
+    note(tuple(made))
+    return tuple(made)
+
+
+def series_kind(op: Primitive) -> str:
+    """Say how the series of an operator is made, for tables."""
+    if op.jvp is None:
+        return "none"
+    if op.name in _PROGRAMS or op.name in _INLINE:
+        return "program"
+    if op.name in NATIVE:
+        return "native"
+    if op.joint or (op.linear_in and len(op.linear_positions(2, {}) if not callable(op.linear_in) else ()) == 1):
+        return "linear"
+    return "derived"
