@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from . import numpy, wiring  # noqa: F401 - the wiring is for what it does
 from .annex.linear_operator import hessian_operator
+from .containers import register_array
 from .dual import Dual, dual_level, float0, make_dual, unpack_dual
 from .hessian import hessian, hessian_diag, hvp, laplacian, value_and_hessian, value_and_hvp
 from .jacobian import jacfwd, jacobian, jacrev, value_and_jacfwd, value_and_jacobian, value_and_jacrev
@@ -118,6 +119,7 @@ __all__ = [
     "psum",
     "ravel_pytree",
     "read_program",
+    "register_array",
     "register_dataclass",
     "register_node",
     "residual_hooks",

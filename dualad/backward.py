@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .batched import Batched
+from .core.constants import zeros_beside
 from .core.contexts import active, process_wide
 from .core.tracer import Tracer, beneath
 from .core.watch import logged_walk
@@ -56,7 +57,10 @@ def backward(program: Program, cotangents: list, zeros: Liveness | None = None, 
             if all([c is None for c in ct]):
                 continue
             if not op.sparse_transpose:
-                ct = [np.zeros(v.aval.shape, v.aval.dtype) if c is None else c for c, v in zip(ct, outs, strict=True)]
+                ct = [
+                    zeros_beside(v.aval.shape, v.aval.dtype, *ct) if c is None else c
+                    for c, v in zip(ct, outs, strict=True)
+                ]
         else:
             ct = pending.pop(outs[0], None)
             if reads and outs[0] in reads:
@@ -98,23 +102,26 @@ def backward(program: Program, cotangents: list, zeros: Liveness | None = None, 
     return [gathered(pending.get(v), reads[v], v.aval) if v in reads else pending.get(v) for v in program.inputs]
 
 
-def pull_back(program: Program, cotangents: list, seeds: str = "dead") -> list:
+def pull_back(program: Program, cotangents: list, seeds: str = "dead", others: list | None = None) -> list:
     """Walk back plainly, and again with an eye on zeros if something came out infinite or NaN: a pole costs only then.
 
-    ``seeds`` says what zeros among the cotangents are (``Liveness``).
+    ``seeds`` says what zeros among the cotangents are (``Liveness``). Arrays of other libraries (``others``) are not
+    asked for NaN: there is one walk, with an eye on zeros.
     """
     program = unpacked(program)
     if (watch := active()) is not None:
         return watch.pulled(
-            lambda walk: _walked_back(program, cotangents, walk, seeds),
+            lambda walk: _walked_back(program, cotangents, walk, seeds, others is not None),
             lambda walk: backward(program, cotangents, Liveness(program, cotangents, seeds=seeds), walk),
         )
-    return _walked_back(program, cotangents, None, seeds)
+    return _walked_back(program, cotangents, None, seeds, others is not None)
 
 
-def _walked_back(program: Program, cotangents: list, walk: Callable | None = None, seeds: str = "dead") -> list:
+def _walked_back(
+    program: Program, cotangents: list, walk: Callable | None = None, seeds: str = "dead", once: bool = False
+) -> list:
     # A hook is called once per pull: where there is one, there is no second walk.
-    once = any([step[0].effect for step in program.steps])
+    once = once or any([step[0].effect for step in program.steps])
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         if not once and not _being_written(program, cotangents):
             results = backward(program, cotangents, walk=logged_walk(walk))
@@ -159,7 +166,7 @@ def _without_collisions(program: Program, cotangents: list, results: list, seeds
 
 
 def _has_nan(x) -> bool:
-    """Say whether a result holds NaN, or may, since it is a program's or of somebody else's level."""
+    """Say whether a result holds NaN, or may, as one that is a program's, another level's or another library's."""
     if x is None:
         return False
     if isinstance(x, Dual):
@@ -168,4 +175,4 @@ def _has_nan(x) -> bool:
         return _has_nan(x._value)
     if isinstance(x, Lazy):
         return _has_nan(x.value())
-    return isinstance(x, Tracer) or not (is_finite(x) or not np.isnan(x).any())
+    return isinstance(x, Tracer) or known(x) is None or not (is_finite(x) or not np.isnan(x).any())

@@ -228,6 +228,8 @@ class Batched(Tracer):
 
     def _strides(self):
         value = self._value
+        if not isinstance(value, np.ndarray) and not isinstance(value, Tracer):
+            return None  # of another library: as in C order
         strides = (layout(value) if isinstance(value, Tracer) else value).strides[1:]
         # The lanes of a result may lie in between each other, where the result of one lane has memory of its own.
         return dense(self.shape, self.dtype, strides)

@@ -4,6 +4,7 @@ A masked array, a matrix, a pandas Series, an xarray object or a quantity with a
 tensor would take it for the numbers inside and compute by NumPy's rules: the mask, the index or the unit would be lost
 without a word. Such objects are refused by name. Arrays that compute as NumPy's do (JAX's, PyTorch's) may be constants
 beside tensors; only where a derivative or a batch axis is asked of them are they refused, because they can't carry it.
+Which arrays can is said here alone: NumPy's, Dask's, CuPy's, and those of a type given to ``register_array``.
 Not for: compiled code of other libraries (``surface/foreign.py``), nor for tensors, which callers look for first.
 """
 
@@ -17,10 +18,89 @@ import numpy as np
 
 from .errors import ArgumentTypeError, ForeignArrayError
 
-__all__ = ["ARRAY_LIBRARIES", "advice", "has_own_arithmetic", "met", "refuse_array_like"]
+__all__ = ["advice", "can_carry", "has_own_arithmetic", "met", "refuse_array_like", "register_array"]
 
-#: array libraries that speak NumPy's protocols and compute as NumPy does: their arrays may be primals
-ARRAY_LIBRARIES = frozenset({"numpy", "cupy", "dask"})
+#: arrays of other libraries that can carry a derivative, by package and name: so none of them is imported to be known
+_BUILT_IN = frozenset({("cupy", "ndarray"), ("dask.array", "Array")})
+
+#: types given to ``register_array``
+_registered: set[type] = set()
+
+#: type -> whether it is one of these
+_carries: dict[type, bool] = {}
+
+
+def can_carry(kind: type) -> bool:
+    """Say whether arrays of a type that is not NumPy's own can carry a tangent or a batch axis."""
+    known = _carries.get(kind)
+    if known is None:
+        if len(_carries) > 1000:
+            _carries.clear()
+        of = kind.__module__
+        known = _carries[kind] = kind in _registered or any(
+            kind.__name__ == name and (of == package or of.startswith(f"{package}.")) for package, name in _BUILT_IN
+        )
+    return known
+
+
+def register_array(kind: type) -> type:
+    """Let arrays of another library carry derivatives and batch axes. Usable as a decorator.
+
+    The type has to compute as NumPy's arrays do, through NumPy's protocols. Dask's and CuPy's arrays are known already.
+    Subclasses of a registered type are types of their own.
+
+    Parameters
+    ----------
+    kind : type
+        A class with ``__array_ufunc__``, ``__array_function__``, ``shape`` and ``dtype``.
+
+    Returns
+    -------
+    type
+        ``kind`` itself.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is no class, lacks one of the protocols, or is a subclass of ``numpy.ndarray`` (whose plain subclasses
+        are viewed as ndarrays, and whose others compute by rules that a derivative would lose).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> @da.register_array
+    ... class Boxed(np.lib.mixins.NDArrayOperatorsMixin):
+    ...     def __init__(self, data):
+    ...         self.data = np.asarray(data)
+    ...     shape = property(lambda self: self.data.shape)
+    ...     dtype = property(lambda self: self.data.dtype)
+    ...     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+    ...         return Boxed(getattr(ufunc, method)(*[getattr(x, "data", x) for x in inputs], **kwargs))
+    ...     def __array_function__(self, function, types, args, kwargs):
+    ...         return NotImplemented
+    >>> value, slope = da.jvp(np.square, (Boxed([1.0, 3.0]),), (Boxed([1.0, 1.0]),))
+    >>> slope.data
+    array([2., 6.])
+    """
+    missing = [name for name in ("__array_ufunc__", "__array_function__", "shape", "dtype") if not hasattr(kind, name)]
+    if not isinstance(kind, type):
+        problem, why = f"{kind!r} is no class", "arrays are recognized by their type"
+        instead = f"pass its class: dualad.register_array({type(kind).__name__})"
+    elif issubclass(kind, np.ndarray):
+        problem, why = f"`{kind.__name__}` is a subclass of numpy.ndarray", "a derivative would lose what it adds"
+        instead = "pass np.asarray(x) to the transform; a subclass without arithmetic of its own needs no registration"
+    elif missing:
+        problem = f"`{kind.__name__}` has no {', '.join(missing)}"
+        why = "a derivative is computed by NumPy's own functions, which ask the arrays themselves through these"
+        instead = "pass np.asarray(x) to the transform, or give the class NumPy's protocols"
+    else:
+        _registered.add(kind)
+        _carries.pop(kind, None)
+        _known.pop(kind, None)
+        return kind
+    raise ArgumentTypeError(f"register_array: {problem}.", why, instead)
+
 
 #: what a plain subclass of ndarray leaves alone
 _ARITHMETIC = frozenset(
@@ -49,7 +129,9 @@ def _judged(kind: type) -> bool:
     if issubclass(kind, np.ndarray):
         own = kind.__mro__[: kind.__mro__.index(np.ndarray)]
         return any(not _ARITHMETIC.isdisjoint(vars(cls)) for cls in own)
-    if issubclass(kind, (np.generic, type)) or kind.__module__.partition(".")[0] in (*ARRAY_LIBRARIES, "dualad"):
+    if issubclass(kind, (np.generic, type)) or kind.__module__.partition(".")[0] in ("numpy", "dualad"):
+        return False
+    if can_carry(kind):
         return False
     if hasattr(kind, "__array_ufunc__"):
         return kind.__array_ufunc__ is not None  # with None, Python asks its own operators
@@ -71,8 +153,8 @@ def refuse_array_like(x: Any, name: object, where: str) -> None:
         f"{where}: {name} is {_named(kind)}.",
         "its arithmetic differs from ndarray's (labels, masks, units), and no rule knows it"
         if has_own_arithmetic(kind)
-        else "only NumPy's arrays and Python's numbers can carry a tangent or a batch axis: this would be taken for a"
-        " constant, and its derivative would be lost",
+        else "only arrays of NumPy's and of registered types, and numbers, can carry a tangent or a batch axis: this"
+        " would be taken for a constant, and its derivative would be lost",
         f"pass {advice(kind)}",
     )
 

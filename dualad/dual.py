@@ -25,7 +25,7 @@ from .core.dispatch import bind
 from .core.frames import public
 from .core.level import Level, escaped
 from .core.memory import flush_writes, layout, snapshot, unchanged, unshared
-from .core.tracer import Tracer
+from .core.tracer import PLAIN, Tracer
 from .core.watch import noted
 from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from .ops.kinds import is_finite, known
@@ -68,6 +68,12 @@ class DualLevel(Level):
 
     def __index__(self) -> int:
         return self.index
+
+    def kept(self, x: Any) -> Any:
+        """Return a constant as it is now, whatever its holders write into it."""
+        if type(x) is np.ndarray:
+            return self.snapshot(x)
+        return self.box(x) if isinstance(x, Tracer) else x if type(x) in PLAIN else unshared(x)
 
     def snapshot(self, a: np.ndarray) -> np.ndarray:
         """Return ``a``, or a read-only copy of it if somebody else could write to it before the program is run."""
@@ -140,13 +146,13 @@ class Dual(Tracer):
             else:
                 s = None
                 if linearizing and type(x) is not float:
-                    x = level.snapshot(x) if type(x) is np.ndarray else level.box(x) if isinstance(x, Tracer) else x
+                    x = level.snapshot(x) if type(x) is np.ndarray else x if type(x) in PLAIN else level.kept(x)
             if type(y) is Dual and y.level is level:
                 y, t = y._primal, y._tangent
             else:
                 t = None
                 if linearizing and type(y) is not float:
-                    y = level.snapshot(y) if type(y) is np.ndarray else level.box(y) if isinstance(y, Tracer) else y
+                    y = level.snapshot(y) if type(y) is np.ndarray else y if type(y) in PLAIN else level.kept(y)
             primals, tangents = (x, y), (s, t)
             live = s is not None or t is not None
         else:
@@ -157,7 +163,7 @@ class Dual(Tracer):
                     tangents.append(a._tangent)
                 else:
                     if linearizing:
-                        a = level.snapshot(a) if type(a) is np.ndarray else level.box(a) if isinstance(a, Tracer) else a
+                        a = level.kept(a)
                     primals.append(a)
                     tangents.append(None)
             live = any([t is not None for t in tangents])
@@ -260,7 +266,7 @@ class Dual(Tracer):
         primal = self._primal
         if type(primal) is np.ndarray:
             return primal.strides
-        return layout(primal).strides if isinstance(primal, Tracer) else None
+        return layout(primal).strides if isinstance(primal, Tracer) else None  # of another library: as in C order
 
     def __bool__(self):
         if not self.level.open:

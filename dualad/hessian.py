@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 import optree
 
+from .basis import split_last
 from .chunks import check_chunks, check_executor
 from .core.arguments import check_callable
 from .core.aval import aval_of
+from .core.constants import foreign
 from .core.frames import public
 from .core.transformed import Transformed, transform
 from .errors import OutputError
-from .jacobian import check_real, forward, over_basis, refuse_traced, reverse, split_last
+from .jacobian import check_real, forward, over_basis, refuse_traced, reverse
 from .jvp import jvp, without_value
 from .linearize import Linear, linearize
 from .selection import select
@@ -307,7 +309,8 @@ def _diagonal(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str
     elif chunk_size is None and max_memory is None:
         chunk_size = _DIRECTIONS
     avals = [aval_of(x) for x in arrays]
-    parts = split_last(over_basis(_Entry(product), avals, (chunk_size, max_memory, executor), where), avals)
+    chunks, likes = (chunk_size, max_memory, executor), [foreign(x) for x in arrays]
+    parts = split_last(over_basis(_Entry(product), avals, chunks, where, likes=likes), avals)
     rest = iter([part.astype(a.dtype)[()] for part, a in zip(parts, avals, strict=True)])
     full = [next(rest) if is_array(x) else x for x in leaves]
     return selection.arrange(optree.tree_unflatten(tree, full)), aux[0] if has_aux else None

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 import optree
 
+from .basis import split_last, standard_basis
 from .batched import Batched
 from .chunks import check_chunks, check_executor, in_chunks
 from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
+from .core.constants import foreign
 from .core.frames import public
 from .core.transformed import Transformed, importable_name, named, reduced, transform
 from .errors import ArgumentError, DtypeError, OutputError
@@ -37,8 +39,6 @@ __all__ = [
     "over_basis",
     "refuse_traced",
     "reverse",
-    "split_last",
-    "standard_basis",
     "value_and_jacfwd",
     "value_and_jacobian",
     "value_and_jacrev",
@@ -169,7 +169,8 @@ def forward(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) 
         return out_leaves, [x for x in known if isinstance(x, Batched)]
 
     real = [a for a in avals if a is not None]
-    columns, mapped = over_basis(push, real, chunks, where)
+    likes = [foreign(x) for x, a in zip(leaves, avals, strict=True) if a is not None]
+    columns, mapped = over_basis(push, real, chunks, where, likes=likes)
     _check_inexact(kept["in_dtypes"], lambda: kept["out_tree"].unflatten(columns), where)
     blocks = _blocks_of_columns(columns, kept["out_tree"], leaves, in_tree, real, selection)
     rest = iter(mapped)
@@ -295,7 +296,8 @@ def _rows(
     in_leaves, in_tree = flatten(selection.chosen)
     mapped = [is_array(x) for x in in_leaves]
 
-    rows = over_basis(_Pulled(pull), avals, chunks, where, again, "rows") if avals else []
+    likes = [foreign(x) for x in out_leaves]
+    rows = over_basis(_Pulled(pull), avals, chunks, where, again, "rows", likes) if avals else []
     blocks = []
     start = 0
     for a in avals:
@@ -414,7 +416,7 @@ def _columns(selection: Selection, out: Any, stage: Linearization, chunks: Seque
     _check_inexact([a.dtype for a in stage.out_avals], lambda: out, where)
     leaves, in_tree = flatten(selection.chosen)
     real = [a for a in stage.in_avals if a is not None]
-    columns = over_basis(_Pushed.of(stage), real, chunks, where, again)
+    columns = over_basis(_Pushed.of(stage), real, chunks, where, again, likes=stage.foreign)
     return _blocks_of_columns(columns, stage.out_tree, leaves, in_tree, real, selection)
 
 
@@ -458,43 +460,25 @@ def _counted(n: int, what: str) -> str:
 # ── pieces ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def standard_basis(avals: Sequence[Aval], start: int = 0, stop: int | None = None) -> list[np.ndarray]:
-    """Return vectors ``start`` to ``stop`` of the standard basis of the product of these spaces.
-
-    Row i of all arrays together is a unit vector; array k has shape ``(stop - start, *avals[k].shape)``. ``stop`` is
-    the total size by default.
-    """
-    stop = sum(a.size for a in avals) if stop is None else stop
-    basis, first = [], 0
-    for a in avals:
-        block = np.zeros((stop - start, a.size), a.dtype)
-        low, high = max(start, first), min(stop, first + a.size)
-        if low < high:
-            rows = np.arange(low, high)
-            block[rows - start, rows - first] = 1
-        basis.append(block.reshape((stop - start, *a.shape)))
-        first += a.size
-    return basis
-
-
 def over_basis(
     function: Callable, avals: Sequence[Aval], chunks: Sequence, where: str, again: Callable | None = None,
-    unit: str = "columns",
+    unit: str = "columns", likes: Sequence | None = None,
 ) -> Any:  # fmt: skip
     """Map ``function`` over the standard basis, some vectors at a time, and join what it returns.
 
     ``chunks`` are chunk_size, max_memory and executor; for workers ``function`` can be pickled, and ``again`` does the
-    same without holding a linear program.
+    same without holding a linear program. ``likes`` are arrays of other libraries that the vectors are to be of, each
+    ``None`` where they are NumPy's.
     """
     total = sum(a.size for a in avals)
     chunk_size, max_memory, executor = chunks
-    job = _OverBasis(function, avals)
+    job = _OverBasis(function, avals, likes)
     if executor is None:
         parts = in_chunks(job, total, chunk_size, max_memory, where)
     else:
         from .scale.driver import Plan, chunked  # what other processes need is loaded when there are any
 
-        other = None if again is None else _OverBasis(again, avals)
+        other = None if again is None else _OverBasis(again, avals, likes)
         plan = Plan(job, total, lambda start, stop: (), where, unit, getattr(again, "function", function), other=other)
         parts = chunked(plan, chunk_size, max_memory, executor)
     if len(parts) == 1:
@@ -505,11 +489,12 @@ def over_basis(
 class _OverBasis:
     """A function mapped over some vectors of the standard basis of these spaces."""
 
-    def __init__(self, function: Callable, avals: Sequence[Aval]) -> None:
+    def __init__(self, function: Callable, avals: Sequence[Aval], likes: Sequence | None) -> None:
         self.function, self.avals = function, list(avals)
+        self.likes = likes if likes is not None and any([like is not None for like in likes]) else None
 
     def __call__(self, start: int, stop: int) -> Any:
-        return vmap(self.function, randomness="same")(*standard_basis(self.avals, start, stop))
+        return vmap(self.function, randomness="same")(*standard_basis(self.avals, start, stop, self.likes))
 
 
 class _Pushed:
@@ -569,17 +554,6 @@ def refuse_traced(tree: Any, where: str) -> None:
     from .scale.driver import refuse_traced as refuse
 
     refuse(flatten(tree)[0], where)
-
-
-def split_last(block, avals: Sequence[Aval]) -> list:
-    """Cut the last axis into pieces of the avals' sizes and give each its aval's shape."""
-    if len(avals) == 1:
-        return [block.reshape(block.shape[:-1] + avals[0].shape)]
-    parts, start = [], 0
-    for a in avals:
-        parts.append(block[..., start : start + a.size].reshape(block.shape[:-1] + a.shape))
-        start += a.size
-    return parts
 
 
 def check_real(x: Any, name: str, holomorphic: bool, where: str) -> None:

@@ -16,6 +16,7 @@ from .containers import advice, has_own_arithmetic, refuse_array_like
 from .core.arguments import check_callable
 from .core.aval import aval_of, is_inexact
 from .core.boundary import run
+from .core.constants import foreign, zeros_beside
 from .core.contexts import active
 from .core.frames import public
 from .core.level import escaped
@@ -227,7 +228,9 @@ def shown_tangent(value, tangent):
     if tangent is not None:
         return tangent
     aval = aval_of(value)
-    return np.zeros(aval.shape, aval.dtype if is_inexact(aval.dtype) else float0)[()]
+    if not is_inexact(aval.dtype):
+        return np.zeros(aval.shape, float0)[()]
+    return zeros_beside(aval.shape, aval.dtype, value)[()]
 
 
 def _dual(primal, tangent, level: DualLevel, i: int, tangents):
@@ -252,7 +255,7 @@ def _dual(primal, tangent, level: DualLevel, i: int, tangents):
 
 
 def _vanishes(tangent) -> bool:
-    return aval_of(tangent).dtype == float0 or not np.any(tangent)
+    return aval_of(tangent).dtype == float0 or (foreign(tangent) is None and not np.any(tangent))
 
 
 def without_value(both: Callable, f: Callable, where: str, has_aux: bool) -> Callable:

@@ -19,10 +19,10 @@ from .core.above import ABOVE
 from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
+from .core.constants import foreign
 from .core.contexts import active
 from .core.frames import public
 from .core.memory import pin, unshared
-from .core.tracer import Tracer
 from .dual import Dual, DualLevel, check_tangent
 from .jvp import as_primal, output_leaves, shown_tangent, split, split_aux, strip
 from .program.ir import Program, evaluate
@@ -161,11 +161,15 @@ def linearize(f: Callable, *primals, has_aux: bool = False) -> tuple:
 class Linearization:
     """What one linearization leaves behind: the program, and the trees and avals of its two ends."""
 
-    __slots__ = ("aux", "in_avals", "in_tree", "out_avals", "out_tree", "program")
+    __slots__ = ("aux", "foreign", "in_avals", "in_tree", "out_avals", "out_foreign", "out_tree", "program")
 
     aux: Any
+    #: of each argument with a tangent, the array of another library beneath it; None if all are NumPy's
+    foreign: list | None
     #: of each leaf of the arguments, ``None`` where it has no tangent
     in_avals: list[Aval | None]
+    #: of each leaf of the result, the array of another library beneath it
+    out_foreign: list
     in_tree: optree.PyTreeSpec
     out_avals: list[Aval]
     out_tree: optree.PyTreeSpec
@@ -202,8 +206,8 @@ def stage_tangents(
         if packing is not None:  # inside residual_hooks
             staged.steps = packing
         staged.function = level.function = f
-        stage.in_avals = []
-        duals = []
+        stage.in_avals, others = [], []
+        duals: list = []
         for i, x in enumerate(leaves):
             aval = None
             if type(x) is np.ndarray and x.dtype.kind == "f":  # as below, and most leaves are this
@@ -217,8 +221,8 @@ def stage_tangents(
                 a = aval_of(x)
                 if is_inexact(a.dtype):
                     aval = Aval(a.shape, a.dtype)
-                    kept = level.snapshot(x) if type(x) is np.ndarray else level.box(x) if isinstance(x, Tracer) else x
-                    given, x = x, Dual(kept, staged.new_input(aval), level)
+                    others.append((len(duals), foreign(x)))
+                    given, x = x, Dual(level.kept(x), staged.new_input(aval), level)
                     if type(given) is np.ndarray and not given.flags.c_contiguous:
                         pin(x, given.strides)
                     x._origin = (stage.in_tree, i, False)
@@ -227,11 +231,16 @@ def stage_tangents(
                 refuse_hidden_numbers(x, LeafName(primals, "arguments", i), where)
             stage.in_avals.append(aval)
             duals.append(x)
+        stage.foreign = None
+        if any([array is not None for _, array in others]):
+            beneath = dict(others)
+            stage.foreign = [beneath.get(i) for i, a in enumerate(stage.in_avals) if a is not None]
         out = run(f, stage.in_tree.unflatten(duals), {})
         out, aux = split_aux(out, where) if has_aux else (out, None)
         out_leaves, stage.out_tree = output_leaves(out, where, leaves)
         pairs = [split(x, level) for x in out_leaves]
         stage.out_avals = [aval_of(p) for p, _ in pairs]
+        stage.out_foreign = [foreign(p) for p, _ in pairs]
         tangents = [
             shown_tangent(p, t) for (p, t), a in zip(pairs, stage.out_avals, strict=True) if is_inexact(a.dtype)
         ]
@@ -263,4 +272,4 @@ _SMALL = 4096
 def _released(x, residuals: set[int]):
     if type(x) is np.ndarray and (x.size <= _SMALL or x.base is not None or id(x) in residuals):
         return x.copy()
-    return unshared(x) if isinstance(x, Tracer) else x
+    return unshared(x)

@@ -21,6 +21,7 @@ import numpy as np
 
 from .batched import Batched
 from .core.aval import Aval, aval_of, is_inexact
+from .core.constants import beside, foreign
 from .dual import Dual
 from .ops.joining import gathered
 from .ops.kinds import is_finite, known, scale
@@ -150,10 +151,12 @@ class Liveness:
             key = op, tuple([type(a) is Aval for a in avals]), tuple([(a.shape, a.dtype) for a in map(aval_of, avals)])
             if key in self._answers:
                 return self._answers[key]
+        like = foreign(*[a for a in (*args, *live) if type(a) is not Variable])
         given = [
-            a.aval if type(a) is Variable else _marks(None, aval_of(a)) if i in known else a for i, a in enumerate(args)
+            a.aval if type(a) is Variable else beside(_marks(None, aval_of(a)), like) if i in known else a
+            for i, a in enumerate(args)
         ]
-        back = op.transpose(_marks(live[0], outs[0].aval), *given, **params)
+        back = op.transpose(beside(_marks(live[0], outs[0].aval), like), *given, **params)
         masks = [c != 0 for c in back if c is not None]
         if key is not None:
             self._answers[key] = masks
@@ -165,7 +168,7 @@ def signed(ct: Any, live: Any = None) -> Any:
     zero = _is_zero(ct)
     if known(zero) is not None and not np.any(known(zero)):
         return ct
-    nought = np.zeros((), ct.dtype)
+    nought = ct.dtype.type(0)
     return np.where(zero, -nought if live is None else np.where(live, -nought, nought), ct)[()]
 
 
@@ -228,7 +231,7 @@ class PoleParts(Liveness):
         """Return the finite part, and start a pole part where there are infinities."""
         if is_finite(c) is True:
             return c
-        infinite, zero = np.logical_not(np.isfinite(c)), np.zeros((), c.dtype)
+        infinite, zero = np.logical_not(np.isfinite(c)), c.dtype.type(0)
         self._join(v, np.where(infinite, self._random.integers(1, 2048, c.shape).astype(c.dtype), zero))
         return np.where(infinite, zero, c)
 
@@ -252,7 +255,7 @@ class OpaqueError(Exception):
 def _marks(live: Any, aval: Aval) -> Any:
     """Return numbers that are zero where nothing is live, and elsewhere unlikely to cancel each other."""
     marks = (1.5 + np.sin(np.arange(aval.size))).reshape(aval.shape).astype(aval.dtype)
-    return marks if live is None else np.where(live, marks, np.zeros((), aval.dtype))
+    return marks if live is None else np.where(live, beside(marks, live), aval.dtype.type(0))
 
 
 def _may_be_a_pole(op, args: Sequence) -> bool:

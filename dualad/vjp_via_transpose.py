@@ -19,6 +19,7 @@ from .containers import refuse_array_like
 from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
+from .core.constants import beside, foreign, zeros_beside
 from .core.frames import public
 from .core.memory import unshared
 from .core.tracer import Tracer
@@ -93,7 +94,12 @@ class Pullback:
         stage = self._stage
         leaves = flatten_like(stage.out_tree, ct, "the cotangent", "the function's output")
         given = _checked_cotangents(leaves, stage.out_avals, ct)
-        results = iter(_finished(pull_back(stage.program, given, seeds), stage.in_avals, given))
+        inexact = [x for x, a in zip(stage.out_foreign, stage.out_avals, strict=True) if is_inexact(a.dtype)]
+        # A number is at home everywhere; an array meets its like.
+        given = [beside(c, x) if isinstance(c, np.generic) else c for c, x in zip(given, inexact, strict=True)]
+        results = iter(
+            _finished(pull_back(stage.program, given, seeds, stage.foreign), stage.in_avals, given, stage.foreign)
+        )
         full = [
             next(results) if aval is not None else np.zeros(x.shape, float0)[()] if type(x) is Aval else x
             for x, aval in zip(self._leaves, stage.in_avals, strict=True)
@@ -170,7 +176,7 @@ def _checked_cotangents(leaves: list, avals: list[Aval], ct) -> list:
         c = plain_leaf(c, LeafName(ct, "the cotangent", i), "vjp")
         a = aval_of(c)
         if not is_inexact(aval.dtype):
-            if a.dtype != float0 and np.any(c):
+            if a.dtype != float0 and (foreign(c) is not None or np.any(c)):
                 raise DtypeError(
                     f"vjp: {_leaf(ct, i)} has dtype {a.dtype}, but the output there has dtype {aval.dtype}.",
                     "integers and booleans have no derivative",
@@ -197,12 +203,14 @@ def _leaf(tree, i: int) -> str:
     return leaf_names(tree, "the cotangent")[i]
 
 
-def _finished(results: list, in_avals: list, given: list) -> list:
-    """Give each result its argument's dtype, zeros where nothing arrived, and memory of its own."""
+def _finished(results: list, in_avals: list, given: list, others: list | None = None) -> list:
+    """Give each result its argument's dtype and library, zeros where nothing arrived, and memory of its own."""
     out, taken = [], {id(c) for c in given}
-    for r, aval in zip(results, [a for a in in_avals if a is not None], strict=True):
+    for i, (r, aval) in enumerate(zip(results, [a for a in in_avals if a is not None], strict=True)):
+        if others is not None and others[i] is not None and foreign(r) is None:
+            r = zeros_beside(aval.shape, aval.dtype, others[i]) if r is None else beside(r, others[i])
         if r is None:
-            r = np.zeros(aval.shape, aval.dtype)[()]
+            r = zeros_beside(aval.shape, aval.dtype, *given)[()]
         elif r.dtype != aval.dtype:
             r = (np.real(r) if r.dtype.kind == "c" and aval.dtype.kind != "c" else r).astype(aval.dtype)
         if type(r) is np.ndarray and (r.base is not None or id(r) in taken):
@@ -354,7 +362,11 @@ def gradients(
         if result is None or result.shape or result.dtype.kind != "f":
             _check_scalar(out, holomorphic, where)
         one = [a.dtype.type(1) for a in stage.out_avals]
-        full = _finished(pull_back(stage.program, one), stage.in_avals, one)
+        others = stage.foreign
+        if others is not None:  # none of them is zero, so there is nothing to ask of them
+            one = [beside(c, x) for c, x in zip(one, stage.out_foreign, strict=True)]
+        seeds = "dead" if others is None else "live"
+        full = _finished(pull_back(stage.program, one, seeds, others), stage.in_avals, one, others)
         if len(full) != len(stage.in_avals):
             results, leaves = iter(full), flatten(selection.chosen)[0]
             full = [next(results) if a is not None else x for x, a in zip(leaves, stage.in_avals, strict=True)]

@@ -37,6 +37,7 @@ FLOOR = {
     "ops": 3,
     "program": 3,
     "surface": 4,
+    "basis": 5,
     "batched": 5,
     "chunks": 5,
     "dual": 5,

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dualad as da
+from dualad.basis import standard_basis
 from dualad.core.aval import Aval
 from dualad.errors import ArgumentError, DtypeError, OutputError
-from dualad.jacobian import standard_basis
 from tests import gaps
 from tests.compose.zoo import ZOO
 from tests.oracles.arrays import close, leaves

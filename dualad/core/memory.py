@@ -36,6 +36,7 @@ from ..errors import InPlaceError
 from ..tree import LEAVES_SEEN_AS
 from .above import ABOVE
 from .aval import Aval, aval_of
+from .constants import foreign
 from .dispatch import bind
 from .tables import OPS
 from .tracer import PLAIN, Tracer
@@ -71,7 +72,7 @@ def unshared(x: Any) -> Any:
         box = object.__new__(type(flush_writes(x)))
         _put(box, x)
         return box
-    return x.copy() if isinstance(x, np.ndarray) else x
+    return x.copy() if isinstance(x, np.ndarray) or foreign(x) is not None else x
 
 
 def unchanged(box: Tracer, x: Tracer) -> bool:

@@ -89,6 +89,10 @@ class Primitive:
         noted to be carried out later, it is carried out at once, so that the user's ``except`` catches it.
     sees_steps : bool
         Whether inside a body it is differentiated only where the steps are seen one by one.
+    blocks : str
+        How it is run on a lazy array in blocks (Dask's): ``""`` as on any other; where the library computes nothing of
+        the kind lazily, ``"entries"`` block by block, ``"one"`` in one block only, ``"stack"`` so, but along
+        the first axis of a stack of matrices block by block, ``"matrices"`` as a stack, and one matrix by the library.
     kind : str
         The kind it was made by, for tables.
     """
@@ -118,6 +122,7 @@ class Primitive:
     reruns: bool = False
     raises: bool = False
     sees_steps: bool = False
+    blocks: str = ""
     kind: str = "op"
     place: str = field(init=False)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..containers import ARRAY_LIBRARIES, has_own_arithmetic, met
+from ..containers import can_carry, has_own_arithmetic, met
 from ..errors import BranchError, ConversionError, DualadError, PlainBufferError
 from .above import ABOVE
 from .asking import by_name
@@ -84,7 +84,7 @@ class Tracer:
                 return NotImplemented
             if has_own_arithmetic(t):
                 raise met(t, f" in np.{function.__name__}")
-            if not issubclass(t, np.ndarray) and t.__module__.partition(".")[0] not in ARRAY_LIBRARIES:
+            if not issubclass(t, np.ndarray) and not can_carry(t):
                 return NotImplemented
         handler = FUNCTIONS.get(function)
         if handler is None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from .blocks import run_lazily
 from .contexts import active, entered, everywhere, left, watching
 from .dispatch import bind
 from .frames import user_line
@@ -95,7 +96,9 @@ class Watch:
 
     def operation(self, top: Tracer | None, op, args: Sequence, params: dict) -> Any:
         """Carry out an operator: by the innermost tensor among its arguments, or as plain NumPy if there is none."""
-        return op.impl(*args, **params) if top is None else top.process(op, args, params)
+        if top is None:
+            return run_lazily(op, args, params, op.blocks) if op.blocks else op.impl(*args, **params)
+        return top.process(op, args, params)
 
     def transposing(self, op, rule: Callable) -> Callable:
         """Return the transpose rule to use for an equation of an operator."""

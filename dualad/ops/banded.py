@@ -111,4 +111,5 @@ banded_solve = stacked(
         (_dominant(1, 1)(2, 3, 4), (4, 2), _tridiagonal), (_dominant(1, 1)(0, 3, 4), (4, 2), _tridiagonal),
         (_dominant(1, 2, 0.2)(4, 4), (4, 1), {"lower": 1, "upper": 2}), (_dominant(1, 1)(3, 1), (1, 1), _tridiagonal),
     ],
+    blocks="one",
 )  # fmt: skip

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
+from ..core.constants import beside
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from .kinds import add_tangents, align_ranks, bilinear, is_finite, unbroadcast
@@ -258,7 +259,7 @@ def _einsum_cotangent(
         first = [a in kept and letters.index(a) == place for place, a in enumerate(letters)]
         found = found.reshape(tuple([sizes[a] if f else 1 for a, f in zip(letters, first, strict=True)]))
     if not once and letters:
-        found = np.where(_diagonal_mask(letters, x.shape), found, np.zeros((), found.dtype))
+        found = np.where(beside(_diagonal_mask(letters, x.shape), found), found, found.dtype.type(0))
     if found.shape != x.shape:
         found = np.broadcast_to(found, x.shape)
     return unbroadcast(found, x)

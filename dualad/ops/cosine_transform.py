@@ -80,6 +80,7 @@ def _transform(name: str, function: Callable, first: tuple[int, ...], last: tupl
                 (_real, (3, 2), 0, "forward", True), (complex_plane(), (3, 1), 0, "ortho", False),
             )
         ] + [((0, 3), {"type": 2, "axis": 1, "norm": "backward", "orthogonalize": False})],
+        blocks="one",
     )  # fmt: skip
     return op
 

@@ -144,6 +144,7 @@ cofactors = directional(
         (np.diag([2.0, 1.0, 0.0, 0.0]), (4, 4), (4, 4)),
         (_complex_regular(3, 3), (3, 3)),
     ],
+    blocks="stack",
 )  # fmt: skip
 
 
@@ -164,6 +165,7 @@ det = stacked(
         (_regular(3, 3),), (_regular(1, 1),), (_regular(2, 3, 3),), (_regular(0, 2, 2),), (_regular(2, 2, 2, 2),),
         (np.ones((3, 3)),), (_complex_regular(3, 3),),
     ],
+    blocks="stack",
 )  # fmt: skip
 
 
@@ -203,4 +205,5 @@ slogdet = stacked(
         (_regular(3, 3),), (_regular(1, 1),), (_regular(2, 3, 3),), (_regular(0, 2, 2),), (_complex_regular(2, 3, 3),),
     ],
     multiple_results=True,
+    blocks="stack",
 )  # fmt: skip

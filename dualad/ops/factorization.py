@@ -66,7 +66,7 @@ def strictly_lower(n: int, m: int | None = None) -> np.ndarray:
 def hermitian(a):
     """Return the Hermitian matrix whose lower triangle is that of ``a``: all that LAPACK reads of it."""
     n = a.shape[-1]
-    zero = np.zeros((), a.dtype)
+    zero = a.dtype.type(0)
     below = np.where(strictly_lower(n), a, zero)
     return below + adjoint(below) + np.where(np.eye(n, dtype=bool), np.real(a), zero)
 
@@ -138,6 +138,7 @@ solve = Primitive(
         (_regular(3, 3), (2, 3, 2)), (_regular(4, 1, 2, 2), (3, 2, 2)), (_regular(0, 2, 2), (2, 1)),
         (_complex_regular(3, 3), (3, 2)), (_regular(3, 3), _complex_regular(3, 3)),
     ],
+    blocks="matrices",
 )  # fmt: skip
 
 
@@ -156,6 +157,7 @@ inv = stacked(
     jvp=_inv_jvp,
     raises=True,
     samples=[_regular(3, 3), _regular(1, 1), _regular(2, 3, 3), _regular(0, 2, 2), _complex_regular(2, 3, 3)],
+    blocks="matrices",
 )
 
 
@@ -202,6 +204,7 @@ pinv = Primitive(
         ((3, 2), _CUTOFF), ((2, 3), _CUTOFF), (_regular(3, 3), _CUTOFF), ((2, 3, 2), _CUTOFF), ((0, 2), _CUTOFF),
         (_complex_regular(3, 3), _CUTOFF),
     ],
+    blocks="stack",
 )  # fmt: skip
 
 
@@ -219,6 +222,7 @@ matrix_rank = stacked(
         (well_conditioned(symmetric=True)(3, 3), {"tol": None, "rtol": 1e-9, "hermitian": True}),
     ],
     kind="predicate",
+    blocks="stack",
 )
 
 
@@ -235,7 +239,7 @@ def _cholesky_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     n = lower.shape[-1]
     inverse = inv(lower)
     m = inverse @ hermitian(tangents[0]) @ adjoint(inverse)
-    zero = np.zeros((), m.dtype)
+    zero = m.dtype.type(0)
     half = np.where(strictly_lower(n), m, np.where(np.eye(n, dtype=bool), 0.5 * m, zero))
     return lower, lower @ half
 
@@ -250,6 +254,7 @@ cholesky = stacked(
         _definite(3, 3), _definite(1, 1), _definite(2, 3, 3), _definite(0, 2, 2),
         lambda rng: _definite.make(rng, (2, 3, 3)) + 0.2j * rng.normal(size=(2, 3, 3)),
     ],
+    blocks="matrices",
 )  # fmt: skip
 
 
@@ -290,7 +295,7 @@ def _qr_jvp(primals: Sequence, tangents: Sequence, *, complete: bool = False) ->
     tm, r1 = (t, r) if a.shape[-1] == k else (t[..., :k], r[..., :k])
     tm_r = tm @ inv(r1)
     n = qh @ tm_r
-    zero = np.zeros((), n.dtype)
+    zero = n.dtype.type(0)
     below = np.where(strictly_lower(k), n, zero)
     skew = below - adjoint(below)
     if n.dtype.kind == "c":
@@ -315,4 +320,5 @@ qr = stacked(
         ((3, 2), {"complete": True}), ((2, 3, 2), {"complete": True}), ((2, 3), {"complete": True}),
     ],
     multiple_results=True,
+    blocks="stack",
 )  # fmt: skip

@@ -97,6 +97,7 @@ convolve_nd = bilinear(
         ((0, 3), (2,), _way("full", 1)), (complex_plane()(4), complex_plane()(2), _way("full", 1)),
         (complex_plane()(3, 3), (2, 2), _way("valid", 2, "fft")),
     ],
+    blocks="one",
 )  # fmt: skip
 
 
@@ -163,4 +164,5 @@ all_pole = stacked(
         (_stable(2), (0, 3)), (_stable(1), (2, 0)), (_stable(2), complex_plane()(4)),
         (complex_plane(_stable)(1), (3,)),
     ],
+    blocks="one",
 )  # fmt: skip

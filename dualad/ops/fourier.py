@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.aval import Array, Aval
+from ..core.constants import beside
 from .kinds import linear
 from .samples import complex_plane
 
@@ -60,14 +61,16 @@ def _samples(domain=None):
 
 
 def _complex_transform(name: str, function):
-    return linear(
+    op = linear(
         name,
         impl=lambda x, *, n, axis, norm: function(x, n, axis, norm),
         abstract_eval=lambda x, *, n, axis, norm: Aval(_resized(x.shape, axis, n), _complex_dtype(x.dtype)),
-        transpose=lambda ct, x, *, n, axis, norm: (_arrived(function(ct, n, axis, norm), x, axis),),
-        batch=lambda size, x, *, n, axis, norm: function(x, n, axis + 1, norm),
+        transpose=lambda ct, x, *, n, axis, norm: (_arrived(op(ct, n=n, axis=axis, norm=norm), x, axis),),
+        batch=lambda size, x, *, n, axis, norm: op(x, n=n, axis=axis + 1, norm=norm),
         samples=_samples() + _samples(complex_plane()),
+        blocks="one",
     )
+    return op
 
 
 fft = _complex_transform("fft", np.fft.fft)
@@ -81,9 +84,10 @@ rfft = linear(
     "rfft",
     impl=lambda x, *, n, axis, norm: np.fft.rfft(x, n, axis, norm),
     abstract_eval=lambda x, *, n, axis, norm: Aval(_resized(x.shape, axis, n // 2 + 1), _complex_dtype(x.dtype)),
-    transpose=lambda ct, x, *, n, axis, norm: (_arrived(np.real(np.fft.fft(ct, n, axis, norm)), x, axis),),
-    batch=lambda size, x, *, n, axis, norm: np.fft.rfft(x, n, axis + 1, norm),
+    transpose=lambda ct, x, *, n, axis, norm: (_arrived(np.real(fft(ct, n=n, axis=axis, norm=norm)), x, axis),),
+    batch=lambda size, x, *, n, axis, norm: rfft(x, n=n, axis=axis + 1, norm=norm),
     samples=_samples(),
+    blocks="one",
 )
 
 
@@ -96,8 +100,8 @@ def _irfft_transpose(ct: Array, x: Array, *, n: int, axis: int, norm: str) -> tu
     weights[0] = 1
     if n % 2 == 0:
         weights[-1] = 1
-    weights = weights.reshape((-1,) + (1,) * (len(x.shape) - axis - 1))
-    return (_arrived(weights * np.conj(np.fft.rfft(ct, n, axis, _FLIPPED[norm])), x, axis),)
+    weights = beside(weights.reshape((-1,) + (1,) * (len(x.shape) - axis - 1)), ct)
+    return (_arrived(weights * np.conj(rfft(ct, n=n, axis=axis, norm=_FLIPPED[norm])), x, axis),)
 
 
 irfft = linear(
@@ -107,6 +111,7 @@ irfft = linear(
         _resized(x.shape, axis, n), np.zeros((), _complex_dtype(x.dtype)).real.dtype
     ),
     transpose=_irfft_transpose,
-    batch=lambda size, x, *, n, axis, norm: np.fft.irfft(x, n, axis + 1, norm),
+    batch=lambda size, x, *, n, axis, norm: irfft(x, n=n, axis=axis + 1, norm=norm),
     samples=_samples() + _samples(complex_plane()),
+    blocks="one",
 )

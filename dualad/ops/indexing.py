@@ -24,8 +24,11 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array, Aval
+from ..core.blocks import is_lazy, run_lazily
+from ..core.constants import beside, foreign, zeros_beside
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
+from ..core.tracer import PLAIN
 from .kinds import align_ranks
 
 __all__ = ["ARRAY", "index", "index_add", "index_set", "indexed_shape", "is_place"]
@@ -222,9 +225,15 @@ _INDEX_SAMPLES = [
 ]
 
 
+def _index(x, *arrays, template):
+    if type(x) not in PLAIN and len(arrays) > 1 and is_lazy(x):  # which take one index array at a time
+        return run_lazily(index, (x, *arrays), {"template": template}, "one", "reading entries by several index arrays")
+    return (x if hasattr(x, "shape") else np.asarray(x))[_native(template, arrays)]
+
+
 index = Primitive(
     "index",
-    impl=lambda x, *arrays, template: (x if hasattr(x, "shape") else np.asarray(x))[_native(template, arrays)],
+    impl=_index,
     abstract_eval=_index_shape,
     jvp=_index_jvp,
     linear_in=(0,),
@@ -250,6 +259,8 @@ def _index_add(ct, *arrays, template, shape):
     array. Leading axes that are indexed as a whole (the lanes of ``vmap``) share the positions of one of them.
     """
     native = _native(template, arrays)
+    if type(ct) not in PLAIN or foreign(*arrays) is not None:
+        return _index_add_elsewhere(ct, arrays, template, shape)
     if not _is_advanced(template):
         out = np.zeros_like(ct, order="C", shape=shape)
         out[native] = ct
@@ -272,6 +283,39 @@ def _index_add(ct, *arrays, template, shape):
     for i in range(size):
         out[i] = _summed(positions, rows[i], one)
     return out.reshape(shape)
+
+
+def _index_add_elsewhere(ct, arrays, template: tuple, shape: tuple[int, ...]):
+    """Scatter an array of another library."""
+    if not _is_advanced(template):
+        return _put(np.zeros_like(ct, shape=shape), ct, template)
+    if is_lazy(ct) or any([is_lazy(a) for a in arrays]):
+        params = {"template": template, "shape": shape}
+        return run_lazily(
+            index_add, (ct, *arrays), params, "one", "the derivative of reading entries by an index array"
+        )
+    lanes = _whole_axes(template, shape)
+    one, size = math.prod(shape[lanes:]), math.prod(shape[:lanes])
+    positions = np.arange(one).reshape(shape[lanes:])
+    positions = beside(positions, ct)[_native(template, arrays)[lanes:]].reshape((1, -1))
+    positions = positions + beside(one * np.arange(size)[:, None], ct)
+    positions, values = positions.reshape((-1,)), ct.reshape((-1,))
+    if values.dtype.kind == "c":
+        parts = [np.bincount(positions, part, one * size) for part in (np.real(values), np.imag(values))]
+        out = parts[0] + 1j * parts[1]
+    else:
+        out = np.bincount(positions, values, one * size)
+    return out.astype(ct.dtype).reshape(shape)
+
+
+def _put(out, values, template: tuple):
+    """Write values to the place that a basic index names, by slices alone: all that some libraries know."""
+    entries = [e for e in template if e is not None]
+    slices = tuple([slice(e, e + 1) if type(e) is int else slice(*e) for e in entries])
+    sizes = [1 if type(e) is int else _length(e) for e in entries]
+    if 0 not in values.shape:
+        out[slices] = values.reshape((*sizes, *out.shape[len(entries) :]))
+    return out
 
 
 #: below so many entries a lane the calls cost more than the positions of all lanes
@@ -351,6 +395,15 @@ index_add = Primitive(
 
 
 def _index_set(x, v, *arrays, template):
+    like = foreign(x, v, *arrays)
+    if like is not None:
+        if _is_advanced(template) and any([is_lazy(a) for a in (x, v, *arrays)]):
+            return run_lazily(index_set, (x, v, *arrays), {"template": template}, "one", "a write by an index array")
+        out = x.copy() if foreign(x) is not None else np.array(x, like=like)
+        if not _is_advanced(template):
+            return _put(out, beside(v, out), template)
+        out[_native(template, arrays)] = v
+        return out
     out = np.copy(x)
     out[_native(template, arrays)] = v
     return out[()]
@@ -360,8 +413,8 @@ def _index_set_jvp(primals: Sequence, tangents: Sequence, *, template: tuple) ->
     _x, v, *arrays = primals
     tx, tv = tangents[:2]
     out = bind(index_set, primals, {"template": template})
-    tx = np.zeros(out.shape, out.dtype) if tx is None else tx
-    tv = np.zeros(np.shape(v), out.dtype) if tv is None else tv
+    tx = zeros_beside(out.shape, out.dtype, tv) if tx is None else tx
+    tv = zeros_beside(np.shape(v), out.dtype, tx) if tv is None else tv
     return out, bind(index_set, (tx, tv, *arrays), {"template": template})
 
 
@@ -373,7 +426,7 @@ def _index_set_transpose(ct: Array, x: Array, v: Array, *arrays: Array, template
     """
     ct_x = ct_v = None
     if type(x) is Aval:
-        nothing = np.zeros(indexed_shape(ct.shape, arrays, template), ct.dtype)
+        nothing = zeros_beside(indexed_shape(ct.shape, arrays, template), ct.dtype, ct)
         ct_x = index_set(ct, nothing, *arrays, template=template)
     if type(v) is Aval:
         ct_v = index(ct, *arrays, template=template)

@@ -13,8 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.aval import Aval, result_dtype
+from ..core.constants import zeros_beside
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
+from ..core.tracer import PLAIN
 from .indexing import ARRAY, index_add
 from .kinds import along_axis
 
@@ -23,7 +25,8 @@ __all__ = ["concatenate", "gathered", "split", "stack", "unstack"]
 
 def _zeros_for_none(tangents, primals) -> list:
     return [
-        np.zeros(np.shape(p), np.result_type(p)) if t is None else t for t, p in zip(tangents, primals, strict=True)
+        zeros_beside(np.shape(p), np.result_type(p), p) if t is None else t
+        for t, p in zip(tangents, primals, strict=True)
     ]
 
 
@@ -164,7 +167,7 @@ def _unstack_shape(x, *, axis):
 
 
 def _unstack(x, *, axis):
-    if not axis:
+    if not axis and type(x) in PLAIN:
         return tuple(x)
     lead = (slice(None),) * axis
     return tuple([x[(*lead, i)] for i in range(x.shape[axis])])

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array, Aval, broadcast_shapes, is_weak, python_type
+from ..core.constants import beside, zeros_beside
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
-from ..core.tracer import Tracer
+from ..core.tracer import PLAIN, Tracer
 from .samples import elementwise_samples
 
 __all__ = [
@@ -117,7 +118,7 @@ _STRONG = {float: np.float64, complex: np.complex128}
 def broadcast_like(t, out):
     """Return tangent ``t`` (or an exact zero) as an array of the shape and dtype of ``out``."""
     if t is None:
-        return np.broadcast_to(np.zeros((), out.dtype), out.shape)
+        return np.broadcast_to(zeros_beside((), out.dtype, out), out.shape)
     return broadcast_tangent(t, out)
 
 
@@ -138,14 +139,17 @@ def scaled(t, d):
 def times(t, d):
     """Return ``scaled(t, d)`` for a factor that is the user's own, and of which nothing is feared that is not known."""
     finite = is_finite(d)
-    if finite is None and d.known() is not None and (zeros := known(t)) is not None and not np.all(zeros):
+    if finite is None and known(d) is not None and (zeros := known(t)) is not None and not np.all(zeros):
         finite = False  # a derivative of d is being written down, which a tangent of zero must not meet
     return scale(t, d) if finite is False else t * d
 
 
 def known(x):
-    """Return the plain numbers beneath tensors, or ``None`` where there are none yet."""
-    return x.known() if isinstance(x, Tracer) else x
+    """Return the plain numbers beneath tensors, or ``None`` where there are none yet.
+
+    Of an array of another library nothing is known: it may be lazy, or far away, and is not asked.
+    """
+    return x.known() if isinstance(x, Tracer) else x if type(x) in PLAIN or isinstance(x, np.ndarray) else None
 
 
 def is_finite(x) -> bool | None:
@@ -165,7 +169,7 @@ def is_finite(x) -> bool | None:
         except (FloatingPointError, RuntimeWarning):  # an overflow is no concern of who asks for errors
             total = math.inf
         return bool(abs(total) < math.inf or np.isfinite(x).all())
-    return x.is_finite() if isinstance(x, Tracer) else bool(abs(x) < math.inf)
+    return x.is_finite() if isinstance(x, Tracer) else bool(abs(x) < math.inf) if type(x) in PLAIN else None
 
 
 #: up to this size a dot product is the quickest to meet every entry; beyond, BLAS may wake its threads for it
@@ -423,7 +427,7 @@ def _scale(t, d):
         return np.float64(out if out == out or t else 0.0)
     with np.errstate(invalid="ignore"):
         out = np.multiply(t, d)
-        if not is_finite(out):
+        if not is_finite(out):  # or if that is not known: then it is not asked
             out = np.where(np.equal(t, 0), 0, out)
     return out if out.shape else out[()]
 
@@ -435,7 +439,7 @@ def _scale_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     dd = tangents[1]
     if dd is not None:
         gone = t == 0
-        dd = scaled(dd if not isinstance(gone, Tracer) and not np.any(gone) else np.where(gone, 0, dd), t)
+        dd = scaled(dd if isinstance(gone, (np.ndarray, np.bool_)) and not gone.any() else np.where(gone, 0, dd), t)
     return out, broadcast_tangent(add_tangents(dt, dd), out)
 
 
@@ -457,7 +461,7 @@ def factor_transpose(ct: Array, aval: Aval, d: Array, live: Any, hot: bool) -> A
     if live is False and not hot:
         return unbroadcast(scaled(ct, d), aval)
     if live is not None and not is_finite(d):
-        d = np.where(ct != 0 if live is False else live, d, 0)
+        d = np.where(ct != 0 if live is False else beside(live, d), d, 0)
     return unbroadcast(scale(d, ct) if hot else ct * d, aval)
 
 

@@ -56,7 +56,15 @@ def _analytic(name: str, function: Callable, samples: list) -> Primitive:
         cotangent = unbroadcast(op(transposed(a), ct, *others), directions[i])
         return (None, *[cotangent if j == i else None for j in range(len(directions))])
 
-    op = directional(name, impl=impl, abstract_eval=_analytic_shape, transpose=transpose, samples=samples, raises=True)
+    op = directional(
+        name,
+        impl=impl,
+        abstract_eval=_analytic_shape,
+        transpose=transpose,
+        samples=samples,
+        raises=True,
+        blocks="stack",
+    )
     return op
 
 
@@ -177,6 +185,7 @@ sylvester = stacked(
         (_definite(2, 3, 3), _definite(2, 2), (3, 2)), (_definite(2, 2), _definite(2, 2), (3, 2, 2)),
         (_definite(2, 2), _definite(1, 1), (0, 2, 1)), (_complex_definite(2, 2), _definite(2, 2), (2, 2)),
     ],
+    blocks="stack",
 )  # fmt: skip
 
 
@@ -196,6 +205,7 @@ def _sqrtm_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 sqrtm = stacked(
     "sqrtm",
     impl=_sqrtm,
+    blocks="stack",
     abstract_eval=lambda a: Aval(square(a).shape, floating(a.dtype)),
     jvp=_sqrtm_jvp,
     raises=True,

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core.aval import Aval
 from ..core.primitive import Primitive
+from ..core.tracer import PLAIN
 from .kinks import chosen
 from .samples import away_from, complex_plane
 
@@ -25,6 +26,9 @@ __all__ = ["vector_norm"]
 
 
 def _vector_norm(x, *, ord, axes):
+    if type(x) not in PLAIN:
+        size = np.abs(x)
+        return np.sqrt(np.sum(size * size, axis=axes)) if ord == 2 else np.sum(size**ord, axis=axes) ** (1 / ord)
     if len(axes) == np.ndim(x):
         return np.linalg.norm(x) if ord == 2 else np.linalg.vector_norm(x, ord=ord)
     return np.linalg.vector_norm(x, axis=axes[0] if len(axes) == 1 else axes, ord=ord)
@@ -35,8 +39,8 @@ def _vector_norm_jvp(primals: Sequence, tangents: Sequence, *, ord, axes: tuple[
     out = vector_norm(x, ord=ord, axes=axes)
     norm = out.reshape(tuple([1 if i in axes else n for i, n in enumerate(x.shape)]))
     flat = norm == 0
-    x = np.where(flat, np.zeros((), x.dtype), x)
-    norm = np.where(flat, np.ones((), norm.dtype), norm)
+    x = np.where(flat, x.dtype.type(0), x)
+    norm = np.where(flat, norm.dtype.type(1), norm)
     conjugated = np.conj(x) if x.dtype.kind == "c" else x
     if ord == 2:
         u = conjugated / norm
@@ -46,8 +50,8 @@ def _vector_norm_jvp(primals: Sequence, tangents: Sequence, *, ord, axes: tuple[
         u = square ** (int(ord) // 2 - 1) * (conjugated / norm)
     else:
         nothing = x == 0
-        size = np.abs(np.where(nothing, np.ones((), x.dtype), x))
-        u = np.where(nothing, np.zeros((), x.dtype), (size / norm) ** (ord - 1) * (conjugated / size))
+        size = np.abs(np.where(nothing, x.dtype.type(1), x))
+        u = np.where(nothing, x.dtype.type(0), (size / norm) ** (ord - 1) * (conjugated / size))
     t = np.sum(np.real(u * t) if x.dtype.kind == "c" else u * t, axis=axes)
     return out, chosen(t, lambda: out == 0, "vector_norm")
 
@@ -63,7 +67,7 @@ vector_norm = Primitive(
     "vector_norm",
     impl=_vector_norm,
     abstract_eval=lambda x, *, ord, axes: Aval(
-        tuple([n for i, n in enumerate(x.shape) if i not in axes]), np.zeros((), x.dtype).real.dtype
+        tuple([n for i, n in enumerate(x.shape) if i not in axes]), x.dtype.type(0).real.dtype
     ),
     jvp=_vector_norm_jvp,
     batch=lambda size, values, mapped, *, ord, axes: vector_norm(values[0], ord=ord, axes=tuple([a + 1 for a in axes])),

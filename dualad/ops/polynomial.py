@@ -67,6 +67,7 @@ roots = stacked(
         (np.array([[1.0, -3.0, 0.0], [2.0, 1.0, -4.0]]), {"degree": 2}),
         (complex_plane()(3), {"degree": 2}), (np.array([3.0, 2.0]), {"degree": 1}), (np.ones((0, 3)), {"degree": 2}),
     ],
+    blocks="one",
 )  # fmt: skip
 
 
@@ -106,4 +107,5 @@ characteristic = stacked(
         _regular(3, 3), _regular(1, 1), _regular(2, 3, 3), _regular(0, 2, 2), 2 * np.eye(3),
         np.array([[2.0, 1.0], [0.0, 2.0]]), complex_matrix(_regular)(3, 3),
     ],
+    blocks="one",
 )  # fmt: skip

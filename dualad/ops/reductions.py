@@ -15,6 +15,7 @@ from ..core.aval import Array, Aval
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tables import OPS
+from ..core.tracer import PLAIN
 from .choice import nowhere, where
 from .kinds import scaled
 from .kinks import chosen
@@ -47,8 +48,21 @@ def kept(x, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool):
 _add_reduce = np.add.reduce
 
 
+def _by_function(function, x, axis: tuple[int, ...], keepdims: bool):
+    """Reduce an array of another library by NumPy's function, which it answers where it knows no ufunc's methods."""
+    return function(x, axis=axis, keepdims=keepdims) if axis else x.astype(total_dtype(x.dtype))
+
+
 def _sum_impl(x, *, axis, keepdims=False):
-    return _add_reduce(x, axis, None, None, keepdims)
+    if type(x) in PLAIN:
+        return _add_reduce(x, axis, None, None, keepdims)
+    return _by_function(np.sum, x, axis, keepdims)
+
+
+def _prod_impl(x, *, axis, keepdims=False):
+    if type(x) in PLAIN:
+        return np.multiply.reduce(x, axis, None, None, keepdims)
+    return _by_function(np.prod, x, axis, keepdims)
 
 
 def _sum_jvp(primals: Sequence, tangents: Sequence, *, axis: int, keepdims: bool = False) -> tuple:
@@ -134,7 +148,7 @@ def _prod_jvp(primals: Sequence, tangents: Sequence, *, axis: int, keepdims: boo
 
 prod = Primitive(
     "prod",
-    impl=lambda x, *, axis, keepdims=False: np.multiply.reduce(x, axis, None, None, keepdims),
+    impl=_prod_impl,
     abstract_eval=lambda x, *, axis, keepdims=False: Aval(reduced_shape(x.shape, axis, keepdims), total_dtype(x.dtype)),
     jvp=_prod_jvp,
     batch=_batch_with("prod"),
@@ -155,7 +169,14 @@ def _extremum_shape(x, *, axis, keepdims=False):
     return Aval(reduced_shape(x.shape, axis, keepdims), x.dtype)
 
 
-def _extremum(name: str, impl) -> Primitive:
+def _extremum(name: str, function, reduce=None) -> Primitive:
+    reduce = reduce or function
+
+    def impl(x, *, axis, keepdims=False):
+        if type(x) in PLAIN:
+            return reduce(x, axis=axis, keepdims=keepdims)
+        return function(x, axis=axis, keepdims=keepdims) if axis else x
+
     def jvp(primals: Sequence, tangents: Sequence, *, axis: int, keepdims: bool = False) -> tuple:
         params = {"axis": axis, "keepdims": keepdims}
         x, t = primals[0], tangents[0]
@@ -172,7 +193,7 @@ def _extremum(name: str, impl) -> Primitive:
 
     op = Primitive(
         name,
-        impl=lambda x, *, axis, keepdims=False: impl(x, axis=axis, keepdims=keepdims),
+        impl=impl,
         abstract_eval=_extremum_shape,
         jvp=jvp,
         batch=_batch_with(name),
@@ -182,8 +203,8 @@ def _extremum(name: str, impl) -> Primitive:
     return op
 
 
-max = _extremum("max", np.maximum.reduce)
-min = _extremum("min", np.minimum.reduce)
+max = _extremum("max", np.max, np.maximum.reduce)
+min = _extremum("min", np.min, np.minimum.reduce)
 nanmax = _extremum("nanmax", np.nanmax)
 nanmin = _extremum("nanmin", np.nanmin)
 
@@ -204,9 +225,15 @@ def _question(name: str, impl, dtype) -> Primitive:
     )
 
 
+def _count_nonzero(x, *, axis, keepdims):
+    if type(x) in PLAIN:
+        return np.count_nonzero(x, axis=axis, keepdims=keepdims)
+    return np.sum(x != 0, axis=axis, keepdims=keepdims) if axis else (x != 0).astype(np.intp)
+
+
 all = _question("all", np.all, bool)
 any = _question("any", np.any, bool)
-count_nonzero = _question("count_nonzero", np.count_nonzero, np.intp)
+count_nonzero = _question("count_nonzero", _count_nonzero, np.intp)
 
 
 def _position_shape(x, *, axis):

@@ -12,9 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
+from ..core.constants import beside
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
+from ..core.tracer import PLAIN
 from .choice import where
+from .elsewhere import stepped
 from .kinds import add_tangents, along_axis, batch_elementwise, bilinear, linear, scaled, unbroadcast
 from .samples import complex_plane
 
@@ -46,22 +49,37 @@ def equal_or_both_nan(x, y):
     return (x == y) | ((x != x) & (y != y))
 
 
-def _running(ufunc):
+def _running(ufunc, function):
+    def run(x, axis):
+        return ufunc.accumulate(x, axis) if type(x) in PLAIN else function(x, axis=axis)
+
     def impl(x, *, axis, reverse=False):
         if not reverse:
-            return ufunc.accumulate(x, axis)
+            return run(x, axis)
         from_end = (slice(None),) * axis + (slice(None, None, -1),)
-        return ufunc.accumulate(x[from_end], axis)[from_end]
+        return run(x[from_end], axis)[from_end]
 
     return impl
+
+
+def _accumulate(ufunc):
+    """Make the running form of a ufunc that has no NumPy function of its own."""
+
+    def step(x, before):
+        return ufunc.accumulate(np.concatenate([before, x]))[len(before) :]
+
+    return lambda x, *, axis: ufunc.accumulate(x, axis) if type(x) in PLAIN else stepped(ufunc, step, axis, x)
 
 
 # ── shift ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _shift_impl(x, *, axis, reverse=False):
-    out = np.zeros_like(x)
     before, after = (slice(None),) * axis + (slice(None, -1),), (slice(None),) * axis + (slice(1, None),)
+    if type(x) not in PLAIN:  # many libraries have no writes
+        zero = np.zeros_like(x[(slice(None),) * axis + (slice(1),)])
+        return np.concatenate([x[after], zero] if reverse else [zero, x[before]], axis=axis)
+    out = np.zeros_like(x)
     if reverse:
         out[before] = x[after]
     else:
@@ -93,7 +111,7 @@ def _first(shape: tuple[int, ...], axis: int, reverse: bool) -> np.ndarray:
 
 cumsum = linear(
     "cumsum",
-    impl=_running(np.add),
+    impl=_running(np.add, np.cumsum),
     abstract_eval=lambda x, *, axis, reverse=False: Aval(x.shape, total_dtype(x.dtype)),
     transpose=lambda ct, x, *, axis, reverse=False: (cumsum(ct, axis=axis, reverse=not reverse),),
     batch=lambda size, x, *, axis, reverse=False: cumsum(x, axis=axis + 1, reverse=reverse),
@@ -109,13 +127,31 @@ cumsum = linear(
 
 
 def _recurrence_impl(a, b, *, axis, reverse=False):
-    dtype = np.result_type(a, b)
+    dtype = np.result_type(a.dtype, b.dtype)
     shape = np.broadcast_shapes(a.shape, b.shape)
+    if type(a) not in PLAIN or type(b) not in PLAIN:
+        return _recurrence_elsewhere(np.broadcast_to(a, shape), np.broadcast_to(b, shape).astype(dtype), axis, reverse)
     factors = np.moveaxis(np.broadcast_to(a, shape), axis, 0)
     terms = np.moveaxis(np.broadcast_to(b, shape), axis, 0)
     factors, terms = (factors[:0:-1], terms[::-1]) if reverse else (factors[1:], terms)
     out = _recur(factors, terms, dtype)
     return np.ascontiguousarray(np.moveaxis(out[::-1] if reverse else out, 0, axis))
+
+
+def _recurrence_elsewhere(a, b, axis: int, reverse: bool):
+    if not reverse:
+        return stepped(lambda s, factor, term: factor * s + term, _recurrence_after, axis, b, a)
+    # The factor of a step back is that of the entry after: shift it in.
+    from_end = (slice(None),) * axis + (slice(None, None, -1),)
+    a, b = _shift_impl(a[from_end], axis=axis), b[from_end]
+    return stepped(lambda s, factor, term: factor * s + term, _recurrence_after, axis, b, a)[from_end]
+
+
+def _recurrence_after(term, factor, before):
+    """Run a block of the recurrence along its first axis, after the one that ended with ``before``."""
+    if not len(before):
+        return _recur(factor[1:], term, term.dtype)
+    return _recur(factor, np.concatenate([before, term]), term.dtype)[1:]
 
 
 #: from this length on a recurrence of so few numbers side by side is run in blocks
@@ -216,7 +252,7 @@ recurrence = Primitive(
 
 def _exclusive(y, axis: int, reverse: bool):
     """Shift a running product, an empty product (one) moving in."""
-    return shift(y, axis=axis, reverse=reverse) + _first(y.shape, axis, reverse).astype(y.dtype)
+    return shift(y, axis=axis, reverse=reverse) + beside(_first(y.shape, axis, reverse).astype(y.dtype), y)
 
 
 def exclusive_cumprod(x, axis: int, reverse: bool):
@@ -236,7 +272,7 @@ def _cumprod_jvp(primals: Sequence, tangents: Sequence, *, axis: int, reverse: b
 
 cumprod = along_axis(
     "cumprod",
-    impl=_running(np.multiply),
+    impl=_running(np.multiply, np.cumprod),
     abstract_eval=lambda x, *, axis, reverse=False: Aval(x.shape, total_dtype(x.dtype)),
     jvp=_cumprod_jvp,
     samples=[*_SCANNED, _COMPLEX, (np.array([2.0, 0.0, 3.0, 0.0, 1.5]), {"axis": 0})],
@@ -261,7 +297,7 @@ def _running_extremum(name: str, ufunc: np.ufunc) -> Primitive:
 
     op = along_axis(
         name,
-        impl=lambda x, *, axis: ufunc.accumulate(x, axis),
+        impl=_accumulate(ufunc),
         abstract_eval=lambda x, *, axis: x,
         jvp=jvp,
         samples=[(shape, {"axis": params["axis"]}) for shape, params in _SCANNED],
@@ -289,7 +325,7 @@ def _ratio(x, y):
 def _cumlogaddexp_jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tuple:
     x, t = primals[0], tangents[0]
     out = cumlogaddexp(x, axis=axis)
-    first = _first(out.shape, axis, False)
+    first = beside(_first(out.shape, axis, False), out)
     before = where(first, out, shift(out, axis=axis))
     both = (x == out) & (before == out) & ~first
     goes_on = where(both, 0.5, _ratio(before, out))
@@ -299,7 +335,7 @@ def _cumlogaddexp_jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tu
 
 cumlogaddexp = along_axis(
     "cumlogaddexp",
-    impl=lambda x, *, axis: np.logaddexp.accumulate(x, axis),
+    impl=_accumulate(np.logaddexp),
     abstract_eval=lambda x, *, axis: x,
     jvp=_cumlogaddexp_jvp,
     samples=[(shape, {"axis": params["axis"]}) for shape, params in _SCANNED],
@@ -358,4 +394,5 @@ convolve = bilinear(
         (complex_plane()(4), complex_plane()(2), {"mode": "full"}),
         ((1,), (1,), {"mode": "valid"}),
     ],
+    blocks="one",
 )

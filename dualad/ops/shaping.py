@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array, Aval, is_inexact
+from ..core.constants import beside, foreign, zeros_beside
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
+from ..core.tracer import PLAIN
 from .kinds import align_ranks, linear, stacked, unbroadcast
 
 __all__ = ["astype", "broadcast_to", "copy", "filled", "flip", "reshape", "stop_gradient", "transpose"]
@@ -103,10 +105,10 @@ flip = linear(
 # The identity, into memory of its own.
 copy = linear(
     "copy",
-    impl=lambda x: np.copy(x)[()],
+    impl=lambda x: np.copy(x)[()] if type(x) in PLAIN else x.copy(),  # which more libraries know
     abstract_eval=lambda x: x,
     transpose=lambda ct, x: (ct,),
-    batch=lambda size, x: np.copy(x),
+    batch=lambda size, x: copy(x),
     samples=[((3,),), ((2, 0),), ((),)],
     moves=True,
 )
@@ -125,7 +127,7 @@ def _filled_jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
 
 
 def _filled_transpose(ct: Array, like, value: Array, *, shape: tuple[int, ...], dtype: np.dtype) -> tuple:
-    ct_like = np.zeros(like.shape, like.dtype) if type(like) is Aval else None
+    ct_like = zeros_beside(like.shape, like.dtype, ct) if type(like) is Aval else None
     return ct_like, unbroadcast(ct, value).astype(value.dtype) if type(value) is Aval else None
 
 
@@ -140,9 +142,15 @@ def _filled_batch(
     return filled(like, value, shape=(size, *shape), dtype=dtype)
 
 
+def _filled(like, value, *, shape, dtype):
+    if foreign(value) is not None or (np.shape(value) and foreign(like) is not None):  # whose full_like takes a number
+        return np.broadcast_to(beside(value.astype(dtype), like), shape)
+    return np.full_like(like, value, shape=shape, dtype=dtype)
+
+
 filled = Primitive(
     "filled",
-    impl=lambda like, value, *, shape, dtype: np.full_like(like, value, shape=shape, dtype=dtype),
+    impl=_filled,
     abstract_eval=lambda like, value, *, shape, dtype: Aval(shape, dtype),
     jvp=_filled_jvp,
     linear_in=(0, 1),

@@ -41,6 +41,7 @@ argsort = along_axis(
     jvp=None,
     samples=[*_SORTED, ((5,), {"axis": 0, "kind": None})],
     kind="predicate",
+    blocks="one",
 )
 
 argpartition = along_axis(
@@ -50,6 +51,7 @@ argpartition = along_axis(
     jvp=None,
     samples=[((4,), {"kth": (1,), "axis": 0}), ((2, 5), {"kth": (0, 3), "axis": 1})],
     kind="predicate",
+    blocks="one",
 )
 
 
@@ -65,6 +67,7 @@ lexsort = Primitive(
     batch=_lexsort_batch,
     samples=[((2, 4), {"axis": 0}), (integers(0, 2)(3, 2, 4), {"axis": 1})],
     kind="predicate",
+    blocks="one",
 )
 
 
@@ -96,6 +99,7 @@ permute = linear(
         ((3, 0), np.zeros((3, 0), int), {"axis": 1}),
     ],
     moves=True,
+    blocks="one",
 )
 
 
@@ -112,6 +116,7 @@ sort = along_axis(
     jvp=_sort_jvp,
     samples=[*_SORTED, (complex_plane()(4), {"axis": 0})],
     kind="sort",
+    blocks="one",
 )
 
 
@@ -135,6 +140,7 @@ partition = along_axis(
         ((4, 2), {"kth": (2,), "axis": 0}),
     ],
     kind="sort",
+    blocks="one",
 )
 
 
@@ -178,6 +184,7 @@ average_groups = linear(
         ((3, 2), np.array([[False, True], [True, True], [True, False]]), {"axis": 0}),
         ((0, 2), np.zeros((0, 2), bool), {"axis": 1}),
     ],
+    blocks="one",
 )
 
 
@@ -194,6 +201,7 @@ order_statistics = along_axis(
     jvp=_order_statistics_jvp,
     samples=_SORTED,
     kind="sort",
+    blocks="one",
 )
 
 
@@ -221,6 +229,7 @@ searchsorted = Primitive(
         (np.array([0.0, 1.0]), (), {"side": "left"}),
     ],
     kind="predicate",
+    blocks="one",
 )
 
 
@@ -244,4 +253,5 @@ bincount = linear(
         ((1,), np.array([0]), {"length": 1}),
     ],
     collects=True,
+    blocks="one",
 )

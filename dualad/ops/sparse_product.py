@@ -157,6 +157,7 @@ csr_product = bilinear(
         size, values, mapped, csr_product, pattern, transposed
     ),
     samples=list(_product_samples()),
+    blocks="one",
 )
 
 
@@ -232,4 +233,5 @@ csr_solve = Primitive(
         size, values, mapped, csr_solve, pattern, transposed
     ),
     samples=list(_solve_samples()),
+    blocks="one",
 )

@@ -50,14 +50,20 @@ def _apart(*stack: int, n: int, m: int | None = None, imaginary: float = 0.0, sy
     return make
 
 
+def _largest(sizes, *axes: int):
+    """Return the largest of numbers that are not negative, along axes that stay; zero where there are none."""
+    nothing = 0 in [sizes.shape[a] for a in axes]
+    return (np.sum if nothing else np.max)(sizes, axis=axes, keepdims=True)
+
+
 def _reciprocal_gaps(values):
     """Return F with Fᵢⱼ = 1/(λⱼ − λᵢ), 0 on the diagonal, NaN between values that coincide."""
     n = values.shape[-1]
     gaps = values.reshape((*values.shape[:-1], 1, n)) - values.reshape((*values.shape[:-1], n, 1))
     diagonal = np.eye(n, dtype=bool)
-    scale = np.max(np.abs(values), axis=-1, initial=0).reshape((*values.shape[:-1], 1, 1))
+    scale = _largest(np.abs(values), -1).reshape((*values.shape[:-1], 1, 1))
     together = np.logical_and(np.abs(gaps) <= n * np.finfo(values.dtype).eps * scale, np.logical_not(diagonal))
-    apart = np.where(np.logical_or(together, diagonal), np.ones((), values.dtype), gaps)
+    apart = np.where(np.logical_or(together, diagonal), values.dtype.type(1), gaps)
     return np.where(diagonal, 0.0, np.where(together, np.nan, 1 / apart))
 
 
@@ -94,7 +100,7 @@ def _turn(tv, v, row: int):
     """Return the imaginary number per column by which vectors turn so that the entries of a real row stay real."""
     entry, moved = v[..., row, :], tv[..., row, :]
     zero = entry == 0
-    angle = np.where(zero, 0.0, np.imag(moved / np.where(zero, np.ones((), v.dtype), entry)))
+    angle = np.where(zero, 0.0, np.imag(moved / np.where(zero, v.dtype.type(1), entry)))
     return -1j * angle.reshape((*angle.shape[:-1], 1, angle.shape[-1]))
 
 
@@ -117,6 +123,7 @@ eigh = stacked(
     raises=True,
     samples=_hermitian_samples,
     multiple_results=True,
+    blocks="stack",
 )
 
 eigvalsh = stacked(
@@ -126,6 +133,7 @@ eigvalsh = stacked(
     jvp=_eigvalsh_jvp,
     raises=True,
     samples=_hermitian_samples,
+    blocks="stack",
 )
 
 
@@ -178,6 +186,7 @@ eig = stacked(
     raises=True,
     samples=_general_samples,
     multiple_results=True,
+    blocks="stack",
 )
 
 eigvals = stacked(
@@ -187,6 +196,7 @@ eigvals = stacked(
     jvp=_eigvals_jvp,
     raises=True,
     samples=_general_samples,
+    blocks="stack",
 )
 
 
@@ -216,7 +226,7 @@ def _svd_jvp(primals: Sequence, tangents: Sequence, *, full: bool = False) -> tu
     t = uh @ av
     th = adjoint(t)
     # sⱼ² − sᵢ² = (sⱼ − sᵢ)(sⱼ + sᵢ): the difference of near squares would cancel.
-    f = _reciprocal_gaps(s) / np.where(row + column == 0, np.ones((), s.dtype), row + column)
+    f = _reciprocal_gaps(s) / np.where(row + column == 0, s.dtype.type(1), row + column)
     tu = scaled(t * row + column * th, f)
     if t.dtype.kind == "c":
         tu = tu + 1j * np.where(np.eye(k, dtype=bool), np.imag(t), 0.0) / row
@@ -235,8 +245,8 @@ def _svd_jvp(primals: Sequence, tangents: Sequence, *, full: bool = False) -> tu
 
 
 def _svdvals_tangent(s, t, a):
-    largest = np.max(s, axis=-1, keepdims=True, initial=0)
-    return np.where(s <= max(a.shape[-2:]) * np.finfo(s.dtype).eps * largest, np.zeros((), t.dtype), t)
+    largest = _largest(s, -1)
+    return np.where(s <= max(a.shape[-2:]) * np.finfo(s.dtype).eps * largest, t.dtype.type(0), t)
 
 
 def _svdvals_jvp(primals: Sequence, tangents: Sequence) -> tuple:
@@ -266,6 +276,7 @@ svd = stacked(
     raises=True,
     samples=[*_svd_samples, *[(a, {"full": True}) for a in (_apart(2, n=3, m=2), _apart(n=3, m=4), _apart(n=2))]],
     multiple_results=True,
+    blocks="stack",
 )
 
 svdvals = stacked(
@@ -275,6 +286,7 @@ svdvals = stacked(
     jvp=_svdvals_jvp,
     raises=True,
     samples=_svd_samples,
+    blocks="stack",
 )
 
 
@@ -295,7 +307,7 @@ def _lyapunov(p, c, *, pole):
     w, v = np.linalg.eigh(_hermitian_part(p))
     n = w.shape[-1]
     total = w[..., :, None] + w[..., None, :]
-    kept = total > n * np.finfo(w.dtype).eps * np.max(np.abs(total), axis=(-2, -1), keepdims=True, initial=0)
+    kept = total > n * np.finfo(w.dtype).eps * _largest(np.abs(total), -2, -1)
     factor = np.where(kept, 1 / np.where(kept, total, 1), pole).astype(w.dtype)
     return v @ (factor * (adjoint(v) @ c @ v)) @ adjoint(v)
 
@@ -326,6 +338,7 @@ lyapunov = stacked(
         (np.eye(1), (1, 1), {"pole": 0.0}), (np.eye(2), (0, 2, 2), {"pole": 0.0}),
         (np.array([[2.0, 0.3j], [-0.3j, 1.0]]), complex_plane()(2, 2), {"pole": 0.0}),
     ],
+    blocks="stack",
 )  # fmt: skip
 
 
@@ -333,7 +346,7 @@ def _unitary_factor(a, *, polar):
     u, s, vh = np.linalg.svd(a, full_matrices=False)
     if polar:
         return u @ vh
-    limit = max(a.shape[-2:]) * np.finfo(s.dtype).eps * np.max(s, axis=-1, keepdims=True, initial=0)
+    limit = max(a.shape[-2:]) * np.finfo(s.dtype).eps * _largest(s, -1)
     return (u * (s > limit)[..., None, :]) @ vh
 
 
@@ -360,6 +373,7 @@ unitary_factor = stacked(
     jvp=_unitary_factor_jvp,
     raises=True,
     samples=[(a, {"polar": polar}) for polar in (False, True) for a in (*_svd_samples, 2 * np.eye(3))],
+    blocks="stack",
 )
 
 
@@ -376,4 +390,5 @@ nuclear_norm = stacked(
     jvp=_nuclear_norm_jvp,
     raises=True,
     samples=[*_svd_samples, 2 * np.eye(3)],
+    blocks="stack",
 )

@@ -16,6 +16,7 @@ from ..core.primitive import Primitive
 from .factorization import complex_matrix, floating, matrix, square, strictly_lower, transposed
 from .kinds import align_ranks, stacked, unbroadcast
 from .samples import Domain, well_conditioned
+from .sorting import permute
 
 __all__ = ["column_order", "lu", "over_stack", "permutation", "triangle", "triangular_solve"]
 
@@ -35,7 +36,7 @@ def triangle(a, lower: bool, unit: bool):
     """Return the entries of ``a`` that a triangular system reads, zeros elsewhere (also on a unit diagonal)."""
     n = a.shape[-1]
     keep = strictly_lower(n) if lower else strictly_lower(n).T
-    return np.where(keep if unit else keep | np.eye(n, dtype=bool), a, np.zeros((), a.dtype))
+    return np.where(keep if unit else keep | np.eye(n, dtype=bool), a, a.dtype.type(0))
 
 
 # ── T x = b ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -110,6 +111,7 @@ triangular_solve = Primitive(
         (_complex_regular(3, 3), (3, 2), {"lower": False, "unit": True}),
         (_regular(3, 3), _complex_regular(3, 3), _upper),
     ],
+    blocks="stack",
 )  # fmt: skip
 
 
@@ -141,7 +143,7 @@ def _lu_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     m, n = factors.shape[-2:]
     k = min(m, n)
     order = permutation(pivots, rows=m)
-    x = np.take_along_axis(tangents[0], np.expand_dims(order, -1), axis=-2)
+    x = permute(tangents[0], order.reshape((*order.shape, 1)), axis=len(tangents[0].shape) - 2)
     f = factors[..., :k, :k]
     lower = triangle(f, True, True) + np.eye(k, dtype=f.dtype)
     upper = triangle(f, False, False)
@@ -173,6 +175,7 @@ lu = stacked(
         (_complex_regular(3, 3),), (lambda rng: rng.normal(size=(2, 3)) + 1j * rng.normal(size=(2, 3)),),
     ],
     multiple_results=True,
+    blocks="stack",
 )  # fmt: skip
 
 
@@ -197,6 +200,7 @@ permutation = stacked(
     "permutation",
     impl=_permutation,
     abstract_eval=lambda pivots, *, rows: Aval((*pivots.shape[:-1], rows), np.dtype(np.intp)),
+    blocks="one",
     jvp=None,
     samples=[
         (Domain(_pivots)(3), {"rows": 4}),
@@ -227,4 +231,5 @@ column_order = stacked(
     jvp=None,
     samples=[((3, 3),), ((2, 4),), ((2, 4, 2),), ((0, 2, 2),)],
     kind="predicate",
+    blocks="one",
 )

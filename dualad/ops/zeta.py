@@ -175,4 +175,5 @@ polygamma = elementwise(
     + [(between(-2.8, -2.2)(3), {"order": 1}), (complex_plane()(4), {"order": 1}), (complex_plane()(3), {"order": 2})],
     numpy=(),
     kind="special",
+    blocks="entries",
 )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..core.aval import Array, Axis, aval_of, is_inexact
-from ..core.tracer import Tracer
+from ..core.tracer import PLAIN
 from ..ops import scans
 from ..ops.choice import where as select
 from ..ops.indexing import ARRAY, index
@@ -160,7 +160,7 @@ def average(
         a, weights = with_weights(a, weights, axis, axes)
         dtype = np.result_type(a.dtype, weights.dtype, *(() if is_inexact(a.dtype) else ("f8",)))
         total = np.sum(np.broadcast_to(weights, a.shape), axis=axes, dtype=dtype, keepdims=keepdims)
-        if not isinstance(stop_gradient(total), Tracer) and np.any(stop_gradient(total) == 0):
+        if type(there := stop_gradient(total)) in PLAIN and np.any(there == 0):
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
         weighted = np.multiply(a, weights, dtype=dtype)
         result = np.sum(weighted, axis=axes, keepdims=keepdims) / total
@@ -387,7 +387,7 @@ def _spacings(varargs: tuple, f, axes: tuple[int, ...]) -> list:
         if h.shape[0] != f.shape[axis]:
             raise ValueError("when 1d, distances must match the length of the corresponding dimension")
         steps = np.diff(_floats(h))
-        even = not isinstance(steps, Tracer) and bool((steps == steps[0]).all())
+        even = type(steps) in PLAIN and bool((steps == steps[0]).all())
         spacings.append(steps[0] if even else steps)
     return spacings
 

@@ -16,7 +16,7 @@ from ..core.aval import Array, Shape
 from ..core.dispatch import bind
 from ..core.memory import as_array, converted, in_order, layout, pin
 from ..core.tables import CREATION, register
-from ..core.tracer import Tracer
+from ..core.tracer import PLAIN, Tracer
 from ..ops import shaping
 from .arguments import normalize_axis, operand, operands
 from .functions import function
@@ -231,7 +231,7 @@ def geomspace(
         *[x if hasattr(x, "dtype") else np.asarray(x) for x in operands(start, stop)], num=num
     )
     for end in (start, stop):
-        if not isinstance(end, Tracer) and np.any(end == 0):
+        if type(end) in PLAIN and np.any(end == 0):
             raise ValueError("Geometric sequence cannot include zero")
     i = np.arange(num).reshape((-1,) + (1,) * ndim).astype(result)
     y = start * (stop / start) ** (i / intervals if intervals > 0 else i)

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..core.aval import Array, aval_of, result_dtype
+from ..core.blocks import refuse_lazy
 from ..core.memory import in_order, target
-from ..core.tracer import Tracer
+from ..core.tracer import PLAIN, Tracer
 from ..errors import UnsupportedError
 from ..ops import arithmetic, choice, elementary, rounding
 from ..ops.shaping import stop_gradient
@@ -107,6 +108,7 @@ def choose(a: Array, choices: Array, out: Array | None = None, mode: str = "rais
                 "whether an index is out of range is not known when the program is written",
                 'pass mode="clip" or mode="wrap"',
             )
+        refuse_lazy(a, 'np.choose with mode="raise"', 'pass mode="clip" or mode="wrap", or ')
         if np.any((a < 0) | (a >= n)) and 0 not in np.broadcast_shapes(a.shape, *map(np.shape, choices)):
             raise ValueError("invalid entry in choice array")
     elif mode == "wrap":
@@ -199,6 +201,7 @@ def real_if_close(a: Array, tol: float = 100) -> Array:
         return a
     if tol > 1:
         tol = float(np.finfo(a.dtype).eps) * tol
+    refuse_lazy(a, "np.real_if_close", "use np.real(x), or ")
     return np.real(a) if np.all(np.abs(np.imag(a)) < tol) else a
 
 
@@ -318,7 +321,7 @@ def _same(x, y, equal_nan: bool):
 
 def _truth(x):
     """Return Python's truth value where it is known, as NumPy does, and a tensor where it is not."""
-    return x if isinstance(x, Tracer) else bool(x)
+    return bool(x) if type(x) in PLAIN else x
 
 
 # ── ufuncs that are composed of others ───────────────────────────────────────────────────────────────────────────

@@ -14,6 +14,8 @@ from numpy.typing import DTypeLike
 
 from ..containers import has_own_arithmetic, met
 from ..core.aval import Array, Axis, aval_of
+from ..core.blocks import refuse_lazy
+from ..core.constants import foreign
 from ..core.dispatch import bind
 from ..core.memory import Deferred, Reading, in_order, is_entry, link, read, target, viewed, writer
 from ..core.tables import OPS
@@ -109,7 +111,7 @@ def _parsed(e):
         e = operand(e)
         if type(e) is np.ndarray and not e.size and e.dtype.kind == "f":
             e = e.astype(np.intp)
-    elif not isinstance(e, (Tracer, np.ndarray)):
+    elif not isinstance(e, (Tracer, np.ndarray)) and foreign(e) is None:
         try:
             return e.__index__()
         except AttributeError:
@@ -129,9 +131,11 @@ def _parsed(e):
                 "keep the shape with np.where(mask, x, other), for instance np.sum(np.where(mask, x, 0)) in place of"
                 " np.sum(x[mask])",
             )
+        refuse_lazy(e, "how many entries a mask selects", "keep the shape with np.where(mask, x, other), or ")
         return bool(e) if not e.shape else (e.shape, e.nonzero())
     if e.dtype.kind not in "iu":
         raise IndexError(f"an array of dtype {e.dtype} is no index: {_ONLY}")
+    refuse_lazy(None if e.shape else e, "which entry an index names")
     return int(e) if not e.shape and not isinstance(e, Tracer) else e
 
 

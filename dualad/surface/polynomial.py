@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array
+from ..core.blocks import refuse_lazy
 from ..errors import UnsupportedError
 from ..ops import polynomial
 from .arguments import normalize_axes, operand
@@ -220,6 +221,7 @@ def _array(x):
 def _complex_if(x, outside):
     """Return ``x``, complex if some entry lies outside the real domain; a branch on values, as in NumPy."""
     x = _array(x)
+    refuse_lazy(x, "a function of np.emath", "make the argument complex, x + 0j, or ")
     if x.dtype.kind == "c" or not bool(np.any(outside(x))):
         return x
     return x.astype(np.complex64 if x.dtype.char in "fbhBH" else np.complex128)  # as NumPy, to which float16 is wide

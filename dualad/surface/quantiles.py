@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array, Axis, is_inexact
-from ..core.tracer import Tracer
+from ..core.tracer import PLAIN
 from ..ops import sorting as ops
 from ..ops.choice import nowhere, where
 from ..ops.indexing import ARRAY, index
@@ -73,7 +73,7 @@ def _checked(q, dtype: np.dtype, name: str):
     """Return q as an array or tensor, in the precision of the entries if it is a Python number."""
     if isinstance(q, (int, float)):
         q = np.asarray(q, dtype if dtype.kind == "f" else np.finfo(dtype).dtype if dtype.kind == "c" else None)[()]
-    if not isinstance(q, Tracer) and not np.all((q >= 0) & (q <= 1)):
+    if type(q) in PLAIN and not np.all((q >= 0) & (q <= 1)):
         raise ValueError(f"{name}: quantiles must be in the range [0, 1] (percentiles in [0, 100])")
     return q
 
@@ -141,7 +141,7 @@ def _weighted(a, q, axis, weights, keepdims, ignore_nan: bool, name: str):
     axes = normalize_axes(axis, a.ndim, name)
     a, weights = with_weights(a, weights, axis, axes)
     q, weights = stop_gradient(_checked(q, a.dtype, name)), stop_gradient(weights)
-    if not isinstance(weights, Tracer) and np.any(weights < 0):
+    if type(weights) in PLAIN and np.any(weights < 0):
         raise ValueError("Weights must be non-negative.")
     weights = np.broadcast_to(weights, a.shape)
     rows, single = one_axis(a, axes) if axes else (a.reshape((*a.shape, 1)), a.ndim)
@@ -157,7 +157,7 @@ def _weighted(a, q, axis, weights, keepdims, ignore_nan: bool, name: str):
     cdf = np.cumsum(shares, axis=0)
     total = cdf[-1]
     valid = (total > 0) & np.isfinite(total)
-    if not isinstance(valid, Tracer) and not np.all(valid | (np.all(spoiled, axis=0) & ignore_nan)):
+    if type(valid) in PLAIN and not np.all(valid | (np.all(spoiled, axis=0) & ignore_nan)):
         raise ValueError("Weights included NaN, inf or were all zero.")
     cdf = cdf / np.where(valid, total, np.nan)
     cdf = cdf.astype(q.dtype) if q.dtype.kind == "f" else cdf

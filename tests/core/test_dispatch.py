@@ -17,6 +17,7 @@ class Plain:
     """A stand-in for an operator: its name, and what NumPy is asked for where no tensor is there."""
 
     name = "plain"
+    blocks = ""
 
     @staticmethod
     def impl(*args, **params):
