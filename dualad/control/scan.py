@@ -7,13 +7,15 @@ reads them; reverse mode runs the second one backwards. Not for: functions of us
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ..core.aval import Aval, aval_of
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
-from ..program.ir import Program
+from ..program.ir import Program, live_steps
+from ..program.variable import Variable
 from ..series.rules import declare
 from .control_ops import (
     all_plain,
@@ -110,17 +112,27 @@ def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
             break
         moving[nc : nc + nk] = either(moving[nc : nc + nk], part.moving[:nk])
     n = len(body.outputs)
-    # What the linear scan reads: constants and xs as they are, everything else stacked by the known one.
-    outputs, constants, rows = list(part.known.outputs[:n]), [], []
-    for j, source in enumerate(part.sources):
-        if source is not None and source < nc:
-            constants.append((j, source))
+    # What the linear scan reads: constants, xs and what does not change as they are, the rest stacked by the known one.
+    fixed = _unchanging(part.known, nc, nk) if length else set()
+    outputs = list(part.known.outputs[:n])
+    constants: list[tuple[int, Any]] = []
+    rows: list[tuple[int, Any]] = []
+    hoisted: list[tuple[int, Variable]] = []
+    for j, (source, residual) in enumerate(zip(part.sources, part.known.outputs[n:], strict=True)):
+        if type(residual) is not Variable:
+            constants.append((j, residual))
+        elif source is not None and (source < nc or residual in fixed):
+            constants.append((j, primals[source]))
         elif source is not None and source >= nc + nk:
             rows.append((j, primals[source]))
+        elif residual in fixed:
+            hoisted.append((j, residual))
         else:
-            rows.append((j, len(outputs)))
-            outputs.append(part.known.outputs[n + j])
-    known = Program(part.known.inputs, part.known.steps, outputs, part.known.name)
+            place = next((i for i in range(nk, len(outputs)) if outputs[i] is residual), len(outputs))
+            outputs += [residual] if place == len(outputs) else []
+            rows.append((j, place))
+    constants += _hoisted(part.known, hoisted, nc + nk, primals)
+    known = Program(part.known.inputs, live_steps(part.known.steps, outputs), outputs, part.known.name)
     plain = {"length": length, "reverse": reverse}
     values = bind(scan, primals, {"body": known, **plain, "counts": (nc, nk, nx, 0), "linear": False})
     k = sum(moving)
@@ -129,7 +141,7 @@ def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
         scan,
         (
             *filled(tangents, primals, moving),
-            *[primals[source] for _, source in constants],
+            *[value for _, value in constants],
             *[values[r] if type(r) is int else r for _, r in rows],
         ),
         {
@@ -139,6 +151,25 @@ def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
         },
     )  # fmt: skip
     return values[:n], tuple(spread(moved, part.moving))
+
+
+def _unchanging(program: Program, constants: int, carry: int) -> set[Variable]:
+    """Return what is the same in all steps: constants, what is carried as it is, and what is computed from these."""
+    inputs = program.inputs[: constants + carry]
+    same = {v for i, v in enumerate(inputs) if i < constants or program.outputs[i - constants] is v}
+    for op, args, params, outs in program.steps:
+        if not (op.effect or "call" in params or op.across) and all([a in same for a in args if type(a) is Variable]):
+            same.update(outs)
+    return same
+
+
+def _hoisted(program: Program, wanted: list, inputs: int, primals: Sequence) -> list:
+    """Compute residuals that are the same in all steps once: positions and values."""
+    if not wanted:
+        return []
+    variables = [v for _, v in wanted]
+    before = Program(program.inputs[:inputs], live_steps(program.steps, variables), variables, program.name)
+    return list(zip([j for j, _ in wanted], runner(before)(*primals[:inputs]), strict=True))
 
 
 def _scan_transpose(ct, *args, body, length, reverse, counts, linear):

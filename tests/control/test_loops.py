@@ -364,3 +364,62 @@ def test_refusals_of_fori_loop_and_associative_scan() -> None:
         da.associative_scan(lambda a, b: (a, b), np.ones(4))
     with pytest.raises(ShapeError, match="f turned shape"):
         da.associative_scan(lambda a, b: np.sum(a), np.ones(4))
+
+
+# ── what reverse mode keeps of a scan ────────────────────────────────────────────────────────────────────────────
+
+
+def with_settings(h, k, xs):
+    """A scan that carries settings as they are, and computes with them the same in each step."""
+
+    def body(carry, x):
+        h, k = carry
+        y = np.tanh(np.tanh(k) * h + x) * np.exp(k)
+        return (y, k), y * y
+
+    (h, _), ys = da.scan(body, (h, k), xs)
+    return np.sum(h) + np.sum(ys)
+
+
+def with_settings_in_python(h, k, xs):
+    total = 0.0
+    for x in xs:
+        h = np.tanh(np.tanh(k) * h + x) * np.exp(k)
+        total = total + np.sum(h * h)
+    return np.sum(h) + total
+
+
+SETTINGS = np.array([1.0, -0.5, 0.3]), np.array([0.2, 0.7, -0.4]), np.linspace(0.0, 1.0, 7)
+
+
+@pytest.mark.parametrize("transform", [
+    da.value_and_grad, lambda f: da.grad(f, (0, 1, 2)), lambda f: da.hessian(f, (0, 1)),
+    lambda f: lambda *a: da.jvp(f, a, a),
+    lambda f: lambda h, k, xs: da.vmap(da.grad(f, (0, 1)), (0, None, None))(np.stack([h, 2 * h]), k, xs),
+])  # fmt: skip
+def test_what_a_scan_carries_unchanged(transform) -> None:
+    expected = transform(with_settings_in_python)(*SETTINGS)
+    for out in (transform(with_settings)(*SETTINGS), da.trace(transform(with_settings), *SETTINGS)(*SETTINGS)):
+        for a, b in zip(da.tree.flatten(out)[0], da.tree.flatten(expected)[0], strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-10)
+
+
+def test_what_is_the_same_in_all_steps_is_not_stacked() -> None:
+    program = da.trace(da.grad(with_settings, (0, 1, 2)), *SETTINGS)
+    forward = next(e for e in program.equations if e.op.name == "scan" and not e.params["linear"])
+    backward = next(e for e in program.equations if e.op.name == "scan" and e.params["linear"])
+    stacks = forward.outs[2:]
+    assert len({id(v) for v in stacks}) == len(stacks) == len({id(o) for o in forward.params["body"].outputs[2:]})
+    # tanh(k), exp(k) and the derivative of tanh are computed once before the loop, besides in it
+    assert backward.params["counts"][3] >= 3 and len(stacks) <= 5
+    assert {"tanh", "exp"} <= {e.op.name for e in program.equations}
+
+
+def test_a_scan_of_no_steps_computes_nothing_for_its_gradient() -> None:
+    def f(m, x):
+        out, _ = da.scan(lambda c, _: ((np.linalg.inv(c[0]) @ c[1], c[0])[::-1], None), (m, x), np.zeros(0))
+        return np.sum(out[1])
+
+    assert np.array_equal(
+        da.trace(da.grad(f, 1), np.zeros((2, 2)), np.ones(2))(np.zeros((2, 2)), np.ones(2)), np.ones(2)
+    )
