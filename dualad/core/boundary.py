@@ -6,8 +6,8 @@ sequence.") comes out as ours, chained to NumPy's, with the user's line. Not for
 
 from __future__ import annotations
 
-import os
 from contextvars import ContextVar
+from types import FrameType
 
 from ..errors import (
     BranchError,
@@ -104,7 +104,8 @@ def _run(f, args, kwargs):
         error = type(ours)(f"{ours.what}{_AT}{_user_line(foreign)}", ours.why, ours.instead)
         raise error from foreign
     except Exception as foreign:  # of a library's own kind
-        ours = about_library(foreign)
+        # MINPACK says only that something is wrong, and C that an error was set: what they were refused is noted.
+        ours = about_library(foreign) or (_about_scipy(foreign) if refusals else None)
         if ours is None:
             raise
         raise type(ours)(f"{ours.what}{_AT}{_user_line(foreign)}", ours.why, ours.instead) from foreign
@@ -129,7 +130,7 @@ def _about_index(error: BaseException) -> DualadError | None:
     """Say what to write when a plain array was indexed with a tensor, which NumPy refuses by itself."""
     if not (isinstance(error, IndexError) and str(error).startswith("only integers, slices")):
         return None
-    return ConversionError(
+    return _about_scipy(error) or ConversionError(
         "a plain array was indexed with something that is no index; if it is a tensor (a traced integer):",
         "a plain array does not know tensors, and one index can't stand for all lanes of vmap",
         "make the indexed array a tensor, np.asarray(array, like=x)[x], or use int(x), which splits the lanes of vmap",
@@ -138,15 +139,27 @@ def _about_index(error: BaseException) -> DualadError | None:
 
 def _about_scipy(error: BaseException) -> DualadError | None:
     """Say what to write when a function of SciPy met a tensor that ``dualad.scipy`` has too."""
-    mirror = ABOVE.mirrored(error)
+    mirror = ABOVE.mirrored(error, _refused_in(error))
     if mirror is None:
         return None
     text = error.what.partition(_AT)[0] if isinstance(error, DualadError) else str(error).splitlines()[0]
     return ConversionError(
         f"a function of SciPy was given a tensor: {text}",
         "its code is compiled, or goes through np.asarray, and reads plain arrays only",
-        f"use {mirror}, which is the same function and takes both",
+        mirror if " " in mirror else f"use {mirror}, which is the same function and takes both",
     )
+
+
+def _refused_in(error: BaseException) -> list[FrameType]:
+    """Return the frames, innermost first, in which the refusal behind an error was made.
+
+    C goes on with an error that is set, and Python meets it anywhere: in the user's function that a solver calls next.
+    """
+    made, cause = noted.get() or [], _cause(error)
+    for refusal, places in reversed(made):
+        if refusal is cause or cause is None:
+            return [frame for frame, _ in places]
+    return []
 
 
 def _about_objects(error: BaseException) -> DualadError | None:
@@ -179,17 +192,20 @@ def _about_compiled(error: BaseException) -> DualadError | None:
 
 
 def _held_by_scipy(error: BaseException) -> bool:
-    """Say whether a function of SciPy that the error went through had a tensor in its hands."""
+    """Say whether a function of SciPy that the error went through had a tensor in its hands, or was refused a number.
+
+    C may drop the refusal and go on with a number of its own, of which SciPy then says something.
+    """
+    refused = [places[0][0] for _, places in noted.get() or [] if places]
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
-        if _SCIPY in frame.f_code.co_filename and tracer_in(*frame.f_locals.values()) is not None:
-            return True
+        module = frame.f_globals.get("__name__") or ""
+        if module.startswith("scipy."):
+            if tracer_in(*frame.f_locals.values()) is not None or any([frame is other for other in refused]):
+                return True
         trace = trace.tb_next
     return False
-
-
-_SCIPY = f"{os.sep}scipy{os.sep}"
 
 
 _OBJECT_WORDS = ("object", "dtype('O')", "ObjectDType")

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import ArgumentError, KinkError
 
-__all__ = ["chosen", "kinks"]
+__all__ = ["chosen", "convention", "kinks"]
 
 _CONVENTIONS = ("subgradient", "nan", "raise")
 
@@ -61,13 +61,18 @@ def kinks(convention: str) -> Iterator[None]:
         _convention.reset(token)
 
 
+def convention() -> str:
+    """Return what derivatives at kinks are to be here."""
+    return _convention.get()
+
+
 def chosen(t, at_kink: Callable, name: str):
     """Return a tangent as the convention has it where ``at_kink()`` is true; by default as the rule made it."""
-    convention = _convention.get()
-    if convention == "subgradient" or t is None:
+    wanted = _convention.get()
+    if wanted == "subgradient" or t is None:
         return t
     mask = at_kink()
-    if convention == "raise":
+    if wanted == "raise":
         if bool(np.any(mask)):
             raise KinkError(
                 f"a derivative of `{name}` was taken at a kink.",

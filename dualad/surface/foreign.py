@@ -6,9 +6,11 @@ Loaded when there is something to say. Not for: NumPy's own names, which have ve
 from __future__ import annotations
 
 import importlib
+import linecache
 import os
 import sys
 import types
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,6 +22,30 @@ _WRAP = (
     "make it differentiable with dualad.wrap(function, jac=...), give it a rule with dualad.custom_jvp, or apply it to"
     " plain arrays (dualad.stop_gradient(x) gives the value alone)"
 )
+
+
+_MINIMIZE = "use dualad.scipy.optimize.minimize(..., method={!r}), which does the same and takes both"
+_SCALAR = "use dualad.scipy.optimize.minimize_scalar(..., method={!r}), which does the same and takes both"
+_SEARCH = "use dualad.scipy.optimize.differential_evolution, which polishes what it finds and takes both"
+#: functions of solvers that have no version of ours under their name -> what to write
+_INSTEAD = {
+    "optimize.fmin": _MINIMIZE.format("Nelder-Mead"),
+    "optimize.fmin_bfgs": _MINIMIZE.format("BFGS"),
+    "optimize.fmin_cg": _MINIMIZE.format("CG"),
+    "optimize.fmin_cobyla": _MINIMIZE.format("COBYLA"),
+    "optimize.fmin_l_bfgs_b": _MINIMIZE.format("L-BFGS-B"),
+    "optimize.fmin_ncg": _MINIMIZE.format("Newton-CG"),
+    "optimize.fmin_powell": _MINIMIZE.format("Powell"),
+    "optimize.fmin_slsqp": _MINIMIZE.format("SLSQP"),
+    "optimize.fmin_tnc": _MINIMIZE.format("TNC"),
+    "optimize.brent": _SCALAR.format("brent"),
+    "optimize.fminbound": _SCALAR.format("bounded"),
+    "optimize.golden": _SCALAR.format("golden"),
+    "optimize.brute": _SEARCH,
+    "optimize.direct": _SEARCH,
+    "optimize.milp": "fix the integers, outside of the transform, and use dualad.scipy.optimize.linprog for the rest",
+    "integrate.solve_bvp": "use dualad.custom_root with the collocation equations, and solve_bvp as its solver",
+}
 
 
 def foreign_ufunc(ufunc: np.ufunc) -> UnsupportedError:
@@ -35,23 +61,44 @@ def foreign_ufunc(ufunc: np.ufunc) -> UnsupportedError:
     )
 
 
-def mirrored(error: BaseException) -> str | None:
-    """Return what ``dualad.scipy`` has in place of the function of SciPy that the user's code called last."""
-    scipy = sys.modules.get("scipy")
-    if scipy is None:
+def mirrored(error: BaseException, frames: Sequence[types.FrameType] = ()) -> str | None:
+    """Return what ``dualad.scipy`` has in place of the function of SciPy that the user's code called last.
+
+    A name, or a sentence that says what to write where none does the same. The frames, innermost first, are those of a
+    refusal that C held back; the error may have come up elsewhere.
+    """
+    if "scipy" not in sys.modules:
         return None
-    root = os.path.dirname(os.path.realpath(scipy.__file__))
-    found, trace = None, error.__traceback__
+    trace = error.__traceback__
+    path = []
     while trace is not None:
-        frame = trace.tb_frame
-        file = frame.f_code.co_filename
-        if file.startswith(root):
-            parts = os.path.relpath(file, root).removesuffix(".py").split(os.sep)
-            found = found or _in_place_of(parts[:-1] if parts[-1].startswith("_") else parts, frame)
-        elif not file.startswith(_BENEATH):
-            found = None  # SciPy has called the user back
+        path.append((trace.tb_frame, trace.tb_lineno))
         trace = trace.tb_next
+    return _last_called(path) or _last_called([(frame, frame.f_lineno) for frame in reversed(frames)])
+
+
+def _last_called(path: Sequence[tuple[types.FrameType, int]]) -> str | None:
+    """Return the mirror of the outermost function of SciPy below the innermost frame of the user's."""
+    found = None
+    for frame, number in path:
+        file, module = frame.f_code.co_filename, frame.f_globals.get("__name__") or ""
+        if module.startswith("scipy."):
+            parts = module.split(".")[1:]
+            found = found or _in_place_of(parts[:-1] if parts[-1].startswith("_") else parts, frame)
+        elif module.startswith(_OURS):
+            return None  # we have called SciPy, with plain arrays
+        elif not file.startswith(_BENEATH):
+            # SciPy has called the user back; or this line calls a function of SciPy's that is C, and has no frame.
+            line = linecache.getline(file, number)
+            name = next((name for name in _COMPILED if f"{name}(" in line), None)
+            found = name and _public("dualad.scipy.optimize", name)
     return found
+
+
+#: solvers that are C alone
+_COMPILED = ("linear_sum_assignment",)
+#: where our versions of SciPy's functions stand
+_OURS = f"{__name__.partition('.')[0]}.scipy."
 
 
 _BENEATH = (
@@ -69,6 +116,8 @@ def _in_place_of(package: list[str], frame: types.FrameType) -> str | None:
             names += [getattr(instance, "__name__", None), type(instance).__name__]  # sph_harm_y(...), CubicSpline(...)
     while package:
         for name in names:
+            if (instead := _INSTEAD.get(".".join([*package, str(name)]))) is not None:
+                return instead
             found = _public(".".join(["dualad", "scipy", *package]), name)
             if found is not None:
                 return found

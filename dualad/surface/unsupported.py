@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -137,9 +137,9 @@ def _foreign():
     return importlib.import_module("dualad.surface.foreign")
 
 
-def mirrored(error: BaseException) -> str | None:
+def mirrored(error: BaseException, frames: Sequence = ()) -> str | None:
     """Return what ``dualad.scipy`` has in place of the function of SciPy that the user's code called last."""
-    return _foreign().mirrored(error)
+    return _foreign().mirrored(error, frames)
 
 
 def about_sparse(error: BaseException) -> ConversionError | None:

@@ -39,8 +39,8 @@ from ..mirror import MIRRORED, Verdict
 
 __all__ = [
     "COUNTS", "Condition", "DENSE", "Inputs", "OWN", "SolutionWarning", "as_args", "condition", "converged",
-    "counters", "fields", "guarded", "is_traced", "null_direction", "number", "regular", "run_solver", "solution",
-    "solves", "start_of", "warn",
+    "counters", "fields", "guarded", "is_own", "is_traced", "null_direction", "number", "regular", "run_solver",
+    "solution", "solves", "start_of", "warn",
 ]  # fmt: skip
 
 #: up to so many unknowns the matrix of the tangents' system is built
@@ -51,6 +51,8 @@ SINGULAR = 1e12
 _SPARSE_SHARE = 0.1
 #: how much of the Jacobian may change along the Newton step that is left at a root
 _INACCURATE = 0.25
+#: a row as small as this beside others is made of rounding errors
+_ROUNDING = 1e-15
 
 
 class SolutionWarning(UserWarning):
@@ -77,7 +79,7 @@ def solves(original: Callable) -> Callable:
         @public
         def function(*args: Any, **kwargs: Any) -> Any:
             given = (*args, *kwargs.values())
-            if running.get() or tracer_in(*given) is not None or any([type(x) is str and x == OWN for x in given]):
+            if running.get() or tracer_in(*given) is not None or is_own(*given, *_inside(given)):
                 out = ours(*args, **kwargs)
                 if out is not NotImplemented:
                     return out
@@ -93,9 +95,19 @@ def solves(original: Callable) -> Callable:
     return decorate
 
 
+def _inside(given: tuple) -> list:
+    """Return what is in dictionaries among the arguments (``minimizer_kwargs``, ``constraints``)."""
+    return [v for x in given if isinstance(x, dict) for v in x.values()]
+
+
 #: what asks for dualad's derivatives, as in jac="dualad", and the parameters that SciPy does not have
 OWN = "dualad"
 _OURS = ("require_success", "tangent_solve")
+
+
+def is_own(*given: Any) -> bool:
+    """Say whether dualad's derivatives are asked for."""
+    return any([type(x) is str and x == OWN for x in given])
 
 
 def is_traced(*trees: Any) -> bool:
@@ -269,7 +281,11 @@ class Condition(Equation):
     def dense(self, residuals: Sequence, b):
         """Solve by the matrix, once that is found to be good."""
         J = self.jacobian(residuals)
-        return np.linalg.solve(regular(J, *self.evidence(residuals, J), call=self), b)
+        return self.divide(J, self.evidence(residuals, J), b)
+
+    def divide(self, J: Any, evidence: tuple, b: Any) -> Any:
+        """Solve by a matrix, looked at first."""
+        return np.linalg.solve(regular(J, *evidence, call=self), b)
 
     def large(self, residuals: Sequence, b):
         """Solve without a dense matrix."""
@@ -348,21 +364,19 @@ def _gmres(matvec: Callable, b: Any, _: Any) -> Any:
     return split(v)
 
 
-def scaled(J: np.ndarray) -> np.ndarray:
-    """Return a matrix with rows, then columns, of largest entry 1."""
-    rows = np.max(np.abs(J), axis=1, keepdims=True)
-    J = J / np.where(rows > 0, rows, 1.0)
-    columns = np.max(np.abs(J), axis=0, keepdims=True)
-    return J / np.where(columns > 0, columns, 1.0)
+def condition(J: np.ndarray, rows: bool = True) -> float:
+    """Return the condition number of a matrix, estimated from its factors.
 
-
-def condition(J: np.ndarray) -> float:
-    """Return the condition number of a matrix once it is scaled, estimated from its factors."""
+    Its columns are scaled to largest entry 1 before, and so are its rows, unless there are such as consist of rounding
+    errors: variables and equations may be of any units.
+    """
     if not J.size:
         return 1.0
-    if not np.isfinite(J).all():
+    sizes = np.max(np.abs(J), axis=1, keepdims=True)
+    if not np.isfinite(J).all() or sizes.min() < _ROUNDING * sizes.max():
         return np.inf
-    S = scaled(J)
+    S = J / sizes if rows else J
+    S = S / np.maximum(np.max(np.abs(S), axis=0, keepdims=True), np.finfo(float).tiny)
     getrf, gecon = scipy.linalg.get_lapack_funcs(("getrf", "gecon"), (S,))
     factors, _, info = getrf(S)
     if info:

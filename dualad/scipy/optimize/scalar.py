@@ -17,7 +17,7 @@ import scipy.optimize as so
 from ...core.tracer import Tracer
 from ...errors import ConvergenceError, SingularMatrixError
 from ...jvp import jvp, stop_gradient
-from .problem import OWN, Condition, as_args, fields, guarded, regular, run_solver, solves
+from .problem import Condition, as_args, fields, guarded, is_own, regular, run_solver, solves
 from .roots import System
 
 __all__ = ["Entrywise", "bisect", "brenth", "brentq", "newton", "ridder", "root_scalar", "toms748"]
@@ -78,7 +78,7 @@ class _Scalar(System):
 
     def own(self, given: Any, inputs: Sequence, closed: Any, second: bool = False) -> Any:
         """Return a derivative for SciPy: dualad's, the user's, or what else was given."""
-        if type(given) is str and given == OWN:
+        if is_own(given):
             return self.curvature(inputs) if second else self.slope(inputs)
         return given if closed is None else guarded(lambda x, *_: closed(inputs, x), self.first)
 
@@ -88,10 +88,6 @@ def _unsolved(where: str, error: Exception) -> ConvergenceError:
         f"{where}: {str(error).strip()}", "the answer has a derivative only where its equation holds",
         "start nearer, or raise maxiter",
     )  # fmt: skip
-
-
-def _is_own(*given: Any) -> bool:
-    return any([type(x) is str and x == OWN for x in given])
 
 
 # ── brackets ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -166,7 +162,7 @@ def newton(
     system = _Scalar(where, func, x0, args, tangent_solve)
     close = lambda f, name: system.inputs.close(f, [system.start], as_args(args), name) if callable(f) else None
     first, second = close(fprime, "fprime"), close(fprime2, "fprime2")
-    if not system.depends and not _is_own(fprime, fprime2):
+    if not system.depends and not is_own(fprime, fprime2):
         return NotImplemented
     other = system.inputs.array(stop_gradient(x1)) if x1 is not None else lambda inputs: None
 
@@ -218,7 +214,7 @@ def root_scalar(
     first, second = close(fprime, "fprime"), close(fprime2, "fprime2")
     several = system.inputs.close(f, [system.start], as_args(args)) if value is not f else None
     rest = system.inputs.add([stop_gradient(v) if isinstance(v, Tracer) else v for v in (*(bracket or ()), x0, x1)])
-    if not system.depends and not _is_own(fprime, fprime2):
+    if not system.depends and not is_own(fprime, fprime2):
         return NotImplemented
 
     def search(_: Any, inputs: Sequence) -> tuple[Any, Any]:

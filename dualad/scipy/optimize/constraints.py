@@ -1,0 +1,232 @@
+"""Bounds and constraints as SciPy takes them, with traced numbers in them: as functions of the operator's inputs.
+
+For: ``Bounds`` and ``LinearConstraint``, which keep tensors where SciPy's make plain arrays, and what minimizers read
+of all the ways to write one. Not for: which of them are active (``stationary.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.optimize as so
+import scipy.sparse as ss
+
+from ...core.tracer import tracer_in
+from ...errors import ArgumentError
+from ...jacobian import jacobian
+from ...surface.arguments import operand
+from .problem import OWN, Inputs, as_args, guarded
+from .stationary import Constraints
+
+__all__ = ["Bounds", "Held", "Limits", "LinearConstraint", "bounds_of", "constraints_of"]
+
+
+class Bounds(so.Bounds):
+    """Bounds lb ≤ x ≤ ub, as ``scipy.optimize.Bounds``; lb and ub may be traced.
+
+    Parameters
+    ----------
+    lb, ub : array_like
+        Lower and upper bounds, lists with tensors in them too.
+    keep_feasible : bool or array of bool
+        Whether a solver may step outside.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> from dualad.scipy import optimize
+    >>> def nearest(edge):
+    ...     box = optimize.Bounds([0.0, -np.inf], [edge, np.inf])
+    ...     return optimize.minimize(lambda x: np.sum((x - 3.0) ** 2), np.zeros(2), bounds=box, jac="dualad").x
+    >>> da.jacfwd(nearest)(1.0)
+    array([1., 0.])
+    """
+
+    def __init__(self, lb: Any = -np.inf, ub: Any = np.inf, keep_feasible: Any = False) -> None:
+        if tracer_in(lb, ub) is None:
+            super().__init__(lb, ub, keep_feasible)
+            return
+        self.lb, self.ub = np.atleast_1d(operand(lb)), np.atleast_1d(operand(ub))
+        self.keep_feasible = np.atleast_1d(keep_feasible).astype(bool)
+
+
+class LinearConstraint(so.LinearConstraint):
+    """Constraints lb ≤ A x ≤ ub, as ``scipy.optimize.LinearConstraint``; A, lb and ub may be traced.
+
+    Parameters
+    ----------
+    A : array_like, shape (m, n)
+        The matrix.
+    lb, ub : array_like
+        The limits.
+    keep_feasible : bool or array of bool
+        Whether a solver may step outside.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> from dualad.scipy import optimize
+    >>> def shortest(total):
+    ...     held = optimize.LinearConstraint([[1.0, 1.0]], total, total)
+    ...     return optimize.minimize(lambda x: np.sum(x**2), np.zeros(2), constraints=held, jac="dualad").x
+    >>> da.jacfwd(shortest)(1.0).round(6)
+    array([0.5, 0.5])
+    """
+
+    def __init__(self, A: Any, lb: Any = -np.inf, ub: Any = np.inf, keep_feasible: Any = False) -> None:
+        if tracer_in(A, lb, ub) is None:
+            super().__init__(A, lb, ub, keep_feasible)
+            return
+        self.A = A if ss.issparse(A) else np.atleast_2d(operand(A))
+        self.lb, self.ub = np.atleast_1d(operand(lb)), np.atleast_1d(operand(ub))
+        self.keep_feasible = np.atleast_1d(keep_feasible).astype(bool)
+
+
+# ── bounds ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Limits(NamedTuple):
+    """Bounds of all variables: ``limits(inputs)`` are arrays, ``plain(inputs)`` SciPy's object."""
+
+    limits: Callable[[Sequence], tuple[Any, Any]]
+    plain: Callable[[Sequence], so.Bounds]
+
+
+def bounds_of(inputs: Inputs, bounds: Any, n: int) -> Limits | None:
+    """Read bounds in any of SciPy's ways: an object, pairs with ``None`` for none, or nothing at all."""
+    if bounds is None:
+        return None
+    if isinstance(bounds, so.Bounds):
+        low, high, keep = bounds.lb, bounds.ub, bounds.keep_feasible
+    else:
+        pairs = list(bounds)
+        if len(pairs) != n:
+            raise ArgumentError(
+                f"{inputs.where}: {len(pairs)} bounds for {n} variables.", "each variable has two bounds",
+                "pass a pair (low, high) for each, with None where there is none",
+            )  # fmt: skip
+        low = [-np.inf if a is None else a for a, _ in pairs]
+        high = [np.inf if b is None else b for _, b in pairs]
+        keep = False
+    fill = inputs.add((_floating(low), _floating(high)))
+
+    def limits(values: Sequence) -> tuple[Any, Any]:
+        a, b = fill(values)
+        return np.broadcast_to(a, (n,)), np.broadcast_to(b, (n,))
+
+    return Limits(limits, lambda values: so.Bounds(*limits(values), keep))
+
+
+def _floating(x: Any) -> Any:
+    x = operand(x)
+    return (
+        x if hasattr(x, "dtype") and x.dtype.kind == "f" else np.asarray(x, float) if tracer_in(x) is None else x * 1.0
+    )
+
+
+# ── constraints ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _One(NamedTuple):
+    """One constraint: its size, c(x, inputs), the limits, and SciPy's object for plain inputs."""
+
+    size: int
+    value: Callable[[Any, Sequence], Any]
+    limits: Callable[[Sequence], tuple[Any, Any]]
+    plain: Callable[[Sequence, list], Any]
+
+
+class Held(NamedTuple):
+    """All constraints: in one vector (``None`` if there are none), and as SciPy is given them."""
+
+    joined: Constraints | None
+    plain: Callable[[Sequence, list], Any]
+
+
+def constraints_of(inputs: Inputs, constraints: Any, start: Any) -> Held:
+    """Read constraints in any of SciPy's ways: an object or a dictionary, or several of them."""
+    if isinstance(constraints, (dict, so.LinearConstraint, so.NonlinearConstraint)):
+        constraints = [constraints]
+    parts = [_one(inputs, c, start) for c in constraints]
+    plain = lambda values, first: [p.plain(values, first) for p in parts]
+    if not parts:
+        return Held(None, lambda values, first: ())
+
+    def value(x: Any, values: Sequence) -> Any:
+        return np.concatenate([p.value(x, values) for p in parts])
+
+    def limits(values: Sequence) -> tuple[Any, Any]:
+        pairs = [p.limits(values) for p in parts]
+        low = [np.broadcast_to(a, (p.size,)) for (a, _), p in zip(pairs, parts, strict=True)]
+        high = [np.broadcast_to(b, (p.size,)) for (_, b), p in zip(pairs, parts, strict=True)]
+        return np.concatenate(low), np.concatenate(high)
+
+    return Held(Constraints(sum([p.size for p in parts]), value, limits), plain)
+
+
+def _one(inputs: Inputs, c: Any, start: Any) -> _One:
+    if isinstance(c, dict):
+        return _of_dict(inputs, c, start)
+    if isinstance(c, so.LinearConstraint):
+        A = c.A.toarray() if ss.issparse(c.A) else c.A
+        fill = inputs.add((_floating(A), _floating(c.lb), _floating(c.ub)))
+        return _One(
+            np.shape(A)[0],
+            lambda x, values: fill(values)[0] @ x,
+            lambda values: fill(values)[1:],
+            lambda values, first: so.LinearConstraint(*fill(values), c.keep_feasible),
+        )
+    if not isinstance(c, so.NonlinearConstraint):
+        raise ArgumentError(
+            f"{inputs.where}: a constraint of type {type(c).__name__}.", "it is none of the ways to write one",
+            "use LinearConstraint, NonlinearConstraint, or a dictionary with type and fun",
+        )  # fmt: skip
+    closed, value, size = _function(inputs, c.fun, start, ())
+    fill = inputs.add((_floating(c.lb), _floating(c.ub)))
+    own = inputs.close(c.jac, [start], (), "jac") if callable(c.jac) else None
+    multipliers = np.zeros(size)
+    curved = callable(c.hess) and not isinstance(c.hess, so.HessianUpdateStrategy)
+    hess = inputs.close(c.hess, [start, multipliers], (), "hess") if curved else None
+
+    def plain(values: Sequence, first: list) -> so.NonlinearConstraint:
+        jac, second = _derivative(c.jac, own, value, values, first), c.hess
+        if hess is not None:
+            second = guarded(lambda x, v: hess(values, x, v), first)
+        return so.NonlinearConstraint(
+            guarded(lambda x: closed(values, x), first), *fill(values), jac, second, c.keep_feasible,
+            c.finite_diff_rel_step, c.finite_diff_jac_sparsity,
+        )  # fmt: skip
+
+    return _One(size, value, fill, plain)
+
+
+def _of_dict(inputs: Inputs, c: dict, start: Any) -> _One:
+    args = as_args(c.get("args", ()))
+    closed, value, size = _function(inputs, c["fun"], start, args)
+    own = inputs.close(c["jac"], [start], args, "jac") if callable(c.get("jac")) else None
+    high = 0.0 if str(c.get("type", "")).lower() == "eq" else np.inf
+
+    def plain(values: Sequence, first: list) -> dict:
+        out = {**c, "fun": guarded(lambda x: closed(values, x), first), "args": ()}
+        if "jac" in c:
+            out["jac"] = _derivative(c["jac"], own, value, values, first)
+        return out
+
+    return _One(size, value, lambda values: (0.0, high), plain)
+
+
+def _function(inputs: Inputs, f: Callable, start: Any, args: tuple) -> tuple[Any, Callable, int]:
+    closed = inputs.close(f, [start], args)
+    value = lambda x, values: np.reshape(operand(closed(values, x)), (-1,))
+    size = closed.avals[0].size if closed.avals is not None else np.size(operand(closed(inputs.arrays, start)))
+    return closed, value, size
+
+
+def _derivative(given: Any, own: Any, value: Callable, values: Sequence, first: list) -> Any:
+    if type(given) is str and given == OWN:
+        return guarded(jacobian(lambda x: value(x, values)), first)
+    return given if own is None else guarded(lambda x: own(values, x), first)

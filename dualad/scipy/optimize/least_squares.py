@@ -1,0 +1,331 @@
+"""Least squares: ``least_squares`` with its loss functions and bounds, ``leastsq``, and ``curve_fit`` with covariances.
+
+The tangents' matrix is the exact Hessian of the cost, JᵀJ + Σ r ∇²r with the loss in it, not the one of Gauss and
+Newton that SciPy searches with. Not for: residuals that are linear in x (``linear.py``).
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.optimize as so
+
+from ...core.above import ABOVE
+from ...core.tracer import Tracer, beneath
+from ...errors import ConvergenceError, UnsupportedError
+from ...jacobian import jacfwd, jacobian
+from ...jvp import jvp, stop_gradient
+from ...surface.arguments import operand
+from ...vjp_via_transpose import grad
+from ..linalg import solve_triangular
+from .constraints import Limits, bounds_of
+from .problem import (
+    DENSE,
+    SINGULAR,
+    Inputs,
+    as_args,
+    condition,
+    converged,
+    fields,
+    guarded,
+    is_own,
+    run_solver,
+    solves,
+    start_of,
+)
+from .stationary import Optimum, optimum
+
+__all__ = ["box_of", "curve_fit", "least_squares", "leastsq"]
+
+
+def _huber(z: Any) -> Any:
+    return np.where(z <= 1, z, 2 * np.sqrt(np.where(z > 1, z, 1.0)) - 1)
+
+
+_LOSSES: dict[str, Callable] = {
+    "linear": lambda z: z,
+    "soft_l1": lambda z: 2 * (np.sqrt(1 + z) - 1),
+    "huber": _huber,
+    "cauchy": np.log1p,
+    "arctan": np.arctan,
+}
+
+
+class _Fit:
+    """Residuals with their traced inputs: what every function here makes of its arguments."""
+
+    def __init__(self, where: str, f: Callable, x0: Any, args: Any, jac: Any, name: str = "jac") -> None:
+        self.where, self.jac = where, jac
+        self.start = np.reshape(start_of(x0), (-1,))
+        self.inputs = Inputs(where)
+        self.f = self.inputs.close(f, [self.start], as_args(args))
+        self.own_jac = self.inputs.close(jac, [self.start], as_args(args), name) if callable(jac) else None
+        self.loss, self.f_scale = _LOSSES["linear"], self.inputs.add(1.0)
+        self.box: Limits | None = None
+        self.first: list = []
+        self.runs: list = []
+
+    @property
+    def depends(self) -> bool:
+        """Whether anything is traced."""
+        return bool(self.inputs.arrays) or isinstance(self.start, Tracer)
+
+    def residual(self, x: Any, inputs: Sequence) -> Any:
+        """Return the residuals at x as one vector."""
+        return np.reshape(operand(self.f(inputs, x)), (-1,))
+
+    def cost(self, x: Any, inputs: Sequence) -> Any:
+        """Return half the sum of squares, with the loss in it."""
+        scale = self.f_scale(inputs)
+        return 0.5 * scale**2 * np.sum(self.loss((self.residual(x, inputs) / scale) ** 2))
+
+    def jacobian_at(self, x: Any, inputs: Sequence) -> Any:
+        """Return the Jacobian, weighted as SciPy weighs it where there is a loss."""
+        J = jacfwd(lambda v: self.residual(v, inputs))(x)
+        if self.loss is _LOSSES["linear"]:
+            return J
+        z = (self.residual(x, inputs) / self.f_scale(inputs)) ** 2
+        one = np.ones(np.shape(z))
+        slope = lambda v: jvp(self.loss, (v,), (one,))[1]
+        first, second = jvp(slope, (z,), (one,))
+        return J * np.sqrt(np.maximum(first + 2 * second * z, np.finfo(float).eps))[:, None]
+
+    def plain(self, inputs: Sequence) -> tuple[Callable, Any]:
+        """Return residuals and Jacobian of plain x alone, for SciPy."""
+        f = guarded(lambda x, *_: self.residual(x, inputs), self.first)
+        if self.own_jac is not None:
+            return f, guarded(lambda x, *_: self.own_jac(inputs, x), self.first)
+        if is_own(self.jac):
+            make = ABOVE.sparse_jacobian if self.start.size > DENSE else jacobian
+            return f, guarded(make(lambda x: self.residual(x, inputs)), self.first)
+        return f, self.jac
+
+    def solve(self, search: Callable, tangent_solve: Any) -> Optimum:
+        """Apply the operator."""
+
+        def run(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
+            self.first.clear()
+            return run_solver(lambda: search(x0, inputs), self.first)
+
+        return optimum(
+            self.where, self.inputs, self.start, run, self.cost, None if self.box is None else self.box.limits,
+            runs=self.runs, minimal=True, tangent_solve=tangent_solve,
+        )  # fmt: skip
+
+    def covariance(self, x: Any) -> Any:
+        """Return (JᵀJ)⁻¹, or ``None`` if that does not exist."""
+        J = self.jacobian_at(x, self.inputs.arrays)
+        normal = J.T @ J
+        known = beneath(normal) if isinstance(normal, Tracer) else normal
+        if not isinstance(known, Tracer):
+            if any([condition(m) > SINGULAR for m in known.reshape((-1, *normal.shape))]):
+                return None
+        return np.linalg.inv(normal)
+
+
+_LEAST = inspect.signature(so.least_squares)
+
+
+@solves(so.least_squares)
+def least_squares(*given, require_success=True, tangent_solve=None, **named):
+    """Minimize a sum of squares, and differentiate where its minimum is; ``jac="dualad"`` is the exact Jacobian."""
+    where = "scipy.optimize.least_squares"
+    try:
+        call = _LEAST.bind(*given, **named).arguments
+    except TypeError:
+        return NotImplemented  # SciPy says it better
+    jac, extra, loss = call.get("jac", "2-point"), call.get("kwargs") or {}, call.get("loss", "linear")
+    with_extra = lambda f: (lambda *a: f(*a, **extra)) if extra and callable(f) else f
+    fit = _Fit(where, with_extra(call["fun"]), call["x0"], call.get("args", ()), with_extra(jac))
+    if "bounds" in call:
+        fit.box = bounds_of(fit.inputs, box_of(call["bounds"]), fit.start.size)
+    fit.f_scale = fit.inputs.array(call.get("f_scale", 1.0))
+    fit.loss = _LOSSES.get(loss, fit.loss) if isinstance(loss, str) else lambda z: loss(z)[0]
+    if not fit.depends and not is_own(jac):
+        return NotImplemented
+
+    def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
+        f, derivative = fit.plain(inputs)
+        changed = {"fun": f, "x0": x0, "jac": derivative, "args": (), "kwargs": {}}
+        if fit.box is not None:
+            changed["bounds"] = fit.box.plain(inputs)
+        if "f_scale" in call:
+            changed["f_scale"] = fit.f_scale(inputs)
+        out = so.least_squares(**{**call, **changed})
+        return out.x, out
+
+    if not fit.depends:
+        return run_solver(lambda: search(fit.start, [])[1], fit.first)
+
+    def checked(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
+        x, out = search(x0, inputs)
+        converged(out, where, require_success)
+        return x, out
+
+    found = fit.solve(checked, tangent_solve)
+    x, arrays = found.x, fit.inputs.arrays
+    out = so.OptimizeResult(x=x, cost=fit.cost(x, arrays), fun=fit.residual(x, arrays))
+    if fit.start.size <= DENSE:
+        out["jac"] = fit.jacobian_at(x, arrays)
+    out["grad"] = grad(lambda v: fit.cost(v, arrays))(x)
+    out["active_mask"] = found.sides
+    out.update(fields(found.counts, fit.runs))
+    return out
+
+
+def box_of(bounds: Any) -> Any:
+    """Return bounds that are SciPy's object or a pair of arrays as an object."""
+    return bounds if isinstance(bounds, so.Bounds) else _Pair(*bounds)
+
+
+class _Pair(so.Bounds):
+    """Bounds written as a pair of arrays, which may be traced."""
+
+    def __init__(self, lb: Any, ub: Any) -> None:
+        self.lb, self.ub, self.keep_feasible = operand(lb), operand(ub), np.array([False])
+
+
+@solves(so.leastsq)
+def leastsq(
+    func, x0, args=(), Dfun=None, full_output=False, col_deriv=False, ftol=1.49012e-8, xtol=1.49012e-8, gtol=0.0,
+    maxfev=0, epsfcn=None, factor=100, diag=None, *, require_success=True, tangent_solve=None,
+):  # fmt: skip
+    """Minimize a sum of squares, and differentiate where its minimum is; ``Dfun="dualad"`` is the exact Jacobian."""
+    where = "scipy.optimize.leastsq"
+    fit = _Fit(where, func, x0, args, Dfun, "Dfun")
+    if not fit.depends and not is_own(Dfun):
+        return NotImplemented
+
+    def call(x0: Any, inputs: Sequence, full: bool) -> Any:
+        f, derivative = fit.plain(inputs)
+        if is_own(Dfun) and col_deriv:
+            exact = derivative
+            derivative = lambda x: exact(x).T
+        return so.leastsq(
+            f, x0, (), derivative, full, col_deriv, ftol, xtol, gtol, maxfev, epsfcn, factor, diag
+        )  # fmt: skip
+
+    if not fit.depends:
+        return run_solver(lambda: call(fit.start, [], full_output), fit.first)
+
+    def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
+        x, _, info, message, flag = call(x0, inputs, True)
+        out = so.OptimizeResult(success=flag in (1, 2, 3, 4), status=flag, message=message, nfev=info["nfev"])
+        converged(out, where, require_success)
+        return x, out
+
+    found = fit.solve(search, tangent_solve)
+    said = fields(found.counts, fit.runs)
+    if not full_output:
+        return found.x, said["status"]
+    info = {"nfev": said["nfev"], "fvec": fit.residual(found.x, fit.inputs.arrays)}
+    return found.x, fit.covariance(found.x), info, said["message"], said["status"]
+
+
+# ── curves ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@solves(so.curve_fit)
+def curve_fit(
+    f, xdata, ydata, p0=None, sigma=None, absolute_sigma=False, check_finite=None, bounds=(-np.inf, np.inf),
+    method=None, jac=None, *, full_output=False, nan_policy=None, require_success=True, tangent_solve=None, **kwargs,
+):  # fmt: skip
+    """Fit a curve to data, and differentiate parameters and covariances in the data and in what the curve depends on.
+
+    ``jac="dualad"`` is the exact Jacobian.
+    """
+    where = "scipy.optimize.curve_fit"
+    data = _floats(xdata) if isinstance(xdata, (list, tuple, np.ndarray, Tracer)) else xdata
+    y = np.reshape(_floats(ydata), (-1,))
+    weights = None if sigma is None else _floats(sigma)
+    start = _first_guess(f, p0, bounds)
+
+    def residual(p: Any, x: Any, y: Any, weights: Any) -> Any:
+        r = np.reshape(operand(f(x, *p)), (-1,)) - y
+        if weights is None:
+            return r
+        if np.ndim(weights) == 2:
+            return solve_triangular(np.linalg.cholesky(weights), r, lower=True)
+        return r / weights
+
+    fit = _Fit(where, residual, start, (data, y, weights), None)
+    model = fit.inputs.close(lambda p, x: f(x, *p), [fit.start], (data,))
+    own = fit.inputs.close(lambda p, x: jac(x, *p), [fit.start], (data,), "jac") if callable(jac) else None
+    given, errors = fit.inputs.add(y), fit.inputs.add(weights)
+    bounded = not (isinstance(bounds, tuple) and all([np.ndim(b) == 0 and np.isinf(stop_gradient(b)) for b in bounds]))
+    if bounded:
+        fit.box = bounds_of(fit.inputs, box_of(bounds), fit.start.size)
+    if not fit.depends and not is_own(jac):
+        return NotImplemented
+    if nan_policy not in (None, "raise"):
+        raise UnsupportedError(
+            f"{where}: nan_policy={nan_policy!r} with traced values.", "which data count would depend on values",
+            "leave out missing data before the call",
+        )  # fmt: skip
+
+    def call(x0: Any, inputs: Sequence, full: bool) -> Any:
+        derivative = jac
+        if own is not None:
+            derivative = guarded(lambda x, *p: own(inputs, np.array(p)), fit.first)
+        elif is_own(jac):
+            exact = jacobian(lambda p: np.reshape(operand(model(inputs, p)), (-1,)))
+            derivative = guarded(lambda x, *p: exact(np.array(p)), fit.first)
+        curve = guarded(lambda x, *p: np.reshape(operand(model(inputs, np.array(p))), (-1,)), fit.first)
+        limits = {"bounds": fit.box.plain(inputs)} if fit.box is not None else {}
+        return so.curve_fit(
+            curve, None, given(inputs), x0, errors(inputs), absolute_sigma, check_finite, method=method,
+            jac=derivative, full_output=full, nan_policy=nan_policy, **limits, **kwargs,
+        )  # fmt: skip
+
+    if not fit.depends:
+        return run_solver(lambda: call(fit.start, [], full_output), fit.first)
+
+    def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", so.OptimizeWarning)  # of the covariance, which is not used
+                p, _, info, message, flag = call(x0, inputs, True)
+        except RuntimeError as error:
+            if fit.first:
+                raise
+            raise ConvergenceError(
+                f"{where}: {error}", "the answer has a derivative only where its equation holds",
+                'start nearer (p0), or give exact derivatives (jac="dualad") or more evaluations (maxfev)',
+            ) from None  # fmt: skip
+        return p, so.OptimizeResult(success=True, status=flag, message=message, nfev=info["nfev"])
+
+    found = fit.solve(search, tangent_solve)
+    p = found.x
+    cov = fit.covariance(p)
+    count, n = np.size(y), fit.start.size
+    if cov is None or (not absolute_sigma and count <= n):
+        warnings.warn("Covariance of the parameters could not be estimated", so.OptimizeWarning, stacklevel=3)
+        cov = np.full((n, n), np.inf)
+    elif not absolute_sigma:
+        cov = cov * (2 * fit.cost(p, fit.inputs.arrays) / (count - n))
+    if not full_output:
+        return p, cov
+    said = fields(found.counts, fit.runs)
+    return p, cov, {"nfev": said["nfev"], "fvec": fit.residual(p, fit.inputs.arrays)}, said["message"], said["status"]
+
+
+def _floats(x: Any) -> Any:
+    x = operand(x)
+    return x if x.dtype.kind in "fc" else x.astype(float)
+
+
+def _first_guess(f: Callable, p0: Any, bounds: Any) -> Any:
+    """Return where the search begins, as SciPy chooses it."""
+    if p0 is not None:
+        return np.reshape(start_of(p0), (-1,))
+    count = len(inspect.getfullargspec(f).args)
+    n = count - (2 if inspect.ismethod(f) else 1)
+    pair = (bounds.lb, bounds.ub) if isinstance(bounds, so.Bounds) else bounds
+    low, high = [np.broadcast_to(stop_gradient(operand(b)), (n,)) for b in pair]
+    below, above = np.isfinite(low), np.isfinite(high)
+    low, high = np.where(below, low, 0.0), np.where(above, high, 0.0)
+    return np.where(below & above, 0.5 * (low + high), np.where(below, low + 1, np.where(above, high - 1, 1.0)))

@@ -1,0 +1,322 @@
+"""Linear programs and linear least squares: ``linprog``, ``lsq_linear``, ``nnls``, ``linear_sum_assignment``.
+
+A linear program's answer is a vertex, the solution of as many equations as there are variables; it has a derivative
+where it is the only one and not degenerate. Not for: integers (``milp`` is refused), or residuals that are functions
+(``least_squares.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.optimize as so
+import scipy.sparse as ss
+
+from ...core.aval import Aval
+from ...core.primitive import Primitive
+from ...errors import SingularMatrixError, UnsupportedError
+from ...jvp import stop_gradient
+from ...surface.arguments import operand
+from ..mirror import refuses
+from ..sparse import csr_array
+from .constraints import Limits, bounds_of
+from .least_squares import box_of
+from .problem import SINGULAR, Inputs, condition, converged, fields, regular, solves, warn
+from .stationary import Constraints, Stationary, optimum
+
+__all__ = ["linear_sum_assignment", "linprog", "lsq_linear", "milp", "nnls"]
+
+
+def _floats(x: Any) -> Any:
+    """Return an array in floating point; sparse ones as those that meet tensors."""
+    if ss.issparse(x):
+        return csr_array(x)
+    x = operand(x)
+    return x if x.dtype.kind == "f" else x.astype(float)
+
+
+# ── least squares ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Normal(Stationary):
+    """Aᵀ(A x − b) = 0 on the free variables: solved by the triangular factor of A's free columns."""
+
+    __slots__ = ("matrix",)
+
+    def __init__(self, matrix: Callable, *rest: Any) -> None:
+        super().__init__(*rest)
+        self.matrix = matrix
+
+    def dense(self, residuals: Sequence, b):
+        """Solve RᵀR v = b, R from A without its columns at bounds and with ones in their place.
+
+        Variables at bounds move as these do, and what they change moves to the right-hand side.
+        """
+        code, inputs = residuals[1], residuals[5:]
+        A = self.matrix(inputs)
+        free = np.where(code == 0, 1.0, 0.0)
+        rest = np.zeros((self.size, self.size)) + np.diag(1.0 - free)
+        R = np.linalg.qr(np.concatenate([A * free, rest]), "r")
+        checked = regular(R, *self.evidence(residuals, R), call=self)
+        held = b * (1.0 - free)
+        b = held + free * (b - A.T @ (A @ held))
+        return np.linalg.solve(checked, np.linalg.solve(np.swapaxes(checked, -1, -2), b))
+
+    def evidence(self, residuals: Sequence, J: Any) -> tuple:
+        """Return what is checked beside the factor, as values: residual and point."""
+        at = [stop_gradient(r) for r in residuals]
+        return self.f(at[:1], at[1:])[0], at[0]
+
+    def check(self, J: np.ndarray, *evidence: np.ndarray) -> None:
+        """Raise if the free columns depend on each other."""
+        if condition(J, rows=False) > SINGULAR:
+            raise SingularMatrixError(
+                f"{self.unknown.where}: the free columns of A depend on each other.",
+                "there are many answers with the same residuals, so none has a derivative",
+                "remove the columns that follow from others, or add rows that are small (Tikhonov's regularization)",
+            )
+        r, x = evidence
+        step = abs(np.linalg.solve(J, np.linalg.solve(J.T, r))).max(initial=0.0)
+        if step > 1e-3 * (1 + abs(x).max(initial=0.0)):
+            warn(
+                f"{self.unknown.where}: a step of {step:.2g} is left at the answer, and derivatives are as inexact."
+                " Lower the tolerance."
+            )
+
+
+def _linear_fit(
+    where: str, A: Any, b: Any, bounds: Any, search: Any, require: bool, tangent_solve: Any
+) -> tuple | None:  # fmt: skip
+    """Apply the operator of a linear least squares problem; return x, what was found, the residuals and the runs."""
+    A, b = _floats(A), _floats(b)
+    inputs = Inputs(where)
+    n = A.shape[1]
+    matrix, target = inputs.add(A), inputs.add(b)
+    box = bounds_of(inputs, bounds, n)
+    if not inputs.arrays:
+        return None
+
+    def residual(x: Any, values: Sequence) -> Any:
+        return matrix(values) @ x - target(values)
+
+    def run(x0: Any, values: Sequence) -> tuple[Any, Any]:
+        given = matrix(values)
+        out = search(ss.csr_array(given) if ss.issparse(given) else given, target(values), box, values)
+        converged(out, where, require)
+        return out.x, out
+
+    runs: list = []
+    dense = not ss.issparse(A)
+    found = optimum(
+        where, inputs, np.zeros(n), run, lambda x, values: 0.5 * np.sum(residual(x, values) ** 2),
+        None if box is None else box.limits, runs=runs, near=1e-9 if where.endswith("nnls") else 1e-6,
+        tangent_solve=tangent_solve, equation=(lambda *rest: _Normal(matrix, *rest)) if dense else None,
+    )  # fmt: skip
+    return found, residual(found.x, inputs.arrays), matrix(inputs.arrays), runs
+
+
+@solves(so.lsq_linear)
+def lsq_linear(
+    A, b, bounds=(-np.inf, np.inf), method="trf", tol=1e-10, lsq_solver=None, lsmr_tol=None, max_iter=None, verbose=0,
+    *, lsmr_maxiter=None, require_success=True, tangent_solve=None,
+):  # fmt: skip
+    """Minimize ‖A x − b‖ within bounds, and differentiate x in A, b and the bounds."""
+
+    def search(A: Any, b: Any, box: Limits, values: Sequence) -> Any:
+        return so.lsq_linear(
+            A, b, box.plain(values), method, tol, lsq_solver, lsmr_tol, max_iter, verbose, lsmr_maxiter=lsmr_maxiter
+        )  # fmt: skip
+
+    made = _linear_fit("scipy.optimize.lsq_linear", A, b, box_of(bounds), search, require_success, tangent_solve)
+    if made is None:
+        return NotImplemented
+    found, r, _, runs = made
+    return so.OptimizeResult(
+        x=found.x, cost=0.5 * np.sum(r**2), fun=r, active_mask=found.sides, **fields(found.counts, runs)
+    )  # fmt: skip
+
+
+@solves(so.nnls)
+def nnls(A, b, *, maxiter=None, require_success=True, tangent_solve=None):
+    """Minimize ‖A x − b‖ for x ≥ 0, and differentiate x and the norm in A and b."""
+
+    def search(A: Any, b: Any, box: Limits, values: Sequence) -> Any:
+        return so.OptimizeResult(x=so.nnls(A, b, maxiter=maxiter)[0], success=True)
+
+    bounds = so.Bounds(0.0, np.inf)
+    made = _linear_fit("scipy.optimize.nnls", A, b, bounds, search, require_success, tangent_solve)
+    if made is None:
+        return NotImplemented
+    return made[0].x, np.linalg.norm(made[1])
+
+
+# ── linear programs ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Vertex(Stationary):
+    """A vertex: as many active bounds and constraints as there are variables, each pushing."""
+
+    __slots__ = ()
+
+    def classify(self, x: np.ndarray, inputs: Sequence) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
+        """Say what is active, by distance alone: what is active without pushing is found, and not left out."""
+        side, equal, rows, g = self.sides(x, inputs)
+        active = np.flatnonzero(side)
+        forces = np.zeros(len(side))
+        if len(active):
+            forces[active] = np.linalg.lstsq(rows[active].T, g, rcond=1e-12)[0]
+        idle = (side != 0) & ~equal & (abs(forces) <= 1e-9 * max(1.0, abs(g).max(initial=0.0)))
+        n = self.size
+        return side[:n], side[n:], forces[n:], bool(idle.any())
+
+    def tangent(self, residuals: Sequence, b):
+        """Solve ∂f/∂x·v = b for vectors; the residuals are x, what was found, and the inputs."""
+        return super(Stationary, self).tangent(residuals, b)
+
+    def dense(self, residuals: Sequence, b):
+        """Solve by the matrix, once that is found to be good."""
+        return self.divide(self.jacobian(residuals), self.evidence(residuals, None), b)
+
+    def large(self, residuals: Sequence, b):
+        """Solve without a dense matrix, if there are as many equations as variables."""
+        at = regular(residuals[0], *self.evidence(residuals, None), call=self)
+        return super().large([at, *residuals[1:]], b)
+
+    def evidence(self, residuals: Sequence, J: Any) -> tuple:
+        """Return what is checked, as values: active bounds, active constraints, and whether one does nothing."""
+        k = len(self.unknown.avals)
+        return tuple([stop_gradient(r) for r in residuals[k : k + 3]])
+
+    def check(self, J: np.ndarray, *evidence: np.ndarray) -> None:
+        """Raise if the answer is not the only one, or changes from one set of equations to another here."""
+        code, codes, idle = evidence
+        count, n = int(np.count_nonzero(code) + np.count_nonzero(codes)), len(code)
+        where = self.unknown.where
+        if count > n:
+            raise SingularMatrixError(
+                f"{where}: the answer is degenerate: {count} bounds and constraints are active for {n} variables.",
+                "which of them stay active depends on the direction of a change, so there is no derivative",
+                "remove the constraints that follow from others, or move a limit a little",
+            )
+        if count < n or idle or (J.ndim == 2 and condition(J) > SINGULAR):
+            raise SingularMatrixError(
+                f"{where}: the answer is not the only one"
+                + (f": {count} bounds and constraints are active for {n} variables." if count < n else "."),
+                "all points of an edge are as good, and which of them is returned is the solver's choice",
+                "change the objective a little, so that one vertex is best; differentiate .fun in the limits by the"
+                " multipliers (.ineqlin.marginals) of a plain call",
+            )
+
+
+@solves(so.linprog)
+def linprog(
+    c, A_ub=None, b_ub=None, A_eq=None, b_eq=None, bounds=(0, None), method="highs", callback=None, options=None,
+    x0=None, integrality=None, *, require_success=True, tangent_solve=None,
+):  # fmt: skip
+    """Minimize cᵀx under linear constraints, and differentiate the vertex, the value and the multipliers."""
+    where = "scipy.optimize.linprog"
+    inputs = Inputs(where)
+    cost = inputs.add(np.reshape(_floats(c), (-1,)))
+    n = np.size(operand(c))
+    parts: list = []
+    for A, b in ((A_ub, b_ub), (A_eq, b_eq)):
+        if A is None:
+            parts.append(None)
+            continue
+        A = _floats(A.toarray() if ss.issparse(A) else A)
+        parts.append((inputs.add(A), inputs.add(np.reshape(_floats(b), (-1,))), A.shape[0]))
+    box = bounds_of(inputs, _pairs(bounds, n), n)
+    if not inputs.arrays:
+        return NotImplemented
+    if integrality is not None and np.any(operand(integrality)):
+        raise UnsupportedError(f"{where}: integrality is given, and something is traced.", *_INTEGERS)
+    upper, equal = parts
+    counts = [0 if p is None else p[2] for p in parts]
+
+    def value(x: Any, values: Sequence) -> Any:
+        return np.concatenate([p[0](values) @ x for p in parts if p is not None])
+
+    def limits(values: Sequence) -> tuple[Any, Any]:
+        right = np.concatenate([p[1](values) for p in parts if p is not None])
+        return np.where(np.arange(sum(counts)) < counts[0], -np.inf, right), right
+
+    def search(_: Any, values: Sequence) -> tuple[Any, Any]:
+        low, high = box.limits(values) if box is not None else (np.full(n, -np.inf), np.full(n, np.inf))
+        plain = [None if p is None else p[i](values) for p in parts for i in (0, 1)]
+        out = so.linprog(cost(values), *plain, np.stack([low, high], 1), method, callback, options, x0)
+        converged(out, where, require_success)
+        return out.x, out
+
+    runs: list = []
+    constraints = Constraints(sum(counts), value, limits) if sum(counts) else None
+    found = optimum(
+        where, inputs, np.zeros(n), search, lambda x, values: np.sum(cost(values) * x),
+        None if box is None else box.limits, constraints, runs=runs, near=1e-9, tangent_solve=tangent_solve,
+        equation=_Vertex,
+    )  # fmt: skip
+    x, arrays, m = found.x, inputs.arrays, found.multipliers
+    gaps = [None if p is None else p[1](arrays) - p[0](arrays) @ x for p in parts]
+    pushed = cost(arrays)
+    start = 0
+    for p in parts:
+        if p is not None:
+            pushed = pushed - m[start : start + p[2]] @ p[0](arrays)
+            start += p[2]
+    low, high = box.limits(arrays) if box is not None else (-np.inf, np.inf)
+    held = lambda gap, marginals: so.OptimizeResult(residual=np.zeros(0) if gap is None else gap, marginals=marginals)
+    return so.OptimizeResult(
+        x=x, fun=np.sum(cost(arrays) * x), slack=np.zeros(0) if upper is None else gaps[0],
+        con=np.zeros(0) if equal is None else gaps[1], ineqlin=held(gaps[0], m[: counts[0]]),
+        eqlin=held(gaps[1], m[counts[0] :]), lower=held(x - low, np.where(found.sides < 0, pushed, 0.0)),
+        upper=held(high - x, np.where(found.sides > 0, pushed, 0.0)), **fields(found.counts, runs),
+    )  # fmt: skip
+
+
+def _pairs(bounds: Any, n: int) -> Any:
+    """Return bounds as pairs, of which SciPy takes one for all variables too."""
+    if bounds is None:
+        bounds = (0, None)
+    if isinstance(bounds, so.Bounds):
+        return bounds
+    bounds = list(bounds)
+    if len(bounds) == 2 and all([b is None or np.ndim(b) == 0 for b in bounds]):
+        return [tuple(bounds)] * n
+    return bounds * n if len(bounds) == 1 else bounds
+
+
+# ── integers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_INTEGERS = (
+    "where variables are integers the answer jumps, and has no derivative between the jumps but zero",
+    "fix the integers, outside of the transform, and differentiate linprog in what is left",
+)
+milp = refuses(so.milp, "scipy.optimize.milp", *_INTEGERS)
+
+_WHOLE = np.dtype(np.int64)
+
+
+def _assigned(cost, *, maximize):
+    rows, columns = so.linear_sum_assignment(cost, maximize)
+    return rows.astype(_WHOLE), columns.astype(_WHOLE)
+
+
+def _assignment_shape(cost, *, maximize):
+    return (Aval((min(cost.shape),), _WHOLE),) * 2
+
+
+assignment = Primitive(
+    "linear_sum_assignment",
+    impl=_assigned,
+    abstract_eval=_assignment_shape,
+    jvp=None,
+    samples=[((3, 3), {"maximize": False}), ((2, 4), {"maximize": True})],
+    multiple_results=True,
+)
+
+
+@solves(so.linear_sum_assignment)
+def linear_sum_assignment(cost_matrix, maximize=False):
+    """Assign rows to columns at least cost; the indices have no derivative, the cost ``C[rows, columns]`` does."""
+    return tuple(assignment(_floats(cost_matrix), maximize=bool(maximize)))

@@ -1,0 +1,271 @@
+"""Minima: ``minimize`` with bounds and constraints, ``minimize_scalar``, and the global optimizers.
+
+Not for: the conditions at a minimum (``stationary.py``), or what constraints are written as (``constraints.py``).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.optimize as so
+
+from ...core.above import ABOVE
+from ...core.tracer import Tracer
+from ...hessian import hessian, hvp
+from ...jvp import stop_gradient
+from ...surface.arguments import operand
+from ...vjp_via_transpose import grad, value_and_grad
+from .constraints import Limits, bounds_of, constraints_of
+from .problem import (
+    DENSE,
+    Inputs,
+    as_args,
+    converged,
+    fields,
+    guarded,
+    is_own,
+    number,
+    run_solver,
+    solves,
+    start_of,
+)
+from .stationary import optimum
+
+__all__ = [
+    "basinhopping", "differential_evolution", "dual_annealing", "minimize", "minimize_scalar", "shgo",
+]  # fmt: skip
+
+#: a gradient that BFGS is content with by default
+_SMALL = 1e-5
+#: how near a solver comes to a bound or constraint that is active
+_NEAR = {"trust-constr": 1e-4, "cobyla": 1e-3, "cobyqa": 1e-4, "bounded": 1e-4}
+
+
+class _Objective:
+    """A function to be minimized, with its traced inputs and its derivatives as SciPy is to be given them."""
+
+    def __init__(self, where: str, fun: Callable, x0: Any, args: Any, jac: Any, hess: Any, hessp: Any) -> None:
+        self.where = where
+        self.start = np.reshape(start_of(x0), (-1,))
+        self.inputs = inputs = Inputs(where)
+        self.args, self.jac, self.hess, self.hessp = as_args(args), jac, hess, hessp
+        pair = jac is True
+        self.pair = inputs.close(fun, [self.start], self.args) if pair else None
+        self.fun = inputs.close(lambda *a: fun(*a)[0], [self.start], self.args) if pair else inputs.close(
+            fun, [self.start], self.args
+        )  # fmt: skip
+        close = lambda f, name, *x: inputs.close(f, x, self.args, name) if callable(f) else None
+        quasi = isinstance(hess, so.HessianUpdateStrategy)
+        self.own_jac = close(jac, "jac", self.start)
+        self.own_hess = None if quasi else close(hess, "hess", self.start)
+        self.own_hessp = close(hessp, "hessp", self.start, self.start)
+        #: what the user's functions raised in SciPy's hands
+        self.first: list = []
+        self.runs: list = []
+
+    @property
+    def depends(self) -> bool:
+        """Whether anything is traced."""
+        return bool(self.inputs.arrays) or isinstance(self.start, Tracer)
+
+    def value(self, x: Any, inputs: Sequence) -> Any:
+        """Return the objective at x."""
+        return number(self.fun(inputs, x), f"{self.where}: the function")
+
+    def ended_by_rounding(self, out: Any, inputs: Sequence, box: Limits | None) -> bool:
+        """Say whether a line search failed where the gradient was as small as SciPy's default asks for."""
+        if out.get("success", True) or out.get("status") != 2:
+            return False
+        value, slope = value_and_grad(lambda x: self.value(x, inputs))(out.x)
+        if box is not None:
+            slope = out.x - np.clip(out.x - slope, *box.limits(inputs))  # at a bound it may push outwards
+        return bool(np.max(abs(slope), initial=0.0) <= _SMALL * max(1.0, abs(float(value))))
+
+    def plain(self, inputs: Sequence) -> dict[str, Any]:
+        """Return what SciPy is given: functions of plain x alone."""
+        made: dict[str, Any] = {}
+        at = lambda f: guarded(lambda *x: f(inputs, *x), self.first)
+        value = lambda x: self.value(x, inputs)
+        made["fun"] = at(self.pair) if self.pair is not None else guarded(lambda x, *_: value(x), self.first)
+        made["jac"] = self.jac
+        if is_own(self.jac):
+            made["fun"], made["jac"] = guarded(value_and_grad(value), self.first), True
+        elif self.own_jac is not None:
+            made["jac"] = at(self.own_jac)
+        made["hess"] = at(self.own_hess) if self.own_hess is not None else self.hess
+        made["hessp"] = at(self.own_hessp) if self.own_hessp is not None else None
+        if is_own(self.hess):
+            made["hess"] = guarded(hessian(value), self.first)
+        return made
+
+
+@solves(so.minimize)
+def minimize(
+    fun, x0, args=(), method=None, jac=None, hess=None, hessp=None, bounds=None, constraints=(), tol=None,
+    callback=None, options=None, *, require_success=True, tangent_solve=None,
+):  # fmt: skip
+    """Minimize a function, and differentiate where its minimum is and how low.
+
+    ``jac="dualad"`` and ``hess="dualad"`` give SciPy exact derivatives.
+    """
+    where = "scipy.optimize.minimize"
+    problem = _Objective(where, fun, x0, args, jac, hess, hessp)
+    inputs, start = problem.inputs, problem.start
+    box = bounds_of(inputs, bounds, start.size)
+    held = constraints_of(inputs, constraints, start)
+    if not problem.depends and not is_own(jac) and not is_own(hess):
+        return NotImplemented
+    name = (method if isinstance(method, str) else "").lower()
+
+    def search(x0: Any, values: Sequence) -> tuple[Any, Any]:
+        given = problem.plain(values)
+        if is_own(hess) and x0.size > DENSE:
+            at = lambda x: problem.value(x, values)
+            if name == "trust-constr":
+                given["hess"] = ABOVE.sparse_hessian(at)
+            else:
+                given["hess"], given["hessp"] = None, lambda x, v: hvp(at, x, v)
+        out = so.minimize(
+            given["fun"], x0, (), method, given["jac"], given["hess"], given["hessp"],
+            None if box is None else box.plain(values), held.plain(values, problem.first), tol, callback, options,
+        )  # fmt: skip
+        return out.x, out
+
+    if not problem.depends:
+        return run_solver(lambda: search(start, [])[1], problem.first)
+    return _minimum(problem, search, box, held, require_success, tangent_solve, _NEAR.get(name, 1e-6))
+
+
+def _minimum(
+    problem: _Objective, search: Callable, box: Limits | None, held: Any, require: bool, tangent_solve: Any,
+    near: float,
+) -> so.OptimizeResult:  # fmt: skip
+    """Apply the operator and make SciPy's result of it."""
+    inputs = problem.inputs
+
+    def checked(x0: Any, values: Sequence) -> tuple[Any, Any]:
+        problem.first.clear()
+        x, out = run_solver(lambda: search(x0, values), problem.first)
+        if not problem.ended_by_rounding(out, values, box):
+            converged(out, problem.where, require)
+        return x, out
+
+    found = optimum(
+        problem.where, inputs, problem.start, checked, problem.value, None if box is None else box.limits,
+        None if held is None else held.joined, runs=problem.runs, near=near, tangent_solve=tangent_solve,
+    )  # fmt: skip
+    x, arrays = found.x, inputs.arrays
+    out = so.OptimizeResult(x=x, fun=problem.value(x, arrays), jac=grad(lambda v: problem.value(v, arrays))(x))
+    if held is not None and held.joined is not None:
+        out["multipliers"] = found.multipliers
+    out.update(fields(found.counts, problem.runs))
+    return out
+
+
+@solves(so.minimize_scalar)
+def minimize_scalar(
+    fun, bracket=None, bounds=None, args=(), method=None, tol=None, options=None, *, require_success=True,
+    tangent_solve=None,
+):  # fmt: skip
+    """Minimize a function of a number, and differentiate where its minimum is and how low."""
+    where = "scipy.optimize.minimize_scalar"
+    scalar = lambda x, *rest: fun(x[0], *rest)
+    start = np.array([_inside(bounds, bracket)])
+    problem = _Objective(where, scalar, start, args, None, None, None)
+    inputs = problem.inputs
+    box = bounds_of(inputs, None if bounds is None else [tuple(bounds)], 1)
+    points = inputs.add([stop_gradient(v) if isinstance(v, Tracer) else v for v in bracket or ()])
+    if not problem.depends:
+        return NotImplemented
+
+    def search(_: Any, values: Sequence) -> tuple[Any, Any]:
+        f = problem.plain(values)["fun"]
+        ends = None if box is None else [float(v[0]) for v in box.limits(values)]
+        out = so.minimize_scalar(
+            lambda x: f(np.reshape(np.asarray(x, float), (1,)))[()], points(values) or None, ends, (), method, tol,
+            options,
+        )  # fmt: skip
+        return np.reshape(out.x, (1,)), out
+
+    out = _minimum(problem, search, box, None, require_success, tangent_solve, _NEAR["bounded"])
+    out["x"] = out.x[0]
+    del out["jac"]
+    return out
+
+
+def _inside(bounds: Any, bracket: Any) -> float:
+    """Return a point at which the function is written down."""
+    for v in (*(bounds if bounds is not None else ()), *(bracket or ())):
+        if not isinstance(v, Tracer) and np.isfinite(v):
+            return float(v)
+    return 1.0
+
+
+# ── global optimizers ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _global(original: Callable) -> Callable:
+    name = original.__name__
+    signature = inspect.signature(original)
+
+    def solver(*given, require_success=True, tangent_solve=None, **named):
+        where = f"scipy.optimize.{name}"
+        try:
+            given = signature.bind(*given, **named).arguments
+        except TypeError:
+            return NotImplemented  # SciPy says it better
+        inner = dict(given.get("minimizer_kwargs") or {})
+        bounds = given.get("bounds", inner.get("bounds"))
+        x0 = given.get("x0")
+        if x0 is None:
+            x0 = np.asarray(stop_gradient(_middle(bounds)))
+        args = given.get("args", inner.get("args", ()))
+        problem = _Objective(where, given["func"], x0, args, inner.get("jac"), inner.get("hess"), inner.get("hessp"))
+        inputs = problem.inputs
+        box = bounds_of(inputs, bounds, problem.start.size)
+        held = constraints_of(inputs, given.get("constraints", inner.get("constraints")) or (), problem.start)
+        if np.any(given.get("integrality")) or given.get("vectorized"):
+            return NotImplemented
+        if not problem.depends:
+            return NotImplemented
+
+        def search(x0: Any, values: Sequence) -> tuple[Any, Any]:
+            functions = problem.plain(values)
+            local = {**inner, **{k: functions[k] for k in ("jac", "hess", "hessp") if k in inner}}
+            whole = {**given, "func": functions["fun"]}
+            changed = {
+                "bounds": None if box is None else box.plain(values), "constraints": held.plain(values, problem.first),
+                "args": (), "x0": x0,
+            }  # fmt: skip
+            for key, value in changed.items():
+                if given.get(key) is not None:
+                    whole[key] = value
+                elif key in inner:
+                    local[key] = value
+            if inner:
+                whole["minimizer_kwargs"] = local
+            out = original(**whole)
+            return out.x, out
+
+        return _minimum(problem, search, box, held, require_success, tangent_solve, 1e-6)
+
+    solver.__name__ = solver.__qualname__ = name
+    solver.__doc__ = (
+        f"Search a region for a minimum as ``scipy.optimize.{name}`` does, and differentiate it as a local one."
+    )
+    return solves(original)(solver)
+
+
+def _middle(bounds: Any) -> Any:
+    if isinstance(bounds, so.Bounds):
+        return 0.5 * (operand(bounds.lb) + operand(bounds.ub))
+    return np.stack([0.5 * (operand(a) + operand(b)) for a, b in bounds])
+
+
+basinhopping = _global(so.basinhopping)
+differential_evolution = _global(so.differential_evolution)
+dual_annealing = _global(so.dual_annealing)
+shgo = _global(so.shgo)

@@ -1,0 +1,316 @@
+"""The conditions of Karush, Kuhn and Tucker at an optimum, and the tangents that follow from them.
+
+    ∇f − Aᵀλ = 0  for free variables,      x = bound  for the others,
+        c = limit  for active constraints,  λ = 0      for the others
+
+Which bounds and constraints are active is read off the answer once, by distance and by the sign of multipliers, and is
+constant from there on: derivatives are those of the piece that the answer lies on. For: everything that minimizes.
+Not for: roots (``roots.py``), or arguments of any one solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from ...control.linear_solve import Unknown
+from ...core.aval import Aval
+from ...core.tracer import Tracer, beneath
+from ...errors import SingularMatrixError
+from ...jacobian import jacrev
+from ...jvp import stop_gradient
+from ...ops.kinks import chosen, convention
+from ...vjp_via_transpose import grad
+from .problem import COUNTS, SINGULAR, Condition, Inputs, condition, counters, null_direction, regular, solution, warn
+
+__all__ = ["Constraints", "Optimum", "Stationary", "optimum"]
+
+#: what was found before the inputs: which bounds and constraints are active, whether one hardly is, counts
+_FOUND = 4
+#: an active inequality whose multiplier is smaller than this, in units of the gradient, may as well be inactive
+_WEAK = 1e-5
+#: a Newton step longer than this, in units of x, is left where a solver stopped early
+_UNFINISHED = 1e-3
+#: a Hessian changes by more than this share along the Newton step that is left where an optimum is flat
+_INACCURATE = 0.25
+#: least squares with a smaller eigenvalue, relative to the largest, may not determine their answer
+_DEFICIENT = 1e-8
+#: nearer than this an inequality holds as an equation, whatever its multiplier
+_EXACT = 1e-9
+#: the mark of what is near a limit and does not hold exactly
+_NEARLY = 2
+
+
+class Constraints(NamedTuple):
+    """Constraints ``low ≤ c(x) ≤ high``, all of them in one vector of ``size`` numbers.
+
+    ``value(x, inputs)`` returns c, ``limits(inputs)`` the pair of low and high.
+    """
+
+    size: int
+    value: Callable[[Any, Sequence], Any]
+    limits: Callable[[Sequence], tuple[Any, Any]]
+
+
+class Optimum(NamedTuple):
+    """What an optimum was found to be: x and the multipliers of the constraints, which move; what does not.
+
+    ``sides`` says which bounds are active: -1 the lower, 1 the upper, 0 none.
+    """
+
+    x: Any
+    multipliers: Any
+    sides: Any
+    counts: Any
+
+
+class Stationary(Condition):
+    """What holds at an optimum.
+
+    ``objective(x, inputs)`` is what is minimized, ``bounds(inputs)`` the pair of lower and upper ones. With
+    ``minimal``, as for least squares, a singular Hessian means the tangent of least norm and a warning.
+    """
+
+    __slots__ = ("bounds", "constraints", "minimal", "near", "objective", "runs", "search")
+
+    def __init__(
+        self, where: str, unknown: Unknown, search: Callable, objective: Callable, bounds: Callable | None,
+        constraints: Constraints | None, runs: list, near: float, minimal: bool, tangent_solve: Any,
+    ) -> None:  # fmt: skip
+        m, integers = 0 if constraints is None else constraints.size, np.dtype(np.int64)
+        found = [Aval((unknown.avals[0].size,), integers), Aval((m,), integers), Aval((), np.dtype(bool)), COUNTS]
+        super().__init__(where, self.residual, self.run, unknown, tangent_solve, found)
+        self.search, self.objective, self.bounds, self.constraints = search, objective, bounds, constraints
+        self.runs, self.near, self.minimal = runs, near, minimal
+
+    def run(self, start: list, inputs: list) -> list:
+        """Call the solver; return the variables, the multipliers if there are constraints, and what was found."""
+        x, result = self.search(start[0], inputs)
+        x = np.reshape(np.asarray(x, float), (self.size,))
+        self.runs.append(result)
+        code, codes, multipliers, weak = self.classify(x, inputs)
+        at = [x] if self.constraints is None else [x, multipliers]
+        return [*at, code, codes, np.bool_(weak), counters(result)]
+
+    @property
+    def size(self) -> int:
+        """The number of variables."""
+        return self.unknown.avals[0].size
+
+    def gradient(self, x: Any, multipliers: Any, inputs: Sequence) -> Any:
+        """Return the gradient of the Lagrangian."""
+        c = self.constraints
+
+        def lagrangian(v: Any) -> Any:
+            out = self.objective(v, inputs)
+            return out if c is None else out - np.sum(multipliers * c.value(v, inputs))
+
+        return grad(lagrangian)(x)
+
+    def residual(self, at: list, parameters: list) -> list:
+        """Return what is zero at the optimum: for each variable, and for each constraint."""
+        (code, codes, weak, _), inputs = parameters[:_FOUND], parameters[_FOUND:]
+        x, multipliers = at[0], at[1] if self.constraints else None
+        out = self.gradient(x, multipliers, inputs)
+        if self.bounds is not None:
+            low, high = [_finite(v) for v in self.bounds(inputs)]
+            free = out
+            out = np.where(code < 0, x - low, np.where(code > 0, x - high, free))
+            if convention() == "nan":  # what is not selected depends on the inputs too, as far as the kink goes
+                there = self.gradient(stop_gradient(x), stop_gradient(multipliers), inputs)
+                out = out + chosen(there, lambda: weak, self.name) - there
+        if self.constraints is None:
+            return [out]
+        low, high = [_finite(v) for v in self.constraints.limits(inputs)]
+        held = self.constraints.value(x, inputs) - np.where(codes < 0, low, high)
+        return [out, np.where(codes == 0, multipliers, held)]
+
+    # ── what is active ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def sides(self, x: np.ndarray, inputs: Sequence) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Say which bounds, then constraints, are near: -1 the lower limit, 1 the upper, 0 none.
+
+        Return as well which are equations, the rows of their gradients, and the gradient of the objective.
+        """
+        n, c = self.size, self.constraints
+        g = np.asarray(grad(lambda v: self.objective(v, inputs))(x))
+        rows, values, low, high = np.eye(n), x, np.full(n, -np.inf), np.full(n, np.inf)
+        if self.bounds is not None:
+            low, high = [np.broadcast_to(v, (n,)) for v in self.bounds(inputs)]
+        if c is not None:
+            rows = np.concatenate([rows, np.reshape(jacrev(lambda v: c.value(v, inputs))(x), (c.size, n))])
+            values = np.concatenate([x, c.value(x, inputs)])
+            limits = [np.broadcast_to(v, (c.size,)) for v in c.limits(inputs)]
+            low, high = np.concatenate([low, limits[0]]), np.concatenate([high, limits[1]])
+        below, above = _distance(values, low), _distance(values, high)
+        side = np.where(np.minimum(below, above) > self.near, 0, np.where(below <= above, -1, 1))
+        equal = low == high
+        side[equal] = -1
+        side[(np.minimum(below, above) > _EXACT) & (side != 0) & ~equal] *= _NEARLY
+        return side, equal, rows, g
+
+    def classify(self, x: np.ndarray, inputs: Sequence) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
+        """Say which bounds and which constraints are active, return the multipliers of these and whether one is zero.
+
+        What is near counts if its multiplier pushes: a lower limit's is positive. What is near and pulls, or does
+        nothing, is inactive; what holds exactly and does nothing is weakly active.
+        """
+        side, equal, rows, g = self.sides(x, inputs)
+        weak = _WEAK * max(1.0, float(np.max(abs(g), initial=0.0)))
+        while True:
+            active = np.flatnonzero(side)
+            forces = np.zeros(len(side))
+            if len(active):
+                forces[active] = np.linalg.lstsq(rows[active].T, g, rcond=1e-12)[0]
+            pulls = np.where((side != 0) & ~equal, forces * np.sign(side), -np.inf)
+            pulls[(abs(side) == _NEARLY) & (pulls > -weak)] += 2 * weak
+            worst = int(np.argmax(pulls))
+            if pulls[worst] <= weak:
+                break
+            side[worst] = 0
+        side = np.sign(side)
+        n = self.size
+        return side[:n], side[n:], forces[n:], bool(((side != 0) & ~equal & (abs(forces) <= weak)).any())
+
+    # ── tangents ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def tangent(self, residuals: Sequence, b):
+        """Solve ∂f/∂x·v = b for vectors; the residuals are x, what was found, and the inputs."""
+        v = super().tangent(residuals, b)
+        weak = residuals[len(self.unknown.avals) + 2]
+        return chosen(v, lambda: weak, self.name)
+
+    def dense(self, residuals: Sequence, b):
+        """Solve by the matrix, once that is found to be good."""
+        J = self.jacobian(residuals)
+        k = len(self.unknown.avals)
+        if self.minimal and (number := self._deficient(residuals, J)):
+            warn(
+                f"{self.unknown.where}: the residuals do not determine the answer: the Hessian is singular (condition"
+                f" {number:.1e}). The tangent of least norm is taken."
+            )
+            return np.linalg.pinv(J, rcond=_DEFICIENT) @ b
+        J = regular(J, *[stop_gradient(r) for r in residuals[k : k + 2]], call=self)
+        return self.divide(J, self.evidence(residuals, J), b)
+
+    def evidence(self, residuals: Sequence, J: Any) -> tuple:
+        """Return what is checked beside the matrix, as values: residual, point, what is active, Newton's step."""
+        k = len(self.unknown.avals)
+        at = [stop_gradient(r) for r in residuals]
+        r = self.unknown.vector(self.f(at[:k], at[k:]))
+        step = np.linalg.solve(stop_gradient(J), -r)
+        moved = self.unknown.leaves(self.unknown.vector(at[:k]) + step)
+        return r, at[0], at[k], at[k + 1], step, self.unknown.vector(
+            self.product([*moved, *at[k:]], self.unknown.leaves(step))
+        )  # fmt: skip
+
+    def _deficient(self, residuals: Sequence, J: Any) -> float:
+        """Return the condition number of a Hessian that does not determine the answer, 0 of one that does."""
+        J = stop_gradient(J)
+        n = J.shape[0]
+        known = _known(J)
+        if known is None:
+            return 0.0  # in a program that is yet to run, it is an error when it does
+        numbers = [condition(m) for m in known.reshape((-1, n, n))]
+        if max(numbers) <= 1 / _DEFICIENT:
+            return 0.0
+        if max(numbers) <= SINGULAR:
+            *_, step, product = self.evidence(residuals, J)
+            step, change = _known(step), _known(np.linalg.solve(J, product) - step)
+            if np.linalg.norm(change) <= _INACCURATE * np.linalg.norm(step):
+                return 0.0
+        return max(numbers)
+
+    def check(self, J: np.ndarray, *evidence: np.ndarray) -> None:
+        """Raise if the conditions do not determine the answer; warn if it is no minimum, or not yet one."""
+        code, codes = evidence if len(evidence) == 2 else evidence[2:4]
+        n = self.size
+        free = np.flatnonzero(code == 0)
+        A = J[n:, :n][np.ix_(np.flatnonzero(codes), free)]
+        if len(evidence) == 2:
+            if len(A):
+                self._check_constraints(A, int(np.count_nonzero(code)))
+            if condition(J) > SINGULAR:
+                raise SingularMatrixError(
+                    f"{self.unknown.where}: the Hessian at the answer is singular (condition {condition(J):.1e}); it"
+                    f" maps {null_direction(J)} to zero.",
+                    "the answer can move along that direction at no cost to first order, so it has no derivative",
+                    "make the optimum unique (add a term that is small along it), or differentiate a quantity that does"
+                    " not depend on it",
+                )
+            return
+        r, x, _, _, step, product = evidence
+        size, change = np.linalg.norm(step), np.linalg.norm(np.linalg.solve(J, product) - step)
+        if size > 0 and not change <= _INACCURATE * size:
+            raise SingularMatrixError(
+                f"{self.unknown.where}: a Newton step from the answer, of length {size:.2g}, changes the Hessian by"
+                f" {change / size:.0%}.",
+                "the optimum is flat (its Hessian vanishes there), or the solver is too far from it for a derivative",
+                'solve to a smaller tolerance, with jac="dualad"; if the optimum is flat, it has no derivative',
+            )
+        left = abs(step[:n]).max(initial=0.0)
+        if left > _UNFINISHED * (1 + abs(x).max(initial=0.0)):
+            warn(
+                f"{self.unknown.where}: the gradient at the answer is {abs(r).max():.2g}, from which a Newton step of"
+                f' {left:.2g} is left; derivatives are as inexact. Lower the tolerance, or pass jac="dualad".'
+            )
+        H = J[np.ix_(free, free)]
+        if len(A):
+            Z = scipy.linalg.null_space(A)
+            H = Z.T @ H @ Z
+        if H.size:
+            e = np.linalg.eigvalsh((H + H.T) / 2)
+            if e[0] < -1e-10 * max(abs(e[-1]), 1e-300):
+                warn(
+                    f"{self.unknown.where}: the answer is no minimum: the Hessian has the eigenvalue {e[0]:.3g} along"
+                    " free directions. The derivative is that of a saddle point or a maximum."
+                )
+
+    def _check_constraints(self, A: np.ndarray, bounds: int) -> None:
+        sizes = np.linalg.norm(A, axis=1, keepdims=True)
+        S = A / np.where(sizes > 0, sizes, 1.0)
+        u, s, _ = np.linalg.svd(S)
+        if len(S) <= S.shape[1] and s[-1] > 1e-10:
+            return
+        combination = u[:, -1] / u[np.argmax(abs(u[:, -1])), -1]
+        raise SingularMatrixError(
+            f"{self.unknown.where}: the gradients of the {len(A)} active constraints depend on each other"
+            f" ({bounds} variables are at bounds): their combination {np.array2string(combination.round(3) + 0.0)} is"
+            " zero.",
+            "the multipliers are not unique, and a small change of one constraint may leave no solution at all (LICQ)",
+            "remove the constraints that follow from others",
+        )
+
+
+def _known(x: Any) -> Any:
+    """Return the values inside a tensor, those of its lanes; ``None`` in a program that is yet to run."""
+    value = beneath(x) if isinstance(x, Tracer) else x
+    return None if isinstance(value, Tracer) else np.asarray(value)
+
+
+def _distance(x: np.ndarray, limit: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(limit), abs(x - _finite(limit)) / (1 + abs(_finite(limit))), np.inf)
+
+
+def _finite(v: Any) -> Any:
+    """Return limits with zeros for infinite ones, which are never active."""
+    return np.where(np.isfinite(v), v, 0.0)
+
+
+def optimum(
+    where: str, inputs: Inputs, start: Any, search: Callable[[Any, Sequence], tuple[Any, Any]], objective: Callable,
+    bounds: Callable | None = None, constraints: Constraints | None = None, *, runs: list, near: float = 1e-6,
+    minimal: bool = False, tangent_solve: Any = None, equation: type[Stationary] = Stationary,
+) -> Optimum:  # fmt: skip
+    """Apply the operator of a minimization: ``search(x0, inputs)`` returns x and a result of SciPy's."""
+    constraints = constraints if constraints is not None and constraints.size else None
+    parts = [start] if constraints is None else [start, np.zeros(constraints.size)]
+    unknown = Unknown(parts, "x0", where)
+    made = (equation or Stationary)(
+        where, unknown, search, objective, bounds, constraints, runs, near, minimal, tangent_solve
+    )  # fmt: skip
+    at, found = solution(made, parts, inputs, runs)
+    return Optimum(at[0], at[1] if constraints is not None else np.zeros(0), found[0], found[-1])
