@@ -15,6 +15,7 @@ from .basis import split_last
 from .chunks import check_chunks, check_executor
 from .core.arguments import check_callable
 from .core.aval import aval_of
+from .core.coincidence import resolved
 from .core.constants import foreign
 from .core.frames import public
 from .core.transformed import Transformed, transform
@@ -128,6 +129,7 @@ def _value_and_second(
 
 
 @public
+@resolved
 def hvp(f: Callable[Args, Any], x: Any, v: Any, *args, has_aux: bool = False, **kwargs) -> Any:
     """Multiply the Hessian of a scalar-valued function with a vector, without building it.
 
@@ -161,6 +163,7 @@ def hvp(f: Callable[Args, Any], x: Any, v: Any, *args, has_aux: bool = False, **
 
 
 @public
+@resolved
 def value_and_hvp(f: Callable[Args, Any], x: Any, v: Any, *args, has_aux: bool = False, **kwargs) -> tuple[Any, Any]:
     """Return the value of a scalar-valued function and its Hessian times a vector.
 

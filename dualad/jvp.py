@@ -16,6 +16,7 @@ from .containers import advice, has_own_arithmetic, refuse_array_like
 from .core.arguments import check_callable
 from .core.aval import aval_of, is_inexact
 from .core.boundary import run
+from .core.coincidence import resolved
 from .core.constants import foreign, zeros_beside
 from .core.contexts import active
 from .core.frames import public
@@ -53,6 +54,7 @@ def jvp(
 @overload
 def jvp(f: Callable, primals: Sequence, tangents: Sequence, *, has_aux: bool) -> tuple: ...
 @public
+@resolved
 def jvp(f: Callable, primals: Sequence, tangents: Sequence, *, has_aux: bool = False) -> tuple:
     """Evaluate a function and its Jacobian-vector product.
 

@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .coincidence import callers, noted, settle
 from .frames import hide_frames
 
 __all__ = ["Transformed", "importable_name", "named", "pickles_by_value", "reduced", "transform"]
@@ -46,7 +47,8 @@ class Transformed:
 
     def __call__(self, /, *args, **kwargs):
         try:
-            return self._run(*args, **kwargs)
+            out = self._run(*args, **kwargs)
+            return settle(self._run, args, kwargs, out) if noted.met else out
         except Exception as error:  # as in `public`, whose work this does
             hide_frames(error)
             raise
@@ -81,6 +83,9 @@ class Transformed:
 
     def __repr__(self) -> str:
         return f"<{self.__name__}>"  # type: ignore[attr-defined]
+
+
+callers.add(Transformed.__call__.__code__)
 
 
 def _made_again(make: Callable, args: tuple, kwargs: dict) -> Any:

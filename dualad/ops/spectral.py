@@ -17,8 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.coincidence import coincided, spread, tolerance
 from .factorization import adjoint, floating, hermitian, least_motion, matrix, solve, square, transposed
-from .kinds import add_tangents, scaled, stacked, unbroadcast
+from .kinds import add_tangents, known, scaled, stacked, unbroadcast
 from .samples import complex_plane
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "nuclear_norm", "svd", "svdvals", "unitary_factor"]
@@ -62,7 +63,10 @@ def _reciprocal_gaps(values):
     gaps = values.reshape((*values.shape[:-1], 1, n)) - values.reshape((*values.shape[:-1], n, 1))
     diagonal = np.eye(n, dtype=bool)
     scale = _largest(np.abs(values), -1).reshape((*values.shape[:-1], 1, 1))
-    together = np.logical_and(np.abs(gaps) <= n * np.finfo(values.dtype).eps * scale, np.logical_not(diagonal))
+    together = np.logical_and(np.abs(gaps) <= tolerance(values) * scale, np.logical_not(diagonal))
+    equal = known(together)
+    if isinstance(equal, np.ndarray) and equal.any():
+        coincided()
     apart = np.where(np.logical_or(together, diagonal), values.dtype.type(1), gaps)
     return np.where(diagonal, 0.0, np.where(together, np.nan, 1 / apart))
 
@@ -104,6 +108,21 @@ def _turn(tv, v, row: int):
     return -1j * angle.reshape((*angle.shape[:-1], 1, angle.shape[-1]))
 
 
+def _eigh(a, *, uplo: str):
+    w, v = np.linalg.eigh(a, uplo)
+    moved = spread(w)
+    if moved is w:
+        return w, v
+    order = np.argsort(moved, axis=-1)
+    return np.take_along_axis(moved, order, axis=-1), np.take_along_axis(v, order[..., None, :], axis=-1)
+
+
+def _eigvalsh(a, *, uplo: str):
+    w = np.linalg.eigvalsh(a, UPLO=uplo)
+    moved = spread(w)
+    return w if moved is w else np.sort(moved, axis=-1)
+
+
 def _values_shape(a: Aval, *, uplo: str) -> Aval:
     return Aval(square(a).shape[:-1], _real(floating(a.dtype)))
 
@@ -117,7 +136,7 @@ _hermitian_samples = [
 
 eigh = stacked(
     "eigh",
-    impl=lambda a, *, uplo: tuple(np.linalg.eigh(a, uplo)),
+    impl=_eigh,
     abstract_eval=lambda a, *, uplo: (_values_shape(a, uplo=uplo), Aval(a.shape, floating(a.dtype))),
     jvp=_eigh_jvp,
     raises=True,
@@ -128,7 +147,7 @@ eigh = stacked(
 
 eigvalsh = stacked(
     "eigvalsh",
-    impl=lambda a, *, uplo: np.linalg.eigvalsh(a, UPLO=uplo),
+    impl=_eigvalsh,
     abstract_eval=_values_shape,
     jvp=_eigvalsh_jvp,
     raises=True,
@@ -153,7 +172,7 @@ def _complex(dtype: np.dtype) -> np.dtype:
 def _eig(a):
     w, v = np.linalg.eig(a)
     dtype = _complex(a.dtype)
-    return w.astype(dtype), v.astype(dtype)
+    return spread(w.astype(dtype)), v.astype(dtype)
 
 
 def _eig_jvp(primals: Sequence, tangents: Sequence) -> tuple:
@@ -191,7 +210,7 @@ eig = stacked(
 
 eigvals = stacked(
     "eigvals",
-    impl=lambda a: np.linalg.eigvals(a).astype(_complex(a.dtype)),
+    impl=lambda a: spread(np.linalg.eigvals(a).astype(_complex(a.dtype))),
     abstract_eval=lambda a: Aval(square(a).shape[:-1], _complex(a.dtype)),
     jvp=_eigvals_jvp,
     raises=True,
@@ -212,6 +231,24 @@ eigvals = stacked(
 # absent where U, or V, is square. With ``full`` U and V are square, and their further columns, any basis of the space
 # that is left, move as little as keeps them orthogonal (``factorization.least_motion``).
 # A singular value is |·| of something, with a kink at zero: there its derivative is the subgradient zero.
+
+
+def _svd(a, *, full: bool = False):
+    u, s, vh = np.linalg.svd(a, full_matrices=full)
+    moved = spread(s, singular=True)
+    if moved is s:
+        return u, s, vh
+    order = np.argsort(-moved, axis=-1)
+    k = s.shape[-1]
+    u = np.concatenate([np.take_along_axis(u[..., :k], order[..., None, :], axis=-1), u[..., k:]], axis=-1)
+    vh = np.concatenate([np.take_along_axis(vh[..., :k, :], order[..., None], axis=-2), vh[..., k:, :]], axis=-2)
+    return u, np.take_along_axis(moved, order, axis=-1), vh
+
+
+def _svdvals(a):
+    s = np.linalg.svd(a, compute_uv=False)
+    moved = spread(s, singular=True)
+    return s if moved is s else -np.sort(-moved, axis=-1)
 
 
 def _svd_jvp(primals: Sequence, tangents: Sequence, *, full: bool = False) -> tuple:
@@ -269,7 +306,7 @@ _svd_samples = [
 
 svd = stacked(
     "svd",
-    impl=lambda a, *, full=False: tuple(np.linalg.svd(a, full_matrices=full)),
+    impl=_svd,
     abstract_eval=_svd_shape,
     jvp=_svd_jvp,
     # One further column of a real matrix is determined up to its sign, so that its least motion is its motion.
@@ -281,7 +318,7 @@ svd = stacked(
 
 svdvals = stacked(
     "svdvals",
-    impl=lambda a: np.linalg.svd(a, compute_uv=False),
+    impl=_svdvals,
     abstract_eval=lambda a: Aval((*matrix(a).shape[:-2], min(a.shape[-2:])), _real(floating(a.dtype))),
     jvp=_svdvals_jvp,
     raises=True,
