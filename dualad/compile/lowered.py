@@ -5,7 +5,8 @@ Not for: making any of it (``call.py``, ``numpy_source.py``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,12 +64,13 @@ class Lowered:
         words = {
             "number": "as Python numbers", "ufunc": "calls of NumPy's ufuncs", "library": "calls of NumPy and SciPy",
             "loop": "loops and branches of the source", "callback": "callbacks into Python code",
-            "block": "groups run block by block",
+            "block": "groups run block by block", "native": "functions of machine code",
         }  # fmt: skip
         lines = [f"{n:5d} {words[k]}" for k, n in sorted(self._compiled.calls.items())]
         for region in self._compiled.regions:
             cut = "entries" if region.flat else "rows"
             lines.append(f"      on blocks of {cut} of {region.shape}: {', '.join([s[0].name for s in region.steps])}")
+        lines += [f"      of {len(g.steps)} equations: {summary(g.steps)}" for g in self._compiled.groups]
         for count, body in rolled_loops(self.optimised):
             lines.append(f"      a loop of {count} times {len(body.steps)} equations, unrolled by Python, found again")
         return "\n".join(lines)
@@ -89,6 +91,12 @@ class Lowered:
 
     def __str__(self) -> str:
         return self.source
+
+
+def summary(steps: Sequence[tuple]) -> str:
+    """Return the operators of equations with their numbers, the most frequent first."""
+    counts = Counter([s[0].name for s in steps])
+    return ", ".join([f"{name} ×{n}" if n > 1 else name for name, n in counts.most_common()])
 
 
 def explained(spec: Any, function: Callable, leaves: list, tree: Any, flags: list[bool]) -> str:

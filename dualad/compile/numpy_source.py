@@ -8,7 +8,7 @@ that is not known here is a call of its ``impl``. Not for: blocks of large array
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ import numpy as np
 from ..control.subprograms import mentions
 from ..core.aval import is_weak
 from ..program.ir import Program
+from .native.engine import note_once
+from .native.groups import Group, find_groups
 from .quiet_errors import quietly
 from .simplify import is_pure
 from .source_block import Block
@@ -30,18 +32,28 @@ class Compiled:
     ``calls`` counts equations by what became of them: "number", "ufunc", "library", "loop", "callback".
     """
 
-    __slots__ = ("calls", "code", "program", "regions", "run", "source")
+    __slots__ = ("calls", "groups", "program", "regions", "run", "source")
 
-    def __init__(self, program: Program, source: str, run: Callable, calls: dict, regions: list) -> None:
-        self.program, self.source, self.run, self.calls, self.regions = program, source, run, calls, regions
+    def __init__(
+        self, program: Program, source: str, run: Callable, calls: dict, regions: list, groups: Sequence[Group] = ()
+    ) -> None:
+        self.program, self.run, self.calls, self.regions, self.groups = program, run, calls, regions, tuple(groups)
+        self.source = "\n\n".join([source, *[f"; native code\n{g.text}" for g in groups]])
 
 
 def compile_program(program: Program) -> Compiled:
     """Write a (simplified) program as source and compile it."""
     name = identifier(program.name)
+    note_once()
+    steps = find_groups(program)
+    if len(steps) == 1 and type(steps[0][0]) is Group:
+        group = steps[0][0]
+        if list(program.inputs) == group.reads and list(program.outputs) == group.writes:
+            return Compiled(program, "", group.run, {"native": 1}, [], [group])
     numbers = not mentions(program, lambda op, params: not is_pure(op, params))
     writer = _Writer(numbers)
-    body = writer.function(program)
+    grouped = Program(program.inputs, steps, program.outputs, program.name)
+    body = writer.function(grouped)
     if not (numbers and writer.raising):
         return _finished(program, name, writer, body)
     # What a Python float can't say (an infinity from a division by zero) the plain form does, written when needed.
@@ -50,7 +62,7 @@ def compile_program(program: Program) -> Compiled:
     def without_numbers(*args):
         if not plain:
             other = _Writer(False)
-            plain.append(_finished(program, f"{name}_plain", other, other.function(program)).run)
+            plain.append(_finished(program, f"{name}_plain", other, other.function(grouped)).run)
         return plain[0](*args)
 
     writer.names["in_numpy"] = without_numbers
@@ -80,7 +92,7 @@ def _finished(program: Program, name: str, writer: _Writer, body: list[str]) -> 
     run = namespace[name]
     if writer.warning:
         run = quietly(run)
-    return Compiled(program, source, run, writer.calls, writer.regions)
+    return Compiled(program, source, run, writer.calls, writer.regions, writer.groups)
 
 
 class _Writer:
@@ -97,6 +109,7 @@ class _Writer:
         self.warning = False
         self.calls: dict[str, int] = {}
         self.regions: list = []
+        self.groups: list = []
         self._names = 0
 
     def function(self, program: Program) -> list[str]:

@@ -17,6 +17,7 @@ from ..ops.indexing import _native
 from ..program.ir import Program, last_uses
 from ..program.variable import Variable
 from .blocks import Region, find_regions, run_region, strong_product
+from .native.groups import Group
 from .scalars import BOOLEAN, FLOAT, MATHEMATICS
 from .simplify import is_elementwise, is_pure
 from .source_entries import in_entries, is_small
@@ -67,6 +68,9 @@ class Block:
             if type(op) is Region:
                 self.region(op, env)
                 continue
+            if type(op) is Group:
+                self.group(op, env)
+                continue
             given = [env[a] if type(a) is Variable else self.constant(a) for a in args]
             dead = [env[v] for v in dying[i] if v in env]
             if op.kind == "control":
@@ -95,6 +99,20 @@ class Block:
         for v, text in zip(region.writes, names, strict=True):
             env[v] = Value(text, ARRAY, v.aval, True)
             self.alone.add(text)
+
+    def group(self, group: Group, env: dict) -> None:
+        """Write the call of a function of machine code."""
+        self.writer.groups.append(group)
+        self.writer.count("native")
+        name = self.writer.bind("native", group.run)
+        reads = [env[v] if type(v) is Variable else self.constant(v) for v in group.reads]
+        texts = [r.text if r.form in (FLOAT_FORM, BOOL_FORM) else self.as_array(r) for r in reads]
+        names = [self.writer.name() for _ in group.writes]
+        self.write(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {name}({', '.join(texts)})")
+        for v, text in zip(group.writes, names, strict=True):
+            env[v] = Value(text, ARRAY, v.aval, True)
+            if v.aval.shape:
+                self.alone.add(text)
 
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
 

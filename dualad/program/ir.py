@@ -190,13 +190,13 @@ def live_steps(steps: Sequence[tuple], outputs: Sequence[Any]) -> list[tuple]:
     """
     read = set(map(id, chain.from_iterable([step[1] for step in steps])))
     read.update(map(id, outputs))
-    if read.issuperset([id(step[3][0]) for step in steps]):
+    if read.issuperset([id(step[3][0]) if step[3] else 0 for step in steps]):  # a loop may have no results at all
         return list(steps)
     needed = {v for v in outputs if type(v) is Variable}
     live = []
     for step in reversed(steps):
         outs = step[3]
-        if outs[0] in needed or (len(outs) > 1 and not needed.isdisjoint(outs)):
+        if (outs and outs[0] in needed) or (len(outs) > 1 and not needed.isdisjoint(outs)):
             live.append(step)
             for a in step[1]:
                 if type(a) is Variable:

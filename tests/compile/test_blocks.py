@@ -13,7 +13,7 @@ from dualad.errors import ArgumentError
 
 
 @pytest.fixture(autouse=True)
-def _small_blocks(monkeypatch: pytest.MonkeyPatch):
+def _small_blocks(monkeypatch: pytest.MonkeyPatch, numpy_backend: None):
     monkeypatch.setattr(blocks, "LARGE", 64)
     monkeypatch.setattr(blocks, "BLOCK", 16)
     before = da.threads()

@@ -500,6 +500,7 @@ def test_a_note_when_sizes_keep_changing() -> None:
 # ── what it shows ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.usefixtures("numpy_backend")
 def test_what_can_be_read() -> None:
     fast, x = da.jit(da.grad(smooth)), np.linspace(0.1, 1, 20)
     low = fast.lower(x)

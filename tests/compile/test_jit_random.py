@@ -68,6 +68,6 @@ def check(seed: int) -> None:
 
 
 @pytest.mark.parametrize("chunk", [*range(4), *[pytest.param(c, marks=pytest.mark.full) for c in range(4, 200)]])
-def test_random_programs_compiled(chunk: int) -> None:
+def test_random_programs_compiled(chunk: int, backend: str) -> None:
     for seed in range(CHUNK * chunk, CHUNK * (chunk + 1)):
         check(seed)

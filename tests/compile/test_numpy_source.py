@@ -131,7 +131,7 @@ REFUSED = {"while_loop"}
 
 @pytest.mark.filterwarnings("ignore:logm result may be inaccurate")
 @pytest.mark.parametrize(("op", "check"), list(cases()))
-def test_operator_compiled(op, check) -> None:
+def test_operator_compiled(op, check, backend) -> None:
     failures = []
     samples = op_values.subjects(op)
     for s in samples[: 1 if op.name == "logm" else None]:
@@ -165,7 +165,7 @@ def test_operator_compiled(op, check) -> None:
         da.hessian(lambda x, m: np.sum(x**3) * x[0] / (1 + x[1] ** 2)),
     ],
 )
-def test_small_arrays_as_entries(f) -> None:
+def test_small_arrays_as_entries(f, numpy_backend) -> None:
     x, m = np.array([0.5, -1.5, 2.0]), np.arange(9.0).reshape(3, 3) - 3.3
     low = da.jit(f).lower(x, m)
     assert " = x0.tolist()" in low.source
@@ -178,7 +178,7 @@ def test_small_arrays_as_entries(f) -> None:
     same(list(da.tree.flatten(fast(x, m))[0]), list(da.tree.flatten(f(x, m))[0]), False, "again")
 
 
-def test_numbers_where_python_would_raise() -> None:
+def test_numbers_where_python_would_raise(backend) -> None:
     f = lambda x: (1 / x, np.log(x), np.sum(np.exp(x * 1000)), x / np.sum(x))
     for x in (np.array([0.0, 1.0]), np.array([-1.0, 1.0]), np.array([np.nan, np.inf])):
         with np.errstate(all="ignore"):

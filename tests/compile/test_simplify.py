@@ -33,7 +33,7 @@ def names(f, *args) -> list[str]:
         (lambda x: x**2, ["square"]),
     ],
 )
-def test_what_goes(f, expected) -> None:
+def test_what_goes(f, expected, numpy_backend) -> None:
     assert names(f, X) == expected
     with np.errstate(all="ignore"):
         found, wanted = np.asarray(da.jit(f)(X)), np.asarray(f(X))

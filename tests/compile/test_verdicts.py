@@ -30,6 +30,6 @@ def test_every_operator_has_a_verdict() -> None:
         ("switch", lambda x: da.cond(x > 1, np.sin, np.cos, x), "if "),
     ],
 )
-def test_the_source_does_what_the_verdict_says(name: str, f, text: str) -> None:
+def test_the_source_does_what_the_verdict_says(name: str, f, text: str, numpy_backend) -> None:
     low = da.jit(f).lower(0.5)
     assert text in low.source and name in {e.op.name for e in low.program.equations}

@@ -1,0 +1,237 @@
+"""Writing the text of one LLVM function: each expression once, labels, loops, and values of one or eight lanes.
+
+Not for: what operators mean (``operators.py``), or running anything (``engine.py``).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+__all__ = ["Code", "Lanes", "WIDTH", "element", "literal"]
+
+#: lanes of a vector
+WIDTH = 8
+
+_ELEMENTS = {"float64": "double", "float32": "float", "int64": "i64", "int32": "i32", "bool": "i1"}
+
+
+def element(dtype: np.dtype) -> str:
+    """Return the LLVM type of a lane."""
+    return _ELEMENTS[dtype.name]
+
+
+def literal(x: object, dtype: np.dtype) -> str:
+    """Return the text of a number."""
+    if dtype.kind == "b":
+        return "true" if x else "false"
+    if dtype.kind == "i":
+        return str(int(x))  # type: ignore[call-overload]
+    # A float is written as the double with the same value.
+    return f"0x{struct.unpack('<Q', struct.pack('<d', float(dtype.type(x))))[0]:016X}"
+
+
+class Code:
+    """The instructions of a function, in order; equal ones are written once where the first is still in force."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        #: right-hand side -> name
+        self._known: dict[str, str] = {}
+        self._count = 0
+        #: name -> declaration, of what is called or referred to
+        self.declared: dict[str, str] = {}
+        #: the block that is being written
+        self.block = "start"
+
+    def name(self) -> str:
+        self._count += 1
+        return f"%t{self._count}"
+
+    def value(self, text: str) -> str:
+        """Return the name of a value without effects."""
+        found = self._known.get(text)
+        if found is None:
+            found = self._known[text] = self.name()
+            self.lines.append(f"  {found} = {text}")
+        return found
+
+    def new(self, text: str) -> str:
+        """Return the name of a value that is not to be shared: a load of memory that changes, a call."""
+        name = self.name()
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def effect(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def label(self) -> str:
+        self._count += 1
+        return f"b{self._count}"
+
+    def begin(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def jump(self, label: str) -> None:
+        self.effect(f"br label %{label}")
+
+    def branch(self, condition: str, yes: str, no: str) -> None:
+        self.effect(f"br i1 {condition}, label %{yes}, label %{no}")
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Forget at the end what was written inside: it is not in force behind a loop or a branch."""
+        before = dict(self._known)
+        try:
+            yield
+        finally:
+            self._known = before
+
+    def declare(self, name: str, text: str) -> None:
+        self.declared[name] = text
+
+    def table(self, x: np.ndarray) -> str:
+        """Return the address of a constant array."""
+        kind = "i8" if x.dtype.kind == "b" else element(x.dtype)
+        texts = [literal(v, x.dtype) if x.dtype.kind != "b" else str(int(v)) for v in x.ravel().tolist()]
+        name = f"@k{len(self.declared)}"
+        listed = ", ".join([f"{kind} {t}" for t in texts])
+        self.declare(name, f"{name} = private constant [{len(texts)} x {kind}] [{listed}], align 64")
+        return name
+
+
+class Lanes:
+    """Instructions on values of one element type, of one lane or of eight."""
+
+    def __init__(self, code: Code, dtype: np.dtype, width: int) -> None:
+        self.code, self.dtype, self.width = code, dtype, width
+        lane = element(dtype)
+        wide = lambda t: t if width == 1 else f"<{width} x {t}>"
+        self.lane, self.type, self.mask, self.bits = lane, wide(lane), wide("i1"), wide("i64")
+        short = {"double": "f64", "float": "f32"}.get(lane, lane)
+        self.suffix = short if width == 1 else f"v{width}{short}"
+
+    def of(self, dtype: np.dtype) -> Lanes:
+        """Return the instructions on as many lanes of another type."""
+        return Lanes(self.code, dtype, self.width)
+
+    def constant(self, x: object) -> str:
+        text = literal(x, self.dtype)
+        return text if self.width == 1 else f"splat ({self.lane} {text})"
+
+    def whole(self, n: int) -> str:
+        return str(n) if self.width == 1 else f"splat (i64 {n})"
+
+    def _at(self, x: str | float) -> str:
+        return x if isinstance(x, str) else self.constant(x)
+
+    def do(self, op: str, x: str | float, y: str | float) -> str:
+        return self.code.value(f"{op} {self.type} {self._at(x)}, {self._at(y)}")
+
+    def add(self, x, y) -> str:
+        return self.do("fadd" if self.dtype.kind == "f" else "add", x, y)
+
+    def sub(self, x, y) -> str:
+        return self.do("fsub" if self.dtype.kind == "f" else "sub", x, y)
+
+    def mul(self, x, y) -> str:
+        return self.do("fmul" if self.dtype.kind == "f" else "mul", x, y)
+
+    def div(self, x, y) -> str:
+        return self.do("fdiv", x, y)
+
+    def neg(self, x) -> str:
+        if self.dtype.kind == "f":
+            return self.code.value(f"fneg {self.type} {self._at(x)}")
+        return self.do("sub", 0, x)
+
+    def call(self, name: str, *args) -> str:
+        """Call an intrinsic of LLVM."""
+        full = f"@llvm.{name}.{self.suffix}"
+        self.code.declare(full, f"declare {self.type} {full}({', '.join([self.type] * len(args))})")
+        return self.code.value(f"call {self.type} {full}({', '.join([f'{self.type} {self._at(a)}' for a in args])})")
+
+    def fma(self, x, y, z) -> str:
+        return self.call("fma", x, y, z)
+
+    def compare(self, predicate: str, x, y) -> str:
+        word = "fcmp" if self.dtype.kind == "f" else "icmp"
+        return self.code.value(f"{word} {predicate} {self.type} {self._at(x)}, {self._at(y)}")
+
+    def select(self, mask: str, x, y) -> str:
+        if mask in ("true", "false"):
+            return self._at(x if mask == "true" else y)
+        return self.code.value(f"select {self.mask} {mask}, {self.type} {self._at(x)}, {self.type} {self._at(y)}")
+
+    def both(self, x: str, y: str) -> str:
+        return self.code.value(f"and {self.mask} {x}, {y}")
+
+    def either(self, x: str, y: str) -> str:
+        return self.code.value(f"or {self.mask} {x}, {y}")
+
+    def invert(self, x: str) -> str:
+        return self.code.value(f"xor {self.mask} {x}, {'true' if self.width == 1 else 'splat (i1 true)'}")
+
+    def any(self, mask: str) -> str:
+        if self.width == 1:
+            return mask
+        full = f"@llvm.vector.reduce.or.v{self.width}i1"
+        self.code.declare(full, f"declare i1 {full}({self.mask})")
+        return self.code.value(f"call i1 {full}({self.mask} {mask})")
+
+    def is_nan(self, x: str) -> str:
+        return self.compare("uno", x, x)
+
+    # ── the bits of float64 numbers ──────────────────────────────────────────────────────────────────────────────
+
+    def as_bits(self, x: str) -> str:
+        return self.code.value(f"bitcast {self.type} {self._at(x)} to {self.bits}")
+
+    def from_bits(self, x: str) -> str:
+        return self.code.value(f"bitcast {self.bits} {x} to {self.type}")
+
+    def on_bits(self, op: str, x: str, y: str | int) -> str:
+        return self.code.value(f"{op} {self.bits} {x}, {self.whole(y) if isinstance(y, int) else y}")
+
+    # ── lanes ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def splat(self, x: str) -> str:
+        """Return a vector of one lane's value everywhere."""
+        if self.width == 1:
+            return x
+        if not x.startswith("%"):
+            return f"splat ({self.lane} {x})"
+        first = self.code.value(f"insertelement {self.type} poison, {self.lane} {x}, i64 0")
+        mask = f"<{self.width} x i32> zeroinitializer"
+        return self.code.value(f"shufflevector {self.type} {first}, {self.type} poison, {mask}")
+
+    def at(self, x: str, i: int) -> str:
+        """Return one lane."""
+        if self.width == 1:
+            return x
+        return self.code.value(f"extractelement {self.type} {x}, i64 {i}")
+
+    def joined(self, lanes: Sequence[str]) -> str:
+        """Return a vector of lanes."""
+        if len(set(lanes)) == 1:
+            return self.splat(lanes[0])
+        if not any([x.startswith("%") for x in lanes]):
+            return f"<{', '.join([f'{self.lane} {x}' for x in lanes])}>"
+        out = "poison"
+        for i, x in enumerate(lanes):
+            out = self.code.value(f"insertelement {self.type} {out}, {self.lane} {x}, i64 {i}")
+        return out
+
+    def shuffled(self, x: str, y: str, lanes: Sequence[int]) -> str:
+        """Return lanes of two vectors, numbered through."""
+        if x == y:
+            lanes = [i % self.width for i in lanes]
+            y = "poison"
+        if list(lanes) == list(range(self.width)):
+            return x
+        mask = ", ".join([f"i32 {i}" for i in lanes])
+        return self.code.value(f"shufflevector {self.type} {x}, {self.type} {y}, <{self.width} x i32> <{mask}>")

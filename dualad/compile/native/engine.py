@@ -1,0 +1,234 @@
+"""LLVM through llvmlite: whether it can be used here, and the text of functions to their addresses.
+
+For: compiling and linking, and the functions that compiled code calls (mathematics, the platform's library, the C
+interfaces of CPython and NumPy), each given by its address; no state of LLVM's that the process shares is touched.
+Not for: writing the text (``code.py``), or its meaning.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import importlib
+import os
+import platform
+import sys
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ...core.frames import user_level
+from ...surface.arguments import PerformanceNote
+from .code import Code, Lanes
+from .maths import FAR, KERNELS
+
+__all__ = ["Engine", "LIBRARY", "Linked", "engine", "maths_text", "note_once", "why_not"]
+
+#: functions of the platform's mathematics library by the operators that they are, and how many arguments they take
+LIBRARY: dict[str, tuple[str, int]] = {
+    "arccos": ("acos", 1), "arccosh": ("acosh", 1), "arcsin": ("asin", 1), "arcsinh": ("asinh", 1),
+    "arctan": ("atan", 1), "arctan2": ("atan2", 2), "arctanh": ("atanh", 1), "cbrt": ("cbrt", 1), "cosh": ("cosh", 1),
+    "exp2": ("exp2", 1), "hypot": ("hypot", 2), "log10": ("log10", 1), "log2": ("log2", 1), "power": ("pow", 2),
+    "sinh": ("sinh", 1), "tan": ("tan", 1), "erfc": ("erfc", 1), "far_sin": ("sin", 1), "far_cos": ("cos", 1),
+}  # fmt: skip
+
+_PYTHON = (
+    "PyErr_CheckSignals", "PyErr_Clear", "PyErr_NoMemory", "PyErr_Occurred", "PyEval_RestoreThread",
+    "PyEval_SaveThread", "PyLong_AsLongLong", "PyMem_RawFree", "PyMem_RawMalloc",
+    "PyObject_Vectorcall", "PyTuple_New", "PyTuple_SetItem", "Py_DecRef", "Py_IncRef",
+)  # fmt: skip
+#: functions of NumPy's C interface, by their place in its table
+_NUMPY = {"PyArray_NewFromDescr": 94, "PyArray_Scalar": 60}
+
+
+class Linked:
+    """Compiled functions: addresses by name, good for as long as this object lives."""
+
+    __slots__ = ("_kept", "addresses")
+
+    def __init__(self, addresses: dict[str, int], kept: Any) -> None:
+        self.addresses, self._kept = addresses, kept
+
+
+class Engine:
+    """What compiles for the processor that this process runs on."""
+
+    def __init__(self) -> None:
+        self._llvm: Any = importlib.import_module("llvmlite.binding")
+        llvm = self._llvm
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self._cpu, self._features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+        self._machines: dict[int, Any] = {}
+        self._jit = llvm.create_lljit_compiler(self._machine(1))
+        self._lock = threading.RLock()
+        self._count = 0
+        self._maths: dict[str, Linked] = {}
+        library = ctypes.util.find_library("m" if os.name != "nt" else "ucrtbase")
+        self._library = ctypes.CDLL(library)
+        self._known = {name: _address(getattr(ctypes.pythonapi, name)) for name in _PYTHON}
+        table = _numpy_table()
+        self._known |= {name: table[place] for name, place in _NUMPY.items()}
+
+    def _probe(self) -> int:
+        """Compile and run a function that returns 42."""
+        linked = self.compile("define i32 @probe() {\nstart:\n  ret i32 42\n}", ["probe"], {}, 0)
+        return ctypes.CFUNCTYPE(ctypes.c_int)(linked.addresses["probe"])()
+
+    def _machine(self, level: int) -> Any:
+        machine = self._machines.get(level)
+        if machine is None:
+            target = self._llvm.Target.from_default_triple()
+            machine = self._machines[level] = target.create_target_machine(
+                cpu=self._cpu, features=self._features, opt=level, jit=True
+            )
+        return machine
+
+    def compile(self, text: str, exports: list[str], objects: dict[str, int], level: int) -> Linked:
+        """Compile a module of LLVM's assembly language.
+
+        Parameters
+        ----------
+        text : str
+            The module.
+        exports : list of str
+            The functions whose addresses are wanted.
+        objects : dict
+            Addresses of the Python objects that it refers to.
+        level : int
+            How much LLVM does about the code: 0 to 3.
+        """
+        with self._lock:
+            module = self._llvm.parse_assembly(text)
+            module.verify()
+            needed = [v.name for v in (*module.functions, *module.global_variables) if v.is_declaration]
+            imports = {n: self._find(n, objects) for n in needed if not n.startswith("llvm.")}
+            return self._link(self._machine(level).emit_object(module), exports, imports)
+
+    def _link(self, image: bytes, exports: list[str], imports: dict[str, int]) -> Linked:
+        builder = self._llvm.JITLibraryBuilder().add_object_img(image)
+        # What LLVM itself may make calls of.
+        for name in ("memcpy", "memset", "memmove"):
+            builder.import_symbol(name, _address(getattr(self._library, name)))
+        for name, address in imports.items():
+            builder.import_symbol(name, address)
+        for name in exports:
+            builder.export_symbol(name)
+        self._count += 1
+        tracker = builder.link(self._jit, f"dualad{self._count}")
+        return Linked({name: tracker[name] for name in exports}, tracker)
+
+    def _find(self, name: str, objects: dict[str, int]) -> int:
+        found = objects.get(name) or self._known.get(name)
+        if found is None and name.startswith("lib_"):
+            found = self._known[name] = _address(getattr(self._library, name[4:]))
+        if found is None and name.startswith("m_"):
+            linked = self._maths[name] = self._mathematics(name)
+            found = self._known[name] = linked.addresses[name]
+        if found is None:
+            raise RuntimeError(f"compiled code refers to {name!r}, which is not known")
+        return found
+
+    def _mathematics(self, name: str) -> Linked:
+        kernel, _, width = name[2:].rpartition("_")
+        return self.compile(maths_text(kernel, int(width)), [name], {}, 2)
+
+
+def maths_text(kernel: str, width: int) -> str:
+    """Return a module with one mathematical function, of so many lanes."""
+    code = Code()
+    b = Lanes(code, np.dtype(float), width)
+    count = 1 if kernel in KERNELS else LIBRARY[kernel][1]
+    arguments = [f"%x{i}" for i in range(count)]
+    if kernel in KERNELS:
+        result = KERNELS[kernel](b, arguments[0])
+        if kernel in ("sin", "cos"):
+            result = _with_far(code, b, kernel, arguments[0], result)
+    else:
+        result = by_lanes(b, LIBRARY[kernel][0], arguments)
+    given = ", ".join([f"{b.type} {a}" for a in arguments])
+    body = "\n".join([*code.declared.values(), f"define {b.type} @m_{kernel}_{width}({given}) {{", "start:"])
+    return "\n".join([body, *code.lines, f"  ret {b.type} {result}", "}"])
+
+
+def by_lanes(b: Lanes, name: str, args: list[str]) -> str:
+    """Call a function of the platform's library for each lane."""
+    code = b.code
+    code.declare(f"@lib_{name}", f"declare double @lib_{name}({', '.join(['double'] * len(args))})")
+    out = []
+    for i in range(b.width):
+        given = ", ".join([f"double {b.at(a, i)}" for a in args])
+        out.append(code.new(f"call double @lib_{name}({given})"))
+    return b.joined(out)
+
+
+def _with_far(code: Code, b: Lanes, kernel: str, x: str, near: str) -> str:
+    """Ask the platform's library for the lanes that are too far from zero."""
+    far = b.compare("ogt", b.call("fabs", x), FAR)
+    before, slow, end = code.block, code.label(), code.label()
+    code.branch(b.any(far), slow, end)
+    with code.scope():
+        code.begin(slow)
+        asked = b.select(far, by_lanes(b, kernel, [x]), near)
+        code.jump(end)
+    code.begin(end)
+    return code.new(f"phi {b.type} [{near}, %{before}], [{asked}, %{slow}]")
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _numpy_table() -> Any:
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    capsule = importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API
+    table = ctypes.cast(get(capsule, None), ctypes.POINTER(ctypes.c_void_p))
+    if table[2] != id(np.ndarray):
+        raise LookupError("NumPy's table of functions is not where it was")
+    return table
+
+
+# ── whether it is there ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@functools.cache
+def _made() -> tuple[Engine | None, str]:
+    if sys.implementation.name != "cpython":
+        return None, "this is not CPython"
+    try:
+        found = Engine()
+        if found._probe() != 42:
+            return None, "a function that LLVM compiled does not do what it should"
+    except ImportError:
+        return None, "llvmlite is not installed: pip install 'dualad[jit]'"
+    except Exception as error:  # LLVM or a table that is not as expected: Python and NumPy do it all
+        return None, f"llvmlite does not work here ({type(error).__name__}: {error})"
+    if "+fma" not in found._features and platform.machine().lower() in ("x86_64", "amd64"):
+        return None, "this processor has no fused multiply-add"
+    return found, ""
+
+
+def engine() -> Engine | None:
+    """Return the engine, or None where there is none or ``DUALAD_NATIVE=0`` says that none is wanted."""
+    return None if os.environ.get("DUALAD_NATIVE") == "0" else _made()[0]
+
+
+def note_once() -> None:
+    """Tell once why there is no machine code, unless that was asked for."""
+    reason = "" if os.environ.get("DUALAD_NATIVE") == "0" else _made()[1]
+    if reason and not _told:
+        _told.append(reason)
+        warnings.warn(f"jit: compiled functions are Python and NumPy source here: {reason}", PerformanceNote,
+                      stacklevel=user_level())  # fmt: skip
+
+
+_told: list[str] = []
+
+
+def why_not() -> str:
+    """Say why there is no engine; nothing if there is one."""
+    return "DUALAD_NATIVE=0 is set" if os.environ.get("DUALAD_NATIVE") == "0" else _made()[1]

@@ -1,0 +1,290 @@
+"""Loops and branches as loops and branches of machine code: ``scan``, ``while_loop`` and ``switch``.
+
+What is carried is in registers, rows are read from and written to memory. Not for: equations (``lowering.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...control.control_ops import strong_aval
+from ...core.aval import Aval, aval_of, is_weak
+from ...program.variable import Variable
+from .code import Lanes
+from .lowering import SMALL, check
+from .operators import LONG, TYPES, Refused, convert
+from .values import Values, at, chunks, parts_of, store, width_of
+
+__all__ = ["LOOPS", "check_loop", "weight_of_loop"]
+
+#: turns of a loop after which it is asked whether the user wants to stop
+_PATIENCE = 1 << 16
+#: a loop of so many turns may be left without being asked
+_LONG = 1 << 18
+
+
+# ── which are known ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _bodies(name: str, params: dict) -> list:
+    if name == "scan":
+        return [params["body"]]
+    return [params["test"], params["body"]] if name == "while_loop" else list(params["branches"])
+
+
+def check_loop(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable]) -> None:
+    """Raise ``Refused`` for a loop or a branch that is not known here."""
+    name = op.name
+    if name == "scan":
+        nc, nk, nx, more = params["counts"]
+        rows = {*range(nc + nk, nc + nk + nx), *range(nc + nk + nx + more, len(args))}
+        large = list(outs[nk:])
+        if not params["length"]:
+            raise Refused("a loop without turns")
+        if any([is_weak(v.aval) for v in params["body"].inputs[nc : nc + nk]]):
+            raise Refused("a weak carry")
+    else:
+        rows, large = set(), []
+    for i, a in enumerate(args):
+        aval = a.aval if type(a) is Variable else None
+        if aval is None and i in rows and isinstance(a, np.ndarray) and a.size > SMALL:
+            aval = aval_of(a)
+        if aval is None:
+            _constant(a)
+        elif aval.dtype not in TYPES or not aval.size or (aval.size > SMALL and i not in rows):
+            raise Refused(name)
+    for v in outs:
+        if v.aval.dtype not in TYPES or not v.aval.size or is_weak(v.aval):
+            raise Refused(name)
+        if v.aval.size > SMALL and v not in large:
+            raise Refused(name)
+    for program in _bodies(name, params):
+        for step in program.steps:
+            if step[0].name in LOOPS:
+                check_loop(*step)
+            else:
+                check(*step)
+        for o in program.outputs:
+            aval = o.aval if type(o) is Variable else None
+            if aval is None:
+                _constant(o)
+            elif aval.size > SMALL or not aval.size:
+                raise Refused(name)
+
+
+def _constant(a: Any) -> None:
+    x = np.asarray(a)
+    if x.dtype not in TYPES or not x.size or x.size > SMALL:
+        raise Refused("a constant")
+
+
+def weight_of_loop(op: Any, params: dict, weigh: Callable[[Sequence[tuple]], int]) -> int:
+    """Return about how many instructions a loop or a branch becomes."""
+    return 20 + sum([weigh(p.steps) for p in _bodies(op.name, params)])
+
+
+# ── what is written ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Carried:
+    """Values that a loop assigns anew: phi nodes, completed when the loop's end is written."""
+
+    def __init__(self, lowering: Any, starts: Sequence[Values], avals: Sequence[Aval], before: str) -> None:
+        self.code, self.before = lowering.code, before
+        self.values: list[Values] = []
+        self._rows: list[tuple[int, str, str, str]] = []
+        for start, aval in zip(starts, avals, strict=True):
+            b = Lanes(self.code, aval.dtype, width_of(aval))
+            names = []
+            for x in in_form(lowering, start, aval):
+                name = self.code.name()
+                self._rows.append((len(self.code.lines), name, b.type, x))
+                self.code.lines.append("")
+                names.append(name)
+            self.values.append(Values(aval, names))
+
+    def close(self, lowering: Any, results: Sequence[Values]) -> None:
+        """Complete them in the block that jumps back."""
+        new = [x for v, r in zip(self.values, results, strict=True) for x in in_form(lowering, r, v.aval)]
+        for (line, name, kind, start), x in zip(self._rows, new, strict=True):
+            self.code.lines[line] = f"  {name} = phi {kind} [{start}, %{self.before}], [{x}, %{self.code.block}]"
+
+
+def in_form(lowering: Any, value: Values, aval: Aval) -> Sequence[str]:
+    """Return the parts of a value as one of another type; only Python's numbers change it."""
+    if value.aval.shape != aval.shape:
+        raise Refused("a result of another shape")
+    if value.aval.dtype == aval.dtype:
+        return parts_of(lowering.code, value)
+    if value.constant is not None:
+        return parts_of(lowering.code, Values(aval, constant=value.constant.astype(aval.dtype)))
+    if not is_weak(value.aval):
+        raise Refused("a result of another type")
+    b = Lanes(lowering.code, value.aval.dtype, width_of(aval))
+    return [convert(b, x, aval.dtype) for x in parts_of(lowering.code, value)]
+
+
+def _ready(lowering: Any, value: Values) -> Values:
+    """Load a value before a loop that reads it at each turn."""
+    if value.constant is None and value.parts is None and chunks(value.aval) <= 8:
+        return Values(value.aval, parts_of(lowering.code, value))
+    return value
+
+
+def _in_memory(lowering: Any, value: Values) -> str:
+    """Return the address of an array, which is written to memory if it is in registers."""
+    code = lowering.code
+    if value.constant is not None:
+        return code.table(value.constant)
+    if value.parts is None:
+        return value.pointer
+    pointer = lowering.room(value.aval)
+    store(code, value, pointer)
+    return pointer
+
+
+def _scan(lowering: Any, args: list, params: dict, outs: Sequence[Variable], targets: dict) -> list[Values]:
+    code, body, length = lowering.code, params["body"], params["length"]
+    nc, nk, nx, more = params["counts"]
+    inputs = [v.aval for v in body.inputs]
+    given: dict[int, Values] = {}
+    for i in (*range(nc), *range(nc + nk + nx, nc + nk + nx + more)):
+        given[i] = Values(inputs[i], in_form(lowering, _ready(lowering, args[i]), inputs[i]))
+    rows = {i: _in_memory(lowering, args[i]) for i in range(nc + nk, len(args)) if i not in given}
+    stacks = [targets.get(v) or (lowering.room(v.aval) if v in lowering.read_later else "") for v in outs[nk:]]
+    before, head = code.block, code.label()
+    starts = [_ready(lowering, a) for a in args[nc : nc + nk]]
+    for s, aval in zip(starts, inputs[nc : nc + nk], strict=True):
+        in_form(lowering, s, aval)  # what it takes is written before the loop
+    code.jump(head)
+    code.begin(head)
+    counter, place = code.name(), len(code.lines)
+    code.lines.append("")
+    carried = _Carried(lowering, starts, inputs[nc : nc + nk], before)
+    with code.scope():
+        if length > _LONG:
+            _asked(lowering, counter)
+        turn = code.value(f"sub i64 {length - 1}, {counter}") if params["reverse"] else counter
+        given |= dict(zip(range(nc, nc + nk), carried.values, strict=True))
+        for i, pointer in rows.items():
+            given[i] = Values(inputs[i], pointer=_row(code, pointer, inputs[i], args[i].aval.dtype, turn))
+        results = lowering.program(body, [given[i] for i in range(len(inputs))])
+        for pointer, v, y in zip(stacks, outs[nk:], results[nk:], strict=True):
+            if not pointer:  # nobody asks for it
+                continue
+            aval = Aval(v.aval.shape[1:], v.aval.dtype)
+            y = Values(aval, in_form(lowering, y, aval))
+            store(code, y, _row(code, pointer, aval, aval.dtype, turn))
+        carried.close(lowering, results[:nk])
+        final = [Values(strong_aval(c.aval), in_form(lowering, r, c.aval))
+                 for c, r in zip(carried.values, results[:nk], strict=True)]  # fmt: skip
+        after = code.new(f"add i64 {counter}, 1")
+        code.lines[place] = f"  {counter} = phi i64 [0, %{before}], [{after}, %{code.block}]"
+        end = code.label()
+        code.branch(code.new(f"icmp slt i64 {after}, {length}"), head, end)
+        code.begin(end)
+    return [*final, *[Values(v.aval, pointer=p) for p, v in zip(stacks, outs[nk:], strict=True)]]
+
+
+def _row(code: Any, pointer: str, aval: Aval, dtype: np.dtype, turn: str) -> str:
+    if dtype != aval.dtype:
+        raise Refused("a row of another type")
+    offset = turn if aval.size == 1 else code.value(f"mul i64 {turn}, {aval.size}")
+    return at(code, pointer, dtype, offset)
+
+
+def _asked(lowering: Any, counter: str) -> None:
+    """Let Python handle signals now and then; an exception ends the function."""
+    code = lowering.code
+    code.declare("@PyErr_CheckSignals", "declare i32 @PyErr_CheckSignals()")
+    code.declare("@PyEval_SaveThread", "declare ptr @PyEval_SaveThread()")
+    code.declare("@PyEval_RestoreThread", "declare void @PyEval_RestoreThread(ptr)")
+    low = code.new(f"and i64 {counter}, {_PATIENCE - 1}")
+    ask, go, leave = code.label(), code.label(), code.label()
+    code.branch(code.new(f"icmp eq i64 {low}, {_PATIENCE - 1}"), ask, go)
+    code.begin(ask)
+    state = code.new("call ptr @PyEval_SaveThread()")  # whoever waits for the interpreter has it for a moment
+    code.effect(f"call void @PyEval_RestoreThread(ptr {state})")
+    answer = code.new("call i32 @PyErr_CheckSignals()")
+    code.branch(code.new(f"icmp eq i32 {answer}, 0"), go, leave)
+    code.begin(leave)
+    code.effect("ret i32 1")
+    code.begin(go)
+    lowering.needs_python = True
+
+
+def _while_loop(lowering: Any, args: list, params: dict, outs: Sequence[Variable], targets: dict) -> list[Values]:
+    code, test, body, (a, b) = lowering.code, params["test"], params["body"], params["constants"]
+    avals = [v.aval for v in body.inputs[b:]]
+    if any([is_weak(v.aval) for v in (*test.inputs, *body.inputs)]):
+        raise Refused("a weak carry")
+    fixed = [_ready(lowering, x) for x in args[: a + b]]
+    starts = [_ready(lowering, x) for x in args[a + b :]]
+    for s, aval in zip(starts, avals, strict=True):
+        in_form(lowering, s, aval)
+    before, head, inside, end = code.block, code.label(), code.label(), code.label()
+    code.jump(head)
+    code.begin(head)
+    counter, place = code.name(), len(code.lines)
+    code.lines.append("")
+    carried = _Carried(lowering, starts, avals, before)
+    with code.scope():
+        _asked(lowering, counter)
+        (going,) = lowering.program(test, [*fixed[:a], *carried.values])
+        (truth,) = parts_of(code, going)
+        if going.aval.shape not in ((), (1,)) or going.aval.dtype.kind != "b":
+            raise Refused("a test that is no truth value")
+        code.branch(truth, inside, end)
+        code.begin(inside)
+        with code.scope():
+            results = lowering.program(body, [*fixed[a:], *carried.values])
+            carried.close(lowering, results)
+        after = code.new(f"add i64 {counter}, 1")
+        code.lines[place] = f"  {counter} = phi i64 [0, %{before}], [{after}, %{code.block}]"
+        code.jump(head)
+        code.begin(end)
+    return [Values(strong_aval(c.aval), c.parts) for c in carried.values]
+
+
+def _switch(lowering: Any, args: list, params: dict, outs: Sequence[Variable], targets: dict) -> list[Values]:
+    code, branches, linear = lowering.code, params["branches"], params["linear"]
+    if any([is_weak(v.aval) for b in branches for v in b.inputs]):
+        raise Refused("a weak input")
+    which = args[linear]
+    if which.aval.size != 1 or which.aval.dtype.kind == "f":
+        raise Refused("a branch that is no whole number")
+    (x,) = parts_of(code, which)
+    x = convert(Lanes(code, which.aval.dtype, 1), x, LONG)
+    values = [_ready(lowering, v) for v in (*args[:linear], *args[linear + 1 :])]
+    labels, end = [code.label() for _ in branches], code.label()
+    # Below the first is the first, beyond the last the last.
+    low = code.value(f"icmp slt i64 {x}, 0")
+    number = code.value(f"select i1 {low}, i64 0, i64 {x}")
+    cases = " ".join([f"i64 {i}, label %{name}" for i, name in enumerate(labels[:-1])])
+    code.effect(f"switch i64 {number}, label %{labels[-1]} [{cases}]")
+    arrived: list[tuple[str, list[str]]] = []
+    avals = [strong_aval(v.aval) for v in outs]
+    for name, branch in zip(labels, branches, strict=True):
+        with code.scope():
+            code.begin(name)
+            results = lowering.program(branch, values)
+            parts = [p for r, aval in zip(results, avals, strict=True) for p in in_form(lowering, r, aval)]
+            arrived.append((code.block, list(parts)))
+            code.jump(end)
+    code.begin(end)
+    merged, k = [], 0
+    for aval in avals:
+        kind = Lanes(code, aval.dtype, width_of(aval)).type
+        names = []
+        for _ in range(chunks(aval)):
+            names.append(code.new(f"phi {kind} " + ", ".join([f"[{parts[k]}, %{block}]" for block, parts in arrived])))
+            k += 1
+        merged.append(Values(aval, names))
+    return merged
+
+
+#: operators that become loops and branches
+LOOPS: dict[str, Callable] = {"scan": _scan, "while_loop": _while_loop, "switch": _switch}

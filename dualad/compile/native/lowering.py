@@ -1,0 +1,285 @@
+"""Equations on small arrays as straight-line code: the values are in registers, and moves cost next to nothing.
+
+Sums are added in NumPy's order, so they have NumPy's bits. Not for: which equations come here (``groups.py``), loops
+and branches (``loops.py``), elementwise operators themselves (``operators.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.aval import Aval, aval_of, is_weak
+from ...program.ir import Program
+from ...program.variable import Variable
+from .code import WIDTH, Code, Lanes
+from .operators import BOOL, KNOWN, TYPES, Refused, computed_in, convert, elementwise
+from .values import Values, chunks, gather, in_chunks, parts_of, places, take, width_of
+
+__all__ = ["Lowering", "MOVES", "SMALL", "check", "weight"]
+
+#: arrays of so many entries are held in registers
+SMALL = 1024
+#: products in a matrix product that is written out
+_PRODUCTS = 4096
+
+#: operators that move entries about: what they do to positions is what they do to values
+MOVES = frozenset({
+    "broadcast_to", "concatenate", "copy", "flip", "index", "index_add", "index_set", "reshape", "split", "stack",
+    "transpose", "unstack",
+})  # fmt: skip
+
+
+def _shape_of(a: Any) -> Aval:
+    return a.aval if type(a) is Variable else aval_of(a)
+
+
+def _no_axis(params: dict) -> bool:
+    return not params.get("axis")
+
+
+def check(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable]) -> None:
+    """Raise ``Refused`` for an equation that ``Lowering`` does not know."""
+    name, avals = op.name, [_shape_of(a) for a in args]
+    results = [v.aval for v in outs]
+    for aval in (*avals, *results):
+        if aval.dtype not in TYPES or aval.size > SMALL or not aval.dtype.isnative:
+            raise Refused(name)
+    if any([is_weak(a) for a in results]) or any([not a.size for a in (*avals, *results)]):
+        raise Refused(name)
+    if name in MOVES:
+        moved = 2 if name == "index_set" else len(args) if name in ("concatenate", "stack") else 1
+        if any([type(a) is Variable for a in args[moved:]]) or (name == "index_add" and len(args) > 1):
+            raise Refused(name)
+        if any([a.dtype != results[0].dtype or is_weak(a) for a in avals[:moved]]):
+            raise Refused(name)
+    elif name in KNOWN:
+        computed_in(name, avals, params, results[0])
+    elif name in ("sum", "prod", "max", "min", "all", "any", "cumsum"):
+        dtype = results[0].dtype
+        if dtype != avals[0].dtype or is_weak(avals[0]) or (dtype == BOOL) != (name in ("all", "any")):
+            raise Refused(name)
+        if name != "cumsum" and _no_axis(params):
+            raise Refused(name)
+    elif name == "matmul":
+        if any([a.dtype != results[0].dtype or a.dtype.kind != "f" or not a.shape for a in avals]):
+            raise Refused(name)
+        if results[0].size * avals[0].shape[-1] > _PRODUCTS:
+            raise Refused(name)
+    else:
+        raise Refused(name)
+
+
+def weight(op: Any, args: Sequence[Any], outs: Sequence[Variable]) -> int:
+    """Return about how many instructions an equation becomes."""
+    most = max([chunks(v.aval) for v in outs], default=1)
+    if op.name in MOVES:
+        return 2 * most
+    if op.name in ("sum", "prod", "max", "min", "all", "any", "cumsum"):
+        return _shape_of(args[0]).size // (1 if op.name == "cumsum" else 4) + 8 * most
+    if op.name == "matmul":
+        return 4 * most * _shape_of(args[0]).shape[-1]
+    return 2 * most
+
+
+class Lowering:
+    """Writes equations into the code of one function."""
+
+    def __init__(self, code: Code, loops: Mapping[str, Callable]) -> None:
+        self.code, self.loops = code, loops
+        #: bytes of memory for what loops write and others read
+        self.scratch = 0
+        #: whether it calls Python, and so has to hold the interpreter's lock
+        self.needs_python = False
+        #: variables that an equation or a result reads
+        self.read_later: set[Variable] = set()
+
+    def room(self, aval: Aval) -> str:
+        """Return the address of memory for an array."""
+        offset = self.scratch
+        self.scratch += -(-aval.size * aval.dtype.itemsize // 64) * 64
+        return self.code.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
+
+    def program(self, program: Program, inputs: Sequence[Values], targets: dict[Any, str] | None = None) -> list:
+        """Write a program's equations; return its results.
+
+        ``targets`` says of results of loops to which memory they are written.
+        """
+        env: dict[Any, Values] = dict(zip(program.inputs, inputs, strict=True))
+        self.read_later.update([o for o in program.outputs if type(o) is Variable])
+        self.steps(program.steps, env, targets or {})
+        return [self.read(o, env) for o in program.outputs]
+
+    def steps(self, steps: Sequence[tuple], env: dict, targets: dict[Any, str]) -> None:
+        self.read_later.update([a for step in steps for a in step[1] if type(a) is Variable])
+        for op, args, params, outs in steps:
+            given = [self.read(a, env) for a in args]
+            if op.name in self.loops:
+                results = self.loops[op.name](self, given, params, outs, targets)
+            else:
+                results = self.equation(op, given, params, outs)
+            env.update(zip(outs, results, strict=True))
+
+    def read(self, a: Any, env: dict) -> Values:
+        if type(a) is Variable:
+            return env[a]
+        if id(a) in env:  # a large constant is read like an argument
+            return env[id(a)]
+        aval = aval_of(a)
+        if aval.dtype not in TYPES:
+            raise Refused(f"a constant of {aval.dtype}")
+        return Values(aval, constant=np.asarray(a))
+
+    def equation(self, op: Any, args: list[Values], params: dict, outs: Sequence[Variable]) -> list[Values]:
+        name = op.name
+        if name in MOVES:
+            return self.moved(op, args, params, outs)
+        out = outs[0].aval
+        if name in KNOWN:
+            return [self.elementwise(name, args, params, out)]
+        if name == "matmul":
+            return [self.product(args, out)]
+        if name == "cumsum":
+            return [self.running_sum(args[0], params, out)]
+        return [self.reduction(name, args[0], params, out)]
+
+    # ── elementwise ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def elementwise(self, name: str, args: Sequence[Values], params: dict, out: Aval) -> Values:
+        dtype = computed_in(name, [a.aval for a in args], params, out)
+        width = width_of(out)
+        b = Lanes(self.code, dtype, width)
+        exponent = None
+        if name == "power" and args[1].constant is not None and args[1].aval.size == 1:
+            exponent = float(args[1].constant.flat[0])
+        columns = []
+        for i, a in enumerate(args):
+            own = a.aval.dtype
+            if (a.aval.shape == out.shape or a.aval.size == out.size) and a.constant is None:
+                parts = list(parts_of(self.code, a))
+            else:
+                rows = in_chunks(np.broadcast_to(places(a.aval), out.shape), width)
+                if a.constant is not None and own != dtype and not (name == "where" and i == 0):
+                    a = Values(Aval(a.aval.shape, dtype), constant=a.constant.astype(dtype))
+                    own = dtype
+                parts = [take(self.code, a, row, width) for row in rows]
+            if own != dtype and not (name == "where" and i == 0):
+                parts = [convert(b.of(own), x, dtype) for x in parts]
+            columns.append(parts)
+        made = [elementwise(b, name, row, out.dtype, exponent) for row in zip(*columns, strict=True)]
+        return Values(out, made)
+
+    # ── moves ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def moved(self, op: Any, args: list[Values], params: dict, outs: Sequence[Variable]) -> list[Values]:
+        moved = 2 if op.name == "index_set" else len(args) if op.name in ("concatenate", "stack") else 1
+        numbers, count = [], 1
+        for a in args[:moved]:
+            numbers.append(places(a.aval) + count)
+            count += a.aval.size
+        out = op.impl(*numbers, *[a.constant for a in args[moved:]], **params)
+        out = out if op.multiple_results else (out,)
+        return [gather(self.code, args[:moved], np.asarray(x) - 1, v.aval) for x, v in zip(out, outs, strict=True)]
+
+    # ── reductions ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def reduction(self, name: str, x: Values, params: dict, out: Aval) -> Values:
+        axis = tuple(params["axis"])
+        where = places(x.aval)
+        others = [i for i in range(where.ndim) if i not in axis]
+        rows = where.transpose(*others, *sorted(axis)).reshape(out.size, -1)
+        at_the_end = sorted(axis) == list(range(where.ndim - len(axis), where.ndim))
+        if name == "sum" and at_the_end and rows.shape[1] >= WIDTH:
+            totals = [self._pairwise(x, row) for row in rows]
+            if width_of(out) == 1:
+                return Values(out, totals)
+            b = Lanes(self.code, out.dtype, WIDTH)
+            return Values(out, [b.joined([totals[i] for i in row]) for row in in_chunks(places(out), WIDTH)])
+        b = Lanes(self.code, out.dtype, width_of(out))
+        combine = _COMBINE[name]
+        parts = []
+        for row in in_chunks(places(out), b.width):
+            total = take(self.code, x, rows[row, 0], b.width)
+            for k in range(1, rows.shape[1]):
+                total = combine(b, total, take(self.code, x, rows[row, k], b.width))
+            parts.append(b.add(total, 0) if name == "sum" else total)  # NumPy starts from zero: never -0.0
+        return Values(out, parts)
+
+    def _pairwise(self, x: Values, row: np.ndarray) -> str:
+        """Return the sum of entries, in the order in which NumPy adds a contiguous row."""
+        b = Lanes(self.code, x.aval.dtype, 1)
+        return b.add(self._halved(x, row), 0)
+
+    def _halved(self, x: Values, row: np.ndarray) -> str:
+        n = len(row)
+        b, wide = Lanes(self.code, x.aval.dtype, 1), Lanes(self.code, x.aval.dtype, WIDTH)
+        if n > 128:
+            half = n // 2 - n // 2 % 8
+            return b.add(self._halved(x, row[:half]), self._halved(x, row[half:]))
+        if n < WIDTH:
+            total, rest = take(self.code, x, row[:1], 1), row[1:]
+        else:
+            whole = n - n % WIDTH
+            lanes = take(self.code, x, row[:WIDTH], WIDTH)
+            for k in range(WIDTH, whole, WIDTH):
+                lanes = wide.add(lanes, take(self.code, x, row[k : k + WIDTH], WIDTH))
+            total, rest = across(wide, lanes), row[whole:]
+        for p in rest:
+            total = b.add(total, take(self.code, x, np.array([p]), 1))
+        return total
+
+    def running_sum(self, x: Values, params: dict, out: Aval) -> Values:
+        """Add one after the other along an axis."""
+        where = np.moveaxis(places(x.aval), params["axis"], -1)
+        where = where[..., ::-1] if params.get("reverse") else where
+        b = Lanes(self.code, out.dtype, 1)
+        entries: list[str] = [""] * out.size
+        for row in where.reshape(-1, where.shape[-1]):
+            total = ""
+            for p in row:
+                entry = take(self.code, x, np.array([p]), 1)
+                total = b.add(total, entry) if total else entry
+                entries[p] = total
+        wide = Lanes(self.code, out.dtype, width_of(out))
+        if wide.width == 1:
+            return Values(out, entries)
+        return Values(out, [wide.joined([entries[i] for i in row]) for row in in_chunks(places(out), WIDTH)])
+
+    def product(self, args: Sequence[Values], out: Aval) -> Values:
+        """Multiply matrices: for each entry the products are added in order, each without rounding in between."""
+        a, c = [places(x.aval) for x in args]
+        a = a[None, :] if a.ndim == 1 else a
+        c = c[:, None] if c.ndim == 1 else c
+        b = Lanes(self.code, out.dtype, width_of(out))
+        parts: list[str] = []
+        for k in range(a.shape[-1]):
+            left, right = np.broadcast_arrays(a[..., :, k, None], c[..., None, k, :])
+            pairs = zip(in_chunks(left, b.width), in_chunks(right, b.width), strict=True)
+            for i, (p, q) in enumerate(pairs):
+                x, y = take(self.code, args[0], p, b.width), take(self.code, args[1], q, b.width)
+                if k:
+                    parts[i] = b.fma(x, y, parts[i])
+                else:
+                    parts.append(b.mul(x, y))
+        return Values(out, parts)
+
+
+def across(b: Lanes, lanes: str) -> str:
+    """Return the sum of eight lanes, in NumPy's order."""
+    one = Lanes(b.code, b.dtype, 1)
+    x = [b.at(lanes, i) for i in range(WIDTH)]
+    while len(x) > 1:
+        x = [one.add(x[i], x[i + 1]) for i in range(0, len(x), 2)]
+    return x[0]
+
+
+_COMBINE: dict[str, Callable[[Lanes, str, str], str]] = {
+    "sum": lambda b, x, y: b.add(x, y),
+    "prod": lambda b, x, y: b.mul(x, y),
+    "max": lambda b, x, y: elementwise(b, "maximum", [x, y], b.dtype),
+    "min": lambda b, x, y: elementwise(b, "minimum", [x, y], b.dtype),
+    "all": lambda b, x, y: b.both(x, y),
+    "any": lambda b, x, y: b.either(x, y),
+}

@@ -1,0 +1,251 @@
+"""Groups: lengths around the width of a vector, broadcasts, loops, branches and sums, against the function itself.
+
+Not for: operators one by one (../test_numpy_source.py) or random programs (../test_jit_random.py), which run with this
+backend too.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+
+import numpy as np
+import pytest
+import scipy.special
+
+import dualad as da
+from dualad.compile.native import groups, lowering, operators
+
+pytestmark = pytest.mark.usefixtures("native_backend")
+
+
+def same(f, *args, exact: bool = True, all_native: bool = True) -> None:
+    with np.errstate(all="ignore"):
+        expected = da.tree.flatten(f(*args))[0]
+        fast = da.jit(f)
+        found = da.tree.flatten(fast(*args))[0]
+    for a, b in zip(found, expected, strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.shape == b.shape and a.dtype == b.dtype
+        if exact:
+            assert np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+            assert np.array_equal(np.signbit(a), np.signbit(b)) or np.isnan(a).any()
+        else:
+            np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-14)
+    if all_native:
+        compiled = fast._specialised(args, {}).program.compiled
+        assert compiled.calls == {"native": 1}, fast.lower(*args).kernels
+
+
+def numbers(*shape: int):
+    return np.random.default_rng(sum(shape)).normal(size=shape)[()]
+
+
+@pytest.mark.parametrize("n", range(1, 41))
+def test_lengths(n: int) -> None:
+    x = numbers(n)
+    x[0] = -0.0
+
+    def f(x):
+        y = np.sqrt(np.abs(x)) * 3 - x / (x * x + 1)
+        z = np.concatenate([y[n // 2 :], x[:1], y[: n // 2]])
+        return y, z[::-1], np.sum(y), np.cumsum(x), np.max(z), np.where(x > 0, y, -x), y < x, np.stack([x, y])
+
+    same(f, x, all_native=n > 1)
+
+
+@pytest.mark.parametrize(
+    "shapes", [((3, 1), (1, 5)), ((4, 1, 9), (7, 1)), ((2, 3, 4), ()), ((1,), (9, 1)), ((8,), (8, 8))]
+)
+def test_broadcasts(shapes) -> None:
+    a, b = (numbers(*s) for s in shapes)
+
+    def f(a, b):
+        c = a * b + a - b
+        axes = tuple(range(c.ndim))
+        return c, np.sum(c, axis=0), np.sum(c, axis=-1), np.sum(c, axis=axes), c.T, np.min(c, axis=0), np.prod(c, -1)
+
+    same(f, a, b, exact=False)
+    same(lambda a, b: (a * b + a - b, (a - b).T, np.sum(a - b, axis=-1)), a, b)
+
+
+@pytest.mark.parametrize("n", [8, 9, 100, 127, 128, 129, 300, 1000])
+def test_sums_have_numpys_bits(n: int) -> None:
+    same(lambda x: (np.sum(x), np.sum(x * x), np.sum(x.astype(np.float32))), numbers(n))
+    same(lambda x: (np.sum(x * 1.5, 0), np.sum(x * x, 1)), numbers(2, n // 2))
+    same(lambda x: np.sum(x * 1.5, 0), np.full((3, 2), -0.0))
+
+
+def test_types() -> None:
+    i, s, t = np.arange(-5, 6), numbers(11).astype(np.float32), numbers(11) > 0
+    same(lambda i, s, t: (i + 1, i * i - 3, -i, np.abs(i), i / 2, i < 3, i + 0.5, np.maximum(i, 2), np.sum(i)), i, s, t)
+    same(lambda i, s, t: (s + 1, s * s / 3, np.sqrt(np.abs(s)), s > 0, s.astype(float), np.where(t, s, 1)), i, s, t)
+    same(lambda i, s, t: (t & (i > 0), ~t, t | (s > 0), np.logical_xor(t, s > 0), np.all(t), np.any(t), t * s), i, s, t)
+    found, expected = da.jit(lambda s: np.exp(s) * np.sin(s))(s), np.exp(s) * np.sin(s)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=5e-7)
+
+
+def test_overflow_wraps_as_numpys() -> None:
+    same(lambda i: (i * i, i + i, -i), np.array([2**62, -(2**63), 2**63 - 1, 3]))
+
+
+@pytest.mark.parametrize("name", sorted(operators._MATHEMATICS))
+def test_mathematics(name: str) -> None:
+    function = getattr(np, name, None) or getattr(scipy.special, name)
+    x = np.concatenate([np.linspace(-3, 3, 25), [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e300, 1e-300]])
+    with np.errstate(all="ignore"):
+        if function.nin == 1:
+            found, expected = da.jit(lambda x: function(x) + 0)(x), function(x)
+        else:
+            found, expected = da.jit(lambda x, y: function(x, y) + 0)(x, x[::-1]), function(x, x[::-1])
+    np.testing.assert_allclose(found, expected, rtol=1.5e-15)
+
+
+@pytest.mark.parametrize("n", [-3.5, -3, -2.5, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4.25])
+def test_powers(n: float) -> None:
+    x = np.array(
+        [0.0, -0.0, 1.0, -1.0, 2.5, -2.5, np.inf, -np.inf, np.nan, 1e-300, 1e200, 1e-206, 3e205, 1e308, 5e-324]
+    )
+    with np.errstate(all="ignore"):
+        expected = np.power(x, float(n))
+        found = da.jit(lambda x: x ** float(n) * 1)(x)
+    np.testing.assert_allclose(found, expected, rtol=2e-15, atol=5e-324)
+
+
+def test_strong_zeros() -> None:
+    f = da.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(x), 0.0) * 2.0))
+    same(f, np.array([0.0, 1.0, -1.0, 4.0, 0.0, 9.0, 2.0, 0.25, 0.0]), all_native=False)
+
+
+# ── loops and branches ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def step(c, row):
+    a, b = row
+    c = c * 0.5 + a - np.sum(b)
+    return c, (c * 2, np.sum(c), b[::-1] > 0)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 9, 33])
+def test_scans(reverse: bool, n: int) -> None:
+    rows = numbers(n, 11), numbers(n, 3)
+    same(lambda c, rows: da.scan(step, c, rows, reverse=reverse), numbers(11), rows)
+    f = lambda c, rows: np.sum(da.scan(step, c, rows, reverse=reverse)[1][0] ** 2)
+    same(da.grad(f), numbers(11), rows, exact=False, all_native=False)
+    same(lambda c, rows: da.jvp(lambda c: f(c, rows), (c,), (c,)), numbers(11), rows, exact=False, all_native=False)
+
+
+def test_a_long_scan_with_a_gradient() -> None:
+    def total(w, u, b, x):
+        return np.sum(da.scan(lambda h, x: ((h := np.tanh(w * h + u * x + b)), h), 0.0, x)[1] ** 2)
+
+    args = (0.9, 0.3, 0.1, numbers(5000))
+    same(da.grad(total, argnums=(0, 1, 2)), *args, exact=False, all_native=False)
+
+
+def test_loops_inside_loops() -> None:
+    def f(x, m):
+        outer = lambda c, row: (da.fori_loop(0, 3, lambda i, c: np.sin(c) * row + i, c), np.max(c))
+        return da.scan(outer, x, m)
+
+    same(f, numbers(9), numbers(4, 9), exact=False)
+    same(
+        lambda x: da.while_loop(lambda c: np.sum(c[0]) < 50.0, lambda c: (c[0] * c[0] + 1.0, c[1] + 1), (x, 0)),
+        numbers(3),
+    )
+    same(lambda x: da.while_loop(lambda c: c < 0, lambda c: c + 1.5, x), -4.0)
+
+
+@pytest.mark.parametrize("x", [-1.0, 0.5, 2.0])
+def test_branches(x: float) -> None:
+    v = numbers(9)
+    f = lambda x, v: da.cond(x > 1, lambda v: (v * 2, v[0]), lambda v: (v / 3, x * v[1]), v)
+    same(f, x, v)
+    g = lambda x, v: da.scan(lambda c, r: (da.cond(r > x, lambda c: c * r, lambda c: c - 1.0, c), c), v[0], v)
+    same(g, x, v)
+    same(da.grad(lambda x, v: g(x, v)[0]), x, v, exact=False, all_native=False)
+
+
+def test_vmapped_loops() -> None:
+    f = lambda x: da.fori_loop(0, 20, lambda i, c: c - (c * c - x) / (2 * c), x)
+    same(da.vmap(f), np.linspace(1, 4, 13))
+    same(da.vmap(da.grad(f)), np.linspace(1, 4, 13), exact=False, all_native=False)
+
+
+# ── which equations ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_not_known_stays_with_numpy() -> None:
+    f = lambda a, x: (np.linalg.eigvalsh(a * a + a.T)[0] * x - np.sort(x * 3)[0], np.sum(x) * 2, x + 1j)
+    a, x = numbers(4, 4), numbers(11)
+    same(f, a, x, exact=False, all_native=False)
+    low = da.jit(f).lower(a, x)
+    assert "eigvalsh" in low.source and "define i32 @body" in low.source and "machine code" in low.kernels
+
+
+def test_a_callback_in_the_middle() -> None:
+    calls = []
+    host = da.wrap(lambda x: calls.append(1) or np.cos(x), jac=lambda x: -np.sin(x))
+
+    def f(x):
+        y = x * x + 1
+        return host(y[0]) * y + x
+
+    same(f, numbers(9), all_native=False)
+    assert calls
+    failing = da.wrap(lambda x: 1 // 0, jac=lambda x: x)
+    with pytest.raises(ZeroDivisionError):
+        da.jit(lambda x: failing(x * x + 1) * 2 + x)(0.5)
+
+
+def test_large_arrays_stay_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = numbers(lowering.SMALL + 1)
+    assert "native" not in da.jit(lambda x: np.sin(x) * 2 + x).lower(x).source
+
+
+def test_a_failure_of_the_compiler_leaves_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self, made):
+        raise RuntimeError("LLVM says no")
+
+    monkeypatch.setattr(groups, "_FAILURES", (RuntimeError,))
+    monkeypatch.setattr(groups.Group, "compile", fails)
+    x = numbers(9)
+    assert np.array_equal(da.jit(lambda x: x * x + x)(x), x * x + x)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        (operators._FLOATING, "divide", lambda b, x, y: b.mul(x, b.div(1.0, y))),
+        (operators._ARITHMETIC, "maximum", lambda b, x, y: b.select(b.compare("ogt", x, y), x, y)),
+        (lowering._COMBINE, "sum", lambda b, x, y: b.sub(x, y)),
+    ],
+)
+def test_planted_faults_are_caught(fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, name, wrong = fault
+    monkeypatch.setitem(table, name, wrong)
+    x = np.append(numbers(6), np.nan)
+    with pytest.raises(AssertionError):
+        same(lambda x: (x / 3.1, np.maximum(x, 0.1), np.sum(x[:6])), x)
+
+
+def _in_a_child(x):
+    f = lambda x: np.sum(np.sin(x) * x + 1)
+    return da.jit(da.grad(f))(x)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_process_compiles_and_runs() -> None:
+    if "fork" not in multiprocessing.get_all_start_methods():
+        pytest.skip("no fork on this system")
+    x = numbers(9)
+    expected = _in_a_child(x)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert np.array_equal(pool.apply(_in_a_child, (x,)), expected)
+
+
+def test_generators_of_compiled_values() -> None:
+    fast = da.jit(lambda x: np.cos(x) * x + 1)
+    stream = (fast(np.full(9, float(i))) for i in range(5))
+    assert [float(x[0]) for x in stream] == pytest.approx([np.cos(i) * i + 1 for i in range(5)])

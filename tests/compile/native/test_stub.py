@@ -1,0 +1,183 @@
+"""The entry of compiled code: every argument it is given is looked at, every reference is given back.
+
+Not for: what is computed (test_groups.py).
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import dualad as da
+from dualad.compile.native import groups, stub
+from dualad.errors import DualadError
+
+pytestmark = pytest.mark.usefixtures("native_backend")
+
+
+def run_of(fast, *args):
+    """Return the compiled function itself, which is a builtin."""
+    compiled = fast._specialised(args, {}).program.compiled
+    assert len(compiled.groups) == 1 and not compiled.source.startswith("def ")
+    assert type(compiled.run) is type(len)
+    return compiled.run
+
+
+X = np.linspace(-1, 2, 13)
+STRIDED = np.empty((13, 2))[:, 0]
+STRIDED[:] = X
+MISALIGNED = np.frombuffer(bytearray(1 + X.nbytes), np.uint8)[1:].view(float)
+MISALIGNED[:] = X
+READ_ONLY = X.copy()
+READ_ONLY.setflags(write=False)
+
+
+class Mine(np.ndarray):
+    """A subclass."""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [X, STRIDED, MISALIGNED, READ_ONLY, X[::-1][::-1], X.astype(">f8"), X.view(Mine), X.astype(np.float32), X.tolist()],
+    ids=["plain", "strided", "misaligned", "read-only", "twice reversed", "swapped", "subclass", "single", "list"],
+)
+def test_arguments_that_are_not_as_declared(given) -> None:
+    run = run_of(da.jit(lambda x: (np.sqrt(x * x) + 1, x[3] * 2)), X)
+    (a, b), (c, d) = run(given), run(X)
+    assert type(a) is np.ndarray and type(b) is np.float64
+    np.testing.assert_allclose(a, c, rtol=1e-6)
+    np.testing.assert_allclose(b, d, rtol=1e-6)
+
+
+@pytest.mark.parametrize("given", [2.5, np.float64(2.5), np.array(2.5), np.float32(2.5), 2])
+def test_numbers(given) -> None:
+    run = run_of(da.jit(lambda x: (x * 3, x > 1)), np.float64(1.0))
+    a, b = run(given)
+    assert type(a) is np.float64 and type(b) is np.bool_ and a == 3 * float(given) and b
+
+
+def test_python_numbers() -> None:
+    f = lambda n, t, x: (x * n + t, np.where(t, x, n))
+    fast = da.jit(f)
+    for n, t in ((3, True), (-(2**40), False)):
+        for a, b in zip(run_of(fast, n, t, X)(n, t, X), f(n, t, X), strict=True):
+            assert np.array_equal(a, b)
+    with pytest.raises(OverflowError):
+        run_of(fast, 3, True, X)(2**70, True, X)
+
+
+def test_what_is_wrong_is_an_error_and_no_crash() -> None:
+    fast = da.jit(lambda x, y: x * y + x - y)
+    run = run_of(fast, X, X)
+    for args in ((), (X,), (X, X, X), (X, X[:5]), (X, np.zeros((13, 2))), ("a", X), (None, X), (X, object())):
+        with pytest.raises((ValueError, TypeError)):
+            run(*args)
+    with pytest.raises(TypeError):
+        run(X, y=X)
+    with pytest.raises((ValueError, DualadError)):
+        fast(X, X[:5])
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (8,), (9,), (2, 3, 4), (1, 17)])
+@pytest.mark.parametrize("dtype", [float, np.float32, np.int64, np.int32])
+def test_results_have_shape_type_and_memory_of_their_own(shape, dtype) -> None:
+    x = (np.arange(np.prod(shape, dtype=int)).reshape(shape) - 3).astype(dtype)[()]
+    fast = da.jit(lambda x: (x * 2, x > 0, x.reshape(-1), x))
+    expected = x * 2, x > 0, x.reshape(-1)
+    for _ in range(2):
+        out = fast(x)
+        for a, b in zip(out, expected, strict=False):
+            assert type(a) is type(b) and a.dtype == b.dtype and np.array_equal(a, b)
+            if np.shape(a) and a is not x:
+                assert a.flags.writeable
+                a += a  # nobody else's
+
+
+def test_references_and_memory_are_flat() -> None:
+    f = lambda x, n: (np.sin(x) * n, x[2] + n, n > 2, da.scan(lambda c, r: (c + r, c * r), n, x))
+    fast = da.jit(f)
+    args = (X, np.float64(3.0))
+    run = run_of(fast, *args)
+    held = [X, args[1], X.dtype, np.dtype(bool), np.float64, float, None, True]
+    run(*args)
+    run(STRIDED, 3.0)
+    gc.collect()
+    before = [sys.getrefcount(h) for h in held], sys.getallocatedblocks()
+    for _ in range(20_000):
+        run(*args)
+    for _ in range(50):
+        run(STRIDED, 3.0)
+        with pytest.raises(ValueError):
+            run(X[:3], 3.0)
+    gc.collect()
+    after = [sys.getrefcount(h) for h in held], sys.getallocatedblocks()
+    assert all(abs(a - b) <= 2 for a, b in zip(after[0], before[0], strict=True))
+    assert after[1] - before[1] < 500
+
+
+def test_the_function_lives_as_long_as_it_is_needed() -> None:
+    run = run_of(da.jit(lambda x: np.cos(x) * 2 + x), X)
+    gc.collect()
+    for _ in range(3):
+        np.testing.assert_allclose(run(X)[0], np.cos(X) * 2 + X, rtol=1e-15)
+    assert not gc.collect() or run(STRIDED)
+
+
+def test_ten_threads_share_a_function() -> None:
+    fast = da.jit(lambda x, n: da.fori_loop(0, 200, lambda i, c: np.sin(c) + x * i, x * n))
+    expected = [fast(X, float(n)) for n in range(10)]
+    wrong = []
+
+    def work(n):
+        for _ in range(50):
+            if not np.array_equal(fast(X, float(n)), expected[n]):
+                wrong.append(n)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(10)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not wrong
+
+
+def test_other_threads_run_meanwhile() -> None:
+    fast = da.jit(lambda x: da.fori_loop(0, 3000, lambda i, c: np.sin(c) + 0.5, x))
+    low = fast._specialised((X,), {}).program.compiled.groups[0]
+    assert groups._turns(low.steps) > groups._PATIENT
+    loop = da.jit(lambda x: da.while_loop(lambda c: c < 5.0, lambda c: c + 1.0, x))
+    assert groups._turns(loop._specialised((1.0,), {}).program.compiled.groups[0].steps) < groups._PATIENT
+
+
+def test_an_endless_loop_can_be_stopped() -> None:
+    import _thread
+
+    fast = da.jit(lambda x: da.while_loop(lambda c: c > 0.0, lambda c: c * 1.0 + 0.0, x))
+    fast(-1.0)
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        fast(1.0)
+
+
+def test_without_the_layout_python_does_the_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert stub.layout() is not None
+    monkeypatch.setattr(groups, "layout", lambda: None)
+    f = lambda x, n: (np.sin(x) * n, x[2] + n, n > 2, da.scan(lambda c, r: (c + r, c * r), n, x))
+    fast = da.jit(f)
+    found = da.tree.flatten(fast(X, np.float64(3.0)))[0]
+    for a, b in zip(found, da.tree.flatten(f(X, np.float64(3.0)))[0], strict=True):
+        assert type(a) is type(b)
+        np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+def test_another_layout_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Moved(stub.Layout):
+        def __init__(self, head: int) -> None:
+            super().__init__(head)
+            self.dims, self.descr = self.descr, self.dims
+
+    monkeypatch.setattr(stub, "Layout", Moved)
+    assert stub.layout.__wrapped__() is None
