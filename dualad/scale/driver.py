@@ -175,7 +175,11 @@ class _Run:
         )
         self.ticket = Ticket(self.blob, place.kind)
         if place.kind == "dask":
-            (self.along,) = place.executor._client.scatter([self.blob], broadcast=True, hash=False)
+            # As a task's result, which a worker gets once, from one next to it; scattered data is lost for good with
+            # the last worker that holds it.
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Sending large graph")
+                self.along = place.client.submit(_itself, self.blob, pure=False)
 
     def _submit(self, i: int, again: bool = False) -> None:
         start, stop = self.ranges[i]
@@ -251,7 +255,7 @@ class _Run:
     def _lost(self, error: BaseException, i: int | None) -> WorkerLostError:
         """Say which work was lost with a worker, and what survives that."""
         chunks = f"{self.done} of {len(self.ranges)} chunks were done"
-        if getattr(error, "deadly", False):  # by `resilient`, which has tried
+        if getattr(error, "deadly", False) or type(error).__name__ == "KilledWorker":  # somebody has tried again
             return WorkerLostError(
                 f"{self._name(i or 0)}: the worker died every time, {error}; {chunks}.",
                 "compiled code crashed, memory ran out, or something called os._exit",
@@ -267,6 +271,10 @@ class _Run:
             "a process was killed (memory?), or crashed in compiled code" + ("" if not guard else ", or at its start"),
             "; or, if this happens at once: ".join([text for text in (survives, guard) if text]),
         )
+
+
+def _itself(blob: Blob) -> Blob:
+    return blob
 
 
 def _here(job: Callable, args: tuple) -> Answer:

@@ -34,12 +34,16 @@ class Known:
         How many tasks run at the same time.
     blas_threads : int or None
         How many threads a worker's linear algebra may use; None for as many as it likes.
+    client : object or None
+        Dask's.
     """
 
-    __slots__ = ("blas_threads", "executor", "kind", "workers")
+    __slots__ = ("blas_threads", "client", "executor", "kind", "workers")
 
-    def __init__(self, executor: Any, kind: str, workers: int, blas_threads: int | None) -> None:
-        self.executor, self.kind, self.workers, self.blas_threads = executor, kind, max(int(workers), 1), blas_threads
+    def __init__(self, executor: Any, pool: Any) -> None:
+        self.executor, self.kind, self.workers = executor, _kind(pool), max(_workers(pool), 1)
+        self.blas_threads: int | None = getattr(executor, "blas_threads", 1)
+        self.client: Any = getattr(pool, "_client", None)
 
 
 def known(executor: Any, where: str) -> Known:
@@ -48,9 +52,7 @@ def known(executor: Any, where: str) -> Known:
     client = executor if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info") else None
     if client is not None:  # a Dask client, whose own submit gives futures of another sort
         executor = client.get_executor()
-    inner = getattr(executor, "pool", None) if hasattr(executor, "retries") else None
-    kind = _kind(executor if inner is None else inner)
-    return Known(executor, kind, _workers(executor if inner is None else inner), getattr(executor, "blas_threads", 1))
+    return Known(executor, executor.pool if hasattr(executor, "retries") else executor)
 
 
 def _kind(executor: Any) -> str:

@@ -12,7 +12,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Executor, Future
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from typing import Any
 
 from ..core.frames import public
@@ -200,10 +200,15 @@ class Resilient(Executor):
             task.future.set_result(inner.result())
         elif type(error).__name__ == "KilledWorker":  # Dask has tried it on several workers
             task.future.set_exception(KilledEveryTimeError(str(error)))
-        elif not _is_broken(error):
+        elif not _is_broken(error) or self._is_alive():
             task.future.set_exception(error)
         else:
             self._broken([(inner, task), *self._running.items()])
+
+    def _is_alive(self) -> bool:
+        """Say whether the pool goes on: a cluster does, whatever it has lost."""
+        client = getattr(self._pool, "_client", None)
+        return client is not None and client.status == "running"
 
     def _broken(self, lost: list[tuple[Any, _Task]]) -> None:
         """Take back what was in a pool that has broken, but for what was finished."""
@@ -268,7 +273,7 @@ class Resilient(Executor):
 
 def _error_of(inner: Any) -> BaseException | None:
     if inner.cancelled():
-        return BrokenExecutor("the pool dropped it")
+        return CancelledError()
     return inner.exception()
 
 

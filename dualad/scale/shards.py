@@ -17,6 +17,7 @@ from ..errors import ArgumentError, ArgumentTypeError, ShapeError
 from ..selection import select
 from ..tree import LeafName, flatten, flatten_prefix, is_array, with_structures
 from .driver import Plan, chunked, refuse_traced
+from .executors import known
 
 __all__ = ["TreeSum", "check_shards", "over_shards"]
 
@@ -130,7 +131,7 @@ def _is_dask(x: Any) -> bool:
 
 
 def _cut_partitions(across: Sequence[tuple], executor: Any, name: str) -> tuple[Callable, list[int]]:
-    client = getattr(executor, "_client", None) or (executor if hasattr(executor, "scatter") else None)
+    client = None if executor is None else known(executor, name).client
     if client is None:
         raise ArgumentError(
             f"{name}: an argument is a Dask array, and the executor is not Dask's.",

@@ -37,6 +37,7 @@ def run(name):
 
 def test_all_are_here():
     assert [file.stem for file in FILES] == [
+        "cluster",
         "curve_fit",
         "interval_arithmetic",
         "logistic_newton",
@@ -57,7 +58,11 @@ def test_short_told_and_plain(file):
     assert "dualad.numpy" not in text
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+#: a cluster takes its time to start
+RUN = [pytest.param(file, marks=[pytest.mark.full] if file.stem == "cluster" else []) for file in FILES]
+
+
+@pytest.mark.parametrize("file", RUN, ids=lambda file: file.stem)
 def test_prints_a_result(file):
     lines = run_and_listen(file.stem)[1].splitlines()
     assert 3 <= len(lines) <= 25
@@ -74,6 +79,20 @@ def test_declared_points_evaluate_to_finite_numbers(file):
         assert points
         for point in points:
             assert np.all(np.isfinite(getattr(module, name)(*point)))
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_that_loses_a_worker_computes_what_one_process_does():
+    pytest.importorskip("distributed", reason="a cluster: pip install dualad[scale]")
+    result, example = run("cluster"), load("cluster")
+    assert result["same"] and result["ends"].shape == (48, 2, 4)
+    np.testing.assert_allclose(result["value"], result["whole"][0], rtol=1e-13)
+    np.testing.assert_allclose(result["gradient"], result["whole"][1], rtol=1e-11, atol=1e-14)
+    # The conserved quantity of Lotka and Volterra, before and after.
+    a, b, c, d = example.RATES
+    energy = lambda y: c * y[0] - d * np.log(y[0]) + b * y[1] - a * np.log(y[1])
+    np.testing.assert_allclose(energy(example.end(example.RATES)), energy(example.START), rtol=1e-6)
 
 
 def test_arm_reaches_the_pose_quadratically():
