@@ -9,7 +9,7 @@ from . import numpy, wiring  # noqa: F401 - the wiring is for what it does
 from .annex.linear_operator import hessian_operator
 from .containers import register_array
 from .dual import Dual, dual_level, float0, make_dual, unpack_dual
-from .hessian import hessian, hessian_diag, hvp, laplacian, value_and_hessian, value_and_hvp
+from .hessian import hessian, hessian_diag, hvp, value_and_hessian, value_and_hvp
 from .jacobian import jacfwd, jacobian, jacrev, value_and_jacfwd, value_and_jacobian, value_and_jacrev
 from .jvp import jvp, stop_gradient
 from .later import load_later
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .diagnose.debug import debug, debug_nans
     from .diagnose.explain import explain
     from .diagnose.pattern import spy
+    from .directional import biharmonic, directional, laplacian
     from .jet import jet, nth_derivative, taylor
     from .lift.lift import lift, lifted
     from .profiling import profile
@@ -65,6 +66,7 @@ __all__ = [
     "associative_scan",
     "axis_index",
     "axis_size",
+    "biharmonic",
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
@@ -77,6 +79,7 @@ __all__ = [
     "custom_vmap",
     "debug",
     "debug_nans",
+    "directional",
     "dual_level",
     "eval_shape",
     "explain",
@@ -166,6 +169,7 @@ if not TYPE_CHECKING:
             "diagnose.debug": ("debug", "debug_nans"),
             "diagnose.explain": ("explain",),
             "diagnose.pattern": ("spy",),
+            "directional": ("biharmonic", "directional", "laplacian"),
             "jet": ("jet", "nth_derivative", "taylor"),
             "lift.lift": ("lift", "lifted"),
             "profiling": ("profile",),

@@ -28,7 +28,7 @@ from .signatures import Args, Out
 from .tree import flatten, is_array
 from .vjp_via_transpose import check_differentiable, gradients
 
-__all__ = ["hessian", "hessian_diag", "hvp", "laplacian", "value_and_hessian", "value_and_hvp"]
+__all__ = ["hessian", "hessian_diag", "hvp", "trace_of_hessian", "value_and_hessian", "value_and_hvp"]
 
 #: how many directions the Hessian's diagonal takes at a time, unless told otherwise
 _DIRECTIONS = 128
@@ -242,34 +242,10 @@ def hessian_diag(
     return _of_diagonal(lambda diagonal: diagonal, f, options, "hessian_diag")
 
 
-@transform
-def laplacian(
-    f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
-    has_aux: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
-    executor: Any = None,
-) -> Callable[Args, Any]:  # fmt: skip
-    """Make the function that gives the Laplacian, the trace of the Hessian: Σᵢ ∂²f/∂xᵢ².
-
-    Parameters
-    ----------
-    f, argnums, argnames, has_aux, chunk_size, max_memory, executor
-        As for :func:`hessian_diag`.
-
-    Returns
-    -------
-    callable
-        A function of the same arguments that returns a number: the sum over all chosen arguments.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import dualad as da
-    >>> float(da.laplacian(lambda x: x[0] ** 2 - x[1] ** 2 + x[0] * x[1])(np.array([1.0, 2.0])))
-    0.0
-    """
-    options = (argnums, argnames, has_aux, chunk_size, max_memory, executor)
+def trace_of_hessian(f: Callable, options: tuple, where: str) -> Callable:
+    """Make the function that gives the trace of the Hessian, by its diagonal; ``options`` are ``hessian_diag``'s."""
     trace = lambda diagonal: sum([np.sum(x) for x in flatten(diagonal)[0] if is_array(x)])
-    return _of_diagonal(trace, f, options, "laplacian")
+    return _of_diagonal(trace, f, options, where)
 
 
 def _of_diagonal(made: Callable, f: Callable, options: tuple, where: str) -> Callable:

@@ -221,7 +221,12 @@ def _sizes(labels: list[str], shapes) -> dict[str, int]:
 
 
 def _worth_optimizing(labels: list[str], shapes) -> bool:
-    """Say whether a contraction is large enough to look for an order, and for BLAS, instead of one plain loop."""
+    """Say whether a contraction is large enough to look for an order, and for BLAS, instead of one plain loop.
+
+    Of two operands with the same letters it is a product entry by entry, which BLAS would do one dot product at a time.
+    """
+    if len(labels) == 2 and set(labels[0]) == set(labels[1]):
+        return False
     return len(labels) > 1 and math.prod(_sizes(labels, shapes).values()) > 20_000
 
 

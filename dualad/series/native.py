@@ -48,10 +48,16 @@ def _integral(call: Any, first: Any, slope: Callable[[Any], Any]) -> Stream:
         if not found:
             found.append(slope(call.wrap(y, call.level)).variable)
         t = found[0].coef(k - 1)
-        return None if t is None else t / k
+        return t if t is None or k == 1 else t / k
 
     y = _own(call, first, more)
     return y
+
+
+def _plus(total: Any, product: Any, y: Stream, k: int) -> Any:
+    """Add a product that belongs to the coefficient of order k of y; one may be a sum over directions already."""
+    product = product if y.pick is None else y.pick(product, k + y.degree)
+    return product if total is None else total + product
 
 
 def _regular(x: Any) -> bool:
@@ -111,10 +117,7 @@ def _sqrt(call: Any, moving: list[int]) -> Stream | None:
         for j in range(1, k // 2 + 1):
             a, b = y.coef(j), y.coef(k - j)
             if a is not None and b is not None:
-                product = a * b if 2 * j == k else 2 * (a * b)
-                inside = product if inside is None else inside + product
-        if y.pick is not None and inside is not None:
-            inside = y.pick(inside, k)
+                inside = _plus(inside, a * b if 2 * j == k else 2 * (a * b), y, k)
         total = _minus(x.coef(k), inside)
         return None if total is None else total / (2 * first)
 
@@ -136,15 +139,12 @@ def _log(call: Any, moving: list[int]) -> Stream | None:
         for j in range(1, high + 1) if not y.plain else ():
             a, b = y.coef(k - j), x.coef(j)
             if a is not None and b is not None:
-                product = a * b * ((k - j) / k)
-                inside = product if inside is None else inside + product
+                inside = _plus(inside, a * b * ((k - j) / k), y, k)
         if y.plain and high > 0:
             weights = ((k - np.arange(1, high + 1)) / k).astype(x.dtype)
             left, right = x.upto(high)[1:], y.upto(k - 1)[k - high :][::-1]
             flat = [a.reshape(high, -1) for a in (left, right)]
             inside = np.einsum("k,kn,kn->n", weights, *flat).reshape(y.shape)
-        if y.pick is not None and inside is not None:
-            inside = y.pick(inside, k)
         total = _minus(x.coef(k), inside)
         return None if total is None else total / x.coefs[0]
 
@@ -204,10 +204,7 @@ def _solve(call: Any, moving: list[int]) -> Stream:
         for j in range(low, high + 1):
             left, right = a.coef(j), y.coef(k - j)
             if left is not None and right is not None:
-                product = left @ right
-                inside = product if inside is None else inside + product
-        if y.pick is not None and inside is not None:
-            inside = y.pick(inside, k + y.degree)
+                inside = _plus(inside, left @ right, y, k)
         total = _minus(None if b is None else b.coef(k), inside)
         return None if total is None else solve(call.zeroth[0], total)
 

@@ -8,6 +8,7 @@
 | linear in each of several | Σ op(xⱼ, yₖ₋ⱼ) |
 | one with a recurrence of its own | ``native.py`` |
 | a call of a program or a function | the program or the function of series (``declare``) |
+| a function of one number, where second derivatives are summed | f′ x₂ + f″/2 Σ x₁² |
 | any other | [J(x)·x′]ₖ₋₁ / k, by its JVP rule |
 
 The last row needs no rule of its own: y′ = J(x)·x′, so the operator's JVP rule is run on series, with x′ in place of
@@ -30,7 +31,8 @@ from ..core.dispatch import bind
 from ..core.memory import snapshot, unchanged
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN, Tracer
-from ..ops.kinds import broadcast_tangent, is_finite, known
+from ..dual import Dual, DualLevel
+from ..ops.kinds import broadcast_tangent, is_finite, known, times
 from .native import NATIVE
 from .stream import Stream, convolve, overlap, shifted
 
@@ -185,6 +187,8 @@ def _made(call: Call, note: Callable[[Any], Any] = _nothing) -> Any:
             return _linearly(call, moving[0])
         if not op.multiple_results:
             return _product(call, moving)
+    if call.level.pick is not None and call.level.order == 2 and _entry_by_entry(call, moving):
+        return _summed_second(call, moving[0])
     native = NATIVE.get(op.name)
     if native is not None and (made := native(call, moving)) is not None:
         note(made)
@@ -363,26 +367,22 @@ def _product(call: Call, moving: list[int]) -> Stream:
 
         return _stream(call, first, pairs, last, degree)
 
-    def combine(k, chosen, rest):
+    def combine(k, left, chosen, rest):
         if not rest:
-            if k:
-                return None
             values = list(zeroth)
             for i, c in zip(moving, chosen, strict=True):
                 values[i] = c
             out = bind(op, values, params)
-            return out
+            return out if level.pick is None else level.pick(out, k + degree)
         total = None
-        s = rest[0]
-        for j in range(min(k, s.last) + 1) if len(rest) > 1 else (k,):
-            c = s.coef(j)
-            if c is not None:
-                part = combine(k - j, [*chosen, c], rest[1:])
-                if part is not None:
-                    total = part if total is None else total + part
+        for j in range(min(left, rest[0].last) + 1) if len(rest) > 1 else (left,):
+            c = rest[0].coef(j)
+            part = None if c is None else combine(k, left - j, [*chosen, c], rest[1:])
+            if part is not None:
+                total = part if total is None else total + part
         return total
 
-    return _stream(call, first, lambda k, out: combine(k, [], factors), last, degree)
+    return _stream(call, first, lambda k, out: combine(k, k, [], factors), last, degree)
 
 
 # ── all others ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -417,7 +417,9 @@ def _derived(call: Call, note: Callable) -> Any:
                     t = t.more(k - 1, out) if t.pick is None else t.coef(k - 1)
                 else:
                     t = t.coef(k - 1)
-                return None if t is None else t / k if out is None else np.divide(t, k, out=out)
+                if t is None or k == 1:
+                    return t
+                return t / k if out is None else np.divide(t, k, out=out)
             if k == 1:
                 stream.last = 0 if t is None else 1
             return None if t is None or k > 1 else broadcast_tangent(t, stream)
@@ -430,6 +432,44 @@ def _derived(call: Call, note: Callable) -> Any:
     made = tuple(streams) if op.multiple_results else streams[0]
     note(made)
     return made
+
+
+def _entry_by_entry(call: Call, moving: list[int]) -> bool:
+    """Say whether an operator is a function of one real number, entry by entry."""
+    if call.op.kind not in ("binary", "special", "unary") or call.op.multiple_results or len(moving) != 1:
+        return False
+    s = call.streams[moving[0]]
+    shape = np.broadcast_shapes(*[np.shape(z) for z in call.zeroth])
+    return s.degree == 0 and s.dtype.kind == "f" and s.shape == shape
+
+
+def _summed_second(call: Call, i: int) -> Stream:
+    """Sum second derivatives of f over directions: f′ x₂ + f″/2 Σ x₁², in which only x₁ has lanes."""
+    op, s, pick = call.op, call.streams[i], call.level.pick
+    first = bind(op, call.zeroth, call.params)
+    one = np.ones(s.shape, s.dtype)[()]
+    with np.errstate(all="ignore"), DualLevel("series") as dual:
+        args: list = list(call.zeroth)
+        tangents: list = [None] * len(args)
+        args[i], tangents[i] = Dual(args[i], one, dual), one
+        slope = op.jvp(args, tangents, **call.params)[1]  # type: ignore[misc]
+        bend = None
+        if type(slope) is Dual and slope.level is dual:
+            slope, bend = slope._primal, slope._tangent
+
+    def more(k, out):
+        x1, own = s.coef(1), s.coef(k)
+        total = None if slope is None or own is None else times(own, slope)
+        if k == 1:
+            return total
+        if bend is None or x1 is None:
+            return total
+        squares = pick.product(x1, x1, 2)
+        squares = pick(x1 * x1, 2) if squares is None else squares
+        part = times(squares, bend) / 2
+        return part if total is None else total + part
+
+    return _stream(call, first, more, 2, 0)
 
 
 def _inlined(call: Call) -> tuple:
@@ -460,9 +500,20 @@ def _of_program(call: Call, rule: Callable, note: Callable) -> tuple:
     """Run a program of series to the orders that are known; where they come one by one, again for each."""
     runs: dict[int, Sequence] = {}
 
+    degree = max([s.degree for s in call.streams if s is not None])
+    pick = call.level.pick
+
+    def through(s: Stream, order: int) -> list:
+        coefs = s.through(order)
+        # A program knows nothing of sums over directions: it is given them in lanes, and its results are summed.
+        return coefs if pick is None else [pick.spread(c, k + s.degree) for k, c in enumerate(coefs)]
+
     def run(order: int) -> Sequence:
         if order not in runs:
-            values = [z if s is None else s.through(order) for s, z in zip(call.streams, call.zeroth, strict=True)]
+            values = [
+                z if s is None or not s.last else through(s, order)
+                for s, z in zip(call.streams, call.zeroth, strict=True)
+            ]
             runs.clear()
             runs[order] = rule(order, values, call.params)
         return runs[order]
@@ -484,7 +535,7 @@ def _of_program(call: Call, rule: Callable, note: Callable) -> tuple:
             made.append(value)
             continue
         last = (len(x) - 1 if type(x) is list else 0) if complete else call.level.order
-        made.append(_stream(call, value, part(n), last, 0))
+        made.append(_stream(call, value, part(n), last, degree))
     note(tuple(made))
     return tuple(made)
 

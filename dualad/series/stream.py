@@ -44,8 +44,10 @@ class Stream:
 
     def __init__(
         self, first: Any, more: Callable[[int, Any], Any] | None, last: int, *, plain: bool = False,
-        block: np.ndarray | None = None, degree: int = 0, pick: Callable | None = None,
+        block: np.ndarray | None = None, degree: int = 0, pick: Any = None,
     ) -> None:  # fmt: skip
+        if pick is not None:
+            first = pick(first, degree)
         self.coefs = [first] if block is None else list(block)
         aval = aval_of(first)
         self.shape, self.dtype = aval.shape, aval.dtype
@@ -190,15 +192,22 @@ def overlap(a: Stream, b: Stream, k: int, least: int = 0) -> tuple[int, int]:
 
 def _summed(a: Stream, b: Stream, k: int, low: int, high: int, weights) -> Any:
     total = None
-    for j in range(low, high + 1):
+    twice = a is b and weights is None and low == 0 and high == k  # of a square: pairs that are equal once, doubled
+    for j in range(low, (k // 2 if twice else high) + 1):
         x, y = a.coef(j), b.coef(k - j)
         if x is None or y is None:
             continue
-        product = _multiplied(x, y, j + a.degree > 0, k - j + b.degree > 0)
-        if weights is not None:
-            product = product * weights[j].item()
-        if a.pick is not None:
-            product = a.pick(product, k + a.degree + b.degree)
+        if twice and 2 * j != k:
+            x = 2 * x
+        degree, product = k + a.degree + b.degree, None
+        if a.pick is not None and weights is None:
+            product = a.pick.product(x, y, degree)
+        if product is None:
+            product = _multiplied(x, y, j + a.degree > 0, k - j + b.degree > 0)
+            if weights is not None:
+                product = product * weights[j].item()
+            if a.pick is not None:
+                product = a.pick(product, degree)
         total = product if total is None else total + product
     return total
 
