@@ -142,8 +142,11 @@ _FIRST_MET = 8
 
 def _being_written(program: Program, cotangents: list) -> bool:
     """Say whether the walk is certain to end in variables of a program, which no plain walk can tell from NaN."""
-    constants = [a for step in program.steps[-_FIRST_MET:] for a in step[1] if isinstance(a, Tracer)]
-    return any([isinstance(c, Tracer) and type(beneath(c)) is Staged for c in (*cotangents, *constants)])
+    for step in (*program.steps[-_FIRST_MET:], (None, cotangents)):
+        for a in step[1]:
+            if isinstance(a, Tracer) and type(beneath(a)) is Staged:
+                return True
+    return False
 
 
 def _note_unsure(results: list) -> None:
@@ -167,6 +170,8 @@ def _without_collisions(program: Program, cotangents: list, results: list, seeds
 
 def _has_nan(x) -> bool:
     """Say whether a result holds NaN, or may, as one that is a program's, another level's or another library's."""
+    if type(x) is np.ndarray:
+        return not is_finite(x) and bool(np.isnan(x).any())
     if x is None:
         return False
     if isinstance(x, Dual):

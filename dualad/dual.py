@@ -25,9 +25,10 @@ from .core.dispatch import bind
 from .core.frames import public
 from .core.level import Level, escaped
 from .core.memory import flush_writes, layout, snapshot, unchanged, unshared
-from .core.tracer import PLAIN, Tracer
+from .core.tracer import NO_PARAMS, PLAIN, Tracer
 from .core.watch import noted
 from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
+from .ops.arithmetic import add, divide, multiply, subtract
 from .ops.kinds import is_finite, known
 from .surface.arguments import plain_leaf
 
@@ -223,6 +224,8 @@ class Dual(Tracer):
     def __add__(self, other):
         if type(other) is float and (t := self._tangent) is not None and self.level.open and not (in_use or everywhere):
             return Dual(self._primal + other, t, self.level)
+        if type(other) is Dual and other.level is self.level:
+            return self._beside(add, other)
         return Tracer.__add__(self, other)
 
     def __radd__(self, other):
@@ -233,12 +236,16 @@ class Dual(Tracer):
     def __sub__(self, other):
         if type(other) is float and (t := self._tangent) is not None and self.level.open and not (in_use or everywhere):
             return Dual(self._primal - other, t, self.level)
+        if type(other) is Dual and other.level is self.level:
+            return self._beside(subtract, other)
         return Tracer.__sub__(self, other)
 
     def __mul__(self, other):
         if type(other) is float and (t := self._tangent) is not None and self.level.open and not (in_use or everywhere):
             if abs(other) < math.inf:
                 return Dual(self._primal * other, t * other, self.level)
+        if type(other) is Dual and other.level is self.level:
+            return self._beside(multiply, other)
         return Tracer.__mul__(self, other)
 
     def __rmul__(self, other):
@@ -251,7 +258,17 @@ class Dual(Tracer):
         if type(other) is float and (t := self._tangent) is not None and self.level.open and not (in_use or everywhere):
             if other:
                 return Dual(self._primal / other, t / other, self.level)
+        if type(other) is Dual and other.level is self.level:
+            return self._beside(divide, other)
         return Tracer.__truediv__(self, other)
+
+    def _beside(self, op, other):
+        """Run an operator on two duals of one level: as ``process`` does, which watches and boundaries go through."""
+        s, t, level = self._tangent, other._tangent, self.level
+        if s is None or t is None or in_use or everywhere or not level.open:
+            return bind(op, (self, other), NO_PARAMS)
+        value, tangent = op.jvp((self._primal, other._primal), (s, t))
+        return Dual(value, tangent, level)
 
     def known(self):
         """Return the numbers beneath the primal, if there are any yet."""

@@ -30,7 +30,7 @@ from .program.packed import PackedProgram, packing_steps, unpacked
 from .signatures import Args, Aux, Out
 from .staged import StagedLevel
 from .surface.arguments import plain_leaf
-from .tree import LeafName, flatten, flatten_like, is_array, refuse_hidden_numbers, tree_map, with_structures
+from .tree import LeafName, flatten, flatten_like, is_array, refuse_hidden_numbers, with_structures
 
 __all__ = ["Linear", "linearize", "stage_tangents"]
 
@@ -249,15 +249,16 @@ def stage_tangents(
             p = stage.program
             stage.program = PackedProgram(p.inputs, p.steps, p.outputs, p.name)
         if has_aux:
-            aux = tree_map(lambda x: strip(x, level), aux)
+            aux_leaves, aux_tree = flatten(aux)
+            aux_leaves = [strip(x, level) for x in aux_leaves]
     if (watch := active()) is not None:
         watch.finished(where, [p for p, _ in pairs], final=False)
     # A residual must not be an array that the caller gets and may write to.
     residuals: set[int] = set()
-    if has_aux or any(type(p) is np.ndarray and p.size > _SMALL for p, _ in pairs):
+    if has_aux or any([type(p) is np.ndarray and p.size > _SMALL for p, _ in pairs]):
         residuals = {id(c) for c in stage.program.constants} | {id(d._primal) for d in duals if type(d) is Dual}
         residuals |= packing.seen if packing is not None else set()
-    stage.aux = tree_map(lambda x: _released(x, residuals), aux) if has_aux else None
+    stage.aux = aux_tree.unflatten([_released(x, residuals) for x in aux_leaves]) if has_aux else None
     return stage.out_tree.unflatten([_released(p, residuals) for p, _ in pairs]), stage
 
 

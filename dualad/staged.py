@@ -158,6 +158,13 @@ class Staged(Tracer):
     # tangents: these few cases are spelled out, and are a third of the time of reverse mode.
 
     def __mul__(self, other):
+        aval, level = self.variable.aval, self.level
+        if type(other) is np.ndarray and other.dtype is aval.dtype and other.shape == aval.shape:
+            # As in `_scaled`, two calls less: this is what reverse mode records most.
+            if level.open and not (level.owning or everywhere or aval.weak) and aval.dtype.kind in "fc":
+                out = Variable(aval)
+                level.steps.append((multiply, (self.variable, other), NO_PARAMS, (out,)))
+                return Staged(out, level)
         out = self._scaled(multiply, other)
         return Tracer.__mul__(self, other) if out is None else out
 

@@ -21,6 +21,7 @@ import optree
 from .errors import ArgumentError, TreeError
 
 __all__ = [
+    "ARRAYS",
     "LEAVES_SEEN_AS",
     "LeafName",
     "NAMESPACE",
@@ -42,6 +43,9 @@ NAMESPACE = "dualad"
 
 #: type of a leaf -> what a transform sees in its place; filled by higher floors (a buffer is seen as its array)
 LEAVES_SEEN_AS: dict[type, Callable] = {}
+
+#: types of which it is known that they are numbers or arrays; tensors add themselves, whose class takes time to ask for
+ARRAYS: set[type] = {np.ndarray, np.float64, float, int}
 
 #: types of leaves that were looked at and are leaves indeed
 _LEAVES: set[type] = {np.ndarray, np.float64, float, int}
@@ -71,8 +75,10 @@ def tree_map(function: Callable, tree: Any) -> Any:
 
 def is_array(x: Any) -> bool:
     """Say whether a leaf is a number or an array (or a tensor), as opposed to a static leaf such as a string."""
-    return isinstance(x, (np.ndarray, np.generic, bool, int, float, complex)) or (
-        hasattr(x, "shape") and hasattr(x, "dtype") and hasattr(x, "__array_ufunc__")
+    return (
+        type(x) in ARRAYS
+        or isinstance(x, (np.ndarray, np.generic, bool, int, float, complex))
+        or (hasattr(x, "shape") and hasattr(x, "dtype") and hasattr(x, "__array_ufunc__"))
     )
 
 

@@ -211,7 +211,7 @@ def _finished(results: list, in_avals: list, given: list, others: list | None = 
             r = zeros_beside(aval.shape, aval.dtype, others[i]) if r is None else beside(r, others[i])
         if r is None:
             r = zeros_beside(aval.shape, aval.dtype, *given)[()]
-        elif r.dtype != aval.dtype:
+        elif r.dtype is not aval.dtype and r.dtype != aval.dtype:
             r = (np.real(r) if r.dtype.kind == "c" and aval.dtype.kind != "c" else r).astype(aval.dtype)
         if type(r) is np.ndarray and (r.base is not None or id(r) in taken):
             r = r.copy()

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..containers import can_carry, has_own_arithmetic, met
 from ..errors import BranchError, ConversionError, DualadError, PlainBufferError
+from ..tree import ARRAYS
 from .above import ABOVE
 from .asking import by_name
 from .aval import Aval
@@ -54,6 +55,7 @@ class Tracer:
 
     def __init_subclass__(cls, opaque: bool = False) -> None:
         """Register a kind of tensor; an opaque one answers NumPy's array functions itself, before all others."""
+        ARRAYS.add(cls)
         if not opaque:
             _ARRAYS.add(cls)
 

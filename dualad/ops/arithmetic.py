@@ -126,7 +126,8 @@ def _multiply_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 
 def _multiply_transpose(ct: Array, x: Array, y: Array) -> tuple:
     if type(x) is Aval:
-        return unbroadcast(ct * y, x), None
+        c = ct * y
+        return c if c.dtype is x.dtype and c.shape == x.shape else unbroadcast(c, x), None
     return None, unbroadcast(ct * x, y)
 
 

@@ -28,6 +28,8 @@ __all__ = ["Program", "evaluate", "last_uses", "live_steps"]
 
 #: ``str`` of a longer program leaves its middle out
 _PRINTED = 1000
+#: a program of so many equations is gone through at once
+_FEW = 12
 
 
 class Program:
@@ -186,12 +188,14 @@ class Program:
 def live_steps(steps: Sequence[tuple], outputs: Sequence[Any]) -> list[tuple]:
     """Return the steps the outputs depend on, in order: dead code eliminated in one backward pass.
 
-    A step is read only by later ones. So where each is read by something, none is dead, which is soon seen.
+    A step is read only by later ones. So where each is read by something, none is dead, which is soon seen of a longer
+    program.
     """
-    read = set(map(id, chain.from_iterable([step[1] for step in steps])))
-    read.update(map(id, outputs))
-    if read.issuperset([id(step[3][0]) if step[3] else 0 for step in steps]):  # a loop may have no results at all
-        return list(steps)
+    if len(steps) > _FEW:
+        read = set(map(id, chain.from_iterable([step[1] for step in steps])))
+        read.update(map(id, outputs))
+        if read.issuperset([id(step[3][0]) if step[3] else 0 for step in steps]):  # a loop may have no results at all
+            return list(steps)
     needed = {v for v in outputs if type(v) is Variable}
     live = []
     for step in reversed(steps):
