@@ -70,7 +70,7 @@ class Lowered:
         for region in self._compiled.regions:
             cut = "entries" if region.flat else "rows"
             lines.append(f"      on blocks of {cut} of {region.shape}: {', '.join([s[0].name for s in region.steps])}")
-        lines += [f"      of {len(g.steps)} equations: {summary(g.steps)}" for g in self._compiled.groups]
+        lines += [f"      {len(g.steps)} equations in {g.about}: {summary(g.steps)}" for g in self._compiled.groups]
         for count, body in rolled_loops(self.optimised):
             lines.append(f"      a loop of {count} times {len(body.steps)} equations, unrolled by Python, found again")
         return "\n".join(lines)

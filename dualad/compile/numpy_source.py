@@ -18,6 +18,7 @@ from ..core.aval import is_weak
 from ..program.ir import Program
 from .native.engine import note_once
 from .native.groups import Group, find_groups
+from .native.passes import find_passes
 from .quiet_errors import quietly
 from .simplify import is_pure
 from .source_block import Block
@@ -45,7 +46,7 @@ def compile_program(program: Program) -> Compiled:
     """Write a (simplified) program as source and compile it."""
     name = identifier(program.name)
     note_once()
-    steps = find_groups(program)
+    steps = find_groups(Program(program.inputs, find_passes(program), program.outputs, program.name))
     if len(steps) == 1 and type(steps[0][0]) is Group:
         group = steps[0][0]
         if list(program.inputs) == group.reads and list(program.outputs) == group.writes:

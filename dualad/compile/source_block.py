@@ -18,6 +18,7 @@ from ..program.ir import Program, last_uses
 from ..program.variable import Variable
 from .blocks import Region, find_regions, run_region, strong_product
 from .native.groups import Group
+from .native.passes import Pass
 from .scalars import BOOLEAN, FLOAT, MATHEMATICS
 from .simplify import is_elementwise, is_pure
 from .source_entries import in_entries, is_small
@@ -68,7 +69,7 @@ class Block:
             if type(op) is Region:
                 self.region(op, env)
                 continue
-            if type(op) is Group:
+            if type(op) in (Group, Pass):
                 self.group(op, env)
                 continue
             given = [env[a] if type(a) is Variable else self.constant(a) for a in args]
@@ -100,7 +101,7 @@ class Block:
             env[v] = Value(text, ARRAY, v.aval, True)
             self.alone.add(text)
 
-    def group(self, group: Group, env: dict) -> None:
+    def group(self, group: Group | Pass, env: dict) -> None:
         """Write the call of a function of machine code."""
         self.writer.groups.append(group)
         self.writer.count("native")

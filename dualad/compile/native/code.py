@@ -16,12 +16,13 @@ __all__ = ["Code", "Lanes", "WIDTH", "element", "literal"]
 #: lanes of a vector
 WIDTH = 8
 
-_ELEMENTS = {"float64": "double", "float32": "float", "int64": "i64", "int32": "i32", "bool": "i1"}
+_ELEMENTS = {np.dtype(k): v for k, v in
+             (("f8", "double"), ("f4", "float"), ("i8", "i64"), ("i4", "i32"), ("?", "i1"))}  # fmt: skip
 
 
 def element(dtype: np.dtype) -> str:
     """Return the LLVM type of a lane."""
-    return _ELEMENTS[dtype.name]
+    return _ELEMENTS[dtype]
 
 
 def literal(x: object, dtype: np.dtype) -> str:

@@ -19,7 +19,7 @@ from .engine import Engine, engine
 from .loops import LOOPS, check_loop, weight_of_loop
 from .lowering import SMALL, Lowering, check, weight
 from .operators import TYPES, Refused
-from .stub import builtin, entry_text, layout, objects_of, python_entry
+from .stub import entered
 from .values import Values, store
 
 __all__ = ["Group", "find_groups"]
@@ -57,7 +57,7 @@ class Group:
                     reads.setdefault(id(a), a)
         self.reads = list(reads.values())
         self._keys = list(reads)
-        self.text = ""
+        self.text, self.about = "", "registers"
         self.run: Callable = _not_compiled
 
     def compile(self, made: Engine) -> None:
@@ -88,21 +88,8 @@ class Group:
         self.text = "\n".join(body)
         level = 0 if len(code.lines) > _HURRY else 1
         writes = [v.aval for v in self.writes]
-        places = layout()
         releases = _turns(self.steps) > _PATIENT and not lowering.needs_python
-        text = [self.text]
-        if places is not None:
-            text.insert(0, entry_text(avals, writes, lowering.scratch, places, releases))
-        functions: list[Callable] = []
-
-        def miss(*args: Any) -> Any:
-            return functions[0](*args)
-
-        linked = made.compile("\n".join(text), ["body", "entry"] if places else ["body"], objects_of(miss), level)
-        functions.append(
-            python_entry(linked.addresses["body"], avals, writes, lowering.scratch, linked, lowering.needs_python)
-        )
-        self.run = builtin(linked.addresses["entry"], (linked, miss)) if places else functions[0]
+        self.run = entered(made, self.text, (avals, writes), lowering.scratch, level, lowering.needs_python, releases)
 
 
 def _not_compiled(*args: Any) -> Any:

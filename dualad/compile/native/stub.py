@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from ...core.aval import Aval, is_weak
+from .engine import Engine
 from .operators import BOOL, DOUBLE, INT, LONG, SINGLE
 
-__all__ = ["builtin", "entry_text", "layout", "objects_of", "python_entry"]
+__all__ = ["builtin", "entered", "entry_text", "layout", "objects_of", "python_entry"]
 
 _SCALARS = {DOUBLE: np.float64, SINGLE: np.float32, LONG: np.int64, INT: np.int32, BOOL: np.bool_}
 
@@ -305,6 +306,41 @@ def _scalar_or_array(t: _Text, thing: str, kind: str, aval: Aval, end: str) -> s
     t.do(f"br label %{end}")
     t.begin(end)
     return f"[{address}, %{scalar}], [{data}, %{last}]"
+
+
+def entered(
+    made: Engine, body: str, avals: tuple[Sequence[Aval], Sequence[Aval]], scratch: int, level: int,
+    needs_python: bool = False, releases: bool = False,
+) -> Callable:  # fmt: skip
+    """Compile a function ``@body`` with its entry, and return it as a Python function.
+
+    Parameters
+    ----------
+    made : Engine
+        What compiles.
+    body : str
+        A module with the function ``i32 @body(inputs, outputs, scratch)``.
+    avals : pair of sequences of Aval
+        What it reads, and what it writes.
+    scratch : int
+        The bytes of memory that it works in.
+    level : int
+        How much LLVM does about the code.
+    needs_python : bool
+        Whether it calls Python.
+    releases : bool
+        Whether other threads of Python may run meanwhile.
+    """
+    places = layout()
+    text = [body] if places is None else [entry_text(*avals, scratch, places, releases), body]
+    functions: list[Callable] = []
+
+    def miss(*args: Any) -> Any:
+        return functions[0](*args)
+
+    linked = made.compile("\n".join(text), ["body", "entry"] if places else ["body"], objects_of(miss), level)
+    functions.append(python_entry(linked.addresses["body"], *avals, scratch, linked, needs_python))
+    return builtin(linked.addresses["entry"], (linked, miss)) if places else functions[0]
 
 
 # ── a Python function of it ──────────────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,22 @@ from ...core.aval import Aval
 from .code import WIDTH, Code, Lanes, element, literal
 from .operators import BOOL
 
-__all__ = ["Values", "chunks", "gather", "in_chunks", "load", "places", "store", "width_of"]
+__all__ = [
+    "Values",
+    "at",
+    "chunks",
+    "gather",
+    "in_chunks",
+    "load",
+    "load_lanes",
+    "parts_of",
+    "places",
+    "store",
+    "store_lanes",
+    "stored",
+    "take",
+    "width_of",
+]
 
 
 class Values:
@@ -59,14 +74,14 @@ def at(code: Code, pointer: str, dtype: np.dtype, offset: int | str) -> str:
     """Return the address of an entry."""
     if offset == 0:
         return pointer
-    return code.value(f"getelementptr {_stored(dtype)}, ptr {pointer}, i64 {offset}")
+    return code.value(f"getelementptr {stored(dtype)}, ptr {pointer}, i64 {offset}")
 
 
-def _stored(dtype: np.dtype) -> str:
+def stored(dtype: np.dtype) -> str:
     return "i8" if dtype == BOOL else element(dtype)
 
 
-def _load(b: Lanes, address: str) -> str:
+def load_lanes(b: Lanes, address: str) -> str:
     kind = b.type if b.dtype != BOOL else b.type.replace("i1", "i8")
     align = 1 if b.dtype == BOOL else b.dtype.itemsize
     loaded = b.code.value(f"load {kind}, ptr {address}, align {align}")
@@ -76,7 +91,7 @@ def _load(b: Lanes, address: str) -> str:
     return b.code.value(f"icmp ne {kind} {loaded}, {zero}")
 
 
-def _store(b: Lanes, x: str, address: str) -> None:
+def store_lanes(b: Lanes, x: str, address: str) -> None:
     kind, align = b.type, b.dtype.itemsize
     if b.dtype == BOOL:
         kind, align = b.type.replace("i1", "i8"), 1
@@ -84,16 +99,15 @@ def _store(b: Lanes, x: str, address: str) -> None:
     b.code.effect(f"store {kind} {x}, ptr {address}, align {align}")
 
 
-def load(code: Code, aval: Aval, pointer: str) -> list[str]:
-    """Return the parts of an array in memory."""
+def load(code: Code, aval: Aval, pointer: str, i: int) -> str:
+    """Return a part of an array in memory."""
     b = Lanes(code, aval.dtype, width_of(aval))
     n = aval.size
-    whole = [_load(b, at(code, pointer, aval.dtype, i)) for i in range(0, n - b.width + 1, b.width)]
-    if n % b.width:  # the last eight, moved to the front
-        last = _load(b, at(code, pointer, aval.dtype, n - WIDTH))
-        first = WIDTH - n % WIDTH
-        whole.append(b.shuffled(last, last, [min(first + i, WIDTH - 1) for i in range(WIDTH)]))
-    return whole
+    if (i + 1) * b.width <= n:
+        return load_lanes(b, at(code, pointer, aval.dtype, i * b.width))
+    last = load_lanes(b, at(code, pointer, aval.dtype, n - WIDTH))  # the last eight, moved to the front
+    first = WIDTH - n % WIDTH
+    return b.shuffled(last, last, [min(first + i, WIDTH - 1) for i in range(WIDTH)])
 
 
 def store(code: Code, value: Values, pointer: str) -> None:
@@ -102,27 +116,33 @@ def store(code: Code, value: Values, pointer: str) -> None:
     b = Lanes(code, aval.dtype, width_of(aval))
     n = aval.size
     for i, x in enumerate(parts[: n // b.width]):
-        _store(b, x, at(code, pointer, aval.dtype, i * b.width))
+        store_lanes(b, x, at(code, pointer, aval.dtype, i * b.width))
     if n % b.width:  # together with the end of the vector before
         over = n % WIDTH
         x = b.shuffled(parts[-2], parts[-1], [over + i for i in range(WIDTH)])
-        _store(b, x, at(code, pointer, aval.dtype, n - WIDTH))
+        store_lanes(b, x, at(code, pointer, aval.dtype, n - WIDTH))
+
+
+def part_of(code: Code, value: Values, i: int) -> str:
+    """Return the name of one part of an array."""
+    if value.constant is None and value.parts is None:
+        # Not kept: what is loaded inside a loop is not there behind it.
+        return load(code, value.aval, value.pointer, i)
+    return parts_of(code, value)[i]
 
 
 def parts_of(code: Code, value: Values) -> Sequence[str]:
     """Return the names of an array's parts, loading or writing down what is not there yet."""
-    if value.parts is not None and value.constant is None:
+    if value.parts is not None:
         return value.parts
-    if value.constant is not None:
-        if value.parts is None:
-            flat, width = value.constant, width_of(value.aval)
-            rows = in_chunks(flat, width)
-            b = Lanes(code, value.aval.dtype, width)
-            texts = [[literal(x, value.aval.dtype) for x in row] for row in rows.tolist()]
-            value.parts = [row[0] if width == 1 else b.joined(row) for row in texts]
-        return value.parts
-    # Not kept: what is loaded inside a loop is not there behind it.
-    return load(code, value.aval, value.pointer)
+    if value.constant is None:
+        return [load(code, value.aval, value.pointer, i) for i in range(chunks(value.aval))]
+    width = width_of(value.aval)
+    b = Lanes(code, value.aval.dtype, width)
+    rows = in_chunks(value.constant, width).tolist()
+    texts = [[literal(x, value.aval.dtype) for x in row] for row in rows]
+    value.parts = [row[0] if width == 1 else b.joined(row) for row in texts]
+    return value.parts
 
 
 # ── moving entries ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -150,7 +170,7 @@ def _part(code: Code, sources: Sequence[Values], row: np.ndarray, width: int, dt
         if first >= 0 and first % WIDTH == 0 and sources[0].constant is None:
             wanted = np.minimum(np.arange(first, first + WIDTH), size - 1)
             if np.array_equal(row, wanted):
-                return parts_of(code, sources[0])[first // WIDTH]
+                return part_of(code, sources[0], first // WIDTH)
     # Of each lane: a text, or the vector and the lane in it.
     lanes = [_entry(code, sources, int(p), dtype) for p in row]
     if width == 1:
@@ -193,8 +213,9 @@ def _entry(code: Code, sources: Sequence[Values], position: int, dtype: np.dtype
         if position < size:
             if value.constant is not None:
                 return literal(value.constant.flat[position], dtype)
-            parts = parts_of(code, value)
-            return parts[position] if size < WIDTH else (parts[position // WIDTH], position % WIDTH)
+            if size < WIDTH:
+                return part_of(code, value, position)
+            return part_of(code, value, position // WIDTH), position % WIDTH
         position -= size
     raise IndexError(position)
 

@@ -164,7 +164,7 @@ def test_an_endless_loop_can_be_stopped() -> None:
 
 def test_without_the_layout_python_does_the_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stub.layout() is not None
-    monkeypatch.setattr(groups, "layout", lambda: None)
+    monkeypatch.setattr(stub, "layout", lambda: None)
     f = lambda x, n: (np.sin(x) * n, x[2] + n, n > 2, da.scan(lambda c, r: (c + r, c * r), n, x))
     fast = da.jit(f)
     found = da.tree.flatten(fast(X, np.float64(3.0)))[0]

@@ -1,0 +1,355 @@
+"""Loops over large arrays: elementwise operators, moves and short sums in one pass, what lies between never stored.
+
+A result is written by asking for its entry at an index; what it is computed from is asked for in turn, down to arrays
+in memory. Where a join or a border changes the answer, an axis is cut, so bodies have no branches. Entries are computed
+in vectors along the last axis; each by the same operations, whatever the cut and the number of threads. Not for: which
+equations come here, or running the loops (``passes.py``).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.aval import Aval, aval_of
+from ...program.variable import Variable
+from .code import WIDTH, Code, Lanes, literal
+from .operators import Refused, computed_in, convert, elementwise
+from .values import load_lanes, store_lanes, stored
+from .views import VIEWS, Box, Index, broadcast_index, same_but_ones, source, splits
+
+__all__ = ["Kernel", "is_uniform", "write_kernel"]
+
+#: parts that a domain is cut into, at most
+_PARTS = 64
+
+
+def is_uniform(x: Any) -> bool:
+    """Say whether a constant is one number everywhere."""
+    if not isinstance(x, np.ndarray) or x.size == 1 or not any(x.strides):
+        return True
+    return x.size <= 4096 and x.tobytes() == x.size * x.reshape(-1)[:1].tobytes()
+
+
+class Kernel:
+    """Arrays of one shape that are written in one loop nest.
+
+    With ``flat`` they are taken as they lie in memory, along one axis.
+    """
+
+    def __init__(self, outs: Sequence[Variable], flat: bool) -> None:
+        self.outs, self.flat = list(outs), flat
+        aval = outs[0].aval
+        self.shape = (aval.size,) if flat else aval.shape
+
+    def below(self, shape: tuple[int, ...], index: Index) -> Index:
+        """Return the index of an operand of an elementwise operator."""
+        if not self.flat:
+            return broadcast_index(shape, index)
+        return index if math.prod(shape) == self.shape[0] else (0,) * len(shape)
+
+    def laid_out(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of an array in memory, as indices mean it."""
+        return self.shape if self.flat and math.prod(shape) == self.shape[0] else shape
+
+
+class _Writer:
+    """Writes the body of one loop nest for one part of its domain."""
+
+    def __init__(self, code: Code, kernel: Kernel, maker: dict, buffers: dict, box: Box, counters: list[str]) -> None:
+        self.code, self.kernel, self.maker, self.buffers = code, kernel, maker, buffers
+        self.box, self.counters = box, counters
+        last = len(kernel.shape) - 1
+        low, high = box.get(last, (0, 0))
+        self.axis = last if high - low >= WIDTH else None
+        self.known: dict[tuple[int, Index], tuple[str, int]] = {}
+        self.inline = False
+        self.own, self.home = set(kernel.outs), _home(kernel)
+
+    def below(self, shape: tuple[int, ...], index: Index) -> Index:
+        """Return the index of an operand of an elementwise operator."""
+        return self.kernel.below(shape, index)
+
+    # ── values: a name and its number of lanes ───────────────────────────────────────────────────────────────────
+
+    def entry(self, a: Any, index: Index, computed: bool = False) -> tuple[str, int]:
+        """Return the entry of an atom at an index, as one lane if it is the same along the vector."""
+        if type(a) is not Variable:
+            if is_uniform(a):
+                x = np.asarray(a)
+                return literal(x[(0,) * x.ndim], x.dtype), 1
+            return self.load(self.buffers[id(a)], self.kernel.laid_out(a.shape), a.dtype, index)
+        if a in self.buffers and not computed:
+            if a in self.own:
+                raise Refused("an array that is read where it may not be written yet")
+            return self.load(self.buffers[a], self.kernel.laid_out(a.aval.shape), a.aval.dtype, index)
+        key = (id(a), index)
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self.compute(a, index)
+        return found
+
+    def compute(self, a: Variable, index: Index) -> tuple[str, int]:
+        op, args, params, _ = self.maker[a]
+        avals = [x.aval if type(x) is Variable else aval_of(x) for x in args]
+        if op.name == "reshape" and not same_but_ones(avals[0].shape, a.aval.shape):
+            # The argument is in memory, one entry after the other: it has this shape as well.
+            key = args[0] if type(args[0]) is Variable else id(args[0])
+            return self.load(self.buffers[key], a.aval.shape, a.aval.dtype, index)
+        if op.name in VIEWS:
+            place = source(op.name, [v.shape for v in avals], params, a.aval.shape, index, self.box)
+            if place is None:
+                return literal(0, a.aval.dtype), 1
+            return self.operand(args[place[0]], place[1])
+        if op.name == "sum":
+            return self.short_sum(a, args[0], avals[0], params, index)
+        return self.elementwise(op, args, avals, params, a.aval, index)
+
+    def operand(self, x: Any, index: Index) -> tuple[str, int]:
+        # What this loop nest writes is known at the index that it is written at, and nowhere else.
+        return self.entry(x, index, type(x) is Variable and x in self.own and index == self.home)
+
+    def elementwise(self, op: Any, args: Sequence, avals: list[Aval], params: dict, out: Aval, index: Index):
+        dtype = computed_in(op.name, avals, params, out)
+        given = [self.operand(x, self.below(v.shape, index)) for x, v in zip(args, avals, strict=True)]
+        width = max([w for _, w in given])
+        b = Lanes(self.code, dtype, width)
+        names = []
+        for i, ((name, lanes), aval) in enumerate(zip(given, avals, strict=True)):
+            kept = op.name == "where" and i == 0
+            x = name
+            if aval.dtype != dtype and not kept:
+                if type(args[i]) is not Variable and lanes == 1 and not name.startswith("%"):
+                    x = literal(np.asarray(args[i]).flat[0], dtype)
+                else:
+                    x = convert(Lanes(self.code, aval.dtype, lanes), name, dtype)
+            own = b.of(aval.dtype) if kept else b
+            names.append(own.splat(x) if lanes < width else x)
+        exponent = None
+        if op.name == "power" and type(args[1]) is not Variable and is_uniform(args[1]):
+            exponent = float(np.asarray(args[1]).flat[0])
+        return elementwise(b, op.name, names, out.dtype, exponent, self.inline), width
+
+    def short_sum(self, a: Variable, x: Any, aval: Aval, params: dict, index: Index) -> tuple[str, int]:
+        """Add a few entries one after the other, as NumPy does."""
+        axes = tuple(params["axis"])
+        kept = list(index)
+        if params.get("keepdims"):
+            kept = [v for i, v in enumerate(kept) if i not in axes]
+        terms = []
+        for at in itertools.product(*[range(aval.shape[i]) for i in axes]):
+            left, chosen = iter(kept), dict(zip(axes, at, strict=True))
+            full = tuple([chosen[i] if i in chosen else next(left) for i in range(len(aval.shape))])
+            terms.append(self.operand(x, full))
+        width = max([w for _, w in terms])
+        b = Lanes(self.code, a.aval.dtype, width)
+        names = [b.splat(n) if w < width else n for n, w in terms]
+        total = names[0]
+        for n in names[1:]:
+            total = b.add(total, n)
+        return b.add(total, 0.0 if b.dtype.kind == "f" else 0), width
+
+    # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def address(self, pointer: str, shape: tuple[int, ...], dtype: np.dtype, index: Index) -> tuple[str, int]:
+        """Return an address, and how far it moves from lane to lane."""
+        code, offset, move = self.code, 0, 0
+        moving: list[tuple[int, str]] = []
+        for i, x in enumerate(index):
+            stride = math.prod(shape[i + 1 :])
+            if isinstance(x, int):
+                offset += stride * x
+                continue
+            axis, step, start = x
+            offset += stride * start
+            moving.append((stride * step, self.counters[axis]))
+            if axis == self.axis:
+                move += stride * step
+        kind, at = stored(dtype), pointer
+        for factor, counter in moving:
+            by = counter if factor == 1 else code.value(f"mul i64 {counter}, {factor}")
+            at = code.value(f"getelementptr {kind}, ptr {at}, i64 {by}")
+        if offset:
+            at = code.value(f"getelementptr {kind}, ptr {at}, i64 {offset}")
+        return at, move
+
+    def load(self, pointer: str, shape: tuple[int, ...], dtype: np.dtype, index: Index) -> tuple[str, int]:
+        at, move = self.address(pointer, shape, dtype, index)
+        if self.axis is None or move == 0:
+            return load_lanes(Lanes(self.code, dtype, 1), at), 1
+        b = Lanes(self.code, dtype, WIDTH)
+        if move == 1:
+            return load_lanes(b, at), WIDTH
+        kind = stored(dtype)
+        if move == -1:
+            first = self.code.value(f"getelementptr {kind}, ptr {at}, i64 {1 - WIDTH}")
+            x = load_lanes(b, first)
+            return b.shuffled(x, x, list(range(WIDTH - 1, -1, -1))), WIDTH
+        one = Lanes(self.code, dtype, 1)
+        lanes = [
+            load_lanes(one, self.code.value(f"getelementptr {kind}, ptr {at}, i64 {move * i}")) for i in range(WIDTH)
+        ]
+        return b.joined(lanes), WIDTH
+
+    def write(self, pointer: str, v: Variable, value: tuple[str, int], index: Index) -> None:
+        at, _ = self.address(pointer, self.kernel.laid_out(v.aval.shape), v.aval.dtype, index)
+        b = Lanes(self.code, v.aval.dtype, WIDTH if self.axis is not None else 1)
+        store_lanes(b, b.splat(value[0]) if value[1] < b.width else value[0], at)
+
+
+def _cuts(kernel: Kernel, maker: dict, buffers: dict) -> list[list[tuple[int, int]]]:
+    """Return for each axis the parts in which entries come from the same places."""
+    places: list[set[int]] = [{0, n} for n in kernel.shape]
+    home = _home(kernel)
+    seen: set[tuple[int, Index]] = set()
+    own = set(kernel.outs)
+
+    def look(a: Any, index: Index) -> None:
+        if type(a) is not Variable or (id(a), index) in seen:
+            return
+        if a in buffers and not (a in own and index == home):
+            return
+        seen.add((id(a), index))
+        op, args, params, _ = maker[a]
+        shapes = [x.aval.shape if type(x) is Variable else aval_of(x).shape for x in args]
+        if op.name == "reshape" and not same_but_ones(shapes[0], a.aval.shape):
+            return
+        if op.name in VIEWS:
+            for loop, place in splits(op.name, shapes, params, a.aval.shape, index):
+                if 0 < place < kernel.shape[loop]:
+                    places[loop].add(place)
+            for i, inner in _every_source(op.name, shapes, params, a.aval.shape, index):
+                look(args[i], inner)
+        elif op.name == "sum":
+            axes = tuple(params["axis"])
+            kept = [v for i, v in enumerate(index) if not (params.get("keepdims") and i in axes)]
+            for at in itertools.product(*[range(shapes[0][i]) for i in axes]):
+                left, chosen = iter(kept), dict(zip(axes, at, strict=True))
+                look(args[0], tuple([chosen[i] if i in chosen else next(left) for i in range(len(shapes[0]))]))
+        else:
+            for x, shape in zip(args, shapes, strict=True):
+                look(x, kernel.below(shape, index))
+
+    for v in kernel.outs:
+        look(v, home)
+    ordered = [sorted(p) for p in places]
+    return [list(itertools.pairwise(p)) for p in ordered]
+
+
+def _every_source(name: str, shapes: Sequence, params: dict, out: tuple[int, ...], index: Index):
+    """Yield the arguments that entries may come from, with their indices there."""
+    if name == "concatenate":
+        start, axis = 0, params["axis"]
+        for i, shape in enumerate(shapes):
+            x: Any = index[axis]
+            moved = x - start if isinstance(x, int) else (x[0], x[1], x[2] - start)
+            if not isinstance(x, int) or 0 <= moved < shape[axis]:
+                yield i, (*index[:axis], moved, *index[axis + 1 :])
+            start += shape[axis]
+    elif name == "stack":
+        axis = params["axis"]
+        for i in range(len(shapes)):
+            yield i, index[:axis] + index[axis + 1 :]
+    elif name in ("index_add", "index_set"):
+        inner: list[Any] = []
+        for k, x in enumerate(index):
+            e = params["template"][k] if k < len(params["template"]) else (0, 0, 1)
+            if type(e) is not int:
+                inner.append(x - e[0] if isinstance(x, int) else (x[0], x[1], x[2] - e[0]))
+        if name == "index_add":
+            yield 0, tuple(inner)
+        else:
+            yield 0, index
+            yield 1, broadcast_index(shapes[1], tuple(inner))
+    else:
+        place = source(name, shapes, params, out, index, {})
+        if place is not None:
+            yield place
+
+
+def _home(kernel: Kernel) -> Index:
+    """Return the index at which a kernel writes."""
+    return tuple([0 if n == 1 else (i, 1, 0) for i, n in enumerate(kernel.shape)])
+
+
+def write_kernel(name: str, kernel: Kernel, maker: dict, number: dict[Any, int], inline: bool) -> str:
+    """Return the function ``@name(arrays, from, to)`` that writes a kernel's arrays between two rows of its first axis.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    kernel : Kernel
+        What it writes.
+    maker : dict
+        The equation of each variable.
+    number : dict
+        The place in the table of arrays of each variable and constant that is in memory.
+    inline : bool
+        Whether mathematics is written in place.
+    """
+    code = Code()
+    cuts = _cuts(kernel, maker, number)
+    if math.prod([len(c) for c in cuts]) > _PARTS:
+        raise Refused("a domain in many parts")
+    buffers = {
+        key: code.value(f"load ptr, ptr {code.value(f'getelementptr ptr, ptr %arrays, i64 {i}')}")
+        for key, i in number.items()
+    }
+    for parts in itertools.product(*cuts):
+        _loops(code, kernel, maker, buffers, parts, inline)
+    text = [*code.declared.values(), f"define void @{name}(ptr %arrays, i64 %from, i64 %to) {{", "start:"]
+    return "\n".join([*text, *code.lines, "  ret void", "}"])
+
+
+def _loops(
+    code: Code, kernel: Kernel, maker: dict, buffers: dict, parts: Sequence[tuple[int, int]], inline: bool
+) -> None:
+    """Write the loops over one part of a domain."""
+    box = dict(enumerate(parts))
+    counters = [code.name() for _ in parts]
+    writer = _Writer(code, kernel, maker, buffers, box, counters)
+    writer.inline = inline
+    last = len(parts) - 1
+
+    def nest(axis: int) -> None:
+        low, high = box[axis]
+        vector = axis == writer.axis
+        first, end = str(low), str(high)
+        if axis == 0:
+            first, end = _clipped(code, low, high)
+        before, head, body, leave = code.block, code.label(), code.label(), code.label()
+        code.jump(head)
+        code.begin(head)
+        turn = counters[axis] if not vector else code.name()
+        place = len(code.lines)
+        code.lines.append("")
+        code.branch(code.new(f"icmp slt i64 {turn}, {end}"), body, leave)
+        code.begin(body)
+        with code.scope():
+            if vector:  # the last vector may begin before the one ahead of it ends: it writes the same numbers again
+                beyond = code.new(f"icmp sgt i64 {turn}, {high - WIDTH}")
+                code.lines.append(f"  {counters[axis]} = select i1 {beyond}, i64 {high - WIDTH}, i64 {turn}")
+            if axis < last:
+                nest(axis + 1)
+            else:
+                values = [writer.entry(v, writer.home, computed=True) for v in kernel.outs]
+                for v, value in zip(kernel.outs, values, strict=True):
+                    writer.write(buffers[v], v, value, writer.home)
+            after = code.new(f"add i64 {turn}, {WIDTH if vector else 1}")
+            code.lines[place] = f"  {turn} = phi i64 [{first}, %{before}], [{after}, %{code.block}]"
+            code.jump(head)
+        code.begin(leave)
+
+    with code.scope():
+        nest(0)
+
+
+def _clipped(code: Code, low: int, high: int) -> tuple[str, str]:
+    above = code.value(f"icmp sgt i64 %from, {low}")
+    below = code.value(f"icmp slt i64 %to, {high}")
+    return code.value(f"select i1 {above}, i64 %from, i64 {low}"), code.value(f"select i1 {below}, i64 %to, i64 {high}")

@@ -1,0 +1,323 @@
+"""Groups of equations on large arrays that become loops of machine code, and how the loops are run.
+
+A result of the group is written by a loop nest; so is what is read at other places than it is computed at, if that is
+more than once. Rows of the first axis are shared out among threads. Not for: the loops themselves (``kernels.py``).
+"""
+
+from __future__ import annotations
+
+import contextvars
+import ctypes
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.aval import Aval, aval_of, is_weak
+from ...program.ir import Program
+from ...program.variable import Variable
+from ..threads import shared_out
+from .code import Code
+from .engine import LIBRARY, Engine, engine
+from .kernels import Kernel, is_uniform, write_kernel
+from .maths import KERNELS
+from .operators import KNOWN, TYPES, Refused, computed_in
+from .stub import entered
+from .views import VIEWS, check_view, same_but_ones
+
+__all__ = ["Pass", "find_passes"]
+
+#: entries that a thread takes at a time
+_BLOCK = 1 << 14
+#: entries for which mathematics is written in place
+_INLINED = 1 << 16
+#: entries that are worth more than one thread
+_SHARED = 1 << 15
+#: entries of a sum that is added up where it is read
+_SHORT = 7
+#: what makes a group stay with the other backend
+_FAILURES: tuple[type[Exception], ...] = (Refused, RuntimeError)
+#: equations that are worth a loop, if none is mathematics
+_WORTH = 2
+#: arrays that are worth a loop
+_LARGE = 128
+
+
+def _shape_of(a: Any) -> Aval:
+    return a.aval if type(a) is Variable else aval_of(a)
+
+
+def _is_known(step: tuple) -> bool:
+    op, args, params, outs = step
+    if len(outs) != 1 or op.multiple_results or op.kind == "native":
+        return False
+    avals, out = [_shape_of(a) for a in args], outs[0].aval
+    if not out.shape or is_weak(out) or any([a.dtype not in TYPES or not a.size for a in (*avals, out)]):
+        return False
+    if any([isinstance(a, np.ndarray) and not a.dtype.isnative for a in args]):
+        return False
+    if max([a.size for a in (*avals, out)]) <= _LARGE:
+        return False
+    try:
+        if op.name in VIEWS:
+            moved = 2 if op.name == "index_set" else len(args) if op.name in ("concatenate", "stack") else 1
+            if len(args) > moved or any([a.dtype != out.dtype or is_weak(a) for a in avals]):
+                return False
+            return check_view(op.name, [a.shape for a in avals], params)
+        if op.name == "sum":
+            axes = params["axis"]
+            count = math.prod([avals[0].shape[i] for i in axes])
+            return bool(axes) and 1 <= count <= _SHORT and avals[0].dtype == out.dtype
+        if op.name not in KNOWN:
+            return False
+        computed_in(op.name, avals, params, out)
+    except (Refused, TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+class Pass:
+    """Equations with their loops: what they read and write, and ``run(*reads)``, which returns a tuple."""
+
+    kind = "native"
+    name = "native"
+    impl = None
+    multiple_results = True
+
+    def __init__(self, steps: list[tuple], writes: list[Variable]) -> None:
+        self.steps, self.writes = steps, writes
+        self.maker = {step[3][0]: step for step in steps}
+        reads: dict[Any, Any] = {}
+        for step in steps:
+            for a in step[1]:
+                if type(a) is Variable:
+                    if a not in self.maker:
+                        reads.setdefault(a, a)
+                elif not is_uniform(a):
+                    reads.setdefault(id(a), a)
+        self.reads = list(reads.values())
+        self._keys = list(reads)
+        self.text, self.about = "", ""
+        self.run: Callable = _not_compiled
+
+    # ── what is in memory, and in which order it is written ──────────────────────────────────────────────────────
+
+    def _in_memory(self) -> list[Variable]:
+        """Return what is written: results, and what is asked for at other places more than once."""
+        readers: dict[Variable, list[tuple]] = {}
+        for step in self.steps:
+            for a in step[1]:
+                if type(a) is Variable and a in self.maker:
+                    readers.setdefault(a, []).append(step)
+        held = set(self.writes)
+        for v in reversed(self.maker):
+            users = readers.get(v, [])
+            for op, args, _params, (out,) in users:
+                shapes = [_shape_of(a).shape for a in args]
+                moved = op.name == "reshape" and not same_but_ones(shapes[0], out.aval.shape)
+                spread = op.name == "broadcast_to" or (
+                    op.name not in VIEWS | {"sum"} and out.aval.shape != v.aval.shape
+                )
+                other = op.name in VIEWS or op.name == "sum"
+                if moved or (self.maker[v][0].name not in VIEWS and (spread or (other and len(users) > 1))):
+                    held.add(v)
+        return [v for v in self.maker if v in held]
+
+    def _kernels(self, held: list[Variable]) -> list[Kernel]:
+        inside = set(held)
+        level: dict[Variable, int] = {}
+        groups: dict[tuple, list[Variable]] = {}
+        for v in held:
+            level[v] = self._level(v, v.aval.shape, inside, level)
+            groups.setdefault((level[v], v.aval.shape), []).append(v)
+        return [Kernel(outs, self._is_flat(outs, inside)) for _, outs in sorted(groups.items(), key=lambda g: g[0][0])]
+
+    def _level(self, v: Variable, shape: tuple[int, ...], inside: set, level: dict) -> int:
+        """Return after how many others a kernel that writes this can run."""
+        most, seen = 0, set()
+        pending = [(a, True) for a in self._below(v)]
+        while pending:
+            a, here = pending.pop()
+            if (a, here) in seen:
+                continue
+            seen.add((a, here))
+            (x, reader) = a
+            same = here and reader[0].name not in VIEWS | {"sum"} and x.aval.shape == shape
+            if x in inside:
+                most = max(most, level[x] + (not same))
+                if not same:
+                    continue
+            pending += [(b, same) for b in self._below(x)]
+        return most
+
+    def _below(self, v: Variable) -> list[tuple[Variable, tuple]]:
+        step = self.maker[v]
+        return [(a, _Key(step)) for a in step[1] if type(a) is Variable and a in self.maker]
+
+    def _is_flat(self, outs: list[Variable], inside: set) -> bool:
+        """Say whether entries depend on those at the same place alone."""
+        size, shape = outs[0].aval.size, outs[0].aval.shape
+        pending, seen = list(outs), set()
+        while pending:
+            v = pending.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            op, args, _, _ = self.maker[v]
+            if op.name in VIEWS - {"copy", "stop_gradient"} or op.name == "sum":
+                return False
+            for a in args:
+                aval = _shape_of(a)
+                if aval.size != 1 and (aval.size != size or aval.shape != shape):
+                    return False
+                if type(a) is Variable and a in self.maker and (a not in inside or a in outs):
+                    pending.append(a)
+        return True
+
+    # ── code ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def compile(self, made: Engine) -> None:
+        """Write and compile the loops; raise ``Refused`` where that turns out to be impossible."""
+        held = self._in_memory()
+        kernels = self._kernels(held)
+        self.about = f"{len(kernels)} loop{'s' * (len(kernels) > 1)} over {', '.join([str(k.shape) for k in kernels])}"
+        number = {key: i for i, key in enumerate([*self._keys, *held])}
+        try:
+            texts = [
+                write_kernel(f"kernel{i}", k, self.maker, number, math.prod(k.shape) >= _INLINED)
+                for i, k in enumerate(kernels)
+            ]
+        except KeyError as error:
+            raise Refused(str(error)) from None
+        heads = {line for t in texts for line in t.splitlines() if line.startswith("declare")}
+        bodies = ["\n".join([x for x in t.splitlines() if not x.startswith("declare")]) for t in texts]
+        self.text = "\n".join([*sorted(heads), *bodies])
+        if sum([math.prod(k.shape) for k in kernels]) < _SHARED:
+            self.text, scratch = self._in_one(held, kernels)
+            avals = [_shape_of(a) for a in self.reads], [v.aval for v in self.writes]
+            self.run = entered(made, self.text, avals, scratch, 1)
+            return
+        names = [f"kernel{i}" for i in range(len(kernels))]
+        linked = made.compile(self.text, names, {}, 2)
+        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+        plans = []
+        for name, k in zip(names, kernels, strict=True):
+            rows = max(1, _BLOCK * k.shape[0] // math.prod(k.shape))
+            plans.append((kind(linked.addresses[name]), k.shape[0], -(-rows // 8) * 8 if len(k.shape) == 1 else rows))
+        self.run = _runner(self, held, plans, linked)
+
+    def _in_one(self, held: list[Variable], kernels: list[Kernel]) -> tuple[str, int]:
+        """Return a function that runs the loops one after the other, and the bytes of memory that it needs."""
+        code, scratch = Code(), 0
+        table = code.new(f"alloca [{len(self.reads) + len(held)} x ptr]")
+        for i in range(len(self.reads) + len(held)):
+            v = held[i - len(self.reads)] if i >= len(self.reads) else None
+            if v is None or v in self.writes:
+                source, k = ("%in", i) if v is None else ("%out", self.writes.index(v))
+                pointer = code.value(f"load ptr, ptr {code.value(f'getelementptr ptr, ptr {source}, i64 {k}')}")
+            else:
+                pointer = code.value(f"getelementptr i8, ptr %scratch, i64 {scratch}")
+                scratch += -(-v.aval.size * v.aval.dtype.itemsize // 64) * 64
+            code.effect(f"store ptr {pointer}, ptr {code.value(f'getelementptr ptr, ptr {table}, i64 {i}')}")
+        for i, kernel in enumerate(kernels):
+            code.effect(f"call void @kernel{i}(ptr {table}, i64 0, i64 {kernel.shape[0]})")
+        body = ["define i32 @body(ptr %in, ptr %out, ptr %scratch) {", "start:", *code.lines, "  ret i32 0", "}"]
+        return "\n".join([self.text, *body]), scratch
+
+
+class _Key(tuple):
+    """An equation, compared by identity."""
+
+    __slots__ = ()
+
+    def __new__(cls, step: tuple) -> _Key:
+        return super().__new__(cls, step)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+def _not_compiled(*args: Any) -> Any:
+    raise RuntimeError("these loops have not been compiled")
+
+
+def _runner(group: Pass, held: list[Variable], plans: list[tuple], linked: Any) -> Callable:
+    avals = [_shape_of(a) for a in group.reads]
+    places = [held.index(v) for v in group.writes]
+    context = contextvars.copy_context
+
+    def run(*args):
+        given = [_as_declared(x, a) for x, a in zip(args, avals, strict=True)]
+        made = [np.empty(v.aval.shape, v.aval.dtype) for v in held]
+        arrays = [*given, *made]
+        table = (ctypes.c_void_p * len(arrays))(*[x.__array_interface__["data"][0] for x in arrays])
+        pointer = ctypes.addressof(table)
+        for function, rows, step in plans:
+            shared_out(functools.partial(function, pointer), rows, step, context)
+        return tuple([made[i] for i in places])
+
+    run.linked = linked  # type: ignore[attr-defined]
+    return run
+
+
+def _as_declared(x: Any, aval: Aval) -> np.ndarray:
+    if type(x) is np.ndarray and x.dtype is aval.dtype and x.shape == aval.shape:
+        flags = x.flags
+        if flags.c_contiguous and flags.aligned:
+            return x
+    return np.require(x, aval.dtype, ["C", "A"]).reshape(aval.shape)
+
+
+def find_passes(program: Program) -> list[tuple]:
+    """Return a program's equations, with those on large arrays that are known here as equations of a ``Pass`` each."""
+    made = engine()
+    if made is None or not any([_is_known(step) for step in program.steps]):
+        return program.steps
+    readers: dict[Variable, int] = {}
+    for args in [*[s[1] for s in program.steps], program.outputs]:
+        for v in {a for a in args if type(a) is Variable}:
+            readers[v] = readers.get(v, 0) + 1
+    out: list[tuple] = []
+    steps: list[tuple] = []
+    inside: set[Variable] = set()
+
+    def close() -> None:
+        out.extend(_joined(steps, readers, made))
+        steps.clear()
+        inside.clear()
+
+    for step in program.steps:
+        if _is_known(step):
+            steps.append(step)
+            inside.update(step[3])
+        else:
+            if any([type(a) is Variable and a in inside for a in step[1]]):
+                close()
+            out.append(step)
+    close()
+    return out
+
+
+def _joined(steps: list[tuple], readers: dict, made: Engine) -> list[tuple]:
+    """Return equations as one, if that is worth it and can be done."""
+    work = [s for s in steps if s[0].name not in VIEWS]
+    if len(work) < _WORTH and not any([s[0].name in KERNELS or s[0].name in LIBRARY for s in work]):
+        return list(steps)
+    uses: dict[Variable, int] = {}
+    for step in steps:
+        for v in {a for a in step[1] if type(a) is Variable}:
+            uses[v] = uses.get(v, 0) + 1
+    writes = [s[3][0] for s in steps if readers.get(s[3][0], 0) > uses.get(s[3][0], 0)]
+    if not writes:
+        return list(steps)
+    group = Pass(list(steps), writes)
+    try:
+        group.compile(made)
+    except _FAILURES:
+        return list(steps)
+    return [(group, group.reads, {}, tuple(writes))]

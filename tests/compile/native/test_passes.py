@@ -1,0 +1,174 @@
+"""Loops over large arrays: moves, joins, borders, broadcasts and short sums, against the function itself, bit for bit.
+
+Every length is tested with loops for arrays of any size, and with any number of threads. Not for: which operators are
+known (test_groups.py), or the kernels of mathematics (test_maths.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dualad as da
+from dualad.compile.native import groups, kernels, passes
+
+pytestmark = pytest.mark.usefixtures("native_backend")
+
+
+@pytest.fixture(autouse=True)
+def _small_is_large(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(passes, "_LARGE", 0)
+    monkeypatch.setattr(passes, "_BLOCK", 64)
+    monkeypatch.setattr(
+        passes, "_SHARED", 200
+    )  # the shorter arrays by the entry in machine code, the longer in threads
+    monkeypatch.setattr(passes, "_INLINED", 100)
+    monkeypatch.setattr(passes, "_FAILURES", (passes.Refused,))
+    before = da.threads()
+    yield
+    da.threads(before)
+
+
+def numbers(*shape: int):
+    return np.random.default_rng(sum(shape) + len(shape)).normal(size=shape)
+
+
+def same(f, *args, exact: bool = True, whole: bool = True) -> None:
+    with np.errstate(all="ignore"):
+        expected = da.tree.flatten(f(*args))[0]
+        for count in (1, 2, 7):
+            da.threads(count)
+            fast = da.jit(f)
+            for a, b in zip(da.tree.flatten(fast(*args))[0], expected, strict=True):
+                a, b = np.asarray(a), np.asarray(b)
+                assert a.shape == b.shape and a.dtype == b.dtype
+                if exact:
+                    assert np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+                    assert a.dtype.kind != "f" or np.array_equal(np.signbit(a), np.signbit(b))
+                else:
+                    np.testing.assert_allclose(a, b, rtol=2e-14, atol=1e-14)
+    compiled = fast._specialised(args, {}).program.compiled
+    assert any([type(g) is passes.Pass for g in compiled.groups])
+    if whole:
+        assert compiled.calls == {"native": len(compiled.groups)}, fast.lower(*args).kernels
+
+
+def stencil(x):
+    left = np.concatenate([x[:1] * 0, x[:-1]])
+    right = np.concatenate([x[1:], x[-1:] * 2])
+    return (left - 2 * x + right) * 3 + x * (right - left), x[::-1] * left
+
+
+@pytest.mark.parametrize("n", [*range(3, 41), 130, 1000])
+def test_lengths(n: int) -> None:
+    same(stencil, numbers(n))
+
+
+@pytest.mark.parametrize("shape", [(2, 9), (9, 2), (7, 5), (16, 16), (3, 8), (33, 17), (2, 40)])
+def test_two_axes(shape) -> None:
+    x, row, column = numbers(*shape), numbers(shape[1]), numbers(shape[0], 1)
+
+    def f(x, row, column):
+        y = x * row - column
+        z = np.where(y > 0, y / (1 + x * x), np.sqrt(np.abs(x)))
+        return z, (z * 2 + y).T, y[::-1, ::-1] * x, z[1:, :-1] - y[:-1, 1:], np.concatenate([y, z], 1) * 2, y < row
+
+    same(f, x, row, column)
+    same(f, x[:1], row, column[:1], whole=False)
+
+
+def test_borders() -> None:
+    x = numbers(12, 11)
+
+    def f(x):
+        y = np.zeros((14, 13)) * x[0, 0]
+        y[1:-1, 1:-1] = x * 2
+        z = np.pad(x * 3, ((0, 2), (1, 1)))
+        return y + z, np.stack([x * 2, x + 1], axis=1) * 3, x[3] * x[:, :1], np.broadcast_to(x[2], (5, 11)) + x[:5]
+
+    same(f, x, whole=False)
+    same(da.hessian(lambda x: np.sum((x[1:] - x[:-1] ** 2) ** 2 * 100 + (1 - x[:-1]) ** 2)), numbers(13), whole=False)
+
+
+def test_short_sums_and_shapes() -> None:
+    x = numbers(10, 3, 3)
+
+    def f(x):
+        d = x[:, None] - x[:, :, None]
+        r = np.sum(d * d, axis=-1) + 0.01
+        return (
+            np.sum(d / r[..., None], axis=2),
+            r.reshape(-1) * 2,
+            (r * 3).reshape(5, 18) + 1,
+            np.sum(r, 1, keepdims=True) * r,
+        )
+
+    same(f, x)
+
+
+def test_mathematics_and_types() -> None:
+    x = numbers(300) * 3
+    f = lambda x: (
+        np.exp(-x * x) * np.sin(x) + np.tanh(x),
+        np.log1p(np.abs(x)) * np.cos(x),
+        np.abs(x) ** 1.5 / np.exp(x),
+    )
+    same(f, x, exact=False)
+    i, s = np.arange(100) - 50, numbers(100).astype(np.float32)
+    same(lambda i, s: (i * i - 3, i / 4 + s, (s * 2 + 1) * s, (i > 3) & (s < 0), np.where(s > 0, s, 1) * 2), i, s)
+
+
+def test_values_far_from_zero() -> None:
+    x = np.array([0.0, -0.0, 1e6, -1e9, np.inf, np.nan, -np.inf, 1e308, 1e-310, -745.2, 709.9] * 3)
+    same(lambda x: (np.sin(x) * 1.0 + 0 * np.cos(x), np.exp(x) * 2, np.log(x) + 1, np.tanh(x) / 3), x, exact=False)
+
+
+def test_what_is_read_at_other_places_is_stored_once() -> None:
+    f = lambda x: (lambda y: (y[1:] + y[:-1]) * y[:-1])(np.exp(x) * 2)
+    fast = da.jit(f)
+    x = numbers(50)
+    (group,) = fast._specialised((x,), {}).program.compiled.groups
+    assert group.text.count("define void") == 2
+    same(f, x, exact=False)
+
+
+@pytest.mark.parametrize("view", [lambda x: x[:, ::2], lambda x: x.T, lambda x: x[::-1], np.asfortranarray])
+def test_arguments_that_are_not_in_order(view) -> None:
+    x = view(numbers(12, 12))
+    same(lambda x: (x * 2 + 1, np.sqrt(np.abs(x)) - x[:1]), x)
+    swapped = x.astype(">f8")
+    assert np.array_equal(da.jit(lambda x: x * 2 + 1)(swapped), x * 2 + 1)
+
+
+def test_a_wrong_cut_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuts = kernels._cuts
+    monkeypatch.setattr(kernels, "_cuts", lambda *args: [[(a[0][0], a[-1][1])] for a in cuts(*args)])
+    with pytest.raises(AssertionError):
+        same(stencil, numbers(20))
+
+
+def test_an_array_is_written_by_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every entry of a result is written: memory that is not fresh zeros shows what is left out."""
+    empty = np.empty
+
+    def dirty(*args, **kwargs):
+        out = empty(*args, **kwargs)
+        if out.dtype.kind == "f":
+            out[...] = np.nan
+        return out
+
+    monkeypatch.setattr(passes.np, "empty", dirty)
+    for n in (9, 20, 130):
+        found = da.jit(stencil)(numbers(n))
+        for a, b in zip(found, stencil(numbers(n)), strict=True):
+            assert np.array_equal(a, b)
+
+
+def test_a_failure_of_the_compiler_leaves_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self, made):
+        raise RuntimeError("LLVM says no")
+
+    for module, kind in ((passes, passes.Pass), (groups, groups.Group)):
+        monkeypatch.setattr(module, "_FAILURES", (RuntimeError,))
+        monkeypatch.setattr(kind, "compile", fails)
+    assert np.array_equal(da.jit(stencil)(numbers(40))[0], stencil(numbers(40))[0])
