@@ -17,6 +17,8 @@ import optree
 
 from ..core.arguments import check_callable
 from ..core.aval import Aval, aval_of, is_weak, result_dtype
+from ..core.blocks import refuse_lazy
+from ..core.constants import foreign
 from ..core.dispatch import bind
 from ..core.frames import public
 from ..core.level import escaped
@@ -83,7 +85,8 @@ def known_values(x):
     values = beneath(x)
     if isinstance(values, Tracer):
         return None if isinstance(values, Staged) else np.asarray(bool(values))
-    return np.asarray(values)
+    refuse_lazy(values, "which way a branch goes", "select with np.where(pred, a, b), or ")
+    return np.asarray(values if foreign(values) is None else values.item())
 
 
 # ── cond, switch ─────────────────────────────────────────────────────────────────────────────────────────────────

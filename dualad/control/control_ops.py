@@ -16,6 +16,7 @@ import numpy as np
 from ..batched import Batched, BatchLevel, LaneDivergence
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.axes import rename
+from ..core.blocks import refuse_lazy
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer, beneath
@@ -352,6 +353,7 @@ def eager_while(test: Callable, body: Callable, carry: list) -> list:
     while True:
         going = test(*carry)
         truth = beneath(going)
+        refuse_lazy(truth, "how often while_loop runs")
         if not np.any(truth):
             return carry
         new = body(*carry)
@@ -367,9 +369,12 @@ def _while_impl(*args, test, body, constants):
     for_test, for_body, carry = _while_parts(args, constants)
     ask, step = runner(test, plain=True), runner(body, plain=True)
     carry = list(carry)
-    while ask(*for_test, *carry)[0]:
+    while True:
+        going = ask(*for_test, *carry)[0]
+        refuse_lazy(going, "how often while_loop runs")
+        if not going:
+            return tuple(as_declared(carry, body.outputs))
         carry = step(*for_body, *carry)
-    return tuple(as_declared(carry, body.outputs))
 
 
 def _while_jvp(primals, tangents, *, test, body, constants):

@@ -18,6 +18,7 @@ import optree
 from ..core.above import ABOVE
 from ..core.arguments import check_callable
 from ..core.aval import aval_of
+from ..core.blocks import refuse_lazy
 from ..core.dispatch import bind
 from ..core.frames import public
 from ..core.primitive import Primitive
@@ -295,6 +296,8 @@ def _iterated(f: Callable, x: Any, tolerance: float | None, max_steps: int) -> A
                 "x = f(x) can hold only where f returns what x is",
                 "return the new x, in the same nesting of tuples, lists and dicts",
             )
+        for y in found:
+            refuse_lazy(y, "when fixed_point stops")
         new = [np.asarray(y) for y in found]
         change = max([float(np.max(abs(y - v), initial=0.0)) for y, v in zip(new, leaves, strict=True)])
         size = max([float(np.max(abs(y), initial=0.0)) for y in new])

@@ -16,6 +16,7 @@ import optree
 
 from ..core.arguments import check_callable
 from ..core.aval import Aval, aval_of, is_inexact
+from ..core.constants import foreign
 from ..core.dispatch import bind
 from ..core.frames import public
 from ..core.primitive import Primitive
@@ -96,7 +97,7 @@ class Unknown:
                 "the imaginary part would be dropped silently",
                 "start from a complex value, or return np.real of it",
             )
-        return np.asarray(x, aval.dtype)[()]
+        return cast(x, aval.dtype) if foreign(x) is not None else np.asarray(x, aval.dtype)[()]
 
     def vector(self, leaves: Sequence):
         """Return leaves as one vector."""
@@ -165,7 +166,10 @@ def _linear_impl(*args, call):
     def matvec(tree):
         vectors = flatten_like(unknown.tree, tree, f"{unknown.where}: what matvec was given", "b")
         # SciPy asks for the dtype of the product with a vector of int8.
-        vectors = [cast(np.asarray(v)[()], a.dtype) for v, a in zip(vectors, unknown.avals, strict=True)]
+        vectors = [
+            cast(v if hasattr(v, "dtype") else np.asarray(v)[()], a.dtype)
+            for v, a in zip(vectors, unknown.avals, strict=True)
+        ]
         return unknown.fill(call.times(residuals, vectors))
 
     out = call.solve(matvec, unknown.fill(b), residuals)
@@ -198,7 +202,7 @@ def _linear_transpose(ct, *args, call):
 
 def dense_solve(matvec: Callable, b: Any, residuals: Sequence):
     """Solve a system of one vector by building its matrix."""
-    n = np.size(b)
+    n = aval_of(b).size
     return np.linalg.solve(np.stack([matvec(e) for e in np.eye(n)], 1), b)
 
 

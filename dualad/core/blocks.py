@@ -40,7 +40,10 @@ def run_lazily(op: Any, args: Sequence, params: dict, how: str, what: str = "") 
     run = functools.partial(_evaluate, op.name, op.abstract_eval.__module__, params)
     if how == "entries" and not op.multiple_results:
         out = op.abstract_eval(*map(aval_of, args), **params)
-        return importlib.import_module("dask.array").map_blocks(run, *args, dtype=out.dtype)
+        along = [range(np.ndim(a))[::-1] if np.ndim(a) else None for a in args]  # axes are counted from the last one
+        indexed = [part for pair in zip(args, along, strict=True) for part in pair]
+        blockwise = importlib.import_module("dask.array").blockwise
+        return blockwise(run, range(len(out.shape))[::-1], *indexed, dtype=out.dtype)
     largest = max([a.size for a in lazy])
     count = min([a.npartitions for a in lazy if a.size == largest])  # what else there is, is no larger
     ndim = max([np.ndim(a) for a in args])

@@ -497,5 +497,6 @@ spherical_harmonic = elementwise(
         (np.array([[4], [1]]), np.array([0, 1, -1]), between(0.2, 2.9)(3), anywhere()(2, 1)),
     ],
     numpy=(),
+    blocks="entries",
     kind="special",
 )

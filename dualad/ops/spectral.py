@@ -18,6 +18,7 @@ import numpy as np
 
 from ..core.aval import Aval, broadcast_shapes, result_dtype
 from ..core.coincidence import coincided, spread, tolerance
+from ..core.constants import beside
 from .factorization import adjoint, floating, hermitian, least_motion, matrix, solve, square, transposed
 from .kinds import add_tangents, known, scaled, stacked, unbroadcast
 from .samples import complex_plane
@@ -182,8 +183,11 @@ def _eig_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     if not w.shape[-1]:
         return (w, v), (_diagonal(t), tv)
     tv = tv - v * np.real(np.sum(np.conj(v) * tv, axis=-2, keepdims=True))
-    largest = np.argmax(np.abs(v), axis=-2, keepdims=True)
-    turn = np.take_along_axis(tv, largest, axis=-2) / np.take_along_axis(v, largest, axis=-2)
+    largest = np.argmax(np.abs(v), axis=-2)
+    largest = largest.reshape((*largest.shape[:-1], 1, largest.shape[-1]))
+    there = beside(np.arange(v.shape[-2]).reshape((-1, 1)), largest) == largest
+    moved, entry = (np.sum(np.where(there, x, x.dtype.type(0)), axis=-2, keepdims=True) for x in (tv, v))
+    turn = moved / entry
     return (w, v), (_diagonal(t), tv - 1j * v * np.imag(turn))
 
 

@@ -78,6 +78,7 @@ zeta_derivative = elementwise(
     samples=_zeta_samples,
     numpy=(),
     kind="special",
+    blocks="entries",
 )
 
 

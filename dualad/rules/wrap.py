@@ -195,6 +195,7 @@ opaque_call = Primitive(
     multiple_results=True,
     given=("jvp",),
     raises=True,
+    blocks="one",
     kind="opaque",
 )
 

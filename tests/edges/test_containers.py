@@ -227,6 +227,17 @@ def test_the_real_packages():
 def test_the_page_about_pandas_runs():
     for name in ("pandas", "xarray", "astropy.units"):
         pytest.importorskip(name)
+    exec(_page_about_pandas("astropy"), {})
+
+
+def test_the_recipe_for_xarray_runs():
+    for name in ("xarray", "dask.array"):
+        pytest.importorskip(name)
+    exec(_page_about_pandas("apply_ufunc"), {})
+
+
+def _page_about_pandas(word):
+    """Return the block of the page that has the word, and what it needs."""
     page = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "use-pandas-and-xarray.md"
     code = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    exec("import numpy as np, dualad as da\n" + code[-1], {})
+    return "import numpy as np, dualad as da\n" + next(block for block in code if word in block)
