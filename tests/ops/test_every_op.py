@@ -19,7 +19,8 @@ import dualad.ops.filtering
 import dualad.ops.matrix_functions
 import dualad.ops.sparse_product
 import dualad.ops.special
-import dualad.ops.triangular  # noqa: F401
+import dualad.ops.triangular
+import dualad.scipy.optimize  # noqa: F401
 from dualad.core.tables import OPS
 from tests import gaps
 from tests.oracles import jax_side, op_batching, op_derivatives, op_values

@@ -5,6 +5,8 @@ Not for: minima (`test_optimize_minimize.py`).
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -117,14 +119,64 @@ def test_arguments_and_closures_and_users_jacobians() -> None:
         np.testing.assert_allclose(found, da.jvp(closed_form, (A, B), (A, 0.3))[1], rtol=1e-9)
 
 
-def test_a_branch_works_with_args() -> None:
-    def f(x, a):
-        return x - a if x < 1 else a * x - a * a
+class Curve:
+    """An equation with its parameters as attributes."""
 
-    solve = lambda a: optimize.brentq(f, 0.0, 5.0, args=(a,))
-    assert da.grad(solve)(2.0) == pytest.approx(1.0)
+    def __init__(self, a) -> None:
+        self.a, self.pieces = a, {"scale": [a, 1.0]}
+
+    def value(self, x, shift=0.0):
+        return (x - self.a if x < 1 else x * self.pieces["scale"][0] - self.a**2) - shift
+
+
+def branching(x, a):
+    return x - a if x < 1 else a * x - a * a
+
+
+HELD: list = [None]
+
+
+@pytest.mark.filterwarnings("ignore:.*lanes disagree")
+def test_functions_that_branch() -> None:
+    """They can't be written down; what they read is found where Python keeps it."""
+    for solve in (
+        lambda a: optimize.brentq(branching, 0.0, 5.0, args=(a,)),
+        lambda a: optimize.brentq(lambda x: branching(x, a), 0.0, 5.0),
+        lambda a: optimize.brentq(lambda x, b=a: branching(x, b), 0.0, 5.0),
+        lambda a: optimize.brentq(functools.partial(branching, a=a), 0.0, 5.0),
+        lambda a: optimize.brentq(Curve(a).value, 0.0, 5.0),
+        lambda a: optimize.brentq((lambda f: lambda x: f(x)[0])(lambda x: (branching(x, a), 1)), 0.0, 5.0),
+        lambda a: optimize.root_scalar(lambda x: branching(x, a), bracket=[0.0, 5.0], fprime="dualad").root,
+    ):
+        assert da.grad(solve)(2.0) == pytest.approx(1.0)
+        assert da.grad(da.grad(solve))(2.0) == pytest.approx(0.0)
+        np.testing.assert_allclose(da.vmap(da.grad(solve))(np.array([0.5, 2.0])), 1.0)
+    calls = 0
+
+    def counted(x):
+        nonlocal calls
+        calls += 1
+        return branching(x, HELD[0])
+
+    def through_a_global(a):
+        HELD[0] = a
+        return optimize.brentq(counted, 0.0, 5.0)
+
     with pytest.raises(CapturedTensorError, match="args="):
-        da.grad(lambda a: optimize.brentq(lambda x: f(x, a), 0.0, 5.0))(2.0)
+        da.grad(through_a_global)(2.0)
+    HELD[0] = None
+
+    def with_a_counter(a):
+        def f(x):
+            nonlocal calls
+            calls += 1
+            return branching(x, a)
+
+        return optimize.brentq(f, 0.0, 5.0)
+
+    before = calls
+    assert da.grad(with_a_counter)(2.0) == pytest.approx(1.0)
+    assert calls > before + 3
 
 
 def test_plain_calls_are_scipys() -> None:

@@ -36,6 +36,7 @@ from ...rules.calls import has_tensor
 from ...surface.arguments import operand
 from ...tree import flatten
 from ..mirror import MIRRORED, Verdict
+from .closures import reads, with_values
 
 __all__ = [
     "COUNTS", "Condition", "DENSE", "Inputs", "OWN", "SolutionWarning", "as_args", "condition", "converged",
@@ -146,17 +147,19 @@ def number(out: Any, who: str) -> Any:
 class Closed:
     """A function of a user's, called with values for the operator's inputs and with its own leading arguments."""
 
-    __slots__ = ("_f", "_fill", "_plain", "_program", "_reads", "_run", "_tree", "avals", "where")
+    __slots__ = ("_f", "_fill", "_opened", "_plain", "_program", "_reads", "_run", "_tree", "avals", "where")
 
     def __init__(self, f: Callable, fill: Callable, where: str) -> None:
         self._f, self._fill, self.where = f, fill, where
         self._program: Any = None
+        self._opened: Any = None
         #: the avals of its results, if it could be written down
         self.avals: list[Aval] | None = None
 
     def __call__(self, inputs: Sequence, *x: Any) -> Any:
         if self._program is None:
-            out = self._f(*x, *self._fill(inputs))
+            f = self._f if self._opened is None else self._opened(inputs)
+            out = f(*x, *self._fill(inputs))
             if not isinstance(out, (np.ndarray, float)) or (out.__class__ is np.ndarray and out.dtype == object):
                 self._check(out, inputs, x)
             return out
@@ -170,13 +173,17 @@ class Closed:
         self._program, self._reads, self._tree = body.program, tuple(reads), body.tree
         self._run, self._plain = runner(body.program), runner(body.program, plain=True)
 
+    def open(self, at: Callable[[Sequence], Callable]) -> None:
+        """Take ``at(inputs)`` in place of the function: the same with these values for the tensors that it holds."""
+        self._opened = at
+
     def _check(self, out: Any, inputs: Sequence, x: tuple) -> None:
         if has_tensor(out) and not is_traced(list(inputs), x):
             name = getattr(self._f, "__name__", type(self._f).__name__)
             raise CapturedTensorError(
                 f"{self.where}: `{name}` returned a tensor for plain arguments.",
-                "it reads a traced value through a closure, and could not be written down to find out which (it"
-                " branches on values, or calls code that is not NumPy)",
+                "it reads a traced value from where it is not looked for (a global), and could not be written down to"
+                " find out which (it branches on values, or calls code that is not NumPy)",
                 "pass the value as an argument, args=(value,), and let the function take it",
             )
 
@@ -222,7 +229,7 @@ class Inputs:
         """Take a function ``f(*x, *args)``, and what it reads from its closure.
 
         To find that, it is written down once for arguments like the examples. A function that can't be (it branches on
-        values, or is not NumPy) is used as it is, and noticed later if it reads any.
+        values, or is not NumPy) is searched for tensors, and noticed later if it reads others.
         """
         check_callable(f, self.where, name)
         fill = self.add(args)
@@ -234,6 +241,9 @@ class Inputs:
         except Warning:  # which are errors where this runs
             raise
         except Exception:  # whatever is wrong with it shows when it is called
+            places = {id(t): self._place(t) for t in reads(f)}
+            if places:
+                closed.open(lambda inputs: with_values(f, lambda t: inputs[places[id(t)]]))
             self._probe(closed, examples)
             return closed
         closed.avals = output_avals(body.program)
