@@ -24,7 +24,7 @@ from .core.contexts import active, boundary, everywhere, in_use, watching
 from .core.dispatch import bind
 from .core.frames import public
 from .core.level import Level, escaped
-from .core.memory import flush_writes, layout, snapshot, unchanged, unshared
+from .core.memory import flush_writes, layout, snapshot_once, unchanged, unshared
 from .core.tracer import NO_PARAMS, PLAIN, Tracer
 from .core.watch import noted
 from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
@@ -80,18 +80,7 @@ class DualLevel(Level):
         """Return ``a``, or a read-only copy of it if somebody else could write to it before the program is run."""
         if not a.flags.writeable and a.base is None:  # said here, not in core/memory.py: a call less on the hot path
             return a
-        known = self.copies.get(id(a))
-        # The same large constant is typically met in every step of a loop: one copy serves as long as it is equal.
-        if known is not None and known[0] is a and _identical(known[1], a):
-            return known[1]
-        copy = snapshot(a)
-        if a.size > 64:
-            self.copies[id(a)] = (a, copy)
-        return copy
-
-
-def _identical(a: np.ndarray, b: np.ndarray) -> bool:
-    return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
+        return snapshot_once(a, self.copies)
 
 
 class Dual(Tracer):

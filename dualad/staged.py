@@ -7,13 +7,14 @@ everything else as constants: partial evaluation is dispatch. Not for: what is d
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 
 from .core.aval import Aval, aval_of
 from .core.contexts import active, everywhere
 from .core.level import Level, escaped
-from .core.memory import layout, snapshot, stand_in
+from .core.memory import layout, snapshot, snapshot_once, stand_in
 from .core.tracer import NO_PARAMS, Tracer
 from .core.watch import WatchedSteps
 from .ops.arithmetic import add, divide, multiply, negative, subtract
@@ -39,7 +40,7 @@ class StagedLevel(Level):
     ``linear`` says that the program must be linear in its inputs.
     """
 
-    __slots__ = ("_looked_at", "_strides", "inputs", "linear", "owning", "steps", "unsure")
+    __slots__ = ("_copies", "_looked_at", "_strides", "inputs", "linear", "owning", "steps", "unsure")
 
     def __init__(self, transform: str, owning: bool = False, linear: bool = False) -> None:
         super().__init__(transform)
@@ -48,6 +49,8 @@ class StagedLevel(Level):
         self.unsure = False
         self.steps: list[tuple] = WatchedSteps() if active() is not None else []
         self.inputs: list[Variable] = []
+        #: of arrays that the program has read
+        self._copies: dict[int, tuple[Any, Any]] = {}
         #: of variables that are not in C order, and how many steps have been looked at
         self._strides: dict[Variable, tuple[int, ...]] = {}
         self._looked_at = 0
@@ -79,7 +82,7 @@ class StagedLevel(Level):
 
     def hold(self, a: np.ndarray):
         """Return what stands in the program for an array that somebody else may write to later."""
-        return snapshot(a)
+        return a if not a.flags.writeable and a.base is None else snapshot_once(a, self._copies)
 
     def constant(self, a):
         """Return the atom for what is no tensor of this level, which somebody else may write to later."""
@@ -102,6 +105,7 @@ class StagedLevel(Level):
         ]  # fmt: skip
         program = Program(self.inputs, live_steps(self.steps, atoms), atoms, name)
         self.steps, self.inputs = [], []
+        self._copies.clear()
         return program
 
 

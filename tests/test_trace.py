@@ -149,3 +149,20 @@ def test_a_reverse_pass_that_is_written_down_is_walked_once(monkeypatch) -> None
     assert len(walks) == 1
     da.grad(lambda x: np.sum(np.sin(x) * x))(np.ones(3))
     assert len(walks) == 2
+
+
+def test_a_large_constant_is_copied_once_as_long_as_it_is_the_same() -> None:
+    c = np.arange(100.0)
+
+    def f(x):
+        y = x * c + np.sin(x) * c
+        c[0] += 5.0
+        return y, x * c
+
+    program = da.trace(f, np.ones(100))
+    assert len(program.constants) == 2 and c[0] == 5.0
+    c[:] = 7.0
+    y, z = program(np.ones(100))
+    assert y[0] == 0.0 and z[0] == 5.0 and z[1] == 1.0
+    basis = da.trace(da.jacfwd(lambda x: np.sin(x) * x), np.ones(20))
+    assert [k.shape for k in basis.constants] == [(20, 20)]

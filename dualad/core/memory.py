@@ -44,8 +44,8 @@ from .tracer import PLAIN, Tracer
 __all__ = [
     "Deferred", "Reading", "Topmost", "as_array", "assign", "converted", "defer", "dense", "flush_writes", "in_order",
     "is_entry", "is_scalar", "is_view_of", "layout", "lent", "like_copy", "link", "live_views", "pin", "read",
-    "record", "refuse_if_lent", "root_of", "snapshot", "stand_in", "target", "unchanged", "unshared", "viewed",
-    "writer",
+    "record", "refuse_if_lent", "root_of", "snapshot", "snapshot_once", "stand_in", "target", "unchanged",
+    "unshared", "viewed", "writer",
 ]  # fmt: skip
 
 
@@ -64,6 +64,25 @@ def snapshot(a: Any) -> Any:
         copy = a.copy("K")  # in the order in memory that NumPy's results take over from it
     copy.setflags(write=False)
     return copy
+
+
+def snapshot_once(a: np.ndarray, copies: dict[int, tuple[Any, Any]]) -> np.ndarray:
+    """Return ``snapshot(a)``: the one among ``copies`` that was made of the same array before, if it is as it was."""
+    # The same large constant is typically met in every step of a loop: one copy serves as long as it is equal.
+    known = copies.get(id(a))
+    if known is not None and known[0] is a and _identical(known[1], a):
+        return known[1]
+    copy = snapshot(a)
+    if a.size > 64:
+        copies[id(a)] = (a, copy)
+    return copy
+
+
+def _identical(a: np.ndarray, b: np.ndarray) -> bool:
+    if a.shape != b.shape:
+        return False
+    same = a == b
+    return bool(same.all() or (same | ((a != a) & (b != b))).all())
 
 
 def unshared(x: Any) -> Any:
