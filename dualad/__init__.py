@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     )
     from .sparse.detect import hessian_sparsity, jacobian_sparsity
     from .sparse.structure import Sparsity
+    from .taylor_ivp import taylor_ivp
 
 __all__ = [
     "Coloring",
@@ -134,6 +135,7 @@ __all__ = [
     "stop_gradient",
     "switch",
     "taylor",
+    "taylor_ivp",
     "threads",
     "trace",
     "unpack_dual",
@@ -191,6 +193,7 @@ if not TYPE_CHECKING:
             ),
             "sparse.detect": ("hessian_sparsity", "jacobian_sparsity"),
             "sparse.structure": ("Sparsity",),
+            "taylor_ivp": ("taylor_ivp",),
         },
         packages=("errors", "scipy", "testing"),
     )

@@ -52,6 +52,7 @@ FLOOR = {
     "trace": 7,
     "vmap": 7,
     "jet": 8,
+    "taylor_ivp": 9,
     "vjp_via_transpose": 8,
     "jacobian": 9,
     "rules": 9,

@@ -2,7 +2,8 @@
 
 "n/a" is not "missing": an operator that is linear in nothing needs no transpose, one without derivative needs no JVP.
 ``loop`` is a batch rule that calls the operator once per lane. ``compiled`` is what the operator is in the code of
-``dualad.jit``: an expression, a ufunc, a call of a library, inlined, or a callback.
+``dualad.jit``: an expression, a ufunc, a call of a library, inlined, or a callback. ``series`` is how its power
+series is made: by a recurrence of its own, linearly, as a product, through its program, or derived from its JVP rule.
 
 Not for the coverage of NumPy's names (the reference pages have that).
 """
@@ -21,12 +22,13 @@ from dualad.compile.verdicts import verdict
 from dualad.core.tables import OPS
 from dualad.errors import UsageError
 from dualad.later import load_everything
+from dualad.series.rules import series_kind
 from dualad.sparse.walk import sparsity_kind
 from dualad.surface.unsupported import NOT_YET, spelled, verdict_of
 
 __all__ = ["run"]
 
-_HEADER = ("op", "numpy", "kind", "jvp", "transpose", "batch", "sparsity", "compiled", "declared at")
+_HEADER = ("op", "numpy", "kind", "jvp", "transpose", "batch", "sparsity", "series", "compiled", "declared at")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -79,6 +81,7 @@ def _row(op: Any) -> tuple[str, ...]:
         "yes" if op.transpose is not None else "n/a",
         "yes" if _batched(op) else "loop",
         sparsity_kind(op) if op.linear_in else "n/a",
+        series_kind(op),
         verdict(op).kind,
         _place(op.place),
     )

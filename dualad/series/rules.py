@@ -413,7 +413,7 @@ def _derived(call: Call, note: Callable) -> Any:
                 if k == 1 and t.last < stream.last - 1 and t.more is None:
                     stream.last = t.last + 1
                 # What is but one sum of products, and asked for once, is written where it is to stay.
-                if 1 < k <= t.last + 1 and t.fleeting and len(t.coefs) == 1:
+                if 1 < k <= t.last + 1 and t.fleeting and len(t.coefs) == 1 and not level.lazy:
                     t = t.more(k - 1, out) if t.pick is None else t.coef(k - 1)
                 else:
                     t = t.coef(k - 1)
@@ -548,6 +548,6 @@ def series_kind(op: Primitive) -> str:
         return "program"
     if op.name in NATIVE:
         return "native"
-    if op.joint or (op.linear_in and len(op.linear_positions(2, {}) if not callable(op.linear_in) else ()) == 1):
-        return "linear"
-    return "derived"
+    if op.kind == "bilinear" or (op.linear_in == (-1,) and not op.joint):
+        return "bilinear"
+    return "linear" if op.joint or op.linear_in == (0,) else "derived"

@@ -49,7 +49,7 @@ class SeriesLevel(Level):
         #: what is being computed now, by operator and operands; None between calls
         self.memo: dict | None = {} if lazy else None
         #: whether products look out for zeros beside infinities
-        self.strong = lazy or pick is not None
+        self.strong = pick is not None
         #: streams in the order in which they were made, where calls wait
         self.waiting: list[Stream] = []
 

@@ -21,6 +21,7 @@ import dualad.ops.triangular
 import dualad.scipy.linalg
 from dualad.core.tables import OPS
 from dualad.series.native import NATIVE
+from dualad.series.rules import series_kind
 from tests.oracles import op_series, op_values
 from tests.oracles.arrays import describe
 
@@ -132,3 +133,14 @@ def test_dtype_in_dtype_out(dtype) -> None:
     )
     assert found.dtype == dtype
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_table_of_operators_says_how_each_series_is_made() -> None:
+    kinds = {op.name: series_kind(op) for op in OPS.values()}
+    assert set(kinds.values()) == {"none", "native", "linear", "bilinear", "program", "derived"}
+    expected = {
+        "floor": "none", "divide": "native", "add": "linear", "reshape": "linear", "multiply": "bilinear",
+        "einsum": "bilinear", "scan": "program", "call": "program", "tanh": "derived", "cholesky": "derived",
+    }  # fmt: skip
+    assert {name: kinds[name] for name in expected} == expected
+    assert set(NATIVE) == {name for name, kind in kinds.items() if kind == "native"}
