@@ -170,6 +170,11 @@ def test_plain_calls_are_scipys() -> None:
     exact = optimize.minimize(rosen, X0, jac="dualad", hess="dualad", method="trust-exact")
     np.testing.assert_allclose(exact.x, 1, rtol=1e-8)
     assert exact.success
+    disc = scipy.optimize.NonlinearConstraint(lambda x: x[0] ** 2 + x[1] ** 2, -np.inf, 1.0, "dualad", "dualad")
+    for held in (disc, [disc], [{"type": "ineq", "fun": lambda x: 1 - x[0] ** 2 - x[1] ** 2, "jac": "dualad"}]):
+        method = "SLSQP" if held.__class__ is list and isinstance(held[0], dict) else "trust-constr"
+        out = optimize.minimize(rosen, X0, jac="dualad", constraints=held, method=method)
+        np.testing.assert_allclose(out.x, [0.7864, 0.6177], atol=1e-3)
     assert da.grad(lambda a: a * optimize.minimize(rosen, X0).fun)(1.0) == scipy.optimize.minimize(rosen, X0).fun
 
 

@@ -15,9 +15,10 @@ import scipy.sparse as ss
 
 from ...core.tracer import tracer_in
 from ...errors import ArgumentError
+from ...hessian import hessian
 from ...jacobian import jacobian
 from ...surface.arguments import operand
-from .problem import OWN, Inputs, as_args, guarded
+from .problem import Inputs, as_args, guarded, inside, is_own
 from .stationary import Constraints
 
 __all__ = ["Bounds", "Held", "Limits", "LinearConstraint", "bounds_of", "constraints_of"]
@@ -141,10 +142,11 @@ class _One(NamedTuple):
 
 
 class Held(NamedTuple):
-    """All constraints: in one vector (``None`` if there are none), and as SciPy is given them."""
+    """All constraints in one vector (``None``: there are none), as SciPy is given them, and whether to derive them."""
 
     joined: Constraints | None
     plain: Callable[[Sequence, list], Any]
+    own: bool
 
 
 def constraints_of(inputs: Inputs, constraints: Any, start: Any) -> Held:
@@ -154,7 +156,7 @@ def constraints_of(inputs: Inputs, constraints: Any, start: Any) -> Held:
     parts = [_one(inputs, c, start) for c in constraints]
     plain = lambda values, first: [p.plain(values, first) for p in parts]
     if not parts:
-        return Held(None, lambda values, first: ())
+        return Held(None, lambda values, first: (), False)
 
     def value(x: Any, values: Sequence) -> Any:
         return np.concatenate([p.value(x, values) for p in parts])
@@ -165,7 +167,7 @@ def constraints_of(inputs: Inputs, constraints: Any, start: Any) -> Held:
         high = [np.broadcast_to(b, (p.size,)) for (_, b), p in zip(pairs, parts, strict=True)]
         return np.concatenate(low), np.concatenate(high)
 
-    return Held(Constraints(sum([p.size for p in parts]), value, limits), plain)
+    return Held(Constraints(sum([p.size for p in parts]), value, limits), plain, is_own(*inside(list(constraints))))
 
 
 def _one(inputs: Inputs, c: Any, start: Any) -> _One:
@@ -196,6 +198,8 @@ def _one(inputs: Inputs, c: Any, start: Any) -> _One:
         jac, second = _derivative(c.jac, own, value, values, first), c.hess
         if hess is not None:
             second = guarded(lambda x, v: hess(values, x, v), first)
+        elif is_own(c.hess):
+            second = guarded(lambda x, v: hessian(lambda z: np.sum(v * value(z, values)))(x), first)
         return so.NonlinearConstraint(
             guarded(lambda x: closed(values, x), first), *fill(values), jac, second, c.keep_feasible,
             c.finite_diff_rel_step, c.finite_diff_jac_sparsity,
@@ -227,6 +231,6 @@ def _function(inputs: Inputs, f: Callable, start: Any, args: tuple) -> tuple[Any
 
 
 def _derivative(given: Any, own: Any, value: Callable, values: Sequence, first: list) -> Any:
-    if type(given) is str and given == OWN:
+    if is_own(given):
         return guarded(jacobian(lambda x: value(x, values)), first)
     return given if own is None else guarded(lambda x: own(values, x), first)

@@ -116,7 +116,7 @@ def minimize(
     inputs, start = problem.inputs, problem.start
     box = bounds_of(inputs, bounds, start.size)
     held = constraints_of(inputs, constraints, start)
-    if not problem.depends and not is_own(jac) and not is_own(hess):
+    if not problem.depends and not is_own(jac, hess) and not held.own:
         return NotImplemented
     name = (method if isinstance(method, str) else "").lower()
 

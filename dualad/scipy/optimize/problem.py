@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import optree
 import scipy.linalg
+import scipy.optimize as so
 
 from ...control.implicit import Equation, root
 from ...control.linear_solve import LinearSolve, linear_solve
@@ -40,8 +41,8 @@ from .closures import reads, with_values
 
 __all__ = [
     "COUNTS", "Condition", "DENSE", "Inputs", "OWN", "SolutionWarning", "as_args", "condition", "converged",
-    "counters", "fields", "guarded", "is_own", "is_traced", "null_direction", "number", "regular", "run_solver",
-    "solution", "solves", "start_of", "warn",
+    "counters", "fields", "guarded", "inside", "is_own", "is_traced", "null_direction", "number", "regular",
+    "run_solver", "solution", "solves", "start_of", "warn",
 ]  # fmt: skip
 
 #: up to so many unknowns the matrix of the tangents' system is built
@@ -80,7 +81,7 @@ def solves(original: Callable) -> Callable:
         @public
         def function(*args: Any, **kwargs: Any) -> Any:
             given = (*args, *kwargs.values())
-            if running.get() or tracer_in(*given) is not None or is_own(*given, *_inside(given)):
+            if running.get() or tracer_in(*given) is not None or is_own(*given, *inside(given)):
                 out = ours(*args, **kwargs)
                 if out is not NotImplemented:
                     return out
@@ -96,9 +97,17 @@ def solves(original: Callable) -> Callable:
     return decorate
 
 
-def _inside(given: tuple) -> list:
-    """Return what is in dictionaries among the arguments (``minimizer_kwargs``, ``constraints``)."""
-    return [v for x in given if isinstance(x, dict) for v in x.values()]
+def inside(given: Sequence) -> list:
+    """Return what is in dictionaries and constraints among the arguments."""
+    out: list = []
+    for x in given:
+        if isinstance(x, dict):
+            out += x.values()
+        elif isinstance(x, so.NonlinearConstraint):
+            out += [x.jac, x.hess]
+        elif type(x) in (list, tuple) and any([isinstance(v, (dict, so.NonlinearConstraint)) for v in x]):
+            out += inside(x)
+    return out
 
 
 #: what asks for dualad's derivatives, as in jac="dualad", and the parameters that SciPy does not have

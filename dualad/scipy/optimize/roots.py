@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize as so
+from scipy.sparse.linalg import LinearOperator, splu
 
 from ...control.linear_solve import Unknown
+from ...core.above import ABOVE
 from ...core.tracer import Tracer
 from ...errors import ConvergenceError, ShapeError
 from ...jacobian import jacobian
@@ -118,7 +120,10 @@ def root(
     fun, x0, args=(), method="hybr", jac=None, tol=None, callback=None, options=None, *, require_success=True,
     tangent_solve=None,
 ):  # fmt: skip
-    """Solve f(x) = 0, and differentiate x in whatever f depends on; ``jac="dualad"`` is the exact Jacobian."""
+    """Solve f(x) = 0, and differentiate x in whatever f depends on; ``jac="dualad"`` is the exact Jacobian.
+
+    With ``method="krylov"`` it is sparse, and its factors are the preconditioner, made anew at each step.
+    """
     where = "scipy.optimize.root"
     flat = method in ("hybr", "lm", "df-sane")
     value = fun if jac is not True else lambda *a: fun(*a)[0]
@@ -129,14 +134,18 @@ def root(
         return NotImplemented
 
     def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
-        f, own = system.plain(inputs), jac
+        f, own, more = system.plain(inputs), jac, options
         if jac is True:
             f = guarded(lambda x, *_: pair(inputs, x), system.first)
+        elif jac == OWN and method == "krylov":
+            own, inner = None, {"inner_M": _Factorized(lambda x: system.residual(x, inputs), x0)}
+            given = options or {}
+            more = {**given, "jac_options": {**inner, **given.get("jac_options", {})}}
         elif jac == OWN:
             own = jacobian(lambda x: system.residual(x, inputs))
         elif derivative is not None:
             own = guarded(lambda x, *_: derivative(inputs, x), system.first)
-        return (out := so.root(f, x0, (), method, own, tol, callback, options)).x, out
+        return (out := so.root(f, x0, (), method, own, tol, callback, more)).x, out
 
     if not system.depends:
         return run_solver(lambda: search(system.start, [])[1], system.first)
@@ -148,6 +157,26 @@ def root(
 
     x, numbers = system.solve(checked)
     return so.OptimizeResult(x=x, fun=system.residual(x, system.inputs.arrays), **fields(numbers, system.runs))
+
+
+class _Factorized(LinearOperator):
+    """The inverse of the exact sparse Jacobian, which a Krylov method has brought up to date at every step."""
+
+    def __init__(self, f: Callable, x0: np.ndarray) -> None:
+        super().__init__(float, (x0.size, x0.size))
+        self._jacobian = ABOVE.sparse_jacobian(lambda v: np.reshape(f(np.reshape(v, x0.shape)), (-1,)))
+        self.update(x0, None)
+
+    def update(self, x: np.ndarray, _: Any) -> None:
+        """Factorize at x, as SciPy asks before each step; where that is singular what was there stays."""
+        try:
+            self._factors = splu(self._jacobian(np.reshape(x, (-1,))).tocsc())
+        except RuntimeError:
+            self._factors = getattr(self, "_factors", None)
+
+    def _matvec(self, v: np.ndarray) -> np.ndarray:
+        v = np.reshape(v, (-1,))
+        return v if self._factors is None else self._factors.solve(v)
 
 
 @solves(so.fsolve)
