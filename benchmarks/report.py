@@ -107,6 +107,7 @@ HEAD = """\
     python -m benchmarks --quick                      # shorter rounds, 10⁶ elements instead of 10⁷
     python -m benchmarks --only chain-jvp             # one row; --list names them
     python -m benchmarks --only sparse                # sparse derivatives; python -m benchmarks.sparse: their growth
+    python -m benchmarks --only scale                 # executors; python -m benchmarks.scale: how far they scale
     python -m benchmarks.dispatch [--profile jvp]     # µs an operation against autograd, or cProfile's table
 
 dualad's column is a time (median over interleaved rounds); the others are **ratios to it, taken within each round**: 12

@@ -129,7 +129,7 @@ class _Run:
         self._prepare()
         try:
             while self.next < len(self.ranges) or self.out:
-                while self.next < len(self.ranges) and len(self.out) < 2 * self.place.workers and not self.failed:
+                while self.next < len(self.ranges) and len(self.out) < self.place.window and not self.failed:
                     self._submit(self.next)
                     self.next += 1
                 if not self.out:

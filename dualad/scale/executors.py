@@ -36,14 +36,18 @@ class Known:
         How many threads a worker's linear algebra may use; None for as many as it likes.
     client : object or None
         Dask's.
+    window : int
+        How many tasks may be out: enough for every worker to have the next one. A cluster, to which the way is longer,
+        has a queue of its own.
     """
 
-    __slots__ = ("blas_threads", "client", "executor", "kind", "workers")
+    __slots__ = ("blas_threads", "client", "executor", "kind", "window", "workers")
 
     def __init__(self, executor: Any, pool: Any) -> None:
         self.executor, self.kind, self.workers = executor, _kind(pool), max(_workers(pool), 1)
         self.blas_threads: int | None = getattr(executor, "blas_threads", 1)
         self.client: Any = getattr(pool, "_client", None)
+        self.window = (8 if self.kind == "dask" else 2) * self.workers
 
 
 def known(executor: Any, where: str) -> Known:

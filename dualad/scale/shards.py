@@ -53,16 +53,15 @@ def over_shards(
         axes = _axes(leaves, treedef, args, kwargs, in_axes, name)
         cut, lengths = _cuts(leaves, axes, (args, kwargs), executor, name)
         gradient_axes = _gradient_axes(f, axes, treedef, selected, where)
-        job = _Shards(both, treedef, [x if a == _SHARED else None for x, a in zip(leaves, axes, strict=True)], axes)
+        shared = [x if a == _SHARED else None for x, a in zip(leaves, axes, strict=True)]
         total = sum(lengths) if isinstance(lengths, list) else lengths
-        plan = Plan(job, total, cut, name, "rows", f)
-        gathered = _Reduced(reduce, total, gradient_axes, has_aux)
+        plan = Plan(_Shards(both, treedef, shared, axes), total, cut, name, "rows", f)
         ranges = None
         if isinstance(lengths, list):
             ends = np.cumsum(lengths).tolist()
             ranges = list(zip([0, *ends[:-1]], ends, strict=True))
         parts = chunked(plan, chunk_size, None, executor, ranges=ranges)
-        return gathered.of(parts)
+        return _Reduced(reduce, total, gradient_axes, has_aux).of(parts)
 
     return sharded
 
@@ -157,9 +156,11 @@ def _cut_partitions(across: Sequence[tuple], executor: Any, name: str) -> tuple[
     order = {start: i for i, start in enumerate([0, *np.cumsum(lengths).tolist()])}
 
     def cut(start: int, stop: int) -> tuple:
+        # All blocks of a shard at once: to ask takes as long for one as for several.
+        found = iter(client.compute([b[order[start]] for b in blocks if b is not None]))
+        here = [(*[slice(None)] * a, slice(start, stop)) for _, a in across]
         return tuple([
-            x[(*[slice(None)] * a, slice(start, stop))] if b is None else client.compute(b[order[start]])
-            for (x, a), b in zip(across, blocks, strict=True)
+            x[at] if b is None else next(found) for (x, _), b, at in zip(across, blocks, here, strict=True)
         ])  # fmt: skip
 
     return cut, lengths
