@@ -83,6 +83,13 @@ def test_several_events_and_parameters_of_their_own() -> None:
             np.testing.assert_allclose(x, y, rtol=1e-7)
 
 
+def test_events_that_depend_on_time() -> None:
+    """A line that falls meets a platform that rises: (1 - v t) = k t."""
+    meet = lambda v, k: solve_ivp(lambda t, y: [-v], (0.0, 5.0), [1.0], events=lambda t, y: y[0] - k * t).t_events[0][0]
+    closed = lambda v, k: 1 / (v + k)
+    np.testing.assert_allclose(da.grad(meet, (0, 1))(0.3, 0.5), da.grad(closed, (0, 1))(0.3, 0.5), rtol=1e-8)
+
+
 def test_times_up_to_a_terminal_event() -> None:
     def f(h):
         return solve_ivp(

@@ -304,6 +304,29 @@ def test_jacobians_of_the_users_and_our_own() -> None:
         np.testing.assert_allclose(f(1.0), plain.y[1, -1], rtol=1e-4)
 
 
+@pytest.mark.parametrize("sensitivity", ["forward", "adjoint"])
+def test_large_stiff_systems_have_sparse_jacobians(sensitivity: str) -> None:
+    """Heat in 150 cells: y(t) = exp(t c M) y0, by the eigenvectors of M."""
+    n = 150
+    start = np.sin(np.linspace(0, 3, n))
+
+    def heat(t, y, c):
+        left, right = np.concatenate([y[:1], y[:-1]]), np.concatenate([y[1:], y[-1:]])
+        return c * n * (left - 2 * y + right)
+
+    matrix = np.diag(np.full(n - 1, 1.0), 1) + np.diag(np.full(n - 1, 1.0), -1) - 2 * np.eye(n)
+    matrix[0, 0] = matrix[-1, -1] = -1
+    values, vectors = np.linalg.eigh(n * matrix)
+    end = lambda c: solve_ivp(
+        heat, (0, 0.5), start, "BDF", t_eval=[0.5], args=(c,), jac="dualad", rtol=1e-6, atol=1e-8,
+        sensitivity=sensitivity,
+    ).y[:, 0]  # fmt: skip
+    expected = vectors @ (0.5 * values * np.exp(0.5 * values) * (vectors.T @ start))
+    weights = np.cos(np.arange(n))
+    np.testing.assert_allclose(da.grad(lambda c: weights @ end(c))(1.0), weights @ expected, rtol=1e-3)
+    np.testing.assert_allclose(da.jvp(end, (1.0,), (1.0,))[1], expected, atol=1e-4)
+
+
 def test_odeint() -> None:
     def f(y0, t, k, first=False):
         if first:

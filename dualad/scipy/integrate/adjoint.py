@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ...control.linear_solve import cast
 from ...errors import ConvergenceError
@@ -124,10 +125,16 @@ class _Walk:
         out = self.pull(t, self.path(t), *self.parameters, lam)
         return out[0].reshape(-1) if len(out) == 1 else np.concatenate(out, 1).reshape(-1)
 
-    def jacobian(self, t: float, z: np.ndarray) -> np.ndarray:
-        """Return the matrix of this linear equation, lane by lane."""
+    def jacobian(self, t: float, z: np.ndarray) -> Any:
+        """Return the matrix of this linear equation, lane by lane; of a large one without the rows of the integrals.
+
+        Those add up what λ is, so a Newton iteration finds them in its second step.
+        """
         n, width, dtype = self.problem.n, self.shape[1], z.dtype
         y = self.path(t)
+        if self.problem.takes_sparse(z.size):
+            own = sp.csc_array(-self.problem.jacobian(y, self.parameters)(t, y).T)
+            return sp.kron(sp.identity(self.lanes), sp.block_diag([own, sp.csc_array((width - n,) * 2)]), format="csc")
         block = np.zeros((width, width), dtype)
         for first in range(0, n, self.lanes):  # the rows of as many units as there are lanes at a time
             units = np.eye(self.lanes, n, first, dtype)

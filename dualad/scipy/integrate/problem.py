@@ -14,6 +14,7 @@ import numpy as np
 import scipy.integrate as si
 import scipy.sparse as sp
 
+from ...core.above import ABOVE
 from ...core.arguments import replaced
 from ...errors import ConvergenceError
 from ...jvp import jvp
@@ -28,6 +29,8 @@ METHODS = {name: getattr(si, name) for name in ("RK23", "RK45", "DOP853", "Radau
 IMPLICIT = ("Radau", "BDF", "LSODA")
 #: systems up to this size have a dense Jacobian in an implicit method, larger ones a matrix of blocks
 _DENSE = 64
+#: a sparse Jacobian has at most this part of its entries
+_FULL = 0.1
 
 
 class Settings(NamedTuple):
@@ -119,6 +122,10 @@ class Problem:
 
     def rows(self, t0: Any, t1: Any, times: np.ndarray, y0: np.ndarray, parameters: Sequence) -> np.ndarray:
         """Return y at the times, shape (times, n)."""
+        if not len(times):
+            return np.zeros((0, self.n), np.asarray(y0).dtype)
+        if float(t0) == float(t1):
+            return np.tile(y0, (len(times), 1))
         for run in self.known(t0, y0, parameters):
             if np.array_equal(run.t, times):
                 return np.ascontiguousarray(run.y.T)
@@ -127,8 +134,6 @@ class Problem:
                     return y
             if run.sol is not None and _inside(run, times):
                 return np.ascontiguousarray(run.sol(times).T)
-        if not len(times):
-            return np.zeros((0, self.n), np.asarray(y0).dtype)
         distinct, places = np.unique(times, return_inverse=True)
         if float(t1) < float(t0):
             distinct, places = distinct[::-1], len(distinct) - 1 - places
@@ -171,9 +176,13 @@ class Problem:
     # ── what is derived from it ──────────────────────────────────────────────────────────────────────────────────
 
     def jacobian(self, y0: np.ndarray, parameters: Sequence) -> Callable:
-        """Return ``jac(t, y)``: exact, as a dense matrix; for the variational equation of a large one, as blocks."""
+        """Return ``jac(t, y)``: exact; of a large system as a sparse matrix, if it is one and the method takes it."""
         if self.base is not None and len(y0) > _DENSE:
             return self._blocks(y0, parameters)
+        if self.takes_sparse(len(y0)):
+            sparse = self.once("sparse jacobian", lambda: self._sparse(y0, parameters))
+            if sparse is not None:
+                return lambda t, y: sparse(y, t, *parameters).tocsc()
 
         def matrix(t, y, *p):
             push = lambda e: jvp(lambda y: self.function(t, y, *p), (y,), (e,))[1]
@@ -181,6 +190,18 @@ class Problem:
 
         code = self.once("jacobian", lambda: self._prepared("jacobian", matrix, 0.0, y0, parameters))
         return lambda t, y: np.asarray(code(t, y, *parameters)[0])
+
+    def takes_sparse(self, size: int) -> bool:
+        """Say whether the method wants a sparse Jacobian of a system of this size."""
+        return size > _DENSE and method_name(self.settings.method) in ("Radau", "BDF")
+
+    def _sparse(self, y0: np.ndarray, parameters: Sequence) -> Callable | None:
+        jacobian = ABOVE.sparse_jacobian(lambda y, t, *p: self.function(t, y, *p))
+        try:
+            first = jacobian(y0, np.float64(0.0), *parameters)
+        except Exception:  # a function that the search for the pattern does not understand
+            return None
+        return jacobian if first.nnz < _FULL * first.shape[0] * first.shape[1] else None
 
     def _blocks(self, y0: np.ndarray, parameters: Sequence) -> Callable:
         """Return the Jacobian without the second derivatives, which a Newton iteration does not need."""
