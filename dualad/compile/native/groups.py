@@ -56,6 +56,7 @@ class Group:
                 elif _is_large(a):
                     reads.setdefault(id(a), a)
         self.reads = list(reads.values())
+        self._used = {a for step in steps for a in step[1] if type(a) is Variable}
         self._keys = list(reads)
         self.text, self.about = "", "registers"
         self.run: Callable = _not_compiled
@@ -89,7 +90,12 @@ class Group:
         level = 0 if len(code.lines) > _HURRY else 1
         writes = [v.aval for v in self.writes]
         releases = _turns(self.steps) > _PATIENT and not lowering.needs_python
-        self.run = entered(made, self.text, (avals, writes), lowering.scratch, level, lowering.needs_python, releases)
+        looked_at = [
+            None if type(a) is Variable and a not in self._used else v for a, v in zip(self.reads, avals, strict=True)
+        ]
+        self.run = entered(
+            made, self.text, (looked_at, writes), lowering.scratch, level, lowering.needs_python, releases
+        )
 
 
 def _not_compiled(*args: Any) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 from ...core.aval import Aval, aval_of
 from ...program.variable import Variable
 from .code import WIDTH, Code, Lanes, literal
+from .lowering import trailing
 from .operators import Refused, computed_in, convert, elementwise
 from .values import load_lanes, store_lanes, stored
 from .views import VIEWS, Box, Index, broadcast_index, same_but_ones, source, splits
@@ -136,7 +137,7 @@ class _Writer:
 
     def short_sum(self, a: Variable, x: Any, aval: Aval, params: dict, index: Index) -> tuple[str, int]:
         """Add a few entries one after the other, as NumPy does."""
-        axes = tuple(params["axis"])
+        axes = tuple(sorted(params["axis"]))
         kept = list(index)
         if params.get("keepdims"):
             kept = [v for i, v in enumerate(kept) if i not in axes]
@@ -148,9 +149,12 @@ class _Writer:
         width = max([w for _, w in terms])
         b = Lanes(self.code, a.aval.dtype, width)
         names = [b.splat(n) if w < width else n for n, w in terms]
-        total = names[0]
-        for n in names[1:]:
-            total = b.add(total, n)
+        inner, total = trailing(axes, aval.shape), ""
+        for first in range(0, len(names), inner):
+            part = names[first]
+            for n in names[first + 1 : first + inner]:
+                part = b.add(part, n)
+            total = b.add(total, part) if total else part
         return b.add(total, 0.0 if b.dtype.kind == "f" else 0), width
 
     # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -246,7 +250,7 @@ def _every_source(name: str, shapes: Sequence, params: dict, out: tuple[int, ...
         start, axis = 0, params["axis"]
         for i, shape in enumerate(shapes):
             x: Any = index[axis]
-            moved = x - start if isinstance(x, int) else (x[0], x[1], x[2] - start)
+            moved: Any = x - start if isinstance(x, int) else (x[0], x[1], x[2] - start)
             if not isinstance(x, int) or 0 <= moved < shape[axis]:
                 yield i, (*index[:axis], moved, *index[axis + 1 :])
             start += shape[axis]

@@ -18,7 +18,7 @@ from .code import WIDTH, Code, Lanes
 from .operators import BOOL, KNOWN, TYPES, Refused, computed_in, convert, elementwise
 from .values import Values, chunks, gather, in_chunks, parts_of, places, take, width_of
 
-__all__ = ["Lowering", "MOVES", "SMALL", "check", "weight"]
+__all__ = ["Lowering", "MOVES", "SMALL", "check", "trailing", "weight"]
 
 #: arrays of so many entries are held in registers
 SMALL = 1024
@@ -190,9 +190,9 @@ class Lowering:
         where = places(x.aval)
         others = [i for i in range(where.ndim) if i not in axis]
         rows = where.transpose(*others, *sorted(axis)).reshape(out.size, -1)
-        at_the_end = sorted(axis) == list(range(where.ndim - len(axis), where.ndim))
-        if name == "sum" and at_the_end and rows.shape[1] >= WIDTH:
-            totals = [self._pairwise(x, row) for row in rows]
+        inner = trailing(axis, x.aval.shape)
+        if name == "sum" and inner >= WIDTH:
+            totals = [self._in_rows(x, row.reshape(-1, inner)) for row in rows]
             if width_of(out) == 1:
                 return Values(out, totals)
             b = Lanes(self.code, out.dtype, WIDTH)
@@ -201,16 +201,22 @@ class Lowering:
         combine = _COMBINE[name]
         parts = []
         for row in in_chunks(places(out), b.width):
-            total = take(self.code, x, rows[row, 0], b.width)
-            for k in range(1, rows.shape[1]):
-                total = combine(b, total, take(self.code, x, rows[row, k], b.width))
+            total = ""
+            for first in range(0, rows.shape[1], inner):
+                part = take(self.code, x, rows[row, first], b.width)
+                for k in range(first + 1, first + inner):
+                    part = combine(b, part, take(self.code, x, rows[row, k], b.width))
+                total = combine(b, total, part) if total else part
             parts.append(b.add(total, 0) if name == "sum" else total)  # NumPy starts from zero: never -0.0
         return Values(out, parts)
 
-    def _pairwise(self, x: Values, row: np.ndarray) -> str:
-        """Return the sum of entries, in the order in which NumPy adds a contiguous row."""
+    def _in_rows(self, x: Values, rows: np.ndarray) -> str:
+        """Return the sum of the sums of rows that are contiguous, each in the order in which NumPy adds one."""
         b = Lanes(self.code, x.aval.dtype, 1)
-        return b.add(self._halved(x, row), 0)
+        total = self._halved(x, rows[0])
+        for row in rows[1:]:
+            total = b.add(total, self._halved(x, row))
+        return b.add(total, 0)
 
     def _halved(self, x: Values, row: np.ndarray) -> str:
         n = len(row)
@@ -264,6 +270,16 @@ class Lowering:
                 else:
                     parts.append(b.mul(x, y))
         return Values(out, parts)
+
+
+def trailing(axis: Sequence[int], shape: tuple[int, ...]) -> int:
+    """Return how many entries of a reduction lie next to each other: NumPy adds those first."""
+    count = 1
+    for i in range(len(shape) - 1, -1, -1):
+        if i not in axis:
+            break
+        count *= shape[i]
+    return count
 
 
 def across(b: Lanes, lanes: str) -> str:

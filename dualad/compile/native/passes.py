@@ -24,7 +24,7 @@ from .engine import LIBRARY, Engine, engine
 from .kernels import Kernel, is_uniform, write_kernel
 from .maths import KERNELS
 from .operators import KNOWN, TYPES, Refused, computed_in
-from .stub import entered
+from .stub import as_declared, entered
 from .views import VIEWS, check_view, same_but_ones
 
 __all__ = ["Pass", "find_passes"]
@@ -252,7 +252,7 @@ def _runner(group: Pass, held: list[Variable], plans: list[tuple], linked: Any) 
     context = contextvars.copy_context
 
     def run(*args):
-        given = [_as_declared(x, a) for x, a in zip(args, avals, strict=True)]
+        given = [np.asarray(as_declared(x, a)) for x, a in zip(args, avals, strict=True)]
         made = [np.empty(v.aval.shape, v.aval.dtype) for v in held]
         arrays = [*given, *made]
         table = (ctypes.c_void_p * len(arrays))(*[x.__array_interface__["data"][0] for x in arrays])
@@ -263,14 +263,6 @@ def _runner(group: Pass, held: list[Variable], plans: list[tuple], linked: Any) 
 
     run.linked = linked  # type: ignore[attr-defined]
     return run
-
-
-def _as_declared(x: Any, aval: Aval) -> np.ndarray:
-    if type(x) is np.ndarray and x.dtype is aval.dtype and x.shape == aval.shape:
-        flags = x.flags
-        if flags.c_contiguous and flags.aligned:
-            return x
-    return np.require(x, aval.dtype, ["C", "A"]).reshape(aval.shape)
 
 
 def find_passes(program: Program) -> list[tuple]:

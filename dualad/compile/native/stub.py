@@ -18,7 +18,7 @@ from ...core.aval import Aval, is_weak
 from .engine import Engine
 from .operators import BOOL, DOUBLE, INT, LONG, SINGLE
 
-__all__ = ["builtin", "entered", "entry_text", "layout", "objects_of", "python_entry"]
+__all__ = ["as_declared", "builtin", "entered", "entry_text", "layout", "objects_of", "python_entry"]
 
 _SCALARS = {DOUBLE: np.float64, SINGLE: np.float32, LONG: np.int64, INT: np.int32, BOOL: np.bool_}
 
@@ -114,13 +114,17 @@ class _Text:
         self.begin(go)
 
 
-def entry_text(reads: Sequence[Aval], writes: Sequence[Aval], scratch: int, places: Layout, releases: bool) -> str:
+def entry_text(
+    reads: Sequence[Aval | None], writes: Sequence[Aval], scratch: int, places: Layout, releases: bool
+) -> str:
     """Return the function ``@entry(self, args, count)`` around ``@body(inputs, outputs, scratch)``.
 
     Parameters
     ----------
-    reads, writes : sequence of Aval
-        What the body reads and writes.
+    reads : sequence of Aval or None
+        The arguments; None is one that is not looked at.
+    writes : sequence of Aval
+        The results.
     scratch : int
         The bytes of memory that it works in.
     places : Layout
@@ -135,6 +139,8 @@ def entry_text(reads: Sequence[Aval], writes: Sequence[Aval], scratch: int, plac
     slots = [t.new("alloca i64") for _ in (*reads, *writes)]
     t.require(t.new(f"icmp eq i64 %count, {len(reads)}"))
     for i, aval in enumerate(reads):
+        if aval is None:
+            continue
         thing = t.loaded("%args", i)
         address = _array(t, thing, aval) if aval.shape else _number(t, thing, aval, slots[i])
         t.put(address, "%in", i)
@@ -309,7 +315,7 @@ def _scalar_or_array(t: _Text, thing: str, kind: str, aval: Aval, end: str) -> s
 
 
 def entered(
-    made: Engine, body: str, avals: tuple[Sequence[Aval], Sequence[Aval]], scratch: int, level: int,
+    made: Engine, body: str, avals: tuple[Sequence[Aval | None], Sequence[Aval]], scratch: int, level: int,
     needs_python: bool = False, releases: bool = False,
 ) -> Callable:  # fmt: skip
     """Compile a function ``@body`` with its entry, and return it as a Python function.
@@ -321,7 +327,7 @@ def entered(
     body : str
         A module with the function ``i32 @body(inputs, outputs, scratch)``.
     avals : pair of sequences of Aval
-        What it reads, and what it writes.
+        The arguments (None for one that is not read) and the results.
     scratch : int
         The bytes of memory that it works in.
     level : int
@@ -336,11 +342,17 @@ def entered(
     functions: list[Callable] = []
 
     def miss(*args: Any) -> Any:
+        if len(args) == len(avals[0]) and len(functions) == 2:
+            exact = [x if a is None else as_declared(x, a) for x, a in zip(args, avals[0], strict=True)]
+            if any([x is not y for x, y in zip(exact, args, strict=True)]):
+                return functions[1](*exact)
         return functions[0](*args)
 
     linked = made.compile("\n".join(text), ["body", "entry"] if places else ["body"], objects_of(miss), level)
     functions.append(python_entry(linked.addresses["body"], *avals, scratch, linked, needs_python))
-    return builtin(linked.addresses["entry"], (linked, miss)) if places else functions[0]
+    if places:
+        functions.append(builtin(linked.addresses["entry"], (linked, miss)))
+    return functions[-1]
 
 
 # ── a Python function of it ──────────────────────────────────────────────────────────────────────────────────────
@@ -364,15 +376,33 @@ def builtin(address: int, keep: Any) -> Callable:
     return make(ctypes.addressof(method), (method, keep), None)
 
 
+_NOTHING = np.empty(0)
+
+
+def as_declared(x: Any, aval: Aval) -> Any:
+    """Return an argument as the entry takes it: in order and aligned, a number of the declared type."""
+    if aval.shape:
+        if type(x) is np.ndarray and x.dtype is aval.dtype and x.shape == aval.shape:
+            flags = x.flags
+            if flags.c_contiguous and flags.aligned:
+                return x
+        return np.require(x, aval.dtype, ["C", "A"]).reshape(aval.shape).view(np.ndarray)
+    if is_weak(aval):
+        kind = {"b": bool, "i": int, "f": float}[aval.dtype.kind]
+        return x if type(x) is kind else kind(x)
+    return x if type(x) is aval.dtype.type else aval.dtype.type(x)
+
+
 def python_entry(
-    address: int, reads: Sequence[Aval], writes: Sequence[Aval], scratch: int, keep: Any, needs_python: bool
+    address: int, reads: Sequence[Aval | None], writes: Sequence[Aval], scratch: int, keep: Any, needs_python: bool
 ) -> Callable:
     """Return a function that does in Python what the entry in machine code does, where that can't be trusted."""
     kind = ctypes.PYFUNCTYPE if needs_python else ctypes.CFUNCTYPE
     body = kind(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(address)
 
     def run(*args):
-        given = [np.require(x, a.dtype, ["C", "A"]).reshape(a.shape) for x, a in zip(args, reads, strict=True)]
+        given = [_NOTHING if a is None else np.require(x, a.dtype, ["C", "A"]).reshape(a.shape)
+                 for x, a in zip(args, reads, strict=True)]  # fmt: skip
         made = [np.empty(a.shape, a.dtype) for a in writes]
         room = np.empty(scratch, np.uint8)
         table = lambda arrays: (ctypes.c_void_p * max(1, len(arrays)))(*[a.ctypes.data for a in arrays])

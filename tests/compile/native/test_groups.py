@@ -73,6 +73,8 @@ def test_sums_have_numpys_bits(n: int) -> None:
     same(lambda x: (np.sum(x), np.sum(x * x), np.sum(x.astype(np.float32))), numbers(n))
     same(lambda x: (np.sum(x * 1.5, 0), np.sum(x * x, 1)), numbers(2, n // 2))
     same(lambda x: np.sum(x * 1.5, 0), np.full((3, 2), -0.0))
+    for shape, axis in (((2, 3, 2), (0, 2)), ((3, 2, 9), (0, 2)), ((2, 3, 2, 5), (0, 2, 3)), ((4, 3, 2), (0, 1))):
+        same(lambda x, axis=axis: np.sum(x * 1.5, axis), numbers(*shape))
 
 
 def test_types() -> None:

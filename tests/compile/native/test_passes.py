@@ -104,6 +104,8 @@ def test_short_sums_and_shapes() -> None:
         )
 
     same(f, x)
+    same(lambda x: np.sum(x * 1.5, (0, 2)), numbers(2, 30, 3))
+    same(lambda x: np.sum(x * 1.5, (2, 0)), numbers(3, 40, 2))
 
 
 def test_mathematics_and_types() -> None:

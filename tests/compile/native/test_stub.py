@@ -181,3 +181,12 @@ def test_another_layout_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(stub, "Layout", Moved)
     assert stub.layout.__wrapped__() is None
+
+
+def test_arguments_that_are_not_read_are_not_looked_at() -> None:
+    fast = da.jit(lambda x, unused: x * 2 + x * x)
+    run = run_of(fast, X, STRIDED)
+    assert np.array_equal(run(X, STRIDED)[0], X * 2 + X * X)
+    assert np.array_equal(run(X, "anything")[0], X * 2 + X * X)
+    with pytest.raises((ValueError, TypeError)):
+        run("anything", X)
