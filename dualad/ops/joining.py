@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..core.aval import Aval, result_dtype
-from ..core.constants import zeros_beside
+from ..core.aval import Aval, aval_of, result_dtype
+from ..core.constants import foreign, zeros_beside
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
@@ -25,7 +25,7 @@ __all__ = ["concatenate", "gathered", "split", "stack", "unstack"]
 
 def _zeros_for_none(tangents, primals) -> list:
     return [
-        zeros_beside(np.shape(p), np.result_type(p), p) if t is None else t
+        zeros_beside(np.shape(p), aval_of(p).dtype, p, *tangents) if t is None else t
         for t, p in zip(tangents, primals, strict=True)
     ]
 
@@ -201,7 +201,10 @@ def gathered(ct, reads: list, aval: Aval):
     for read in reads:
         by_length.setdefault(len(read[0]), []).append(read)
     for length, group in by_length.items():
-        if len(group) == 1:
+        if len(group) == 1 or foreign(group[0][1]) is not None:
+            for template, value in group[1:]:  # elsewhere a scatter is dear, or not to be had
+                c = index_add(value, template=template, shape=aval.shape)
+                ct = c if ct is None else ct + c
             template, value = group[0]
             c = index_add(value, template=template, shape=aval.shape)
         else:

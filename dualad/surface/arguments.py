@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..containers import has_own_arithmetic, met, refuse_array_like
+from ..core.constants import beside, foreign
 from ..core.tracer import PLAIN, Tracer
 from ..errors import ArgumentTypeError, InPlaceError
 from ..tree import is_array
@@ -50,7 +51,15 @@ def plain_leaf(x, name: object, where: str):
         return x
     if has_own_arithmetic(type(x)) or not is_array(x):
         refuse_array_like(x, name, where)
-    return x.view(np.ndarray) if isinstance(x, np.ndarray) else x
+    if isinstance(x, np.ndarray):
+        return x.view(np.ndarray)
+    if any([n != n for n in getattr(x, "shape", ())]):  # a lazy array, cut by a mask
+        raise ArgumentTypeError(
+            f"{where}: {name} has the shape {x.shape}, of which something is not known.",
+            "a tangent or a batch axis has the shape of what it belongs to",
+            "find the shape out: x.compute_chunk_sizes(), or compute the array",
+        )
+    return x
 
 
 _PYTHONS = frozenset({bool, int, float, complex})
@@ -59,7 +68,7 @@ _PYTHONS = frozenset({bool, int, float, complex})
 def _from_sequence(x: Sequence):
     if _holds_tensor(x):
         # Beside others in a list, a Python number is one of NumPy's: it does not give way to their dtype.
-        items = [np.asarray(item) if type(item) in _PYTHONS else operand(item) for item in x]
+        items = [beside(np.asarray(item), *x) if type(item) in _PYTHONS else operand(item) for item in x]
         return np.stack(items) if items else np.asarray(x)
     return np.asarray(x)
 
@@ -67,7 +76,9 @@ def _from_sequence(x: Sequence):
 def _holds_tensor(x) -> bool:
     if isinstance(x, (list, tuple)):
         return any(_holds_tensor(item) for item in x)
-    return isinstance(x, Tracer) or (isinstance(x, np.ndarray) and x.dtype == object)
+    if type(x) in PLAIN:
+        return type(x) is np.ndarray and x.dtype == object
+    return isinstance(x, Tracer) or foreign(x) is not None or (isinstance(x, np.ndarray) and x.dtype == object)
 
 
 def normalize_axis(axis, ndim: int, where: str) -> int:

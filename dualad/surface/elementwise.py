@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 
 from ..core.aval import Array, aval_of, result_dtype
 from ..core.blocks import refuse_lazy
+from ..core.constants import foreign, zeros_beside
 from ..core.memory import in_order, target
 from ..core.tracer import PLAIN, Tracer
 from ..errors import UnsupportedError
@@ -72,7 +73,7 @@ def piecewise(x: Array, condlist: Any, funclist: Any, *args: Array, **kw: Any) -
     x = _array(x)
     if not isinstance(condlist, (list, tuple)):
         condlist = [condlist] if np.ndim(condlist) == x.ndim else list(condlist)
-    elif not isinstance(condlist[0], (list, np.ndarray, Tracer)) and x.ndim:
+    elif not isinstance(condlist[0], (list, np.ndarray, Tracer)) and foreign(condlist[0]) is None and x.ndim:
         condlist = [condlist]
     conditions = [_mask(c) for c in condlist]
     if len(conditions) == len(funclist) - 1:
@@ -83,7 +84,7 @@ def piecewise(x: Array, condlist: Any, funclist: Any, *args: Array, **kw: Any) -
     elif len(conditions) != len(funclist):
         n = len(conditions)
         raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
-    out = np.zeros(x.shape, x.dtype)
+    out = zeros_beside(x.shape, x.dtype, x)
     for condition, f in zip(conditions, funclist, strict=True):
         if choice.nowhere(condition):
             continue

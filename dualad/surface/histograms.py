@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array, Axis, Shape
+from ..core.blocks import refuse_lazy
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops.shaping import stop_gradient
@@ -36,6 +37,7 @@ def histogram_bin_edges(a: Array, bins: int = 10, range: Any = None, weights: Ar
         raise ValueError("`bins` must be positive, when an integer")
     a = np.ravel(operand(a))
     low, high = range if range is not None else (np.min(a), np.max(a)) if a.size else (0.0, 1.0)
+    refuse_lazy(low, "where the bins of a histogram lie", "give range= or the edges, or ")
     if not bool(np.isfinite(low) & np.isfinite(high)):
         raise ValueError("np.histogram: the range of the values is not finite")
     if bool(low == high):

@@ -133,6 +133,8 @@ def _parsed(e):
             )
         refuse_lazy(e, "how many entries a mask selects", "keep the shape with np.where(mask, x, other), or ")
         return bool(e) if not e.shape else (e.shape, e.nonzero())
+    if any([n != n for n in e.shape]):
+        refuse_lazy(e, "how many entries an index selects", "keep the shape with np.where(mask, x, other), or ")
     if e.dtype.kind not in "iu":
         raise IndexError(f"an array of dtype {e.dtype} is no index: {_ONLY}")
     refuse_lazy(None if e.shape else e, "which entry an index names")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..core.aval import Array, Axis, is_inexact
+from ..core.blocks import refuse_lazy
 from ..core.memory import like_copy
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
@@ -51,6 +52,7 @@ def _known(x, name: str, what: str) -> np.ndarray:
             "a shape must be the same in all lanes of vmap, and known when a program is written",
             "compute it outside the transform, or use an operation of fixed shape (np.where with a mask, np.sort)",
         )
+    refuse_lazy(x, f"{name}: {what}")
     return np.asarray(x)
 
 

@@ -313,6 +313,9 @@ VALUES = {
     "index": lambda x: x[np.argmax(x)],
     "real_if_close": lambda x: np.sum(np.real_if_close(x + 0j)).real,
     "emath": lambda x: np.real(np.sum(np.emath.sqrt(x))),
+    "positions": lambda x: np.sum(x[np.nonzero(x > 0)]),
+    "unique": lambda x: np.sum(np.unique(x)),
+    "histogram": lambda x: np.sum(np.histogram(x, weights=x)[0]),
     "cond": lambda x: da.cond(np.sum(x) > 0, np.sum, np.max, x),
     "while_loop": lambda x: np.sum(da.while_loop(lambda y: np.sum(y) < 9.0, lambda y: 2.0 * y, x)),
 }
@@ -323,6 +326,22 @@ def test_what_is_decided_by_values_is_refused(name, dask):
     for transform in (da.grad, da.jacfwd):
         with pytest.raises(DualadError, match=r"\.compute\(\)|np\.where"):
             dask.run(lambda transform=transform: transform(VALUES[name])(dask.make(X)))
+
+
+def test_entries_read_one_by_one_and_lists_of_them_stay_lazy(library):
+    f = lambda x: np.sum(np.array([x[0] * x[1], x[3]], like=x)) + sum(v * v for v in x) + x[5] ** 2
+    np.testing.assert_allclose(library.get(library.run(lambda: da.grad(f)(library.make(X)))), da.grad(f)(X))
+    pieces = lambda x: np.piecewise(x, [x > 0], [np.sin, lambda v: 2.0 * v])
+    g = lambda x: pieces(x) * np.array([x[0], x[1], 3.0, x[2], 0.0, x[5]], like=x)
+    found = library.run(lambda: da.jacfwd(g)(library.make(X)))
+    np.testing.assert_allclose(library.get(found), da.jacfwd(g)(X))
+
+
+def test_a_shape_that_is_not_known_is_refused(dask):
+    x = dask.make(X)
+    for transform in (da.grad(np.sum), da.jacfwd(np.sin), da.vmap(np.sin), lambda x: da.jvp(np.sin, (x,), (x,))):
+        with pytest.raises(ArgumentTypeError, match="compute_chunk_sizes"):
+            dask.run(lambda transform=transform: transform(x[x > 0]))
 
 
 def test_stacks_of_matrices_go_block_by_block(dask):
