@@ -245,7 +245,8 @@ class _Run:
 
     def _only_before(self, i: int) -> None:
         """Wait no more for what comes after a chunk that failed."""
-        for future in [f for f, k in self.out.items() if k > i and f.cancel()]:
+        for future in [f for f, k in self.out.items() if k > i]:
+            future.cancel()
             del self.out[future]
 
     def _name(self, i: int) -> str:
