@@ -260,7 +260,7 @@ class Block:
             if name == "scale":
                 return self.strong_product(args, params, out)
             if name in ("maximum", "minimum"):
-                x, y = [self.as_float(a) for a in args]
+                x, y = [self.floating(a) for a in args]
                 sign = ">" if name == "maximum" else "<"
                 # equal zeros of different signs, and NaN, are NumPy's to choose between
                 exact = f"{x} if {x} {sign} {y} else {y} if {y} {sign} {x} else {{}}"
@@ -281,7 +281,7 @@ class Block:
                 return None
         else:
             return None
-        texts = [self.as_float(a) if not _whole(a) else f"{a.text}.0".replace(").0", ".0)") for a in args]
+        texts = [self.floating(a) for a in args]
         for word in MATHEMATICS:
             if f"{word}(" in expression:
                 self.writer.names[word] = MATHEMATICS[word]
@@ -290,6 +290,10 @@ class Block:
         if name == "multiply" and "1.0" in texts:
             return Value(texts[1 - texts.index("1.0")], form, out)
         return self.new(expression.format(*texts), form, out)
+
+    def floating(self, a: Value) -> str:
+        """Return the text of an argument as a float: NumPy takes the ``0`` of ``maximum(x, 0)`` for one."""
+        return f"{a.text}.0".replace(").0", ".0)") if _whole(a) else self.as_float(a)
 
     def can_be_number(self, op: Any, args: list[Value], params: dict, out: Aval) -> bool:
         """Say whether ``number`` knows an equation, without writing it."""
@@ -300,7 +304,7 @@ class Block:
         return value is not None
 
     def strong_product(self, args: list[Value], params: dict, out: Aval) -> Value:
-        t, d = [self.as_float(a) if not _whole(a) else f"{a.text}.0".replace(").0", ".0)") for a in args]
+        t, d = [self.floating(a) for a in args]
         if t == "1.0":
             return Value(d, FLOAT_FORM, out)
         value = self.new(f"{t} * {d}", FLOAT_FORM, out)

@@ -196,3 +196,25 @@ def test_a_function_may_be_called_as_an_operator_is() -> None:
     np.testing.assert_allclose(da.jit(cholesky)(a), cholesky(a))
     np.testing.assert_allclose(da.jit(np.linalg.inv)(a), np.linalg.inv(a))
     np.testing.assert_allclose(da.jit(array)(a[0]), array(a[0]))
+
+
+@pytest.mark.parametrize("constant", [0, -3, 5])
+@pytest.mark.parametrize(
+    "f",
+    [
+        np.maximum,
+        np.minimum,
+        np.add,
+        np.arctan2,
+        np.hypot,
+        lambda x, c: np.where(x > 0, x, c),
+        lambda x, c: np.clip(x, c, 8),
+    ],
+    ids=str,
+)
+def test_whole_constants_are_floats_where_the_result_is(f, constant) -> None:
+    """Whichever argument is chosen, the answer has the dtype that NumPy gives."""
+    for x in (np.array([-0.3]), np.array(7.5), -0.3, 7.5):
+        got, want = da.jit(lambda x: f(x, constant))(x), f(x, constant)
+        assert np.asarray(got).dtype == np.asarray(want).dtype == np.float64
+        np.testing.assert_array_equal(got, want)
