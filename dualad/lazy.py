@@ -7,7 +7,10 @@ branches work. Not for: what is computed again and what is kept (``checkpoint.py
 
 from __future__ import annotations
 
+import functools
+import math
 import warnings
+import weakref
 import zlib
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -84,17 +87,29 @@ class _Fingerprint(NamedTuple):
         return len(self.numbers) == len(other.numbers) and all([abs(x - y) <= self.tolerance for x, y in pairs])
 
 
+#: of arrays with more entries than these, their norm and some of their entries are looked at: one pass of BLAS
+_LARGE = 65_536
+
+
 def _fingerprint(x: np.ndarray) -> _Fingerprint:
     flat = np.ravel(x)
     if x.dtype.kind in "fc":
         parts = flat.view(flat.real.dtype).astype(np.float64, copy=False)
         with np.errstate(all="ignore"):
-            size = float(parts @ parts)
-            if np.isfinite(size):
-                tolerance = float(np.finfo(x.dtype).eps) ** 0.6 * (size + float(np.sqrt(size * parts.size)))
-                ramp = np.linspace(0.0, 1.0, parts.size)
-                return _Fingerprint((float(parts.sum()), float(parts @ ramp), size), tolerance)
+            size = float(np.einsum("i,i", parts, parts))  # not BLAS, which may wake its threads for it
+            if size < math.inf:
+                some = parts[:: max(1, parts.size // _LARGE)]
+                numbers = size, float(np.add.reduce(some)), float(np.einsum("i,i", some, _ramp(some.size)))
+                return _Fingerprint(numbers, _ROUNDING[x.dtype.char] * (size + math.sqrt(size * parts.size)))
     return _Fingerprint((zlib.crc32(flat.tobytes()),), 0.0)
+
+
+_ROUNDING = {char: float(np.finfo(char).eps) ** 0.6 for char in "efdgFDG"}
+
+
+@functools.lru_cache(maxsize=8)
+def _ramp(size: int) -> np.ndarray:
+    return np.linspace(0.0, 1.0, size)
 
 
 def _errors_wanted() -> bool:
@@ -126,7 +141,7 @@ class LazyLevel(Level):
     so only if something failed in the first.
     """
 
-    __slots__ = ("_again", "_at_once", "_kept", "_replay", "_running", "first", "policy")
+    __slots__ = ("_again", "_at_once", "_kept", "_met", "_replay", "_running", "first", "policy")
 
     def __init__(
         self, transform: str, policy: Callable | None = None, first: FirstRun | None = None, values: Iterable = ()
@@ -134,6 +149,7 @@ class LazyLevel(Level):
         super().__init__(transform)
         self.policy = policy
         self._kept: list[tuple[str, _Ref]] = []
+        self._met: dict[tuple[str, int], weakref.ref] = {}
         self._again = first is not None
         self.first = first or FirstRun()
         self._replay = iter(list(zip(self.first.names, values, strict=True))) if self._again else None
@@ -177,7 +193,9 @@ class LazyLevel(Level):
 
     def constant(self, op: Primitive, value: np.ndarray) -> np.ndarray:
         """Return an array that a traced value met, kept as it is; what is met again has to be the same."""
-        if self._running:
+        key = op.name, id(value)
+        if self._running and not ((met := self._met.get(key)) is not None and met() is value):
+            self._met[key] = weakref.ref(value)  # looked at once in a run: it is between runs that it must not change
             if not self._again:
                 self.first.note(op.name, value)
             elif not self.first.knows(op.name, value):

@@ -184,6 +184,34 @@ def _about_flat(error: BaseException) -> DualadError | None:
     )
 
 
+def _about_iterator(error: BaseException) -> DualadError | None:
+    """Say what to write when ``np.nditer`` was given a tensor, of which it made an array of objects."""
+    if not (isinstance(error, TypeError) and "NPY_ITER_REFS_OK" in str(error)):
+        return None
+    return ConversionError(
+        "np.nditer was given an array of Python objects; if one of its operands is a tensor:",
+        "it walks through memory, and a tensor is not one block of memory",
+        "iterate over x.flat, np.ndenumerate(x) or np.ndindex(x.shape), or compute with whole arrays",
+    )
+
+
+def _about_exact(error: BaseException) -> DualadError | None:
+    """Say what to write when Python's exact arithmetic (fractions, statistics) was given a tensor, or its json."""
+    if isinstance(error, TypeError) and str(error) == "Object of type _Real is not JSON serializable":
+        return ConversionError(
+            "json was given a tensor.",
+            "what it writes is text, without a tangent or a batch axis",
+            "write what the transform returns, or float(dualad.stop_gradient(x))",
+        )
+    if not (isinstance(error, TypeError) and str(error).startswith("can't convert type '")):
+        return None
+    return ConversionError(
+        f"Python's exact arithmetic was given a tensor ({error}).",
+        "statistics and fractions compute with integers, without a tangent or a batch axis",
+        "use NumPy's function: np.mean(x) for statistics.mean(x), np.median, np.std(x, ddof=1), ...",
+    )
+
+
 def _about_compiled(error: BaseException) -> DualadError | None:
     """Say what to write when compiled code of SciPy refused the object array that it made of a tensor, in its words."""
     if not any(word in str(error) for word in _OBJECT_WORDS) and not _held_by_scipy(error):
@@ -209,7 +237,16 @@ def _held_by_scipy(error: BaseException) -> bool:
 
 
 _OBJECT_WORDS = ("object", "dtype('O')", "ObjectDType")
-_ABOUT = (about_library, _about_index, _about_sparse, _about_flat, _about_objects, _about_compiled)
+_ABOUT = (
+    about_library,
+    _about_index,
+    _about_sparse,
+    _about_flat,
+    _about_iterator,
+    _about_exact,
+    _about_objects,
+    _about_compiled,
+)
 
 
 def _user_line(error: BaseException) -> str:

@@ -39,6 +39,7 @@ _LIBRARIES = (
     *[os.path.join(os.path.dirname(os.__file__), name) for name in ("contextlib.py", "functools.py")],
 )  # fmt: skip
 _INSTALLED = f"{os.sep}site-packages{os.sep}"
+_STANDARD = os.path.dirname(os.__file__) + os.sep
 
 
 @functools.lru_cache(maxsize=4096)
@@ -71,7 +72,8 @@ def users_line_of(error: BaseException) -> Any:
     """Return the entry of an exception's traceback, with ``filename``, ``lineno`` and ``line``, that the user reads."""
     entries = importlib.import_module("traceback").extract_tb(error.__traceback__)  # `import dualad` does without
     mine = [entry for entry in entries if is_users(entry.filename)]
-    own = [entry for entry in mine if _INSTALLED not in entry.filename]  # to change pandas or sklearn helps nobody
+    # To change pandas, sklearn or Python itself helps nobody.
+    own = [e for e in mine if _INSTALLED not in e.filename and not e.filename.startswith(_STANDARD)]
     return (own or mine or entries)[-1]
 
 

@@ -24,6 +24,10 @@ _LIBRARIES = {
         "it compiles code for plain arrays",
         "call the Python function that was compiled, f.py_func(x), or give it a rule: dualad.wrap(f, jac=...)",
     ),
+    "pandas": (
+        "it keeps tensors as Python objects, and computes by rules of its own with what it takes for no numbers",
+        "compute with NumPy: x itself, df.to_numpy(), and the window or the group as an index of it",
+    ),
     "sklearn": (
         "it validates, copies and computes with plain arrays in compiled code",
         "fit outside the transform, and write the prediction in NumPy with the fitted numbers (model.coef_)",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..containers import can_carry, has_own_arithmetic, met
-from ..errors import BranchError, ConversionError, DualadError, PlainBufferError
+from ..errors import BranchError, ConversionError, DualadError, ForeignArrayError, PlainBufferError
 from ..tree import ARRAYS
 from .above import ABOVE
 from .asking import by_name
@@ -117,6 +117,12 @@ class Tracer:
                 f"a complex {self._kind()} of shape {self.shape} was given to np.array/np.asarray.",
                 "NumPy would build an object array, whose .real and .imag are silently wrong for complex values",
                 "join complex values with np.stack([...]) or np.concatenate([...])",
+            )
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("pandas."):
+            raise ForeignArrayError(
+                f"a {self._kind()} of shape {self.shape} was put into an object of pandas.",
+                "pandas would keep it as Python objects, and treat numbers and objects differently without a word",
+                "compute with the tensor itself, and make the Series or the DataFrame of what the transform returns",
             )
         return ABOVE.object_array(self, copy)
 

@@ -6,6 +6,8 @@ same name. Not for: what any of them computes.
 
 from __future__ import annotations
 
+import numbers
+
 import numpy as np
 
 from ..core.contexts import everywhere
@@ -65,12 +67,27 @@ def _binary(name: str, ufunc: np.ufunc) -> None:
             and (getattr(type(other), "__array_priority__", 0) > Tracer.__array_priority__)
         ):
             return NotImplemented
+        if type(other) not in PLAIN and not isinstance(other, Tracer) and _is_users(other):
+            if isinstance(other, numbers.Real):  # a Fraction: NumPy's scalars compute with it as with a float
+                other = float(other)
+            elif not self.shape:  # a class with operators of its own: as of a NumPy scalar, they are asked
+                return NotImplemented
         other = operand(other)
         return bind(op, (other, self) if swap else (self, other), NO_PARAMS)
 
     setattr(Tracer, f"__{name}__", forward)
     if name in ARITHMETIC:
         setattr(Tracer, f"__r{name}__", reflected)
+
+
+def _is_users(x) -> bool:
+    """Say whether an operand is no array, no list and nothing that could be made an array of numbers."""
+    return not isinstance(x, (np.ndarray, np.generic, list, tuple)) and not any(
+        [hasattr(type(x), n) for n in _OF_ARRAYS]
+    )
+
+
+_OF_ARRAYS = ("__array__", "__array_interface__", "__array_ufunc__", "__len__", "__buffer__")
 
 
 _COMPARISONS = {

@@ -182,7 +182,9 @@ def _function_holding_objects(frames: list[FrameType]) -> str | None:
         inside, frames = [frames[-1], *inside], frames[:-1]
     if not any([_holds_objects(value) for frame in inside for value in list(frame.f_locals.values())]):
         return None
-    return f"np.{inside[0].f_code.co_name}".replace("np._", "np.")
+    first = inside[0]
+    name = first.f_code.co_name.removeprefix("_")
+    return f"np.{type(first.f_locals['self']).__name__ if name == '_call__' else name}"  # np.vectorize(...)
 
 
 def _holds_objects(x: object) -> bool:

@@ -6,6 +6,8 @@ Not for: NumPy's own refusals (``test_object_arrays.py``).
 from __future__ import annotations
 
 import functools
+import json
+import statistics
 
 import numpy as np
 import pytest
@@ -60,6 +62,37 @@ def test_symbols_are_no_arrays():
     assert "lambdify" in caught.value.instead
     x = sympy.Symbol("x")
     assert da.grad(sympy.lambdify(x, sympy.sin(x), "numpy"))(0.5) == np.cos(0.5)
+
+
+def test_exact_arithmetic_and_iterators_name_what_to_write():
+    with pytest.raises(ConversionError, match="exact arithmetic") as caught:
+        da.grad(lambda x: statistics.mean(x))(np.ones(3))
+    assert "np.mean" in caught.value.instead and "test_messages.py" in caught.value.what
+    with pytest.raises(ConversionError, match=r"np\.nditer") as caught:
+        da.grad(lambda x: sum(float(v) for v in np.nditer(x)))(np.ones(3))
+    assert "x.flat" in caught.value.instead
+    assert da.grad(lambda x: sum(v * v for v in x.flat))(np.ones(3)).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_what_is_named_is_what_was_written():
+    with pytest.raises(ConversionError, match="json was given a tensor"):
+        da.grad(lambda x: (json.dumps({"loss": x}), x)[1])(1.0)
+    square = np.vectorize(lambda v: v**2, otypes=[float])
+    with pytest.raises(ConversionError, match=r"np\.vectorize was given"):
+        da.grad(lambda x: np.sum(square(x)))(np.ones(3))
+    lifted = da.lift(lambda x: np.sum(np.vectorize(lambda v: v**2, otypes=[float])(x)))
+    assert da.grad(lifted)(np.ones(3)).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_pandas_takes_no_tensors():
+    pd = pytest.importorskip("pandas")
+    for put in (
+        lambda x: pd.Series(x).mean(), lambda x: pd.DataFrame({"x": x}).describe().to_numpy().sum(),
+        lambda x: pd.to_numeric(pd.Series(x)).sum(), lambda x: pd.Series(np.ones(3)).where(x > 0).sum() + x.sum(),
+        lambda x: pd.Series(x).rolling(2).mean().to_numpy()[1:].sum(),
+    ):  # fmt: skip
+        with pytest.raises(ConversionError, match="put into an object of pandas"):
+            da.vmap(da.grad(put))(np.ones((2, 3)))
 
 
 TEXTS = {"%": lambda x: "%.2f" % x, "f-string": lambda x: f"{x:.2f}", "format": lambda x: format(x, ".2f")}  # noqa: UP031

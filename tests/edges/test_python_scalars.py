@@ -5,6 +5,8 @@ Not for: arrays (``tests/surface``), or what NumPy itself refuses.
 
 from __future__ import annotations
 
+import decimal
+import fractions
 import operator
 import warnings
 
@@ -130,3 +132,46 @@ def test_a_scalar_type_equals_its_dtype_from_both_sides(name):
     x = np.ones(2, np.dtype(plain)) if np.dtype(plain).kind in "fc" else None
     if x is not None:
         da.jvp(lambda x: x * (1 if ours == x.dtype and x.dtype == ours else pytest.fail("unequal")), (x,), (x,))
+
+
+class Vector:
+    """A class of a user's, with operators of its own."""
+
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __add__(self, other):
+        return Vector(self.x + other.x, self.y + other.y)
+
+    def __mul__(self, k):
+        return Vector(self.x * k, self.y * k)
+
+    __rmul__ = __mul__
+
+    def __abs__(self):
+        return np.hypot(self.x, self.y)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: abs(Vector(x[0], x[1]) + x[0] * Vector(x[2], 1.0)), lambda x: abs(x[1] * Vector(2.0, 3.0)),
+        lambda x: x[0] * fractions.Fraction(1, 3) + fractions.Fraction(2) / x[1],
+        lambda x: x * fractions.Fraction(1, 3),
+        lambda x: fractions.Fraction(1, 2) - x,
+    ],
+)  # fmt: skip
+def test_a_users_own_operators_are_asked(f):
+    x, h = np.array([0.5, 1.5, 2.0]), 1e-6
+    weights = np.arange(1.0, 4.0)
+    g = lambda x: np.sum(weights[: np.size(f(x))] * f(x))
+    slope = [(g(x + h * e) - g(x - h * e)) / (2 * h) for e in np.eye(3)]
+    np.testing.assert_allclose(da.grad(g)(x), np.array(slope, float), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(da.vmap(da.grad(g))(np.stack([x, x]))[1], np.array(slope, float), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(da.jit(da.grad(g))(x), np.array(slope, float), rtol=1e-7, atol=1e-9)
+
+
+def test_a_decimal_is_no_partner():
+    for x in (1.5, np.float64(1.5)):
+        with pytest.raises(TypeError, match="Decimal"):
+            da.grad(lambda x: x * decimal.Decimal("1.5"))(x)

@@ -14,6 +14,7 @@ SHAPES: dict[str, tuple] = {
     "beta": (2.0, 3.3), "cauchy": (), "chi2": (3.3,), "expon": (), "f": (3.0, 11.0), "gamma": (2.3,), "gumbel_l": (),
     "gumbel_r": (), "halfnorm": (), "invgamma": (5.2,), "laplace": (), "logistic": (), "lognorm": (0.4,), "norm": (),
     "pareto": (6.0,), "rayleigh": (), "t": (9.5,), "uniform": (), "weibull_min": (1.7,), "bernoulli": (0.3,),
+    "truncnorm": (-1.2, 2.1), "vonmises": (1.5,),
     "binom": (7.0, 0.3), "geom": (0.3,), "nbinom": (4.0, 0.3), "poisson": (2.5,),
 }  # fmt: skip
 SUMMARIES = {
@@ -47,6 +48,42 @@ def test_a_summary_of_a_distribution(name: str) -> None:
             assert np.allclose(lanes, [g(p[i]), g(p[i] * 1.01)], rtol=1e-9), summary
             tested += 1
     assert tested
+
+
+@pytest.mark.parametrize("ends", [(-np.inf, 0.5), (0.3, np.inf), (-np.inf, np.inf), (2.0, 3.0), (-4.0, -3.0)])
+def test_truncated_ends(ends) -> None:
+    for summary in ("mean", "var", *(["entropy"] if np.isfinite(ends).all() else [])):  # where SciPy's is a number
+        f, g = (lambda a, b, d=d, summary=summary: getattr(d, summary)(a, b) for d in (ours.truncnorm, st.truncnorm))
+        assert np.allclose(da.jvp(f, ends, (1.0, 1.0))[0], g(*ends), rtol=1e-8)
+        h = 1e-5
+        for i in range(2):
+            up, down = (tuple(e + s * h * (k == i) for k, e in enumerate(ends)) for s in (1, -1))
+            slope = da.grad(f, argnums=i)(*ends)
+            assert np.allclose(slope, (g(*up) - g(*down)) / (2 * h), rtol=1e-4, atol=1e-7), summary
+
+
+def test_summaries_of_vectors() -> None:
+    alpha, p, h = np.array([1.2, 2.0, 3.5]), np.array([0.2, 0.3, 0.5]), 1e-6
+    cases = [(ours.dirichlet, st.dirichlet, name, (), alpha) for name in ("mean", "var", "cov", "entropy")]
+    cases += [(ours.multinomial, st.multinomial, "cov", (5,), p)]
+    for mine, plain, name, first, x in cases:
+        t = np.array([1.0, -0.4, -0.6])
+        value, tangent = da.jvp(lambda x, m=mine, n=name, f=first: getattr(m, n)(*f, x), (x,), (t,))
+        g = lambda x, m=plain, n=name, f=first: getattr(m, n)(*f, x)
+        assert np.allclose(value, g(x))
+        assert np.allclose(tangent, (g(x + h * t) - g(x - h * t)) / (2 * h), rtol=1e-6, atol=1e-8)
+    assert np.allclose(da.jvp(lambda p: ours.multinomial(5, p).mean(), (p,), (p,))[0], 5 * p)
+    assert np.isnan(da.jvp(lambda p: ours.multinomial.cov(5, p), (2 * p,), (p,))[0]).all()
+
+
+def test_intervals_and_what_is_left_to_scipy() -> None:
+    low, high = da.jvp(lambda s: ours.norm.interval(0.9, 0.3, s), (2.0,), (1.0,))[1]
+    assert np.allclose([low, high], st.norm.interval(0.9))
+    assert np.allclose(
+        da.grad(lambda c: ours.gamma.interval(c, 2.0)[1])(0.8), 0.5 / st.gamma.pdf(st.gamma.ppf(0.9, 2), 2)
+    )
+    with pytest.raises(UnsupportedError, match=r"vonmises\.var"):
+        da.grad(lambda k: ours.vonmises.var(k))(2.0)
 
 
 @pytest.mark.parametrize("name", ["f", "invgamma", "pareto", "t"])

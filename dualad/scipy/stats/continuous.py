@@ -152,7 +152,7 @@ vonmises = Continuous(
     logpdf=lambda z, kappa: (
         kappa * np.cos(z) - 2 * _HALF_LOG_2PI - np.abs(kappa) - np.log(sp.i0e(kappa))
     ),
-    summary=summaries.t,
+    summary=summaries.vonmises,
 )  # fmt: skip
 
 
@@ -323,6 +323,35 @@ def _log_mass(low, high):
     return np.where(left, tail, np.log1p(-np.where(left, 0.5, outside)))
 
 
+def _truncated_ends(a, b):
+    """Return each end, 0 where it is infinite, and the density there."""
+    mass = _log_mass(a, b)
+    ends = []
+    for end in (a, b):
+        infinite = np.isinf(end)
+        z = np.where(infinite, 0.0, end)
+        ends += [z, np.where(infinite, 0.0, np.exp(-0.5 * z * z - _HALF_LOG_2PI - mass))]
+    return ends
+
+
+def _truncated_moments(a, b):
+    """E zᵏ = (k − 1) E zᵏ⁻² + aᵏ⁻¹ p(a) − bᵏ⁻¹ p(b), with the density p of the truncated distribution."""
+    a, at_a, b, at_b = _truncated_ends(a, b)
+    raw = [1.0, at_a - at_b]
+    for k in (2, 3, 4):
+        raw.append((k - 1) * raw[k - 2] + a ** (k - 1) * at_a - b ** (k - 1) * at_b)
+    _, m, second, third, fourth = raw
+    variance = second - m * m
+    skewness = (third - 3 * m * second + 2 * m**3) / variance**1.5
+    return m, variance, skewness, (fourth - 4 * m * third + 6 * m * m * second - 3 * m**4) / variance**2 - 3
+
+
+def _truncated_entropy(a, b):
+    mass = _log_mass(a, b)
+    a, at_a, b, at_b = _truncated_ends(a, b)
+    return 0.5 + _HALF_LOG_2PI + mass + 0.5 * (a * at_a - b * at_b)
+
+
 truncnorm = Continuous(
     st.truncnorm,
     lambda a, b: (a, b),
@@ -332,4 +361,5 @@ truncnorm = Continuous(
     sf=lambda z, a, b: np.exp(_log_mass(z, b) - _log_mass(a, b)),
     logcdf=lambda z, a, b: _log_mass(a, z) - _log_mass(a, b),
     logsf=lambda z, a, b: _log_mass(z, b) - _log_mass(a, b),
+    summary=summaries.Summary(_truncated_moments, _truncated_entropy),
 )

@@ -130,7 +130,7 @@ class _Distribution(Mirror):
         offered = self._methods & set(self._formulas)
         self._summed_up = {"entropy"} if summary.entropy else set()
         self._summed_up |= {"mean", "moment", "stats", "std", "var"} if summary.moments else set()
-        self._summed_up |= {"median"} if "ppf" in offered else set()
+        self._summed_up |= {"interval", "median"} if "ppf" in offered else set()
         self._stand_for(original, original.name, offered | self._summed_up, ", as the argument and as parameters")
 
     def __call__(self, *args, **kwargs):
@@ -149,11 +149,15 @@ class _Distribution(Mirror):
         return getattr(self, f"_compute_{name}")(double(x), *[double(v) for v in bound.arguments.values()])
 
     def _sum_up(self, name: str, args: tuple, kwargs: dict):
-        """Compute a moment, the median or the entropy: of the standard form first, then moved and scaled."""
+        """Compute a moment, quantiles or the entropy: of the standard form first, then moved and scaled."""
         wanted = kwargs.pop("moments", "mv")
         order = None
         if name == "moment":
             order, args = (args[0], args[1:]) if args else (kwargs.pop("order"), args)
+        if name == "interval":
+            confidence, args = (args[0], args[1:]) if args else (kwargs.pop("confidence"), args)
+            tail = 0.5 * (1.0 - double(confidence))
+            return self.ppf(tail, *args, **kwargs), self.ppf(1.0 - tail, *args, **kwargs)
         bound = self._shapes.bind(*args, **kwargs)
         bound.apply_defaults()
         if name == "median":

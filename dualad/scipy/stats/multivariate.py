@@ -26,7 +26,7 @@ class _Multivariate(Mirror):
     """A distribution of vectors: SciPy's, but for the methods given."""
 
     def __init__(self, name: str, **methods: Callable) -> None:
-        self._own, self._methods = methods, frozenset(methods) - {"entropy"}
+        self._own, self._methods = methods, frozenset(methods) - {"cov", "entropy", "mean", "var"}
         self._stand_for(getattr(st, name), name, frozenset(methods))
 
     def _run(self, name: str, original: Callable, args: tuple, kwargs: dict) -> Any:
@@ -136,8 +136,43 @@ def _dirichlet_logpdf(x, alpha):
     return np.squeeze(sp.xlogy(columns - 1, x).sum(0) - norm)
 
 
+def _concentrations(alpha):
+    alpha = double(alpha)
+    if np.ndim(alpha) != 1:
+        raise ValueError(f"Parameter vector 'a' must be one dimensional, but a.shape = {np.shape(alpha)}.")
+    return alpha, alpha.sum()
+
+
+def _dirichlet_mean(alpha):
+    alpha, total = _concentrations(alpha)
+    return np.squeeze(alpha / total)
+
+
+def _dirichlet_var(alpha):
+    alpha, total = _concentrations(alpha)
+    return np.squeeze(alpha * (total - alpha) / (total * total * (total + 1)))
+
+
+def _dirichlet_cov(alpha):
+    alpha, total = _concentrations(alpha)
+    mean = alpha / total
+    return (np.diag(mean) - np.outer(mean, mean)) / (total + 1)
+
+
+def _dirichlet_entropy(alpha):
+    alpha, total = _concentrations(alpha)
+    norm = sp.gammaln(alpha).sum() - sp.gammaln(total)
+    return norm + (total - alpha.shape[0]) * sp.psi(total) - ((alpha - 1) * sp.psi(alpha)).sum()
+
+
 dirichlet = _Multivariate(
-    "dirichlet", logpdf=_dirichlet_logpdf, pdf=lambda x, alpha: np.exp(_dirichlet_logpdf(x, alpha))
+    "dirichlet",
+    cov=_dirichlet_cov,
+    entropy=_dirichlet_entropy,
+    logpdf=_dirichlet_logpdf,
+    mean=_dirichlet_mean,
+    pdf=lambda x, alpha: np.exp(_dirichlet_logpdf(x, alpha)),
+    var=_dirichlet_var,
 )
 
 
@@ -157,6 +192,28 @@ def _multinomial_logpmf(x, n, p):
     return np.where(bad, math.nan, np.where(outside, -math.inf, out))
 
 
+def _trials(n, p):
+    """Return the parameters, NaN where they are none."""
+    n, p = double(n), double(p)
+    bad = np.any((p < 0) | (p > 1), axis=-1) | (n < 0) | (np.abs(1 - p.sum(-1)) > 1e-6)
+    return np.expand_dims(np.where(bad, math.nan, n), -1), p
+
+
+def _multinomial_mean(n, p):
+    n, p = _trials(n, p)
+    return n * p
+
+
+def _multinomial_cov(n, p):
+    n, p = _trials(n, p)
+    spread = np.eye(p.shape[-1]) * p[..., None, :] - p[..., :, None] * p[..., None, :]
+    return n[..., None] * spread
+
+
 multinomial = _Multivariate(
-    "multinomial", logpmf=_multinomial_logpmf, pmf=lambda x, n, p: np.exp(_multinomial_logpmf(x, n, p))
+    "multinomial",
+    cov=_multinomial_cov,
+    logpmf=_multinomial_logpmf,
+    mean=_multinomial_mean,
+    pmf=lambda x, n, p: np.exp(_multinomial_logpmf(x, n, p)),
 )

@@ -135,6 +135,10 @@ logistic = Summary(lambda: (0.0, math.pi**2 / 3, 0.0, 6 / 5), lambda: 2.0)
 gumbel_r = Summary(lambda: (_EULER, math.pi**2 / 6, _GUMBEL_SKEWNESS, 12 / 5), lambda: _EULER + 1)
 gumbel_l = Summary(lambda: (-_EULER, math.pi**2 / 6, -_GUMBEL_SKEWNESS, 12 / 5), lambda: _EULER + 1)
 t = Summary(_t_moments, _t_entropy)
+# SciPy integrates the moments over one turn; they are left to it.
+vonmises = Summary(
+    None, lambda kappa: np.log(2 * math.pi * sp.i0e(kappa)) + np.abs(kappa) - kappa * sp.i1e(kappa) / sp.i0e(kappa)
+)
 expon = Summary(lambda: (1.0, 1.0, 2.0, 6.0), lambda: 1.0)
 halfnorm = Summary(
     lambda: (
@@ -170,4 +174,7 @@ bernoulli = Summary(_bernoulli_moments, lambda p: sp.entr(p) + sp.entr(1 - p))
 binom = Summary(_binom_moments)
 poisson = Summary(lambda mu: (mu, mu, 1 / np.sqrt(mu), 1 / mu))
 nbinom = Summary(_nbinom_moments)
-geom = Summary(lambda p: (1 / p, (1 - p) / (p * p), (2 - p) / np.sqrt(1 - p), (p * p - 6 * p + 6) / (1 - p)))
+geom = Summary(
+    lambda p: (1 / p, (1 - p) / (p * p), (2 - p) / np.sqrt(1 - p), (p * p - 6 * p + 6) / (1 - p)),
+    lambda p: (sp.entr(p) + sp.entr(1 - p)) / p,
+)
