@@ -21,7 +21,7 @@ from .code import WIDTH, Code, Lanes, literal
 from .lowering import trailing
 from .operators import Refused, computed_in, convert, elementwise
 from .values import load_lanes, store_lanes, stored
-from .views import VIEWS, Box, Index, broadcast_index, same_but_ones, source, splits
+from .views import VIEWS, Box, Index, broadcast_index, refolded, same_but_ones, source, splits
 
 __all__ = ["Kernel", "is_uniform", "write_kernel"]
 
@@ -39,13 +39,24 @@ def is_uniform(x: Any) -> bool:
 class Kernel:
     """Arrays of one shape that are written in one loop nest.
 
-    With ``flat`` they are taken as they lie in memory, along one axis.
+    With ``flat`` they are taken as they lie in memory, along one axis. With ``lanes`` the first axis is the only loop,
+    and entries of the others are written one by one: of arrays that have nothing in common but that axis.
     """
 
-    def __init__(self, outs: Sequence[Variable], flat: bool) -> None:
-        self.outs, self.flat = list(outs), flat
+    def __init__(self, outs: Sequence[Variable], flat: bool, lanes: bool = False) -> None:
+        self.outs, self.flat, self.lanes = list(outs), flat, lanes
         aval = outs[0].aval
-        self.shape = (aval.size,) if flat else aval.shape
+        self.shape = (aval.size,) if flat else aval.shape[:1] if lanes else aval.shape
+
+    def homes(self, v: Variable) -> list[Index]:
+        """Return the indices at which an array is written in the innermost loop."""
+        if not self.lanes:
+            return [tuple([0 if n == 1 else (i, 1, 0) for i, n in enumerate(self.shape)])]
+        return [((0, 1, 0), *at) for at in itertools.product(*[range(n) for n in v.aval.shape[1:]])]
+
+    def is_home(self, v: Variable, index: Index) -> bool:
+        """Say whether an entry of what is written here is known in the innermost loop."""
+        return bool(index) and index[0] == (0, 1, 0) if self.lanes else index == self.homes(v)[0]
 
     def below(self, shape: tuple[int, ...], index: Index) -> Index:
         """Return the index of an operand of an elementwise operator."""
@@ -69,7 +80,7 @@ class _Writer:
         self.axis = last if high - low >= WIDTH else None
         self.known: dict[tuple[int, Index], tuple[str, int]] = {}
         self.inline = False
-        self.own, self.home = set(kernel.outs), _home(kernel)
+        self.own = set(kernel.outs)
 
     def below(self, shape: tuple[int, ...], index: Index) -> Index:
         """Return the index of an operand of an elementwise operator."""
@@ -83,6 +94,8 @@ class _Writer:
             if is_uniform(a):
                 x = np.asarray(a)
                 return literal(x[(0,) * x.ndim], x.dtype), 1
+            if all([isinstance(i, int) for i in index]):
+                return literal(a[index], a.dtype), 1
             return self.load(self.buffers[id(a)], self.kernel.laid_out(a.shape), a.dtype, index)
         if a in self.buffers and not computed:
             if a in self.own:
@@ -97,6 +110,8 @@ class _Writer:
     def compute(self, a: Variable, index: Index) -> tuple[str, int]:
         op, args, params, _ = self.maker[a]
         avals = [x.aval if type(x) is Variable else aval_of(x) for x in args]
+        if op.name == "reshape" and self.kernel.lanes:
+            return self.operand(args[0], refolded(avals[0].shape, a.aval.shape, index))
         if op.name == "reshape" and not same_but_ones(avals[0].shape, a.aval.shape):
             # The argument is in memory, one entry after the other: it has this shape as well.
             key = args[0] if type(args[0]) is Variable else id(args[0])
@@ -112,7 +127,7 @@ class _Writer:
 
     def operand(self, x: Any, index: Index) -> tuple[str, int]:
         # What this loop nest writes is known at the index that it is written at, and nowhere else.
-        return self.entry(x, index, type(x) is Variable and x in self.own and index == self.home)
+        return self.entry(x, index, type(x) is Variable and x in self.own and self.kernel.is_home(x, index))
 
     def elementwise(self, op: Any, args: Sequence, avals: list[Aval], params: dict, out: Aval, index: Index):
         dtype = computed_in(op.name, avals, params, out)
@@ -200,7 +215,13 @@ class _Writer:
         return b.joined(lanes), WIDTH
 
     def write(self, pointer: str, v: Variable, value: tuple[str, int], index: Index) -> None:
-        at, _ = self.address(pointer, self.kernel.laid_out(v.aval.shape), v.aval.dtype, index)
+        at, move = self.address(pointer, self.kernel.laid_out(v.aval.shape), v.aval.dtype, index)
+        if self.axis is not None and move != 1:
+            one, kind = Lanes(self.code, v.aval.dtype, 1), stored(v.aval.dtype)
+            for i in range(WIDTH):
+                x = value[0] if value[1] == 1 else Lanes(self.code, v.aval.dtype, WIDTH).at(value[0], i)
+                store_lanes(one, x, self.code.value(f"getelementptr {kind}, ptr {at}, i64 {move * i}"))
+            return
         b = Lanes(self.code, v.aval.dtype, WIDTH if self.axis is not None else 1)
         store_lanes(b, b.splat(value[0]) if value[1] < b.width else value[0], at)
 
@@ -208,18 +229,20 @@ class _Writer:
 def _cuts(kernel: Kernel, maker: dict, buffers: dict) -> list[list[tuple[int, int]]]:
     """Return for each axis the parts in which entries come from the same places."""
     places: list[set[int]] = [{0, n} for n in kernel.shape]
-    home = _home(kernel)
     seen: set[tuple[int, Index]] = set()
     own = set(kernel.outs)
 
     def look(a: Any, index: Index) -> None:
         if type(a) is not Variable or (id(a), index) in seen:
             return
-        if a in buffers and not (a in own and index == home):
+        if a in buffers and not (a in own and kernel.is_home(a, index)):
             return
         seen.add((id(a), index))
         op, args, params, _ = maker[a]
         shapes = [x.aval.shape if type(x) is Variable else aval_of(x).shape for x in args]
+        if op.name == "reshape" and kernel.lanes:
+            look(args[0], refolded(shapes[0], a.aval.shape, index))
+            return
         if op.name == "reshape" and not same_but_ones(shapes[0], a.aval.shape):
             return
         if op.name in VIEWS:
@@ -239,7 +262,8 @@ def _cuts(kernel: Kernel, maker: dict, buffers: dict) -> list[list[tuple[int, in
                 look(x, kernel.below(shape, index))
 
     for v in kernel.outs:
-        look(v, home)
+        for home in kernel.homes(v):
+            look(v, home)
     ordered = [sorted(p) for p in places]
     return [list(itertools.pairwise(p)) for p in ordered]
 
@@ -273,11 +297,6 @@ def _every_source(name: str, shapes: Sequence, params: dict, out: tuple[int, ...
         place = source(name, shapes, params, out, index, {})
         if place is not None:
             yield place
-
-
-def _home(kernel: Kernel) -> Index:
-    """Return the index at which a kernel writes."""
-    return tuple([0 if n == 1 else (i, 1, 0) for i, n in enumerate(kernel.shape)])
 
 
 def write_kernel(name: str, kernel: Kernel, maker: dict, number: dict[Any, int], inline: bool) -> str:
@@ -341,9 +360,10 @@ def _loops(
             if axis < last:
                 nest(axis + 1)
             else:
-                values = [writer.entry(v, writer.home, computed=True) for v in kernel.outs]
-                for v, value in zip(kernel.outs, values, strict=True):
-                    writer.write(buffers[v], v, value, writer.home)
+                places = [(v, index) for v in kernel.outs for index in kernel.homes(v)]
+                values = [writer.entry(v, index, computed=True) for v, index in places]
+                for (v, index), value in zip(places, values, strict=True):
+                    writer.write(buffers[v], v, value, index)
             after = code.new(f"add i64 {turn}, {WIDTH if vector else 1}")
             code.lines[place] = f"  {turn} = phi i64 [{first}, %{before}], [{after}, %{code.block}]"
             code.jump(head)

@@ -19,7 +19,7 @@ from ...core.aval import Aval, aval_of, is_weak
 from ...program.ir import Program
 from ...program.variable import Variable
 from ..threads import shared_out
-from .code import Code
+from .code import WIDTH, Code
 from .engine import LIBRARY, Engine, engine
 from .kernels import Kernel, is_uniform, write_kernel
 from .maths import KERNELS
@@ -41,6 +41,10 @@ _SHORT = 7
 _FAILURES: tuple[type[Exception], ...] = (Refused, RuntimeError)
 #: equations that are worth a loop, if none is mathematics
 _WORTH = 2
+#: lines of text that are compiled in less time
+_HURRY = 1500
+#: a first axis of so many entries may be the vector, where the others have so few, and all arrays together so many
+_BATCH, _FEW, _MOST = 64, 256, 3000
 #: arrays that are worth a loop
 _LARGE = 128
 
@@ -180,8 +184,25 @@ class Pass:
 
     def compile(self, made: Engine) -> None:
         """Write and compile the loops; raise ``Refused`` where that turns out to be impossible."""
+        if self._in_lanes():
+            try:
+                self._finish(made, self.writes, [Kernel(self.writes, False, True)])
+                return
+            except (Refused, KeyError):
+                pass
         held = self._in_memory()
-        kernels = self._kernels(held)
+        self._finish(made, held, self._kernels(held))
+
+    def _in_lanes(self) -> bool:
+        """Say whether everything has the same long first axis, and little besides."""
+        length = self.writes[0].aval.shape[0]
+        if length < _BATCH or any([v.aval.shape[0] != length for v in self.writes]):
+            return False
+        per_lane = [v.aval.size // length if v.aval.shape[0] == length else v.aval.size for v in self.maker]
+        short = all([v.aval.shape[-1] < WIDTH and len(v.aval.shape) > 1 for v in self.writes])
+        return short and max(per_lane) <= _FEW and sum(per_lane) <= _MOST
+
+    def _finish(self, made: Engine, held: list[Variable], kernels: list[Kernel]) -> None:
         self.about = f"{len(kernels)} loop{'s' * (len(kernels) > 1)} over {', '.join([str(k.shape) for k in kernels])}"
         number = {key: i for i, key in enumerate([*self._keys, *held])}
         try:
@@ -200,7 +221,7 @@ class Pass:
             self.run = entered(made, self.text, avals, scratch, 1)
             return
         names = [f"kernel{i}" for i in range(len(kernels))]
-        linked = made.compile(self.text, names, {}, 2)
+        linked = made.compile(self.text, names, {}, 1 if self.text.count("\n") > _HURRY else 2)
         kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
         plans = []
         for name, k in zip(names, kernels, strict=True):

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["Box", "Index", "VIEWS", "broadcast_index", "check_view", "source", "splits"]
+import numpy as np
+
+__all__ = ["Box", "Index", "VIEWS", "broadcast_index", "check_view", "refolded", "same_but_ones", "source", "splits"]
 
 #: of an axis: a number, or (loop, step, offset)
 Index = tuple[Any, ...]
@@ -58,6 +60,17 @@ def check_view(name: str, shapes: Sequence[tuple[int, ...]], params: dict) -> bo
 def same_but_ones(a: Sequence[int], b: Sequence[int]) -> bool:
     """Say whether two shapes differ by axes of size one only."""
     return [n for n in a if n != 1] == [n for n in b if n != 1]
+
+
+def refolded(shape: tuple[int, ...], out: tuple[int, ...], index: Index) -> Index:
+    """Return the index in an array of which another shape is seen; all axes but the first are at one place."""
+    if all([isinstance(x, int) for x in index]):
+        return tuple([int(i) for i in np.unravel_index(np.ravel_multi_index(index, out), shape)])
+    if not shape or shape[0] != out[0]:
+        raise KeyError("a first axis that is folded")
+    place = int(np.ravel_multi_index(index[1:], out[1:])) if len(out) > 1 else 0
+    inner = np.unravel_index(place, shape[1:]) if len(shape) > 1 else ()
+    return (index[0], *[int(i) for i in inner])
 
 
 def _inside(index: Index, template: tuple, sizes: Sequence[int], box: Box) -> Index | None:

@@ -174,3 +174,22 @@ def test_a_failure_of_the_compiler_leaves_numpy(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(module, "_FAILURES", (RuntimeError,))
         monkeypatch.setattr(kind, "compile", fails)
     assert np.array_equal(da.jit(stencil)(numbers(40))[0], stencil(numbers(40))[0])
+
+
+@pytest.mark.parametrize("n", [64, 71, 200])
+def test_a_long_axis_of_short_ones(n: int) -> None:
+    x, m = numbers(n, 3, 3), numbers(3)
+
+    def f(x, m):
+        d = x[:, None] - x[:, :, None]
+        r = np.sum(d * d, axis=-1) + 0.01
+        a = np.sum(d * (m / r)[..., None], axis=2)
+        joined = np.concatenate([a, x[:, :1] * 2], axis=1)
+        return a, joined[:, ::-1], (d * 2).reshape(n, 9, 3) + 1, np.stack([r, -r], axis=1), r.transpose(0, 2, 1) * m
+
+    same(f, x, m)
+    same(lambda x, m: da.jvp(lambda x: f(x, m), (x,), (x * 2,)), x, m, exact=False, whole=False)
+    fast = da.jit(f)
+    (group,) = fast._specialised((x, m), {}).program.compiled.groups
+    assert f"1 loop over ({n},)" in group.about
+    same(lambda x, m: (x[1:] * m, x[::-1] + 1, np.concatenate([x, x * 2]) - 1), x, m)
