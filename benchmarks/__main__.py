@@ -9,7 +9,20 @@ import sys
 import traceback
 from pathlib import Path
 
-from benchmarks import chains, compiled, imports, large, lazy, models, optima, report, scale, sparse, trajectories
+from benchmarks import (
+    chains,
+    compiled,
+    imports,
+    large,
+    lazy,
+    models,
+    optima,
+    orders,
+    report,
+    scale,
+    sparse,
+    trajectories,
+)
 from benchmarks.harness import run_work
 
 
@@ -23,7 +36,7 @@ def main(argv=None):
     parser.add_argument("--list", action="store_true", help="print the names of the rows and stop")
     parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the table here")
     args = parser.parse_args(argv)
-    rooms = (imports, chains, models, large, sparse, lazy, scale, compiled, optima, trajectories)
+    rooms = (imports, chains, models, large, sparse, lazy, scale, compiled, optima, trajectories, orders)
     works = [work for room in rooms for work in room.works(args.quick)]
     names = [work.name for work in works]
     if args.list:
