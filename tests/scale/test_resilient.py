@@ -55,7 +55,7 @@ def test_a_worker_that_is_killed_costs_only_what_it_was_at(tmp_path) -> None:
         out = da.map(deadly({13.0: [tmp_path / "once"]}), x, executor=executor, chunk_size=2)
         assert executor.rebuilt == 1 and 1 <= executor.redone <= 4
     assert out.tobytes() == da.map(np.sin, x, chunk_size=2).tobytes()
-    assert multiprocessing.active_children() == before
+    assert set(multiprocessing.active_children()) <= set(before)
 
 
 def test_a_chunk_that_always_kills_its_worker_is_named_and_no_other(tmp_path) -> None:
@@ -224,6 +224,7 @@ INTERRUPTED = """
 def test_ctrl_c_leaves_no_process_behind(tmp_path) -> None:
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(INTERRUPTED))
+    before = set(Path("/dev/shm").glob("dualad-*"))
     ran = subprocess.run(
         [sys.executable, script], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
         timeout=100, check=False,
@@ -232,7 +233,7 @@ def test_ctrl_c_leaves_no_process_behind(tmp_path) -> None:
     assert lines[1:] == ["interrupted True"], ran.stdout + ran.stderr
     for pid in lines[0].split():
         assert not Path("/proc", pid).exists()
-    assert not list(Path("/dev/shm").glob("dualad-*")) or sys.platform != "linux"
+    assert set(Path("/dev/shm").glob("dualad-*")) <= before
 
 
 UNGUARDED = """
