@@ -276,7 +276,7 @@ STEPS = [
     lambda y, q: np.where(y > q, y**2, y), lambda y, q: y - y.mean(), lambda y, q: y / np.sqrt(1 + y @ y),
     lambda y, q: np.outer(y, q) @ y, lambda y, q: np.cumsum(y) * 0.5, lambda y, q: np.sort(y),
     lambda y, q: np.einsum("i,ij,j->i", y, np.outer(q, q), y) * 0.3, lambda y, q: np.exp(-y * y),
-    lambda y, q: y * 2 if y.sum() > 0 else np.cos(y), _placed, lambda y, q: np.maximum(y, q) + np.abs(y),
+    lambda y, q: y * 2 if y[0] > q[0] else np.cos(y), _placed, lambda y, q: np.maximum(y, q) + np.abs(y),
     lambda y, q: np.convolve(y, q, "same") * 0.3,
     lambda y, q: np.real(np.fft.ifft(np.fft.fft(y) * np.exp(1j * q))),
     lambda y, q: np.linalg.solve(np.eye(4) + 0.1 * np.outer(y, y), q), lambda y, q: _rows(y),
