@@ -111,13 +111,13 @@ def pull_back(program: Program, cotangents: list, seeds: str = "dead", others: l
     program = unpacked(program)
     if (watch := active()) is not None:
         return watch.pulled(
-            lambda walk: _walked_back(program, cotangents, walk, seeds, others is not None),
+            lambda walk: _walk_back(program, cotangents, walk, seeds, others is not None),
             lambda walk: backward(program, cotangents, Liveness(program, cotangents, seeds=seeds), walk),
         )
-    return _walked_back(program, cotangents, None, seeds, others is not None)
+    return _walk_back(program, cotangents, None, seeds, others is not None)
 
 
-def _walked_back(
+def _walk_back(
     program: Program, cotangents: list, walk: Callable | None = None, seeds: str = "dead", once: bool = False
 ) -> list:
     # A hook is called once per pull: where there is one, there is no second walk.

@@ -76,12 +76,12 @@ def in_chunks(run: Callable, total: int, chunk_size: int | None, max_memory: int
 
 def measured_chunks(run: Callable, total: int, max_memory: int, where: str) -> tuple[list, int, int]:
     """Run the first ranges and measure them; return their results, where they end, and the size of those to come."""
-    one, first = _measured(run, 0, 1)
+    one, first = _measure(run, 0, 1)
     parts = [first]
     start = 1
     two, lane = one, one
     if total > 2:
-        two, second = _measured(run, 1, 3)
+        two, second = _measure(run, 1, 3)
         parts.append(second)
         start = 3
         lane = max(two - one, 1)
@@ -98,7 +98,7 @@ def measured_chunks(run: Callable, total: int, max_memory: int, where: str) -> t
 _measuring = threading.RLock()
 
 
-def _measured(run: Callable, start: int, stop: int) -> tuple[int, object]:
+def _measure(run: Callable, start: int, stop: int) -> tuple[int, object]:
     """Run a range and return how many bytes it held at its peak, and its result.
 
     NumPy reports its arrays to ``tracemalloc``. What other threads allocate meanwhile counts too, which makes chunks

@@ -121,11 +121,11 @@ def has_own_arithmetic(kind: type) -> bool:
     if known is None:
         if len(_known) > 1000:
             _known.clear()
-        known = _known[kind] = _judged(kind)
+        known = _known[kind] = _judge(kind)
     return known
 
 
-def _judged(kind: type) -> bool:
+def _judge(kind: type) -> bool:
     if issubclass(kind, np.ndarray):
         own = kind.__mro__[: kind.__mro__.index(np.ndarray)]
         return any(not _ARITHMETIC.isdisjoint(vars(cls)) for cls in own)

@@ -100,7 +100,7 @@ def directional(
             )  # fmt: skip
     part = lambda start, stop: [None if t is None else t[start:stop] for t in moved]
     chunks = (chunk_size, max_memory)
-    return _summed(f, leaves, tree, part, count, weights, order, chunks, "directional")[0]
+    return _sum_up(f, leaves, tree, part, count, weights, order, chunks, "directional")[0]
 
 
 @transform
@@ -243,7 +243,7 @@ def _along_basis(
             found.append(rows[:, begin : begin + size].reshape(-1, *aval.shape).astype(aval.dtype))
         return found
 
-    out, aux = _summed(
+    out, aux = _sum_up(
         lambda chosen: selection.function(*chosen), leaves, tree, part, count, weights, order,
         (chunk_size, max_memory), where, has_aux,
     )  # fmt: skip
@@ -284,7 +284,7 @@ def _lanes(leaves: list, given: list, directions: Any) -> tuple[int, list]:
     return next(iter(counts.values())), moved
 
 
-def _summed(
+def _sum_up(
     f: Callable, leaves: list, tree: Any, part: Callable, count: int, weights: Any, order: int,
     chunks: tuple[int | None, int | None], where: str, has_aux: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip

@@ -160,7 +160,7 @@ class Dual(Tracer):
         rule = op.jvp
         if watch is not None:
             value, tangent = watch.dual(level, op, primals, tangents, params)
-            return value if rule is None else noted(_joined(value, tangent, level, op, params))
+            return value if rule is None else noted(_join(value, tangent, level, op, params))
         if rule is None:
             return bind(op, primals, params)
         if live:
@@ -169,7 +169,7 @@ class Dual(Tracer):
             value = bind(op, primals, params)
             tangent = (None,) * len(value) if op.multiple_results else None
         if tangent is None or op.multiple_results:
-            return _joined(value, tangent, level, op, params)
+            return _join(value, tangent, level, op, params)
         return Dual(value, tangent, level)
 
     @property
@@ -296,7 +296,7 @@ class Dual(Tracer):
         return f"Dual({_short(self._primal)}, tangent={tangent}, shape={self.shape}, dtype={self.dtype}"
 
 
-def _joined(value, tangent, level: DualLevel, op, params: dict):
+def _join(value, tangent, level: DualLevel, op, params: dict):
     """Make Duals of what a rule has returned."""
     if op.multiple_results:
         check_inside(value, level, op, params)
@@ -391,7 +391,7 @@ def make_dual(primal: Any, tangent: Any, level: DualLevel | None = None) -> Dual
     ...     da.unpack_dual(da.make_dual(2.0, 1.0) ** 3).tangent
     np.float64(12.0)
     """
-    level = _checked(level, "make_dual") or _innermost("make_dual")
+    level = _check(level, "make_dual") or _innermost("make_dual")
     for name, x in (("primal", primal), ("tangent", tangent)):
         if isinstance(x, Dual) and x.level is level:
             raise ArgumentError(
@@ -428,7 +428,7 @@ def unpack_dual(x: Any, level: DualLevel | None = None) -> UnpackedDual:
     >>> da.unpack_dual(x)  # the level is closed: the tangent is gone
     UnpackedDual(primal=2.0, tangent=None)
     """
-    if _checked(level, "unpack_dual") is None:
+    if _check(level, "unpack_dual") is None:
         levels = _open_levels.get()
         level = levels[-1] if levels else None
     flush_writes(x)
@@ -466,7 +466,7 @@ def check_tangent(primal, tangent, name: object, where: str) -> None:
         )
 
 
-def _checked(level: Any, where: str) -> DualLevel | None:
+def _check(level: Any, where: str) -> DualLevel | None:
     if level is not None and not isinstance(level, DualLevel):
         raise ArgumentTypeError(
             f"{where}: level is {level!r} of type {type(level).__name__}.", "a tangent belongs to a level",

@@ -362,7 +362,7 @@ class jacobian:
         return importable_name(self) or reduced(self)
 
     def _computed(self, args: tuple, kwargs: dict) -> tuple[Any, Any, Any]:
-        selection, out, stage = self._linearized(args, kwargs)
+        selection, out, stage = self._linearize_at(args, kwargs)
         forward = self._choice(stage)[0] == "forward"
         if self._chunks[2] is not None:
             refuse_traced((args, kwargs), "jacobian")
@@ -387,10 +387,10 @@ class jacobian:
         str
             The mode and the reason.
         """
-        _, _, stage = self._linearized(args, kwargs)
+        _, _, stage = self._linearize_at(args, kwargs)
         return ": ".join(self._choice(stage))
 
-    def _linearized(self, args: tuple, kwargs: dict) -> tuple[Selection, Any, Linearization]:
+    def _linearize_at(self, args: tuple, kwargs: dict) -> tuple[Selection, Any, Linearization]:
         selection = select(self._f, args, kwargs, *self._selected, "jacobian")
         for x, name in zip(selection.chosen, selection.names, strict=True):
             check_differentiable(x, name, self._holomorphic, "jacobian")
@@ -407,8 +407,8 @@ class jacobian:
         if not self._holomorphic and any(a is not None and a.dtype.kind == "c" for a in stage.in_avals):
             return "reverse", "the arguments are complex, and the function is not declared holomorphic"
         if columns <= rows:
-            return "forward", f"{_counted(columns, 'column')} no more than {rows} row{'s' * (rows != 1)}"
-        return "reverse", f"{_counted(rows, 'row')} fewer than {columns} column{'s' * (columns != 1)}"
+            return "forward", f"{_count(columns, 'column')} no more than {rows} row{'s' * (rows != 1)}"
+        return "reverse", f"{_count(rows, 'row')} fewer than {columns} column{'s' * (columns != 1)}"
 
 
 def _columns(selection: Selection, out: Any, stage: Linearization, chunks: Sequence, where: str, again: _Again) -> Any:
@@ -453,7 +453,7 @@ def value_and_jacobian(f: Callable[Args, Out], *options: Any, **named_options: A
     return Transformed(both, f, "value_and_jacobian")
 
 
-def _counted(n: int, what: str) -> str:
+def _count(n: int, what: str) -> str:
     return f"{n} {what} is" if n == 1 else f"{n} {what}s are"
 
 

@@ -142,10 +142,10 @@ def stop_gradient(tree: Tree) -> Tree:
     >>> float(value), float(tangent)
     (9.0, 3.0)
     """
-    return tree_map(_stopped, tree)
+    return tree_map(_stop, tree)
 
 
-def _stopped(x):
+def _stop(x):
     value = stop_gradient_op(x) if is_array(x) else x
     # What was inside a Dual is nobody else's to write to.
     return value.copy() if isinstance(x, Dual) and isinstance(value, np.ndarray) else value

@@ -178,10 +178,10 @@ class Linearization:
     def __reduce__(self):
         # The auxiliary output is the caller's, and may be anything.
         parts = {name: None if name == "aux" else getattr(self, name) for name in self.__slots__}
-        return with_structures(_restored, (parts,), self.in_tree, self.out_tree)
+        return with_structures(_restore, (parts,), self.in_tree, self.out_tree)
 
 
-def _restored(parts: dict) -> Linearization:
+def _restore(parts: dict) -> Linearization:
     stage = Linearization()
     for name, part in parts.items():
         setattr(stage, name, part)
@@ -258,8 +258,8 @@ def stage_tangents(
     if has_aux or any([type(p) is np.ndarray and p.size > _SMALL for p, _ in pairs]):
         residuals = {id(c) for c in stage.program.constants} | {id(d._primal) for d in duals if type(d) is Dual}
         residuals |= packing.seen if packing is not None else set()
-    stage.aux = aux_tree.unflatten([_released(x, residuals) for x in aux_leaves]) if has_aux else None
-    return stage.out_tree.unflatten([_released(p, residuals) for p, _ in pairs]), stage
+    stage.aux = aux_tree.unflatten([_release(x, residuals) for x in aux_leaves]) if has_aux else None
+    return stage.out_tree.unflatten([_release(p, residuals) for p, _ in pairs]), stage
 
 
 def _is_plainly_real(x: Any) -> bool:
@@ -270,7 +270,7 @@ def _is_plainly_real(x: Any) -> bool:
 _SMALL = 4096
 
 
-def _released(x, residuals: set[int]):
+def _release(x, residuals: set[int]):
     if type(x) is np.ndarray and (x.size <= _SMALL or x.base is not None or id(x) in residuals):
         return x.copy()
     return unshared(x)

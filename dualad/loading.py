@@ -77,9 +77,9 @@ def load_module(target: str | Path) -> ModuleType:
                 "Write the path of the file (path/to/file.py), or run from the folder that contains the package, or "
                 "install the package into this environment.",
             ) from error
-        raise _failed_import(text, error) from error
+        raise _explain_import(text, error) from error
     except (Exception, SystemExit) as error:
-        raise _failed_import(text, error) from error
+        raise _explain_import(text, error) from error
 
 
 def load_again(module: ModuleType, replacements: Mapping[str, Any]) -> ModuleType:
@@ -192,7 +192,7 @@ def _load_path(path: Path) -> ModuleType:
     return _Loading(root=root, target=".".join(names), replacements={}).load(".".join(names), file=path)
 
 
-def _failed_import(what: str, error: BaseException) -> LoadingError:
+def _explain_import(what: str, error: BaseException) -> LoadingError:
     """Return the error for a module that was found and raised while it ran."""
     return LoadingError(
         f"{what} does not import: {type(error).__name__}: {error}",
@@ -334,7 +334,7 @@ class _Loading:
             if isinstance(error, (LoadingError, KeyboardInterrupt)):
                 raise
             redirected = f" (with {', '.join(self.replacements)} redirected)" if self.replacements else ""
-            raise _failed_import(f"{spec.origin}{redirected}", error) from error
+            raise _explain_import(f"{spec.origin}{redirected}", error) from error
         # A module may put something else in its own place in sys.modules; the import system honours that.
         self.modules[full] = sys.modules.get(name, module)
         return self.modules[full]

@@ -164,16 +164,16 @@ class Staged(Tracer):
     def __mul__(self, other):
         aval, level = self.variable.aval, self.level
         if type(other) is np.ndarray and other.dtype is aval.dtype and other.shape == aval.shape:
-            # As in `_scaled`, two calls less: this is what reverse mode records most.
+            # As in `_scale`, two calls less: this is what reverse mode records most.
             if level.open and not (level.owning or everywhere or aval.weak) and aval.dtype.kind in "fc":
                 out = Variable(aval)
                 level.steps.append((multiply, (self.variable, other), NO_PARAMS, (out,)))
                 return Staged(out, level)
-        out = self._scaled(multiply, other)
+        out = self._scale(multiply, other)
         return Tracer.__mul__(self, other) if out is None else out
 
     def __truediv__(self, other):
-        out = self._scaled(divide, other)
+        out = self._scale(divide, other)
         return Tracer.__truediv__(self, other) if out is None else out
 
     def __add__(self, other):
@@ -188,7 +188,7 @@ class Staged(Tracer):
         out = self._step(negative, (self.variable,)) if self.dtype.kind in "fc" else None
         return Tracer.__neg__(self) if out is None else out
 
-    def _scaled(self, op, constant):
+    def _scale(self, op, constant):
         """Record ``op(self, constant)`` if the result has the shape and the dtype of this tensor."""
         variable, level, kind = self.variable, self.level, type(constant)
         aval = variable.aval

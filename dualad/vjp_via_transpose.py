@@ -93,12 +93,12 @@ class Pullback:
         """Do what a call does; ``seeds`` as for ``pull_back``."""
         stage = self._stage
         leaves = flatten_like(stage.out_tree, ct, "the cotangent", "the function's output")
-        given = _checked_cotangents(leaves, stage.out_avals, ct)
+        given = _check_cotangents(leaves, stage.out_avals, ct)
         inexact = [x for x, a in zip(stage.out_foreign, stage.out_avals, strict=True) if is_inexact(a.dtype)]
         # A number is at home everywhere; an array meets its like.
         given = [beside(c, x) if isinstance(c, np.generic) else c for c, x in zip(given, inexact, strict=True)]
         results = iter(
-            _finished(pull_back(stage.program, given, seeds, stage.foreign), stage.in_avals, given, stage.foreign)
+            _finish(pull_back(stage.program, given, seeds, stage.foreign), stage.in_avals, given, stage.foreign)
         )
         full = [
             next(results) if aval is not None else np.zeros(x.shape, float0)[()] if type(x) is Aval else x
@@ -165,7 +165,7 @@ def vjp(f: Callable, *primals, has_aux: bool = False) -> tuple:
     return (out, pull, stage.aux) if has_aux else (out, pull)
 
 
-def _checked_cotangents(leaves: list, avals: list[Aval], ct) -> list:
+def _check_cotangents(leaves: list, avals: list[Aval], ct) -> list:
     """Check the cotangents of all outputs and return those of the differentiable ones, as arrays."""
     given: list = []
     for i, (c, aval) in enumerate(zip(leaves, avals, strict=True)):
@@ -203,7 +203,7 @@ def _leaf(tree, i: int) -> str:
     return leaf_names(tree, "the cotangent")[i]
 
 
-def _finished(results: list, in_avals: list, given: list, others: list | None = None) -> list:
+def _finish(results: list, in_avals: list, given: list, others: list | None = None) -> list:
     """Give each result its argument's dtype and library, zeros where nothing arrived, and memory of its own."""
     out, taken = [], {id(c) for c in given}
     for i, (r, aval) in enumerate(zip(results, [a for a in in_avals if a is not None], strict=True)):
@@ -366,7 +366,7 @@ def gradients(
         if others is not None:  # none of them is zero, so there is nothing to ask of them
             one = [beside(c, x) for c, x in zip(one, stage.out_foreign, strict=True)]
         seeds = "dead" if others is None else "live"
-        full = _finished(pull_back(stage.program, one, seeds, others), stage.in_avals, one, others)
+        full = _finish(pull_back(stage.program, one, seeds, others), stage.in_avals, one, others)
         if len(full) != len(stage.in_avals):
             results, leaves = iter(full), flatten(selection.chosen)[0]
             full = [next(results) if a is not None else x for x, a in zip(leaves, stage.in_avals, strict=True)]
@@ -512,9 +512,9 @@ class Transposed:
         """Apply the transpose to a cotangent of the function's output."""
         _check_one(ct, more, "the transpose")
         leaves = flatten_like(self.out_tree, ct, "the cotangent", "the function's output")
-        cts = _checked_cotangents(leaves, self.out_avals, ct)
+        cts = _check_cotangents(leaves, self.out_avals, ct)
         results = pull_back(self.program, cts)
-        return optree.tree_unflatten(self.in_tree, _finished(results, self.in_avals, cts))
+        return optree.tree_unflatten(self.in_tree, _finish(results, self.in_avals, cts))
 
     def _repr_html_(self) -> str:
         return self.program._repr_html_(repr(self))

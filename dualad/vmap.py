@@ -135,7 +135,7 @@ def vmap(
         names = [_ArgumentName((args, kwargs), "", i) for i in range(len(leaves))]
         axes = flatten_prefix(spec, treedef, "in_axes", "the arguments", _is_axis)
         axes = [_in_axis(x, a, n) for x, a, n in zip(leaves, axes, names, strict=True)]
-        size = _named_size(_size(leaves, axes, names, axis_size), axis_name, axis_size)
+        size = _name_size(_size(leaves, axes, names, axis_size), axis_name, axis_size)
         lanes = [x if a is None else np.moveaxis(x, a, 0) if a else x for x, a in zip(leaves, axes, strict=True)]
         mapped = [a is not None for a in axes]
         strides = [_lane_strides(x) if m else None for x, m in zip(lanes, mapped, strict=True)]
@@ -148,13 +148,13 @@ def vmap(
         where = f"vmap({name})"
         if executor is not None or progress:
             parts = _by_workers(job, across, leaves, where, chunk_size, max_memory, executor, progress)
-            values, out_tree = _joined_chunks(parts)
+            values, out_tree = _join_chunks(parts)
         elif chunk_size is None and max_memory is None:
             part = job(0, size, *across)
             values, out_tree = part.values, part.tree
         else:
             run_chunk = lambda start, stop: job(start, stop, *[x[start:stop] for x in across])
-            values, out_tree = _joined_chunks(in_chunks(run_chunk, size, chunk_size, max_memory, where))
+            values, out_tree = _join_chunks(in_chunks(run_chunk, size, chunk_size, max_memory, where))
         places = flatten_prefix(out_axes, out_tree, "out_axes", "the result", _is_axis)
         results = [_out(x, a, size, name) for x, a in zip(values, places, strict=True)]
         if (watch := active()) is not None:
@@ -373,7 +373,7 @@ def _check_axis_name(axis_name, chunk_size, max_memory, executor) -> None:
         )
 
 
-def _named_size(size: int, axis_name: str | None, axis_size) -> int:
+def _name_size(size: int, axis_name: str | None, axis_size) -> int:
     """Return the number of lanes, with the name of the axis; a rule that maps lanes again hands it on as axis_size."""
     if axis_name is None:
         return Lanes(size, axis_size.name) if type(axis_size) is Lanes else size
@@ -415,7 +415,7 @@ def _out(x, axis, size: int, name: str):
     return np.moveaxis(value, 0, axis) if axis % ndim else value
 
 
-def _joined_chunks(parts: list[_Part]) -> tuple[list, optree.PyTreeSpec]:
+def _join_chunks(parts: list[_Part]) -> tuple[list, optree.PyTreeSpec]:
     """Join the results of chunks along the batch axis."""
     out_tree = _one_structure([p.tree for p in parts])
     joined = []

@@ -76,13 +76,13 @@ _SHAPES: list[tuple] = [((),), ((3,),), ((2, 3),)]
 # ── the operators ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _summed(value, level, params):
+def _sum_up(value, level, params):
     return np.sum(value, axis=0, dtype=value.dtype) if value.dtype.kind in "iu" else np.sum(value, axis=0)
 
 
 psum_op = Collective(
     "psum",
-    _summed,
+    _sum_up,
     impl=lambda x, *, axis: x * _count(axis, "psum"),
     abstract_eval=lambda x, *, axis: Aval(x.shape, x.dtype),
     jvp=_linear_jvp(lambda: psum_op),

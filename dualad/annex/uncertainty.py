@@ -140,7 +140,7 @@ def propagate(
     if contributions:
         each = np.swapaxes(moved * weighted, 0, 1)
         rows = _blocks(each, outs, avals)
-        shares = push.out_tree.unflatten([_filled(leaves, in_tree, row) for row in rows])
+        shares = push.out_tree.unflatten([_fill(leaves, in_tree, row) for row in rows])
     if second_order:
         added = _bent(f, leaves, in_tree, avals, spread, chunk_size)
         value_leaves = [(v + b).astype(a.dtype) for v, b, a in zip(value_leaves, added, outs, strict=True)]
@@ -164,7 +164,7 @@ class _Push:
     __name__ = "propagate"
 
     def __call__(self, *directions):
-        value, tangent = jvp(self.f, (self.mean,), (_filled(self.leaves, self.in_tree, list(directions)),))
+        value, tangent = jvp(self.f, (self.mean,), (_fill(self.leaves, self.in_tree, list(directions)),))
         moved, self.out_tree = flatten(tangent)
         known = flatten(value)[0]
         for i, x in enumerate(known):
@@ -206,9 +206,9 @@ def _spread(mean: Any, avals: list[Aval], cov: Any, std: Any, corr: Any, by_entr
         matrix = _square(cov, n, "cov")
         if isinstance(matrix, Tracer) or by_entry:
             if not isinstance(matrix, Tracer):
-                matrix = _checked(matrix, "cov")[0]
+                matrix = _check(matrix, "cov")[0]
             return _Spread(np.eye(n), matrix)
-        return _Spread(_checked(matrix, "cov")[1], None)
+        return _Spread(_check(matrix, "cov")[1], None)
     deviations = _deviations(mean, avals, std)
     if corr is None:
         return _Spread(np.diag(deviations), None)
@@ -220,7 +220,7 @@ def _spread(mean: Any, avals: list[Aval], cov: Any, std: Any, corr: Any, by_entr
                 "a number is correlated with itself by 1",
                 "pass correlations, or covariances as cov=",
             )
-        matrix, factor = _checked(matrix, "corr")
+        matrix, factor = _check(matrix, "corr")
         if not by_entry:
             return _Spread(factor * deviations, None)
     return _Spread(np.diag(deviations), matrix)
@@ -243,7 +243,7 @@ def _square(matrix: Any, n: int, name: str) -> Any:
     return matrix
 
 
-def _checked(matrix: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+def _check(matrix: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return a covariance, made exactly symmetric, and a factor L of it as rows: Lᵀ, one for each unit of rank."""
     matrix = matrix.astype(np.result_type(matrix.dtype, np.float32))
     if not np.isfinite(matrix).all():
@@ -334,7 +334,7 @@ def _blocks(matrix: Any, rows: list[Aval], columns: list[Aval] | None = None) ->
     return blocks
 
 
-def _filled(leaves: list, in_tree: optree.PyTreeSpec, arrays: list) -> Any:
+def _fill(leaves: list, in_tree: optree.PyTreeSpec, arrays: list) -> Any:
     """Return the tree of the argument with these in place of its arrays; what is no array has no tangent."""
     parts = iter(arrays)
     return optree.tree_unflatten(in_tree, [next(parts) if is_array(x) else None for x in leaves])
@@ -351,7 +351,7 @@ def _bent(f: Callable, leaves: list, in_tree, avals: list[Aval], spread: _Spread
     numbers = [x for x in leaves if is_array(x)]
 
     def along(one, other):
-        first = lambda *x: jvp(f, (point(list(x)),), (_filled(leaves, in_tree, one),))[1]
+        first = lambda *x: jvp(f, (point(list(x)),), (_fill(leaves, in_tree, one),))[1]
         return flatten(jvp(first, tuple(numbers), tuple(other))[1])[0]
 
     bends = vmap(along, chunk_size=chunk_size, randomness="same")(_cut(spread.directions, avals), _cut(seconds, avals))

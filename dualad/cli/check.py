@@ -50,7 +50,7 @@ def run(options: argparse.Namespace, version: str) -> int:
         _print_list(tasks, targets, runner)
         return 0
     start = time.perf_counter()
-    reports = _carried_out(tasks, runner, options)
+    reports = _carry_out(tasks, runner, options)
     seconds = time.perf_counter() - start
     shown = {
         "rtol": settings.rtol,
@@ -95,7 +95,7 @@ def _print_list(tasks: Sequence[Task], targets: dict[str, Target], runner: Runne
     print(f"{len(targets)} function{'' if len(targets) == 1 else 's'}, {len(tasks)} to check")
 
 
-def _carried_out(tasks: Sequence[Task], runner: Runner, options: argparse.Namespace) -> list[CheckReport]:
+def _carry_out(tasks: Sequence[Task], runner: Runner, options: argparse.Namespace) -> list[CheckReport]:
     """Return the reports in the order of the tasks; those up to the first failure if it is to be the last."""
     progress = Progress(total=len(tasks), quiet=options.quiet)
     stop = lambda report: options.fail_fast and not report.ok

@@ -201,7 +201,7 @@ def _picture(report: CheckReport) -> str:
 
 def jacobian_svg(matrix: np.ndarray, title: str) -> str:
     """Draw a matrix: colour by sign, strength by magnitude (logarithmic); of a large one, the largest of each block."""
-    cells = _pooled(_pooled(matrix, 0), 1)
+    cells = _pool(_pool(matrix, 0), 1)
     m, n = cells.shape
     magnitude = np.abs(cells[np.isfinite(cells) & (cells != 0)])
     low, high = (math.log10(magnitude.min()), math.log10(magnitude.max())) if magnitude.size else (0.0, 0.0)
@@ -227,7 +227,7 @@ def jacobian_svg(matrix: np.ndarray, title: str) -> str:
     )
 
 
-def _pooled(matrix: np.ndarray, axis: int) -> np.ndarray:
+def _pool(matrix: np.ndarray, axis: int) -> np.ndarray:
     """Shrink an axis to what can be seen, keeping the entry of largest magnitude in each block."""
     if matrix.shape[axis] <= _MOST_CELLS:
         return matrix

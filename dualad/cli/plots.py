@@ -49,7 +49,7 @@ def jacobian_png(matrix: np.ndarray, title: str) -> bytes:
     middle = float(np.sqrt(largest * threshold))
     ticks = [-largest, -middle, 0.0, middle, largest] if middle < largest else [-largest, 0.0, largest]
     figure.colorbar(image, ticks=ticks, format="%.1e")
-    return _saved(figure, "png")
+    return _save(figure, "png")
 
 
 def _figure(wide: float, high: float) -> tuple[Any, Any]:
@@ -58,7 +58,7 @@ def _figure(wide: float, high: float) -> tuple[Any, Any]:
     return figure, importlib.import_module("matplotlib.colors")
 
 
-def _saved(figure: Any, kind: str) -> bytes:
+def _save(figure: Any, kind: str) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=110)
     return buffer.getvalue()

@@ -85,7 +85,7 @@ def _one(report: CheckReport, notes: dict[str, int], width: int, coloured: bool)
         for c in _COLUMNS
         if any(o.oracle == c or (c == "loop" and o.oracle == "numpy") for r in report.rows for o in r.outcomes)
     ]
-    shown = _folded(report)
+    shown = _fold(report)
     results = [_result(row, notes) for row in shown]
     body = [[_cell(row, column, notes) for column in used] for row in shown]
     for timed, short in ((True, False), (False, False), (False, True)):
@@ -96,7 +96,7 @@ def _one(report: CheckReport, notes: dict[str, int], width: int, coloured: bool)
         ]
         lengths = [max(len(line[k]) for line in [header, *rows]) for k in range(len(header))]
         if sum(lengths) + 2 * len(lengths) <= width:
-            return "\n".join([title, *_aligned(header, rows, lengths, coloured)])
+            return "\n".join([title, *_align(header, rows, lengths, coloured)])
     lines = [title]
     for row, result, cells in zip(shown, results, body, strict=True):
         lines.append(f"  {row.quantity}: {colour(result, _COLOURS[row.status], coloured)}")
@@ -104,7 +104,7 @@ def _one(report: CheckReport, notes: dict[str, int], width: int, coloured: bool)
     return "\n".join(lines)
 
 
-def _folded(report: CheckReport) -> Sequence[Row]:
+def _fold(report: CheckReport) -> Sequence[Row]:
     """Return the rows, or one for all where one error stopped everything; it is listed below the tables."""
     rows = report.rows
     if len(rows) < 2 or len(report.raised) != 1 or any(row.status != "error" for row in rows):
@@ -113,7 +113,7 @@ def _folded(report: CheckReport) -> Sequence[Row]:
     return [dataclasses.replace(rows[0], quantity=f"all {len(rows)}", seconds=seconds)]
 
 
-def _aligned(header: list[str], rows: list[list[str]], lengths: list[int], coloured: bool) -> list[str]:
+def _align(header: list[str], rows: list[list[str]], lengths: list[int], coloured: bool) -> list[str]:
     lines = [
         colour("  " + "  ".join(h.ljust(n) for h, n in zip(header, lengths, strict=True)).rstrip(), "dim", coloured)
     ]

@@ -64,7 +64,7 @@ def find_targets(target: str) -> list[Target]:
     module = load_module(where)
     if name:
         return [_named(module, where, name)]
-    found = list(_declared(module, where))
+    found = list(_declare(module, where))
     if found:
         return found
     raise _nothing(
@@ -139,7 +139,7 @@ def _named(module: ModuleType, where: str, name: str) -> Target:
     return Target(f"{where}:{name}", name, module, found, points, skip)
 
 
-def _declared(module: ModuleType, where: str) -> Iterator[Target]:
+def _declare(module: ModuleType, where: str) -> Iterator[Target]:
     declaration = getattr(module, DECLARATION, None)
     if declaration is None:
         return
@@ -238,7 +238,7 @@ def _matching(pattern: str, name: str) -> list[Target]:
 
 
 def _all_declared(files: Iterable[Path]) -> list[Target]:
-    return [target for path in files for target in _declared(load_module(path), str(path))]
+    return [target for path in files for target in _declare(load_module(path), str(path))]
 
 
 def _sources(folder: Path) -> Iterator[Path]:

@@ -128,7 +128,7 @@ def _call_jvp(primals, tangents, *, program, linear):
         both, out = program.derived(lambda: _with_tangents(program, moving), "jvp", moving)
         results = bind(call, (*primals, *vectors), {"program": both, "linear": 0})
         return results[:n], tuple(spread(results[n:], out))
-    known, rest, out, sources = program.derived(lambda: _separated(program, moving), "linearize", moving)
+    known, rest, out, sources = program.derived(lambda: _separate(program, moving), "linearize", moving)
     values = bind(call, primals, {"program": known, "linear": 0})
     computed = iter(values[n:])
     residuals = [next(computed) if s is None else primals[s] for s in sources]
@@ -143,7 +143,7 @@ def _with_tangents(program: Program, moving: Sequence[bool]) -> tuple[CallProgra
     return CallProgram(both), out
 
 
-def _separated(program: Program, moving: Sequence[bool]) -> tuple:
+def _separate(program: Program, moving: Sequence[bool]) -> tuple:
     part = partial_eval_jvp(program, moving, [False] * len(program.outputs))
     n = len(program.outputs)
     computed = [o for o, s in zip(part.known.outputs[n:], part.sources, strict=True) if s is None]
@@ -168,7 +168,7 @@ def _call_transpose(ct, *args, live=None, hot=False, program, linear):
 
 def _call_batch(size, values, mapped, *, program, linear):
     flags = tuple(mapped)
-    make = lambda: _mapped(program, flags, size)
+    make = lambda: _map_over(program, flags, size)
     # Which lanes collectives speak to is the running transform's business, so these are written anew.
     crosses = mentions(program, lambda op, params: hasattr(op, "across"))
     lanes, out = make() if crosses else program.derived(make, "batch", flags, size)
@@ -176,7 +176,7 @@ def _call_batch(size, values, mapped, *, program, linear):
     return tuple([x if m else repeat_lanes(x, size) for x, m in zip(results, out, strict=True)])
 
 
-def _mapped(program: Program, flags: Sequence[bool], size: int) -> tuple[CallProgram, list[bool]]:
+def _map_over(program: Program, flags: Sequence[bool], size: int) -> tuple[CallProgram, list[bool]]:
     lanes, out = batch_program(program, flags, size, [False] * len(program.outputs))
     return CallProgram(lanes), out
 

@@ -194,7 +194,7 @@ class Jitted:
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """Return a report for these arguments: what became of each operation, costs, callbacks and their lines."""
         leaves, tree, flags, _ = self._flat(args, kwargs)
-        return explained(self._specialised(args, kwargs), self._unwrapped, leaves, tree, flags)
+        return explained(self._specialised(args, kwargs), self._unwrap, leaves, tree, flags)
 
     def _specialised(self, args: tuple, kwargs: dict) -> _Specialisation:
         leaves, tree, flags, key = self._flat(args, kwargs)
@@ -218,7 +218,7 @@ class Jitted:
             # Inside another program its equations are written down; a path that depends on values is taken as it is.
             if self.specialise or any([holds_staged(x) for x in traced]):
                 return self.f(*args, **kwargs)
-            return self._transformed(args, kwargs, leaves, tree, flags, key, arrays)
+            return self._transform(args, kwargs, leaves, tree, flags, key, arrays)
         for spec in self._found.get(key, ()):
             if not spec.captures.unchanged():
                 continue
@@ -231,7 +231,7 @@ class Jitted:
                     continue
                 if not spec.agrees(out):
                     continue
-                return self._finished(spec, out, leaves, arrays)
+                return self._finish(spec, out, leaves, arrays)
             return self._run(spec, args, kwargs, leaves, arrays)
         spec = self._specialise(leaves, tree, flags, key)
         result = self._run(spec, args, kwargs, leaves, arrays)
@@ -246,9 +246,9 @@ class Jitted:
             return self.f(*args, **kwargs)
         else:
             out = spec.run(arrays)
-        return self._finished(spec, out, leaves, arrays)
+        return self._finish(spec, out, leaves, arrays)
 
-    def _finished(self, spec: _Specialisation, out: Sequence, leaves: list, arrays: list) -> Any:
+    def _finish(self, spec: _Specialisation, out: Sequence, leaves: list, arrays: list) -> Any:
         traced = spec.traced
         for i, x in zip(traced.written, out[spec.results :], strict=False):
             if not arrays[i].flags.writeable:
@@ -270,7 +270,7 @@ class Jitted:
     def _operands(self, spec: _Specialisation, arrays: list) -> tuple:
         return (*arrays, *[snapshot(a) for a in spec.traced.hidden], *spec.traced.captured)
 
-    def _transformed(self, args, kwargs, leaves, tree, flags, key, arrays) -> Any:
+    def _transform(self, args, kwargs, leaves, tree, flags, key, arrays) -> Any:
         """Call it inside a transform, as one operator."""
         spec = next((s for s in self._found.get(key, ()) if s.captures.unchanged()), None)
         if spec is None:
@@ -318,7 +318,7 @@ class Jitted:
         key = (tree, tuple([leaf_key(x, m) for x, m in zip(leaves, flags, strict=True)]), convention())
         return leaves, tree, flags, key
 
-    def _unwrapped(self, *args: Any, **kwargs: Any) -> Any:
+    def _unwrap(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function with static arguments as they are."""
         args = tuple([a.value if type(a) is Static else a for a in args])
         return self.f(*args, **{k: v.value if type(v) is Static else v for k, v in kwargs.items()})
@@ -327,7 +327,7 @@ class Jitted:
 
     def _specialise(self, leaves: list, tree: Any, flags: list[bool], key: Any) -> _Specialisation:
         """Trace and keep the function for a signature; what was there before reads something that has changed."""
-        function = functools.update_wrapper(functools.partial(self._unwrapped), self.f, updated=())
+        function = functools.update_wrapper(functools.partial(self._unwrap), self.f, updated=())
         try:
             traced = trace_for_jit(function, leaves, tree, flags, self.specialise)
         except BranchError as error:

@@ -56,14 +56,14 @@ def compile_program(program: Program) -> Compiled:
     grouped = Program(program.inputs, steps, program.outputs, program.name)
     body = writer.function(grouped)
     if not (numbers and writer.raising):
-        return _finished(program, name, writer, body)
+        return _finish(program, name, writer, body)
     # What a Python float can't say (an infinity from a division by zero) the plain form does, written when needed.
     plain: list[Callable] = []
 
     def without_numbers(*args):
         if not plain:
             other = _Writer(False)
-            plain.append(_finished(program, f"{name}_plain", other, other.function(grouped)).run)
+            plain.append(_finish(program, f"{name}_plain", other, other.function(grouped)).run)
         return plain[0](*args)
 
     writer.names["in_numpy"] = without_numbers
@@ -74,13 +74,13 @@ def compile_program(program: Program) -> Compiled:
         "    except (ArithmeticError, ValueError):  # an infinity, a NaN, or an error: as NumPy has it",
         f"        return in_numpy({given})",
     ]
-    return _finished(program, name, writer, body)
+    return _finish(program, name, writer, body)
 
 
 _count = [0]
 
 
-def _finished(program: Program, name: str, writer: _Writer, body: list[str]) -> Compiled:
+def _finish(program: Program, name: str, writer: _Writer, body: list[str]) -> Compiled:
     while name in writer.names:  # a function called as an operator is, np.linalg.cholesky itself: it would call itself
         name += "_"
     given = ", ".join([f"x{i}" for i in range(len(program.inputs))])

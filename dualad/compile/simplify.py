@@ -88,12 +88,12 @@ class _Simplifier:
         if pure:
             same = self.alias(op, args, params, outs)
             if same is None and not any([type(a) is Variable or isinstance(a, Tracer) for a in args]):
-                same = _folded(op, args, params, outs)
+                same = _fold(op, args, params, outs)
             if same is not None:
                 self.atoms[outs[0]] = same
                 return
             op, args, params = self.rewritten(op, args, params, outs)
-        params = _simplified_inside(params)
+        params = _simplify_inside(params)
         key = _key(op, args, params) if pure else None
         if key is not None and (known := self.known.get(key)) is not None:
             self.atoms.update(zip(outs, known, strict=True))
@@ -260,7 +260,7 @@ def _is_one(x: Any) -> bool:
     return type(x) in (float, int, np.float64) and x == 1
 
 
-def _folded(op: Any, args: list, params: dict, outs: Sequence) -> Any:
+def _fold(op: Any, args: list, params: dict, outs: Sequence) -> Any:
     """Return what an operator makes of constants, if it is small."""
     aval = outs[0].aval
     if len(outs) > 1 or op.kind == "control":
@@ -278,7 +278,7 @@ def _folded(op: Any, args: list, params: dict, outs: Sequence) -> Any:
     return value if value.shape else value[()]
 
 
-def _simplified_inside(params: dict) -> dict:
+def _simplify_inside(params: dict) -> dict:
     """Simplify the programs among parameters: bodies of loops, branches."""
     parts = [v[0] if isinstance(v, tuple) and v else v for v in params.values()] if params else ()
     if not any([isinstance(v, Program) for v in parts]):

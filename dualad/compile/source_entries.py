@@ -48,7 +48,7 @@ def in_entries(
     if not all([_fits(a) for a in args]):
         return None
     if op.name in _MOVES:
-        return _moved(block, op, args, params, outs)
+        return _move(block, op, args, params, outs)
     if len(outs) != 1:
         return None
     if is_elementwise(op) and (not params or op.name == "scale"):
@@ -76,7 +76,7 @@ def _positions(a: Value) -> np.ndarray:
     return np.arange(a.aval.size).reshape(a.aval.shape)
 
 
-def _moved(block: Any, op: Any, args: list[Value], params: dict, outs: Sequence[Variable]) -> list[Value] | None:
+def _move(block: Any, op: Any, args: list[Value], params: dict, outs: Sequence[Variable]) -> list[Value] | None:
     if any([a.form == PYTHON for a in args]) or (op.name == "index" and len(args) > 1):
         return None
     if op.name == "index_set" and len(args) > 2:

@@ -121,10 +121,10 @@ def _scan(block: Any, args: list[Value], params: dict, outs: Sequence[Variable])
             finished.append(block.new(joined, ARRAY, aval, True))
         else:
             finished.append(Value(stack, ARRAY, aval, True))
-    return [*[_carried(c, v.aval) for c, v in zip(carries, outs, strict=False)], *finished]
+    return [*[_carry(c, v.aval) for c, v in zip(carries, outs, strict=False)], *finished]
 
 
-def _carried(value: Value, aval: Aval) -> Value:
+def _carry(value: Value, aval: Aval) -> Value:
     return value._replace(aval=strong_aval(aval))
 
 
@@ -146,7 +146,7 @@ def _while_loop(block: Any, args: list[Value], params: dict, outs: Sequence[Vari
         new = _texts(inner, results, carries)
         inner.write(f"{_names(carries)} = {new}")
     block.lines += inner.lines
-    return [_carried(c, v.aval) for c, v in zip(carries, outs, strict=True)]
+    return [_carry(c, v.aval) for c, v in zip(carries, outs, strict=True)]
 
 
 def _switch(block: Any, args: list[Value], params: dict, outs: Sequence[Variable]) -> list[Value] | None:

@@ -198,7 +198,7 @@ def _with_hidden(program: Program, held: dict) -> tuple[Program, list[np.ndarray
     if not held:
         return program, []
     found = [held.pop(key) for key in list(held)]
-    shared = _shared([a for a, *_ in found])
+    shared = _share([a for a, *_ in found])
     constants: dict[Variable, np.ndarray] = {}
     inputs, hidden = [], []
     for array, content, variable in found:
@@ -224,7 +224,7 @@ def _variables(step: tuple) -> list[Variable]:
     return [a for a in step[1] if type(a) is Variable]
 
 
-def _shared(arrays: list[np.ndarray]) -> set[int]:
+def _share(arrays: list[np.ndarray]) -> set[int]:
     """Return the ids of the arrays whose memory somebody else can reach: told by counting references.
 
     One that is counted as shared and is not costs an input in place of a constant; the other way round can't be.

@@ -359,8 +359,8 @@ def _staged_while(cond_fun: Callable, body_fun: Callable, carry: Carry, values: 
     )
     k = len(values)
     params = {
-        "test": _captured_first(test, k),
-        "body": _captured_first(body, k),
+        "test": _capture_first(test, k),
+        "body": _capture_first(body, k),
         "constants": (len(test.captured), len(body.captured)),
     }
     return carry.tree(bind(while_op, (*test.captured, *body.captured, *values), params))
@@ -371,7 +371,7 @@ def name_of(f: Callable) -> str:
     return getattr(f, "__name__", type(f).__name__)
 
 
-def _captured_first(body: StagedBody, count: int):
+def _capture_first(body: StagedBody, count: int):
     return permute_inputs(body.program, [*range(count, len(body.program.inputs)), *range(count)])
 
 

@@ -141,14 +141,14 @@ def _switch_jvp(primals, tangents, *, branches, linear, results=None):
         vectors = filled(own[:linear], others[:linear], [True] * linear)
         return bind(switch, primals, params), bind(switch, (*vectors, *primals[linear:]), params)
     if any([mentions(b, sees_steps) for b in branches]) and not any([holds_staged(p) for p in primals]):
-        return as_it_runs(lambda *full: _selected(index, full, branches, results), others, own)
-    known, linears, residuals, out = _separated_branches(branches, moving, others, direct=False)
+        return as_it_runs(lambda *full: _select(index, full, branches, results), others, own)
+    known, linears, residuals, out = _separate_branches(branches, moving, others, direct=False)
     n = len(out)
     values = bind(switch, (index, *others), _known(known, n if results is None else results))
     return values[:n], _linear_branches(linears, index, given(own, moving), residuals, values[n:], out)
 
 
-def _separated_branches(branches, moving, others, direct):
+def _separate_branches(branches, moving, others, direct):
     """Split all branches; their known programs return the residuals of all, zeros for those of another branch."""
     forced = [False] * len(branches[0].outputs)
     while True:
@@ -201,7 +201,7 @@ def switch_linearly(index, args: list, unknown: list[bool], branches: tuple) -> 
     places = iter(range(len(others)))
     position = [None if u else next(places) for u in unknown]
     everything = [others[p] if p is not None else None for p in position]
-    known, linears, residuals, out = _separated_branches(branches, unknown, everything, direct=True)
+    known, linears, residuals, out = _separate_branches(branches, unknown, everything, direct=True)
     n = len(out)
     values = bind(switch, (index, *others), _known(known, n))
     moved = _linear_branches(linears, index, given(args, unknown), residuals, values[n:], out)
@@ -247,7 +247,7 @@ def _switch_batch(size, values, mapped, *, branches, linear, results=None):
     with BatchLevel("vmap", size) as lanes, rename(lanes):
         inner = [Batched(v, lanes) if m else v for v, m in zip(others, flags, strict=True)]
         try:
-            result = _selected(Batched(values[linear], lanes), inner, branches, results)
+            result = _select(Batched(values[linear], lanes), inner, branches, results)
         except LaneDivergence as split:
             if split.level is not lanes or split.error is None:
                 raise
@@ -255,7 +255,7 @@ def _switch_batch(size, values, mapped, *, branches, linear, results=None):
         return tuple([x._value if type(x) is Batched and x.level is lanes else repeat_lanes(x, size) for x in result])
 
 
-def _selected(index, args: Sequence, branches: Sequence[Program], results: int | None) -> list:
+def _select(index, args: Sequence, branches: Sequence[Program], results: int | None) -> list:
     """Run all branches and select, lane by lane; run one, if the index is plain.
 
     A residual is read by its own branch alone, which takes it as it is also in lanes that chose another: zeros put
@@ -280,9 +280,9 @@ def _selected(index, args: Sequence, branches: Sequence[Program], results: int |
 def _switch_samples():
     ints, vector, scalar = Aval((), np.dtype(int)), Aval((3,), np.dtype(float)), Aval((), np.dtype(float))
     plain = tuple([
-        stage(f, [vector, scalar], f.__name__, "samples").program for f in (_sine, _scaled, _shifted)
+        stage(f, [vector, scalar], f.__name__, "samples").program for f in (_sine, _scale, _shift)
     ])  # fmt: skip
-    linear = tuple([stage(f, [vector, scalar], f.__name__, "samples").program for f in (_scaled, _halved)])
+    linear = tuple([stage(f, [vector, scalar], f.__name__, "samples").program for f in (_scale, _halve)])
     pick = lambda k: lambda rng: np.asarray(k, ints.dtype)
     return [
         *[(pick(k), (3,), (), {"branches": plain, "linear": 0}) for k in (-1, 0, 1, 2, 5)],
@@ -294,15 +294,15 @@ def _sine(v, s):
     return [np.sin(v) * s, np.sum(v)]
 
 
-def _scaled(v, s):
+def _scale(v, s):
     return [v * s, v[0] * 2.0]
 
 
-def _shifted(v, s):
+def _shift(v, s):
     return [v + 1.0, s]
 
 
-def _halved(v, s):
+def _halve(v, s):
     return [v * 0.5, np.sum(v) * s]
 
 

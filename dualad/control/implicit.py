@@ -222,7 +222,7 @@ def custom_root(
     def plain_solve(residual: Callable, start: Any):
         return solve(residual, start)
 
-    return _solved(f, x0, plain_solve, args, tangent_solve, "custom_root", lambda x, out: out)
+    return _solve(f, x0, plain_solve, args, tangent_solve, "custom_root", lambda x, out: out)
 
 
 @public
@@ -276,12 +276,12 @@ def fixed_point(
         return [cast(o, aval_of(v).dtype) - v for o, v in zip(out, x, strict=True)]
 
     def iterate(function: Callable, start: Any):
-        return _iterated(function, start, tolerance, max_steps)
+        return _iterate(function, start, tolerance, max_steps)
 
-    return _solved(f, x0, solve or iterate, args, tangent_solve, "fixed_point", minus_x)
+    return _solve(f, x0, solve or iterate, args, tangent_solve, "fixed_point", minus_x)
 
 
-def _iterated(f: Callable, x: Any, tolerance: float | None, max_steps: int) -> Any:
+def _iterate(f: Callable, x: Any, tolerance: float | None, max_steps: int) -> Any:
     leaves, tree = flatten(x)
     if tolerance is not None and not isinstance(tolerance, (int, float, np.generic)):
         raise ArgumentTypeError(f"fixed_point: tolerance={tolerance!r}.", "it is a number", "pass a float such as 1e-9")
@@ -313,7 +313,7 @@ def _iterated(f: Callable, x: Any, tolerance: float | None, max_steps: int) -> A
     )
 
 
-def _solved(f, x0, solve, args, tangent_solve, where: str, residual_of: Callable):
+def _solve(f, x0, solve, args, tangent_solve, where: str, residual_of: Callable):
     """Apply the operator: find what f depends on, and hand plain functions to the solver."""
     name = getattr(f, "__name__", type(f).__name__)
     if tangent_solve not in (None, "sparse"):
@@ -329,7 +329,7 @@ def _solved(f, x0, solve, args, tangent_solve, where: str, residual_of: Callable
         trees[0] = flatten(out)[1]
         return (_like_unknown if where == "fixed_point" else _residual_leaves)(out, unknown, f"`{name}`")
 
-    captured, function = _closed(flat_f, k, [*unknown.avals, *[aval_of(x) for x in given]], name, where)
+    captured, function = _close_over(flat_f, k, [*unknown.avals, *[aval_of(x) for x in given]], name, where)
 
     def plain_solve(x, parameters):
         def plain_f(tree):
@@ -350,7 +350,7 @@ def _solved(f, x0, solve, args, tangent_solve, where: str, residual_of: Callable
     return unknown.fill(bind(root, (*start, *given, *captured), {"call": call}))
 
 
-def _closed(flat_f: Callable, k: int, avals: list, name: str, where: str) -> tuple[list, Callable]:
+def _close_over(flat_f: Callable, k: int, avals: list, name: str, where: str) -> tuple[list, Callable]:
     """Return the tensors that a function reads from its closure, and the function with those among its parameters.
 
     To find them it is written down once. A function that can't be (it branches on values, or is not NumPy) is used as

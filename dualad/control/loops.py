@@ -127,7 +127,7 @@ def _scan(step: Callable, f: Callable, carry: Carry, arrays: list, count: int, r
             )
         for stack, leaf in zip(stacks, leaves, strict=True):
             stack.append(unshared(operand(leaf) if isinstance(leaf, np.ndarray) else leaf))
-    ys = [_stacked(stack[::-1] if reverse else stack, carry.where) for stack in stacks]
+    ys = [_stack(stack[::-1] if reverse else stack, carry.where) for stack in stacks]
     return carry.tree(values), optree.tree_unflatten(tree, ys)
 
 
@@ -140,7 +140,7 @@ def _staged_scan(step: Callable, f: Callable, carry: Carry, arrays: list, count:
     args = [*body.captured, *values, *[np.asarray(x) if index else x for x in arrays]]
     if count and any(linear_arguments(args)):
         # The body reads a value of a program that must be linear in it: that one gets the steps.
-        return _unrolled(runner(body.program), body.captured, values, args[c + k :], count, reverse, carry, y_tree)
+        return _unroll(runner(body.program), body.captured, values, args[c + k :], count, reverse, carry, y_tree)
     order = [*range(cut, cut + c), *range(cut)]
     params = {
         "body": permute_inputs(body.program, order), "length": count, "reverse": bool(reverse),
@@ -150,14 +150,14 @@ def _staged_scan(step: Callable, f: Callable, carry: Carry, arrays: list, count:
     return carry.tree(out[:k]), optree.tree_unflatten(y_tree, list(out[k:]))
 
 
-def _unrolled(run: Callable, captured: list, values: list, xs: list, count: int, reverse: bool, carry: Carry, y_tree):
+def _unroll(run: Callable, captured: list, values: list, xs: list, count: int, reverse: bool, carry: Carry, y_tree):
     rows, k = [_rows(x) for x in xs], len(values)
     steps = []
     for i in range(count - 1, -1, -1) if reverse else range(count):
         out = run(*values, *[r[i] for r in rows], *captured)
         values = out[:k]
         steps.append(out[k:])
-    ys = [_stacked(list(s), carry.where) for s in zip(*(steps[::-1] if reverse else steps), strict=True)]
+    ys = [_stack(list(s), carry.where) for s in zip(*(steps[::-1] if reverse else steps), strict=True)]
     return carry.tree(values), optree.tree_unflatten(y_tree, ys)
 
 
@@ -202,7 +202,7 @@ def _steps(xs, arrays: list, template, length) -> int:
     return next(iter(sizes.values()))
 
 
-def _stacked(stack: list, where: str):
+def _stack(stack: list, where: str):
     shapes = {np.shape(x) for x in stack}
     if len(shapes) > 1:
         raise ShapeError(
@@ -311,11 +311,11 @@ def map(f: Callable, xs: Any, *, executor: Any = None, chunk_size: int | None = 
     check_executor(executor, "map")
     check_chunks(chunk_size, None, "map")
     if executor is not None or (progress and not is_traced(flatten(xs)[0])):
-        return _mapped(f, xs, executor, chunk_size, progress)
+        return _map_over(f, xs, executor, chunk_size, progress)
     return scan(step, None, xs)[1]
 
 
-def _mapped(f: Callable, xs: Any, executor: Any, chunk_size: int | None, progress: bool) -> Any:
+def _map_over(f: Callable, xs: Any, executor: Any, chunk_size: int | None, progress: bool) -> Any:
     """Map by the workers of an executor, or here with a bar."""
     from ..scale.driver import Plan, chunked, refuse_traced  # what other processes need is loaded when there are any
 
@@ -446,7 +446,7 @@ def associative_scan(f: Callable, xs: Any, reverse: bool = False, axis: int = 0)
         many = np.shape(later[0])[axes[0]]
         even = combined(cut(odd, 0, many), later) if many else later
         even = [np.concatenate([a, b], k) for a, b, k in zip(cut(parts, 0, 1), even, axes, strict=True)]
-        return [_interleaved(a, b, k) for a, b, k in zip(even, odd, axes, strict=True)]
+        return [_interleave(a, b, k) for a, b, k in zip(even, odd, axes, strict=True)]
 
     result = prefixes([np.flip(x, k) for x, k in zip(leaves, axes, strict=True)] if reverse else leaves)
     if reverse:
@@ -454,7 +454,7 @@ def associative_scan(f: Callable, xs: Any, reverse: bool = False, axis: int = 0)
     return optree.tree_unflatten(tree, result)
 
 
-def _interleaved(even, odd, axis: int):
+def _interleave(even, odd, axis: int):
     """Put entries in turn: even has as many as odd, or one more."""
     n = np.shape(odd)[axis]
     shape = (*np.shape(odd)[:axis], 2 * n, *np.shape(odd)[axis + 1 :])

@@ -79,7 +79,7 @@ class Again:
             if type(x) is np.ndarray and x.shape and x.dtype.kind in "biufc":
                 self._arrays[id(x)] = _Kept(x)
         if self._arrays:
-            self._leaves = [_boxed(x) if isinstance(x, Tracer) else x for x in self._leaves]
+            self._leaves = [_box(x) if isinstance(x, Tracer) else x for x in self._leaves]
 
     def __bool__(self) -> bool:
         """Say whether there is an array that a buffer could stand for."""
@@ -93,7 +93,7 @@ class Again:
         return self._f if self._fill is None else self._fill(*rest), args, kwargs
 
 
-def _boxed(x: Tracer) -> Tracer:
+def _box(x: Tracer) -> Tracer:
     """Return a tensor in a box of its own, which knows what the original knows of where it comes from."""
     box = unshared(x)
     if hasattr(x, "_memory"):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["by_name", "for_text"]
 
-_METHODS = frozenset({"__complex__", "__float__", "__int__", "_converted", "by_name", "for_text"})
+_METHODS = frozenset({"__complex__", "__float__", "__int__", "_convert", "by_name", "for_text"})
 _FORMATTING = ("%",)
 
 #: (code, offset of an instruction) -> the names that lead to what is called there, or None

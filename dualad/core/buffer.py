@@ -292,21 +292,21 @@ def traced_in(*values: Any) -> Tracer | None:
     return None
 
 
-def _replaced(x: Any, change: Callable) -> Any:
+def _replace(x: Any, change: Callable) -> Any:
     """Return ``x`` with ``change`` applied to the buffers in it."""
     kind = type(x)
     if kind is Buffer:
         return change(x)
     if kind is list or kind is tuple:
-        return kind([_replaced(item, change) for item in x])
+        return kind([_replace(item, change) for item in x])
     if kind is dict:
-        return {key: _replaced(item, change) for key, item in x.items()}
+        return {key: _replace(item, change) for key, item in x.items()}
     return x
 
 
 def _plain(x: Any) -> Any:
     """Return arrays in place of buffers, for a call that keeps none of them."""
-    return _replaced(x, lambda b: b._value)
+    return _replace(x, lambda b: b._value)
 
 
 def _arrays_in(x: Any) -> list:
@@ -352,8 +352,8 @@ def call(function: Callable, args: tuple, kwargs: dict) -> Any:
     tensor = traced_in(args, kwargs)
     if tensor is not None:
         kept = args[:1] if function in WRITERS else ()
-        rest = _replaced(args[len(kept) :], Buffer.give)
-        keywords = {k: v if k == "out" else _replaced(v, Buffer.give) for k, v in kwargs.items()}
+        rest = _replace(args[len(kept) :], Buffer.give)
+        keywords = {k: v if k == "out" else _replace(v, Buffer.give) for k, v in kwargs.items()}
         return Tracer.__array_function__(tensor, function, (type(tensor),), (*kept, *rest), keywords)
     sources = _arrays_in((args, kwargs))
     if function in VIEWS and any([type(a) is Buffer for a in sources]):

@@ -64,7 +64,7 @@ def escaped(level: Level, action: str, tensor: Any = None) -> EscapedTensorError
     tensor : Tracer, optional
         The tensor, so that the message can say what it is and where it was made.
     """
-    what = "a tensor" if tensor is None else f"a {type(tensor).__name__} tensor of {_described(tensor)}"
+    what = "a tensor" if tensor is None else f"a {type(tensor).__name__} tensor of {_describe(tensor)}"
     return EscapedTensorError(
         f"{action} met {what} of a `{level.transform}` call that has already returned."
         f"\n  Created: {_created(level, getattr(tensor, '_origin', None))}\n  Used: {user_line()}",
@@ -75,7 +75,7 @@ def escaped(level: Level, action: str, tensor: Any = None) -> EscapedTensorError
     )
 
 
-def _described(tensor: Any) -> str:
+def _describe(tensor: Any) -> str:
     try:
         return f"shape {tensor.shape} and dtype {tensor.dtype}"
     except Exception:  # a tensor without content: the message is about something else
@@ -87,7 +87,7 @@ def _created(level: Level, origin: Any) -> str:
     f, names = level.function, None
     while hasattr(f, "selected"):
         f, names = f.selected
-    code = getattr(_unwrapped(f), "__code__", None)
+    code = getattr(_unwrap(f), "__code__", None)
     where = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
     function = f"`{getattr(f, '__name__', type(f).__name__)}`{where}" if f is not None else "the function"
     if isinstance(origin, str):
@@ -100,7 +100,7 @@ def _created(level: Level, origin: Any) -> str:
     return f"{_argument(code, names, *origin)} of {function}, given to it by `{level.transform}`"
 
 
-def _unwrapped(f: Any) -> Any:
+def _unwrap(f: Any) -> Any:
     """Return the function inside decorators and bound methods."""
     while hasattr(f, "__wrapped__"):
         f = f.__wrapped__

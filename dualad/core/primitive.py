@@ -146,7 +146,7 @@ class Primitive:
                 "its samples are its tests",
                 "give samples=, with the special points of its domain",
             )
-        self.numpy, self.place = tuple(self.numpy), _declared_at()
+        self.numpy, self.place = tuple(self.numpy), _find_declaration()
         for function in self.numpy:
             register(UFUNCS, function, self, "op")
         OPS[name] = self
@@ -175,7 +175,7 @@ def _primitive_named(name: str, module: str) -> Primitive:
     return OPS[name]
 
 
-def _declared_at() -> str:
+def _find_declaration() -> str:
     """Return ``file:line`` of the declaration: the nearest frame that is neither in this file nor in a kind."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename in _MAKERS and frame.f_code.co_name != "<module>":

@@ -90,7 +90,7 @@ class DebugReport(Watch):
         else:
             out = self.finder.dual(level, op, primals, tangents, params)
         if op.jvp is None and self.look_at_branches:
-            self._compared(op, tangents, out[0], level.transform)
+            self._compare(op, tangents, out[0], level.transform)
         if self.rules is not None:
             self.rules.used(op, primals, tangents, params)
         return out
@@ -129,7 +129,7 @@ class DebugReport(Watch):
         if self.finder is not None:
             self.finder.finished(transform, *results, inner=inner, final=final)
 
-    def _compared(self, op: Any, tangents: Any, value: Any, transform: str) -> None:
+    def _compare(self, op: Any, tangents: Any, value: Any, transform: str) -> None:
         """Note a comparison that holds only because a moving value happens to be equal to something."""
         equal = np.equal in op.numpy
         if not equal and np.not_equal not in op.numpy:

@@ -89,17 +89,17 @@ def explain(f: Callable, *args: Any, **kwargs: Any) -> Explanation:
         call_args, call_kwargs = copied((args, kwargs))
         return f(*call_args, **call_kwargs)
 
-    observer, value, failure = _observed(f, leaves, tree, name)
+    observer, value, failure = _observe(f, leaves, tree, name)
     apart = None
     if failure is None and not any(use.status == "refused" for uses in observer.uses.values() for use in uses):
         try:
-            apart = difference(plain, value, lambda: _observed(f, leaves, tree, name))
+            apart = difference(plain, value, lambda: _observe(f, leaves, tree, name))
         except Exception:  # it runs under a transform only, as a function with psum in it does
             apart = None
     return Explanation(name, observer.lines(), failure, apart)
 
 
-def _observed(f: Callable, leaves: list, tree: Any, name: str) -> tuple[_Observer, Any, Failure | None]:
+def _observe(f: Callable, leaves: list, tree: Any, name: str) -> tuple[_Observer, Any, Failure | None]:
     """Run the function on values that watch; return who looked on, the plain value, and where the function stopped."""
     failure, out = None, None
     with _Observing() as level:
@@ -117,7 +117,7 @@ def _observed(f: Callable, leaves: list, tree: Any, name: str) -> tuple[_Observe
         try:
             with level.observer.on():
                 out = f(*inner_args, **inner_kwargs)
-            out = tree_map(lambda x: _unwatched(x, level), out)
+            out = tree_map(lambda x: _unwatch(x, level), out)
         except Exception as error:
             failure = _failure(error)
         finally:
@@ -125,7 +125,7 @@ def _observed(f: Callable, leaves: list, tree: Any, name: str) -> tuple[_Observe
     return level.observer, out, failure
 
 
-def _unwatched(x: Any, level: Level) -> Any:
+def _unwatch(x: Any, level: Level) -> Any:
     x = flush_writes(operand(x) if isinstance(x, np.ndarray) and x.dtype == object else x)
     return x._value if type(x) is Observed and x.level is level else x
 
@@ -220,10 +220,10 @@ class _Observer(Watch):
         for file, _ in self.uses:
             order.setdefault(file, len(order))
         places = sorted(self.uses, key=lambda place: (order[place[0]], place[1]))
-        return [Line(file, n, source_of(file, n), _gathered(self.uses[file, n])) for file, n in places]
+        return [Line(file, n, source_of(file, n), _gather(self.uses[file, n])) for file, n in places]
 
 
-def _gathered(uses: Sequence[Use]) -> list[Use]:
+def _gather(uses: Sequence[Use]) -> list[Use]:
     """Join the operators of one name of the user's, then equal uses."""
     counted = joined(uses)
     out: dict[tuple, Use] = {}
@@ -389,7 +389,7 @@ class Observed(Tracer):
             forward = "yes"
         self.level.observer.note(Use(name, (), status, forward, forward, "yes", 1, note, instead))
 
-    def _converted(self, name: str, method: str, *args: Any) -> Any:
+    def _convert(self, name: str, method: str, *args: Any) -> Any:
         """Note a conversion that a derivative refuses, and carry it out."""
         if self._tangent:
             try:
@@ -420,7 +420,7 @@ class Observed(Tracer):
         if self._tangent and not by_name():
             self._written(float)
             return float(self._value)
-        return self._converted("float()", "__float__")
+        return self._convert("float()", "__float__")
 
     def _written(self, dtype: Any) -> None:
         try:
@@ -429,15 +429,15 @@ class Observed(Tracer):
             self._asked("plain array", "refused", f"written into a plain array: {error.why}", error.instead)
 
     def __complex__(self):
-        return self._converted("complex()", "__complex__")
+        return self._convert("complex()", "__complex__")
 
     def item(self, *args):
         """Note the conversion, and return the number."""
-        return self._converted(".item()", "item", *args)
+        return self._convert(".item()", "item", *args)
 
     def tolist(self):
         """Note the conversion, and return the list."""
-        return self._converted(".tolist()", "tolist")
+        return self._convert(".tolist()", "tolist")
 
     def concretize(self, what: str):
         """Return the value: a transform that needs it can have it, or splits its lanes."""

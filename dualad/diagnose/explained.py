@@ -176,17 +176,17 @@ class Explanation:
             out.append(_columns(f"{line.number:5}  {line.source}", names, width))
             for use in line.uses:
                 if use.note:
-                    out += _wrapped(f"{_MARKS[use.status]} {_named(use)}: {use.note}", width)
+                    out += _wrap(f"{_MARKS[use.status]} {_named(use)}: {use.note}", width)
                     if use.instead:
-                        out += _wrapped(f"instead: {use.instead}", width, 11)
+                        out += _wrap(f"instead: {use.instead}", width, 11)
         if self.failure is not None:
             f = self.failure
             out.append(f"stopped at {_short(f.file)}:{f.number}  {f.source}")
-            out += _wrapped(f"✗ {f.error}: {f.message}", width)
+            out += _wrap(f"✗ {f.error}: {f.message}", width)
         if self.difference is not None:
             for part in str(self.difference).split("\n  "):
-                out += _wrapped(f"✗ {part}", width)
-            out += _wrapped(f"instead: {self.difference.instead}", width, 11)
+                out += _wrap(f"✗ {part}", width)
+            out += _wrap(f"instead: {self.difference.instead}", width, 11)
         out.append(self.summary)
         return "\n".join(out)
 
@@ -244,10 +244,10 @@ def _columns(left: str, right: str, width: int) -> str:
     column = max(40, width // 2)
     if len(left) < column and len(left) + len(right) < width:
         return left.ljust(column) + right
-    return "\n".join([left, *_wrapped(right, width)])
+    return "\n".join([left, *_wrap(right, width)])
 
 
-def _wrapped(text: str, width: int, indent: int = 9) -> list[str]:
+def _wrap(text: str, width: int, indent: int = 9) -> list[str]:
     """Break a text into lines; those after the first are indented two more."""
     lines: list[str] = []
     current = ""

@@ -81,19 +81,19 @@ class RuleWatch:
             except DualadError as error:
                 raise _wrong(f"{who} can't be used in {mode} mode: {error.what}", error.why) from error
 
-        pushed = in_mode("forward", lambda: [jvp(function, point, t) for t in (tuple(a), tuple(b), _mixed(a, b))])
+        pushed = in_mode("forward", lambda: [jvp(function, point, t) for t in (tuple(a), tuple(b), _mix(a, b))])
         if pushed is not None:
             for x, y in zip(plain, pushed[0][0], strict=True):
                 if not np.allclose(x, y, rtol=rtol, atol=1e-12 * np.abs(x).max(initial=0.0), equal_nan=True):
                     what = f"{who} gives the value\n{y}\nwhere the function gives\n{x}"
                     raise _wrong(what, "a rule returns its function's value")
             self._linear(who, "tangents", [t for _, t in pushed], rtol)
-        pulled = in_mode("reverse", lambda: [vjp(function, *point)[1](list(c)) for c in (u, w, _mixed(u, w))])
+        pulled = in_mode("reverse", lambda: [vjp(function, *point)[1](list(c)) for c in (u, w, _mix(u, w))])
         if pulled is not None:
             self._linear(who, "cotangents", pulled, rtol)
         if pushed is None or pulled is None:
             return
-        left, right = _paired(u, pushed[0][1]), _paired(pulled[0], a)
+        left, right = _pair(u, pushed[0][1]), _pair(pulled[0], a)
         if not abs(left.value - right.value) <= rtol * (left.terms + right.terms):
             raise _wrong(
                 f"{who} says different things in forward and reverse mode: ⟨Jv, u⟩ is {left.value:.12g}, ⟨v, Jᵀu⟩ is"
@@ -104,7 +104,7 @@ class RuleWatch:
 
     def _linear(self, who: str, what: str, of: list, rtol: float) -> None:
         """Check that the last of three products is the mixture of the other two."""
-        for together, apart in zip(of[2], _mixed(of[0], of[1]), strict=True):
+        for together, apart in zip(of[2], _mix(of[0], of[1]), strict=True):
             if not np.allclose(together, apart, rtol=rtol, atol=rtol * np.abs(apart).max(initial=0.0)):
                 raise _wrong(
                     f"{who} is not linear in its {what}: of a sum it makes something else than the sum.",
@@ -143,7 +143,7 @@ def _random(like: Sequence, rng: np.random.Generator) -> list:
     return found
 
 
-def _mixed(a: Sequence, b: Sequence) -> tuple:
+def _mix(a: Sequence, b: Sequence) -> tuple:
     combine: Callable = lambda x, y: np.asarray(-250.0 * x - 0.5 * y, x.dtype)[()]
     return tuple([combine(x, y) for x, y in zip(a, b, strict=True)])
 
@@ -155,6 +155,6 @@ class _Sum(NamedTuple):
     terms: float
 
 
-def _paired(left: Sequence, right: Sequence) -> _Sum:
+def _pair(left: Sequence, right: Sequence) -> _Sum:
     products = [np.real(x * y) for x, y in zip(left, right, strict=True)]
     return _Sum(sum(float(np.sum(p)) for p in products), sum(float(np.sum(np.abs(p))) for p in products))

@@ -47,7 +47,7 @@ def value_check(f: Callable, args: tuple, kwargs: dict) -> Callable[[Any], None]
         return optree.tree_map(lambda *parts: np.stack(parts), *results, namespace=NAMESPACE)
 
     def shown(out: Any) -> Any:
-        values, tree = flatten(tree_map(_packed, out))
+        values, tree = flatten(tree_map(_pack, out))
         if lanes is not None:
             values = [_plain(x) if type(x) is Batched else np.broadcast_to(x, (lanes, *np.shape(x))) for x in values]
         return tree.unflatten([_plain(x) for x in values])
@@ -71,7 +71,7 @@ def value_check(f: Callable, args: tuple, kwargs: dict) -> Callable[[Any], None]
     return look
 
 
-def _packed(x: Any) -> Any:
+def _pack(x: Any) -> Any:
     return flush_writes(operand(x) if isinstance(x, np.ndarray) and x.dtype == object else x)
 
 

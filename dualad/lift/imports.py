@@ -34,13 +34,13 @@ def redirected(code: types.CodeType, package: str | None) -> types.CodeType | No
     Modules of its own ``package`` that it imports are loaded now, so that their names can be swapped with all others.
     """
     if _known.get(id(code)) is not code:
-        _made[id(code)] = _changed(code, package)
+        _made[id(code)] = _change(code, package)
         _known[id(code)] = code
         weakref.finalize(code, _made.pop, id(code), None)
     return _made[id(code)]
 
 
-def _changed(code: types.CodeType, package: str | None) -> types.CodeType | None:
+def _change(code: types.CodeType, package: str | None) -> types.CodeType | None:
     constants, inner = list(code.co_consts), False
     for i, constant in enumerate(constants):
         if isinstance(constant, types.CodeType):

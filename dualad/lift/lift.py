@@ -69,9 +69,9 @@ def lift(f: Callable[Args, Out], modules: Modules = None) -> Callable[Args, Out]
     0.5
     """
     names = named(modules)
-    namespace = _checked(f)
+    namespace = _check(f)
     if isinstance(f, type):
-        return _lifted_class(f, names)  # type: ignore[return-value]
+        return _lift_class(f, names)  # type: ignore[return-value]
     # A partial, or what functools.lru_cache or np.vectorize has made, may itself hold what is replaced.
     call = f if isinstance(f, types.FunctionType) else in_place_of(f, replacements()) or f
     reach = Reach(f, namespace, names)
@@ -143,7 +143,7 @@ def lifted(modules: Modules = None) -> _Block:
     return _Block(sys._getframe(1).f_globals, named(modules))
 
 
-def _checked(f: Any) -> dict:
+def _check(f: Any) -> dict:
     """Return the globals of what is to be lifted, or refuse it."""
     if not callable(f):
         raise ArgumentTypeError(
@@ -171,7 +171,7 @@ def _checked(f: Any) -> dict:
 # ── what runs later ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _lifted_class(cls: type, modules: tuple[str, ...]) -> type:
+def _lift_class(cls: type, modules: tuple[str, ...]) -> type:
     """Return a class derived of another, whose functions are lifted, those it inherits too."""
     new: dict[str, Any] = {name: vars(cls).get(name) for name in ("__module__", "__doc__")}
     new |= {"__slots__": (), "__qualname__": cls.__qualname__}
@@ -190,7 +190,7 @@ def _lifted_class(cls: type, modules: tuple[str, ...]) -> type:
     return type(cls)(cls.__name__, (cls,), new)
 
 
-def _resumed(inner: Any, reach: Reach) -> Generator:
+def _resume(inner: Any, reach: Reach) -> Generator:
     """Run a generator (or a coroutine) with everything swapped while it runs, and only then."""
     step, argument = inner.send, None
     while True:
@@ -212,7 +212,7 @@ def _resumed(inner: Any, reach: Reach) -> Generator:
 
 
 async def _awaited(inner: Any, reach: Reach) -> Any:
-    return await types.coroutine(_resumed)(inner, reach)
+    return await types.coroutine(_resume)(inner, reach)
 
 
 def _function(out: Any, reach: Reach) -> Any:
@@ -223,7 +223,7 @@ def _function(out: Any, reach: Reach) -> Any:
 
 #: what a call may return that runs later, or runs when it is called
 _LATER: dict[type, Callable[[Any, Reach], Any]] = {
-    types.GeneratorType: _resumed,
+    types.GeneratorType: _resume,
     types.CoroutineType: _awaited,
     types.FunctionType: _function,
     types.MethodType: _function,

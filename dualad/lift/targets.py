@@ -145,7 +145,7 @@ def _static(x: Any, table: dict) -> Any:
     return None if new is None else type(x)(new)
 
 
-def _vectorized(x: np.vectorize, table: dict) -> Any:
+def _vectorize(x: np.vectorize, table: dict) -> Any:
     new = object.__new__(dualad_numpy.vectorize)
     new.__dict__.update(vars(x))
     return new
@@ -179,6 +179,6 @@ _DERIVED: dict[type, Any] = {
     tuple: _tuple,
     staticmethod: _static,
     classmethod: _static,
-    np.vectorize: _vectorized,
+    np.vectorize: _vectorize,
     type(functools.lru_cache(lambda: None)): lambda x, table: _Cached(x),
 }

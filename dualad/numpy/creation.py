@@ -52,10 +52,10 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
     """As ``numpy.array``; tensors among the entries are joined, exactly, into one tensor."""
     if like is None and traced_in(object) is not None:
         always = copy if isinstance(object, Tracer) else None  # what a list is joined to is new
-        return _joined(object, lambda x: np.array(x, dtype, copy=always, order=order, ndmin=ndmin), copy)
+        return _join(object, lambda x: np.array(x, dtype, copy=always, order=order, ndmin=ndmin), copy)
     if like is not None:
         kwargs["like"] = like
-    out = np.array(_unwrapped(object), dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **kwargs)
+    out = np.array(_unwrap(object), dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **kwargs)
     if type(object) is Buffer and not copy and np.may_share_memory(out, object._value):
         return object if out.shape == object.shape else np.reshape(object, out.shape)
     return buffered(out, object) if running.get() and like is None else out
@@ -68,14 +68,14 @@ def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     if like is not None:
         return np.asarray(a, dtype, order, copy=copy, like=like)
     if traced_in(a) is not None:
-        return _joined(a, lambda x: np.asarray(x, dtype, order, copy=copy), copy)
-    out = np.asarray(_unwrapped(a), dtype, order, copy=copy)
+        return _join(a, lambda x: np.asarray(x, dtype, order, copy=copy), copy)
+    out = np.asarray(_unwrap(a), dtype, order, copy=copy)
     if not running.get():
         return out
     return a if type(a) is Buffer and out is a._value else buffered(out, *[a] * isinstance(a, np.ndarray))
 
 
-def _joined(x: Any, convert: Callable, copy: bool | None = None):
+def _join(x: Any, convert: Callable, copy: bool | None = None):
     """Return a tensor, or what joins the tensors in a list, as NumPy's ``convert`` returns an array."""
     out = operand(x)
     if copy is False and out is not x:
@@ -83,12 +83,12 @@ def _joined(x: Any, convert: Callable, copy: bool | None = None):
     return converted(out, convert)
 
 
-def _unwrapped(x: Any) -> Any:
+def _unwrap(x: Any) -> Any:
     """Return plain arrays in place of buffers, for NumPy's conversion of nested sequences."""
     if type(x) is Buffer:
         return x._value
     if type(x) in (list, tuple):
-        return type(x)([_unwrapped(item) for item in x])
+        return type(x)([_unwrap(item) for item in x])
     return x
 
 
@@ -102,7 +102,7 @@ def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
 def ascontiguousarray(a, dtype=None, *, like=None):
     """As ``numpy.ascontiguousarray``: a tensor itself, or a copy where NumPy would make one."""
     if like is None and traced_in(a) is not None:
-        return _joined(a, lambda x: np.ascontiguousarray(x, dtype))
+        return _join(a, lambda x: np.ascontiguousarray(x, dtype))
     out = asarray(a, dtype, like=like)
     if not np.ndim(out):
         out = np.reshape(out, (1,))
@@ -112,7 +112,7 @@ def ascontiguousarray(a, dtype=None, *, like=None):
 def asfortranarray(a, dtype=None, *, like=None):
     """As ``numpy.asfortranarray``: a tensor itself, or a copy where NumPy would make one."""
     if like is None and traced_in(a) is not None:
-        return _joined(a, lambda x: np.asfortranarray(x, dtype))
+        return _join(a, lambda x: np.asfortranarray(x, dtype))
     out = asarray(a, dtype, like=like)
     return np.asfortranarray(out) if type(out) is np.ndarray else out
 
@@ -120,7 +120,7 @@ def asfortranarray(a, dtype=None, *, like=None):
 def require(a, dtype=None, requirements=None, *, like=None):
     """As ``numpy.require``: a tensor itself, or a copy where NumPy would make one."""
     if like is None and traced_in(a) is not None:
-        return _joined(a, lambda x: np.require(x, dtype, requirements))
+        return _join(a, lambda x: np.require(x, dtype, requirements))
     if like is None and not running.get():
         return np.require(a, dtype, requirements)
     return asarray(a, dtype, like=like)
@@ -142,7 +142,7 @@ def _making(function: Callable) -> Callable:
     def make(*args, **kwargs):
         if not running.get() or kwargs.get("like") is not None:
             return function(*args, **kwargs)
-        return buffered(function(*_unwrapped(args), **{k: _unwrapped(v) for k, v in kwargs.items()}))
+        return buffered(function(*_unwrap(args), **{k: _unwrap(v) for k, v in kwargs.items()}))
 
     return make
 
@@ -175,7 +175,7 @@ class _Row:
     def __getitem__(self, key):
         entries = key if isinstance(key, tuple) else (key,)
         if traced_in(entries) is None or isinstance(entries[0], str):
-            out = np.r_[_unwrapped(key)]
+            out = np.r_[_unwrap(key)]
             return buffered(out) if running.get() else out
         return np.concatenate(
             [
@@ -191,7 +191,7 @@ class _Column:
     def __getitem__(self, key):
         entries = key if isinstance(key, tuple) else (key,)
         if traced_in(entries) is None:
-            out = np.c_[_unwrapped(key)]
+            out = np.c_[_unwrap(key)]
             return buffered(out) if running.get() else out
         parts = [np.r_[e] if isinstance(e, slice) else e for e in map(_entry, entries)]
         return np.concatenate([p if np.ndim(p) > 1 else np.reshape(p, (-1, 1)) for p in parts], axis=-1)

@@ -54,7 +54,7 @@ _STANDARD: dict[str, tuple[tuple[str, ...], tuple[float, ...], Callable]] = {
 def _drawn(source: Any, bits: Any, plain: Callable, name: str, args: tuple, kwargs: dict) -> Any:
     """Draw, by ``plain`` where no lanes are concerned."""
     if name in _STANDARD and any([isinstance(x, Tracer) for x in (*args, *kwargs.values())]):
-        return _moved(source, name, args, kwargs)
+        return _move(source, name, args, kwargs)
     if name in ("choice", "permutation", "shuffle") and args and isinstance(args[0], Tracer):
         return _by_index(source, name, *args, **kwargs)
     around = runs.get()
@@ -119,7 +119,7 @@ def _with_axes(plain: Callable, name: str, lead: tuple[int, ...], args: tuple, k
     return np.reshape(out[: math.prod(lead)], (*lead, *out.shape[1:]))
 
 
-def _moved(source: Any, name: str, args: tuple, kwargs: dict) -> Any:
+def _move(source: Any, name: str, args: tuple, kwargs: dict) -> Any:
     names, defaults, draw = _STANDARD[name]
     given = dict(zip((*names, "size"), args, strict=False)) | kwargs
     values = [given.get(n, d) for n, d in zip(names, defaults, strict=True)]

@@ -224,7 +224,7 @@ cbrt = unary("cbrt", np.cbrt, derivative=lambda x, out: 1 / (3 * out * out), sam
 def _power_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     x, y = primals
     tx, ty = tangents
-    out = _raised(x, y)
+    out = _raise_to(x, y)
     if ty is None and type(y) in (int, float) and (y == 0 or y >= 1):
         # The exponent is written in the program: no pole, and the common cases cost one product.
         if y == 0:
@@ -239,7 +239,7 @@ def _power_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return out, broadcast_tangent(t, out)
 
 
-def _raised(x, y):
+def _raise_to(x, y):
     """Return x**y; of two Python numbers a Python number, as the caller's own code would give, where it is real."""
     if type(x) in (int, float) and type(y) in (int, float) and x > 0:
         try:

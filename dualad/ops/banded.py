@@ -21,7 +21,7 @@ from .triangular import over_stack
 __all__ = ["banded_solve", "transpose_bands"]
 
 
-def _shifted(x, k: int):
+def _shift(x, k: int):
     """Return x moved by k rows towards the end (towards the start if k < 0), zeros coming in."""
     n = x.shape[-2]
     if k == 0:
@@ -35,7 +35,7 @@ def _banded_product(ab, x, lower: int, upper: int):
     """Multiply a banded matrix with the columns of x: diagonal by diagonal."""
     total = None
     for row in range(lower + upper + 1):
-        total = add_tangents(total, _shifted(ab[..., row, :, None] * x, row - upper))
+        total = add_tangents(total, _shift(ab[..., row, :, None] * x, row - upper))
     return total
 
 
@@ -43,7 +43,7 @@ def transpose_bands(ab, lower: int, upper: int):
     """Return the bands of the transposed matrix, which has ``upper`` diagonals below the main one."""
     rows = []
     for row in range(lower + upper, -1, -1):
-        rows.append(_shifted(ab[..., row, :, None], row - upper)[..., 0])
+        rows.append(_shift(ab[..., row, :, None], row - upper)[..., 0])
     return np.stack(rows, axis=-2)
 
 

@@ -83,7 +83,7 @@ def _cotangent_of_left(ct, x: Aval, y):
         return y @ ct if m == 2 else _rows(y) @ ct.reshape((ct.size,))
     if n == 2:
         return _rows(ct) @ _rows(y).T
-    return ct @ _swapped(y)
+    return ct @ _swap(y)
 
 
 def _cotangent_of_right(ct, x, y: Aval):
@@ -94,10 +94,10 @@ def _cotangent_of_right(ct, x, y: Aval):
     if n == 1:
         return ct * x if m == 1 else _column(x) * ct.reshape((*ct.shape[:-1], 1, ct.shape[-1]))
     if m == 1:
-        return ct.reshape((ct.size,)) @ _folded(x)
+        return ct.reshape((ct.size,)) @ _fold(x)
     if m == 2:
-        return _folded(x).T @ _folded(ct)
-    return _swapped(x) @ ct
+        return _fold(x).T @ _fold(ct)
+    return _swap(x) @ ct
 
 
 def _column(x):
@@ -105,7 +105,7 @@ def _column(x):
     return x.reshape((*x.shape, 1))
 
 
-def _folded(x):
+def _fold(x):
     """Return x[..., n, k] as x[(...n), k]."""
     return x if x.ndim == 2 else x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))
 
@@ -117,7 +117,7 @@ def _rows(x):
     return np.moveaxis(x, -2, 0).reshape((x.shape[-2], math.prod(x.shape[:-2]) * x.shape[-1]))
 
 
-def _swapped(x):
+def _swap(x):
     """Return the matrix transpose."""
     return x.T if x.ndim == 2 else np.swapaxes(x, -1, -2)
 
@@ -132,9 +132,9 @@ def _matmul_batch(size: int, values: Sequence, mapped: Sequence[bool]) -> Array:
     if (n == 1 and not mx) or (m == 1 and not my):
         return y @ x if n == m == 1 and my else x @ y
     if m == 1 and not mx:  # the same matrices applied to a vector per lane: out = y xᵀ
-        return (y @ _folded(x).T).reshape((size, *x.shape[:-1]))
+        return (y @ _fold(x).T).reshape((size, *x.shape[:-1]))
     if m == 2 and not my:  # a stack of rows times one matrix
-        return (_folded(x) @ y).reshape((*x.shape[:-1], y.shape[-1]))
+        return (_fold(x) @ y).reshape((*x.shape[:-1], y.shape[-1]))
     ndim = max(n, m, 2)
     if n == 1:
         x = x.reshape((size, 1, x.shape[-1]))

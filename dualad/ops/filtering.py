@@ -136,11 +136,11 @@ def _all_pole_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     ta, tx = tangents
     y = all_pole(a, x)
     if ta is not None and a.shape[-1] and y.shape[-1]:
-        tx = add_tangents(tx, -_delayed(ta, y))
+        tx = add_tangents(tx, -_delay(ta, y))
     return y, None if tx is None else all_pole(a, tx)
 
 
-def _delayed(a, y):
+def _delay(a, y):
     """Return Σ aₖ y[n−k]."""
     n = y.shape[-1]
     total = None

@@ -28,7 +28,7 @@ def _complex_dtype(dtype: np.dtype) -> np.dtype:
     return _COMPLEX.get(dtype, np.dtype("complex128"))
 
 
-def _resized(shape: tuple[int, ...], axis: int, n: int) -> tuple[int, ...]:
+def _resize(shape: tuple[int, ...], axis: int, n: int) -> tuple[int, ...]:
     return (*shape[:axis], n, *shape[axis + 1 :])
 
 
@@ -39,7 +39,7 @@ def fit_axis(x, n: int, axis: int):
         return x
     if have > n:
         return x[(slice(None),) * axis + (slice(0, n),)]
-    zeros = np.broadcast_to(np.zeros((), x.dtype), _resized(x.shape, axis, n - have))
+    zeros = np.broadcast_to(np.zeros((), x.dtype), _resize(x.shape, axis, n - have))
     return np.concatenate([x, zeros], axis)
 
 
@@ -64,7 +64,7 @@ def _complex_transform(name: str, function):
     op = linear(
         name,
         impl=lambda x, *, n, axis, norm: function(x, n, axis, norm),
-        abstract_eval=lambda x, *, n, axis, norm: Aval(_resized(x.shape, axis, n), _complex_dtype(x.dtype)),
+        abstract_eval=lambda x, *, n, axis, norm: Aval(_resize(x.shape, axis, n), _complex_dtype(x.dtype)),
         transpose=lambda ct, x, *, n, axis, norm: (_arrived(op(ct, n=n, axis=axis, norm=norm), x, axis),),
         batch=lambda size, x, *, n, axis, norm: op(x, n=n, axis=axis + 1, norm=norm),
         samples=_samples() + _samples(complex_plane()),
@@ -83,7 +83,7 @@ ifft = _complex_transform("ifft", np.fft.ifft)
 rfft = linear(
     "rfft",
     impl=lambda x, *, n, axis, norm: np.fft.rfft(x, n, axis, norm),
-    abstract_eval=lambda x, *, n, axis, norm: Aval(_resized(x.shape, axis, n // 2 + 1), _complex_dtype(x.dtype)),
+    abstract_eval=lambda x, *, n, axis, norm: Aval(_resize(x.shape, axis, n // 2 + 1), _complex_dtype(x.dtype)),
     transpose=lambda ct, x, *, n, axis, norm: (_arrived(np.real(fft(ct, n=n, axis=axis, norm=norm)), x, axis),),
     batch=lambda size, x, *, n, axis, norm: rfft(x, n=n, axis=axis + 1, norm=norm),
     samples=_samples(),
@@ -108,7 +108,7 @@ irfft = linear(
     "irfft",
     impl=lambda x, *, n, axis, norm: np.fft.irfft(x, n, axis, norm),
     abstract_eval=lambda x, *, n, axis, norm: Aval(
-        _resized(x.shape, axis, n), np.zeros((), _complex_dtype(x.dtype)).real.dtype
+        _resize(x.shape, axis, n), np.zeros((), _complex_dtype(x.dtype)).real.dtype
     ),
     transpose=_irfft_transpose,
     batch=lambda size, x, *, n, axis, norm: irfft(x, n=n, axis=axis + 1, norm=norm),

@@ -71,7 +71,7 @@ def _length(e: tuple) -> int:
     return len(range(start, -1 if stop is None else stop, step))
 
 
-def _advanced_place(template: tuple) -> int:
+def _find_advanced_place(template: tuple) -> int:
     """Return the axis of the result at which the axes of the advanced indices start."""
     place, seen, closed = 0, False, False
     for e in template:
@@ -110,7 +110,7 @@ def indexed_shape(shape: tuple[int, ...], arrays, template: tuple) -> tuple[int,
     out = (*out, *shape[axis:])
     if not _is_advanced(template):
         return out
-    place = _advanced_place(template)
+    place = _find_advanced_place(template)
     return (*out[:place], *_advanced_shape(arrays, template), *out[place:])
 
 
@@ -132,7 +132,7 @@ class _Lanes:
         lane = np.arange(size).reshape((size,) + (1,) * count)
         self.arrays = [lane] + [align_ranks(a, count) if m else a for a, m in zip(arrays, mapped, strict=True)]
         self.template = (ARRAY, *template)
-        self.place = _advanced_place(template)
+        self.place = _find_advanced_place(template)
 
     def from_lanes(self, value):
         """Move the indexed axes of the result of ``index`` from behind the batch axis to their place in a lane."""
@@ -166,7 +166,7 @@ def _batch_axis(arrays, template: tuple) -> int:
     return 0
 
 
-def _repeated(value, size: int):
+def _repeat(value, size: int):
     return np.broadcast_to(value, (size, *np.shape(value)))
 
 
@@ -274,14 +274,14 @@ def _index_add(ct, *arrays, template, shape):
     else:
         positions = np.arange(one).reshape(shape[lanes:])[native[lanes:]].reshape(-1)
     if not lanes:
-        return _summed(positions, np.ravel(ct), one).reshape(shape)[()]
+        return _sum_up(positions, np.ravel(ct), one).reshape(shape)[()]
     rows = ct.reshape((size, positions.size))
     if size > 1 and positions.size < _SHORT:  # many short lanes: all in one go
         positions = (positions + one * np.arange(size)[:, None]).reshape(-1)
-        return _summed(positions, rows.reshape(-1), size * one).reshape(shape)
+        return _sum_up(positions, rows.reshape(-1), size * one).reshape(shape)
     out = np.empty_like(ct, order="C", shape=(size, one))
     for i in range(size):
-        out[i] = _summed(positions, rows[i], one)
+        out[i] = _sum_up(positions, rows[i], one)
     return out.reshape(shape)
 
 
@@ -327,24 +327,24 @@ def _whole_axes(template: tuple, shape: tuple[int, ...]) -> int:
     count = 0
     while count < min(len(template), len(shape)) and template[count] == (0, shape[count], 1):
         count += 1
-    return count if _advanced_place(template) == count + _advanced_place(template[count:]) else 0
+    return count if _find_advanced_place(template) == count + _find_advanced_place(template[count:]) else 0
 
 
-def _summed(positions, values, size: int):
+def _sum_up(positions, values, size: int):
     """Return an array of so many sums of the values at each position."""
     # Counting adds in double precision, and goes over all sums once: not worth it for a few entries among many.
     if type(values) is np.ndarray and values.dtype.char in "fdFD" and 8 * positions.size >= size:
         if values.dtype.kind == "c":
             out = np.empty(size, values.dtype)
-            out.real, out.imag = (_counted(positions, part, size) for part in (values.real, values.imag))
+            out.real, out.imag = (_count(positions, part, size) for part in (values.real, values.imag))
             return out
-        return _counted(positions, values, size).astype(values.dtype, copy=False)
+        return _count(positions, values, size).astype(values.dtype, copy=False)
     out = np.zeros_like(values, order="C", shape=size)
     np.add.at(out, positions, values)
     return out
 
 
-def _counted(positions, values, size: int):
+def _count(positions, values, size: int):
     sums = np.bincount(positions, values, size)
     if len(sums) > size:
         raise IndexError(f"index {int(positions.max())} is out of bounds for axis with size {size}")
@@ -361,7 +361,7 @@ def _index_add_batch(
         ct = np.moveaxis(ct, 0, axis) if axis else ct
         return index_add(ct, *arrays, template=_full_slice(size, template), shape=shape)
     lanes = _Lanes(size, arrays, mapped[1:], template)
-    ct = lanes.to_lanes(ct if mapped[0] else _repeated(ct, size))
+    ct = lanes.to_lanes(ct if mapped[0] else _repeat(ct, size))
     return index_add(ct, *lanes.arrays, template=lanes.template, shape=shape)
 
 
@@ -441,8 +441,8 @@ def _index_set_transpose(ct: Array, x: Array, v: Array, *arrays: Array, template
 
 def _index_set_batch(size: int, values: Sequence, mapped: Sequence[bool], *, template: tuple) -> Array:
     x, v, *arrays = values
-    x = x if mapped[0] else _repeated(x, size)
-    v = v if mapped[1] else _repeated(v, size)
+    x = x if mapped[0] else _repeat(x, size)
+    v = v if mapped[1] else _repeat(v, size)
     if not any(mapped[2:]):
         axis = _batch_axis(arrays, template)
         v = np.moveaxis(v, 0, axis) if axis else v

@@ -142,7 +142,7 @@ def _filled_batch(
     return filled(like, value, shape=(size, *shape), dtype=dtype)
 
 
-def _filled(like, value, *, shape, dtype):
+def _fill(like, value, *, shape, dtype):
     if foreign(value) is not None or (np.shape(value) and foreign(like) is not None):  # whose full_like takes a number
         return np.broadcast_to(beside(value.astype(dtype), like), shape)
     return np.full_like(like, value, shape=shape, dtype=dtype)
@@ -150,7 +150,7 @@ def _filled(like, value, *, shape, dtype):
 
 filled = Primitive(
     "filled",
-    impl=_filled,
+    impl=_fill,
     abstract_eval=lambda like, value, *, shape, dtype: Aval(shape, dtype),
     jvp=_filled_jvp,
     linear_in=(0, 1),

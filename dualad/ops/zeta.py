@@ -131,11 +131,11 @@ def _polygamma(x, *, order):
     left = wide < 0
     out = (-1.0) ** (order + 1) * math.factorial(order) * sp._zeta(order + 1.0, np.where(left, 1 - wide, wide))
     if left.any():
-        out = np.where(left, _reflected(wide, out, order), out)
+        out = np.where(left, _reflect(wide, out, order), out)
     return np.asarray(out, x.dtype)[()]
 
 
-def _reflected(x, mirrored, order: int):
+def _reflect(x, mirrored, order: int):
     """Return ψₙ(x), given ψₙ(1 − x)."""
     cot = np.polynomial.Polynomial([0.0, 1.0])
     for _ in range(order - 1):
@@ -160,7 +160,7 @@ def _complex_polygamma(z, order: int):
     for k, bernoulli in enumerate(_BERNOULLI, start=1):
         total = total + bernoulli * math.factorial(2 * k + order - 1) / math.factorial(2 * k) / y ** (2 * k + order)
     out = (-1.0) ** (order + 1) * total
-    return np.where(left, _reflected(z, out, order), out) if left.any() else out
+    return np.where(left, _reflect(z, out, order), out) if left.any() else out
 
 
 def _polygamma_jvp(primals: Sequence, tangents: Sequence, *, order: int) -> tuple:

@@ -70,7 +70,7 @@ class _Profiler(Watch):
         else:  # a tensor that hands every call on to another one
             return super().operation(top, op, args, params)
         event = begin(op.name, phase, op)
-        return _measured(event, args, lambda: Watch.operation(self, top, op, args, params), lanes)
+        return _measure(event, args, lambda: Watch.operation(self, top, op, args, params), lanes)
 
     def transposing(self, op: Primitive, rule: Callable) -> Callable:
         """Return a transpose rule whose calls are events."""
@@ -78,7 +78,7 @@ class _Profiler(Watch):
         def transpose(ct, *args, **params):
             event = begin(op.name, "transpose", op)
             cts = [c for c in (ct if isinstance(ct, (tuple, list)) else (ct,)) if c is not None]
-            return _measured(event, cts, lambda: rule(ct, *args, **params))
+            return _measure(event, cts, lambda: rule(ct, *args, **params))
 
         return transpose
 
@@ -112,7 +112,7 @@ def _phase(tensor: Tracer, op: Primitive, args: Sequence) -> str:
     return type(tensor).__name__.lower()
 
 
-def _measured(event: Event, args: Iterable, call: Callable, lanes: int | None = None) -> Any:
+def _measure(event: Event, args: Iterable, call: Callable, lanes: int | None = None) -> Any:
     try:
         out = call()
     except BaseException:

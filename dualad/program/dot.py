@@ -17,10 +17,10 @@ _STYLES = {
 def to_dot(program) -> str:
     """Return the text: a digraph; programs inside of a program are clusters of their own."""
     first, *inner = graphs(program)
-    lines = [f"digraph {_quoted(first.name)} {{", '  node [fontname="monospace", fontsize=10];']
+    lines = [f"digraph {_quote(first.name)} {{", '  node [fontname="monospace", fontsize=10];']
     lines += _lines(first, "n", "  ")
     for number, graph in enumerate(inner, 1):
-        lines += [f"  subgraph cluster_{number} {{", f"    label={_quoted(graph.name)};"]
+        lines += [f"  subgraph cluster_{number} {{", f"    label={_quote(graph.name)};"]
         lines += _lines(graph, f"p{number}_", "    ")
         lines.append("  }")
     return "\n".join([*lines, "}"]) + "\n"
@@ -33,10 +33,10 @@ def _lines(graph: Graph, prefix: str, indent: str) -> list[str]:
 
 
 def _attributes(node: Node) -> str:
-    hint = f", tooltip={_quoted(node.hint)}" if node.hint else ""
-    return f"label={_quoted(chr(10).join(node.text))}, {_STYLES[node.kind]}{hint}"
+    hint = f", tooltip={_quote(node.hint)}" if node.hint else ""
+    return f"label={_quote(chr(10).join(node.text))}, {_STYLES[node.kind]}{hint}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

@@ -103,10 +103,10 @@ class Program:
                     "a program is written for one set of shapes",
                     "trace the function again with arguments of the new shapes",
                 )
-        results = evaluate(self, arrays) if (watch := active()) is None else self._watched(watch, arrays)
+        results = evaluate(self, arrays) if (watch := active()) is None else self._watch(watch, arrays)
         return optree.tree_unflatten(self.out_tree, results)
 
-    def _watched(self, watch: Watch, arrays: list) -> list:
+    def _watch(self, watch: Watch, arrays: list) -> list:
         return watch.pushed(lambda: evaluate(self, arrays), self, arrays, "primal")
 
     def to_text(self, limit: int | None = None) -> str:

@@ -66,9 +66,9 @@ class PackingSteps(WatchedSteps):
     def append(self, step: tuple) -> None:
         """Record a step."""
         op, args, params, outs = step
-        super().append((op, [a if type(a) is Variable else self._packed(a) for a in args], params, outs))
+        super().append((op, [a if type(a) is Variable else self._pack(a) for a in args], params, outs))
 
-    def _packed(self, a):
+    def _pack(self, a):
         if not isinstance(a, (np.ndarray, np.generic, Tracer)):
             return a
         known = self.packed.get(id(a))

@@ -93,7 +93,7 @@ def _block(lines: list[str], constants: dict, programs: dict) -> Program:
     if header is None or not lines[-1].strip().startswith("return"):
         raise _no_program()
     env = dict(constants)
-    inputs = _declared(header[2], env)
+    inputs = _declare(header[2], env)
     steps = [_step(line.strip(), env, programs) for line in lines[1:-1]]
     results = lines[-1].strip().removeprefix("return").strip()
     outputs = [_atom(e, env) for e in _elements(results)] if results else []
@@ -129,10 +129,10 @@ def _step(line: str, env: dict, programs: dict) -> tuple:
         )
     args = tuple([_atom(a, env) for a in call.args])
     params = {str(k.arg): _value(k.value, programs) for k in call.keywords}
-    return op, args, params, tuple(_declared(left, env))
+    return op, args, params, tuple(_declare(left, env))
 
 
-def _declared(text: str, env: dict) -> list[Variable]:
+def _declare(text: str, env: dict) -> list[Variable]:
     """Read ``a: f64[3], b: f64[]`` and enter the new variables in the environment."""
     variables = []
     for name, kind in re.findall(r"(\w+): ([^\s]+\])", text):

@@ -139,11 +139,11 @@ checkpoint_policies = Policies()
 def _call_jvp(primals, tangents, *, call):
     moved = [i for i, t in enumerate(tangents) if t is not None]
     if not any(isinstance(beneath(tangents[i]), Staged) for i in moved):
-        return _pushed(primals, tangents, call, moved)  # nothing that it is multiplied with would be kept
-    return _postponed(primals, tangents, call, moved)
+        return _push(primals, tangents, call, moved)  # nothing that it is multiplied with would be kept
+    return _postpone(primals, tangents, call, moved)
 
 
-def _pushed(primals, tangents, call: Call, moved: list[int]):
+def _push(primals, tangents, call: Call, moved: list[int]):
     """Differentiate at once: the function runs on Duals, and the whole is a checkpoint for the levels below."""
     n = len(primals)
     counts: list[int] = []
@@ -171,7 +171,7 @@ def _of_moved(call: Call, primals: Sequence, moved: Sequence[int]) -> tuple[Call
     return of_moving(lambda *values: list(call.function(*values)), primals, moved)
 
 
-def _postponed(primals, tangents, call: Call, moved: list[int]):
+def _postpone(primals, tangents, call: Call, moved: list[int]):
     """Write the tangent down as one linear call, which runs the function again when it is used."""
     policy, context = call.rules
     runs = [FirstRun(raised=True)]  # until it has run nothing is known of it

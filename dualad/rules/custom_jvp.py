@@ -246,7 +246,7 @@ class custom_jvp(RuledFunction[Args, Out]):
             given = dict(zip(moved, values[n:], strict=True))
             tangents = [given[i] if i in given else self._zero(aval_of(p)) for i, p in enumerate(primals)]
             pair = user_rule(*held, template.fill(primals), template.fill(tangents))
-            return _checked_pair(pair, self.__name__, trees)
+            return _check_pair(pair, self.__name__, trees)
 
         return (rule,)
 
@@ -259,7 +259,7 @@ def _sum(a: Any, b: Any) -> Any:
     return optree.tree_map(operator.add, a, b, namespace=NAMESPACE)
 
 
-def _checked_pair(pair, name: str, trees: list) -> list:
+def _check_pair(pair, name: str, trees: list) -> list:
     """Check a rule's value and tangent against each other and return both, flat; a zero tangent is ``None``."""
     where = f"the jvp rule of `{name}`"
     checked_pair(pair, where, "(value, tangent)", "end the rule with `return value, tangent`")

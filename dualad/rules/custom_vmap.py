@@ -202,12 +202,12 @@ class custom_vmap(RuledFunction[Args, Out]):
 
         def rule(size, mapped, *values):
             given = user_rule(size, list(template.fill(mapped)), *template.fill(values))
-            return _checked(given, size, self.__name__, trees)
+            return _check(given, size, self.__name__, trees)
 
         return (rule,)
 
 
-def _checked(given, size: int, name: str, trees: list) -> list:
+def _check(given, size: int, name: str, trees: list) -> list:
     """Check what a rule returned and return its results, all with the batch axis."""
     where = f"the vmap rule of `{name}`"
     checked_pair(

@@ -30,7 +30,7 @@ __all__ = ["grad_hook", "no_tangents", "residual_hooks"]
 # ── grad_hook ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _hooked(ct, hook: Callable):
+def _hook(ct, hook: Callable):
     """Run a hook on a cotangent and check what it returned."""
     new = hook(ct)
     if new is None:
@@ -49,7 +49,7 @@ def _hooked(ct, hook: Callable):
 
 def _batch(size, values, mapped, *, hook):
     def per_lane(ct):
-        return vmap(lambda c: _hooked(c, hook), randomness="same")(ct)
+        return vmap(lambda c: _hook(c, hook), randomness="same")(ct)
 
     per_lane.__name__ = getattr(hook, "__name__", type(hook).__name__)
     return bind(hook_op, values, {"hook": per_lane})
@@ -66,7 +66,7 @@ hook_op = Primitive(
     abstract_eval=lambda x, *, hook: x,
     jvp=_jvp,
     linear_in=(0,),
-    transpose=lambda ct, x, *, hook: (_hooked(ct, hook),),
+    transpose=lambda ct, x, *, hook: (_hook(ct, hook),),
     batch=_batch,
     samples=[((3,), {"hook": lambda ct: None}), ((), {"hook": lambda ct: ct})],
     effect=True,

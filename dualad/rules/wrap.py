@@ -133,13 +133,13 @@ def _jvp(primals, tangents, *, call, lead):
                     "a block has the shape out.shape + in.shape",
                     "return the derivative of every entry of the result in every entry of the argument",
                 )
-            part = _contracted(block, tangents[i], len(lead))
+            part = _contract(block, tangents[i], len(lead))
             part = part if part.dtype == dtype else part.astype(dtype)
             tangent[o] = part if tangent[o] is None else tangent[o] + part
     return out, tuple(tangent)
 
 
-def _contracted(block, t, lead: int):
+def _contract(block, t, lead: int):
     """Contract the trailing axes of a Jacobian with a tangent, lane by lane."""
     out_axes = list(range(lead, np.ndim(block) - np.ndim(t) + lead))
     in_axes = list(range(len(out_axes) + lead, len(out_axes) + np.ndim(t)))
@@ -203,7 +203,7 @@ opaque_call = Primitive(
 # ── estimated Jacobians ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _estimated(call: _Opaque, method: str, moving: tuple[int, ...]) -> Callable:
+def _estimate(call: _Opaque, method: str, moving: tuple[int, ...]) -> Callable:
     """Make a function of flat arguments, which have the leading axes ``lanes``, that estimates all blocks."""
 
     def blocks(lanes, *args):
@@ -235,15 +235,15 @@ def _columns(call: _Opaque, args: Sequence, i: int, method: str, lanes: tuple[in
     for j in range(n):
         h = steps[..., j]
         if method == "fd":
-            high, low = (_moved(flat, j, s * h, shape) for s in (1, -1))
+            high, low = (_move(flat, j, s * h, shape) for s in (1, -1))
             results.append(
                 [
-                    (a - b) / _aligned(2 * h, a)
+                    (a - b) / _align(2 * h, a)
                     for a, b in zip(_values(call, args, i, high), _values(call, args, i, low), strict=True)
                 ]
             )
         else:
-            moved = _moved(flat.astype(np.result_type(x.dtype, np.complex64)), j, 1j * h, shape)
+            moved = _move(flat.astype(np.result_type(x.dtype, np.complex64)), j, 1j * h, shape)
             values = _values(call, args, i, moved)
             if any([v.dtype.kind != "c" for v in values]):
                 raise OutputError(
@@ -251,7 +251,7 @@ def _columns(call: _Opaque, args: Sequence, i: int, method: str, lanes: tuple[in
                     "the complex step reads the derivative off the imaginary part, which it has dropped",
                     "use jac='fd', or give jac= as a function",
                 )
-            results.append([np.imag(v) / _aligned(h, v) for v in values])
+            results.append([np.imag(v) / _align(h, v) for v in values])
     if not n:
         avals = call.avals([Aval(np.shape(a)[len(lanes) :], np.asarray(a).dtype) for a in args])
         return [np.zeros((*lanes, *a.shape, *shape), a.dtype) for a in avals]
@@ -262,7 +262,7 @@ def _columns(call: _Opaque, args: Sequence, i: int, method: str, lanes: tuple[in
     return blocks
 
 
-def _moved(flat: np.ndarray, j: int, step, shape: tuple[int, ...]) -> np.ndarray:
+def _move(flat: np.ndarray, j: int, step, shape: tuple[int, ...]) -> np.ndarray:
     moved = flat.copy()
     moved[..., j] += step
     return moved.reshape((*flat.shape[:-1], *shape))[()]
@@ -272,7 +272,7 @@ def _values(call: _Opaque, args: Sequence, i: int, x) -> list:
     return [np.asarray(v) for v in call.function(*args[:i], x, *args[i + 1 :])]
 
 
-def _aligned(h, value):
+def _align(h, value):
     return np.reshape(h, np.shape(h) + (1,) * (np.ndim(value) - np.ndim(h)))
 
 
@@ -319,7 +319,7 @@ class _Wrapped(UserFunction):
 
         name = f"the Jacobian of `{self.__name__}`"
         if isinstance(self.jac, str):
-            estimate = _estimated(call, self.jac, moving)
+            estimate = _estimate(call, self.jac, moving)
             blocks = _Opaque(
                 f"{self.__name__}, by {self.jac},",
                 call.function,

@@ -28,7 +28,7 @@ def culprit(thing: Any, dumps: Callable[[Any], Any]) -> str:
             break
     if not path:
         return ""
-    return f"{path}, {_described(part)}," if path == first else f"{path}, {_described(part)} (reached by {first}),"
+    return f"{path}, {_describe(part)}," if path == first else f"{path}, {_describe(part)} (reached by {first}),"
 
 
 def _goes(thing: Any, dumps: Callable[[Any], Any]) -> bool:
@@ -72,6 +72,6 @@ def _named(thing: Any) -> str:
     return f"`{name}`" if name else f"a {type(thing).__name__}"
 
 
-def _described(thing: Any) -> str:
+def _describe(thing: Any) -> str:
     name = getattr(thing, "__name__", None)
     return f"the {type(thing).__name__} `{name}`" if name else f"a {type(thing).__name__}"

@@ -193,7 +193,7 @@ class Ticket:
                 _jobs.move_to_end(self.token)
                 return _jobs[self.token]
         if self._path:
-            sent = self._mapped()
+            sent = self._map_over()
         if sent is None:
             return MISSING
         job = sent.open()
@@ -203,7 +203,7 @@ class Ticket:
                 _jobs.popitem(last=False)
         return job
 
-    def _mapped(self) -> Blob:
+    def _map_over(self) -> Blob:
         with open(self._path, "rb") as file:
             whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         parts, start = [], 0

@@ -33,7 +33,7 @@ def _one_axis(name: str) -> Callable:
     def function(x, n=None, axis=-1, norm=None, overwrite_x=False, workers=None, *, plan=None):
         return transform(operand(x), n, axis, norm)
 
-    return _mirrored(function, name)
+    return _mirror(function, name)
 
 
 def _several_axes(name: str, default=None) -> Callable:
@@ -46,10 +46,10 @@ def _several_axes(name: str, default=None) -> Callable:
             axes = tuple(range(-len(s), 0))
         return transform(x, s, axes, norm)
 
-    return _mirrored(function, name)
+    return _mirror(function, name)
 
 
-def _mirrored(function: Callable, name: str) -> Callable:
+def _mirror(function: Callable, name: str) -> Callable:
     function.__name__ = function.__qualname__ = name
     return mirrors(getattr(sf, name))(function)
 
@@ -102,7 +102,7 @@ def ifftshift(x, axes=None):
 # The inverse of a transform of type t is one of the inverse type, scaled the other way.
 
 
-def _transformed(x, op, inverse: bool, type, axis: int, norm, orthogonalize):
+def _transform(x, op, inverse: bool, type, axis: int, norm, orthogonalize):
     if type not in (1, 2, 3, 4):
         raise ValueError("invalid type of transform: expected 1, 2, 3 or 4")
     if norm not in _OTHER_WAY:
@@ -126,9 +126,9 @@ def _along_one(name: str, inverse: bool) -> Callable:
         x = operand(x)
         axis = normalize_axis(axis, np.ndim(x), f"scipy.fft.{name}")
         x = x if n is None else fit_axis(x, operator.index(n), axis)
-        return _transformed(x, op, inverse, type, axis, norm, orthogonalize)
+        return _transform(x, op, inverse, type, axis, norm, orthogonalize)
 
-    return _mirrored(function, name)
+    return _mirror(function, name)
 
 
 def _along_several(name: str, inverse: bool) -> Callable:
@@ -145,10 +145,10 @@ def _along_several(name: str, inverse: bool) -> Callable:
         for i, axis in enumerate(axes):
             x = x if s is None or s[i] == -1 else fit_axis(x, s[i], axis)
         for axis in axes:
-            x = _transformed(x, op, inverse, type, axis, norm, orthogonalize)
+            x = _transform(x, op, inverse, type, axis, norm, orthogonalize)
         return x
 
-    return _mirrored(function, name)
+    return _mirror(function, name)
 
 
 dct, dst = _along_one("dct", False), _along_one("dst", False)

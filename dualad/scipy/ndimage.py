@@ -34,7 +34,7 @@ _PAD = {
 }  # fmt: skip
 
 
-def _extended(x, axis: int, before: int, after: int, mode: str, cval):
+def _extend(x, axis: int, before: int, after: int, mode: str, cval):
     """Return x continued along an axis as a mode says."""
     if mode not in _PAD:
         raise RuntimeError("boundary mode not supported")
@@ -88,7 +88,7 @@ def correlate1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, 
     if not -(size // 2) <= origin <= (size - 1) // 2:
         raise ValueError("Invalid origin; origin must satisfy -(len(weights) // 2) <= origin <= (len(weights)-1) // 2")
     before = size // 2 + origin
-    lines = np.moveaxis(_extended(_wide(input), axis, before, size - 1 - before, mode, cval), axis, -1)
+    lines = np.moveaxis(_extend(_wide(input), axis, before, size - 1 - before, mode, cval), axis, -1)
     out = scans.convolve(lines, np.conj(_wide(weights))[::-1], mode="valid")
     return np.moveaxis(out, -1, axis).astype(dtype)
 
@@ -252,7 +252,7 @@ def correlate(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *
         before = n // 2 + o
         if not 0 <= before < n:
             raise ValueError("Invalid origin; origin must satisfy -(weights.shape[k] // 2) <= origin[k]")
-        out = _extended(out, axis, before, n - 1 - before, m, cval)
+        out = _extend(out, axis, before, n - 1 - before, m, cval)
     last = tuple(range(-len(axes), 0))
     kernel = np.flip(np.conj(_wide(weights)))
     out = convolve_nd(np.moveaxis(out, axes, last), kernel, mode="valid", method="direct", ndim=len(axes))
@@ -275,7 +275,7 @@ def convolve(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *,
 # entry in one place, and in mode "constant" there is nothing but cval.
 
 
-def _continued(index, n: int, mode: str):
+def _continue_past(index, n: int, mode: str):
     """Return where the entry with a number outside 0, …, n − 1 is found."""
     if mode in ("reflect", "grid-mirror"):
         index = index % (2 * n)
@@ -289,7 +289,7 @@ def _continued(index, n: int, mode: str):
     return np.clip(index, 0, n - 1)
 
 
-def _wrapped(c, n: int):
+def _wrap(c, n: int):
     """Move coordinates outside [0, n − 1] by multiples of n − 1, the left end of the interval counting as the right."""
     period = max(n - 1, 1)
     left, right = c < 0, c > n - 1
@@ -317,7 +317,7 @@ def map_coordinates(input, coordinates, output=None, order=3, mode="constant", c
         if mode in ("nearest", "grid-constant"):  # SciPy's way to a spline that is constant outside
             padding = 12
             for axis in range(np.ndim(image)):
-                image = _extended(image, axis, padding, padding, mode, cval)
+                image = _extend(image, axis, padding, padding, mode, cval)
         for axis in range(np.ndim(image)):
             image = _spline_coefficients(image, order, axis, mode)
     neighbours_of = _neighbours if order < 2 else _spline_neighbours
@@ -337,7 +337,7 @@ def _neighbours(c, n: int, order: int, mode: str) -> tuple[list[tuple], object]:
     """Return (number, weight, whether it lies outside) of each entry around a coordinate, and where there are none."""
     outside = (c < 0) | (c > n - 1) if mode == "constant" else None
     if mode == "wrap":
-        c = _wrapped(c, n)
+        c = _wrap(c, n)
     below = np.floor(c) if order else np.floor(c + 0.5)
     if order and n > 1 and mode in ("constant", "wrap"):
         below = np.clip(below, 0, n - 2)  # the last entry ends the last interval
@@ -347,7 +347,7 @@ def _neighbours(c, n: int, order: int, mode: str) -> tuple[list[tuple], object]:
         index = below.astype(np.intp) + step
         weight = None if not order else (c - below if step else 1.0 - (c - below))
         beyond = (index < 0) | (index > n - 1) if mode == "grid-constant" else None
-        found.append((_continued(index, n, mode), weight, beyond))
+        found.append((_continue_past(index, n, mode), weight, beyond))
     return found, outside
 
 
@@ -355,7 +355,7 @@ def _spline_neighbours(c, n: int, order: int, mode: str) -> tuple[list[tuple], o
     """Return what ``_neighbours`` does for splines of higher order, whose weights are polynomials between the knots."""
     outside = (c < 0) | (c > n - 1) if mode == "constant" else None
     if mode == "wrap":
-        c = _wrapped(c, n)
+        c = _wrap(c, n)
     if mode == "nearest":
         c = np.clip(c, 0, n - 1)
     c = c if order % 2 else c + 0.5
@@ -368,7 +368,7 @@ def _spline_neighbours(c, n: int, order: int, mode: str) -> tuple[list[tuple], o
         for coefficient in polynomial[::-1]:
             weight = weight * fraction + coefficient
         beyond = (index < 0) | (index > n - 1) if mode == "grid-constant" else None
-        found.append((_continued(index, n, "mirror" if mode in ("constant", "wrap") else mode), weight, beyond))
+        found.append((_continue_past(index, n, "mirror" if mode in ("constant", "wrap") else mode), weight, beyond))
     return found, outside
 
 

@@ -31,7 +31,7 @@ def _check_mode(mode: str) -> None:
         raise ValueError("Acceptable mode flags are 'valid', 'same', or 'full'.")
 
 
-def _centered(x, shape: tuple[int, ...], axes: tuple[int, ...]):
+def _center(x, shape: tuple[int, ...], axes: tuple[int, ...]):
     """Cut axes to the length of a shape, around their middle."""
     cut = [slice(None)] * np.ndim(x)
     for axis in axes:
@@ -40,7 +40,7 @@ def _centered(x, shape: tuple[int, ...], axes: tuple[int, ...]):
     return x[tuple(cut)]
 
 
-def _ordered(in1, in2, axes: tuple[int, ...]):
+def _order(in1, in2, axes: tuple[int, ...]):
     """Return the array that contains the other one first, for mode "valid"."""
     if all(in1.shape[a] >= in2.shape[a] for a in axes):
         return in1, in2
@@ -49,18 +49,18 @@ def _ordered(in1, in2, axes: tuple[int, ...]):
     raise ValueError("For 'valid' mode, one must be at least as large as the other in every dimension")
 
 
-def _convolved(in1, in2, mode: str, method: str, axes: tuple[int, ...]):
+def _convolve(in1, in2, mode: str, method: str, axes: tuple[int, ...]):
     """Convolve along some axes; the others broadcast."""
     first = in1.shape
     if mode == "valid":
-        in1, in2 = _ordered(in1, in2, axes)
+        in1, in2 = _order(in1, in2, axes)
     if not axes:
         return in1 * in2
     last = tuple(range(-len(axes), 0))
     in1, in2 = np.moveaxis(in1, axes, last), np.moveaxis(in2, axes, last)
     way = {"mode": "valid" if mode == "valid" else "full", "method": method, "ndim": len(axes)}
     out = np.moveaxis(convolve_nd(in1, in2, **way), last, axes)
-    return _centered(out, first, axes) if mode == "same" else out
+    return _center(out, first, axes) if mode == "same" else out
 
 
 def _chosen(in1, in2, mode: str, method: str) -> str:
@@ -83,9 +83,9 @@ def convolve(in1, in2, mode="full", method="auto"):
     if not np.ndim(in1):
         return in1 * in2
     axes = tuple(range(np.ndim(in1)))
-    first, second = _ordered(in1, in2, axes) if mode == "valid" else (in1, in2)
+    first, second = _order(in1, in2, axes) if mode == "valid" else (in1, in2)
     method = _chosen(first, second, mode, method)
-    return _convolved(in1, in2, mode, method, axes)
+    return _convolve(in1, in2, mode, method, axes)
 
 
 @mirrors(sg.correlate)
@@ -115,7 +115,7 @@ def fftconvolve(in1, in2, mode="full", axes=None):
     rest = [(in1.shape[a], in2.shape[a]) for a in range(np.ndim(in1)) if a not in axes]
     if any(n != m and 1 not in (n, m) for n, m in rest):
         raise ValueError(f"incompatible shapes for in1 and in2: {in1.shape} and {in2.shape}")
-    return _convolved(in1, in2, mode, "fft", axes)
+    return _convolve(in1, in2, mode, "fft", axes)
 
 
 @mirrors(sg.oaconvolve)
@@ -138,12 +138,12 @@ def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
     if boundary not in _BOUNDARIES:
         raise ValueError("Acceptable boundary flags are 'fill', 'circular' (or 'wrap'), and 'symmetric' (or 'symm').")
     if mode == "valid":
-        return _convolved(in1, in2, mode, "direct", (0, 1))
+        return _convolve(in1, in2, mode, "direct", (0, 1))
     pad = _BOUNDARIES[boundary]
     options = {"constant_values": fillvalue} if pad == "constant" else {}
     wide = np.pad(in1, [(n - 1, n - 1) for n in in2.shape], pad, **options)
     out = convolve_nd(wide, in2, mode="valid", method="direct", ndim=2)
-    return _centered(out, in1.shape, (0, 1)) if mode == "same" else out
+    return _center(out, in1.shape, (0, 1)) if mode == "same" else out
 
 
 @mirrors(sg.correlate2d)

@@ -157,7 +157,7 @@ def convolve(
     if low > high:
         return None
     if strong or not (a.plain and b.plain) or (weights is not None and a.shape != b.shape):
-        return _summed(a, b, k, low, high, weights)
+        return _sum_up(a, b, k, low, high, weights)
     left, right = a.upto(high)[low:], b.upto(k - low)[k - high :][::-1]
     count = len(left)
     if a.shape == b.shape:
@@ -190,7 +190,7 @@ def overlap(a: Stream, b: Stream, k: int, least: int = 0) -> tuple[int, int]:
     return max(least, k - b.last), min(k, a.last)
 
 
-def _summed(a: Stream, b: Stream, k: int, low: int, high: int, weights) -> Any:
+def _sum_up(a: Stream, b: Stream, k: int, low: int, high: int, weights) -> Any:
     total = None
     twice = a is b and weights is None and low == 0 and high == k  # of a square: pairs that are equal once, doubled
     for j in range(low, (k // 2 if twice else high) + 1):

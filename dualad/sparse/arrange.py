@@ -33,9 +33,9 @@ class _Block:
     def of(self, data: Any) -> Any:
         """Return the matrix with these data."""
         if self.entries is not None:
-            data = _picked(data, self.entries)
+            data = _pick(data, self.entries)
         if isinstance(data, Tracer):
-            return self._traced(data)
+            return self._trace(data)
         ss, form = scipy_sparse(), self.format
         if form == "csc":
             indices, indptr, order = self.by_column
@@ -55,7 +55,7 @@ class _Block:
     def _coordinates(self) -> tuple[np.ndarray, np.ndarray]:
         return np.repeat(np.arange(self.shape[0], dtype=self.indices.dtype), np.diff(self.indptr)), self.indices.copy()
 
-    def _traced(self, data: Any) -> Any:
+    def _trace(self, data: Any) -> Any:
         """Return a matrix of tensors: products with it are differentiated and batched."""
         if self.format == "triplets":
             return (*self._coordinates(), data)
@@ -63,7 +63,7 @@ class _Block:
         return out.toarray() if self.format == "dense" else out
 
 
-def _picked(data: Any, at: np.ndarray) -> Any:
+def _pick(data: Any, at: np.ndarray) -> Any:
     return index(data, at, template=(ARRAY,)) if isinstance(data, Tracer) else data.take(at)
 
 

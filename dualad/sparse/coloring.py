@@ -234,18 +234,18 @@ def color(sparsity: Any, mode: str = "auto", order: str = "auto", decompression:
     if mode == "bidirectional":
         return _bidirectional(S, order)
     if mode == "reverse":
-        return _reversed(_columns(S.T, order, 0), S)
+        return _reverse(_columns(S.T, order, 0), S)
     if mode == "forward":
         return _columns(S, order, 0)
     best = _columns(S, order, PULL)
     least = np.bincount(S.indices, minlength=1).max(initial=0)
     if PULL * min(least, _LONG) < best.cost:
-        other = _reversed(_columns(S.T, order, 1 / PULL), S)
+        other = _reverse(_columns(S.T, order, 1 / PULL), S)
         best = other if other.cost < best.cost else best
     return best
 
 
-def _reversed(C: Coloring, S: Sparsity) -> Coloring:
+def _reverse(C: Coloring, S: Sparsity) -> Coloring:
     """Return the colouring of a pattern from one of its transpose."""
     mode = {"forward": "reverse"}.get(C.mode, C.mode)
     reason = C.reason.replace("row", "\0").replace("column", "row").replace("\0", "column")

@@ -115,24 +115,24 @@ class Products:
 
     def _pushed(self, lin: Linear, start: int, stop: int) -> Any:
         """Return products ``start`` to ``stop``, one after the other, flat."""
-        seeds = self._seeded(True, start, stop)
+        seeds = self._seed(True, start, stop)
         if stop - start == 1:
-            return _joined([np.reshape(y, (1, -1)) for y in lin.flat([s[0] for s in seeds])])
+            return _join([np.reshape(y, (1, -1)) for y in lin.flat([s[0] for s in seeds])])
         outs = vmap(lambda *t: lin.flat(list(t)), randomness="same")(*seeds)
-        return _joined([np.reshape(y, (stop - start, -1)) for y in outs])
+        return _join([np.reshape(y, (stop - start, -1)) for y in outs])
 
     def _pulled(self, lin: Linear, start: int, stop: int) -> Any:
-        seeds = self._seeded(False, start, stop)
+        seeds = self._seed(False, start, stop)
 
         def pull(*cotangents):
             found = pull_back(lin.program, list(cotangents))
             return [np.zeros(a.shape, a.dtype) if c is None else c for c, a in zip(found, self.ins, strict=True)]
 
         if stop - start == 1:
-            return _joined([np.reshape(c, (1, -1)) for c in pull(*[s[0] for s in seeds])])
-        return _joined([np.reshape(c, (stop - start, -1)) for c in vmap(pull, randomness="same")(*seeds)])
+            return _join([np.reshape(c, (1, -1)) for c in pull(*[s[0] for s in seeds])])
+        return _join([np.reshape(c, (stop - start, -1)) for c in vmap(pull, randomness="same")(*seeds)])
 
-    def _seeded(self, forward: bool, start: int, stop: int) -> list[np.ndarray]:
+    def _seed(self, forward: bool, start: int, stop: int) -> list[np.ndarray]:
         """Return the sums of unit vectors of the columns (or rows) of some colours, as leaves with a leading axis."""
         known = self._seeds.get((forward, start))
         if known is not None:
@@ -159,7 +159,7 @@ class _Passes:
         return [self.products._pass(self.lin, *p) for p in self.products.passes[start:stop]]
 
 
-def _joined(parts: list) -> Any:
+def _join(parts: list) -> Any:
     """Return results with a leading axis as one flat array, product by product."""
     if len(parts) == 1:
         return parts[0].reshape(-1)

@@ -87,7 +87,7 @@ class _SparseDerivative:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the matrix, and what was asked for beside it."""
         problem, prepared, out, stage, data = self._computed(args, kwargs)
-        matrix = self._arranged(prepared, data, problem, stage)
+        matrix = self._arrange(prepared, data, problem, stage)
         value, aux = out, stage.aux
         if self._second:
             value, aux = aux if problem.has_aux else (aux, None)
@@ -301,21 +301,21 @@ class _SparseDerivative:
             except Grown as grown:
                 if self._options["check"] == "raise":
                     raise self._missed(prepared, grown.sparsity) from None
-                prepared = self._repaired(prepared, grown.sparsity)
+                prepared = self._repair(prepared, grown.sparsity)
                 continue
             if not self._is_checked(prepared) or prepared.agrees(data, stage):
                 return problem, prepared, out, stage, data
             here = pattern_of_program(problem, stage.program, "local", "", self._options["max_memory"])
             if self._options["check"] == "raise" or prepared.sparsity.scope != "local" or isinstance(data, Tracer):
                 raise self._missed(prepared, here)
-            prepared = self._repaired(prepared, here)
+            prepared = self._repair(prepared, here)
         raise self._missed(prepared, prepared.sparsity)
 
     def _is_checked(self, prepared: Prepared) -> bool:
         check, S = self._options["check"], prepared.sparsity
         return check == "raise" or (check == "auto" and (S.scope != "global" or S.relies_on_constants))
 
-    def _repaired(self, prepared: Prepared, here: Sparsity) -> Prepared:
+    def _repair(self, prepared: Prepared, here: Sparsity) -> Prepared:
         new = self._unite(prepared, here)
         missing = new.sparsity.nnz - prepared.sparsity.nnz
         warnings.warn(
@@ -348,7 +348,7 @@ class _SparseDerivative:
             return slice(None)
         return np.flatnonzero(S.indices <= S.rows if triangle == "lower" else S.indices >= S.rows)
 
-    def _arranged(self, prepared: Prepared, data: Any, problem: Problem, stage: Linearization) -> Any:
+    def _arrange(self, prepared: Prepared, data: Any, problem: Problem, stage: Linearization) -> Any:
         key = id(prepared)
         arrangement = self._arrangements.get(key)
         if arrangement is None or arrangement.prepared is not prepared:

@@ -163,14 +163,14 @@ def pattern_of_program(problem: Problem, program: Program, scope: str, reason: s
     names: tuple[str, ...] = ()
     if walk.dense:
         again = _again(problem, scope, skip, most)
-        names = tuple([_spelled(step) for step in (again if isinstance(again, Walk) else walk).dense])
+        names = tuple([_spell(step) for step in (again if isinstance(again, Walk) else walk).dense])
     if problem.second:
         found = found + found.T.tocsr()
     return Sparsity(found, scope, reason, names, walk.relies, walk.work / max(walk.volume, 1))
 
 
 def _given_up(problem: Problem, step: tuple | None, rows: int, n: int, limit: int, scope: str) -> Sparsity:
-    culprit = "its own pattern" if step is None else _spelled(step)
+    culprit = "its own pattern" if step is None else _spell(step)
     if rows * n > limit:
         raise SparsityError(
             f"{problem.where}: the pattern of {rows} x {n} entries is too dense to be held; it became so at {culprit}.",
@@ -199,7 +199,7 @@ def _again(problem: Problem, scope: str, skip: int, limit: int) -> Walk | TooDen
             return None
 
 
-def _spelled(step: tuple) -> str:
+def _spell(step: tuple) -> str:
     line = getattr(step, "line", "")
     name = getattr(step[2].get("call"), "name", None)
     return f"`{step[0].name}`" + (f" of `{name}`" if name else "") + (f" at {line}" if line else "")

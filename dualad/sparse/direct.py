@@ -135,7 +135,7 @@ class _Planner(Walk):
             if args[i].aval.shape != out.shape:
                 p = self.gather(p, np.broadcast_to(positions_of(args[i].aval.shape), out.shape).reshape(-1), None)
             parts[i] = p
-        matrix, places = _united([p.matrix for p in parts.values()])
+        matrix, places = _unite([p.matrix for p in parts.values()])
         counts = np.diff(matrix.indptr)
         each = int(counts[0]) if len(counts) and bool((counts == counts[0]).all()) else None
         of_row = None if each is not None else np.repeat(np.arange(len(counts)), counts)
@@ -145,7 +145,7 @@ class _Planner(Walk):
         return self.new(matrix, action, [p.slot for p in parts.values()], not constant)
 
 
-def _united(matrices: list) -> tuple[Any, list[tuple | None]]:
+def _unite(matrices: list) -> tuple[Any, list[tuple | None]]:
     """Return the union of one or two patterns, and for each where its entries come from; nnz is a zero."""
     first = matrices[0]
     if len(matrices) == 1 or rows.same(*matrices):
@@ -172,7 +172,7 @@ def _carry_out(action: tuple, data: Any, steps: Any) -> Any:
     return action[0](data, steps, *action[1:])
 
 
-def _picked(v: Any, at: np.ndarray) -> Any:
+def _pick(v: Any, at: np.ndarray) -> Any:
     # Clipping is not needed, and faster than checking.
     return v.take(at, mode="clip") if type(v) is np.ndarray else index(v, at, template=(ARRAY,))
 
@@ -180,14 +180,14 @@ def _picked(v: Any, at: np.ndarray) -> Any:
 def _spread(v: Any, at: np.ndarray, missing: np.ndarray) -> Any:
     """Put data where a larger pattern has them, and zeros where it has others."""
     if type(v) is not np.ndarray or not len(v):
-        return _picked(np.concatenate([v, np.zeros(1, v.dtype)]), at)
+        return _pick(np.concatenate([v, np.zeros(1, v.dtype)]), at)
     out = v.take(at, mode="clip")
     out[missing] = 0
     return out
 
 
 def _take(data, steps, slot, at):
-    return _picked(data[slot], at)
+    return _pick(data[slot], at)
 
 
 def _cast(data, steps, slot, dtype):
@@ -205,7 +205,7 @@ def _collect(data, steps, slot, into, size):
 
 def _weigh(data, steps, slot, step, factor, of_row):
     c = steps[step][1][factor]
-    return data[slot] * _picked(np.reshape(c, -1), of_row)
+    return data[slot] * _pick(np.reshape(c, -1), of_row)
 
 
 def _apply(data, steps, op, params, step, given, each, of_row, shape):
@@ -229,7 +229,7 @@ def _apply(data, steps, op, params, step, given, each, of_row, shape):
         if each is not None:
             made.append(flat.reshape((-1, 1)) if each else flat[:0].reshape((-1, 1)))
         else:
-            made.append(_picked(flat, of_row))
+            made.append(_pick(flat, of_row))
     out = bind(op, made, params) if any([isinstance(a, Tracer) for a in made]) else op.impl(*made, **params)
     return out.reshape(-1)
 

@@ -105,7 +105,7 @@ def has_compiler() -> bool:
     return True
 
 
-def _compiled(function: Callable) -> Callable:
+def _compile(function: Callable) -> Callable:
     """Compile a kernel when it is first called for many vertices, if Numba is there."""
 
     @functools.cache
@@ -121,7 +121,7 @@ def _compiled(function: Callable) -> Callable:
     return call
 
 
-@_compiled
+@_compile
 def star(indptr, indices, order):
     """Star-colour the vertices of a symmetric pattern, in the given order."""
     n = len(indptr) - 1
@@ -155,7 +155,7 @@ def star(indptr, indices, order):
     return colors
 
 
-@_compiled
+@_compile
 def acyclic(indptr, indices, edges, order):
     """Colour the vertices of a symmetric pattern so that no cycle has two colours; ``edges`` numbers each pair once."""
     n, m = len(indptr) - 1, 0

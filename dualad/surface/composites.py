@@ -173,7 +173,7 @@ def average(
 # ── reductions that pass over NaN ────────────────────────────────────────────────────────────────────────────────
 
 
-def _filled(a, fill):
+def _fill(a, fill):
     a = _numbers(a)
     return select(np.isnan(a), fill, a) if is_inexact(a.dtype) else a
 
@@ -188,7 +188,7 @@ def nansum(
     initial: Array = _UNSET,
     where: Array = _UNSET,
 ) -> Array:
-    return np.sum(_filled(a, 0), axis, dtype, out, _kept(keepdims), initial, where)
+    return np.sum(_fill(a, 0), axis, dtype, out, _kept(keepdims), initial, where)
 
 
 @function(np.nanprod, kind="composite")
@@ -201,7 +201,7 @@ def nanprod(
     initial: Array = _UNSET,
     where: Array = _UNSET,
 ) -> Array:
-    return np.prod(_filled(a, 1), axis, dtype, out, _kept(keepdims), initial, where)
+    return np.prod(_fill(a, 1), axis, dtype, out, _kept(keepdims), initial, where)
 
 
 def _numbers_along(a, axes, where, keepdims: bool, dtype):
@@ -227,7 +227,7 @@ def nanmean(
     if not is_inexact(a.dtype):
         return np.mean(a, axis, dtype, None, _kept(keepdims), where=where)
     axes = () if not a.ndim and axis in (0, -1) else normalize_axes(axis, a.ndim, "np.nanmean")
-    total = np.sum(_filled(a, 0), axes, dtype, None, _kept(keepdims), where=where)
+    total = np.sum(_fill(a, 0), axes, dtype, None, _kept(keepdims), where=where)
     return total / _numbers_along(a, axes, where, _kept(keepdims), total.dtype)
 
 
@@ -498,7 +498,7 @@ def interp(x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None, 
 # ── convolution ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _convolved(a, v, mode: str, middle: int, name: str):
+def _convolve(a, v, mode: str, middle: int, name: str):
     n, m = a.shape[0], v.shape[0]
     if mode == "valid":
         return scans.convolve(*((a, v) if n >= m else (v, a)), mode="valid")
@@ -525,14 +525,14 @@ def _sequences(a, v, name: str) -> tuple:
 @function(np.convolve)
 def convolve(a: Array, v: Array, mode: str = "full") -> Array:
     a, v = _sequences(a, v, "np.convolve")
-    return _convolved(a, v, mode, (min(len(a), len(v)) - 1) // 2, "np.convolve")
+    return _convolve(a, v, mode, (min(len(a), len(v)) - 1) // 2, "np.convolve")
 
 
 @function(np.correlate)
 def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
     a, v = _sequences(a, v, "np.correlate")
     middle = (len(v) - 1) // 2 if len(a) >= len(v) else len(a) // 2
-    return _convolved(a, np.conj(v)[::-1], mode, middle, "np.correlate")
+    return _convolve(a, np.conj(v)[::-1], mode, middle, "np.correlate")
 
 
 # ── logaddexp.reduce ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -57,23 +57,23 @@ def outer(a: Array, b: Array, out: Array | None = None) -> Array:
 def vdot(a: Array, b: Array, /) -> Array:
     a, b = _arrays(a, b)
     a, b = np.reshape(a, -1), np.reshape(b, -1)
-    return _conjugated(a) @ b
+    return _conjugate(a) @ b
 
 
 @function(np.tensordot, kind="composite")
 def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
     a, b = _arrays(a, b)
-    a_axes, b_axes = _contracted(a, b, axes)
+    a_axes, b_axes = _contract(a, b, axes)
     a_free = [i for i in range(a.ndim) if i not in a_axes]
     b_free = [i for i in range(b.ndim) if i not in b_axes]
     summed = math.prod([a.shape[i] for i in a_axes])
     rows, columns = [a.shape[i] for i in a_free], [b.shape[i] for i in b_free]
-    a = np.reshape(_permuted(a, a_free + a_axes), (math.prod(rows), summed))
-    b = np.reshape(_permuted(b, b_axes + b_free), (summed, math.prod(columns)))
+    a = np.reshape(_permute(a, a_free + a_axes), (math.prod(rows), summed))
+    b = np.reshape(_permute(b, b_axes + b_free), (summed, math.prod(columns)))
     return np.reshape(a @ b, (*rows, *columns))
 
 
-def _contracted(a, b, axes) -> tuple[list[int], list[int]]:
+def _contract(a, b, axes) -> tuple[list[int], list[int]]:
     """Return the axes to sum over, of both operands."""
     try:
         a_axes, b_axes = axes
@@ -91,7 +91,7 @@ def _contracted(a, b, axes) -> tuple[list[int], list[int]]:
     return a_axes, b_axes
 
 
-def _permuted(x, order: list[int]):
+def _permute(x, order: list[int]):
     return x if order == list(range(len(order))) else np.transpose(x, order)
 
 
@@ -118,16 +118,16 @@ def einsum(
     if len(arrays) == 1 and isinstance(arrays[0], Tracer):
         inputs, _, output = subscripts.partition("->")
         if set(inputs) == set(output):  # nothing is summed: axes in another order, diagonals
-            return viewed(_rearranged, arrays[0], {"subscripts": subscripts})
+            return viewed(_rearrange, arrays[0], {"subscripts": subscripts})
     return contraction.einsum(*arrays, subscripts=subscripts, optimize=optimize)
 
 
 @Reading
-def _rearranged(x, *, subscripts):
+def _rearrange(x, *, subscripts):
     return contraction.einsum(x, subscripts=subscripts, optimize=False)
 
 
-@writer(_rearranged)
+@writer(_rearrange)
 def _write_rearranged(base, params, value):
     places = np.einsum(params["subscripts"], np.arange(base.size).reshape(base.shape))
     flat = set_at(
@@ -159,7 +159,7 @@ def _einsum_arguments(given) -> tuple[str, list]:
     if len(terms) != len(arrays):
         fewer = "fewer" if len(terms) > len(arrays) else "more"
         raise ValueError(f"{fewer} operands provided to einstein sum function than specified in the subscripts string")
-    return _completed(terms, output, [x.shape for x in arrays]), arrays
+    return _complete(terms, output, [x.shape for x in arrays]), arrays
 
 
 def _letters(labels) -> str:
@@ -175,7 +175,7 @@ def _letters(labels) -> str:
     return "".join(letters)
 
 
-def _completed(terms: list[str], output: str | None, shapes) -> str:
+def _complete(terms: list[str], output: str | None, shapes) -> str:
     """Write ellipses out in letters that are not in use, and the output that is left implicit."""
     for term in terms if output is None else [*terms, output]:
         named = term.replace("...", "", 1)
@@ -223,7 +223,7 @@ def _completed(terms: list[str], output: str | None, shapes) -> str:
 # ── products of vectors along an axis ────────────────────────────────────────────────────────────────────────────
 
 
-def _conjugated(x):
+def _conjugate(x):
     return np.conj(x) if x.dtype.kind == "c" else x
 
 
@@ -238,7 +238,7 @@ def vecdot(
         x1, x2 = x1.astype(dtype), x2.astype(dtype)
     if x1.shape[-1] != x2.shape[-1]:
         raise ValueError(f"vecdot: the vectors have {x1.shape[-1]} and {x2.shape[-1]} components")
-    out = np.einsum("...i,...i->...", _conjugated(x1), x2)
+    out = np.einsum("...i,...i->...", _conjugate(x1), x2)
     return np.expand_dims(out, axis) if keepdims else out
 
 
@@ -248,17 +248,17 @@ def matvec(x1: Array, x2: Array, /) -> Array:
     _enough("matvec", "(m,n),(n)->(m)", (x1, 2), (x2, 1))
     if x2.ndim == 1:
         return x1 @ x2
-    return np.reshape(*_dropped(x1 @ np.reshape(x2, (*x2.shape, 1)), -1))
+    return np.reshape(*_drop(x1 @ np.reshape(x2, (*x2.shape, 1)), -1))
 
 
 def vecmat(x1: Array, x2: Array, /) -> Array:
     """Conjugated vectors times matrices, both stacked."""
     x1, x2 = operands(x1, x2)
     _enough("vecmat", "(n),(n,m)->(m)", (x1, 1), (x2, 2))
-    x1 = _conjugated(x1)
+    x1 = _conjugate(x1)
     if x1.ndim == 1 or x2.ndim == 2:
         return x1 @ x2
-    return np.reshape(*_dropped(np.reshape(x1, (*x1.shape[:-1], 1, x1.shape[-1])) @ x2, -2))
+    return np.reshape(*_drop(np.reshape(x1, (*x1.shape[:-1], 1, x1.shape[-1])) @ x2, -2))
 
 
 def _enough(name: str, signature: str, *wanted: tuple) -> None:
@@ -270,7 +270,7 @@ def _enough(name: str, signature: str, *wanted: tuple) -> None:
             )
 
 
-def _dropped(x, axis: int) -> tuple:
+def _drop(x, axis: int) -> tuple:
     """Return x, and its shape without an axis of size one."""
     shape = list(x.shape)
     del shape[axis]

@@ -27,7 +27,7 @@ __all__: list[str] = []
 # ── like a tensor ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _filled(like, value, shape, dtype):
+def _fill(like, value, shape, dtype):
     """Return ``value``, broadcast and cast, as a constant (in ``like``; ``value`` keeps its own tangents)."""
     if not isinstance(shape, tuple) or not all(type(n) is int for n in shape):
         shape = (int(shape),) if np.ndim(shape) == 0 else tuple([int(n) for n in shape])
@@ -42,7 +42,7 @@ def _filled(like, value, shape, dtype):
 
 def _like(a, value, dtype, shape, order):
     a = operand(a)
-    out = _filled(a, value, a.shape if shape is None else shape, a.dtype if dtype is None else dtype)
+    out = _fill(a, value, a.shape if shape is None else shape, a.dtype if dtype is None else dtype)
     if isinstance(a, Tracer) and len(out.shape) > 1:
         return pin(out, np.empty_like(layout(a), dtype, order, shape=shape).strides)
     return out
@@ -118,14 +118,14 @@ def _creation(*numpy_functions):
 def _zeros(
     like: Any, shape: Shape, dtype: DTypeLike | None = None, order: str | None = "C", *, device: Any = None
 ) -> Array:
-    return in_order(_filled(like, 0, shape, float if dtype is None else dtype), order)
+    return in_order(_fill(like, 0, shape, float if dtype is None else dtype), order)
 
 
 @_creation(np.ones)
 def _ones(
     like: Any, shape: Shape, dtype: DTypeLike | None = None, order: str | None = "C", *, device: Any = None
 ) -> Array:
-    return in_order(_filled(like, 1, shape, float if dtype is None else dtype), order)
+    return in_order(_fill(like, 1, shape, float if dtype is None else dtype), order)
 
 
 @_creation(np.full)
@@ -141,7 +141,7 @@ def _full(
     fill_value = operand(fill_value)
     if dtype is None:
         dtype = fill_value.dtype if hasattr(fill_value, "dtype") else np.asarray(fill_value).dtype
-    return in_order(_filled(like, fill_value, shape, dtype), order)
+    return in_order(_fill(like, fill_value, shape, dtype), order)
 
 
 def _plain(function):
@@ -149,7 +149,7 @@ def _plain(function):
 
     def handler(like, *args, **kwargs):
         value = function(*args, **kwargs)
-        return _filled(like, value, value.shape, value.dtype)
+        return _fill(like, value, value.shape, value.dtype)
 
     _creation(function)(handler)
 
@@ -166,7 +166,7 @@ def _converting(function):
         if isinstance(a, Tracer):
             return converted(a, lambda x: function(x, dtype, *args, **kwargs))
         a = function(a, dtype, *args, **kwargs)
-        return pin(_filled(like, a, a.shape, a.dtype), a.strides)
+        return pin(_fill(like, a, a.shape, a.dtype), a.strides)
 
     _creation(function)(handler)
 

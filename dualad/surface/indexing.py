@@ -53,7 +53,7 @@ def parse_index(x, index) -> tuple[tuple, list]:
     """
     shape = x.shape
     entries = index if type(index) is tuple else (index,)
-    parsed = [_parsed(e) for e in entries]
+    parsed = [_parse(e) for e in entries]
     taken = 0
     ellipsis = None
     for i, e in enumerate(parsed):
@@ -98,7 +98,7 @@ def parse_index(x, index) -> tuple[tuple, list]:
     return tuple(template), arrays
 
 
-def _parsed(e):
+def _parse(e):
     """Return an entry as int, slice, None, Ellipsis, bool, an integer array, or (shape, positions) of a mask."""
     kind = type(e)
     if kind is int or kind is slice or e is None or e is Ellipsis:
@@ -123,7 +123,7 @@ def _parsed(e):
         if isinstance(e, Tracer):
             mask = e.concretize("a boolean mask used as an index")
             if mask is not None:
-                return _parsed(mask)
+                return _parse(mask)
             raise UnsupportedError(
                 f"an array was indexed with a boolean mask of shape {e.shape} that is a {e._kind()}.",
                 "the number of entries it selects depends on values that differ between lanes or are not known yet, so"

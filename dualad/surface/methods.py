@@ -121,7 +121,7 @@ for _name, _ufunc in {
 # ── ndarray's methods and attributes ─────────────────────────────────────────────────────────────────────────────
 
 
-def _delegated(name: str, function) -> None:
+def _delegate(name: str, function) -> None:
     """Install a method whose arguments after ``self`` are those of NumPy's function after the array."""
 
     def method(self, *args, **kwargs):
@@ -138,7 +138,7 @@ for _name in (
     "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze",
     "std", "sum", "swapaxes", "take", "trace", "var",
 ):  # fmt: skip
-    _delegated(_name, getattr(np, _name))
+    _delegate(_name, getattr(np, _name))
 
 # An object array of 0-d tensors computes by calling the method that has the ufunc's name: np.sin calls x.sin().
 for _name in (
@@ -146,7 +146,7 @@ for _name in (
     "degrees", "exp", "exp2", "expm1", "fabs", "fmod", "hypot", "log", "log10", "log1p", "log2", "rad2deg", "radians",
     "rint", "sin", "sinh", "sqrt", "tan", "tanh",
 ):  # fmt: skip
-    _delegated(_name, getattr(np, _name))
+    _delegate(_name, getattr(np, _name))
 
 
 def _method(function):
@@ -412,7 +412,7 @@ def __deepcopy__(self, memo):
     return np.copy(self)
 
 
-def _rounded(name: str, function) -> None:
+def _round_to(name: str, function) -> None:
     """Install a Python rounding protocol: an int where the value is known, as for NumPy's scalars."""
 
     def method(self):
@@ -425,9 +425,9 @@ def _rounded(name: str, function) -> None:
     setattr(Tracer, name, method)
 
 
-_rounded("__floor__", np.floor)
-_rounded("__ceil__", np.ceil)
-_rounded("__trunc__", np.trunc)
+_round_to("__floor__", np.floor)
+_round_to("__ceil__", np.ceil)
+_round_to("__trunc__", np.trunc)
 
 
 @_method

@@ -114,7 +114,7 @@ def trim_zeros(filt: Array, trim: str = "fb", axis: Any = None) -> Array:
 # ── arithmetic ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _padded(p, length: int):
+def _pad(p, length: int):
     return p if p.shape[0] == length else np.concatenate([np.zeros(length - p.shape[0], p.dtype), p])
 
 
@@ -122,14 +122,14 @@ def _padded(p, length: int):
 def polyadd(a1: Array, a2: Array) -> Array:
     a1, a2 = _coefficients(a1), _coefficients(a2)
     length = max(a1.shape[0], a2.shape[0])
-    return _padded(a1, length) + _padded(a2, length)
+    return _pad(a1, length) + _pad(a2, length)
 
 
 @function(np.polysub, kind="composite")
 def polysub(a1: Array, a2: Array) -> Array:
     a1, a2 = _coefficients(a1), _coefficients(a2)
     length = max(a1.shape[0], a2.shape[0])
-    return _padded(a1, length) - _padded(a2, length)
+    return _pad(a1, length) - _pad(a2, length)
 
 
 @function(np.polymul, kind="composite")

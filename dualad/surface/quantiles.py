@@ -69,7 +69,7 @@ def _virtual(method: str, n, q):
     return n * q + (alpha + q * (1 - alpha - beta)) - 1, None
 
 
-def _checked(q, dtype: np.dtype, name: str):
+def _check(q, dtype: np.dtype, name: str):
     """Return q as an array or tensor, in the precision of the entries if it is a Python number."""
     if isinstance(q, (int, float)):
         q = np.asarray(q, dtype if dtype.kind == "f" else np.finfo(dtype).dtype if dtype.kind == "c" else None)[()]
@@ -87,7 +87,7 @@ def _quantile(a, q, axis, method: str, keepdims, ignore_nan: bool, name: str):
         and method not in ("linear", "averaged_inverted_cdf", "midpoint")
     ):
         raise ValueError(f"{method!r} is not a valid method of {name}")
-    q = _checked(q, a.dtype, name)
+    q = _check(q, a.dtype, name)
     if method == "linear" and q.dtype.kind in "iub":
         method = "lower"  # 0 or 1: an entry, in its own dtype
     rows, single = one_axis(a, axes) if axes else (a.reshape((*a.shape, 1)), a.ndim)
@@ -136,11 +136,11 @@ def _pick(ordered, rank, q, rest):
     return np.take_along_axis(ordered, flat, 0).reshape(q.shape + rest)
 
 
-def _weighted(a, q, axis, weights, keepdims, ignore_nan: bool, name: str):
+def _weigh(a, q, axis, weights, keepdims, ignore_nan: bool, name: str):
     """Return the first entry up to which the weights sum to a share q: a choice, constant in the weights and in q."""
     axes = normalize_axes(axis, a.ndim, name)
     a, weights = with_weights(a, weights, axis, axes)
-    q, weights = stop_gradient(_checked(q, a.dtype, name)), stop_gradient(weights)
+    q, weights = stop_gradient(_check(q, a.dtype, name)), stop_gradient(weights)
     if type(weights) in PLAIN and np.any(weights < 0):
         raise ValueError("Weights must be non-negative.")
     weights = np.broadcast_to(weights, a.shape)
@@ -197,7 +197,7 @@ def _quantiles(numpy_function, scale: float, ignore_nan: bool) -> None:
             return _quantile(a, q, axis, method, keepdims, ignore_nan, name)
         if method != "inverted_cdf":
             raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
-        return _weighted(a, q, axis, weights, keepdims, ignore_nan, name)
+        return _weigh(a, q, axis, weights, keepdims, ignore_nan, name)
 
 
 _quantiles(np.quantile, 1, False)

@@ -42,7 +42,7 @@ def _flag(keepdims) -> bool:
     return keepdims is not _UNSET and bool(keepdims)
 
 
-def _masked(a, where, fill):
+def _mask(a, where, fill):
     """Put ``fill``, which does not change the reduction, where it is not to look."""
     if not _given(where):
         return a
@@ -81,7 +81,7 @@ def sum_(
         return bind(ops.sum, (a,), {"axis": axes, "keepdims": keepdims is not _UNSET and bool(keepdims)})
     refuse_out(out, "np.sum")
     if dtype is not None or _given(where):
-        a = _masked(_cast(a, dtype), where, 0)
+        a = _mask(_cast(a, dtype), where, 0)
     result = bind(ops.sum, (a,), {"axis": _axes(axis, a.ndim, "np.sum"), "keepdims": _flag(keepdims)})
     if dtype is not None:
         result = _cast(result, dtype)
@@ -101,7 +101,7 @@ def prod(
     where: Array = _UNSET,
 ) -> Array:
     refuse_out(out, "np.prod")
-    a = _masked(_cast(operand(a), dtype), where, 1)
+    a = _mask(_cast(operand(a), dtype), where, 1)
     result = _cast(ops.prod(a, axis=_axes(axis, a.ndim, "np.prod"), keepdims=_flag(keepdims)), dtype)
     if _given(initial) and not (type(initial) is int and initial == 1):
         result = result * _initial(initial, result)
@@ -175,7 +175,7 @@ def _extremum(functions, op, ufunc: np.ufunc, neutral) -> None:
         shape = ops.reduced_shape(a.shape, axes, keepdims)
         if 0 in [a.shape[i] for i in axes]:
             return np.broadcast_to(operand(initial), shape).astype(a.dtype)
-        result = op(_masked(a, where, neutral(a.dtype)), axis=axes, keepdims=keepdims)
+        result = op(_mask(a, where, neutral(a.dtype)), axis=axes, keepdims=keepdims)
         return ufunc(result, _initial(initial, result))
 
     function(*functions)(extremum)
@@ -221,7 +221,7 @@ def _question(numpy_function, op, neutral: bool) -> None:
         refuse_out(out, name)
         a = operand(a)
         if _given(where):
-            a = _masked(a != 0, where, neutral)
+            a = _mask(a != 0, where, neutral)
         return op(a, axis=_axes(axis, a.ndim, name), keepdims=_flag(keepdims))
 
     def reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=_UNSET, where=True):

@@ -319,10 +319,10 @@ def tile(A: Array, reps: Any) -> Array:
     # An axis (1, n) broadcast to (r, n) and merged is n repeated r times.
     split = np.reshape(A, tuple([m for n in shape for m in (1, n)]))
     repeated = np.broadcast_to(split, tuple([m for r, n in zip(reps, shape, strict=True) for m in (r, n)]))
-    return _copied(np.reshape(repeated, tuple([r * n for r, n in zip(reps, shape, strict=True)])))
+    return _copy(np.reshape(repeated, tuple([r * n for r, n in zip(reps, shape, strict=True)])))
 
 
-def _copied(x):
+def _copy(x):
     """Return a copy of what came out as a view, because nothing had to be repeated."""
     return np.copy(x) if hasattr(x, "_memory") else x
 
@@ -348,5 +348,5 @@ def repeat(a: Array, repeats: Array, axis: Axis = None) -> Array:
             raise ValueError("repeats may not contain negative values.")
         shape = (*a.shape[: axis + 1], r, *a.shape[axis + 1 :])
         repeated = np.broadcast_to(np.expand_dims(a, axis + 1), shape)
-        return _copied(np.reshape(repeated, (*a.shape[:axis], n * r, *a.shape[axis + 1 :])))
+        return _copy(np.reshape(repeated, (*a.shape[:axis], n * r, *a.shape[axis + 1 :])))
     return np.take(a, np.repeat(np.arange(n), repeats), axis)

@@ -30,7 +30,7 @@ __all__: list[str] = []
 _UNSET = np._NoValue
 
 
-def _flattened(a, axis, name: str):
+def _flatten(a, axis, name: str):
     """Return the operand and its axis, flattened if ``axis`` is None (and a number as an array of one)."""
     a = operand(a)
     if axis is None:
@@ -72,7 +72,7 @@ def _running_total(plain, array_api: str, nan, ufunc: np.ufunc, op, neutral: int
     @function(plain)
     def running(a: Array, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None) -> Array:
         refuse_out(out, f"np.{plain.__name__}")
-        return _scan(op, *_flattened(a, axis, f"np.{plain.__name__}"), dtype=dtype)
+        return _scan(op, *_flatten(a, axis, f"np.{plain.__name__}"), dtype=dtype)
 
     def cumulative(
         x: Array,
@@ -158,10 +158,10 @@ def sort(
     _refuse_order(order, "np.sort")
     if kind is not None and (stable is not None or _given(descending)):
         raise ValueError("np.sort: kind can't be given together with stable or descending")
-    a, axis = _flattened(a, axis, "np.sort")
+    a, axis = _flatten(a, axis, "np.sort")
     if not _given(descending):
         return like_copy(ops.sort(a, axis=axis), a)
-    return np.take_along_axis(a, np.argsort(_reversed(stop_gradient(a)), axis, stable=True), axis)
+    return np.take_along_axis(a, np.argsort(_reverse(stop_gradient(a)), axis, stable=True), axis)
 
 
 @function(np.argsort)
@@ -175,9 +175,9 @@ def argsort(
     descending: bool = False,
 ) -> Array:
     _refuse_order(order, "np.argsort")
-    a, axis = _flattened(a, axis, "np.argsort")
+    a, axis = _flatten(a, axis, "np.argsort")
     if _given(descending):
-        a, kind = _reversed(stop_gradient(a)), "stable"
+        a, kind = _reverse(stop_gradient(a)), "stable"
     return ops.argsort(a, axis=axis, kind="stable" if stable else kind)
 
 
@@ -185,7 +185,7 @@ def _given(descending) -> bool:
     return descending is not _UNSET and bool(descending)
 
 
-def _reversed(a):
+def _reverse(a):
     """Return numbers in the opposite order, in which equal ones keep their places and NaN stays last."""
     return -a if is_inexact(a.dtype) else ~a
 
@@ -202,7 +202,7 @@ def _ranks(kth, n: int) -> tuple[int, ...]:
 @function(np.partition)
 def partition(a: Array, kth: Any, axis: Axis = -1, kind: str | None = "introselect", order: str | None = None) -> Array:
     _refuse_order(order, "np.partition")
-    a, axis = _flattened(a, axis, "np.partition")
+    a, axis = _flatten(a, axis, "np.partition")
     return like_copy(ops.partition(a, kth=_ranks(kth, a.shape[axis]), axis=axis), a) if a.size else np.copy(a)
 
 
@@ -211,7 +211,7 @@ def argpartition(
     a: Array, kth: Any, axis: Axis = -1, kind: str | None = "introselect", order: str | None = None
 ) -> Array:
     _refuse_order(order, "np.argpartition")
-    a, axis = _flattened(a, axis, "np.argpartition")
+    a, axis = _flatten(a, axis, "np.argpartition")
     return ops.argpartition(a, kth=_ranks(kth, a.shape[axis]), axis=axis)
 
 

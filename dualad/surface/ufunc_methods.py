@@ -67,7 +67,7 @@ def _reduceat(ufunc: np.ufunc):
 # ── bits and parity ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _folded(ufunc: np.ufunc, empty: int):
+def _fold(ufunc: np.ufunc, empty: int):
     """Make ``reduce`` of a ufunc on integers or truth values: half the entries meet the other half, log₂ n times."""
     name = f"np.{ufunc.__name__}.reduce"
 
@@ -175,4 +175,4 @@ def _accumulate(ufunc: np.ufunc):
 
 ANY_UFUNC.update(reduce=_reduce, accumulate=_accumulate, reduceat=_reduceat)
 for _ufunc, _empty in ((np.bitwise_and, -1), (np.bitwise_or, 0), (np.bitwise_xor, 0), (np.logical_xor, 0)):
-    UFUNC_METHODS[_ufunc, "reduce"] = _folded(_ufunc, _empty)
+    UFUNC_METHODS[_ufunc, "reduce"] = _fold(_ufunc, _empty)

@@ -55,13 +55,13 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
             "an uninitialized value has no derivative",
             f"write np.where(mask, np.{ufunc.__name__}(...), other), or give out=",
         )
-    return _called(ufunc, inputs, kwargs)
+    return _call(ufunc, inputs, kwargs)
 
 
 def _into(outs: tuple, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
     """Carry out a call with ``out=``: compute the result, then write it, where ``where=`` says so."""
     where = kwargs.pop("where", True) if method == "__call__" else True
-    result = _called(ufunc, inputs, kwargs) if method == "__call__" else call_ufunc(ufunc, method, inputs, kwargs)
+    result = _call(ufunc, inputs, kwargs) if method == "__call__" else call_ufunc(ufunc, method, inputs, kwargs)
     results = result if isinstance(result, tuple) else (result,)
     name = f"np.{ufunc.__name__}"
     written = [
@@ -71,10 +71,10 @@ def _into(outs: tuple, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict
     return tuple(written) if isinstance(result, tuple) else written[0]
 
 
-def _called(ufunc: np.ufunc, inputs: tuple, kwargs: dict):
+def _call(ufunc: np.ufunc, inputs: tuple, kwargs: dict):
     """Call a ufunc with keywords other than ``out`` and ``where``, or with operands that need preparation."""
     if ufunc.signature is not None and not {"axes", "axis", "keepdims"}.isdisjoint(kwargs):
-        return along_axes(ufunc, inputs, kwargs, _called)
+        return along_axes(ufunc, inputs, kwargs, _call)
     dtype, casting = kwargs.pop("dtype", None), kwargs.pop("casting", "same_kind")
     for ignored in ("order", "subok"):
         kwargs.pop(ignored, None)

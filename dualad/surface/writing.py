@@ -36,7 +36,7 @@ def _setitem(self, index, value):
     if isinstance(index, Tracer) and index.dtype.kind == "b":
         known = None if np.shape(value) == () else index.concretize("a boolean mask used as an index")
         if known is None:
-            assign(self, _masked(self, index, value))
+            assign(self, _mask(self, index, value))
             return
         index = known
     if type(index) is int and len(self.shape) == 1 and 0 <= index < self.shape[0]:  # by far the commonest write
@@ -56,7 +56,7 @@ def _setitem(self, index, value):
 Tracer.__setitem__ = _setitem
 
 
-def _masked(x: Tracer, mask: Tracer, value):
+def _mask(x: Tracer, mask: Tracer, value):
     """Return ``x`` with the entries under a traced mask replaced: the shape is kept, so it can be traced."""
     value = operand(value)
     if mask.shape != x.shape[: len(mask.shape)] or np.shape(value) != ():
@@ -93,7 +93,7 @@ def _check_kind(x, value, what: str) -> None:
 # ── augmented assignments and out= ───────────────────────────────────────────────────────────────────────────────
 
 
-def _augmented(name: str, ufunc: np.ufunc) -> None:
+def _augment(name: str, ufunc: np.ufunc) -> None:
     def operator(self, other):
         if not self.shape and is_scalar(self):
             return NotImplemented  # a scalar: Python then computes s = s + v, which rebinds the name
@@ -104,7 +104,7 @@ def _augmented(name: str, ufunc: np.ufunc) -> None:
 
 
 for _name, _ufunc in ARITHMETIC.items():
-    _augmented(_name, _ufunc)
+    _augment(_name, _ufunc)
 
 
 # ── NumPy's functions that write ─────────────────────────────────────────────────────────────────────────────────
@@ -132,7 +132,7 @@ def put(a: Array, ind: Any, v: Array, mode: str = "raise") -> None:
         ind = ind % a.size
     elif mode == "clip":
         ind = np.clip(ind, 0, a.size - 1)
-    values = _cycled(v, ind.size)
+    values = _cycle(v, ind.size)
     assign(a, np.reshape(set_at(np.reshape(a, -1), ind, values), a.shape))
 
 
@@ -140,7 +140,7 @@ def put(a: Array, ind: Any, v: Array, mode: str = "raise") -> None:
 def putmask(a: Array, mask: Array, values: Any) -> None:
     a = _written(a, "np.putmask")
     values = operand(values)
-    full = np.reshape(_cycled(values, a.size), a.shape) if np.shape(values) != a.shape else values
+    full = np.reshape(_cycle(values, a.size), a.shape) if np.shape(values) != a.shape else values
     _check_kind(a, full, "np.putmask")
     assign(a, np.where(np.reshape(operand(mask), a.shape), full, a).astype(a.dtype))
 
@@ -149,10 +149,10 @@ def putmask(a: Array, mask: Array, values: Any) -> None:
 def place(arr: Array, mask: Array, vals: Array) -> None:
     arr = _written(arr, "np.place")
     positions = np.nonzero(np.ravel(operand(mask)))[0]
-    assign(arr, np.reshape(set_at(np.reshape(arr, -1), positions, _cycled(vals, positions.size)), arr.shape))
+    assign(arr, np.reshape(set_at(np.reshape(arr, -1), positions, _cycle(vals, positions.size)), arr.shape))
 
 
-def _cycled(values, size: int):
+def _cycle(values, size: int):
     """Repeat values, flattened, until there are ``size`` of them."""
     values = np.ravel(operand(values))
     if not size:
@@ -186,7 +186,7 @@ def fill_diagonal(a: Array, val: Array, wrap: bool = False) -> None:
     stop = None if wrap or a.ndim > 2 or a.shape[0] <= a.shape[1] else a.shape[1] * a.shape[1]
     step = a.shape[1] + 1 if a.ndim == 2 else 1 + int(np.cumprod(a.shape[:-1]).sum())
     positions = np.arange(a.size)[:stop:step]
-    assign(a, np.reshape(set_at(np.reshape(a, -1), positions, _cycled(val, positions.size)), a.shape))
+    assign(a, np.reshape(set_at(np.reshape(a, -1), positions, _cycle(val, positions.size)), a.shape))
 
 
 # ── ufunc.at, and the functional forms ───────────────────────────────────────────────────────────────────────────
@@ -196,7 +196,7 @@ def fill_diagonal(a: Array, val: Array, wrap: bool = False) -> None:
 # every ufunc and every order of derivative. Sums need no such rounds: their terms accumulate in one scatter.
 
 
-def _updated(ufunc: np.ufunc, a, index, b=None):
+def _update(ufunc: np.ufunc, a, index, b=None):
     """Return ``a`` after ``ufunc.at(a, index, b)``."""
     template, arrays = parse_index(a, index)
     shape = indexing.indexed_shape(a.shape, arrays, template)
@@ -232,7 +232,7 @@ def _rounds(a, index, arrays, template):
 
 def _at(ufunc: np.ufunc) -> Callable:
     def at(a, indices, b=None, /):
-        assign(_written(a, f"np.{ufunc.__name__}.at"), _updated(ufunc, a, indices, b))
+        assign(_written(a, f"np.{ufunc.__name__}.at"), _update(ufunc, a, indices, b))
 
     return at
 
@@ -275,27 +275,27 @@ class At:
 
     def add(self, value):
         """Return the tensor with ``value`` added at the entries, repeated indices adding up."""
-        return _updated(np.add, self._x, self._index[0], value)
+        return _update(np.add, self._x, self._index[0], value)
 
     def multiply(self, value):
         """Return the tensor with the entries multiplied."""
-        return _updated(np.multiply, self._x, self._index[0], value)
+        return _update(np.multiply, self._x, self._index[0], value)
 
     def divide(self, value):
         """Return the tensor with the entries divided."""
-        return _updated(np.divide, self._x, self._index[0], value)
+        return _update(np.divide, self._x, self._index[0], value)
 
     def power(self, value):
         """Return the tensor with the entries raised to a power."""
-        return _updated(np.power, self._x, self._index[0], value)
+        return _update(np.power, self._x, self._index[0], value)
 
     def min(self, value):
         """Return the tensor with the entries replaced by the smaller of them and ``value``."""
-        return _updated(np.minimum, self._x, self._index[0], value)
+        return _update(np.minimum, self._x, self._index[0], value)
 
     def max(self, value):
         """Return the tensor with the entries replaced by the larger of them and ``value``."""
-        return _updated(np.maximum, self._x, self._index[0], value)
+        return _update(np.maximum, self._x, self._index[0], value)
 
 
 Tracer.at = property(At)

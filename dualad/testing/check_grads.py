@@ -234,7 +234,7 @@ class _Along:
         weights = f.split_out(self.w)
         current: Callable = f if self.mode == "forward" else lambda *leaves: f.scalar(weights, leaves)
         for v in directions:
-            current = _pushed(current, f.split(v)) if self.mode == "forward" else _pulled(current, f.split(v))
+            current = _push(current, f.split(v)) if self.mode == "forward" else _pull(current, f.split(v))
             value = current(*f.point)
             found.append(f.join(value) if self.mode == "forward" else np.atleast_1d(np.asarray(value, np.float64)))
         return found
@@ -256,7 +256,7 @@ class _Along:
         raise failure(
             "taylor",
             f"check_grads of `{self.name}`: the {self.mode}-mode derivative of order {max(wrong, 1)} leaves a Taylor"
-            f" remainder of a lower power:\n{_indented(str(table))}",
+            f" remainder of a lower power:\n{_indent(str(table))}",
             why,
             "look at the rules on the way, or move the point away from a kink",
         )
@@ -320,11 +320,11 @@ class _Along:
         )
 
 
-def _pushed(f: Callable, tangents: tuple) -> Callable:
+def _push(f: Callable, tangents: tuple) -> Callable:
     return lambda *leaves: jvp(f, leaves, tangents)[1]
 
 
-def _pulled(f: Callable, tangents: tuple) -> Callable:
+def _pull(f: Callable, tangents: tuple) -> Callable:
     def along(*leaves: Any) -> Any:
         gradient = vjp(f, *leaves)[1](np.float64(1.0))
         return sum(np.sum(g * t) for g, t in zip(gradient, tangents, strict=True))
@@ -332,5 +332,5 @@ def _pulled(f: Callable, tangents: tuple) -> Callable:
     return along
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines())

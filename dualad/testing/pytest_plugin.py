@@ -209,7 +209,7 @@ def check_points(
     shared: dict[Any, Any] = {}
     words = []
     for number, point in enumerate(points, start=1):
-        where = f"point {number}" if len(points) > 1 else _described(point)
+        where = f"point {number}" if len(points) > 1 else _describe(point)
         report = check_function(
             f, point, target=name, point=where, oracles=oracles, skip=left_out, source=source, shared=shared, **options
         )
@@ -244,7 +244,7 @@ def _said(report: CheckReport) -> str:
     return "\n".join([head, *[f"  {part}" for line in lines for part in line.splitlines()]])
 
 
-def _described(point: tuple[Any, ...]) -> str:
+def _describe(point: tuple[Any, ...]) -> str:
     words = []
     for x in point:
         if isinstance(x, np.ndarray):

@@ -305,10 +305,10 @@ def functions(max_depth: int = 3) -> Strategy[Callable]:
     >>> find(strategies.functions(), lambda f: True, settings=settings(database=None)).__name__
     'cumsum'
     """
-    return st.lists(st.sampled_from(sorted(_SMOOTH)), min_size=1, max_size=max_depth).map(_composed)
+    return st.lists(st.sampled_from(sorted(_SMOOTH)), min_size=1, max_size=max_depth).map(_compose)
 
 
-def _composed(names: list[str]) -> Callable:
+def _compose(names: list[str]) -> Callable:
     def composition(x: Any) -> Any:
         for name in names:
             x = _SMOOTH[name](x)

@@ -140,7 +140,9 @@ class _Writer:
             x = name
             if aval.dtype != dtype and not kept:
                 if type(args[i]) is not Variable and lanes == 1 and not name.startswith("%"):
-                    x = literal(np.asarray(args[i]).flat[0], dtype)
+                    a = np.asarray(args[i])
+                    at = (0,) * a.ndim if is_uniform(args[i]) else self.below(a.shape, index)
+                    x = literal(a[at], dtype)
                 else:
                     x = convert(Lanes(self.code, aval.dtype, lanes), name, dtype)
             own = b.of(aval.dtype) if kept else b

@@ -213,17 +213,17 @@ class Lowering:
     def _in_rows(self, x: Values, rows: np.ndarray) -> str:
         """Return the sum of the sums of rows that are contiguous, each in the order in which NumPy adds one."""
         b = Lanes(self.code, x.aval.dtype, 1)
-        total = self._halved(x, rows[0])
+        total = self._halve(x, rows[0])
         for row in rows[1:]:
-            total = b.add(total, self._halved(x, row))
+            total = b.add(total, self._halve(x, row))
         return b.add(total, 0)
 
-    def _halved(self, x: Values, row: np.ndarray) -> str:
+    def _halve(self, x: Values, row: np.ndarray) -> str:
         n = len(row)
         b, wide = Lanes(self.code, x.aval.dtype, 1), Lanes(self.code, x.aval.dtype, WIDTH)
         if n > 128:
             half = n // 2 - n // 2 % 8
-            return b.add(self._halved(x, row[:half]), self._halved(x, row[half:]))
+            return b.add(self._halve(x, row[:half]), self._halve(x, row[half:]))
         if n < WIDTH:
             total, rest = take(self.code, x, row[:1], 1), row[1:]
         else:

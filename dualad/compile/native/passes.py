@@ -300,7 +300,7 @@ def find_passes(program: Program) -> list[tuple]:
     inside: set[Variable] = set()
 
     def close() -> None:
-        out.extend(_joined(steps, readers, made))
+        out.extend(_join(steps, readers, made))
         steps.clear()
         inside.clear()
 
@@ -316,7 +316,7 @@ def find_passes(program: Program) -> list[tuple]:
     return out
 
 
-def _joined(steps: list[tuple], readers: dict, made: Engine) -> list[tuple]:
+def _join(steps: list[tuple], readers: dict, made: Engine) -> list[tuple]:
     """Return equations as one, if that is worth it and can be done."""
     work = [s for s in steps if s[0].name not in VIEWS]
     if len(work) < _WORTH and not any([s[0].name in KERNELS or s[0].name in LIBRARY for s in work]):

@@ -118,7 +118,7 @@ def _sizes(vectors: Sequence, point: Sequence, moving: Sequence[bool], lanes: in
     return largest[0] if lanes is None else largest
 
 
-def _moved(vectors: Sequence, point: Sequence, call: Problem, moving: tuple[bool, ...], lanes: int | None) -> Any:
+def _move(vectors: Sequence, point: Sequence, call: Problem, moving: tuple[bool, ...], lanes: int | None) -> Any:
     """Return the tangents, as a part of the solution of the variational equation."""
     t0, times, y0, *parameters = point
     n, count = call.n, lanes or 1
@@ -143,7 +143,7 @@ def _furthest(t0: Any, times: Any) -> Any:
 
 def _tangent_impl(*args, call, moving, lanes):
     vectors, point = _split(args, moving)
-    return _moved(vectors, point, call, moving, lanes)
+    return _move(vectors, point, call, moving, lanes)
 
 
 def _tangent_shape(*avals, call, moving, lanes):
@@ -162,7 +162,7 @@ def _tangent_jvp(primals, tangents, *, call, moving, lanes):
         full = [_zeros_like(v) if t is None else t for t, v in zip(moved, vectors, strict=True)]
         total = bind(ivp_tangent, (*full, *point), params)
     if any([t is not None for t in shifts]):
-        more = push_moving(lambda *p: _moved(vectors, p, call, moving, lanes), point, shifts)[1]
+        more = push_moving(lambda *p: _move(vectors, p, call, moving, lanes), point, shifts)[1]
         total = more if total is None else total + more
     return out, total
 

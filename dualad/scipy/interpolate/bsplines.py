@@ -86,7 +86,7 @@ class BSpline:
         t, c, k = self.t, self.c[: self.t.shape[0] - self.k - 1], self.k
         number = interval(t, x, k, t.shape[0] - k - 2)
         for _ in range(min(nu, k)):
-            t, c, k, number = *_differentiated(t, c, k), number - 1
+            t, c, k, number = *_differentiate(t, c, k), number - 1
         trailing = (1,) * (np.ndim(c) - 1)
         out = None
         for r, weight in enumerate(_basis(t, x, k, number)):
@@ -109,7 +109,7 @@ class BSpline:
             raise ValueError(f"Order of derivative ({nu}) must be <= k = {self.k}")
         t, c, k = self.t, self.c[: self.t.shape[0] - self.k - 1], self.k
         for _ in range(nu):
-            t, c, k = _differentiated(t, c, k)
+            t, c, k = _differentiate(t, c, k)
         return BSpline.construct_fast(t, c, k, self.extrapolate, self.axis)
 
     def antiderivative(self, nu=1) -> BSpline:
@@ -152,7 +152,7 @@ def _ours(spline) -> BSpline:
     return out
 
 
-def _differentiated(t, c, k: int):
+def _differentiate(t, c, k: int):
     """Return knots, coefficients k (cᵢ₊₁ − cᵢ)/(tᵢ₊ₖ₊₁ − tᵢ₊₁) and degree of the derivative."""
     n = c.shape[0]
     width = (t[k + 1 : k + n] - t[1:n]).reshape((-1,) + (1,) * (np.ndim(c) - 1))

@@ -407,7 +407,7 @@ def _spline_slopes(y, h, ends: list):
         before = np.concatenate([h[-1:], h[:-1]])
         chord_before = np.concatenate([chord[-1:], chord[:-1]])
         rows = [h, 2 * (before + h), before]
-        slopes = _solved(rows, 3 * (h * chord_before + before * chord), True)
+        slopes = _solve(rows, 3 * (h * chord_before + before * chord), True)
         return np.concatenate([slopes, slopes[:1]])
     first, last = _end_row(ends[0], h, chord, 1), _end_row(ends[1], np.flip(h, 0), np.flip(chord, 0), -1)
     zero = np.zeros_like(h[:1])
@@ -417,7 +417,7 @@ def _spline_slopes(y, h, ends: list):
         np.concatenate([first[1], h[:-1], zero]),
     ]
     inner = 3 * (h[1:] * chord[:-1] + h[:-1] * chord[1:])
-    return _solved(rows, np.concatenate([first[2], inner, last[2]]), False)
+    return _solve(rows, np.concatenate([first[2], inner, last[2]]), False)
 
 
 def _end_row(end, h, chord, direction: int):
@@ -434,7 +434,7 @@ def _end_row(end, h, chord, direction: int):
     return 2 * h[:1], h[:1], h[:1] * (3 * chord[:1] - direction * 0.5 * h[:1] * value)
 
 
-def _solved(rows: list, right, cyclic: bool):
+def _solve(rows: list, right, cyclic: bool):
     """Solve a tridiagonal system whose diagonals below, on and above stand in ``rows``."""
     n = right.shape[0]
     places = np.add.outer(np.arange(n), [-1, 0, 1])

@@ -117,7 +117,7 @@ def polar(a, side="right"):
 # ── eigenvalues ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _selected(subset_by_index, subset_by_value) -> slice:
+def _select(subset_by_index, subset_by_value) -> slice:
     if subset_by_value is not None:
         raise UnsupportedError(
             "scipy.linalg.eigh: subset_by_value was given with tensors.",
@@ -127,7 +127,7 @@ def _selected(subset_by_index, subset_by_value) -> slice:
     return slice(None) if subset_by_index is None else slice(int(subset_by_index[0]), int(subset_by_index[1]) + 1)
 
 
-def _reduced(a, b, lower: bool, type: int):
+def _reduce(a, b, lower: bool, type: int):
     """Return the Hermitian matrix of the standard problem, and what takes its eigenvectors back."""
     a = from_triangle(_square(a), lower)
     if b is None:
@@ -157,8 +157,8 @@ def eigh(
 
     Signs and phases of eigenvectors are those of ``driver="evd"``, where SciPy's default is ``"evr"``.
     """
-    chosen = _selected(subset_by_index, subset_by_value)
-    standard, back = _reduced(a, b, lower, type)
+    chosen = _select(subset_by_index, subset_by_value)
+    standard, back = _reduce(a, b, lower, type)
     if eigvals_only:
         return np.linalg.eigvalsh(standard)[..., chosen]
     w, y = np.linalg.eigh(standard)
@@ -171,8 +171,8 @@ def eigvalsh(
     subset_by_value=None, driver=None,
 ):  # fmt: skip
     """Compute eigenvalues of Hermitian matrices, also of a generalized problem."""
-    standard, _ = _reduced(a, b, lower, type)
-    return np.linalg.eigvalsh(standard)[..., _selected(subset_by_index, subset_by_value)]
+    standard, _ = _reduce(a, b, lower, type)
+    return np.linalg.eigvalsh(standard)[..., _select(subset_by_index, subset_by_value)]
 
 
 @mirrors(sl.eig)

@@ -54,7 +54,7 @@ _STRUCTURES = {"gen": "general", "sym": "symmetric", "her": "hermitian", "pos": 
 _GENERAL = (None, "general", "banded")
 
 
-def _structured(a, assume_a: str | None, lower: bool, name: str):
+def _structure(a, assume_a: str | None, lower: bool, name: str):
     """Return the matrix that SciPy solves with under an assumption, and whether it is triangular (which one)."""
     kind = _STRUCTURES.get(assume_a, assume_a)
     if kind in _GENERAL:
@@ -81,7 +81,7 @@ def solve(
     a = _square(a)
     if transposed and a.dtype.kind == "c":
         raise NotImplementedError("scipy.linalg.solve can currently not solve a^T x = b for complex matrices.")
-    a, triangle = _structured(a, assume_a, lower, "solve")
+    a, triangle = _structure(a, assume_a, lower, "solve")
     below = triangle == "lower triangular"
     if transposed:
         a, below = np.swapaxes(a, -1, -2), triangle == "upper triangular"
@@ -93,7 +93,7 @@ def solve(
 @mirrors(sl.inv)
 def inv(a, overwrite_a=False, check_finite=True, *, assume_a=None, lower=False):
     """Invert matrices."""
-    a, triangle = _structured(_square(a), assume_a, lower, "inv")
+    a, triangle = _structure(_square(a), assume_a, lower, "inv")
     if triangle:
         return _triangular(a, np.eye(a.shape[-1], dtype=a.dtype), triangle == "lower triangular")
     return np.linalg.inv(a)

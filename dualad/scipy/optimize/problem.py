@@ -246,7 +246,7 @@ class Inputs:
         n, known = len(examples), len(self.arrays)
         avals = [aval_of(x) for x in (*examples, *self.arrays)]
         try:
-            body = stage(lambda *flat: _joined(f(*flat[:n], *fill(flat[n:]))), avals, name, self.where)
+            body = stage(lambda *flat: _join(f(*flat[:n], *fill(flat[n:]))), avals, name, self.where)
         except Warning:  # which are errors where this runs
             raise
         except Exception:  # whatever is wrong with it shows when it is called
@@ -271,7 +271,7 @@ class Inputs:
             return
 
 
-def _joined(out: Any) -> Any:
+def _join(out: Any) -> Any:
     """Return a result as an array, or of a pair (the value and its derivative) both as arrays."""
     pair = isinstance(out, tuple) and any([np.ndim(x) for x in out if not isinstance(x, (list, tuple))])
     return tuple([operand(x) for x in out]) if pair else operand(out)

@@ -19,7 +19,7 @@ from .matrices import TracedSparse, traced
 __all__ = ["factorized", "spsolve"]
 
 
-def _solved(matrix: TracedSparse, b):
+def _solve(matrix: TracedSparse, b):
     b = operand(b)
     if np.ndim(b) not in (1, 2) or matrix.shape[0] != matrix.shape[1] or b.shape[0] != matrix.shape[0]:
         raise ValueError(f"matrix - rhs dimension mismatch ({matrix.shape} - {np.shape(b)})")
@@ -38,7 +38,7 @@ def spsolve(A, b, permc_spec=None, use_umfpack=True):
             "the pattern of the solution depends on values",
             "give b.toarray()",
         )
-    out = _solved(traced(A if isinstance(A, TracedSparse) or ss.issparse(A) else ss.csc_array(A)), b)
+    out = _solve(traced(A if isinstance(A, TracedSparse) or ss.issparse(A) else ss.csc_array(A)), b)
     return out.reshape((-1,)) if np.ndim(b) == 2 and b.shape[1] == 1 else out
 
 
@@ -48,9 +48,9 @@ spsolve = mirrors(None)(spsolve)
 def factorized(A):
     """Return a function that solves systems with a sparse matrix; it takes arrays and tensors."""
     if isinstance(A, TracedSparse):
-        return lambda b: _solved(A, b)
+        return lambda b: _solve(A, b)
     solve, matrix = sl.factorized(A), traced(ss.csc_array(A))
-    return lambda b: solve(b) if tracer_in(b) is None else _solved(matrix, b)
+    return lambda b: solve(b) if tracer_in(b) is None else _solve(matrix, b)
 
 
 factorized = mirrors(None)(factorized)

@@ -147,7 +147,7 @@ def traced(matrix) -> TracedSparse:
     return TracedSparse(matrix.data, pattern, transposed)
 
 
-def _constructed(name: str, arg1, shape) -> TracedSparse:
+def _construct(name: str, arg1, shape) -> TracedSparse:
     """Make a matrix of traced entries from ``(data, indices, indptr)`` or ``(data, (rows, columns))``."""
     parts = arg1 if isinstance(arg1, tuple) else ()
     form = name.partition("_")[0]
@@ -188,7 +188,7 @@ class _MeetsTensors:
 
     def __new__(cls, arg1=None, shape=None, *args, **kwargs):
         if arg1 is not None and tracer_in(arg1) is not None:
-            return _constructed(cls.__name__, arg1, shape)
+            return _construct(cls.__name__, arg1, shape)
         return super().__new__(cls)
 
     def _matmul_dispatch(self, other):

@@ -118,7 +118,7 @@ class _Distribution(Mirror):
         summary: Summary = _UNKNOWN, **formulas: Callable,
     ):  # fmt: skip
         self._summary = summary
-        self._formulas = _completed(formulas)
+        self._formulas = _complete(formulas)
         self._support_of = support if callable(support) else lambda *shapes: support
         names = [n.strip() for n in (original.shapes or "").split(",") if n.strip()]
         self._valid = valid or (lambda *shapes: _all_of([s > 0 for s in shapes]))
@@ -169,17 +169,17 @@ class _Distribution(Mirror):
         if not nowhere(np.logical_not(ok)):
             shapes, scale = [np.where(ok, s, 0.5) for s in shapes], np.where(ok, scale, 1.0)
         if name == "entropy":
-            return _finished(self._summary.entropy(*shapes) + np.log(scale) + 0 * loc, ok, math.nan, ok)
+            return _finish(self._summary.entropy(*shapes) + np.log(scale) + 0 * loc, ok, math.nan, ok)
         standard = [m + 0 * (loc + scale) for m in self._summary.moments(*shapes)]
         mean, variance = loc + scale * standard[0], scale * scale * standard[1]
         if name == "moment":
             out = _about_zero(order, mean, variance, *standard[2:])
-            return _finished(out, ok, math.nan, ok)
+            return _finish(out, ok, math.nan, ok)
         found = {"m": mean, "v": variance, **dict(zip("sk", standard[2:], strict=False))}
         if name != "stats":
             out = found["m" if name == "mean" else "v"]
-            return _finished(np.sqrt(out) if name == "std" else out, ok, math.nan, ok)
-        chosen = [_finished(found[letter], ok, math.nan, ok) for letter in "mvsk" if letter in wanted]
+            return _finish(np.sqrt(out) if name == "std" else out, ok, math.nan, ok)
+        chosen = [_finish(found[letter], ok, math.nan, ok) for letter in "mvsk" if letter in wanted]
         return chosen[0] if len(chosen) == 1 else tuple(chosen)
 
     def _argument(self, name: str) -> str:
@@ -249,10 +249,10 @@ class Continuous(_Distribution):
         *shapes, loc, scale = parameters
         z, shapes, scale, (low, high), ok = self._standard(x, shapes, loc, scale)
         inside = self._inside(z, low, high, ok)
-        out = self._formulas["logpdf"](self._moved(z, inside, low, high), *shapes) - np.log(scale)
-        return _finished(out, inside, -math.inf, ok)
+        out = self._formulas["logpdf"](self._move(z, inside, low, high), *shapes) - np.log(scale)
+        return _finish(out, inside, -math.inf, ok)
 
-    def _moved(self, z, inside, low, high):
+    def _move(self, z, inside, low, high):
         """Return z, moved into the support where it is not there."""
         return z if nowhere(np.logical_not(inside)) else np.where(inside, z, _middle(low, high))
 
@@ -263,12 +263,12 @@ class Continuous(_Distribution):
         ends = self._formulas.get("ends")
         at_end = inside & ((z == low) | (z == high)) if ends else False
         if nowhere(at_end):
-            out = _exp(self._formulas["logpdf"](self._moved(z, inside, low, high), *shapes))
+            out = _exp(self._formulas["logpdf"](self._move(z, inside, low, high), *shapes))
         else:
             between = inside & np.logical_not(at_end)
-            out = _exp(self._formulas["logpdf"](self._moved(z, between, low, high), *shapes))
-            out = np.where(at_end, ends(self._moved(z, at_end, low, high), *shapes), out)
-        return _finished(out / scale, inside, 0.0, ok)
+            out = _exp(self._formulas["logpdf"](self._move(z, between, low, high), *shapes))
+            out = np.where(at_end, ends(self._move(z, at_end, low, high), *shapes), out)
+        return _finish(out / scale, inside, 0.0, ok)
 
     # ── distribution functions ───────────────────────────────────────────────────────────────────────────────────
 
@@ -276,8 +276,8 @@ class Continuous(_Distribution):
         *shapes, loc, scale = parameters
         z, shapes, scale, (low, high), ok = self._standard(x, shapes, loc, scale)
         inside = ok & (z > low) & (z < high)
-        out = self._formulas[name](self._moved(z, inside, low, high), *shapes)
-        return _finished(out, inside, np.where(z >= high, above, below), ok)
+        out = self._formulas[name](self._move(z, inside, low, high), *shapes)
+        return _finish(out, inside, np.where(z >= high, above, below), ok)
 
     def _compute_cdf(self, x, *parameters):
         return self._distribution("cdf", 0.0, 1.0, parameters, x)
@@ -300,8 +300,8 @@ class Continuous(_Distribution):
         q_inside = q if nowhere(np.logical_not(inside)) else np.where(inside, q, 0.5)
         out = self._formulas[name](q_inside, *shapes) * scale + loc
         first, last = (low, high) if upwards else (high, low)
-        out = np.where(q == 0, _placed(first, loc, scale), np.where(q == 1, _placed(last, loc, scale), out))
-        return _finished(out, ok & (q >= 0) & (q <= 1), math.nan, ok)
+        out = np.where(q == 0, _place(first, loc, scale), np.where(q == 1, _place(last, loc, scale), out))
+        return _finish(out, ok & (q >= 0) & (q <= 1), math.nan, ok)
 
     def _compute_ppf(self, q, *parameters):
         return self._quantile("ppf", True, parameters, q)
@@ -310,7 +310,7 @@ class Continuous(_Distribution):
         return self._quantile("isf", False, parameters, q)
 
 
-def _placed(end, loc, scale):
+def _place(end, loc, scale):
     """Return an end of the support; where it is infinite it does not move with its parameters."""
     if isinstance(end, float):
         return end if math.isinf(end) else end * scale + loc
@@ -318,7 +318,7 @@ def _placed(end, loc, scale):
     return np.where(infinite, end, np.where(infinite, 0.0, end) * scale + loc)
 
 
-def _completed(formulas: dict[str, Callable]) -> dict[str, Callable]:
+def _complete(formulas: dict[str, Callable]) -> dict[str, Callable]:
     """Add the functions that follow from those given."""
     out = dict(formulas)
     if "logpdf" in out:
@@ -369,7 +369,7 @@ def _exp(logarithm):
     return np.where(lost, 0.0, np.exp(np.where(lost, 0.0, logarithm)))
 
 
-def _finished(out, inside, outside, ok):
+def _finish(out, inside, outside, ok):
     """Put the value of the outside where it belongs, and NaN where parameters or argument are no numbers."""
     if not nowhere(np.logical_not(inside)):
         out = np.where(inside, out, outside)
@@ -415,7 +415,7 @@ class Discrete(_Distribution):
 
     def _compute_logpmf(self, k, *parameters):
         k, shapes, inside, ok = self._mass(k, parameters)
-        return _finished(self._formulas["logpmf"](k, *shapes), inside, -math.inf, ok)
+        return _finish(self._formulas["logpmf"](k, *shapes), inside, -math.inf, ok)
 
     def _compute_pmf(self, k, *parameters):
         k, shapes, inside, ok = self._mass(k, parameters)
@@ -426,7 +426,7 @@ class Discrete(_Distribution):
         else:
             away = [np.where(edge, 0.5, s) for s in shapes]
             out = np.where(edge, direct(k, *shapes), self._formulas["pmf"](np.where(edge, 0.0, k), *away))
-        return _finished(out, inside, 0.0, ok)
+        return _finish(out, inside, 0.0, ok)
 
     def _distribution(self, name: str, below: float, above: float, parameters, x):
         *shapes, loc = parameters
@@ -435,7 +435,7 @@ class Discrete(_Distribution):
         whole = np.floor(k)
         if not nowhere(np.logical_not(inside)):
             whole = np.where(inside, whole, low)
-        return _finished(self._formulas[name](whole, *shapes), inside, np.where(k >= high, above, below), ok)
+        return _finish(self._formulas[name](whole, *shapes), inside, np.where(k >= high, above, below), ok)
 
     def _compute_cdf(self, k, *parameters):
         return self._distribution("cdf", 0.0, 1.0, parameters, k)

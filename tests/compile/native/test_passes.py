@@ -193,3 +193,14 @@ def test_a_long_axis_of_short_ones(n: int) -> None:
     (group,) = fast._specialised((x, m), {}).program.compiled.groups
     assert f"1 loop over ({n},)" in group.about
     same(lambda x, m: (x[1:] * m, x[::-1] + 1, np.concatenate([x, x * 2]) - 1), x, m)
+
+
+def test_entries_of_constants_of_another_dtype_are_their_own() -> None:
+    """A whole number among constants becomes a float where it stands, not as the first of them."""
+    whole = np.array([3, 3, 11])
+    f = lambda x: np.sum(np.arctan2(x, whole) * whole)
+    for x in (0.6, np.float64(-2.0)):
+        np.testing.assert_allclose(da.jit(f)(x), f(x), rtol=1e-14)
+    g = lambda x: np.sum(x[:, None] * whole, axis=1) - x * whole[2]
+    rows = np.linspace(0.5, 2.0, 40)
+    np.testing.assert_allclose(da.jit(g)(rows), g(rows), rtol=1e-14)

@@ -5,7 +5,9 @@ Not for: what is computed (test_groups.py).
 
 from __future__ import annotations
 
+import functools
 import gc
+import signal
 import sys
 import threading
 
@@ -151,9 +153,12 @@ def test_other_threads_run_meanwhile() -> None:
     assert groups._turns(loop._specialised((1.0,), {}).program.compiled.groups[0].steps) < groups._PATIENT
 
 
-def test_an_endless_loop_can_be_stopped() -> None:
+def test_an_endless_loop_can_be_stopped(request: pytest.FixtureRequest) -> None:
     import _thread
 
+    # A process that was started in the background ignores interrupts.
+    request.addfinalizer(functools.partial(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT)))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     fast = da.jit(lambda x: da.while_loop(lambda c: c > 0.0, lambda c: c * 1.0 + 0.0, x))
     fast(-1.0)
     timer = threading.Timer(0.3, _thread.interrupt_main)
