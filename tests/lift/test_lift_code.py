@@ -9,6 +9,7 @@ import asyncio
 import functools
 import importlib
 import math
+import os
 import subprocess
 import sys
 import textwrap
@@ -369,7 +370,7 @@ def test_other_modules_by_name(tmp_path, monkeypatch):
     library = importlib.import_module("named_package")
     try:
         assert "named_package.lazy" not in sys.modules
-        for modules in (["named_package"], [library], "named_package", "all"):
+        for modules in (["named_package"], [library], "named_package"):
             assert da.grad(da.lift(lambda x: library.f(x), modules=modules))(2.0) == 4.0
 
         @da.lifted(modules=[library])
@@ -383,6 +384,26 @@ def test_other_modules_by_name(tmp_path, monkeypatch):
     finally:
         for name in [n for n in sys.modules if n.startswith("named_package")]:
             del sys.modules[name]
+
+
+EVERY_MODULE = """
+import numpy as np, dualad as da, elsewhere
+assert da.grad(da.lift(lambda x: elsewhere.f(x), modules="all"))(2.0) == 4.0
+with da.lifted(["elsewhere"]):
+    with da.lifted("all"):
+        assert da.grad(elsewhere.f)(0.5) == 1.0 and elsewhere.np is da.numpy
+    assert elsewhere.np is da.numpy
+assert elsewhere.np is np and elsewhere.ones is np.ones
+"""
+
+
+def test_every_module_there_is(tmp_path):
+    """In a process of its own: ``"all"`` reaches what runs the tests as well, while its threads are running."""
+    (tmp_path / "elsewhere.py").write_text(
+        "import numpy as np\nfrom numpy import ones\ndef f(x):\n    b = ones(1)\n    b[0] = x * x\n    return b[0]\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    subprocess.run([sys.executable, "-c", EVERY_MODULE], env=environment, check=True, timeout=100)
 
 
 def test_lifting_what_is_lifted_and_transformed():
