@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ from .core.randomness import DIFFERENT, Draws, RandomnessWarning, Watched, drawi
 from .core.transformed import Transformed, transform
 from .errors import ArgumentError, ArgumentTypeError, BranchError, DualadError, OutputError, UnsupportedError
 from .jvp import as_primal, output_leaves
+from .ops.kinds import known
+from .ops.scans import equal_or_both_nan
 from .signatures import Args
 from .surface.arguments import PerformanceNote
 from .tree import LeafName, flatten, flatten_prefix, is_array, with_structures
@@ -148,14 +150,16 @@ def vmap(
         where = f"vmap({name})"
         if executor is not None or progress:
             parts = _by_workers(job, across, leaves, where, chunk_size, max_memory, executor, progress)
-            values, out_tree = _join_chunks(parts)
         elif chunk_size is None and max_memory is None:
-            part = job(0, size, *across)
-            values, out_tree = part.values, part.tree
+            parts = [job(0, size, *across)]
         else:
             run_chunk = lambda start, stop: job(start, stop, *[x[start:stop] for x in across])
-            values, out_tree = _join_chunks(in_chunks(run_chunk, size, chunk_size, max_memory, where))
+            parts = in_chunks(run_chunk, size, chunk_size, max_memory, where)
+        out_tree = _one_structure([p.tree for p in parts], name)
         places = flatten_prefix(out_axes, out_tree, "out_axes", "the result", _is_axis)
+        # What was computed elsewhere may have come back read-only; joining makes it the caller's own.
+        whole = len(parts) == 1 and executor is None
+        values = parts[0].values if whole else _join_chunks(parts, places, name)
         results = [_out(x, a, size, name) for x, a in zip(values, places, strict=True)]
         if (watch := active()) is not None:
             watch.finished("vmap", results)
@@ -415,25 +419,41 @@ def _out(x, axis, size: int, name: str):
     return np.moveaxis(value, 0, axis) if axis % ndim else value
 
 
-def _join_chunks(parts: list[_Part]) -> tuple[list, optree.PyTreeSpec]:
-    """Join the results of chunks along the batch axis."""
-    out_tree = _one_structure([p.tree for p in parts])
-    joined = []
-    for i in range(out_tree.num_leaves):
-        column = [p.values[i] for p in parts]
-        if all(isinstance(x, _Same) for x in column):
-            joined.append(column[0])
-            continue
-        sizes = [p.count for p in parts]
-        blocks = [_repeat(x.value, n) if isinstance(x, _Same) else x for x, n in zip(column, sizes, strict=True)]
-        joined.append(np.concatenate(blocks))
-    return joined, out_tree
+def _join_chunks(parts: list[_Part], places: list, name: str) -> list:
+    """Join the results of chunks; what goes to no axis has to be the same in all of them."""
+    counts = [p.count for p in parts]
+    return [
+        column[0] if axis is None and _is_one(column) else _join(column, counts, name)
+        for column, axis in zip(zip(*[p.values for p in parts], strict=True), places, strict=True)
+    ]
 
 
-def _one_structure(trees: list) -> optree.PyTreeSpec:
-    if any(tree != trees[0] for tree in trees):
+def _is_one(column: Sequence) -> bool:
+    """Say whether results of chunks, each the same in its lanes, are one value; unless that is not known yet."""
+    if not all([isinstance(x, _Same) for x in column]):
+        return False
+    values = [known(x.value) for x in column]
+    plain = [np.asarray(v) for v in values if v is not None]
+    return all([v.shape == plain[0].shape and equal_or_both_nan(v, plain[0]).all() for v in plain])
+
+
+def _join(column: Sequence, counts: list[int], name: str) -> Any:
+    """Join results of so many lanes each along the batch axis."""
+    blocks = [_repeat(x.value, n) if isinstance(x, _Same) else x for x, n in zip(column, counts, strict=True)]
+    shapes = {b.shape[1:] for b in blocks}
+    if len(shapes) > 1:
         raise OutputError(
-            "vmap: branches of the function returned results of different structures.",
+            f"vmap: lanes of `{name}` returned different shapes: {', '.join(map(str, sorted(shapes)))}.",
+            "the results of all lanes are joined into one array",
+            "reduce the result in the function (np.sum, np.max), or write it into an array of a fixed shape",
+        )
+    return np.concatenate(blocks)
+
+
+def _one_structure(trees: Sequence[optree.PyTreeSpec], name: str) -> optree.PyTreeSpec:
+    if any([tree != trees[0] for tree in trees]):
+        raise OutputError(
+            f"vmap: branches of `{name}` returned results of different structures.",
             "the results of all lanes are joined into one",
             "return the same structure from every branch",
         )
@@ -465,25 +485,11 @@ def _run_groups(
         PerformanceNote,
         stacklevel=user_level(),
     )
-    out_tree = parts[0][2]
-    if any(tree != out_tree for _, _, tree in parts):
-        raise OutputError(
-            f"vmap: branches of `{name}` returned results of different structures.",
-            "the results of all lanes are joined into one",
-            "return the same structure from every branch",
-        )
-    order = np.argsort(np.concatenate([group for group, _, _ in parts]), kind="stable")
-    joined = []
-    for i in range(out_tree.num_leaves):
-        blocks = [_repeat(v[i].value, len(g)) if isinstance(v[i], _Same) else v[i] for g, v, _ in parts]
-        shapes = {b.shape[1:] for b in blocks}
-        if len(shapes) > 1:
-            raise OutputError(
-                f"vmap: lanes of `{name}` returned different shapes: {', '.join(map(str, sorted(shapes)))}.",
-                "the results of all lanes are joined into one array",
-                "reduce the result in the function (np.sum, np.max), or write it into an array of a fixed shape",
-            )
-        joined.append(np.take(np.concatenate(blocks), order, axis=0))
+    groups, values, trees = zip(*parts, strict=True)
+    out_tree = _one_structure(trees, name)
+    counts = [len(group) for group in groups]
+    order = np.argsort(np.concatenate(groups), kind="stable")
+    joined = [np.take(_join(column, counts, name), order, axis=0) for column in zip(*values, strict=True)]
     return joined, out_tree
 
 

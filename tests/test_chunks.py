@@ -83,6 +83,24 @@ def test_branches_that_split_in_some_chunks_only() -> None:
         da.vmap(lambda x: (x,) if x > 2 else x, chunk_size=3)(x)
 
 
+@pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+def test_constants_that_differ_between_chunks() -> None:
+    """Each chunk agrees on a branch, whose result does not depend on the lane: the chunks have one result each."""
+    x, f = np.array([1.0, 1.0, -1.0, -1.0]), lambda x: 1.0 if x > 0 else 2.0
+    np.testing.assert_array_equal(da.vmap(f, chunk_size=2)(x), [1.0, 1.0, 2.0, 2.0])
+    with pytest.raises(OutputError, match="shapes"):
+        da.vmap(lambda x: x * np.ones(2 if x > 0 else 3), chunk_size=2)(x)
+    with pytest.raises(ArgumentError, match="out_axes is None"):
+        da.vmap(f, out_axes=None, chunk_size=2)(x)
+    np.testing.assert_array_equal(da.vmap(lambda x: np.nan, out_axes=None, chunk_size=2)(x), np.nan)
+
+    def same_value(w):  # and another derivative
+        return np.sum(da.vmap(lambda x: w if x > 0 else da.stop_gradient(w), chunk_size=2)(x))
+
+    assert da.grad(same_value)(3.0) == 2.0
+    assert da.grad(lambda w: da.vmap(lambda x: 2 * w, out_axes=None, chunk_size=2)(x))(3.0) == 2.0
+
+
 def test_peak_memory_is_bounded() -> None:
     x = np.ones((200, 5000))
     f = lambda x: np.sum(np.sin(x) * np.exp(x) ** 2)
