@@ -18,7 +18,7 @@ from ...errors import ArgumentError
 from ...hessian import hessian
 from ...jacobian import jacobian
 from ...surface.arguments import operand
-from .problem import Inputs, as_args, guarded, inside, is_own
+from .problem import Inputs, as_args, inside, is_own
 from .stationary import Constraints
 
 __all__ = ["Bounds", "Held", "Limits", "LinearConstraint", "bounds_of", "constraints_of"]
@@ -138,14 +138,14 @@ class _One(NamedTuple):
     size: int
     value: Callable[[Any, Sequence], Any]
     limits: Callable[[Sequence], tuple[Any, Any]]
-    plain: Callable[[Sequence, list], Any]
+    plain: Callable[[Sequence, Callable], Any]
 
 
 class Held(NamedTuple):
     """All constraints in one vector (``None``: there are none), as SciPy is given them, and whether to derive them."""
 
     joined: Constraints | None
-    plain: Callable[[Sequence, list], Any]
+    plain: Callable[[Sequence, Callable], Any]
     own: bool
 
 
@@ -154,9 +154,9 @@ def constraints_of(inputs: Inputs, constraints: Any, start: Any) -> Held:
     if isinstance(constraints, (dict, so.LinearConstraint, so.NonlinearConstraint)):
         constraints = [constraints]
     parts = [_one(inputs, c, start) for c in constraints]
-    plain = lambda values, first: [p.plain(values, first) for p in parts]
+    plain = lambda values, guard: [p.plain(values, guard) for p in parts]
     if not parts:
-        return Held(None, lambda values, first: (), False)
+        return Held(None, lambda values, guard: (), False)
 
     def value(x: Any, values: Sequence) -> Any:
         return np.concatenate([p.value(x, values) for p in parts])
@@ -180,7 +180,7 @@ def _one(inputs: Inputs, c: Any, start: Any) -> _One:
             np.shape(A)[0],
             lambda x, values: fill(values)[0] @ x,
             lambda values: fill(values)[1:],
-            lambda values, first: so.LinearConstraint(*fill(values), c.keep_feasible),
+            lambda values, guard: so.LinearConstraint(*fill(values), c.keep_feasible),
         )
     if not isinstance(c, so.NonlinearConstraint):
         raise ArgumentError(
@@ -194,14 +194,14 @@ def _one(inputs: Inputs, c: Any, start: Any) -> _One:
     curved = callable(c.hess) and not isinstance(c.hess, so.HessianUpdateStrategy)
     hess = inputs.close(c.hess, [start, multipliers], (), "hess") if curved else None
 
-    def plain(values: Sequence, first: list) -> so.NonlinearConstraint:
-        jac, second = _derivative(c.jac, own, value, values, first), c.hess
+    def plain(values: Sequence, guard: Callable) -> so.NonlinearConstraint:
+        jac, second = _derivative(c.jac, own, value, values, guard), c.hess
         if hess is not None:
-            second = guarded(lambda x, v: hess(values, x, v), first)
+            second = guard(lambda x, v: hess(values, x, v))
         elif is_own(c.hess):
-            second = guarded(lambda x, v: hessian(lambda z: np.sum(v * value(z, values)))(x), first)
+            second = guard(lambda x, v: hessian(lambda z: np.sum(v * value(z, values)))(x))
         return so.NonlinearConstraint(
-            guarded(lambda x: closed(values, x), first), *fill(values), jac, second, c.keep_feasible,
+            guard(lambda x: closed(values, x)), *fill(values), jac, second, c.keep_feasible,
             c.finite_diff_rel_step, c.finite_diff_jac_sparsity,
         )  # fmt: skip
 
@@ -214,10 +214,10 @@ def _of_dict(inputs: Inputs, c: dict, start: Any) -> _One:
     own = inputs.close(c["jac"], [start], args, "jac") if callable(c.get("jac")) else None
     high = 0.0 if str(c.get("type", "")).lower() == "eq" else np.inf
 
-    def plain(values: Sequence, first: list) -> dict:
-        out = {**c, "fun": guarded(lambda x: closed(values, x), first), "args": ()}
+    def plain(values: Sequence, guard: Callable) -> dict:
+        out = {**c, "fun": guard(lambda x: closed(values, x)), "args": ()}
         if "jac" in c:
-            out["jac"] = _derivative(c["jac"], own, value, values, first)
+            out["jac"] = _derivative(c["jac"], own, value, values, guard)
         return out
 
     return _One(size, value, lambda values: (0.0, high), plain)
@@ -230,7 +230,7 @@ def _function(inputs: Inputs, f: Callable, start: Any, args: tuple) -> tuple[Any
     return closed, value, size
 
 
-def _derivative(given: Any, own: Any, value: Callable, values: Sequence, first: list) -> Any:
+def _derivative(given: Any, own: Any, value: Callable, values: Sequence, guard: Callable) -> Any:
     if is_own(given):
-        return guarded(jacobian(lambda x: value(x, values)), first)
-    return given if own is None else guarded(lambda x: own(values, x), first)
+        return guard(jacobian(lambda x: value(x, values)))
+    return given if own is None else guard(lambda x: own(values, x))

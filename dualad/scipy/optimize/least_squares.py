@@ -16,27 +16,14 @@ import scipy.optimize as so
 
 from ...core.above import ABOVE
 from ...core.tracer import Tracer, beneath
-from ...errors import ConvergenceError, UnsupportedError
+from ...errors import UnsupportedError
 from ...jacobian import jacfwd, jacobian
 from ...jvp import jvp, stop_gradient
 from ...surface.arguments import operand
 from ...vjp_via_transpose import grad
 from ..linalg import solve_triangular
 from .constraints import Limits, bounds_of
-from .problem import (
-    DENSE,
-    SINGULAR,
-    Inputs,
-    as_args,
-    condition,
-    converged,
-    fields,
-    guarded,
-    is_own,
-    run_solver,
-    solves,
-    start_of,
-)
+from .problem import DENSE, SINGULAR, SolverCall, as_args, condition, fields, is_own, solves, start_of
 from .stationary import Optimum, optimum
 
 __all__ = ["box_of", "curve_fit", "least_squares", "leastsq"]
@@ -55,24 +42,16 @@ _LOSSES: dict[str, Callable] = {
 }
 
 
-class _Fit:
+class _Fit(SolverCall):
     """Residuals with their traced inputs: what every function here makes of its arguments."""
 
     def __init__(self, where: str, f: Callable, x0: Any, args: Any, jac: Any, name: str = "jac") -> None:
-        self.where, self.jac = where, jac
-        self.start = np.reshape(start_of(x0), (-1,))
-        self.inputs = Inputs(where)
+        super().__init__(where, np.reshape(start_of(x0), (-1,)))
+        self.jac = jac
         self.f = self.inputs.close(f, [self.start], as_args(args))
-        self.own_jac = self.inputs.close(jac, [self.start], as_args(args), name) if callable(jac) else None
+        self.own_jac = self.close_given(jac, args, name)
         self.loss, self.f_scale = _LOSSES["linear"], self.inputs.add(1.0)
         self.box: Limits | None = None
-        self.first: list = []
-        self.runs: list = []
-
-    @property
-    def depends(self) -> bool:
-        """Whether anything is traced."""
-        return bool(self.inputs.arrays) or isinstance(self.start, Tracer)
 
     def residual(self, x: Any, inputs: Sequence) -> Any:
         """Return the residuals at x as one vector."""
@@ -96,21 +75,17 @@ class _Fit:
 
     def plain(self, inputs: Sequence) -> tuple[Callable, Any]:
         """Return residuals and Jacobian of plain x alone, for SciPy."""
-        f = guarded(lambda x, *_: self.residual(x, inputs), self.first)
+        f = self.guard(lambda x, *_: self.residual(x, inputs))
         if self.own_jac is not None:
-            return f, guarded(lambda x, *_: self.own_jac(inputs, x), self.first)
+            return f, self.guard(lambda x, *_: self.own_jac(inputs, x))
         if is_own(self.jac):
             make = ABOVE.sparse_jacobian if self.start.size > DENSE else jacobian
-            return f, guarded(make(lambda x: self.residual(x, inputs)), self.first)
+            return f, self.guard(make(lambda x: self.residual(x, inputs)))
         return f, self.jac
 
-    def solve(self, search: Callable, tangent_solve: Any) -> Optimum:
-        """Apply the operator."""
-
-        def run(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
-            self.first.clear()
-            return run_solver(lambda: search(x0, inputs), self.first)
-
+    def solve(self, search: Callable, require: bool, tangent_solve: Any) -> Optimum:
+        """Apply the operator: ``search(x0, inputs)`` returns x and a result of SciPy's."""
+        run = lambda x0, inputs: self.run_checked(search, x0, inputs, require)
         return optimum(
             self.where, self.inputs, self.start, run, self.cost, None if self.box is None else self.box.limits,
             runs=self.runs, minimal=True, tangent_solve=tangent_solve,
@@ -159,14 +134,8 @@ def least_squares(*given, require_success=True, tangent_solve=None, **named):
         return out.x, out
 
     if not fit.depends:
-        return run_solver(lambda: search(fit.start, [])[1], fit.first)
-
-    def checked(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
-        x, out = search(x0, inputs)
-        converged(out, where, require_success)
-        return x, out
-
-    found = fit.solve(checked, tangent_solve)
+        return fit.run(search, fit.start, [])[1]
+    found = fit.solve(search, require_success, tangent_solve)
     x, arrays = found.x, fit.inputs.arrays
     out = so.OptimizeResult(x=x, cost=fit.cost(x, arrays), fun=fit.residual(x, arrays))
     if fit.start.size <= DENSE:
@@ -210,15 +179,13 @@ def leastsq(
         )  # fmt: skip
 
     if not fit.depends:
-        return run_solver(lambda: call(fit.start, [], full_output), fit.first)
+        return fit.run(call, fit.start, [], full_output)
 
     def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
         x, _, info, message, flag = call(x0, inputs, True)
-        out = so.OptimizeResult(success=flag in (1, 2, 3, 4), status=flag, message=message, nfev=info["nfev"])
-        converged(out, where, require_success)
-        return x, out
+        return x, so.OptimizeResult(success=flag in (1, 2, 3, 4), status=flag, message=message, nfev=info["nfev"])
 
-    found = fit.solve(search, tangent_solve)
+    found = fit.solve(search, require_success, tangent_solve)
     said = fields(found.counts, fit.runs)
     if not full_output:
         return found.x, said["status"]
@@ -270,11 +237,11 @@ def curve_fit(
     def call(x0: Any, inputs: Sequence, full: bool) -> Any:
         derivative = jac
         if own is not None:
-            derivative = guarded(lambda x, *p: own(inputs, np.array(p)), fit.first)
+            derivative = fit.guard(lambda x, *p: own(inputs, np.array(p)))
         elif is_own(jac):
             exact = jacobian(lambda p: np.reshape(operand(model(inputs, p)), (-1,)))
-            derivative = guarded(lambda x, *p: exact(np.array(p)), fit.first)
-        curve = guarded(lambda x, *p: np.reshape(operand(model(inputs, np.array(p))), (-1,)), fit.first)
+            derivative = fit.guard(lambda x, *p: exact(np.array(p)))
+        curve = fit.guard(lambda x, *p: np.reshape(operand(model(inputs, np.array(p))), (-1,)))
         limits = {"bounds": fit.box.plain(inputs)} if fit.box is not None else {}
         return so.curve_fit(
             curve, None, given(inputs), x0, errors(inputs), absolute_sigma, check_finite, method=method,
@@ -282,23 +249,18 @@ def curve_fit(
         )  # fmt: skip
 
     if not fit.depends:
-        return run_solver(lambda: call(fit.start, [], full_output), fit.first)
+        return fit.run(call, fit.start, [], full_output)
 
     def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", so.OptimizeWarning)  # of the covariance, which is not used
-                p, _, info, message, flag = call(x0, inputs, True)
-        except RuntimeError as error:
-            if fit.first:
-                raise
-            raise ConvergenceError(
-                f"{where}: {error}", "the answer has a derivative only where its equation holds",
-                'start nearer (p0), or give exact derivatives (jac="dualad") or more evaluations (maxfev)',
-            ) from None  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", so.OptimizeWarning)  # of the covariance, which is not used
+            p, _, info, message, flag = fit.run_raising(
+                lambda: call(x0, inputs, True),
+                instead='start nearer (p0), or give exact derivatives (jac="dualad") or more evaluations (maxfev)',
+            )
         return p, so.OptimizeResult(success=True, status=flag, message=message, nfev=info["nfev"])
 
-    found = fit.solve(search, tangent_solve)
+    found = fit.solve(search, require_success, tangent_solve)
     p = found.x
     cov = fit.covariance(p)
     count, n = np.size(y), fit.start.size

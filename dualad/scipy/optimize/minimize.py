@@ -19,20 +19,8 @@ from ...jvp import stop_gradient
 from ...surface.arguments import operand
 from ...vjp_via_transpose import grad, value_and_grad
 from .constraints import Limits, bounds_of, constraints_of
-from .problem import (
-    DENSE,
-    Inputs,
-    as_args,
-    converged,
-    fields,
-    guarded,
-    is_own,
-    number,
-    run_solver,
-    solves,
-    start_of,
-)
-from .stationary import optimum
+from .problem import DENSE, SolverCall, as_args, converged, fields, is_own, number, solves, start_of
+from .stationary import Constraints, optimum
 
 __all__ = [
     "basinhopping", "differential_evolution", "dual_annealing", "minimize", "minimize_scalar", "shgo",
@@ -44,32 +32,19 @@ _SMALL = 1e-5
 _NEAR = {"trust-constr": 1e-4, "cobyla": 1e-3, "cobyqa": 1e-4, "bounded": 1e-4}
 
 
-class _Objective:
+class _Objective(SolverCall):
     """A function to be minimized, with its traced inputs and its derivatives as SciPy is to be given them."""
 
     def __init__(self, where: str, fun: Callable, x0: Any, args: Any, jac: Any, hess: Any, hessp: Any) -> None:
-        self.where = where
-        self.start = np.reshape(start_of(x0), (-1,))
-        self.inputs = inputs = Inputs(where)
-        self.args, self.jac, self.hess, self.hessp = as_args(args), jac, hess, hessp
-        pair = jac is True
-        self.pair = inputs.close(fun, [self.start], self.args) if pair else None
-        self.fun = inputs.close(lambda *a: fun(*a)[0], [self.start], self.args) if pair else inputs.close(
-            fun, [self.start], self.args
-        )  # fmt: skip
-        close = lambda f, name, *x: inputs.close(f, x, self.args, name) if callable(f) else None
+        super().__init__(where, np.reshape(start_of(x0), (-1,)))
+        self.jac, self.hess = jac, hess
+        pair, args = jac is True, as_args(args)
+        self.pair = self.inputs.close(fun, [self.start], args) if pair else None
+        self.fun = self.inputs.close((lambda *a: fun(*a)[0]) if pair else fun, [self.start], args)
         quasi = isinstance(hess, so.HessianUpdateStrategy)
-        self.own_jac = close(jac, "jac", self.start)
-        self.own_hess = None if quasi else close(hess, "hess", self.start)
-        self.own_hessp = close(hessp, "hessp", self.start, self.start)
-        #: what the user's functions raised in SciPy's hands
-        self.first: list = []
-        self.runs: list = []
-
-    @property
-    def depends(self) -> bool:
-        """Whether anything is traced."""
-        return bool(self.inputs.arrays) or isinstance(self.start, Tracer)
+        self.own_jac = self.close_given(jac, args, "jac")
+        self.own_hess = None if quasi else self.close_given(hess, args, "hess")
+        self.own_hessp = self.close_given(hessp, args, "hessp", self.start)
 
     def value(self, x: Any, inputs: Sequence) -> Any:
         """Return the objective at x."""
@@ -87,18 +62,18 @@ class _Objective:
     def plain(self, inputs: Sequence) -> dict[str, Any]:
         """Return what SciPy is given: functions of plain x alone."""
         made: dict[str, Any] = {}
-        at = lambda f: guarded(lambda *x: f(inputs, *x), self.first)
+        at = lambda f: self.guard(lambda *x: f(inputs, *x))
         value = lambda x: self.value(x, inputs)
-        made["fun"] = at(self.pair) if self.pair is not None else guarded(lambda x, *_: value(x), self.first)
+        made["fun"] = at(self.pair) if self.pair is not None else self.guard(lambda x, *_: value(x))
         made["jac"] = self.jac
         if is_own(self.jac):
-            made["fun"], made["jac"] = guarded(value_and_grad(value), self.first), True
+            made["fun"], made["jac"] = self.guard(value_and_grad(value)), True
         elif self.own_jac is not None:
             made["jac"] = at(self.own_jac)
         made["hess"] = at(self.own_hess) if self.own_hess is not None else self.hess
         made["hessp"] = at(self.own_hessp) if self.own_hessp is not None else None
         if is_own(self.hess):
-            made["hess"] = guarded(hessian(value), self.first)
+            made["hess"] = self.guard(hessian(value))
         return made
 
 
@@ -130,36 +105,35 @@ def minimize(
                 given["hess"], given["hessp"] = None, lambda x, v: hvp(at, x, v)
         out = so.minimize(
             given["fun"], x0, (), method, given["jac"], given["hess"], given["hessp"],
-            None if box is None else box.plain(values), held.plain(values, problem.first), tol, callback, options,
+            None if box is None else box.plain(values), held.plain(values, problem.guard), tol, callback, options,
         )  # fmt: skip
         return out.x, out
 
     if not problem.depends:
-        return run_solver(lambda: search(start, [])[1], problem.first)
-    return _minimum(problem, search, box, held, require_success, tangent_solve, _NEAR.get(name, 1e-6))
+        return problem.run(search, start, [])[1]
+    return _minimum(problem, search, box, held.joined, require_success, tangent_solve, _NEAR.get(name, 1e-6))
 
 
 def _minimum(
-    problem: _Objective, search: Callable, box: Limits | None, held: Any, require: bool, tangent_solve: Any,
-    near: float,
+    problem: _Objective, search: Callable, box: Limits | None, constraints: Constraints | None, require: bool,
+    tangent_solve: Any, near: float,
 ) -> so.OptimizeResult:  # fmt: skip
     """Apply the operator and make SciPy's result of it."""
     inputs = problem.inputs
 
     def checked(x0: Any, values: Sequence) -> tuple[Any, Any]:
-        problem.first.clear()
-        x, out = run_solver(lambda: search(x0, values), problem.first)
+        x, out = problem.run(search, x0, values)
         if not problem.ended_by_rounding(out, values, box):
             converged(out, problem.where, require)
         return x, out
 
     found = optimum(
         problem.where, inputs, problem.start, checked, problem.value, None if box is None else box.limits,
-        None if held is None else held.joined, runs=problem.runs, near=near, tangent_solve=tangent_solve,
+        constraints, runs=problem.runs, near=near, tangent_solve=tangent_solve,
     )  # fmt: skip
     x, arrays = found.x, inputs.arrays
     out = so.OptimizeResult(x=x, fun=problem.value(x, arrays), jac=grad(lambda v: problem.value(v, arrays))(x))
-    if held is not None and held.joined is not None:
+    if constraints is not None:
         out["multipliers"] = found.multipliers
     out.update(fields(found.counts, problem.runs))
     return out
@@ -227,9 +201,7 @@ def _global(original: Callable) -> Callable:
         inputs = problem.inputs
         box = bounds_of(inputs, bounds, problem.start.size)
         held = constraints_of(inputs, given.get("constraints", inner.get("constraints")) or (), problem.start)
-        if np.any(given.get("integrality")) or given.get("vectorized"):
-            return NotImplemented
-        if not problem.depends:
+        if not problem.depends or np.any(given.get("integrality")) or given.get("vectorized"):
             return NotImplemented
 
         def search(x0: Any, values: Sequence) -> tuple[Any, Any]:
@@ -237,7 +209,7 @@ def _global(original: Callable) -> Callable:
             local = {**inner, **{k: functions[k] for k in ("jac", "hess", "hessp") if k in inner}}
             whole = {**given, "func": functions["fun"]}
             changed = {
-                "bounds": None if box is None else box.plain(values), "constraints": held.plain(values, problem.first),
+                "bounds": None if box is None else box.plain(values), "constraints": held.plain(values, problem.guard),
                 "args": (), "x0": x0,
             }  # fmt: skip
             for key, value in changed.items():
@@ -250,7 +222,7 @@ def _global(original: Callable) -> Callable:
             out = original(**whole)
             return out.x, out
 
-        return _minimum(problem, search, box, held, require_success, tangent_solve, 1e-6)
+        return _minimum(problem, search, box, held.joined, require_success, tangent_solve, 1e-6)
 
     solver.__name__ = solver.__qualname__ = name
     solver.__doc__ = (

@@ -40,9 +40,9 @@ from ..mirror import MIRRORED, Verdict
 from .closures import reads, with_values
 
 __all__ = [
-    "COUNTS", "Condition", "DENSE", "Inputs", "OWN", "SolutionWarning", "as_args", "condition", "converged",
-    "counters", "fields", "guarded", "inside", "is_own", "is_traced", "null_direction", "number", "regular",
-    "run_solver", "solution", "solves", "start_of", "warn",
+    "COUNTS", "Condition", "DENSE", "Inputs", "SolutionWarning", "SolverCall", "as_args", "condition", "converged",
+    "counters", "fields", "inside", "is_own", "null_direction", "number", "regular", "solution", "solves", "start_of",
+    "unsolved", "warn",
 ]  # fmt: skip
 
 #: up to so many unknowns the matrix of the tangents' system is built
@@ -277,6 +277,67 @@ def _join(out: Any) -> Any:
     return tuple([operand(x) for x in out]) if pair else operand(out)
 
 
+class SolverCall:
+    """One call of a solver: where it starts, the traced values it depends on, and what happens while SciPy runs."""
+
+    def __init__(self, where: str, start: Any) -> None:
+        self.where, self.start, self.inputs = where, start, Inputs(where)
+        #: SciPy's results, one for each lane
+        self.runs: list = []
+        #: what the user's functions raised in SciPy's hands
+        self._raised: list = []
+
+    @property
+    def depends(self) -> bool:
+        """Whether anything is traced."""
+        return bool(self.inputs.arrays) or isinstance(self.start, Tracer)
+
+    def close_given(self, f: Any, args: Any, name: str, *more: Any) -> Closed | None:
+        """Take a function of x (and ``more``), such as a derivative, if one was given."""
+        return self.inputs.close(f, [self.start, *more], as_args(args), name) if callable(f) else None
+
+    def guard(self, f: Callable) -> Callable:
+        """Return a function for SciPy to call, whose first error is noted."""
+
+        def function(*args: Any) -> Any:
+            try:
+                return f(*args)
+            except Exception as error:
+                self._raised.append(error)
+                raise
+
+        return function
+
+    def run(self, search: Callable, *args: Any) -> Any:
+        """Call SciPy; raise what one of the user's functions raised, where SciPy says something else."""
+        self._raised.clear()
+        try:
+            return search(*args)
+        except Exception as error:
+            if self._raised and error is not self._raised[0]:
+                raise self._raised[0] from None
+            raise
+
+    def run_checked(self, search: Callable, x0: Any, inputs: Sequence, require: bool) -> tuple[Any, Any]:
+        """Run a search that returns x and a result of SciPy's, which is to say that it has converged."""
+
+        def checked() -> tuple[Any, Any]:
+            x, result = search(x0, inputs)
+            converged(result, self.where, require)
+            return x, result
+
+        return self.run(checked)
+
+    def run_raising(self, call: Callable[[], Any], **instead: str) -> Any:
+        """Call a function of SciPy's that says by a ``RuntimeError`` that it has not converged."""
+        try:
+            return call()
+        except RuntimeError as error:
+            if self._raised:
+                raise
+            raise unsolved(self.where, error, **instead) from None
+
+
 # ── the equation at the answer ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -481,35 +542,18 @@ def solution(
     return list(out[:k]), list(out[k:])
 
 
+def unsolved(where: str, said: Any, instead: str = "start nearer, or raise maxiter") -> ConvergenceError:
+    """Return the error for a search that has not converged, of which SciPy said this."""
+    return ConvergenceError(
+        f"{where}: {str(said).strip()}", "the answer has a derivative only where its equation holds", instead
+    )  # fmt: skip
+
+
 def converged(result: Any, where: str, require: bool) -> None:
     """Raise if a solver says that it has not converged."""
     if require and not result.get("success", True):
-        raise ConvergenceError(
-            f"{where}: {str(result.get('message', 'it has not converged')).strip()}",
-            "the answer has a derivative only where its equation holds",
+        raise unsolved(
+            where, result.get("message", "it has not converged"),
             'start nearer, give exact derivatives (jac="dualad") or more iterations; require_success=False takes what'
             " was found",
-        )
-
-
-def run_solver(call: Callable[[], Any], first: list) -> Any:
-    """Call SciPy; raise what one of the user's functions raised, where SciPy says something else."""
-    try:
-        return call()
-    except Exception as error:
-        if first and error is not first[0]:
-            raise first[0] from None
-        raise
-
-
-def guarded(f: Callable, first: list) -> Callable:
-    """Return a function that notes its first error."""
-
-    def function(*args: Any) -> Any:
-        try:
-            return f(*args)
-        except Exception as error:
-            first.append(error)
-            raise
-
-    return function
+        )  # fmt: skip

@@ -16,25 +16,10 @@ from scipy.sparse.linalg import LinearOperator, splu
 
 from ...control.linear_solve import Unknown
 from ...core.above import ABOVE
-from ...core.tracer import Tracer
-from ...errors import ConvergenceError, ShapeError
+from ...errors import ShapeError
 from ...jacobian import jacobian
 from ...surface.arguments import operand
-from .problem import (
-    COUNTS,
-    OWN,
-    Condition,
-    Inputs,
-    as_args,
-    converged,
-    counters,
-    fields,
-    guarded,
-    run_solver,
-    solution,
-    solves,
-    start_of,
-)
+from .problem import COUNTS, Condition, SolverCall, as_args, counters, fields, is_own, solution, solves, start_of
 
 __all__ = [
     "System", "anderson", "broyden1", "broyden2", "diagbroyden", "excitingmixing", "fixed_point", "fsolve",
@@ -42,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class System:
+class System(SolverCall):
     """A system of equations with its traced inputs: what every function here makes of its arguments.
 
     Parameters
@@ -63,19 +48,9 @@ class System:
         self, where: str, f: Callable, x0: Any, args: Any, tangent_solve: Any, shift: bool = False,
         equation: type[Condition] = Condition,
     ) -> None:  # fmt: skip
-        self.where, self._shift = where, shift
-        self.start = start_of(x0)
-        self.inputs = Inputs(where)
+        super().__init__(where, start_of(x0))
+        self._shift, self._made = shift, (equation, tangent_solve)
         self.f = self.inputs.close(f, [self.start], as_args(args))
-        self.runs: list = []
-        #: what the user's functions raised in SciPy's hands
-        self.first: list = []
-        self._made = (equation, tangent_solve)
-
-    @property
-    def depends(self) -> bool:
-        """Whether anything is traced."""
-        return bool(self.inputs.arrays) or isinstance(self.start, Tracer)
 
     def value(self, x: Any, inputs: Sequence) -> Any:
         """Return f at x, in the shape of x."""
@@ -95,16 +70,15 @@ class System:
 
     def plain(self, inputs: Sequence) -> Callable:
         """Return the user's function of plain x alone, for SciPy."""
-        return guarded(lambda x, *_: self.value(x, inputs)[()], self.first)
+        return self.guard(lambda x, *_: self.value(x, inputs)[()])
 
-    def solve(self, search: Callable[[Any, Sequence], tuple[Any, Any]]) -> tuple[Any, Any]:
+    def solve(self, search: Callable[[Any, Sequence], tuple[Any, Any]], require: bool) -> tuple[Any, Any]:
         """Apply the operator: ``search(x0, inputs)`` returns x and a result of SciPy's. Return x and the counts."""
         make, tangent_solve = self._made
         unknown = Unknown(self.start, "x0", self.where)
 
         def run(x0: list, inputs: list) -> list:
-            self.first.clear()
-            x, result = run_solver(lambda: search(x0[0], inputs), self.first)
+            x, result = self.run_checked(search, x0[0], inputs, require)
             self.runs.append(result)
             return [*unknown.found(np.reshape(x, unknown.avals[0].shape)[()], "the solver"), counters(result)]
 
@@ -128,34 +102,28 @@ def root(
     flat = method in ("hybr", "lm", "df-sane")
     value = fun if jac is not True else lambda *a: fun(*a)[0]
     system = System(where, value, np.reshape(operand(x0), (-1,)) if flat else x0, args, tangent_solve)
-    derivative = system.inputs.close(jac, [system.start], as_args(args), "jac") if callable(jac) else None
+    derivative = system.close_given(jac, args, "jac")
     pair = system.inputs.close(fun, [system.start], as_args(args)) if jac is True else None
-    if not system.depends and jac != OWN:
+    if not system.depends and not is_own(jac):
         return NotImplemented
 
     def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
         f, own, more = system.plain(inputs), jac, options
         if jac is True:
-            f = guarded(lambda x, *_: pair(inputs, x), system.first)
-        elif jac == OWN and method == "krylov":
+            f = system.guard(lambda x, *_: pair(inputs, x))
+        elif is_own(jac) and method == "krylov":
             own, inner = None, {"inner_M": _Factorized(lambda x: system.residual(x, inputs), x0)}
             given = options or {}
             more = {**given, "jac_options": {**inner, **given.get("jac_options", {})}}
-        elif jac == OWN:
+        elif is_own(jac):
             own = jacobian(lambda x: system.residual(x, inputs))
         elif derivative is not None:
-            own = guarded(lambda x, *_: derivative(inputs, x), system.first)
+            own = system.guard(lambda x, *_: derivative(inputs, x))
         return (out := so.root(f, x0, (), method, own, tol, callback, more)).x, out
 
     if not system.depends:
-        return run_solver(lambda: search(system.start, [])[1], system.first)
-
-    def checked(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
-        x, out = search(x0, inputs)
-        converged(out, where, require_success)
-        return x, out
-
-    x, numbers = system.solve(checked)
+        return system.run(search, system.start, [])[1]
+    x, numbers = system.solve(search, require_success)
     return so.OptimizeResult(x=x, fun=system.residual(x, system.inputs.arrays), **fields(numbers, system.runs))
 
 
@@ -187,31 +155,29 @@ def fsolve(
     """Solve f(x) = 0, and differentiate x in whatever f depends on; ``fprime="dualad"`` is the exact Jacobian."""
     where = "scipy.optimize.fsolve"
     system = System(where, func, np.reshape(operand(x0), (-1,)), args, tangent_solve)
-    derivative = system.inputs.close(fprime, [system.start], as_args(args), "fprime") if callable(fprime) else None
-    if not system.depends and fprime != OWN:
+    derivative = system.close_given(fprime, args, "fprime")
+    if not system.depends and not is_own(fprime):
         return NotImplemented
 
     def search(x0: Any, inputs: Sequence, full: bool = True) -> Any:
         own = None
-        if fprime == OWN:
+        if is_own(fprime):
             exact = jacobian(lambda x: system.residual(x, inputs))
             own = (lambda x: exact(x).T) if col_deriv else exact
         elif derivative is not None:
-            own = guarded(lambda x, *_: derivative(inputs, x), system.first)
+            own = system.guard(lambda x, *_: derivative(inputs, x))
         return so.fsolve(
             system.plain(inputs), x0, (), own, full, col_deriv, xtol, maxfev, band, epsfcn, factor, diag
         )  # fmt: skip
 
     if not system.depends:
-        return run_solver(lambda: search(system.start, [], full_output), system.first)
+        return system.run(search, system.start, [], full_output)
 
-    def checked(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
+    def found(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
         x, info, flag, message = search(x0, inputs)
-        out = so.OptimizeResult(success=flag == 1, status=flag, message=message, nfev=info["nfev"])
-        converged(out, where, require_success)
-        return x, out
+        return x, so.OptimizeResult(success=flag == 1, status=flag, message=message, nfev=info["nfev"])
 
-    x, numbers = system.solve(checked)
+    x, numbers = system.solve(found, require_success)
     if not full_output:
         return x
     said = fields(numbers, system.runs)
@@ -236,11 +202,9 @@ def _nonlinear(original: Callable) -> Callable:
                 x, ended = original(system.plain(inputs), x0, *options, **named), True
             except so.NoConvergence as error:
                 x, ended = error.args[0], False
-            out = so.OptimizeResult(success=ended, message="it has not converged within maxiter")
-            converged(out, where, require_success)
-            return x, out
+            return x, so.OptimizeResult(success=ended, message="it has not converged within maxiter")
 
-        return system.solve(search)[0]
+        return system.solve(search, require_success)[0]
 
     solver.__name__ = solver.__qualname__ = name
     solver.__doc__ = f"Solve F(x) = 0 as ``scipy.optimize.{name}`` does, and differentiate x."
@@ -267,14 +231,7 @@ def fixed_point(
         return NotImplemented
 
     def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
-        try:
-            return so.fixed_point(system.plain(inputs), x0, (), xtol, maxiter, method), {"success": True}
-        except RuntimeError as error:
-            if system.first:
-                raise
-            raise ConvergenceError(
-                f"{where}: {error}", "the answer has a derivative only where its equation holds",
-                "start nearer, or raise maxiter",
-            ) from None  # fmt: skip
+        x = system.run_raising(lambda: so.fixed_point(system.plain(inputs), x0, (), xtol, maxiter, method))
+        return x, {"success": True}
 
-    return system.solve(search)[0]
+    return system.solve(search, require_success)[0]

@@ -15,9 +15,9 @@ import numpy as np
 import scipy.optimize as so
 
 from ...core.tracer import Tracer
-from ...errors import ConvergenceError, SingularMatrixError
+from ...errors import SingularMatrixError
 from ...jvp import jvp, stop_gradient
-from .problem import Condition, as_args, fields, guarded, is_own, regular, run_solver, solves
+from .problem import Condition, as_args, fields, is_own, regular, solves, unsolved
 from .roots import System
 
 __all__ = ["Entrywise", "bisect", "brenth", "brentq", "newton", "ridder", "root_scalar", "toms748"]
@@ -80,14 +80,7 @@ class _Scalar(System):
         """Return a derivative for SciPy: dualad's, the user's, or what else was given."""
         if is_own(given):
             return self.curvature(inputs) if second else self.slope(inputs)
-        return given if closed is None else guarded(lambda x, *_: closed(inputs, x), self.first)
-
-
-def _unsolved(where: str, error: Exception) -> ConvergenceError:
-    return ConvergenceError(
-        f"{where}: {str(error).strip()}", "the answer has a derivative only where its equation holds",
-        "start nearer, or raise maxiter",
-    )  # fmt: skip
+        return given if closed is None else self.guard(lambda x, *_: closed(inputs, x))
 
 
 # ── brackets ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -111,17 +104,13 @@ def _bracketed(original: Callable) -> Callable:
         end = system.inputs.array(stop_gradient(b))
 
         def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
-            try:
-                x, out = original(
-                    system.plain(inputs), float(x0), float(end(inputs)), full_output=True, disp=require_success, **named
-                )  # fmt: skip
-            except RuntimeError as error:
-                if system.first:
-                    raise
-                raise _unsolved(where, error) from None
+            ends = float(x0), float(end(inputs))
+            x, out = system.run_raising(
+                lambda: original(system.plain(inputs), *ends, full_output=True, disp=require_success, **named)
+            )
             return x, _as_result(out)
 
-        x, numbers = system.solve(search)
+        x, numbers = system.solve(search, require_success)
         return (x, _results(x, numbers, system, name)) if full_output else x
 
     solver.__name__ = solver.__qualname__ = name
@@ -160,8 +149,7 @@ def newton(
     """Find a root, or one for each entry of an array, and differentiate it; ``fprime="dualad"`` is the exact slope."""
     where = "scipy.optimize.newton"
     system = _Scalar(where, func, x0, args, tangent_solve)
-    close = lambda f, name: system.inputs.close(f, [system.start], as_args(args), name) if callable(f) else None
-    first, second = close(fprime, "fprime"), close(fprime2, "fprime2")
+    first, second = system.close_given(fprime, args, "fprime"), system.close_given(fprime2, args, "fprime2")
     if not system.depends and not is_own(fprime, fprime2):
         return NotImplemented
     other = system.inputs.array(stop_gradient(x1)) if x1 is not None else lambda inputs: None
@@ -173,23 +161,18 @@ def newton(
         )  # fmt: skip
 
     if not system.depends:
-        return run_solver(lambda: call(system.start, [], full_output, disp), system.first)
+        return system.run(call, system.start, [], full_output, disp)
 
     def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
-        try:
-            found = call(x0, inputs, True, require_success)
-        except RuntimeError as error:
-            if system.first:
-                raise
-            raise _unsolved(where, error) from None
+        found = system.run_raising(lambda: call(x0, inputs, True, require_success))
         if np.ndim(x0) == 0:
             return found[0], _as_result(found[1])
         x, ended, _ = found
         if require_success and not ended.all():
-            raise _unsolved(where, RuntimeError(f"{int((~ended).sum())} of {ended.size} entries have not converged."))
+            raise unsolved(where, f"{int((~ended).sum())} of {ended.size} entries have not converged.")
         return x, so.OptimizeResult(success=bool(ended.all()), message="")
 
-    x, numbers = system.solve(search)
+    x, numbers = system.solve(search, require_success)
     if not full_output:
         return x
     if np.ndim(x) == 0:
@@ -210,8 +193,7 @@ def root_scalar(
     if start is None:
         return NotImplemented  # SciPy says what is missing
     system = _Scalar(where, value, start, args, tangent_solve)
-    close = lambda g, name: system.inputs.close(g, [system.start], as_args(args), name) if callable(g) else None
-    first, second = close(fprime, "fprime"), close(fprime2, "fprime2")
+    first, second = system.close_given(fprime, args, "fprime"), system.close_given(fprime2, args, "fprime2")
     several = system.inputs.close(f, [system.start], as_args(args)) if value is not f else None
     rest = system.inputs.add([stop_gradient(v) if isinstance(v, Tracer) else v for v in (*(bracket or ()), x0, x1)])
     if not system.depends and not is_own(fprime, fprime2):
@@ -219,7 +201,7 @@ def root_scalar(
 
     def search(_: Any, inputs: Sequence) -> tuple[Any, Any]:
         *ends, a, b = rest(inputs)
-        g = system.plain(inputs) if several is None else guarded(lambda x, *_: several(inputs, x), system.first)
+        g = system.plain(inputs) if several is None else system.guard(lambda x, *_: several(inputs, x))
         out = so.root_scalar(
             g, (), method, [float(v) for v in ends] or None, system.own(fprime, inputs, first),
             system.own(fprime2, inputs, second, second=True), a, b, xtol, rtol, maxiter, options,
@@ -227,15 +209,15 @@ def root_scalar(
         return out.root, out
 
     if not system.depends:
-        return run_solver(lambda: search(None, [])[1], system.first)
+        return system.run(search, None, [])[1]
 
     def checked(start: Any, inputs: Sequence) -> tuple[Any, Any]:
         x, out = search(start, inputs)
         if require_success and not out.converged:
-            raise _unsolved(where, RuntimeError(f"{out.flag} after {out.iterations} iterations."))
+            raise unsolved(where, f"{out.flag} after {out.iterations} iterations.")
         method_used[0] = out.method
         return x, _as_result(out)
 
     method_used = [method or "unknown"]
-    x, numbers = system.solve(checked)
+    x, numbers = system.solve(checked, require_success)
     return _results(x, numbers, system, method_used[0])
