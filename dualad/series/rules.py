@@ -90,16 +90,15 @@ def stream_of(level, wrap: Callable, op: Primitive, args: Sequence, streams: lis
         if not op.multiple_results:
             return wrap(Stream(out, None, 0), level) if is_inexact(aval_of(out).dtype) else out
         return tuple([wrap(Stream(o, None, 0), level) if is_inexact(aval_of(o).dtype) else o for o in out])
-    memo = level.memo
-    if memo is None:
-        made = _now(level, Call(level, wrap, op, args, streams, zeroth, params))
+    key = (
+        op,
+        tuple([_identity(a if s is None else s) for a, s in zip(args, streams, strict=True)]),
+        _frozen(params),
+    )
+    if level.memo is None:
+        made = _now(Call(level, wrap, op, args, streams, zeroth, params), key)
     else:
-        key = (
-            op,
-            tuple([_identity(a if s is None else s) for a, s in zip(args, streams, strict=True)]),
-            _frozen(params),
-        )
-        known = memo.get(key)
+        known = level.memo.get(key)
         if known is not None and _same(known[1], args):
             made = known[0]
         else:
@@ -110,7 +109,7 @@ def stream_of(level, wrap: Callable, op: Primitive, args: Sequence, streams: lis
             kept = [wrap(s, level) if s is not None else h for s, h in zip(streams, held, strict=True)]
             values = [z if s is not None else h for z, s, h in zip(zeroth, streams, held, strict=True)]
             call = Call(level, wrap, op, kept, streams, values, params)
-            made = _made(call, lambda streams: memo.setdefault(key, (streams, held, args, params)))
+            made = _make(call, key, held, args)
             if level.lazy:
                 level.waiting += [s for s in (made if op.multiple_results else (made,)) if type(s) is Stream]
     if not op.multiple_results:
@@ -118,15 +117,17 @@ def stream_of(level, wrap: Callable, op: Primitive, args: Sequence, streams: lis
     return tuple([wrap(s, level) if type(s) is Stream else s for s in made])
 
 
-def _now(level, call: Call) -> Any:
+def _now(call: Call, key: tuple) -> Any:
     """Compute a call of the function's, to the order of the level; what its rule made on the way is forgotten.
 
     Where an infinity or a NaN comes out it is computed again with strong zeros, which cost a look at every product.
     """
+    level = call.level
+    held = [None if s is not None else a for a, s in zip(call.args, call.streams, strict=True)]
     for strong in (level.strong, True):
         level.memo, before, level.strong = {}, level.strong, strong
         try:
-            made = _made(call)
+            made = _make(call, key, held, call.args)
             results = [s for s in (made if call.op.multiple_results else (made,)) if type(s) is Stream and s.more]
             with np.errstate(all="ignore"):
                 for s in results:
@@ -167,16 +168,20 @@ def _same(held: Sequence, args: Sequence) -> bool:
     return True
 
 
-def _nothing(made: Any) -> None:
-    return None
+def _make(call: Call, key: tuple, held: Sequence, args: Sequence) -> Any:
+    """Make what a call gives, and note it: its rule may compute the operator's own value."""
+    made = _choose(call)
+    if not call.op.effect:
+        call.level.memo.setdefault(key, (made, held, args, call))  # the call holds what the key knows by its place
+    return made
 
 
-def _made(call: Call, note: Callable[[Any], Any] = _nothing) -> Any:
+def _choose(call: Call) -> Any:
     """Choose, and make the stream (a tuple of them and of constants, of several results)."""
     op, moving = call.op, call.moving()
     program = _PROGRAMS.get(op.name)
     if program is not None:
-        return _of_program(call, program, note)
+        return _of_program(call, program)
     if op.name in _INLINE and not getattr(call.params["call"], "once", False):
         return _inlined(call)
     linear = op.linear_positions(len(call.args), call.params)
@@ -191,11 +196,10 @@ def _made(call: Call, note: Callable[[Any], Any] = _nothing) -> Any:
         return _summed_second(call, moving[0])
     native = NATIVE.get(op.name)
     if native is not None and (made := native(call, moving)) is not None:
-        note(made)
         return made
     if op.name == "scale":
         return _product(call, moving)
-    return _derived(call, note)
+    return _derived(call)
 
 
 #: operators that multiply entries: their rules know zeros that win against infinities
@@ -388,7 +392,7 @@ def _product(call: Call, moving: list[int]) -> Stream:
 # ── all others ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _derived(call: Call, note: Callable) -> Any:
+def _derived(call: Call) -> Any:
     """Make streams of which the coefficients are those of J(x)·x′, by the operator's own JVP rule."""
     op, level, order = call.op, call.level, call.level.order
     first = bind(op, call.zeroth, call.params)
@@ -429,9 +433,7 @@ def _derived(call: Call, note: Callable) -> Any:
     values = first if op.multiple_results else (first,)
     for n, x in enumerate(values):
         streams.append(_stream(call, x, coefficient(n), order, degree) if is_inexact(aval_of(x).dtype) else x)
-    made = tuple(streams) if op.multiple_results else streams[0]
-    note(made)
-    return made
+    return tuple(streams) if op.multiple_results else streams[0]
 
 
 def _entry_by_entry(call: Call, moving: list[int]) -> bool:
@@ -496,7 +498,7 @@ def declare(op: Primitive) -> Callable:
     return register
 
 
-def _of_program(call: Call, rule: Callable, note: Callable) -> tuple:
+def _of_program(call: Call, rule: Callable) -> tuple:
     """Run a program of series to the orders that are known; where they come one by one, again for each."""
     runs: dict[int, Sequence] = {}
 
@@ -536,7 +538,6 @@ def _of_program(call: Call, rule: Callable, note: Callable) -> tuple:
             continue
         last = (len(x) - 1 if type(x) is list else 0) if complete else call.level.order
         made.append(_stream(call, value, part(n), last, degree))
-    note(tuple(made))
     return tuple(made)
 
 
