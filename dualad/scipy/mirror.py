@@ -1,7 +1,8 @@
 """How a function of SciPy gets a second meaning for tensors and keeps its first for everything else.
 
 For: ``mirrors`` (our version beside SciPy's), ``refuses`` (a reason instead of a version) and ``falls_back`` (the names
-of a SciPy module that have neither). Not for: any single function.
+of a SciPy module that have neither); how ``args`` and ``"dualad"`` among the arguments are read. Not for: any single
+function.
 """
 
 from __future__ import annotations
@@ -16,10 +17,20 @@ from ..core.tables import Verdict
 from ..core.tracer import tracer_in
 from ..errors import UnsupportedError
 
-__all__ = ["MIRRORED", "Verdict", "falls_back", "mirrors", "refuses"]
+__all__ = ["MIRRORED", "Verdict", "as_args", "falls_back", "is_own", "mirrors", "refuses"]
 
 #: qualified name of a SciPy function -> what dualad does with it on tensors; the coverage table is made of it
 MIRRORED: dict[str, Verdict] = {}
+
+
+def as_args(args: Any) -> tuple:
+    """Return the ``args`` of a function that SciPy calls, which may be a single one."""
+    return args if isinstance(args, tuple) else (args,)
+
+
+def is_own(*given: Any) -> bool:
+    """Say whether dualad's derivatives are asked for, as in ``jac="dualad"``."""
+    return any([type(x) is str and x == "dualad" for x in given])
 
 
 def mirrors(original: Callable | None, kind: str = "composite") -> Callable:

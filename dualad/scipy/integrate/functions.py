@@ -21,14 +21,14 @@ from ...core.aval import Aval, aval_of
 from ...core.boundary import running
 from ...core.tracer import Tracer, tracer_in
 from ...dual import Dual
-from ...errors import ArgumentTypeError, CapturedTensorError, OutputError, ShapeError
+from ...errors import ArgumentTypeError, CapturedTensorError, OutputError, ShapeError, UnsupportedError
 from ...ops.kinds import known
 from ...surface.arguments import operand
 from ...tree import flatten
 
 __all__ = [
-    "Closed", "Closing", "Parameters", "closed", "entries", "has_lanes", "in_a_transform", "is_linearizing", "number",
-    "numbers", "prepared", "reads_tensors", "refuse_captured", "watched",
+    "Closed", "Closing", "Parameters", "closed", "depends", "entries", "has_lanes", "in_a_transform", "is_linearizing",
+    "number", "numbers", "plain_of", "prepared", "reads_tensors", "refuse_captured", "refuse_full_output", "watched",
 ]  # fmt: skip
 
 
@@ -55,12 +55,14 @@ def is_linearizing(*values: Any) -> bool:
     return False
 
 
+def plain_of(x: Any) -> Any:
+    """Return the plain number beneath a value, or ``None`` where it has lanes or is not known yet."""
+    return None if has_lanes(x) else known(x)
+
+
 def numbers(values: Iterable) -> list | None:
-    """Return the plain numbers beneath values, or ``None`` where some have lanes or are not known yet."""
-    values = list(values)
-    if has_lanes(*values):
-        return None
-    found = [known(x) for x in values]
+    """Return the plain numbers beneath values, or ``None`` where one has none."""
+    found = [plain_of(x) for x in values]
     return None if any([x is None for x in found]) else found
 
 
@@ -82,6 +84,19 @@ def reads_tensors(function: Any, *args: Any) -> bool:
         return False
 
 
+def depends(given: Any, calls: Callable[[], Iterable[tuple]]) -> bool:
+    """Say whether a problem depends on something traced: given so, or read in a call of a function at its start."""
+    if tracer_in(given) is not None:
+        return True
+    if not in_a_transform():
+        return False
+    try:
+        first = calls()
+    except Exception:
+        return False  # SciPy says what is wrong
+    return any([reads_tensors(*call) for call in first])
+
+
 def refuse_captured(out: Any, where: str, name: str) -> Any:
     """Return what a function returned for plain arguments, if it is plain."""
     if tracer_in(out) is None:
@@ -91,6 +106,15 @@ def refuse_captured(out: Any, where: str, name: str) -> Any:
         "it reads a traced value through a closure, and could not be written down to find out which (it branches on"
         " values, or calls code that is not NumPy)",
         f"pass the value as an argument: {where}({name}, ..., args=(value,))",
+    )
+
+
+def refuse_full_output(where: str) -> None:
+    """Refuse to say in SciPy's dictionary what happened, where there is no run, or one for each lane."""
+    raise UnsupportedError(
+        f"{where}: full_output was asked for under vmap or in a program.",
+        "its dictionary is about one run, and there is none here, or several",
+        "leave full_output out",
     )
 
 

@@ -20,14 +20,14 @@ from ...core.frames import public
 from ...core.tracer import Tracer, tracer_in
 from ...errors import ArgumentError, ArgumentTypeError, ShapeError, UnsupportedError
 from ...surface.arguments import operand
-from ..mirror import mirrors
+from ..mirror import is_own, mirrors
 from .events import check_crossings, event_list, event_times, stopping_event
 from .functions import (
     Closing,
     Parameters,
+    depends,
     entries,
     has_lanes,
-    in_a_transform,
     is_linearizing,
     number,
     numbers,
@@ -119,8 +119,13 @@ def solve_ivp(
     where = "solve_ivp"
     check_choices(where, sensitivity, sens_tol)
     given = () if args is None else args
-    if not _is_traced(fun, events, t_span, y0, t_eval, given):
-        if isinstance(options.get("jac"), str) and options["jac"] == "dualad":
+
+    def first_calls() -> list:
+        start = float(t_span[0]), np.asarray(y0) * 1.0, *given
+        return [(f, *start) for f in (fun, *event_list(events))]
+
+    if not depends((t_span, y0, t_eval, given), first_calls):
+        if is_own(options.get("jac")):
             options["jac"] = exact_jacobian(fun, y0, given, where)
         fun = watched(fun, where)
         return si.solve_ivp(fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, **options)
@@ -136,32 +141,20 @@ def solve_ivp(
     f = parameters.close(fun, (0.0, y0), lambda out, name: entries(out, n, where, name))
     functions = event_list(events)
     crossings = [parameters.close(e, (0.0, y0), lambda out, name: number(out, where, name)) for e in functions]
-    call = _Call(f, crossings, functions, parameters, method, vectorized, options, settings, n)
+    call = _Call(f, crossings, functions, parameters, vectorized, options, settings, n)
     times = None if t_eval is None else operand(t_eval) * 1.0
     return call.result(t0, t1, times, y0, dense_output)
-
-
-def _is_traced(fun: Any, events: Any, t_span: Any, y0: Any, t_eval: Any, args: Any) -> bool:
-    if tracer_in(t_span, y0, t_eval, args) is not None:
-        return True
-    if not in_a_transform():
-        return False
-    try:
-        start = float(t_span[0]), np.asarray(y0) * 1.0, *args
-    except Exception:
-        return False  # SciPy says what is wrong
-    return any([reads_tensors(g, *start) for g in (fun, *event_list(events))])
 
 
 class _Call:
     """A call of ``solve_ivp`` on tensors."""
 
     def __init__(
-        self, f: Closing, crossings: list[Closing], functions: list, parameters: Parameters, method: Any,
-        vectorized: bool, options: dict, settings: Settings, n: int,
+        self, f: Closing, crossings: list[Closing], functions: list, parameters: Parameters, vectorized: bool,
+        options: dict, settings: Settings, n: int,
     ) -> None:  # fmt: skip
         self.f, self.crossings, self.functions, self.parameters = f, crossings, functions, parameters
-        self.method, self.vectorized, self.options, self.settings = method, vectorized, options, settings
+        self.vectorized, self.options, self.settings = vectorized, options, settings
         self.problem = Problem(f.name, f.of_all, n, settings, self.solve)
 
     def solve(self, t0, t1, times, y0, values: Sequence, dense: bool, events: bool = False) -> Any:
@@ -171,12 +164,12 @@ class _Call:
         if "jac" in options:
             options["jac"] = self._jacobian(options["jac"], y0, values)
         return si.solve_ivp(
-            plain, (t0, t1), y0, self.method, times, dense, self._events(values) if events else None,
+            plain, (t0, t1), y0, self.settings.method, times, dense, self._events(values) if events else None,
             self.vectorized and not self.f.captures, **options,
         )  # fmt: skip
 
     def _jacobian(self, jac: Any, y0, values: Sequence) -> Any:
-        if isinstance(jac, str) and jac == "dualad":
+        if is_own(jac):
             return self.problem.jacobian(y0, values)
         if not callable(jac):
             return jac

@@ -18,10 +18,18 @@ from ...core.dispatch import bind
 from ...core.frames import public
 from ...core.tracer import tracer_in
 from ...errors import ArgumentTypeError, UnsupportedError
-from ...ops.kinds import known
 from ...surface.arguments import operand
-from ..mirror import mirrors
-from .functions import Parameters, has_lanes, in_a_transform, number, numbers, reads_tensors, watched
+from ..mirror import as_args, mirrors
+from .functions import (
+    Parameters,
+    in_a_transform,
+    number,
+    numbers,
+    plain_of,
+    reads_tensors,
+    refuse_full_output,
+    watched,
+)
 from .quadrature import Integral, integral
 
 __all__ = ["dblquad", "fixed_quad", "nquad", "quad", "quad_vec", "tplquad"]
@@ -78,7 +86,7 @@ def quad(
     if not _is_traced(func, a, b, args, options):
         return si.quad(watched(func, where), a, b, args, full_output, **options)
     _refuse_traced(options, where)
-    args = args if isinstance(args, tuple) else (args,)
+    args = as_args(args)
     if weight is not None and weight.startswith("alg") and tracer_in(a, b) is not None:
         raise UnsupportedError(
             f"quad: a limit is traced, with the weight {weight!r}.",
@@ -129,7 +137,7 @@ def quad_vec(
     if not _is_traced(f, a, b, args, options):
         return si.quad_vec(watched(f, where), a, b, full_output=full_output, args=args, **options)
     _refuse_traced(options, where)
-    parameters = Parameters(args if isinstance(args, tuple) else (args,), where)
+    parameters = Parameters(as_args(args), where)
     middle = _inside(a, b)
     made = parameters.close(f, (middle,), lambda out, name: operand(out))
     out = made.out
@@ -145,35 +153,27 @@ def quad_vec(
 def _result(call: Integral, a: Any, b: Any, parameters: Parameters, full_output: Any) -> tuple:
     a, b = [cast(operand(x), np.dtype(float)) for x in (a, b)]
     if full_output and numbers([a, b, *parameters.values]) is None:
-        raise UnsupportedError(
-            f"{call.where}: full_output was asked for under vmap or in a program.",
-            "its dictionary is about one run, and there is none here, or several",
-            "leave full_output out",
-        )
+        refuse_full_output(call.where)
     value, error = bind(integral, (a, b, *parameters.values), {"call": call})
-    plain = None if has_lanes(error) else known(error)
+    plain = plain_of(error)
     return (value, error if plain is None else plain, *call.tail)
 
 
 def _is_traced(func: Any, a: Any, b: Any, args: Any, options: dict) -> bool:
     if tracer_in(a, b, args, *options.values()) is not None:
         return True
-    return in_a_transform() and reads_tensors(func, _inside(a, b), *(args if isinstance(args, tuple) else (args,)))
+    return in_a_transform() and reads_tensors(func, _inside(a, b), *as_args(args))
 
 
 def _inside(a: Any, b: Any) -> float:
     """Return a number between the limits, none of their middle or ends."""
-    a, b = [np.asarray(0.0 if x is None else x, float) for x in (_plain(a), _plain(b))]
+    a, b = [np.asarray(0.0 if x is None else x, float) for x in (plain_of(a), plain_of(b))]
     if a.size != 1 or b.size != 1:
         return 0.5
     low, high = sorted((float(a), float(b)))
     if np.isfinite(low) and np.isfinite(high):
         return low + 0.381966 * (high - low)
     return low + 0.618 if np.isfinite(low) else high - 0.618 if np.isfinite(high) else 0.618
-
-
-def _plain(x: Any) -> Any:
-    return None if has_lanes(x) else known(x)
 
 
 def _refuse_traced(options: dict, where: str) -> None:
@@ -220,7 +220,7 @@ def nquad(func: Callable, ranges: Any, args: Any = None, opts: Any = None, full_
     >>> float(da.grad(area)(2.0).round(9))
     2.0
     """
-    extra = () if args is None else args if isinstance(args, tuple) else (args,)
+    extra = () if args is None else as_args(args)
     bounds = [r if callable(r) else _constant(r) for r in ranges]
     chosen = [
         o if callable(o) else _constant(o) for o in (opts if isinstance(opts, list) else [opts or {}] * len(bounds))
@@ -243,7 +243,7 @@ def nquad(func: Callable, ranges: Any, args: Any = None, opts: Any = None, full_
         return value
 
     value = level(len(bounds) - 1, *extra)
-    plain = [known(e) for e in errors if not has_lanes(e)]
+    plain = [plain_of(e) for e in errors]
     return value, max([float(abs(e)) for e in plain if e is not None], default=None)
 
 

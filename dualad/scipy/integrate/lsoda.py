@@ -15,11 +15,10 @@ from scipy.optimize import OptimizeResult
 
 from ...core.dispatch import bind
 from ...core.frames import public
-from ...core.tracer import tracer_in
-from ...errors import ShapeError, UnsupportedError
+from ...errors import ShapeError
 from ...surface.arguments import operand
-from ..mirror import mirrors
-from .functions import Parameters, entries, in_a_transform, numbers, reads_tensors, watched
+from ..mirror import as_args, mirrors
+from .functions import Parameters, depends, entries, numbers, refuse_full_output, watched
 from .initial_value import check_choices, initial_state, refuse_traced_options
 from .problem import Problem, Settings, check_run
 from .trajectories import ivp
@@ -73,10 +72,15 @@ def odeint(
         "h0": h0, "hmax": hmax, "hmin": hmin, "ixpr": ixpr, "mxstep": mxstep, "mxhnil": mxhnil, "mxordn": mxordn,
         "mxords": mxords, "printmessg": printmessg,
     }  # fmt: skip
-    if not _is_traced(func, y0, t, args, tfirst):
+
+    def first_call() -> list:
+        state, time = np.atleast_1d(np.asarray(y0) * 1.0), float(t[0])
+        return [(func, *((time, state) if tfirst else (state, time)), *as_args(args))]
+
+    if not depends((y0, t, args), first_call):
         return si.odeint(watched(func, where), y0, t, args, full_output=full_output, tfirst=tfirst, **options)
     refuse_traced_options(options, where)
-    args = args if isinstance(args, tuple) else (args,)
+    args = as_args(args)
     t = operand(t) * 1.0
     if np.ndim(t) != 1 or not np.shape(t)[0]:
         raise ShapeError(
@@ -123,11 +127,7 @@ def odeint(
             check_run(run, settings)
         problem.remember(run, at[0], state, theta)
     elif full_output:
-        raise UnsupportedError(
-            "odeint: full_output was asked for under vmap or in a program.",
-            "its dictionary is about one run, and there is none here, or several",
-            "leave full_output out",
-        )
+        refuse_full_output(where)
     y = bind(ivp, (t[0], t[-1], t, y0, *values), {"call": problem})
     return (y, infos[0]) if full_output else y
 
@@ -140,19 +140,6 @@ def _time_first(func: Callable) -> Callable:
 
 def _with(jac: Callable, args: tuple, tfirst: bool) -> Callable:
     return lambda t, y: jac(t, y, *args) if tfirst else jac(y, t, *args)
-
-
-def _is_traced(func: Any, y0: Any, t: Any, args: Any, tfirst: bool) -> bool:
-    if tracer_in(y0, t, args) is not None:
-        return True
-    if not in_a_transform():
-        return False
-    try:
-        state, time = np.atleast_1d(np.asarray(y0) * 1.0), float(t[0])
-    except Exception:
-        return False  # SciPy says what is wrong
-    more = args if isinstance(args, tuple) else (args,)
-    return reads_tensors(func, *((time, state) if tfirst else (state, time)), *more)
 
 
 mirrors(None, "op")(odeint)

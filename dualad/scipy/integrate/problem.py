@@ -15,7 +15,6 @@ import scipy.integrate as si
 import scipy.sparse as sp
 
 from ...core.above import ABOVE
-from ...core.arguments import replaced
 from ...errors import ConvergenceError
 from ...jvp import jvp
 from ...rules.calls import of_moving
@@ -84,15 +83,16 @@ class Problem:
     solve : callable or None
         ``solve(t0, t1, times, y0, parameters, dense)`` returns SciPy's result, in place of ``solve_ivp`` with the
         settings.
-    base : Problem or None
-        What this is the variational equation of: its Jacobian is made of blocks of the base's.
+    base : (Problem, int) or None
+        What this is the variational equation of, and how many parameters that has: its Jacobian is made of blocks of
+        the base's.
     """
 
     __slots__ = ("_made", "_runs", "base", "function", "n", "name", "settings", "solve")
 
     def __init__(
         self, name: str, function: Callable, n: int, settings: Settings, solve: Callable | None = None,
-        base: Problem | None = None,
+        base: tuple[Problem, int] | None = None,
     ) -> None:  # fmt: skip
         self.name, self.function, self.n, self.settings = name, function, n, settings
         self.solve, self.base = solve, base
@@ -147,6 +147,8 @@ class Problem:
         """Solve it by SciPy."""
         if self.solve is not None:
             run = self.solve(float(t0), float(t1), times, y0, parameters, dense)
+            if self.settings.require_success:
+                check_run(run, self.settings)
         else:
             s = self.settings
             rhs = self.once("rhs", lambda: self._prepared("rhs", lambda *a: [self.function(*a)], t0, y0, parameters))
@@ -158,8 +160,6 @@ class Problem:
                 dense_output=dense, **options,
             )  # fmt: skip
             check_run(run, s, "the solver of the derivatives' equation")
-        if self.settings.require_success:
-            check_run(run, self.settings)
         self.remember(run, t0, y0, parameters)
         return run
 
@@ -178,7 +178,7 @@ class Problem:
     def jacobian(self, y0: np.ndarray, parameters: Sequence) -> Callable:
         """Return ``jac(t, y)``: exact; of a large system as a sparse matrix, if it is one and the method takes it."""
         if self.base is not None and len(y0) > _DENSE:
-            return self._blocks(y0, parameters)
+            return self._blocks(*self.base, y0, parameters)
         if self.takes_sparse(len(y0)):
             sparse = self.once("sparse jacobian", lambda: self._sparse(y0, parameters))
             if sparse is not None:
@@ -203,10 +203,9 @@ class Problem:
             return None
         return jacobian if first.nnz < _FULL * first.shape[0] * first.shape[1] else None
 
-    def _blocks(self, y0: np.ndarray, parameters: Sequence) -> Callable:
+    def _blocks(self, base: Problem, shared: int, y0: np.ndarray, parameters: Sequence) -> Callable:
         """Return the Jacobian without the second derivatives, which a Newton iteration does not need."""
-        base, count = self.base, len(y0) // self.base.n
-        inner = base.jacobian(y0[: base.n], parameters[: base.once("parameters", lambda: len(parameters))])
+        count, inner = len(y0) // base.n, base.jacobian(y0[: base.n], parameters[:shared])
         identity = sp.identity(count, format="csc")
         dense = method_name(self.settings.method) == "LSODA"
 
@@ -231,8 +230,7 @@ class Problem:
             slopes = over_lanes(lambda s, *d: jvp(g, tuple(chosen), (s, *d))[1], s, *directions)
             return np.concatenate([f(t, y, *theta), np.reshape(slopes, (-1,))])
 
-        self.once("parameters", lambda: count)
-        return Problem(self.name, function, n * (1 + lanes), self._variational_settings(lanes), base=self)
+        return Problem(self.name, function, n * (1 + lanes), self._variational_settings(lanes), base=(self, count))
 
     def _variational_settings(self, lanes: int) -> Settings:
         s, n = self.settings, self.n
@@ -265,10 +263,6 @@ class Problem:
         """Return f along a solution, shape (times, n)."""
         mapped = (0, 0, *[None] * len(parameters))
         return vmap(self.function, mapped, randomness="same")(times, y, *parameters)
-
-    def filled(self, parameters: Sequence, moving: Sequence[bool], values: Sequence) -> list:
-        """Return the parameters with other values for the moving ones."""
-        return replaced(list(parameters), [i for i, m in enumerate(moving) if m], values)
 
 
 def over_lanes(function: Callable, *values: Any) -> Any:

@@ -22,12 +22,11 @@ from ...core.dispatch import bind
 from ...core.frames import user_level
 from ...core.primitive import Primitive
 from ...jvp import jvp
-from ...ops.kinds import known
 from ...ops.shaping import stop_gradient
 from ...rules.calls import of_moving
 from ...vjp_via_transpose import vjp
 from ...vmap import vmap
-from .functions import has_lanes, prepared
+from .functions import has_lanes, plain_of, prepared
 
 __all__ = ["Integral", "integral"]
 
@@ -54,7 +53,7 @@ class Integral:
         ``plain(parameters)`` returns the function of x alone that SciPy calls; ``None`` for a derivative.
     """
 
-    __slots__ = ("_made", "errors", "function", "name", "options", "out", "plain", "tail", "where")
+    __slots__ = ("_made", "function", "name", "options", "out", "plain", "tail", "where")
 
     def __init__(
         self, where: str, name: str, function: Callable, out: Aval, options: dict, plain: Callable | None = None,
@@ -64,8 +63,6 @@ class Integral:
         self._made: dict[Any, Any] = {}
         #: what SciPy returned besides value and error, when it was last called
         self.tail: tuple = ()
-        #: a list that error estimates of values are added to
-        self.errors: list | None = None
 
     def __repr__(self) -> str:
         return f"<integral of {self.name}>"
@@ -78,8 +75,6 @@ class Integral:
             rule = si.quad_vec if self.where == "quad_vec" else si.quad
             value, error, *tail = rule(self.plain(parameters), a, b, **self.options)
             self.tail = tuple(tail)
-            if self.errors is not None:
-                self.errors.append(error)
             return value, error
         if "code" not in self._made:
             what = lambda *xs: [self.function(*xs)]
@@ -127,7 +122,7 @@ class Integral:
 
     def at(self, x: Any, parameters: Sequence) -> Any:
         """Return the integrand at a limit, with its weight; zero at infinity."""
-        number = None if has_lanes(x) else known(x)
+        number = plain_of(x)
         if number is not None and np.isfinite(number):
             return self._weight(x) * self.function(x, *parameters)
         if number is not None:

@@ -18,7 +18,8 @@ from ...errors import ArgumentError
 from ...hessian import hessian
 from ...jacobian import jacobian
 from ...surface.arguments import operand
-from .problem import Inputs, as_args, inside, is_own
+from ..mirror import as_args, is_own
+from .problem import Inputs, inside
 from .stationary import Constraints
 
 __all__ = ["Bounds", "Held", "Limits", "LinearConstraint", "bounds_of", "constraints_of"]

@@ -22,8 +22,9 @@ from ...jvp import jvp, stop_gradient
 from ...surface.arguments import operand
 from ...vjp_via_transpose import grad
 from ..linalg import solve_triangular
+from ..mirror import as_args, is_own
 from .constraints import Limits, bounds_of
-from .problem import DENSE, SINGULAR, SolverCall, as_args, condition, fields, is_own, solves, start_of
+from .problem import DENSE, SINGULAR, SolverCall, condition, fields, solves, start_of
 from .stationary import Optimum, optimum
 
 __all__ = ["box_of", "curve_fit", "least_squares", "leastsq"]

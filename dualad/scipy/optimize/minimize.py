@@ -18,8 +18,9 @@ from ...hessian import hessian, hvp
 from ...jvp import stop_gradient
 from ...surface.arguments import operand
 from ...vjp_via_transpose import grad, value_and_grad
+from ..mirror import as_args, is_own
 from .constraints import Limits, bounds_of, constraints_of
-from .problem import DENSE, SolverCall, as_args, converged, fields, is_own, number, solves, start_of
+from .problem import DENSE, SolverCall, converged, fields, number, solves, start_of
 from .stationary import Constraints, optimum
 
 __all__ = [

@@ -36,13 +36,12 @@ from ...jvp import stop_gradient
 from ...rules.calls import has_tensor
 from ...surface.arguments import operand
 from ...tree import flatten
-from ..mirror import MIRRORED, Verdict
+from ..mirror import MIRRORED, Verdict, as_args, is_own
 from .closures import reads, with_values
 
 __all__ = [
-    "COUNTS", "Condition", "DENSE", "Inputs", "SolutionWarning", "SolverCall", "as_args", "condition", "converged",
-    "counters", "fields", "inside", "is_own", "null_direction", "number", "regular", "solution", "solves", "start_of",
-    "unsolved", "warn",
+    "COUNTS", "Condition", "DENSE", "Inputs", "SolutionWarning", "SolverCall", "condition", "converged", "counters",
+    "fields", "inside", "null_direction", "number", "regular", "solution", "solves", "start_of", "unsolved", "warn",
 ]  # fmt: skip
 
 #: up to so many unknowns the matrix of the tangents' system is built
@@ -110,24 +109,13 @@ def inside(given: Sequence) -> list:
     return out
 
 
-#: what asks for dualad's derivatives, as in jac="dualad", and the parameters that SciPy does not have
-OWN = "dualad"
+#: the parameters that SciPy does not have
 _OURS = ("require_success", "tangent_solve")
-
-
-def is_own(*given: Any) -> bool:
-    """Say whether dualad's derivatives are asked for."""
-    return any([type(x) is str and x == OWN for x in given])
 
 
 def is_traced(*trees: Any) -> bool:
     """Say whether any leaf of some trees is a tensor."""
     return any([has_tensor(tree) for tree in trees])
-
-
-def as_args(args: Any) -> tuple:
-    """Return a solver's ``args``, which may be a single one."""
-    return args if isinstance(args, tuple) else (args,)
 
 
 def start_of(x: Any, shape: tuple | None = None) -> Any:

@@ -19,7 +19,8 @@ from ...core.above import ABOVE
 from ...errors import ShapeError
 from ...jacobian import jacobian
 from ...surface.arguments import operand
-from .problem import COUNTS, Condition, SolverCall, as_args, counters, fields, is_own, solution, solves, start_of
+from ..mirror import as_args, is_own
+from .problem import COUNTS, Condition, SolverCall, counters, fields, solution, solves, start_of
 
 __all__ = [
     "System", "anderson", "broyden1", "broyden2", "diagbroyden", "excitingmixing", "fixed_point", "fsolve",

@@ -17,7 +17,8 @@ import scipy.optimize as so
 from ...core.tracer import Tracer
 from ...errors import SingularMatrixError
 from ...jvp import jvp, stop_gradient
-from .problem import Condition, as_args, fields, is_own, regular, solves, unsolved
+from ..mirror import as_args, is_own
+from .problem import Condition, fields, regular, solves, unsolved
 from .roots import System
 
 __all__ = ["Entrywise", "bisect", "brenth", "brentq", "newton", "ridder", "root_scalar", "toms748"]
