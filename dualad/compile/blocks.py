@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import aval_of
 from ..ops.kinds import is_finite
 from ..program.ir import Program
-from ..program.variable import Variable
+from ..program.variable import Variable, aval_of_atom
+from .gather import Place, gather
 from .simplify import is_elementwise
 from .threads import shared_out
 
@@ -48,7 +48,7 @@ class Region:
                     reads.setdefault(a if type(a) is Variable else ("constant", id(a)), a)
         self.reads = list(reads.values())
         self.name = "+".join([step[0].name for step in steps])
-        shapes = [_shape(a) for a in self.reads]
+        shapes = [aval_of_atom(a).shape for a in self.reads]
         self.flat = all([s in ((), self.shape) for s in shapes])
         full = len(self.shape)
         #: per read: whether it is cut with the blocks
@@ -91,10 +91,6 @@ class Region:
         self.outs = buffers
 
 
-def _shape(a: Any) -> tuple[int, ...]:
-    return a.aval.shape if type(a) is Variable else aval_of(a).shape
-
-
 def _joins(op: Any, params: dict, outs: Sequence[Variable]) -> bool:
     if len(outs) != 1 or op.multiple_results or not is_elementwise(op) or (params and op.name != "scale"):
         return False
@@ -106,46 +102,22 @@ def find_regions(program: Program) -> list[tuple]:
     """Return a program's equations with groups of large elementwise ones as one equation each: a ``Region``."""
     if not any([_joins(op, params, outs) for op, _, params, outs in program.steps]):
         return program.steps
-    readers: dict[Variable, int] = {}
-    for step in (*program.steps, (None, program.outputs, None, ())):
-        for v in {a for a in step[1] if type(a) is Variable}:
-            readers[v] = readers.get(v, 0) + 1
-    out: list[tuple] = []
-    group: list[tuple] = []
-    inside: set[Variable] = set()
 
-    def close() -> None:
-        if len(group) == 1:
-            out.extend(group)
-        elif group:
-            uses: dict[Variable, int] = {}
-            for step in group:
-                for v in {a for a in step[1] if type(a) is Variable}:
-                    uses[v] = uses.get(v, 0) + 1
-            writes = [s[3][0] for s in group if readers.get(s[3][0], 0) > uses.get(s[3][0], 0)]
-            region = Region(list(group), writes)
-            out.append((region, region.reads, {}, tuple(writes)))
-        group.clear()
-        inside.clear()
+    def place(step: tuple, group: list[tuple], depends: bool) -> Place:
+        op, _, params, outs = step
+        if not _joins(op, params, outs):
+            return Place.NOWHERE
+        if not group or outs[0].aval.shape == group[0][3][0].aval.shape:
+            return Place.HERE
+        return Place.NEXT if depends else Place.NOWHERE
 
-    for step in program.steps:
-        op, args, params, outs = step
-        depends = any([type(a) is Variable and a in inside for a in args])
-        if _joins(op, params, outs):
-            if group and outs[0].aval.shape != group[0][3][0].aval.shape:
-                if not depends:
-                    out.append(step)
-                    continue
-                close()
-            group.append(step)
-            inside.add(outs[0])
-        elif depends:
-            close()
-            out.append(step)
-        else:
-            out.append(step)
-    close()
-    return out
+    def join(steps: list[tuple], writes: list[Variable]) -> list[tuple]:
+        if len(steps) == 1:
+            return steps
+        region = Region(steps, writes)
+        return [(region, region.reads, {}, tuple(writes))]
+
+    return gather(program, place, join)
 
 
 def run_region(region: Region, reads: Sequence) -> list[np.ndarray]:

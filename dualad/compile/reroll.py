@@ -23,7 +23,7 @@ from ..ops.indexing import ARRAY, index
 from ..ops.joining import concatenate, stack
 from ..ops.shaping import transpose
 from ..program.ir import Program, live_steps
-from ..program.variable import Variable
+from ..program.variable import Variable, aval_of_atom
 from .repeats import Numbered, Repeat, find_repeats
 
 __all__ = ["reroll", "rolled_loops"]
@@ -156,7 +156,7 @@ class _Roller:
 
     def write(self, op: Any, args: Sequence, params: dict) -> Variable:
         """Add an equation with one result."""
-        out = Variable(strong_aval(op.abstract_eval(*[_aval(a) for a in args], **params)))
+        out = Variable(strong_aval(op.abstract_eval(*[aval_of_atom(a) for a in args], **params)))
         self.steps.append((op, list(args), params, (out,)))
         return out
 
@@ -231,7 +231,7 @@ class _Roller:
         """Return the rows of an array with these numbers, which come in even steps, along an axis."""
         step = numbers[1] - numbers[0] if len(numbers) > 1 else 1
         stop = numbers[-1] + (1 if step > 0 else -1)
-        shape = _aval(array).shape
+        shape = aval_of_atom(array).shape
         if step == 1 and len(numbers) == shape[before]:
             return array
         full = [(0, n, 1) for n in shape[:before]]
@@ -245,10 +245,10 @@ class _Roller:
         if len(steps) == 1 and steps != {0}:
             array = self.slice(array, numbers, before)
         else:
-            full = [(0, n, 1) for n in _aval(array).shape[:before]]
+            full = [(0, n, 1) for n in aval_of_atom(array).shape[:before]]
             array = self.write(index, [array, np.array(numbers)], {"template": (*full, "array")})
         if before:
-            axes = [i for i in range(len(_aval(array).shape)) if i != before]
+            axes = [i for i in range(len(aval_of_atom(array).shape)) if i != before]
             array = self.write(transpose, [array], {"axes": (before, *axes)})
         return array
 
@@ -313,7 +313,7 @@ class _Body:
         args = [*[a for _, a in fixed], *starts, *[a for _, a in xs]]
         if not body.outputs:  # nothing reads what it makes
             return
-        outs = tuple([Variable(a) for a in scan.abstract_eval(*[_aval(a) for a in args], **params)])
+        outs = tuple([Variable(a) for a in scan.abstract_eval(*[aval_of_atom(a) for a in args], **params)])
         self.roller.steps.append((scan, args, params, outs))
         for j in loop.last:
             loop.last[j] = outs[next(i for i, a in enumerate(new) if a is self.made[j])]
@@ -356,7 +356,7 @@ class _Body:
         key = source, template[:where], where, tuple(places)
         if key not in self.xs:
             array = self.roller.gathered(source, template, where, places)
-            aval = _aval(array)
+            aval = aval_of_atom(array)
             self.xs[key] = Variable(Aval(aval.shape[1:], aval.dtype)), array
         row = self.xs[key][0]
         rest = (*template[:where], *template[where + 1 :])
@@ -405,7 +405,3 @@ def _stacked(values: list) -> np.ndarray:
     if type(values[0]) in (int, float):
         return np.array(values, dtype=type(values[0]))
     return np.stack(values)
-
-
-def _aval(a: Any) -> Aval:
-    return a.aval if type(a) is Variable else aval_of(a)

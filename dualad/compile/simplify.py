@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from ..control.control_ops import strong_aval
-from ..core.aval import Aval, aval_of, is_weak
+from ..core.aval import Aval, is_weak
 from ..core.tables import OPS
 from ..core.tracer import Tracer
 from ..core.watch import carried
 from ..ops.arithmetic import multiply
 from ..ops.shaping import broadcast_to, reshape, transpose
 from ..program.ir import Program, live_steps
-from ..program.variable import Variable
+from ..program.variable import Variable, aval_of_atom
 
 __all__ = ["hashable", "is_elementwise", "is_pure", "simplify"]
 
@@ -116,7 +116,7 @@ class _Simplifier:
             inside.update(zip(results, [self.atom(v) for v in fresh], strict=True))
         for v, o in zip(outs, program.outputs, strict=True):
             x = self.atom(rename(o))
-            if is_weak(_aval(x)):
+            if is_weak(aval_of_atom(x)):
                 x = self.strong(x)
             self.atoms[v] = x
 
@@ -203,11 +203,11 @@ class _Simplifier:
         if (
             type(n) not in (int, float, np.float64)
             or out.dtype.kind != "f"
-            or _aval(x).dtype != out.dtype
+            or aval_of_atom(x).dtype != out.dtype
             or n not in (2, 3, 4)
         ):
             return None
-        if _aval(x).shape != out.shape:
+        if aval_of_atom(x).shape != out.shape:
             return None
         if n == 2:
             return OPS["square"], [x]
@@ -223,26 +223,22 @@ class _Simplifier:
             if smaller is None:
                 continue
             new = [*args[:i], smaller, *args[i + 1 :]]
-            if np.broadcast_shapes(*[_aval(x).shape for x in new]) == shape:
+            if np.broadcast_shapes(*[aval_of_atom(x).shape for x in new]) == shape:
                 args = new
         return args
 
     def before_broadcast(self, a: Any) -> Any:
         if type(a) is Variable:
             made = self.maker.get(a) if a.aval.shape else None
-            if made is not None and made[0] is broadcast_to and not is_weak(_aval(made[1][0])):
+            if made is not None and made[0] is broadcast_to and not is_weak(aval_of_atom(made[1][0])):
                 return made[1][0]
         elif type(a) is np.ndarray and a.size > 1 and not any(a.strides):
             return a[(0,) * a.ndim]
         return None
 
 
-def _aval(a: Any) -> Aval:
-    return a.aval if type(a) is Variable else aval_of(a)
-
-
 def _same(x: Any, out: Aval) -> bool:
-    aval = _aval(x)
+    aval = aval_of_atom(x)
     return aval is out or (aval == out and is_weak(aval) == is_weak(out))
 
 

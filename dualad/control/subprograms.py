@@ -29,7 +29,7 @@ from ..jvp import output_leaves, split
 from ..liveness import Liveness
 from ..program.check import check_linear
 from ..program.ir import Program
-from ..program.variable import Variable
+from ..program.variable import Variable, aval_of_atom
 from ..series.stream import Stream
 from ..series.tracer import Series, SeriesLevel
 from ..staged import Staged, StagedLevel
@@ -134,7 +134,7 @@ def runner(program: Program, plain: bool = False) -> Callable:
 
 def output_avals(program: Program) -> list[Aval]:
     """Return the avals of a program's results."""
-    return [o.aval if type(o) is Variable else aval_of(o) for o in program.outputs]
+    return [aval_of_atom(o) for o in program.outputs]
 
 
 def mentions(program: Program, test: Callable[[Any, dict], bool]) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..core.aval import Aval
+from ..core.aval import Aval, aval_of
 
-__all__ = ["Equation", "Variable"]
+__all__ = ["Equation", "Variable", "aval_of_atom"]
 
 
 class Variable:
@@ -23,6 +23,11 @@ class Variable:
 
     def __repr__(self) -> str:
         return f"<variable {self.aval}>"
+
+
+def aval_of_atom(a: Any) -> Aval:
+    """Return the aval of an argument of an equation: a variable or a constant."""
+    return a.aval if type(a) is Variable else aval_of(a)
 
 
 class Equation(NamedTuple):

@@ -66,6 +66,10 @@ class Code:
         self.lines.append(f"  {name} = {text}")
         return name
 
+    def pointer_in(self, table: str, i: int) -> str:
+        """Return an address out of a table of addresses."""
+        return self.value(f"load ptr, ptr {self.value(f'getelementptr ptr, ptr {table}, i64 {i}')}")
+
     def effect(self, text: str) -> None:
         self.lines.append(f"  {text}")
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import aval_of
 from ...program.ir import Program
-from ...program.variable import Variable
+from ...program.variable import Variable, aval_of_atom
+from ..gather import Place, gather
 from .code import Code
 from .engine import Engine, engine
 from .loops import LOOPS, check_loop, weight_of_loop
@@ -66,13 +66,12 @@ class Group:
         code = Code()
         lowering = Lowering(code, LOOPS)
         env: dict[Any, Values] = {}
-        avals = [a.aval if type(a) is Variable else aval_of(a) for a in self.reads]
+        avals = [aval_of_atom(a) for a in self.reads]
         for i, (key, aval) in enumerate(zip(self._keys, avals, strict=True)):
-            pointer = code.value(f"load ptr, ptr {code.value(f'getelementptr ptr, ptr %in, i64 {i}')}")
-            env[key] = Values(aval, pointer=pointer)
+            env[key] = Values(aval, pointer=code.pointer_in("%in", i))
         targets: dict[Any, str] = {}
         for i, v in enumerate(self.writes):
-            targets[v] = code.value(f"load ptr, ptr {code.value(f'getelementptr ptr, ptr %out, i64 {i}')}")
+            targets[v] = code.pointer_in("%out", i)
         lowering.steps(self.steps, env, targets)
         for v in self.writes:
             value = env[v]
@@ -143,60 +142,35 @@ def find_groups(program: Program) -> list[tuple]:
     made = engine()
     if made is None or not program.steps:
         return program.steps
-    readers: dict[Variable, int] = {}
-    for args in [*[s[1] for s in program.steps], program.outputs]:
-        for v in {a for a in args if type(a) is Variable}:
-            readers[v] = readers.get(v, 0) + 1
-    out: list[tuple] = []
-    steps: list[tuple] = []
-    inside: set[Variable] = set()
     total = 0
 
-    def close() -> None:
+    def place(step: tuple, group: list[tuple], depends: bool) -> Place:
         nonlocal total
-        out.extend(_grouped(steps, readers, program, made))
-        steps.clear()
-        inside.clear()
-        total = 0
+        if not _is_known(step):
+            return Place.NOWHERE
+        size = _weigh([step])
+        full = bool(group) and total + size > _LONGEST
+        total = size if full or not group else total + size
+        return Place.NEXT if full else Place.HERE
 
-    for step in program.steps:
-        if _is_known(step):
-            size = _weigh([step])
-            if total + size > _LONGEST:
-                close()
-            steps.append(step)
-            inside.update(step[3])
-            total += size
-        else:
-            if any([type(a) is Variable and a in inside for a in step[1]]):
-                close()
-            out.append(step)
-    close()
-    return out
+    return gather(program, place, lambda steps, writes: _join(steps, writes, program, made))
 
 
-def _grouped(steps: list[tuple], readers: dict, program: Program, made: Engine) -> list[tuple]:
+def _join(steps: list[tuple], writes: list[Variable], program: Program, made: Engine) -> list[tuple]:
     """Return equations as one, if that is worth it and can be done."""
-    if not steps:
-        return []
-    uses: dict[Variable, int] = {}
-    for step in steps:
-        for v in {a for a in step[1] if type(a) is Variable}:
-            uses[v] = uses.get(v, 0) + 1
-    writes = [v for step in steps for v in step[3] if readers.get(v, 0) > uses.get(v, 0)]
     inputs: Sequence[Variable] = ()
     if len(steps) == len(program.steps):  # the function of the whole program is called as the program is
         if all([v.aval.dtype in TYPES for v in program.inputs]):
             inputs = program.inputs
         if len(program.outputs) == len(writes) and all([type(o) is Variable for o in program.outputs]):
             writes = list(program.outputs)
-    group = Group(list(steps), writes, inputs)
+    group = Group(steps, writes, inputs)
     loops = any([step[0].name in LOOPS for step in steps])
     worth = sum([1 if s[3][0].aval.shape == () else 8 for s in steps]) - 3 * len(writes) - len(group.reads)
     if not writes or (worth < _WORTH and not loops):
-        return list(steps)
+        return steps
     try:
         group.compile(made)
     except _FAILURES:
-        return list(steps)
+        return steps
     return [(group, group.reads, {}, tuple(writes))]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...core.aval import Aval, aval_of
-from ...program.variable import Variable
+from ...program.variable import Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes, literal
 from .lowering import trailing
 from .operators import Refused, computed_in, convert, elementwise
@@ -109,7 +109,7 @@ class _Writer:
 
     def compute(self, a: Variable, index: Index) -> tuple[str, int]:
         op, args, params, _ = self.maker[a]
-        avals = [x.aval if type(x) is Variable else aval_of(x) for x in args]
+        avals = [aval_of_atom(x) for x in args]
         if op.name == "reshape" and self.kernel.lanes:
             return self.operand(args[0], refolded(avals[0].shape, a.aval.shape, index))
         if op.name == "reshape" and not same_but_ones(avals[0].shape, a.aval.shape):
@@ -139,12 +139,7 @@ class _Writer:
             kept = op.name == "where" and i == 0
             x = name
             if aval.dtype != dtype and not kept:
-                if type(args[i]) is not Variable and lanes == 1 and not name.startswith("%"):
-                    a = np.asarray(args[i])
-                    at = (0,) * a.ndim if is_uniform(args[i]) else self.below(a.shape, index)
-                    x = literal(a[at], dtype)
-                else:
-                    x = convert(Lanes(self.code, aval.dtype, lanes), name, dtype)
+                x = convert(Lanes(self.code, aval.dtype, lanes), name, dtype)
             own = b.of(aval.dtype) if kept else b
             names.append(own.splat(x) if lanes < width else x)
         exponent = None
@@ -321,10 +316,7 @@ def write_kernel(name: str, kernel: Kernel, maker: dict, number: dict[Any, int],
     cuts = _cuts(kernel, maker, number)
     if math.prod([len(c) for c in cuts]) > _PARTS:
         raise Refused("a domain in many parts")
-    buffers = {
-        key: code.value(f"load ptr, ptr {code.value(f'getelementptr ptr, ptr %arrays, i64 {i}')}")
-        for key, i in number.items()
-    }
+    buffers = {key: code.pointer_in("%arrays", i) for key, i in number.items()}
     for parts in itertools.product(*cuts):
         _loops(code, kernel, maker, buffers, parts, inline)
     text = [*code.declared.values(), f"define void @{name}(ptr %arrays, i64 %from, i64 %to) {{", "start:"]

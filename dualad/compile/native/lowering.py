@@ -13,12 +13,12 @@ import numpy as np
 
 from ...core.aval import Aval, aval_of, is_weak
 from ...program.ir import Program
-from ...program.variable import Variable
+from ...program.variable import Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes
 from .operators import BOOL, KNOWN, TYPES, Refused, computed_in, convert, elementwise
 from .values import Values, chunks, gather, in_chunks, parts_of, places, take, width_of
 
-__all__ = ["Lowering", "MOVES", "SMALL", "check", "trailing", "weight"]
+__all__ = ["Lowering", "MOVES", "SMALL", "check", "count_moved", "trailing", "weight"]
 
 #: arrays of so many entries are held in registers
 SMALL = 1024
@@ -32,17 +32,18 @@ MOVES = frozenset({
 })  # fmt: skip
 
 
-def _shape_of(a: Any) -> Aval:
-    return a.aval if type(a) is Variable else aval_of(a)
-
-
 def _no_axis(params: dict) -> bool:
     return not params.get("axis")
 
 
+def count_moved(name: str, args: Sequence) -> int:
+    """Return how many of its arguments, the first ones, an operator that moves entries takes them from."""
+    return 2 if name == "index_set" else len(args) if name in ("concatenate", "stack") else 1
+
+
 def check(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable]) -> None:
     """Raise ``Refused`` for an equation that ``Lowering`` does not know."""
-    name, avals = op.name, [_shape_of(a) for a in args]
+    name, avals = op.name, [aval_of_atom(a) for a in args]
     results = [v.aval for v in outs]
     for aval in (*avals, *results):
         if aval.dtype not in TYPES or aval.size > SMALL or not aval.dtype.isnative:
@@ -50,7 +51,7 @@ def check(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable]) 
     if any([is_weak(a) for a in results]) or any([not a.size for a in (*avals, *results)]):
         raise Refused(name)
     if name in MOVES:
-        moved = 2 if name == "index_set" else len(args) if name in ("concatenate", "stack") else 1
+        moved = count_moved(name, args)
         if any([type(a) is Variable for a in args[moved:]]) or (name == "index_add" and len(args) > 1):
             raise Refused(name)
         if any([a.dtype != results[0].dtype or is_weak(a) for a in avals[:moved]]):
@@ -78,9 +79,9 @@ def weight(op: Any, args: Sequence[Any], outs: Sequence[Variable]) -> int:
     if op.name in MOVES:
         return 2 * most
     if op.name in ("sum", "prod", "max", "min", "all", "any", "cumsum"):
-        return _shape_of(args[0]).size // (1 if op.name == "cumsum" else 4) + 8 * most
+        return aval_of_atom(args[0]).size // (1 if op.name == "cumsum" else 4) + 8 * most
     if op.name == "matmul":
-        return 4 * most * _shape_of(args[0]).shape[-1]
+        return 4 * most * aval_of_atom(args[0]).shape[-1]
     return 2 * most
 
 
@@ -174,7 +175,7 @@ class Lowering:
     # ── moves ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def moved(self, op: Any, args: list[Values], params: dict, outs: Sequence[Variable]) -> list[Values]:
-        moved = 2 if op.name == "index_set" else len(args) if op.name in ("concatenate", "stack") else 1
+        moved = count_moved(op.name, args)
         numbers, count = [], 1
         for a in args[:moved]:
             numbers.append(places(a.aval) + count)

@@ -15,13 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval, aval_of, is_weak
+from ...core.aval import is_weak
 from ...program.ir import Program
-from ...program.variable import Variable
+from ...program.variable import Variable, aval_of_atom
+from ..gather import Place, gather
 from ..threads import shared_out
 from .code import WIDTH, Code
 from .engine import LIBRARY, Engine, engine
 from .kernels import Kernel, is_uniform, write_kernel
+from .lowering import count_moved
 from .maths import KERNELS
 from .operators import KNOWN, TYPES, Refused, computed_in
 from .stub import as_declared, entered
@@ -49,15 +51,11 @@ _BATCH, _FEW, _MOST = 64, 256, 3000
 _LARGE = 128
 
 
-def _shape_of(a: Any) -> Aval:
-    return a.aval if type(a) is Variable else aval_of(a)
-
-
 def _is_known(step: tuple) -> bool:
     op, args, params, outs = step
     if len(outs) != 1 or op.multiple_results or op.kind == "native":
         return False
-    avals, out = [_shape_of(a) for a in args], outs[0].aval
+    avals, out = [aval_of_atom(a) for a in args], outs[0].aval
     if not out.shape or is_weak(out) or any([a.dtype not in TYPES or not a.size for a in (*avals, out)]):
         return False
     if any([isinstance(a, np.ndarray) and not a.dtype.isnative for a in args]):
@@ -66,7 +64,7 @@ def _is_known(step: tuple) -> bool:
         return False
     try:
         if op.name in VIEWS:
-            moved = 2 if op.name == "index_set" else len(args) if op.name in ("concatenate", "stack") else 1
+            moved = count_moved(op.name, args)
             if len(args) > moved or any([a.dtype != out.dtype or is_weak(a) for a in avals]):
                 return False
             return check_view(op.name, [a.shape for a in avals], params)
@@ -119,7 +117,7 @@ class Pass:
         for v in reversed(self.maker):
             users = readers.get(v, [])
             for op, args, _params, (out,) in users:
-                shapes = [_shape_of(a).shape for a in args]
+                shapes = [aval_of_atom(a).shape for a in args]
                 moved = op.name == "reshape" and not same_but_ones(shapes[0], out.aval.shape)
                 spread = op.name == "broadcast_to" or (
                     op.name not in VIEWS | {"sum"} and out.aval.shape != v.aval.shape
@@ -173,7 +171,7 @@ class Pass:
             if op.name in VIEWS - {"copy", "stop_gradient"} or op.name == "sum":
                 return False
             for a in args:
-                aval = _shape_of(a)
+                aval = aval_of_atom(a)
                 if aval.size != 1 and (aval.size != size or aval.shape != shape):
                     return False
                 if type(a) is Variable and a in self.maker and (a not in inside or a in outs):
@@ -217,7 +215,7 @@ class Pass:
         self.text = "\n".join([*sorted(heads), *bodies])
         if sum([math.prod(k.shape) for k in kernels]) < _SHARED:
             self.text, scratch = self._in_one(held, kernels)
-            avals = [_shape_of(a) for a in self.reads], [v.aval for v in self.writes]
+            avals = [aval_of_atom(a) for a in self.reads], [v.aval for v in self.writes]
             self.run = entered(made, self.text, avals, scratch, 1)
             return
         names = [f"kernel{i}" for i in range(len(kernels))]
@@ -237,7 +235,7 @@ class Pass:
             v = held[i - len(self.reads)] if i >= len(self.reads) else None
             if v is None or v in self.writes:
                 source, k = ("%in", i) if v is None else ("%out", self.writes.index(v))
-                pointer = code.value(f"load ptr, ptr {code.value(f'getelementptr ptr, ptr {source}, i64 {k}')}")
+                pointer = code.pointer_in(source, k)
             else:
                 pointer = code.value(f"getelementptr i8, ptr %scratch, i64 {scratch}")
                 scratch += -(-v.aval.size * v.aval.dtype.itemsize // 64) * 64
@@ -268,7 +266,7 @@ def _not_compiled(*args: Any) -> Any:
 
 
 def _runner(group: Pass, held: list[Variable], plans: list[tuple], linked: Any) -> Callable:
-    avals = [_shape_of(a) for a in group.reads]
+    avals = [aval_of_atom(a) for a in group.reads]
     places = [held.index(v) for v in group.writes]
     context = contextvars.copy_context
 
@@ -291,46 +289,20 @@ def find_passes(program: Program) -> list[tuple]:
     made = engine()
     if made is None or not any([_is_known(step) for step in program.steps]):
         return program.steps
-    readers: dict[Variable, int] = {}
-    for args in [*[s[1] for s in program.steps], program.outputs]:
-        for v in {a for a in args if type(a) is Variable}:
-            readers[v] = readers.get(v, 0) + 1
-    out: list[tuple] = []
-    steps: list[tuple] = []
-    inside: set[Variable] = set()
-
-    def close() -> None:
-        out.extend(_join(steps, readers, made))
-        steps.clear()
-        inside.clear()
-
-    for step in program.steps:
-        if _is_known(step):
-            steps.append(step)
-            inside.update(step[3])
-        else:
-            if any([type(a) is Variable and a in inside for a in step[1]]):
-                close()
-            out.append(step)
-    close()
-    return out
+    place = lambda step, group, depends: Place.HERE if _is_known(step) else Place.NOWHERE
+    return gather(program, place, lambda steps, writes: _join(steps, writes, made))
 
 
-def _join(steps: list[tuple], readers: dict, made: Engine) -> list[tuple]:
+def _join(steps: list[tuple], writes: list[Variable], made: Engine) -> list[tuple]:
     """Return equations as one, if that is worth it and can be done."""
     work = [s for s in steps if s[0].name not in VIEWS]
     if len(work) < _WORTH and not any([s[0].name in KERNELS or s[0].name in LIBRARY for s in work]):
-        return list(steps)
-    uses: dict[Variable, int] = {}
-    for step in steps:
-        for v in {a for a in step[1] if type(a) is Variable}:
-            uses[v] = uses.get(v, 0) + 1
-    writes = [s[3][0] for s in steps if readers.get(s[3][0], 0) > uses.get(s[3][0], 0)]
+        return steps
     if not writes:
-        return list(steps)
-    group = Pass(list(steps), writes)
+        return steps
+    group = Pass(steps, writes)
     try:
         group.compile(made)
     except _FAILURES:
-        return list(steps)
+        return steps
     return [(group, group.reads, {}, tuple(writes))]
