@@ -15,14 +15,16 @@ from typing import Any
 import numpy as np
 
 from .core.frames import user_level
+from .core.tracer import tracer_in
 from .errors import ArgumentError, ArgumentTypeError
 from .surface.arguments import PerformanceNote
+from .tree import flatten
 
-__all__ = ["check_chunks", "check_executor", "in_chunks", "measured_chunks"]
+__all__ = ["check_chunks", "check_executor", "in_chunks", "measured_chunks", "refuse_traced"]
 
 
-def check_chunks(chunk_size: int | None, max_memory: int | None, where: str) -> None:
-    """Refuse sizes that are no positive integers, and both at once."""
+def check_chunks(chunk_size: int | None, max_memory: int | None, where: str, executor: Any = None) -> None:
+    """Refuse sizes that are no positive integers, and both at once; and an executor that is none."""
     for name, value in (("chunk_size", chunk_size), ("max_memory", max_memory)):
         whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
         if value is not None and not (whole and value > 0):
@@ -37,6 +39,7 @@ def check_chunks(chunk_size: int | None, max_memory: int | None, where: str) -> 
             "max_memory chooses the chunk size",
             "give one of them",
         )
+    check_executor(executor, where)
 
 
 def check_executor(executor: Any, where: str) -> None:
@@ -55,6 +58,16 @@ def check_executor(executor: Any, where: str) -> None:
         f"pass an Executor: concurrent.futures.ProcessPoolExecutor({executor})" if number
         else "pass a concurrent.futures.ProcessPoolExecutor, or that of another library",
     )  # fmt: skip
+
+
+def refuse_traced(tree: Any, executor: Any, where: str) -> None:
+    """Refuse tensors among the arguments of a transform with an executor."""
+    if executor is not None and tracer_in(*flatten(tree)[0]) is not None:
+        raise ArgumentError(
+            f"{where}: executor= was given, and an argument is a tensor of a transform that is running around it.",
+            "a tensor can't leave its level, and workers are outside of it",
+            "put executor= on the outermost transform",
+        )
 
 
 def in_chunks(run: Callable, total: int, chunk_size: int | None, max_memory: int | None, where: str) -> list:

@@ -22,7 +22,7 @@ from .core.frames import public
 from .core.transformed import Transformed, transform
 from .errors import ArgumentError, DtypeError, ShapeError
 from .hessian import trace_of_hessian
-from .jacobian import check_real
+from .jacobian import check_chosen
 from .jet import check_order, coefficients, series_of
 from .jvp import output_leaves, split_aux
 from .selection import select
@@ -31,7 +31,6 @@ from .series.tracer import Series, SeriesLevel
 from .signatures import Args
 from .surface.arguments import plain_leaf
 from .tree import LeafName, flatten, flatten_like, is_array, tree_map
-from .vjp_via_transpose import check_differentiable
 
 __all__ = ["biharmonic", "directional", "laplacian"]
 
@@ -222,9 +221,7 @@ def _along_basis(
     """
     argnums, argnames, has_aux, chunk_size, max_memory = options
     selection = select(f, args, kwargs, argnums, argnames, where)
-    for x, name in zip(selection.chosen, selection.names, strict=True):
-        check_differentiable(x, name, False, where)
-        check_real(x, name, False, where)
+    check_chosen(selection, False, where)
     leaves, tree = flatten(selection.chosen)
     sizes = [aval_of(x).size if is_array(x) else 0 for x in leaves]
     starts = np.cumsum([0, *sizes])

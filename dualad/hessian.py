@@ -12,7 +12,7 @@ import numpy as np
 import optree
 
 from .basis import split_last
-from .chunks import check_chunks, check_executor
+from .chunks import check_chunks, refuse_traced
 from .core.arguments import check_callable
 from .core.aval import aval_of
 from .core.coincidence import resolved
@@ -20,7 +20,7 @@ from .core.constants import foreign
 from .core.frames import public
 from .core.transformed import Transformed, transform
 from .errors import OutputError
-from .jacobian import check_real, forward, over_basis, refuse_traced, reverse
+from .jacobian import check_chosen, forward, over_basis, reverse
 from .jvp import jvp, without_value
 from .linearize import Linear, linearize
 from .selection import select
@@ -105,8 +105,7 @@ def _value_and_second(
     f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor, where: str
 ) -> Callable:
     check_callable(f, where)
-    check_chunks(chunk_size, max_memory, where)
-    check_executor(executor, where)
+    check_chunks(chunk_size, max_memory, where, executor)
     first = gradients(f, argnums, argnames, has_aux, holomorphic, where)
     every = (argnums, argnames, has_aux, holomorphic, None, None, None)
     options = (argnums, argnames, True, holomorphic, chunk_size, max_memory, executor)
@@ -251,8 +250,7 @@ def trace_of_hessian(f: Callable, options: tuple, where: str) -> Callable:
 def _of_diagonal(made: Callable, f: Callable, options: tuple, where: str) -> Callable:
     """Make the function that gives what is made of the diagonal; with ``has_aux`` and the auxiliary output."""
     check_callable(f, where)
-    check_chunks(options[3], options[4], where)
-    check_executor(options[5], where)
+    check_chunks(options[3], options[4], where, options[5])
 
     def of_diagonal(*args, **kwargs):
         diagonal, aux = _diagonal(f, args, kwargs, options, where)
@@ -265,9 +263,7 @@ def _diagonal(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str
     """Return the diagonal, like the gradient, and the auxiliary output."""
     argnums, argnames, has_aux, chunk_size, max_memory, executor = options
     selection = select(f, args, kwargs, argnums, argnames, where)
-    for x, name in zip(selection.chosen, selection.names, strict=True):
-        check_differentiable(x, name, False, where)
-        check_real(x, name, False, where)
+    check_chosen(selection, False, where)
     leaves, tree = flatten(selection.chosen)
     arrays = [x for x in leaves if is_array(x)]
 
@@ -283,9 +279,8 @@ def _diagonal(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str
 
     _, product, *aux = linearize(gradient, *arrays, has_aux=has_aux)
 
-    if executor is not None:
-        refuse_traced((args, kwargs), where)
-    elif chunk_size is None and max_memory is None:
+    refuse_traced((args, kwargs), executor, where)
+    if executor is None and chunk_size is None and max_memory is None:
         chunk_size = _DIRECTIONS
     avals = [aval_of(x) for x in arrays]
     chunks, likes = (chunk_size, max_memory, executor), [foreign(x) for x in arrays]

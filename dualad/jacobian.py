@@ -15,7 +15,7 @@ import optree
 
 from .basis import split_last, standard_basis
 from .batched import Batched
-from .chunks import check_chunks, check_executor, in_chunks
+from .chunks import check_chunks, in_chunks, refuse_traced
 from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.constants import foreign
@@ -31,13 +31,12 @@ from .vjp_via_transpose import Pullback, check_differentiable, vjp
 from .vmap import vmap
 
 __all__ = [
-    "check_real",
+    "check_chosen",
     "forward",
     "jacfwd",
     "jacobian",
     "jacrev",
     "over_basis",
-    "refuse_traced",
     "reverse",
     "value_and_jacfwd",
     "value_and_jacobian",
@@ -130,8 +129,7 @@ def value_and_jacfwd(
 def _whole(compute: Callable, f: Callable, options: tuple, where: str) -> Callable:
     """Make the function that gives ``(value, jacobian)``, or with ``has_aux`` ``((value, aux), jacobian)``."""
     check_callable(f, where)
-    check_chunks(options[4], options[5], where)
-    check_executor(options[6], where)
+    check_chunks(options[4], options[5], where, options[6])
 
     def value_and_jacobian(*args, **kwargs):
         value, blocks, aux = compute(f, args, kwargs, options, where)
@@ -144,15 +142,13 @@ def forward(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) 
     """Return value, Jacobian and auxiliary output by forward mode."""
     argnums, argnames, has_aux, holomorphic, *chunks = options
     selection = select(f, args, kwargs, argnums, argnames, where)
-    for x, name in zip(selection.chosen, selection.names, strict=True):
-        check_differentiable(x, name, holomorphic, where)
-        check_real(x, name, holomorphic, where)
+    check_chosen(selection, holomorphic, where)
     leaves, in_tree = flatten(selection.chosen)
+    refuse_traced((args, kwargs), chunks[2], where)
     if chunks[2] is not None:
-        refuse_traced((args, kwargs), where)
         out, stage = stage_tangents(selection.function, selection.chosen, has_aux, where)
-        again = _Again((f, args, kwargs, argnums, argnames), has_aux, where, _Pushed)
-        return out, _columns(selection, out, stage, chunks, where, again), stage.aux
+        call = (f, args, kwargs, argnums, argnames, has_aux)
+        return out, _columns(selection, out, stage, chunks, where, call), stage.aux
     avals = [aval_of(x) if is_array(x) else None for x in leaves]
     kept: dict[str, Any] = {}
 
@@ -269,18 +265,15 @@ def reverse(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) 
     """Return value, Jacobian and auxiliary output by reverse mode."""
     argnums, argnames, has_aux, holomorphic, *chunks = options
     selection = select(f, args, kwargs, argnums, argnames, where)
-    for x, name in zip(selection.chosen, selection.names, strict=True):
-        check_differentiable(x, name, holomorphic, where)
-    if chunks[2] is not None:
-        refuse_traced((args, kwargs), where)
+    check_chosen(selection, holomorphic, where, "reverse")
+    refuse_traced((args, kwargs), chunks[2], where)
     out, pull, *aux = vjp(selection.function, *selection.chosen, has_aux=has_aux)
-    again = _Again((f, args, kwargs, argnums, argnames), has_aux, where, _Pulled)
-    blocks = _rows(out, pull, selection, holomorphic, chunks, where, again)
-    return out, blocks, aux[0] if has_aux else None
+    call = (f, args, kwargs, argnums, argnames, has_aux)
+    return out, _rows(selection, out, pull, holomorphic, chunks, where, call), aux[0] if has_aux else None
 
 
 def _rows(
-    out: Any, pull: Pullback, selection: Selection, holomorphic: bool, chunks: Sequence, where: str, again: _Again
+    selection: Selection, out: Any, pull: Pullback, holomorphic: bool, chunks: Sequence, where: str, call: tuple
 ) -> Any:
     """Pull the standard basis of the output back, and arrange the rows as blocks of shape out + in."""
     out_leaves, out_tree = flatten_result(out)
@@ -296,7 +289,7 @@ def _rows(
     in_leaves, in_tree = flatten(selection.chosen)
     mapped = [is_array(x) for x in in_leaves]
 
-    likes = [foreign(x) for x in out_leaves]
+    likes, again = [foreign(x) for x in out_leaves], _Again(call, where, _Pulled)
     rows = over_basis(_Pulled(pull), avals, chunks, where, again, "rows", likes) if avals else []
     blocks = []
     start = 0
@@ -343,8 +336,7 @@ class jacobian:
         max_memory: int | None = None, executor: Any = None,
     ) -> None:  # fmt: skip
         check_callable(f, "jacobian")
-        check_chunks(chunk_size, max_memory, "jacobian")
-        check_executor(executor, "jacobian")
+        check_chunks(chunk_size, max_memory, "jacobian", executor)
         if mode not in ("auto", "forward", "reverse"):
             raise ArgumentError(f"jacobian: mode={mode!r}.", "there are two ways", "use 'auto', 'forward' or 'reverse'")
         self._f, self._selected, self._mode = f, (argnums, argnames), mode
@@ -363,16 +355,12 @@ class jacobian:
 
     def _computed(self, args: tuple, kwargs: dict) -> tuple[Any, Any, Any]:
         selection, out, stage = self._linearize_at(args, kwargs)
-        forward = self._choice(stage)[0] == "forward"
-        if self._chunks[2] is not None:
-            refuse_traced((args, kwargs), "jacobian")
-        again = _Again(
-            (self._f, args, kwargs, *self._selected), self._has_aux, "jacobian", _Pushed if forward else _Pulled
-        )
-        if forward:
-            return out, _columns(selection, out, stage, self._chunks, "jacobian", again), stage.aux
-        pull = Pullback(stage, [aval_of(x) if is_array(x) else x for x in flatten(selection.chosen)[0]])
-        return out, _rows(out, pull, selection, self._holomorphic, self._chunks, "jacobian", again), stage.aux
+        refuse_traced((args, kwargs), self._chunks[2], "jacobian")
+        call = (self._f, args, kwargs, *self._selected, self._has_aux)
+        if self._choice(stage)[0] == "forward":
+            return out, _columns(selection, out, stage, self._chunks, "jacobian", call), stage.aux
+        pull = Pullback(stage, selection.chosen)
+        return out, _rows(selection, out, pull, self._holomorphic, self._chunks, "jacobian", call), stage.aux
 
     def explain(self, *args, **kwargs) -> str:
         """Say which mode these arguments lead to, and why; ``f`` runs once.
@@ -392,10 +380,7 @@ class jacobian:
 
     def _linearize_at(self, args: tuple, kwargs: dict) -> tuple[Selection, Any, Linearization]:
         selection = select(self._f, args, kwargs, *self._selected, "jacobian")
-        for x, name in zip(selection.chosen, selection.names, strict=True):
-            check_differentiable(x, name, self._holomorphic, "jacobian")
-            if self._mode == "forward":
-                check_real(x, name, self._holomorphic, "jacobian")
+        check_chosen(selection, self._holomorphic, "jacobian", self._mode)
         out, stage = stage_tangents(selection.function, selection.chosen, self._has_aux, "jacobian")
         return selection, out, stage
 
@@ -411,12 +396,13 @@ class jacobian:
         return "reverse", f"{_count(rows, 'row')} fewer than {columns} column{'s' * (columns != 1)}"
 
 
-def _columns(selection: Selection, out: Any, stage: Linearization, chunks: Sequence, where: str, again: _Again) -> Any:
+def _columns(selection: Selection, out: Any, stage: Linearization, chunks: Sequence, where: str, call: tuple) -> Any:
     """Push the standard basis of the arguments forward, and arrange the columns as blocks of shape out + in."""
     _check_inexact([a.dtype for a in stage.out_avals], lambda: out, where)
     leaves, in_tree = flatten(selection.chosen)
     real = [a for a in stage.in_avals if a is not None]
-    columns = over_basis(_Pushed.of(stage), real, chunks, where, again, likes=stage.foreign)
+    again = _Again(call, where, _Pushed)
+    columns = over_basis(_Pushed(stage.linear()), real, chunks, where, again, likes=stage.foreign)
     return _blocks_of_columns(columns, stage.out_tree, leaves, in_tree, real, selection)
 
 
@@ -504,8 +490,8 @@ class _Pushed:
         self.lin = lin
 
     @classmethod
-    def of(cls, stage: Linearization, leaves: list | None = None) -> _Pushed:
-        return cls(Linear(stage.program, stage.in_avals, stage.in_tree, stage.out_avals, stage.out_tree))
+    def of(cls, stage: Linearization, primals: tuple) -> _Pushed:
+        return cls(stage.linear())
 
     def __call__(self, *tangents) -> list:
         moving = iter(tangents)
@@ -520,19 +506,19 @@ class _Pulled:
         self.pull = pull
 
     @classmethod
-    def of(cls, stage: Linearization, leaves: list) -> _Pulled:
-        return cls(Pullback(stage, leaves))
+    def of(cls, stage: Linearization, primals: tuple) -> _Pulled:
+        return cls(Pullback(stage, primals))
 
     def __call__(self, *cts) -> list:
         given = flatten(self.pull(optree.tree_unflatten(self.pull._stage.out_tree, cts)))[0]
-        return [r for r, x in zip(given, self.pull._leaves, strict=True) if is_array(x) or type(x) is Aval]
+        return [r for r, x in zip(given, self.pull._leaves, strict=True) if type(x) is Aval]
 
 
 class _Again:
     """What linearizes a function where it is called, for workers that its linear program is too large to be sent to."""
 
-    def __init__(self, call: tuple, has_aux: bool, where: str, kind: type[_Pushed] | type[_Pulled]) -> None:
-        self.call, self.has_aux, self.where, self.kind = call, has_aux, where, kind
+    def __init__(self, call: tuple, where: str, kind: type[_Pushed] | type[_Pulled]) -> None:
+        self.call, self.where, self.kind = call, where, kind
         self.found: Callable | None = None
 
     @property
@@ -542,24 +528,24 @@ class _Again:
 
     def __call__(self, *vectors) -> list:
         if self.found is None:
-            f, args, kwargs, argnums, argnames = self.call
+            f, args, kwargs, argnums, argnames, has_aux = self.call
             selection = select(f, args, kwargs, argnums, argnames, self.where)
-            _, stage = stage_tangents(selection.function, selection.chosen, self.has_aux, self.where)
-            self.found = self.kind.of(stage, flatten(selection.chosen)[0])
+            _, stage = stage_tangents(selection.function, selection.chosen, has_aux, self.where)
+            self.found = self.kind.of(stage, selection.chosen)
         return self.found(*vectors)
 
 
-def refuse_traced(tree: Any, where: str) -> None:
-    """Refuse tensors among the arguments of a transform with an executor."""
-    from .scale.driver import refuse_traced as refuse
+def check_chosen(selection: Selection, holomorphic: bool, where: str, mode: str = "forward") -> None:
+    """Refuse chosen arguments that have no derivative; forward, complex ones too if the function is not holomorphic."""
+    for x, name in zip(selection.chosen, selection.names, strict=True):
+        check_differentiable(x, name, holomorphic, where)
+        if mode == "forward" and not holomorphic:
+            _check_real(x, name, where)
 
-    refuse(flatten(tree)[0], where)
 
-
-def check_real(x: Any, name: str, holomorphic: bool, where: str) -> None:
-    """Refuse a complex argument of a function that is not declared holomorphic."""
+def _check_real(x: Any, name: str, where: str) -> None:
     for i, leaf in enumerate(flatten(x)[0]):
-        if is_array(leaf) and aval_of(leaf).dtype.kind == "c" and not holomorphic:
+        if is_array(leaf) and aval_of(leaf).dtype.kind == "c":
             raise DtypeError(
                 f"{where}: {LeafName(x, name, i)} is complex.",
                 "a function of a complex number has two real directions, and one column can't hold both",

@@ -154,8 +154,7 @@ def linearize(f: Callable, *primals, has_aux: bool = False) -> tuple:
     """
     check_callable(f, "linearize")
     out, stage = stage_tangents(f, primals, has_aux, "linearize")
-    lin = Linear(stage.program, stage.in_avals, stage.in_tree, stage.out_avals, stage.out_tree)
-    return (out, lin, stage.aux) if has_aux else (out, lin)
+    return (out, stage.linear(), stage.aux) if has_aux else (out, stage.linear())
 
 
 class Linearization:
@@ -174,6 +173,10 @@ class Linearization:
     out_avals: list[Aval]
     out_tree: optree.PyTreeSpec
     program: Program
+
+    def linear(self) -> Linear:
+        """Return it as a function of tangents."""
+        return Linear(self.program, self.in_avals, self.in_tree, self.out_avals, self.out_tree)
 
     def __reduce__(self):
         # The auxiliary output is the caller's, and may be anything.

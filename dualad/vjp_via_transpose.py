@@ -14,7 +14,7 @@ import numpy as np
 import optree
 
 from .backward import pull_back
-from .chunks import check_chunks, check_executor
+from .chunks import check_chunks
 from .containers import refuse_array_like
 from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
@@ -27,7 +27,7 @@ from .core.transformed import Transformed, transform
 from .dual import float0
 from .errors import ArgumentTypeError, DtypeError, OutputError, ShapeError
 from .jvp import as_primal, output_leaves, without_value
-from .linearize import stage_tangents
+from .linearize import Linearization, stage_tangents
 from .program.check import check_linear
 from .program.ir import Program
 from .selection import select
@@ -62,9 +62,10 @@ class Pullback:
 
     __slots__ = ("_leaves", "_stage")
 
-    def __init__(self, stage, leaves: list) -> None:
+    def __init__(self, stage: Linearization, primals: tuple) -> None:
         self._stage = stage
-        self._leaves = leaves
+        # Of the arguments without derivative only their avals, or static values, are kept: no array stays alive.
+        self._leaves = [aval_of(x) if is_array(x) else x for x in flatten(primals)[0]]
 
     @property
     def program(self) -> Program:
@@ -159,9 +160,7 @@ def vjp(f: Callable, *primals, has_aux: bool = False) -> tuple:
     """
     check_callable(f, "vjp")
     out, stage = stage_tangents(f, primals, has_aux, "vjp")
-    # Of the arguments without derivative only their avals, or static values, are kept: no array stays alive.
-    leaves = [aval_of(x) if is_array(x) else x for x in flatten(tuple(primals))[0]]
-    pull = Pullback(stage, leaves)
+    pull = Pullback(stage, primals)
     return (out, pull, stage.aux) if has_aux else (out, pull)
 
 
@@ -335,8 +334,7 @@ def _over_shards(f, selected: tuple, options: dict, in_axes, reduce, chunk_size,
     from .scale.shards import check_shards, over_shards  # what other processes need is loaded when there may be any
 
     where = "value_and_grad"
-    check_chunks(chunk_size, None, where)
-    check_executor(executor, where)
+    check_chunks(chunk_size, None, where, executor)
     check_shards(in_axes, reduce, executor, chunk_size, where)
     both = value_and_grad(f, *selected, **options)
     run = over_shards(both, f, selected, options["has_aux"], in_axes, reduce, where, chunk_size, executor)

@@ -15,7 +15,7 @@ import numpy as np
 import optree
 
 from .batched import Batched, BatchLevel, LaneDivergence
-from .chunks import check_chunks, check_executor, in_chunks
+from .chunks import check_chunks, in_chunks, refuse_traced
 from .containers import refuse_array_like
 from .core.above import ABOVE
 from .core.arguments import check_callable
@@ -114,8 +114,7 @@ def vmap(
         raise ArgumentError(
             f"vmap: randomness={randomness!r}.", "there are three ways", "use 'error', 'same' or 'different'"
         )
-    check_chunks(chunk_size, max_memory, "vmap")
-    check_executor(executor, "vmap")
+    check_chunks(chunk_size, max_memory, "vmap", executor)
     _check_axis_name(axis_name, chunk_size, max_memory, executor)
     if executor is not None and randomness != "error":
         raise ArgumentError(
@@ -173,10 +172,9 @@ def _by_workers(
     job: _Lanes, across: list, leaves: list, where: str, chunk_size, max_memory, executor, progress: bool
 ) -> list[_Part]:
     """Run the lanes in chunks by the workers of an executor, or here with a bar."""
-    from .scale.driver import Plan, chunked, refuse_traced  # what other processes need is loaded when there are any
+    from .scale.driver import Plan, chunked  # what other processes need is loaded when there are any
 
-    if executor is not None:
-        refuse_traced(leaves, where)
+    refuse_traced(leaves, executor, where)
     cut = lambda start, stop: tuple([x[start:stop] for x in across])
     plan = Plan(job, job.size, cut, where, "lanes", job.f, each=4)
     return chunked(plan, chunk_size, max_memory, executor, progress)

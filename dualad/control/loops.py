@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..chunks import check_chunks, check_executor
+from ..chunks import check_chunks, refuse_traced
 from ..core.arguments import check_callable
 from ..core.aval import Aval
 from ..core.dispatch import bind
@@ -308,8 +308,7 @@ def map(f: Callable, xs: Any, *, executor: Any = None, chunk_size: int | None = 
         return None, f(x)
 
     step.__name__ = name_of(f)
-    check_executor(executor, "map")
-    check_chunks(chunk_size, None, "map")
+    check_chunks(chunk_size, None, "map", executor)
     if executor is not None or (progress and not is_traced(flatten(xs)[0])):
         return _map_over(f, xs, executor, chunk_size, progress)
     return scan(step, None, xs)[1]
@@ -317,11 +316,10 @@ def map(f: Callable, xs: Any, *, executor: Any = None, chunk_size: int | None = 
 
 def _map_over(f: Callable, xs: Any, executor: Any, chunk_size: int | None, progress: bool) -> Any:
     """Map by the workers of an executor, or here with a bar."""
-    from ..scale.driver import Plan, chunked, refuse_traced  # what other processes need is loaded when there are any
+    from ..scale.driver import Plan, chunked  # what other processes need is loaded when there are any
 
     where = f"map({name_of(f)})"
-    if executor is not None:
-        refuse_traced(flatten(xs)[0], where)
+    refuse_traced(xs, executor, where)
     template, arrays = partition(xs)
     arrays = [_rows_checked(x) for x in arrays]
     plan = Plan(

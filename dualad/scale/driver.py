@@ -17,8 +17,7 @@ from typing import Any
 from ..chunks import in_chunks, measured_chunks
 from ..core.contexts import watching
 from ..core.frames import user_level
-from ..core.tracer import tracer_in
-from ..errors import ArgumentError, WorkerLostError
+from ..errors import WorkerLostError
 from ..surface.arguments import PerformanceNote
 from .context import Context, heard_again
 from .executors import Known, has_gil, known, missing_guard
@@ -26,7 +25,7 @@ from .payload import Blob, Ticket, as_laid, pack, smaller
 from .progress import Progress
 from .worker import Answer, Job, RemoteTraceback, work
 
-__all__ = ["Plan", "chunked", "cut_into", "refuse_traced", "run_chunks"]
+__all__ = ["Plan", "chunked", "cut_into", "run_chunks"]
 
 
 class Plan:
@@ -60,16 +59,6 @@ class Plan:
     def run(self, start: int, stop: int) -> Any:
         """Compute a range here."""
         return self.job(start, stop, *self.cut(start, stop))
-
-
-def refuse_traced(leaves: Sequence, where: str) -> None:
-    """Refuse tensors among the arguments of a transform with an executor."""
-    if tracer_in(*leaves) is not None:
-        raise ArgumentError(
-            f"{where}: executor= was given, and an argument is a tensor of a transform that is running around it.",
-            "a tensor can't leave its level, and workers are outside of it",
-            "put executor= on the outermost transform",
-        )
 
 
 def chunked(

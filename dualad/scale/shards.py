@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import optree
 
+from ..chunks import refuse_traced
 from ..errors import ArgumentError, ArgumentTypeError, ShapeError
 from ..selection import select
 from ..tree import LeafName, flatten, flatten_prefix, is_array, with_structures
-from .driver import Plan, chunked, refuse_traced
+from .driver import Plan, chunked
 from .executors import known
 
 __all__ = ["TreeSum", "check_shards", "over_shards"]
@@ -48,8 +49,7 @@ def over_shards(
 
     def sharded(*args, **kwargs):
         leaves, treedef = flatten((args, kwargs))
-        if executor is not None:
-            refuse_traced(leaves, where)
+        refuse_traced(leaves, executor, where)
         axes = _axes(leaves, treedef, args, kwargs, in_axes, name)
         cut, lengths = _cuts(leaves, axes, (args, kwargs), executor, name)
         gradient_axes = _gradient_axes(f, axes, treedef, selected, where)

@@ -19,15 +19,10 @@ from ..ops.indexing import ARRAY, index
 from ..vmap import vmap
 from .coloring import Coloring
 
-__all__ = ["Products", "linear_map", "split_flat"]
+__all__ = ["Products", "split_flat"]
 
 #: about how many numbers a pass over the program may hold at a time: what a processor keeps near
 _CACHE = 1 << 17
-
-
-def linear_map(stage: Linearization) -> Linear:
-    """Return the linear map of a linearization."""
-    return Linear(stage.program, stage.in_avals, stage.in_tree, stage.out_avals, stage.out_tree)
 
 
 def split_flat(flat: np.ndarray, avals: list[Aval]) -> list[np.ndarray]:
@@ -69,7 +64,7 @@ class Products:
 
         With an executor its workers carry out the products; ``f`` is the user's function, for messages.
         """
-        lin, C = linear_map(stage), self.coloring
+        lin, C = stage.linear(), self.coloring
         if executor is None:
             parts = [self._pass(lin, *p) for p in self.passes]
         else:

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..chunks import check_chunks, check_executor
+from ..chunks import check_chunks, refuse_traced
 from ..core.arguments import check_callable
 from ..core.aval import Aval
 from ..core.frames import public, user_level
 from ..core.tracer import Tracer
 from ..core.transformed import importable_name, named, reduced
 from ..errors import ArgumentError, ShapeError, SparsityError
-from ..jacobian import refuse_traced
 from ..linearize import Linearization
 from ..surface.arguments import PerformanceNote
 from ..tree import is_array
@@ -49,8 +48,7 @@ class _SparseDerivative:
     def __init__(self, f: Callable, where: str, options: dict[str, Any]) -> None:
         check_callable(f, where)
         check_chunks(options["chunk_size"], None, where)
-        check_chunks(None, options["max_memory"], where)
-        check_executor(options["executor"], where)
+        check_chunks(None, options["max_memory"], where, options["executor"])
         for name, known in (
             ("format", FORMATS),
             ("check", _CHECKS),
@@ -282,8 +280,7 @@ class _SparseDerivative:
 
     def _computed(self, args: tuple, kwargs: dict) -> tuple[Problem, Prepared, Any, Linearization, Any]:
         problem, executor = self._problem(args, kwargs), self._options["executor"]
-        if executor is not None:
-            refuse_traced((args, kwargs), self._where)
+        refuse_traced((args, kwargs), executor, self._where)
         prepared = self._find(problem)
         out, stage = problem.linearized()
         if prepared is None:

@@ -17,7 +17,7 @@ from ..core.tracer import Tracer, beneath
 from ..linearize import Linearization
 from ..program.packed import unpacked
 from .coloring import Coloring
-from .coloured import Products, linear_map, split_flat
+from .coloured import Products, split_flat
 from .detect import MAX_MEMORY
 from .direct import NoValues, Plan
 from .needs import traced_product
@@ -181,7 +181,7 @@ class Prepared:
 
     def agrees(self, data: Any, stage: Linearization) -> bool:
         """Compare the matrix times a random vector with the linear map itself: an entry missed makes a difference."""
-        lin = linear_map(stage)
+        lin = stage.linear()
         S = self.sparsity
         ins = [a for a in stage.in_avals if a is not None]
         if self._probe is None:

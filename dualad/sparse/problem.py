@@ -15,14 +15,14 @@ import optree
 from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of, is_inexact
 from ..errors import OutputError
-from ..jacobian import check_real
+from ..jacobian import check_chosen
 from ..jvp import jvp
 from ..linearize import Linearization, stage_tangents
 from ..program.ir import Program
 from ..selection import select
 from ..trace import trace
 from ..tree import LeafName, flatten, flatten_result, is_array
-from ..vjp_via_transpose import check_differentiable, value_and_grad
+from ..vjp_via_transpose import value_and_grad
 
 __all__ = ["Problem"]
 
@@ -51,9 +51,7 @@ class Problem:
         self.where, self.second, self.has_aux = where, second, has_aux
         self.f, self.call, self.selected = f, (args, kwargs), (argnums, argnames)
         self.selection = selection = select(f, args, kwargs, argnums, argnames, where)
-        for x, name in zip(selection.chosen, selection.names, strict=True):
-            check_differentiable(x, name, holomorphic, where)
-            check_real(x, name, holomorphic, where)
+        check_chosen(selection, holomorphic, where)
         self.leaves, self.tree = flatten(selection.chosen)
         self.arrays = [x for x in self.leaves if is_array(x)]
         self.avals = [Aval(a.shape, a.dtype) for a in map(aval_of, self.arrays)]
