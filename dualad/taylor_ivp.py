@@ -215,7 +215,7 @@ class _Problem:
                 looks = [operand(run(e, (time, state, *self.args), {})) for e in self.events]
                 made = [x.variable if type(x) is Series and x.level is level else Stream(x, None, 0)
                         for x in (found, *looks)]  # fmt: skip
-                if plain and any([not s.plain and (s.last or type(s.coefs[0]) not in PLAIN) for s in made]):
+                if plain and not all([s.plain for s in made]):
                     continue  # a traced value came in through the closure
                 rate.append(made[0])
                 for k in range(1, self.order + 1):

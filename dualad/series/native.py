@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ..core.dispatch import bind
-from ..core.tracer import PLAIN
 from ..ops.factorization import solve
 from ..ops.kinds import is_finite, known
 from .stream import Stream, convolve, overlap, shifted
@@ -34,12 +33,6 @@ def _native(*names: str) -> Callable:
     return register
 
 
-def _own(call: Any, first: Any, more: Callable, degree: int = 0) -> Stream:
-    level = call.level
-    plain = level.pick is None and type(first) in PLAIN and call.plain
-    return Stream(first, more, level.order, plain=plain, degree=degree, pick=level.pick)
-
-
 def _integral(call: Any, first: Any, slope: Callable[[Any], Any]) -> Stream:
     """Return the stream of which ``slope(its tensor)`` is the derivative."""
     found: list[Stream] = []
@@ -50,7 +43,7 @@ def _integral(call: Any, first: Any, slope: Callable[[Any], Any]) -> Stream:
         t = found[0].coef(k - 1)
         return t if t is None or k == 1 else t / k
 
-    y = _own(call, first, more)
+    y = call.stream(first, more)
     return y
 
 
@@ -84,7 +77,7 @@ def _divide(call: Any, moving: list[int]) -> Stream | None:
         total = _minus(None if n is None else n.coef(k), convolve(d, y, k, strong=call.level.strong, least=1))
         return None if total is None else total / d0
 
-    y = _own(call, first, more, 0 if n is None else n.degree)
+    y = call.stream(first, more, degree=0 if n is None else n.degree)
     return y
 
 
@@ -100,7 +93,7 @@ def _reciprocal(call: Any, moving: list[int]) -> Stream | None:
         products = convolve(d, y, k, strong=call.level.strong, least=1)
         return None if products is None else -products * first
 
-    y = _own(call, first, more)
+    y = call.stream(first, more)
     return y
 
 
@@ -121,7 +114,7 @@ def _sqrt(call: Any, moving: list[int]) -> Stream | None:
         total = _minus(x.coef(k), inside)
         return None if total is None else total / (2 * first)
 
-    y = _own(call, first, more)
+    y = call.stream(first, more)
     return y
 
 
@@ -134,21 +127,12 @@ def _log(call: Any, moving: list[int]) -> Stream | None:
     first = bind(call.op, call.zeroth, call.params)
 
     def more(k, out):
-        inside = None
-        high = min(k - 1, x.last)
-        for j in range(1, high + 1) if not y.plain else ():
-            a, b = y.coef(k - j), x.coef(j)
-            if a is not None and b is not None:
-                inside = _plus(inside, a * b * ((k - j) / k), y, k)
-        if y.plain and high > 0:
-            weights = ((k - np.arange(1, high + 1)) / k).astype(x.dtype)
-            left, right = x.upto(high)[1:], y.upto(k - 1)[k - high :][::-1]
-            flat = [a.reshape(high, -1) for a in (left, right)]
-            inside = np.einsum("k,kn,kn->n", weights, *flat).reshape(y.shape)
+        weights = (np.arange(k, 0, -1) / k).astype(x.dtype)
+        inside = convolve(x, y, k, strong=call.level.strong, least=1, weights=weights)
         total = _minus(x.coef(k), inside)
         return None if total is None else total / x.coefs[0]
 
-    y = _own(call, first, more)
+    y = call.stream(first, more)
     return y
 
 
@@ -180,7 +164,7 @@ def _power(call: Any, moving: list[int]) -> Stream | None:
         total = convolve(x, y, k, strong=call.level.strong, least=1, weights=weights)
         return None if total is None else total / x.coefs[0]
 
-    y = _own(call, first, more)
+    y = call.stream(first, more)
     return y
 
 
@@ -208,7 +192,7 @@ def _solve(call: Any, moving: list[int]) -> Stream:
         total = _minus(None if b is None else b.coef(k), inside)
         return None if total is None else solve(call.zeroth[0], total)
 
-    y = _own(call, first, more, 0 if b is None else b.degree)
+    y = call.stream(first, more, degree=0 if b is None else b.degree)
     return y
 
 
@@ -243,5 +227,5 @@ def _matrix_function(call: Any, moving: list[int]) -> Stream | None:
             whole[:] = [row[..., :n, j * n : (j + 1) * n] for j in range(size + 1)]
         return whole[k]
 
-    y = _own(call, first, more)
+    y = call.stream(first, more)
     return y

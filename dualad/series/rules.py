@@ -66,16 +66,14 @@ class Call:
     @property
     def plain(self) -> bool:
         """Whether all coefficients and all constants are plain."""
-        for s, a in zip(self.streams, self.args, strict=True):
-            if (
-                not s.plain and type(s.coefs[0]) not in PLAIN
-                if s is not None and s.last == 0
-                else not s.plain
-                if s
-                else type(a) not in PLAIN
-            ):
-                return False
-        return True
+        return all([type(a) in PLAIN if s is None else s.plain for s, a in zip(self.streams, self.args, strict=True)])
+
+    def stream(self, first: Any, more: Callable, last: int | None = None, degree: int = 0) -> Stream:
+        """Make a stream of a result: plain, if all that it is made of is; without ``last`` it may have no end."""
+        level = self.level
+        last = level.order if last is None else min(last, level.order)
+        plain = level.pick is None and type(first) in PLAIN and self.plain
+        return Stream(first, more, last, plain=plain, degree=degree, pick=level.pick)
 
     def moving(self) -> list[int]:
         """Return the positions of series that are not constant."""
@@ -219,12 +217,6 @@ def _has_zero(x: Any) -> bool:
     return x is not None and not np.all(x)
 
 
-def _stream(call: Call, first: Any, more: Callable, last: int, degree: int) -> Stream:
-    level, last = call.level, min(last, call.level.order)
-    plain = level.pick is None and type(first) in PLAIN and call.plain
-    return Stream(first, more, last, plain=plain, degree=degree, pick=level.pick)
-
-
 # ── linear operators ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -266,14 +258,14 @@ def _by_order(call: Call, run: Callable[[int, Any], Any], last: int, degree: int
     """Make streams of which each coefficient is one call; of several results they share it."""
     first = call.on(0)
     if not call.op.multiple_results:
-        return _stream(call, first, run, last, degree) if is_inexact(aval_of(first).dtype) else first
+        return call.stream(first, run, last, degree) if is_inexact(aval_of(first).dtype) else first
     once = functools.cache(lambda k: run(k, None))
 
     def part(n):
         return lambda k, out: None if once(k) is None else once(k)[n]
 
     return tuple(
-        [_stream(call, x, part(n), last, degree) if is_inexact(aval_of(x).dtype) else x for n, x in enumerate(first)]
+        [call.stream(x, part(n), last, degree) if is_inexact(aval_of(x).dtype) else x for n, x in enumerate(first)]
     )
 
 
@@ -337,7 +329,7 @@ def _sum(call: Call, moving: list[int], last: int, degree: int) -> Stream:
             return -b if minus else b
         return a - b if minus else a + b
 
-    return _stream(call, call.on(0), run, last, degree)
+    return call.stream(call.on(0), run, last, degree)
 
 
 # ── products ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -350,8 +342,8 @@ def _product(call: Call, moving: list[int]) -> Stream:
     last, degree = sum([s.last for s in factors]), sum([s.degree for s in factors])
     first = bind(op, zeroth, params)
     if op.name == "multiply":
-        product = _stream(
-            call, first, lambda k, out: convolve(factors[0], factors[1], k, out, strong=level.strong), last, degree
+        product = call.stream(
+            first, lambda k, out: convolve(factors[0], factors[1], k, out, strong=level.strong), last, degree
         )
         product.fleeting = True
         return product
@@ -369,7 +361,7 @@ def _product(call: Call, moving: list[int]) -> Stream:
             values[j] = y.upto(k - low)[k - high :][::-1]
             return op.batch(high - low + 1, values, mapped, **params).sum(0)
 
-        return _stream(call, first, pairs, last, degree)
+        return call.stream(first, pairs, last, degree)
 
     def combine(k, left, chosen, rest):
         if not rest:
@@ -386,7 +378,7 @@ def _product(call: Call, moving: list[int]) -> Stream:
                 total = part if total is None else total + part
         return total
 
-    return _stream(call, first, lambda k, out: combine(k, k, [], factors), last, degree)
+    return call.stream(first, lambda k, out: combine(k, k, [], factors), last, degree)
 
 
 # ── all others ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -394,7 +386,7 @@ def _product(call: Call, moving: list[int]) -> Stream:
 
 def _derived(call: Call) -> Any:
     """Make streams of which the coefficients are those of J(x)·x′, by the operator's own JVP rule."""
-    op, level, order = call.op, call.level, call.level.order
+    op, level = call.op, call.level
     first = bind(op, call.zeroth, call.params)
     linear = op.linear_positions(len(call.args), call.params)
     degrees = [(s.degree, i in linear) for i, s in enumerate(call.streams) if s is not None]
@@ -432,7 +424,7 @@ def _derived(call: Call) -> Any:
 
     values = first if op.multiple_results else (first,)
     for n, x in enumerate(values):
-        streams.append(_stream(call, x, coefficient(n), order, degree) if is_inexact(aval_of(x).dtype) else x)
+        streams.append(call.stream(x, coefficient(n), degree=degree) if is_inexact(aval_of(x).dtype) else x)
     return tuple(streams) if op.multiple_results else streams[0]
 
 
@@ -471,7 +463,7 @@ def _summed_second(call: Call, i: int) -> Stream:
         part = times(squares, bend) / 2
         return part if total is None else total + part
 
-    return _stream(call, first, more, 2, 0)
+    return call.stream(first, more, 2, 0)
 
 
 def _inlined(call: Call) -> tuple:
@@ -537,7 +529,7 @@ def _of_program(call: Call, rule: Callable) -> tuple:
             made.append(value)
             continue
         last = (len(x) - 1 if type(x) is list else 0) if complete else call.level.order
-        made.append(_stream(call, value, part(n), last, degree))
+        made.append(call.stream(value, part(n), last, degree))
     return tuple(made)
 
 

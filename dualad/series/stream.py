@@ -15,7 +15,7 @@ from ..core.aval import aval_of
 from ..core.tracer import PLAIN
 from ..ops.kinds import is_finite, times
 
-__all__ = ["Stream", "constant", "convolve", "overlap", "shifted"]
+__all__ = ["Stream", "convolve", "overlap", "shifted"]
 
 
 class Stream:
@@ -31,7 +31,8 @@ class Stream:
     last : int
         The order behind which all coefficients are exactly zero, as far as is known.
     plain : bool
-        Whether all coefficients are plain arrays: they then lie in one block, along its leading axis.
+        Whether all coefficients are plain arrays, as that of a plain constant is: they then lie in one block, along its
+        leading axis.
     block : array, optional
         The coefficients, where all of them are known.
     degree : int
@@ -51,7 +52,8 @@ class Stream:
         self.coefs = [first] if block is None else list(block)
         aval = aval_of(first)
         self.shape, self.dtype = aval.shape, aval.dtype
-        self.more, self.last, self.plain, self._block = more, last, plain or block is not None, block
+        self.more, self.last, self._block = more, last, block
+        self.plain = plain or block is not None or (not last and type(first) in PLAIN)
         self.degree, self.pick = degree, pick
         #: x′, once it was asked for; and whether to compute coefficients again rather than to keep them
         self.prime: Stream | None = None
@@ -112,11 +114,6 @@ class Stream:
         return self.coefs[: order + 1]
 
 
-def constant(value: Any) -> Stream:
-    """Return the series of a constant."""
-    return Stream(value, None, 0)
-
-
 def shifted(x: Stream) -> Stream | None:
     """Return the derivative x′ of a series in its variable; ``None`` if it is a constant."""
     if x.last < 1:
@@ -151,9 +148,12 @@ def convolve(
     """Return Σ aⱼ bₖ₋ⱼ over j ≥ ``least``, entry by entry; ``None`` for no terms.
 
     With ``strong``, zeros of positive order, and those of a derivative, win against infinities.
-    ``weights`` are factors, one for each j from 0; ``out`` takes the sum, if it is an array.
+    ``weights`` are factors, one for each j from 0; there are no terms beyond them. ``out`` takes the sum, if it is an
+    array.
     """
     low, high = overlap(a, b, k, least)
+    if weights is not None:
+        high = min(high, len(weights) - 1)
     if low > high:
         return None
     if strong or not (a.plain and b.plain) or (weights is not None and a.shape != b.shape):
