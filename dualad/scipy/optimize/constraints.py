@@ -22,7 +22,7 @@ from ..mirror import as_args, is_own
 from .problem import Inputs, inside
 from .stationary import Constraints
 
-__all__ = ["Bounds", "Held", "Limits", "LinearConstraint", "bounds_of", "constraints_of"]
+__all__ = ["Bounds", "Held", "Limits", "LinearConstraint", "bounds_of", "box_of", "constraints_of", "floating"]
 
 
 class Bounds(so.Bounds):
@@ -91,6 +91,11 @@ class LinearConstraint(so.LinearConstraint):
 # ── bounds ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def box_of(bounds: Any) -> so.Bounds:
+    """Return bounds that are SciPy's object or a pair of arrays as an object."""
+    return bounds if isinstance(bounds, so.Bounds) else Bounds(*bounds)
+
+
 class Limits(NamedTuple):
     """Bounds of all variables: ``limits(inputs)`` are arrays, ``plain(inputs)`` SciPy's object."""
 
@@ -114,7 +119,7 @@ def bounds_of(inputs: Inputs, bounds: Any, n: int) -> Limits | None:
         low = [-np.inf if a is None else a for a, _ in pairs]
         high = [np.inf if b is None else b for _, b in pairs]
         keep = False
-    fill = inputs.add((_floating(low), _floating(high)))
+    fill = inputs.add((floating(low), floating(high)))
 
     def limits(values: Sequence) -> tuple[Any, Any]:
         a, b = fill(values)
@@ -123,11 +128,11 @@ def bounds_of(inputs: Inputs, bounds: Any, n: int) -> Limits | None:
     return Limits(limits, lambda values: so.Bounds(*limits(values), keep))
 
 
-def _floating(x: Any) -> Any:
+def floating(x: Any) -> Any:
+    """Return an array in floating point."""
     x = operand(x)
-    return (
-        x if hasattr(x, "dtype") and x.dtype.kind == "f" else np.asarray(x, float) if tracer_in(x) is None else x * 1.0
-    )
+    x = x if hasattr(x, "astype") else np.asarray(x)
+    return x if x.dtype.kind == "f" else x.astype(float)
 
 
 # ── constraints ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -176,7 +181,7 @@ def _one(inputs: Inputs, c: Any, start: Any) -> _One:
         return _of_dict(inputs, c, start)
     if isinstance(c, so.LinearConstraint):
         A = c.A.toarray() if ss.issparse(c.A) else c.A
-        fill = inputs.add((_floating(A), _floating(c.lb), _floating(c.ub)))
+        fill = inputs.add((floating(A), floating(c.lb), floating(c.ub)))
         return _One(
             np.shape(A)[0],
             lambda x, values: fill(values)[0] @ x,
@@ -189,7 +194,7 @@ def _one(inputs: Inputs, c: Any, start: Any) -> _One:
             "use LinearConstraint, NonlinearConstraint, or a dictionary with type and fun",
         )  # fmt: skip
     closed, value, size = _function(inputs, c.fun, start, ())
-    fill = inputs.add((_floating(c.lb), _floating(c.ub)))
+    fill = inputs.add((floating(c.lb), floating(c.ub)))
     own = inputs.close(c.jac, [start], (), "jac") if callable(c.jac) else None
     multipliers = np.zeros(size)
     curved = callable(c.hess) and not isinstance(c.hess, so.HessianUpdateStrategy)

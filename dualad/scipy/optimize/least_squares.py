@@ -15,7 +15,7 @@ import numpy as np
 import scipy.optimize as so
 
 from ...core.above import ABOVE
-from ...core.tracer import Tracer, beneath
+from ...core.tracer import Tracer
 from ...errors import UnsupportedError
 from ...jacobian import jacfwd, jacobian
 from ...jvp import jvp, stop_gradient
@@ -23,11 +23,11 @@ from ...surface.arguments import operand
 from ...vjp_via_transpose import grad
 from ..linalg import solve_triangular
 from ..mirror import as_args, is_own
-from .constraints import Limits, bounds_of
+from .constraints import Limits, bounds_of, box_of
 from .problem import DENSE, SINGULAR, SolverCall, condition, fields, solves, start_of
-from .stationary import Optimum, optimum
+from .stationary import Optimum, optimum, values_in
 
-__all__ = ["box_of", "curve_fit", "least_squares", "leastsq"]
+__all__ = ["curve_fit", "least_squares", "leastsq"]
 
 
 def _huber(z: Any) -> Any:
@@ -96,10 +96,9 @@ class _Fit(SolverCall):
         """Return (JᵀJ)⁻¹, or ``None`` if that does not exist."""
         J = self.jacobian_at(x, self.inputs.arrays)
         normal = J.T @ J
-        known = beneath(normal) if isinstance(normal, Tracer) else normal
-        if not isinstance(known, Tracer):
-            if any([condition(m) > SINGULAR for m in known.reshape((-1, *normal.shape))]):
-                return None
+        known = values_in(normal)
+        if known is not None and any([condition(m) > SINGULAR for m in known.reshape((-1, *normal.shape))]):
+            return None
         return np.linalg.inv(normal)
 
 
@@ -145,18 +144,6 @@ def least_squares(*given, require_success=True, tangent_solve=None, **named):
     out["active_mask"] = found.sides
     out.update(fields(found.counts, fit.runs))
     return out
-
-
-def box_of(bounds: Any) -> Any:
-    """Return bounds that are SciPy's object or a pair of arrays as an object."""
-    return bounds if isinstance(bounds, so.Bounds) else _Pair(*bounds)
-
-
-class _Pair(so.Bounds):
-    """Bounds written as a pair of arrays, which may be traced."""
-
-    def __init__(self, lb: Any, ub: Any) -> None:
-        self.lb, self.ub, self.keep_feasible = operand(lb), operand(ub), np.array([False])
 
 
 @solves(so.leastsq)

@@ -21,8 +21,7 @@ from ...jvp import stop_gradient
 from ...surface.arguments import operand
 from ..mirror import refuses
 from ..sparse import csr_array
-from .constraints import Limits, bounds_of
-from .least_squares import box_of
+from .constraints import Limits, bounds_of, box_of, floating
 from .problem import SINGULAR, Inputs, condition, converged, fields, regular, solves, warn
 from .stationary import Constraints, Stationary, optimum
 
@@ -31,10 +30,7 @@ __all__ = ["linear_sum_assignment", "linprog", "lsq_linear", "milp", "nnls"]
 
 def _floats(x: Any) -> Any:
     """Return an array in floating point; sparse ones as those that meet tensors."""
-    if ss.issparse(x):
-        return csr_array(x)
-    x = operand(x)
-    return x if x.dtype.kind == "f" else x.astype(float)
+    return csr_array(x) if ss.issparse(x) else floating(x)
 
 
 # ── least squares ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -112,7 +108,7 @@ def _linear_fit(
     found = optimum(
         where, inputs, np.zeros(n), run, lambda x, values: 0.5 * np.sum(residual(x, values) ** 2),
         None if box is None else box.limits, runs=runs, near=1e-9 if where.endswith("nnls") else 1e-6,
-        tangent_solve=tangent_solve, equation=(lambda *rest: _Normal(matrix, *rest)) if dense else None,
+        tangent_solve=tangent_solve, equation=(lambda *rest: _Normal(matrix, *rest)) if dense else Stationary,
     )  # fmt: skip
     return found, residual(found.x, inputs.arrays), matrix(inputs.arrays), runs
 
@@ -250,11 +246,10 @@ def linprog(
         return out.x, out
 
     runs: list = []
-    constraints = Constraints(sum(counts), value, limits) if sum(counts) else None
     found = optimum(
         where, inputs, np.zeros(n), search, lambda x, values: np.sum(cost(values) * x),
-        None if box is None else box.limits, constraints, runs=runs, near=1e-9, tangent_solve=tangent_solve,
-        equation=_Vertex,
+        None if box is None else box.limits, Constraints(sum(counts), value, limits), runs=runs, near=1e-9,
+        tangent_solve=tangent_solve, equation=_Vertex,
     )  # fmt: skip
     x, arrays, m = found.x, inputs.arrays, found.multipliers
     gaps = [None if p is None else p[1](arrays) - p[0](arrays) @ x for p in parts]

@@ -40,8 +40,9 @@ from ..mirror import MIRRORED, Verdict, as_args, is_own
 from .closures import reads, with_values
 
 __all__ = [
-    "COUNTS", "Condition", "DENSE", "Inputs", "SolutionWarning", "SolverCall", "condition", "converged", "counters",
-    "fields", "inside", "null_direction", "number", "regular", "solution", "solves", "start_of", "unsolved", "warn",
+    "COUNTS", "Condition", "DENSE", "INACCURATE", "Inputs", "SINGULAR", "SolutionWarning", "SolverCall", "change_along",
+    "condition", "converged", "counters", "fields", "inside", "null_direction", "number", "regular", "solution",
+    "solves", "start_of", "unsolved", "warn",
 ]  # fmt: skip
 
 #: up to so many unknowns the matrix of the tangents' system is built
@@ -50,8 +51,8 @@ DENSE = 500
 SINGULAR = 1e12
 #: a larger share of entries than this is no sparse matrix
 _SPARSE_SHARE = 0.1
-#: how much of the Jacobian may change along the Newton step that is left at a root
-_INACCURATE = 0.25
+#: how much of the Jacobian may change along the Newton step that is left at an answer: more, where that is multiple
+INACCURATE = 0.25
 #: a row as small as this beside others is made of rounding errors
 _ROUNDING = 1e-15
 
@@ -371,14 +372,18 @@ class Condition(Equation):
         return unknown.vector(bind(linear_solve, (*unknown.leaves(b), *residuals), {"call": system}))
 
     def evidence(self, residuals: Sequence, J: Any) -> tuple:
-        """Return what is checked beside the matrix, as values."""
-        unknown = self.unknown
+        """Return what is checked beside the matrix, as values: Newton's step, and the Jacobian's product behind it."""
+        return self.newton(residuals, regular(stop_gradient(J), call=self))[1:]
+
+    def newton(self, residuals: Sequence, J: Any) -> tuple:
+        """Return what is left at the answer, Newton's step from there, and what the Jacobian behind it makes of it."""
+        unknown, k = self.unknown, len(self.unknown.avals)
         at = [stop_gradient(r) for r in residuals]
-        x = unknown.vector(at[: len(unknown.avals)])
-        J = regular(stop_gradient(J), call=self)
-        step = np.linalg.solve(J, -self.flat(x, *at[len(unknown.avals) :]))
-        moved = [*unknown.leaves(x + step), *at[len(unknown.avals) :]]
-        return step, unknown.vector(self.product(moved, unknown.leaves(step)))
+        x = unknown.vector(at[:k])
+        left = self.flat(x, *at[k:])
+        step = np.linalg.solve(J, -left)
+        moved = [*unknown.leaves(x + step), *at[k:]]
+        return left, step, unknown.vector(self.product(moved, unknown.leaves(step)))
 
     def check(self, J: np.ndarray, *evidence: np.ndarray) -> None:
         """Raise if the tangents would mean nothing: no inverse, or another one a Newton step further."""
@@ -386,12 +391,10 @@ class Condition(Equation):
             self.check_singular(J)
             return
         step, product = evidence
-        size = np.linalg.norm(step)
-        change = np.linalg.norm(np.linalg.solve(J, product) - step)
-        if not change <= _INACCURATE * size and size > 0:
+        if changed := change_along(J, step, product):
             raise SingularMatrixError(
-                f"{self.unknown.where}: a Newton step from the answer, of length {size:.2g}, changes the Jacobian by"
-                f" {change / size:.0%}.",
+                f"{self.unknown.where}: a Newton step from the answer, of length {np.linalg.norm(step):.2g}, changes"
+                f" the Jacobian by {changed:.0%}.",
                 "the root is a multiple one (its derivative is infinite), or the tolerance too coarse for a derivative",
                 "solve to a smaller tolerance; if the root is multiple, move the parameters off it",
             )
@@ -406,6 +409,12 @@ class Condition(Equation):
             "the answer can move along that direction at no cost, so it has no derivative",
             "add the equation that fixes it, or differentiate a quantity that does not depend on it",
         )
+
+
+def change_along(J: np.ndarray, step: np.ndarray, product: np.ndarray) -> float:
+    """Return which share of a Jacobian changes along Newton's step, 0 if that is little."""
+    size, change = np.linalg.norm(step), np.linalg.norm(np.linalg.solve(J, product) - step)
+    return float(change / size) if size > 0 and not change <= INACCURATE * size else 0.0
 
 
 def _gmres(matvec: Callable, b: Any, _: Any) -> Any:

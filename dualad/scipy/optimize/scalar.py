@@ -18,7 +18,7 @@ from ...core.tracer import Tracer
 from ...errors import SingularMatrixError
 from ...jvp import jvp, stop_gradient
 from ..mirror import as_args, is_own
-from .problem import Condition, fields, regular, solves, unsolved
+from .problem import INACCURATE, Condition, fields, regular, solves, unsolved
 from .roots import System
 
 __all__ = ["Entrywise", "bisect", "brenth", "brentq", "newton", "ridder", "root_scalar", "toms748"]
@@ -34,13 +34,13 @@ class Entrywise(Condition):
         if self.tangent_solve is not None:
             return super().tangent(residuals, b)
         unknown = self.unknown
-        slope = unknown.vector(self.product(residuals, [np.ones(a.shape, a.dtype)[()] for a in unknown.avals]))
+        ones = [np.ones(a.shape, a.dtype)[()] for a in unknown.avals]
+        slope = unknown.vector(self.product(residuals, ones))
         at = [stop_gradient(r) for r in residuals]
         here = stop_gradient(slope)
         x = unknown.vector(at[:1])
         step = -self.flat(x, *at[1:]) / np.where(here == 0, 1.0, here)
         moved = unknown.leaves(x + step)
-        ones = [np.ones(a.shape, a.dtype)[()] for a in unknown.avals]
         further = unknown.vector(self.product([*moved, *at[1:]], ones))
         return b / regular(slope, step, further, call=self)
 
@@ -48,7 +48,7 @@ class Entrywise(Condition):
         """Raise if a slope is zero, or another one a Newton step further."""
         step, further = evidence
         flat = ~np.isfinite(J) | (J == 0)
-        bad = flat | (~(np.abs(further - J) <= 0.25 * np.abs(J)) & (step != 0))
+        bad = flat | (~(np.abs(further - J) <= INACCURATE * np.abs(J)) & (step != 0))
         if not bad.any():
             return
         i = int(np.argmax(bad))

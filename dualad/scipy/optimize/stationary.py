@@ -24,9 +24,22 @@ from ...jacobian import jacrev
 from ...jvp import stop_gradient
 from ...ops.kinks import chosen, convention
 from ...vjp_via_transpose import grad
-from .problem import COUNTS, SINGULAR, Condition, Inputs, condition, counters, null_direction, regular, solution, warn
+from .problem import (
+    COUNTS,
+    INACCURATE,
+    SINGULAR,
+    Condition,
+    Inputs,
+    change_along,
+    condition,
+    counters,
+    null_direction,
+    regular,
+    solution,
+    warn,
+)
 
-__all__ = ["Constraints", "Optimum", "Stationary", "optimum"]
+__all__ = ["Constraints", "Optimum", "Stationary", "optimum", "values_in"]
 
 #: what was found before the inputs: which bounds and constraints are active, whether one hardly is, counts
 _FOUND = 4
@@ -34,8 +47,6 @@ _FOUND = 4
 _WEAK = 1e-5
 #: a Newton step longer than this, in units of x, is left where a solver stopped early
 _UNFINISHED = 1e-3
-#: a Hessian changes by more than this share along the Newton step that is left where an optimum is flat
-_INACCURATE = 0.25
 #: least squares with a smaller eigenvalue, relative to the largest, may not determine their answer
 _DEFICIENT = 1e-8
 #: nearer than this an inequality holds as an equation, whatever its multiplier
@@ -199,19 +210,15 @@ class Stationary(Condition):
     def evidence(self, residuals: Sequence, J: Any) -> tuple:
         """Return what is checked beside the matrix, as values: residual, point, what is active, Newton's step."""
         k = len(self.unknown.avals)
-        at = [stop_gradient(r) for r in residuals]
-        r = self.unknown.vector(self.f(at[:k], at[k:]))
-        step = np.linalg.solve(stop_gradient(J), -r)
-        moved = self.unknown.leaves(self.unknown.vector(at[:k]) + step)
-        return r, at[0], at[k], at[k + 1], step, self.unknown.vector(
-            self.product([*moved, *at[k:]], self.unknown.leaves(step))
-        )  # fmt: skip
+        x, code, codes = [stop_gradient(residuals[i]) for i in (0, k, k + 1)]
+        left, step, product = self.newton(residuals, stop_gradient(J))
+        return left, x, code, codes, step, product
 
     def _deficient(self, residuals: Sequence, J: Any) -> float:
         """Return the condition number of a Hessian that does not determine the answer, 0 of one that does."""
         J = stop_gradient(J)
         n = J.shape[0]
-        known = _known(J)
+        known = values_in(J)
         if known is None:
             return 0.0  # in a program that is yet to run, it is an error when it does
         numbers = [condition(m) for m in known.reshape((-1, n, n))]
@@ -219,8 +226,8 @@ class Stationary(Condition):
             return 0.0
         if max(numbers) <= SINGULAR:
             *_, step, product = self.evidence(residuals, J)
-            step, change = _known(step), _known(np.linalg.solve(J, product) - step)
-            if np.linalg.norm(change) <= _INACCURATE * np.linalg.norm(step):
+            step, change = values_in(step), values_in(np.linalg.solve(J, product) - step)
+            if np.linalg.norm(change) <= INACCURATE * np.linalg.norm(step):
                 return 0.0
         return max(numbers)
 
@@ -243,11 +250,10 @@ class Stationary(Condition):
                 )
             return
         r, x, _, _, step, product = evidence
-        size, change = np.linalg.norm(step), np.linalg.norm(np.linalg.solve(J, product) - step)
-        if size > 0 and not change <= _INACCURATE * size:
+        if changed := change_along(J, step, product):
             raise SingularMatrixError(
-                f"{self.unknown.where}: a Newton step from the answer, of length {size:.2g}, changes the Hessian by"
-                f" {change / size:.0%}.",
+                f"{self.unknown.where}: a Newton step from the answer, of length {np.linalg.norm(step):.2g}, changes"
+                f" the Hessian by {changed:.0%}.",
                 "the optimum is flat (its Hessian vanishes there), or the solver is too far from it for a derivative",
                 'solve to a smaller tolerance, with jac="dualad"; if the optimum is flat, it has no derivative',
             )
@@ -285,7 +291,7 @@ class Stationary(Condition):
         )
 
 
-def _known(x: Any) -> Any:
+def values_in(x: Any) -> Any:
     """Return the values inside a tensor, those of its lanes; ``None`` in a program that is yet to run."""
     value = beneath(x) if isinstance(x, Tracer) else x
     return None if isinstance(value, Tracer) else np.asarray(value)
@@ -303,13 +309,13 @@ def _finite(v: Any) -> Any:
 def optimum(
     where: str, inputs: Inputs, start: Any, search: Callable[[Any, Sequence], tuple[Any, Any]], objective: Callable,
     bounds: Callable | None = None, constraints: Constraints | None = None, *, runs: list, near: float = 1e-6,
-    minimal: bool = False, tangent_solve: Any = None, equation: type[Stationary] = Stationary,
+    minimal: bool = False, tangent_solve: Any = None, equation: Callable[..., Stationary] = Stationary,
 ) -> Optimum:  # fmt: skip
     """Apply the operator of a minimization: ``search(x0, inputs)`` returns x and a result of SciPy's."""
     constraints = constraints if constraints is not None and constraints.size else None
     parts = [start] if constraints is None else [start, np.zeros(constraints.size)]
     unknown = Unknown(parts, "x0", where)
-    made = (equation or Stationary)(
+    made = equation(
         where, unknown, search, objective, bounds, constraints, runs, near, minimal, tangent_solve
     )  # fmt: skip
     at, found = solution(made, parts, inputs, runs)
