@@ -1,12 +1,14 @@
 """The one place where functions of higher floors are handed to those below that call them (``core/above.py``).
 
-For: seeing all arrows that go up. Not for: anything else; what can be imported without going round is imported.
+For: seeing all arrows that go up, and what is set up once for the process. Not for: anything else; what can be imported
+without going round is imported.
 """
 
 import importlib
 
 from .annex.linear_operator import as_linear_operator
 from .core.above import ABOVE
+from .core.allocator import keep_freed_memory
 from .core.memory import target
 from .surface.arguments import operand
 from .surface.objects import about_objects, object_array
@@ -28,3 +30,5 @@ ABOVE.sparse_solve = lambda *args: importlib.import_module("dualad.sparse.system
 ABOVE.compiled = lambda program: importlib.import_module("dualad.compile.call").CallProgram(program).compiled.run
 ABOVE.sparse_jacobian = lambda f: importlib.import_module("dualad.sparse").sparse_jacobian(f, format="csr")
 ABOVE.sparse_hessian = lambda f: importlib.import_module("dualad.sparse").sparse_hessian(f, format="csr")
+
+keep_freed_memory()
