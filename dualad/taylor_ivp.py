@@ -1,21 +1,24 @@
 """``taylor_ivp``: ordinary differential equations by power series, to nearly all digits.
 
 The coefficients of y(t) follow one by one from those of y′ = f(t, y): f runs once a step, on series that wait for each
-other (``SeriesLevel(lazy=True)``). Not for: stiff equations, whose steps are short here as with all explicit methods,
-or for what ``dualad.scipy.integrate`` mirrors.
+other (``SeriesLevel(lazy=True)``), until it has taken so many steps that compiling them pays. Not for: stiff equations,
+whose steps are short here as with all explicit methods, or for what ``dualad.scipy.integrate`` mirrors.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from .batched import Batched
+from .core.above import ABOVE
 from .core.arguments import check_callable
 from .core.aval import aval_of, is_inexact
-from .core.boundary import run
+from .core.boundary import run, running
 from .core.frames import public
 from .core.tracer import PLAIN, Tracer
 from .errors import ArgumentError, DtypeError, OutputError, ShapeError, UnsupportedError
@@ -25,6 +28,7 @@ from .ops.kinds import is_finite
 from .series.stream import Stream
 from .series.tracer import Series, SeriesLevel
 from .surface.arguments import operand
+from .trace import trace
 
 __all__ = ["IvpResult", "TaylorSolution", "taylor_ivp"]
 
@@ -36,8 +40,15 @@ _MESSAGES = {
     -3: "The number of steps reached max_steps.",
 }
 
+#: the least scale that steps are measured by, where y and the absolute tolerance are zero
+_NOTHING = 1e-30
+
 #: at how many points of a step the sign of an event is looked at
 _LOOKS = 33
+
+#: a step is compiled when a function has taken so many, and one more for so many numbers that are computed in each:
+#: that costs as much as those steps did
+_COMPILED, _NUMBERS = 60, 600
 
 
 class IvpResult(dict):
@@ -85,7 +96,8 @@ def taylor_ivp(
     Parameters
     ----------
     fun : callable
-        ``fun(t, y)``, in plain NumPy; it returns y′, an array or a list. It is run once a step.
+        ``fun(t, y)``, in plain NumPy; it returns y′, an array or a list. It is run once a step, until it was used for
+        some 60 of them: then a step is compiled (as by :func:`jit`), and later calls with this function are quick.
     t_span : pair of float
         Where to begin and where to end; backwards too.
     y0 : array, shape (n,)
@@ -121,7 +133,8 @@ def taylor_ivp(
     OutputError
         If ``fun`` returns another shape than that of y.
     UnsupportedError
-        If the size of a step would depend on a value that is not known, or differs between lanes of ``vmap``.
+        If the size of a step would depend on a value that is not known (under ``jit``), or zeros of events would differ
+        between lanes of ``vmap``.
 
     Examples
     --------
@@ -143,8 +156,9 @@ def taylor_ivp(
         )  # fmt: skip
     t, end = _span(t_span)
     y = _state(y0)
-    floor = 1e-3 if atol is None else atol / rtol
-    problem = _Problem(fun, [] if events is None else [events] if callable(events) else list(events), args, order)
+    floor = 1e-3 if atol is None else max(atol / rtol, _NOTHING)
+    looked_at = [] if events is None else [events] if callable(events) else list(events)
+    problem = _Problem(fun, looked_at, args, order, y)
     times, polynomials, steps, status = [t], [], 0, 0
     while t != end:
         coefs, looks = problem.step(t, y)
@@ -186,18 +200,64 @@ def taylor_ivp(
     )  # fmt: skip
 
 
-class _Problem:
-    """An equation with its events, and the zeros found so far."""
+class _Is:
+    """What a function is known by: itself, whatever it says of equality."""
 
-    def __init__(self, fun: Callable, events: list[Callable], args: tuple, order: int) -> None:
-        self.fun, self.events, self.args, self.order = fun, events, args, order
-        self.found: list[tuple[list, list]] = [([], []) for _ in events]
-        self.signs = [0.0] * len(events)
-        for event in events:
-            check_callable(event, "taylor_ivp", "an event")
+    __slots__ = ("it",)
 
-    def step(self, t: float, y: Any) -> tuple[list, list]:
-        """Return the coefficients of y about t, and those of the events."""
+    def __init__(self, it: Callable) -> None:
+        self.it = it
+
+    def __hash__(self) -> int:
+        return id(self.it)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Is) and other.it is self.it
+
+
+@functools.lru_cache(maxsize=8)
+def _expansion(fun: _Is, events: tuple[_Is, ...], order: int, shape: tuple, dtype: np.dtype) -> _Expansion:
+    """Return the expansion of functions that were used lately: it may be compiled by now."""
+    return _Expansion(fun.it, [e.it for e in events], order)
+
+
+class _Expansion:
+    """The coefficients of y, and of events, about a time: by the functions themselves, or compiled once that pays."""
+
+    def __init__(self, fun: Callable, events: list[Callable], order: int) -> None:
+        self.fun, self.events, self.order = fun, events, order
+        self._steps, self._wanted, self._weighed = 0, _COMPILED, False
+        self._code: Callable | None = None
+
+    def __call__(self, t: float, y: Any, args: tuple) -> tuple[Any, list]:
+        """Return the coefficients of y about t, along a leading axis, and those of the events."""
+        if type(y) is np.ndarray and not running.get() and self._steps >= 0:
+            try:
+                code = self._fast(t, y, args)
+                if code is not None:
+                    coefs, looks = code(t, y, args)
+                    if is_finite(coefs):
+                        return coefs, looks
+            except Exception:  # it branches on values, or an error that the function itself will raise
+                self._steps, self._code = -1, None
+        return self._slow(t, y, args)
+
+    def _fast(self, t: float, y: np.ndarray, args: tuple) -> Callable | None:
+        self._steps += 1
+        if self._steps >= self._wanted and self._code is None:
+            if not self._weighed:
+                program = trace(self._stacked, t, y, args)
+                self._wanted += sum([v.aval.size for step in program.steps for v in step[3]]) // _NUMBERS
+                self._weighed = True
+            else:
+                self._code = ABOVE.jitted(self._stacked)
+        return self._code
+
+    def _stacked(self, t: Any, y: Any, args: tuple) -> tuple[Any, list]:
+        coefs, looks = self._slow(t, y, args)
+        return np.stack(coefs), [np.stack(series) for series in looks]
+
+    def _slow(self, t: Any, y: Any, args: tuple) -> tuple[list, list]:
         for plain, strong in ((True, False), (False, False), (False, True)):
             if plain and type(y) is not np.ndarray:
                 continue
@@ -211,8 +271,8 @@ class _Problem:
 
                 stream = Stream(y, more, self.order, plain=plain)
                 time, state = series_of([t, 1.0], level), Series(stream, level)
-                found = run(self._rate, (time, state), {})
-                looks = [operand(run(e, (time, state, *self.args), {})) for e in self.events]
+                found = run(self._rate, (time, state, *args), {})
+                looks = [operand(run(e, (time, state, *args), {})) for e in self.events]
                 made = [x.variable if type(x) is Series and x.level is level else Stream(x, None, 0)
                         for x in (found, *looks)]  # fmt: skip
                 if plain and not all([s.plain for s in made]):
@@ -225,16 +285,34 @@ class _Problem:
                 coefs = [zero if c is None else c for c in stream.through(self.order)]
                 if strong or all([is_finite(c) is not False for c in coefs]):
                     break
-        return coefs, [s.through(self.order) for s in made[1:]]
+        zero = np.zeros(())
+        return coefs, [[zero if c is None else c for c in s.through(self.order)] for s in made[1:]]
 
-    def _rate(self, t: Any, y: Any) -> Any:
-        out = operand(self.fun(t, y, *self.args))
+    def _rate(self, t: Any, y: Any, *args: Any) -> Any:
+        out = operand(self.fun(t, y, *args))
         if np.shape(out) != np.shape(y):
             raise OutputError(
                 f"taylor_ivp: the function returned shape {np.shape(out)} for a state of shape {np.shape(y)}.",
                 "it returns the rate of each entry of the state", "return an array, or a list, like y",
             )  # fmt: skip
         return out
+
+
+class _Problem:
+    """An equation with its events, and the zeros found so far."""
+
+    def __init__(self, fun: Callable, events: list[Callable], args: tuple, order: int, y: Any) -> None:
+        for event in events:
+            check_callable(event, "taylor_ivp", "an event")
+        aval = aval_of(y)
+        self.expansion = _expansion(_Is(fun), tuple([_Is(e) for e in events]), order, aval.shape, aval.dtype)
+        self.events, self.args = events, args
+        self.found: list[tuple[list, list]] = [([], []) for _ in events]
+        self.signs = [0.0] * len(events)
+
+    def step(self, t: float, y: Any) -> tuple[Any, list]:
+        """Return the coefficients of y about t, and those of the events."""
+        return self.expansion(t, y, self.args)
 
     def find(self, looks: list, t: float, h: float, coefs: list) -> float | None:
         """Note the zeros of events in a step; return where a terminal one stops it."""
@@ -275,41 +353,49 @@ def _bisected(series: list, sign: float, low: float, high: float) -> float:
             high = middle
 
 
-def _step_size(coefs: list, order: int, floor: float, left: float) -> float | None:
-    """Return the step after which the last terms are as small as the tolerance asks; ``None`` beside a singularity."""
-    sizes = [_size(c) for c in (coefs[0], coefs[order - 1], coefs[order])]
-    if not all([math.isfinite(s) for s in sizes]):
+def _step_size(coefs: Any, order: int, floor: float, left: float) -> float | None:
+    """Return the step after which the last terms are as small as the tolerance asks; ``None`` beside a singularity.
+
+    Lanes of a ``vmap`` take their steps together: the shortest.
+    """
+    sizes = [np.max(np.abs(stop_gradient(c)), initial=0.0) for c in (coefs[0], coefs[order - 1], coefs[order])]
+    if not all([np.isfinite(_plain(s)).all() for s in sizes]):
         return None
-    scale = max(sizes[0], floor)
-    radii = [(scale / s) ** (1 / k) for s, k in ((sizes[1], order - 1), (sizes[2], order)) if s > 0]
-    if not radii:
-        return left
-    h = min(radii) * math.exp(-2 - 0.7 / (order - 1))
-    return math.copysign(min(h, abs(left)), left)
+    scale, h = np.maximum(sizes[0], floor), abs(left)
+    for s, k in ((sizes[1], order - 1), (sizes[2], order)):
+        ratio = _plain(s / scale).max()
+        if ratio > 0:
+            h = min(h, float(ratio) ** (-1 / k) * math.exp(-2 - 0.7 / (order - 1)))
+    return math.copysign(h, left)
 
 
-def _size(c: Any) -> float:
-    return float(np.abs(_known(c)).max(initial=0.0))
+def _plain(x: Any) -> np.ndarray:
+    """Return the numbers beneath a value that has no derivative, those of all lanes."""
+    while type(x) is Batched:
+        x = x._value
+    if isinstance(x, Tracer):
+        raise UnsupportedError(
+            f"taylor_ivp met a {x._kind()}: the size of a step can't be chosen.",
+            "in a traced program no value is known, so nobody can say how many steps there are",
+            "call it outside of jit; jvp, grad and vmap of it are possible",
+        )
+    return np.asarray(x)
 
 
 def _number(c: Any) -> float:
-    return 0.0 if c is None else float(np.real(_known(c)))
-
-
-def _known(c: Any) -> Any:
     c = stop_gradient(c)
-    if isinstance(c, Tracer):
+    if type(c) is Batched:
         raise UnsupportedError(
-            f"taylor_ivp met a {c._kind()}: the size of a step can't be chosen.",
-            "under vmap each lane has steps of its own, and in a traced program no value is known",
-            "call it outside of vmap and jit, in a loop over the lanes; jvp and grad of it are possible",
+            f"taylor_ivp met a {c._kind()} in an event.",
+            "under vmap each lane has zeros of its own, and not the same number of them",
+            "call it in a loop over the lanes, or without events",
         )
-    return c
+    return float(np.real(_plain(c)))
 
 
-def _horner(coefs: list, h: float) -> Any:
+def _horner(coefs: Any, h: float) -> Any:
     out = coefs[-1]
-    for c in reversed(coefs[:-1]):
+    for c in coefs[-2::-1]:
         out = out * h + c
     return out
 

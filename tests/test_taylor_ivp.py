@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 import dualad as da
 from dualad.errors import ArgumentError, ArgumentTypeError, OutputError, ShapeError, UnsupportedError
+
+ivp = sys.modules["dualad.taylor_ivp"]
 
 
 def kepler(t, z):
@@ -96,6 +100,78 @@ def test_a_singularity_ends_it_without_success() -> None:
     assert not short.success and "max_steps" in short.message
 
 
+def test_lanes_take_the_steps_of_the_one_that_needs_the_shortest() -> None:
+    starts = np.array([[0.5, 0, 0, np.sqrt(3.0)], [1.0, 0, 0, 1.0], [0.8, 0, 0, np.sqrt(1.5)]])  # e = 0.5, 0, 0.2
+    lanes = da.vmap(lambda y: da.taylor_ivp(kepler, (0, 1.0), y, rtol=1e-15).y)(starts)
+    alone = da.taylor_ivp(kepler, (0, 1.0), starts[0], rtol=1e-15)
+    assert lanes.shape == (3, 4, alone.nfev + 1)
+    np.testing.assert_allclose(lanes[0], alone.y, atol=1e-13)
+    table = lambda y: da.taylor_ivp(kepler, (0, 0.5), y, t_eval=[0.2, 0.4]).y
+    np.testing.assert_allclose(da.vmap(table)(starts), np.stack([table(y) for y in starts]), atol=1e-12)
+    rates = np.array([0.5, 2.0])
+    end = lambda w: da.taylor_ivp(lambda t, y: -w * y, (0.0, 1.0), [1.0]).y[0, -1]
+    np.testing.assert_allclose(da.vmap(da.grad(end))(rates), -np.exp(-rates), rtol=1e-13)
+    both = da.vmap(lambda w: da.vmap(lambda y: da.taylor_ivp(lambda t, z: w * z, (0, 1.0), y).y[:, -1])(np.eye(2)))
+    np.testing.assert_allclose(both(rates), np.exp(rates)[:, None, None] * np.eye(2), rtol=1e-13)
+
+
+# ── compiled steps ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_step_that_is_taken_often_is_compiled(monkeypatch) -> None:
+    monkeypatch.setattr(ivp, "_COMPILED", 3)
+    scale = np.array([1.0])
+    runs = []
+
+    def pendulum(t, y):
+        runs.append(1)
+        return [y[1], -scale[0] * np.sin(y[0]) + 0.1 * np.cos(t)]
+
+    height = lambda t, y: y[0]
+    solve = lambda: da.taylor_ivp(pendulum, (0.0, 30.0), [1.0, 0.0], events=height)
+    first, calls = solve(), len(runs)
+    assert calls < first.nfev / 2  # eager steps, and those that write it down
+    again = solve()
+    assert len(runs) == calls
+    assert again.nfev == first.nfev
+    np.testing.assert_allclose(again.y, first.y, atol=1e-12)
+    np.testing.assert_allclose(again.t_events[0], first.t_events[0], atol=1e-12)
+    np.testing.assert_allclose(again.sol(1.7), first.sol(1.7), atol=1e-12)
+    exact = da.taylor_ivp(lambda t, y: [y[1], -2 * np.sin(y[0]) + 0.1 * np.cos(t)], (0.0, 30.0), [1.0, 0.0])
+    scale[0] = 2.0  # what the function reads has changed
+    np.testing.assert_allclose(solve().y[:, -1], exact.y[:, -1], atol=1e-11)
+
+
+@pytest.mark.parametrize("name", CLOSED_FORMS)
+def test_closed_forms_of_compiled_steps(name: str, monkeypatch) -> None:
+    fun, start, end, y0, exact = CLOSED_FORMS[name]
+    monkeypatch.setattr(ivp, "_COMPILED", 2)
+    monkeypatch.setattr(ivp, "_NUMBERS", 10**9)
+    own = lambda t, y, one: fun(t, one * y)
+    for _ in range(3):
+        sol = da.taylor_ivp(own, (start, end), np.array(y0), args=(1.0,))
+    np.testing.assert_allclose(sol.y[:, -1], exact(end), rtol=3e-13, atol=3e-13)
+
+
+def test_a_function_that_branches_is_run_every_time(monkeypatch) -> None:
+    monkeypatch.setattr(ivp, "_COMPILED", 2)
+    decay = lambda t, y: -y if y[0] > 0 else y
+    for _ in range(2):
+        np.testing.assert_allclose(da.taylor_ivp(decay, (0.0, 3.0), [1.0]).y[0, -1], np.exp(-3.0), rtol=1e-12)
+    broken = []
+
+    def breaks(t, y):
+        if broken:
+            raise ZeroDivisionError("the user's own")
+        return -y
+
+    for _ in range(3):
+        da.taylor_ivp(breaks, (0.0, 3.0), [1.0])
+    broken.append(True)
+    with pytest.raises(ZeroDivisionError, match="the user's own"):
+        da.taylor_ivp(breaks, (0.0, 3.0), [1.0])
+
+
 REFUSED = {
     "t_span": (lambda: da.taylor_ivp(kepler, 3.0, [1.0]), ArgumentError, "t_span=3.0"),
     "endless": (lambda: da.taylor_ivp(kepler, (0, np.inf), [1.0]), ArgumentError, "t_span"),
@@ -105,9 +181,15 @@ REFUSED = {
     "rate": (lambda: da.taylor_ivp(lambda t, y: y[:1], (0, 1), [1.0, 2.0]), OutputError, r"shape \(1,\)"),
     "function": (lambda: da.taylor_ivp(1.0, (0, 1), [1.0]), ArgumentTypeError, "the function"),
     "event": (lambda: da.taylor_ivp(kepler, (0, 1), [1.0], events=[1.0]), ArgumentTypeError, "an event"),
-    "lanes": (
-        lambda: da.vmap(lambda y: da.taylor_ivp(lambda t, y: y * y, (0.0, 0.5), y).y)(np.array([[1.0], [0.5]])),
-        UnsupportedError, "under vmap each lane",
+    "unknown": (
+        lambda: da.jit(lambda y: da.taylor_ivp(lambda t, y: y * y, (0.0, 0.5), y).y)(np.array([1.0])),
+        UnsupportedError, "in a traced program no value is known",
+    ),
+    "events in lanes": (
+        lambda: da.vmap(lambda y: da.taylor_ivp(lambda t, y: -y, (0.0, 0.5), y, events=lambda t, y: y[0]).y)(
+            np.array([[1.0], [0.5]])
+        ),
+        UnsupportedError, "under vmap each lane has zeros of its own",
     ),
 }  # fmt: skip
 
