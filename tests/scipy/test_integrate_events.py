@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.errors import ConvergenceError, UnsupportedError
+from dualad.errors import ConvergenceError
 from dualad.scipy.integrate import solve_ivp
 
 TIGHT = {"rtol": 1e-10, "atol": 1e-10}
@@ -112,8 +112,3 @@ def test_an_event_that_grazes_is_an_error(below: float, grazes: bool) -> None:
             da.jvp(lambda v: f(v).t_events[0], (1.0,), (1.0,))
     else:
         assert da.jvp(lambda v: f(v).t_events[0], (1.0,), (1.0,))[1].shape == (1,)
-
-
-def test_events_differ_from_lane_to_lane() -> None:
-    with pytest.raises(UnsupportedError, match="with events"):
-        da.vmap(lambda h: falling(h, 1.0, 9.81).t[-1])(np.array([1.0, 2.0]))

@@ -11,7 +11,7 @@ import dualad.scipy.integrate  # noqa: F401
 from dualad.core.tables import OPS
 from tests.oracles import op_batching, op_derivatives, op_values
 
-OURS = ["integral", "ivp", "ivp_tangent", "ivp_adjoint"]
+OURS = ["integral", "ivp", "ivp_tangent", "ivp_adjoint", "ivp_found", "ivp_crossings"]
 QUICK = {
     "shape_rule": op_values.check_shape_rule,
     "vjp": op_derivatives.check_vjp,
@@ -38,15 +38,26 @@ def run(name: str, check) -> None:
         check(sample)
 
 
+#: what only differentiable, and only linear, operators have
+LINEAR = ("linear", "transpose", "double_transpose")
+MOVING = (*LINEAR, "vjp", "first", "second", "third", "batched_jvp", "batched_vjp")
+
+
+def applies(name: str, check: str) -> bool:
+    op = OPS[name]
+    return (check not in LINEAR or bool(op.linear_in)) and (check not in MOVING or op.jvp is not None)
+
+
 @pytest.mark.parametrize("check", QUICK)
 @pytest.mark.parametrize("name", OURS)
 def test_operator(name: str, check: str) -> None:
-    run(name, QUICK[check])
+    if applies(name, check):
+        run(name, QUICK[check])
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("check", FULL)
 @pytest.mark.parametrize("name", OURS)
 def test_operator_in_full(name: str, check: str) -> None:
-    if check not in ("linear", "transpose", "double_transpose") or OPS[name].linear_in:
+    if applies(name, check):
         run(name, FULL[check])

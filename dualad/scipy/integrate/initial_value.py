@@ -18,10 +18,10 @@ from ...core.aval import aval_of
 from ...core.dispatch import bind
 from ...core.frames import public
 from ...core.tracer import Tracer, tracer_in
-from ...errors import ArgumentError, ArgumentTypeError, ShapeError, UnsupportedError
+from ...errors import ArgumentError, ArgumentTypeError, ShapeError
 from ...surface.arguments import operand
 from ..mirror import is_own, mirrors
-from .events import check_crossings, event_list, event_times, stopping_event
+from .events import Asked, Watch, check_crossings, event_list, event_times, stopping_event
 from .functions import (
     Closing,
     Parameters,
@@ -34,6 +34,7 @@ from .functions import (
     reads_tensors,
     watched,
 )
+from .own_times import OwnTimes
 from .problem import Problem, Settings, check_run
 from .trajectories import ivp
 
@@ -96,15 +97,16 @@ def solve_ivp(
     -------
     OdeResult
         SciPy's; ``t``, ``y``, ``sol``, ``t_events`` and ``y_events`` carry derivatives. Under ``vmap``, and in a
-        program, there are no counters.
+        program, there are no counters; where how many times there are depends on values, the first and the last can be
+        taken: ``sol.y[:, -1]``, ``sol.t_events[0][0]``.
 
     Raises
     ------
     ConvergenceError
         If the solver fails, or an event grazes.
     UnsupportedError
-        Under ``vmap``, and in a program, without ``t_eval``, or with events: how many numbers there are depends on
-        values.
+        Under ``vmap``, and in a program, if all of an array is asked for whose length depends on values: of what was
+        solved without ``t_eval``, of events that occur more often in one lane than in another.
 
     Examples
     --------
@@ -156,6 +158,7 @@ class _Call:
         self.f, self.crossings, self.functions, self.parameters = f, crossings, functions, parameters
         self.vectorized, self.options, self.settings = vectorized, options, settings
         self.problem = Problem(f.name, f.of_all, n, settings, self.solve)
+        self.watch = Watch(self.problem, functions, crossings, self.solve_with_events)
 
     def solve(self, t0, t1, times, y0, values: Sequence, dense: bool, events: bool = False) -> Any:
         """Have SciPy solve it on plain arrays."""
@@ -167,6 +170,10 @@ class _Call:
             plain, (t0, t1), y0, self.settings.method, times, dense, self._events(values) if events else None,
             self.vectorized and not self.f.captures, **options,
         )  # fmt: skip
+
+    def solve_with_events(self, t0, t1, times, y0, values: Sequence) -> Any:
+        """Have SciPy solve it and find the events."""
+        return self.solve(t0, t1, times, y0, values, False, events=True)
 
     def _jacobian(self, jac: Any, y0, values: Sequence) -> Any:
         if is_own(jac):
@@ -242,23 +249,75 @@ class _Call:
 
     def _without_numbers(self, t0, t1, times, y0, dense: bool, operands: list) -> Any:
         """Solve in a program, or with a start of its own in each lane."""
-        what = "under vmap, where every lane takes steps of its own," if has_lanes(*operands) else "in a program"
-        if times is None or self.functions:
-            raise UnsupportedError(
-                f"solve_ivp was called {what} {'with events' if self.functions else 'without t_eval'}.",
-                "how many times there are is known only when it has been solved, and shapes can't depend on that",
-                "solve lane by lane in a Python loop" if self.functions else
-                "say at which times y is wanted: t_eval=np.linspace(t0, t1, 50), or t_eval=[t1] for the end",
-            )  # fmt: skip
-        rows = self._rows(t0, t1, times, y0)
-        sol = None
-        if dense:
-            sol = Trajectory(lambda t: self._rows(t0, t1, t, y0), -np.inf, np.inf, None)
+        lanes = has_lanes(*operands)
+        what = "under vmap, where every lane takes steps of its own" if lanes else "in a program"
+        words = _unknown_times(what, times is not None)
+        asked, stop, last = None, t1, t1
+        if self.functions or (times is None and not self.settings.require_success):
+            asked = self.watch.ask(t0, t1, times, y0, self.parameters.values)
+            stop = asked.stop
+            if self.watch.may_stop or not self.settings.require_success:
+                last = asked.last()
+        states = lambda at: self._rows(t0, stop, at, y0)
+        of_own = lambda at, along, ndim: OwnTimes(at, words, along, ndim)
+        if times is None:
+            t = of_own(lambda place: last if place else t0, 0, 1)
+            y = of_own(lambda place: states(last[None])[0] if place else y0, 1, 2)
+        elif self.watch.may_stop and (count := asked.how_many(None)) != np.shape(times)[0]:
+            t = of_own(None, 0, 1) if count is None else times[:count]
+            y = of_own(None, 1, 2) if count is None else states(t).T
+        else:
+            t, y = times, states(times).T
+        events = None if not self.functions else self._occurrences(asked, states, what)
+        sol = Trajectory(states, -np.inf, np.inf, None) if dense else None
         message = "The solver successfully reached the end of the integration interval."
         return OptimizeResult(
-            t=times, y=rows.T, sol=sol, t_events=None, y_events=None, nfev=None, njev=None, nlu=None, status=0,
-            message=message, success=True,
+            t=t, y=y, sol=sol, t_events=events and [e[0] for e in events], y_events=events and [e[1] for e in events],
+            nfev=None, njev=None, nlu=None, status=0 if asked is None else asked.status,
+            message="of several runs, or of one yet to come" if self.watch.may_stop else message, success=True,
         )  # fmt: skip
+
+    def _occurrences(self, asked: Asked, states: Callable, what: str) -> list[tuple]:
+        """Return times and states of each event."""
+        out = []
+        for i, g in enumerate(self.crossings):
+            count = asked.how_many(i)
+            if count is not None:
+                at = asked.times(i, range(count))
+                out.append((at, states(at)))
+                continue
+            words = _unknown_occurrences(what, i, g.name, asked)
+            one = lambda place, i=i: asked.times(i, (place,))[0]
+            state = lambda place, one=one: states(one(place)[None])[0]
+            out.append((OwnTimes(one, words, 0, 1), OwnTimes(state, words, 0, 2)))
+        return out
+
+
+def _unknown_times(what: str, given: bool) -> tuple[str, str, str]:
+    why = "that is known when it has been solved, and shapes can't depend on it; where the solution begins and ends is"
+    if given:
+        return (
+            f"solve_ivp was called {what}, with events that end it: how many times are before that is not known.",
+            why + " asked for without t_eval",
+            "leave t_eval out and take the end, sol.y[:, -1]; or ask for y at times before the event",
+        )
+    return (
+        f"solve_ivp was called {what}, without t_eval: how many times there are is not known.",
+        why + " known: sol.y[:, 0] and sol.y[:, -1]",
+        "take the end, sol.y[:, -1], or say at which times y is wanted: t_eval=np.linspace(t0, t1, 50)",
+    )
+
+
+def _unknown_occurrences(what: str, event: int, name: str, asked: Asked) -> tuple[str, str, str]:
+    often = "is not known"
+    if asked.most is not None:
+        often = f"differs from lane to lane, from {asked.least[1 + event]} to {asked.most[1 + event]}"
+    ends = f"take the first or the last of them, sol.t_events[{event}][0] or sol.y_events[{event}][-1]"
+    return (
+        f"solve_ivp was called {what}: how often the event `{name}` occurs {often}.",
+        "arrays are of one length in all lanes, and shapes can't depend on values",
+        f"{ends}; or solve lane by lane in a Python loop",
+    )
 
 
 mirrors(None, "op")(solve_ivp)

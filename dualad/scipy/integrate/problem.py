@@ -22,7 +22,7 @@ from ...vjp_via_transpose import vjp
 from ...vmap import vmap
 from .functions import prepared
 
-__all__ = ["IMPLICIT", "METHODS", "Problem", "Settings", "check_run", "end_of", "method_name", "over_lanes"]
+__all__ = ["IMPLICIT", "METHODS", "Problem", "Settings", "check_run", "end_of", "key_of", "method_name", "over_lanes"]
 
 METHODS = {name: getattr(si, name) for name in ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")}
 IMPLICIT = ("Radau", "BDF", "LSODA")
@@ -30,6 +30,8 @@ IMPLICIT = ("Radau", "BDF", "LSODA")
 _DENSE = 64
 #: a sparse Jacobian has at most this part of its entries
 _FULL = 0.1
+#: so many bytes of results are kept
+_KEPT = 2**24
 
 
 class Settings(NamedTuple):
@@ -97,8 +99,8 @@ class Problem:
         self.name, self.function, self.n, self.settings = name, function, n, settings
         self.solve, self.base = solve, base
         self._made: dict[Any, Any] = {}
-        #: the last runs: (key, SciPy's result)
-        self._runs: tuple[tuple[Any, Any], ...] = ()
+        #: for each point, its last runs
+        self._runs: dict[tuple, tuple] = {}
 
     def __repr__(self) -> str:
         return f"<initial value problem of {self.name}>"
@@ -112,13 +114,15 @@ class Problem:
     # ── runs on plain arrays ─────────────────────────────────────────────────────────────────────────────────────
 
     def remember(self, run: Any, t0: Any, y0: Any, parameters: Sequence) -> None:
-        """Keep a run for the operators that will ask for the same."""
-        self._runs = ((_key(t0, y0, parameters), run), *self._runs)[:2]
+        """Keep a run for the operators that will ask for the same: those of many lanes, if they are short."""
+        key, kept = key_of(t0, y0, parameters), self._runs
+        if sum([_bytes(r) for runs in kept.values() for r in runs[:1]]) + _bytes(run) > _KEPT:
+            kept = dict(list(kept.items())[-1:])
+        self._runs = {**kept, key: (run, *kept.get(key, ()))[:3]}
 
-    def known(self, t0: Any, y0: Any, parameters: Sequence) -> list:
+    def known(self, t0: Any, y0: Any, parameters: Sequence) -> tuple:
         """Return the runs that are kept of a point."""
-        key = _key(t0, y0, parameters)
-        return [run for k, run in self._runs if k == key]
+        return self._runs.get(key_of(t0, y0, parameters), ())
 
     def rows(self, t0: Any, t1: Any, times: np.ndarray, y0: np.ndarray, parameters: Sequence) -> np.ndarray:
         """Return y at the times, shape (times, n)."""
@@ -273,7 +277,12 @@ def over_lanes(function: Callable, *values: Any) -> Any:
     return tuple([x[None] for x in out]) if isinstance(out, tuple) else out[None]
 
 
-def _key(t0: Any, y0: Any, parameters: Sequence) -> tuple:
+def _bytes(run: Any) -> int:
+    return int(run.y.nbytes) * (1 if run.sol is None else 8)
+
+
+def key_of(t0: Any, y0: Any, parameters: Sequence) -> tuple:
+    """Return what two points share that are the same."""
     return (float(t0), np.asarray(y0).tobytes(), *[np.asarray(p).tobytes() for p in parameters])
 
 
