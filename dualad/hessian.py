@@ -20,9 +20,10 @@ from .core.constants import foreign
 from .core.frames import public
 from .core.transformed import Transformed, transform
 from .errors import OutputError
-from .jacobian import check_chosen, forward, over_basis, reverse
+from .jacobian import check_chosen, forward, reverse
 from .jvp import jvp, without_value
 from .linearize import Linear, linearize
+from .over_basis import over_basis
 from .selection import select
 from .signatures import Args, Out
 from .tree import flatten, is_array

@@ -15,7 +15,7 @@ import optree
 
 from .basis import split_last, standard_basis
 from .batched import Batched
-from .chunks import check_chunks, in_chunks, refuse_traced
+from .chunks import check_chunks, refuse_traced
 from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.constants import foreign
@@ -24,9 +24,10 @@ from .core.transformed import Transformed, importable_name, named, reduced, tran
 from .errors import ArgumentError, DtypeError, OutputError
 from .jvp import jvp, without_value
 from .linearize import Linear, Linearization, stage_tangents
+from .over_basis import OverBasis, join, over_basis, share_out
 from .selection import Selection, select
 from .signatures import Args, Out
-from .tree import LeafName, flatten, flatten_result, is_array
+from .tree import LeafName, flatten, flatten_result, is_array, is_picklable, with_structures
 from .vjp_via_transpose import Pullback, check_differentiable, vjp
 from .vmap import vmap
 
@@ -36,7 +37,6 @@ __all__ = [
     "jacfwd",
     "jacobian",
     "jacrev",
-    "over_basis",
     "reverse",
     "value_and_jacfwd",
     "value_and_jacobian",
@@ -68,9 +68,9 @@ def jacfwd(
     max_memory : int, optional
         About how many bytes to use at a time, in place of ``chunk_size``: the first columns are measured.
     executor : Executor, optional
-        Whose workers compute the columns, as for :func:`dualad.vmap`: ``f`` is linearized here, once, and its linear
-        program is sent to each worker (where it is larger than 64 MB, ``f`` is, and each worker linearizes it). Without
-        ``chunk_size`` there is one chunk a worker.
+        Whose workers compute the columns, as for :func:`dualad.vmap`; without ``chunk_size`` there is one chunk a
+        worker. ``f`` is sent to them and runs once per chunk, as it does here. With more chunks than workers, or if
+        ``f`` can't be sent or is larger than 64 MB, ``f`` is linearized here, once, and its linear program is sent.
 
     Returns
     -------
@@ -145,34 +145,80 @@ def forward(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) 
     check_chosen(selection, holomorphic, where)
     leaves, in_tree = flatten(selection.chosen)
     refuse_traced((args, kwargs), chunks[2], where)
-    if chunks[2] is not None:
-        out, stage = stage_tangents(selection.function, selection.chosen, has_aux, where)
-        call = (f, args, kwargs, argnums, argnames, has_aux)
-        return out, _columns(selection, out, stage, chunks, where, call), stage.aux
-    avals = [aval_of(x) if is_array(x) else None for x in leaves]
-    kept: dict[str, Any] = {}
+    call = (f, args, kwargs, argnums, argnames, has_aux)
+    staged: list = []
 
-    def push(*tangents):
-        moving = iter(tangents)
-        directions = optree.tree_unflatten(in_tree, [None if a is None else next(moving) for a in avals])
-        value, tangent, *aux = jvp(selection.function, selection.chosen, tuple(directions), has_aux=has_aux)
-        out_leaves, kept["out_tree"] = flatten_result(tangent)
-        known, kept["known_tree"] = flatten_result((value, aux))
-        kept["in_dtypes"] = [aval_of(v).dtype for v in flatten_result(value)[0]]
-        # The value is the same for all columns. An operator that computes it together with its tangent gives it
-        # the batch axis all the same; then it comes out with the columns.
-        kept["known"] = [None if isinstance(x, Batched) else x for x in known]
-        return out_leaves, [x for x in known if isinstance(x, Batched)]
+    def by_program() -> OverBasis:
+        staged[:] = stage_tangents(selection.function, selection.chosen, has_aux, where)
+        return OverBasis(_Pushed(staged[1].linear()), real, likes)
 
-    real = [a for a in avals if a is not None]
-    likes = [foreign(x) for x, a in zip(leaves, avals, strict=True) if a is not None]
-    columns, mapped = over_basis(push, real, chunks, where, likes=likes)
-    _check_inexact(kept["in_dtypes"], lambda: kept["out_tree"].unflatten(columns), where)
-    blocks = _blocks_of_columns(columns, kept["out_tree"], leaves, in_tree, real, selection)
-    rest = iter(mapped)
-    known = [next(rest)[0] if x is None else x for x in kept["known"]]
-    value, aux = optree.tree_unflatten(kept["known_tree"], known)
-    return value, blocks, aux[0] if has_aux else None
+    real = [aval_of(x) for x in leaves if is_array(x)]
+    likes = [foreign(x) for x in leaves if is_array(x)]
+    job = _Columns(call, selection, where)
+    parts = share_out(job, sum([a.size for a in real]), chunks, where, f, by_program, anew=True)
+    columns = join([p.columns if type(p) is _Some else p for p in parts])
+    if type(parts[0]) is _Some:
+        out_tree, (value, aux) = parts[0].out_tree, parts[0].beside(selection, has_aux)
+    else:
+        value, stage = staged
+        aux, out_tree = stage.aux, stage.out_tree
+    _check_inexact([aval_of(v).dtype for v in flatten_result(value)[0]], lambda: out_tree.unflatten(columns), where)
+    return value, _blocks_of_columns(columns, out_tree, leaves, in_tree, real, selection), aux
+
+
+class _Columns:
+    """The columns of a Jacobian by forward mode, some at a time."""
+
+    def __init__(self, call: tuple, selection: Selection | None, where: str) -> None:
+        self.call, self.where, self.selection = call, where, selection
+
+    def __reduce__(self):
+        return _Columns, (self.call, None, self.where)
+
+    def __call__(self, start: int, stop: int) -> _Some:
+        f, args, kwargs, argnums, argnames, has_aux = self.call
+        selection = self.selection or select(f, args, kwargs, argnums, argnames, self.where)
+        leaves, in_tree = flatten(selection.chosen)
+        mapped = [is_array(x) for x in leaves]
+        kept: dict[str, Any] = {}
+
+        def push(*tangents):
+            moving = iter(tangents)
+            directions = optree.tree_unflatten(in_tree, [next(moving) if m else None for m in mapped])
+            value, tangent, *aux = jvp(selection.function, selection.chosen, tuple(directions), has_aux=has_aux)
+            columns, kept["out_tree"] = flatten_result(tangent)
+            known, kept["known_tree"] = flatten_result((value, aux))
+            # The value is the same for all columns. An operator that computes it together with its tangent gives it
+            # the batch axis all the same; then it comes out with the columns.
+            kept["known"] = [None if isinstance(x, Batched) else x for x in known]
+            return columns, [x for x in known if isinstance(x, Batched)]
+
+        likes = [foreign(x) for x in leaves if is_array(x)]
+        basis = standard_basis([aval_of(x) for x in leaves if is_array(x)], start, stop, likes)
+        columns, batched = vmap(push, randomness="same")(*basis)
+        rest = iter(batched)
+        known = [next(rest)[0] if x is None else x for x in kept["known"]]
+        beside: Any = optree.tree_unflatten(kept["known_tree"], known)
+        return _Some(start, columns, kept["out_tree"], beside)
+
+
+class _Some:
+    """Some columns, and the value and the auxiliary output beside them, which travel with the first, if they can."""
+
+    def __init__(self, start: int, columns: list, out_tree: optree.PyTreeSpec, known: tuple | None) -> None:
+        self.start, self.columns, self.out_tree, self.known = start, columns, out_tree, known
+
+    def __reduce__(self):
+        known = self.known if self.start == 0 and is_picklable(self.known) else None
+        return with_structures(_Some, (self.start, self.columns, self.out_tree, known), self.out_tree)
+
+    def beside(self, selection: Selection, has_aux: bool) -> tuple[Any, Any]:
+        """Return the value and the auxiliary output."""
+        if self.known is None:
+            out = selection.function(*selection.chosen)
+            return out if has_aux else (out, None)
+        value, aux = self.known
+        return value, aux[0] if has_aux else None
 
 
 def _check_inexact(dtypes: Sequence[np.dtype], out: Callable[[], Any], where: str) -> None:
@@ -212,7 +258,8 @@ def jacrev(
     chunk_size, max_memory : int, optional
         How many rows, or about how many bytes, to compute at a time; all by default. ``f`` runs once in any case.
     executor : Executor, optional
-        As for :func:`jacfwd`.
+        As for :func:`jacfwd`, but ``f`` is linearized here in any case, and its linear program is sent (where it is
+        larger than 64 MB, ``f`` is, and each worker linearizes it).
 
     Returns
     -------
@@ -444,43 +491,6 @@ def _count(n: int, what: str) -> str:
 
 
 # ── pieces ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def over_basis(
-    function: Callable, avals: Sequence[Aval], chunks: Sequence, where: str, again: Callable | None = None,
-    unit: str = "columns", likes: Sequence | None = None,
-) -> Any:  # fmt: skip
-    """Map ``function`` over the standard basis, some vectors at a time, and join what it returns.
-
-    ``chunks`` are chunk_size, max_memory and executor; for workers ``function`` can be pickled, and ``again`` does the
-    same without holding a linear program. ``likes`` are arrays of other libraries that the vectors are to be of, each
-    ``None`` where they are NumPy's.
-    """
-    total = sum(a.size for a in avals)
-    chunk_size, max_memory, executor = chunks
-    job = _OverBasis(function, avals, likes)
-    if executor is None:
-        parts = in_chunks(job, total, chunk_size, max_memory, where)
-    else:
-        from .scale.driver import Plan, chunked  # what other processes need is loaded when there are any
-
-        other = None if again is None else _OverBasis(again, avals, likes)
-        plan = Plan(job, total, lambda start, stop: (), where, unit, getattr(again, "function", function), other=other)
-        parts = chunked(plan, chunk_size, max_memory, executor)
-    if len(parts) == 1:
-        return parts[0]
-    return optree.tree_map(lambda *blocks: np.concatenate(blocks), *parts, namespace="dualad")
-
-
-class _OverBasis:
-    """A function mapped over some vectors of the standard basis of these spaces."""
-
-    def __init__(self, function: Callable, avals: Sequence[Aval], likes: Sequence | None) -> None:
-        self.function, self.avals = function, list(avals)
-        self.likes = likes if likes is not None and any([like is not None for like in likes]) else None
-
-    def __call__(self, start: int, stop: int) -> Any:
-        return vmap(self.function, randomness="same")(*standard_basis(self.avals, start, stop, self.likes))
 
 
 class _Pushed:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import pickle
 import types
 import weakref
 from collections.abc import Callable, Sequence
@@ -30,6 +31,7 @@ __all__ = [
     "flatten_prefix",
     "flatten_result",
     "is_array",
+    "is_picklable",
     "leaf_names",
     "refuse_hidden_numbers",
     "register_dataclass",
@@ -357,6 +359,15 @@ def with_structures(cls: Callable, args: tuple, *treedefs: optree.PyTreeSpec | N
         if entry is not None and entry.kind == optree.PyTreeKind.CUSTOM and kind is not _Static:
             kinds[kind] = _Kind(kind)
     return _made_of, (tuple(kinds.values()), cls, *args)
+
+
+def is_picklable(thing: Any) -> bool:
+    """Say whether a thing arrives where it is sent by plain pickle."""
+    try:
+        pickle.loads(pickle.dumps(thing))
+    except Exception:
+        return False
+    return True
 
 
 def _made_of(kinds: tuple, cls: Callable, *args: Any) -> Any:

@@ -51,6 +51,7 @@ FLOOR = {
     "linearize": 7,
     "trace": 7,
     "vmap": 7,
+    "over_basis": 8,
     "jet": 8,
     "taylor_ivp": 9,
     "vjp_via_transpose": 8,

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from ..jacobian import over_basis
 from ..linearize import Linear
+from ..over_basis import over_basis
 
 __all__ = ["Spy", "choose_style", "draw", "spy"]
 

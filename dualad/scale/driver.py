@@ -21,7 +21,7 @@ from ..errors import WorkerLostError
 from ..surface.arguments import PerformanceNote
 from .context import Context, heard_again
 from .executors import Known, has_gil, known, missing_guard
-from .payload import Blob, Ticket, as_laid, pack, smaller
+from .payload import Blob, Ticket, as_laid, pack
 from .progress import Progress
 from .worker import Answer, Job, RemoteTraceback, work
 
@@ -44,17 +44,20 @@ class Plan:
     function : callable
         The user's function, for messages.
     other : callable, optional
-        A job that does the same without holding a linear program, for programs that are too large to be sent.
+        Makes a job that does the same in another way, for jobs that are too large to be sent, or can't be.
+    anew : bool
+        Whether the job repeats something in every chunk that the other one does once: if workers get several, the other
+        one is sent.
     each : int
         How many chunks a worker is to get, where no size is given: 1 where they take equally long.
     """
 
     def __init__(
         self, job: Callable, total: int, cut: Callable[[int, int], tuple], where: str, unit: str, function: Any, *,
-        other: Callable | None = None, each: int = 1,
+        other: Callable[[], Callable] | None = None, anew: bool = False, each: int = 1,
     ) -> None:  # fmt: skip
         self.job, self.total, self.cut, self.where, self.unit = job, total, cut, where, unit
-        self.function, self.other, self.each = function, other, each
+        self.function, self.other, self.anew, self.each = function, other, anew, each
 
     def run(self, start: int, stop: int) -> Any:
         """Compute a range here."""
@@ -110,6 +113,7 @@ class _Run:
         self.next = self.done = self.sent = 0
         self.failed: tuple[int, BaseException] | None = None
         self.shown: set = set()
+        self.job: Callable = plan.job
         self.blob: Blob | None = None
         self.ticket: Ticket | None = None
         self.along: Any = None
@@ -143,7 +147,9 @@ class _Run:
 
     def _prepare(self) -> None:
         """Pickle the job once, and choose how it gets to the workers."""
-        place, plan = self.place, self.plan
+        place, plan, other = self.place, self.plan, self.plan.other
+        if other is not None and plan.anew and len(self.ranges) > place.workers:
+            self.job, other = other(), lambda: plan.job
         if place.kind == "threads":
             if has_gil():
                 warnings.warn(
@@ -155,13 +161,8 @@ class _Run:
             return
         context = Context()
         make = lambda run: Job(run, context, place.blas_threads)
-        other = None if plan.other is None else make(plan.other)
-        name = plan.where
-        self.blob = (
-            pack(make(plan.job), plan.function, name)
-            if other is None
-            else smaller(make(plan.job), other, plan.function, name)
-        )
+        second = None if other is None else lambda: make(other())
+        self.blob = pack(make(self.job), second, plan.function, plan.where)
         self.ticket = Ticket(self.blob, place.kind)
         if place.kind == "dask":
             # As a task's result, which a worker gets once, from one next to it; scattered data is lost for good with
@@ -177,7 +178,7 @@ class _Run:
         try:
             if self.ticket is None:
                 context = contextvars.copy_context()
-                future = executor.submit(context.run, _here, self.plan.job, args)
+                future = executor.submit(context.run, _here, self.job, args)
             else:
                 along = self.along
                 if self.ticket.carries and (along is None or again):

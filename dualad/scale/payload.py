@@ -8,6 +8,7 @@ shared memory, read-only. Not for: what is done with the job there (``worker.py`
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import importlib.util
 import mmap
@@ -17,6 +18,7 @@ import tempfile
 import threading
 import uuid
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,12 +27,12 @@ from ..core.tracer import Tracer
 from ..errors import ConversionError, TravelError
 from .culprit import culprit
 
-__all__ = ["Blob", "Laid", "Ticket", "as_laid", "pack", "smaller"]
+__all__ = ["Blob", "Laid", "Ticket", "as_laid", "pack"]
 
 #: buffers of more bytes go out of band
 LARGE = 1 << 20
-#: linear programs of more bytes are not sent: the workers linearize the function themselves
-PROGRAM = 64 << 20
+#: of jobs of more bytes the smaller of two is sent
+BULKY = 64 << 20
 #: where parts begin in a file: arrays are read fastest there, and as NumPy's own memory is
 _ALIGNED = 64
 #: how many jobs a worker keeps
@@ -54,10 +56,23 @@ class Blob:
 
     def open(self) -> Any:
         """Return the thing; its large buffers are read-only."""
-        return pickle.loads(self.main, buffers=[memoryview(b).toreadonly() for b in self.buffers])
+        with _no_search():
+            return pickle.loads(self.main, buffers=[memoryview(b).toreadonly() for b in self.buffers])
 
     def __reduce__(self):
         return Blob, (self.main, [bytes(b) for b in self.buffers])
+
+
+@contextlib.contextmanager
+def _no_search() -> Iterator[None]:
+    """Look for no garbage: a program is many small objects, and to go through them takes longer than to read them."""
+    searches = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if searches:
+            gc.enable()
 
 
 def _pickler() -> Any:
@@ -74,31 +89,28 @@ def _dumps(thing: Any) -> Blob:
         buffers.append(view)
         return False
 
-    return Blob(_pickler().dumps(thing, protocol=5, buffer_callback=kept), buffers)
+    with _no_search():
+        return Blob(_pickler().dumps(thing, protocol=5, buffer_callback=kept), buffers)
 
 
-def pack(job: Any, what: Any, where: str) -> Blob:
-    """Pickle a job, or say what of the function ``what`` can't travel."""
-    try:
-        return _dumps(job)
-    except Exception as error:
-        raise _cannot_travel(what, where, error) from error
+def pack(job: Any, other: Callable[[], Any] | None, what: Any, where: str) -> Blob:
+    """Pickle a job; the other one, which is made for that, if the first is large or can't be sent.
 
-
-def smaller(job: Any, other: Any, what: Any, where: str) -> Blob:
-    """Pickle a job that holds a linear program; in place of a large one, the other, which makes its own."""
+    If neither can, say what of the function ``what`` can't.
+    """
+    blob = None
     try:
         blob = _dumps(job)
-    except Exception:
+        if other is None or blob.nbytes <= BULKY:
+            return blob
+        second = _dumps(other())
+        return second if second.nbytes <= blob.nbytes else blob
+    except Exception as error:
+        if blob is not None:
+            return blob
         if other is None:
-            return pack(job, what, where)
-        return pack(other, what, where)
-    if other is None or blob.nbytes <= PROGRAM:
-        return blob
-    try:
-        return _dumps(other)
-    except Exception:
-        return blob
+            raise _cannot_travel(what, where, error) from error
+    return pack(other(), None, what, where)
 
 
 def _cannot_travel(what: Any, where: str, error: Exception) -> Exception:
@@ -191,14 +203,17 @@ class Ticket:
         with _lock:
             if self.token in _jobs:
                 _jobs.move_to_end(self.token)
-                return _jobs[self.token]
+                return _jobs[self.token][1]
         if self._path:
             sent = self._map_over()
         if sent is None:
             return MISSING
         job = sent.open()
         with _lock:
-            _jobs[self.token] = job
+            for token, (path, _) in list(_jobs.items()):
+                if path and not os.path.exists(path):  # that call has ended
+                    del _jobs[token]
+            _jobs[self.token] = self._path, job
             while len(_jobs) > _KEPT:
                 _jobs.popitem(last=False)
         return job
@@ -221,6 +236,6 @@ class Ticket:
             _jobs.pop(self.token, None)  # an executor may run its tasks here
 
 
-#: the jobs that this process has been sent, the last one used last
-_jobs: OrderedDict[str, Any] = OrderedDict()
+#: the jobs that this process has been sent, each with the file that it was read from; the last one used last
+_jobs: OrderedDict[str, tuple[str, Any]] = OrderedDict()
 _lock = threading.Lock()

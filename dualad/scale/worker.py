@@ -10,12 +10,12 @@ import functools
 import importlib
 import importlib.util
 import os
-import pickle
 import sys
 import traceback
 from collections.abc import Callable
 from typing import Any
 
+from ..tree import is_picklable
 from .context import Context
 from .payload import MISSING, Blob, Laid, Ticket
 
@@ -80,26 +80,18 @@ def work(ticket: Ticket, sent: Blob | None, args: tuple) -> Answer:
     except Exception as error:
         answer.text = traceback.format_exc()
         answer.error = _sendable(error)
-        answer.said = [w for w in answer.said if _goes(w)]
+        answer.said = [w for w in answer.said if is_picklable(w)]
     return answer
 
 
 def _sendable(error: Exception) -> Exception:
     """Return an error as it can travel: itself, or one of the nearest class that Python has."""
     error.__traceback__ = error.__cause__ = error.__context__ = None
-    if _goes(error):
+    if is_picklable(error):
         return error
     kind = next(c for c in type(error).__mro__ if c.__module__ == "builtins")
-    other = (kind if _goes(kind("")) else RuntimeError)(f"{type(error).__name__}: {error}")
+    other = (kind if is_picklable(kind("")) else RuntimeError)(f"{type(error).__name__}: {error}")
     return other
-
-
-def _goes(thing: Any) -> bool:
-    try:
-        pickle.loads(pickle.dumps(thing))
-    except Exception:
-        return False
-    return True
 
 
 def _limited(threads: int | None) -> contextlib.AbstractContextManager:

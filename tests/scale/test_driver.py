@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
@@ -144,10 +145,47 @@ def test_threads_are_noted() -> None:
 
 
 @pytest.mark.parametrize("name", ["jacfwd", "jacfwd, aux", "jacrev", "jacobian", "jacobian, reverse", "hessian"])
-def test_a_program_that_is_too_large_is_made_by_the_workers(name, monkeypatch) -> None:
-    monkeypatch.setattr(payload, "PROGRAM", 10)
+def test_what_is_too_large_goes_the_other_way(name, monkeypatch) -> None:
+    monkeypatch.setattr(payload, "BULKY", 10)
     make, args = CASES[name]
     assert bits(make(executor=Inline())(*args)) == bits(make()(*args))
+
+
+class Counting:
+    """A function that counts its calls in this process, and is sent without them."""
+
+    def __init__(self, f=curve) -> None:
+        self.f, self.calls, self.lock = f, 0, None
+
+    def __call__(self, *args):
+        self.calls += 1
+        return self.f(*args)
+
+    def __reduce__(self):
+        return type(self), (self.f,) if self.lock is None else (self.lock,)
+
+
+@pytest.mark.parametrize(("chunk_size", "here"), [(None, 0), (4, 0), (3, 1)])
+@pytest.mark.parametrize("transform", [da.jacfwd, da.value_and_jacfwd, da.hessian])
+def test_forward_the_function_runs_where_its_columns_are(transform, chunk_size, here) -> None:
+    f = Counting(loss if transform is da.hessian else curve)
+    out = transform(f, chunk_size=chunk_size, executor=Inline())(X)  # two workers, seven columns
+    assert f.calls == here
+    assert bits(out) == bits(transform(f.f, chunk_size=chunk_size or 4)(X))
+
+
+def test_a_function_that_can_not_travel_sends_its_program() -> None:
+    f = Counting()
+    f.lock = threading.Lock()
+    assert bits(da.jacfwd(f, executor=Inline())(X)) == bits(da.jacfwd(curve, chunk_size=4)(X))
+    assert f.calls == 1
+
+
+def test_auxiliary_output_that_can_not_travel_is_computed_here() -> None:
+    made = lambda x: (loss(x), {"lock": threading.Lock(), "norm": np.sum(x**2)})
+    jacobian, aux = da.jacfwd(made, has_aux=True, executor=Inline())(X)
+    assert bits(jacobian) == bits(da.jacfwd(loss, chunk_size=4)(X))
+    assert aux["norm"] == np.sum(X**2) and aux["lock"].acquire(blocking=False)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +215,30 @@ def test_a_worker_that_has_no_job_asks_for_it(monkeypatch) -> None:
 
     out = da.vmap(np.sin, executor=Forgetful(), chunk_size=1)(X)
     assert np.array_equal(out, np.sin(X))
+
+
+def test_a_worker_forgets_the_jobs_of_calls_that_have_ended() -> None:
+    jobs = [payload.pack(i, None, None, "here") for i in range(3)]
+    tickets = [payload.Ticket(job, "processes") for job in jobs]
+    try:
+        assert [t.open(None) for t in tickets] == [0, 1, 2] and len(payload._jobs) == 3
+        for ticket in tickets[:2]:
+            payload.os.unlink(ticket._path)  # as `close` does, elsewhere
+        last = payload.Ticket(jobs[0], "processes")
+        tickets.append(last)
+        assert last.open(None) == 0 and set(payload._jobs) == {tickets[2].token, last.token}
+    finally:
+        for ticket in tickets:
+            ticket.close()
+    assert not payload._jobs
+
+
+def test_reading_a_job_looks_for_no_garbage() -> None:
+    blob = payload.pack([[[i] for i in range(1000)] for _ in range(100)], None, None, "here")
+    searches = lambda: sum([generation["collections"] for generation in gc.get_stats()])
+    before = searches()
+    blob.open()
+    assert searches() - before < 5 and gc.isenabled()  # not 150
 
 
 def test_an_argument_that_lanes_share_is_not_sent_with_them() -> None:
