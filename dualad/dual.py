@@ -61,10 +61,10 @@ class DualLevel(Level):
     def box(self, x: Tracer) -> Tracer:
         """Return a tensor of another level as it is now: its holders may write to it before the program is run."""
         known = self.copies.get(id(x))
-        if known is not None and known[0] is x and unchanged(known[1], x):
+        if known is not None and unchanged(known[1], x):
             return known[1]
         copy = unshared(x)
-        self.copies[id(x)] = (x, copy)
+        self.copies[id(x)] = (x, copy)  # held, so that no other tensor gets its number
         return copy
 
     def __index__(self) -> int:

@@ -70,11 +70,11 @@ def snapshot_once(a: np.ndarray, copies: dict[int, tuple[Any, Any]]) -> np.ndarr
     """Return ``snapshot(a)``: the one among ``copies`` that was made of the same array before, if it is as it was."""
     # The same large constant is typically met in every step of a loop: one copy serves as long as it is equal.
     known = copies.get(id(a))
-    if known is not None and known[0] is a and _identical(known[1], a):
+    if known is not None and _identical(known[1], a):
         return known[1]
     copy = snapshot(a)
     if a.size > 64:
-        copies[id(a)] = (a, copy)
+        copies[id(a)] = (a, copy)  # held, so that no other array gets its number
     return copy
 
 
@@ -173,15 +173,20 @@ class Reading:
 def link(view, base: Tracer, op, params: dict, ask: Callable | None = None):
     """Record that ``view`` is ``op(base, **params)``, and shares its memory if NumPy's result would; return it.
 
-    A 0-d view is a NumPy scalar, which shares nothing, and has no views. ``ask`` is what NumPy is asked, a function of
-    the stand-in, where that is not the operator itself.
+    A NumPy scalar shares nothing, and has no views: a 0-d view is one unless NumPy says that it is an array. ``ask`` is
+    what NumPy is asked, a function of the stand-in, where that is not the operator itself.
     """
-    if not isinstance(view, Tracer) or not view.shape or view is base or is_scalar(base):
+    if not isinstance(view, Tracer) or view is base or is_scalar(base):
         return view
-    memory = view._memory = _Memory()
+    memory = _Memory()
     memory.base, memory.op, memory.params = base, op, params
     if ask is not None:
         memory.ask = ask
+    if not view.shape:
+        if type(_asked(memory, layout(base))) is not np.ndarray:
+            return view
+        memory.array = True
+    view._memory = memory
     of = record(base)
     views = of.views
     if views is None:
@@ -238,7 +243,7 @@ def stand_in(shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] |
 
     It is in C order where they are ``None``.
     """
-    if strides is None or 0 in shape:
+    if strides is None:
         return np.zeros(shape, dtype) if dtype.kind in "iub" else np.empty(shape, dtype)
     reach = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
     before = -sum([r for r in reach if r < 0])

@@ -17,7 +17,7 @@ from ..core.aval import Array, Axis, aval_of
 from ..core.blocks import refuse_lazy
 from ..core.constants import foreign
 from ..core.dispatch import bind
-from ..core.memory import Deferred, Reading, in_order, is_entry, link, read, target, viewed, writer
+from ..core.memory import Deferred, Reading, in_order, is_entry, is_scalar, link, read, target, viewed, writer
 from ..core.tables import OPS
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
@@ -186,6 +186,9 @@ def _getitem(self, index):
     arrays = None
     if template is None:
         template, arrays = parse_index(self, index)
+        if is_entry(template, self) and not is_scalar(self) and any([e is ... for e in np.index_exp[index]]):
+            # x[0] is a scalar, but x[0, ...] an array, which shares memory
+            return np.reshape(self[tuple([slice(i, i + 1) for i in template]) or None], ())
     params = {"template": template}
     if type(self) is Deferred and not arrays and is_entry(template, self):
         return read(self, template)

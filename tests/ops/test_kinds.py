@@ -9,9 +9,11 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.special
 
 import dualad as da
 from dualad.core.aval import Aval
+from dualad.core.tables import OPS
 from dualad.ops.contraction import einsum, matmul
 from dualad.ops.kinds import scale
 
@@ -143,3 +145,48 @@ def test_strong_transposes_of_stacks_of_matrices() -> None:
                 assert (found is None) == (wanted is None)
                 if found is not None:
                     np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+# ── one operator of each kind against differences ────────────────────────────────────────────────────────────────
+
+V, W = np.array([0.6, 1.4, 0.9]), np.array([1.1, 0.7, 2.3])
+M = np.array([[2.0, 0.3, 0.1], [0.4, 1.5, 0.2], [0.5, 0.6, 1.2]])
+
+OF_TWO = {
+    "elementwise, regular": (lambda x, y: np.logaddexp(x, y[:, None]), V, W),
+    "elementwise, by partials": (lambda x, y: scipy.special.betaln(x, y), V, W),
+    "elementwise, with poles": (lambda x, y: scipy.special.rel_entr(x, y[:, None]), V, W),
+    "bilinear": (lambda x, y: np.convolve(x, y[:2]), V, W),
+    "linear along an axis": (lambda x, y: np.cumsum(np.outer(x, y), axis=1), V, W),
+    "stacked": (lambda a, y: np.linalg.solve(a, y), M, W),
+    "directional": (lambda a, y: da.jvp(np.linalg.det, (a,), (np.outer(y, y),))[1], M, W),
+    "directional, twice": (
+        lambda a, y: da.jvp(lambda a: da.jvp(np.linalg.det, (a,), (np.outer(y, y),))[1], (a,), (np.diag(y),))[1], M, W,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("moving", ["both", "first", "second"])
+@pytest.mark.parametrize("name", OF_TWO)
+def test_each_kind_has_the_derivative_of_its_function(name, moving) -> None:
+    f, x, y = OF_TWO[name]
+    s = np.cos(np.arange(x.size)).reshape(x.shape) * (moving != "second")
+    t = np.sin(1.0 + np.arange(y.size)) * (moving != "first")
+    if moving == "both":
+        value, tangent = da.jvp(f, (x, y), (s, t))
+    elif moving == "first":
+        value, tangent = da.jvp(lambda x: f(x, y), (x,), (s,))
+    else:
+        value, tangent = da.jvp(lambda y: f(x, y), (y,), (t,))
+    h = 1e-5
+    np.testing.assert_allclose(value, f(x, y), rtol=1e-13)
+    np.testing.assert_allclose(tangent, (f(x + h * s, y + h * t) - f(x - h * s, y - h * t)) / (2 * h), rtol=1e-7)
+    lanes = da.vmap(lambda k: da.jvp(f, (k * x, y), (s, k * t))[1])(np.array([1.0, 2.0]))
+    np.testing.assert_allclose(lanes, np.stack([da.jvp(f, (k * x, y), (s, k * t))[1] for k in (1.0, 2.0)]), rtol=1e-12)
+
+
+def test_functions_of_real_numbers_have_real_samples() -> None:
+    rng = np.random.default_rng(0)
+    for name in ("hypot", "logaddexp"):
+        assert not any(np.iscomplexobj(make(rng)) for spec in OPS[name].samples for make in spec)
+    assert any(np.iscomplexobj(make(rng)) for spec in OPS["sin"].samples for make in spec)

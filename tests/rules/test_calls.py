@@ -1,0 +1,213 @@
+"""Calls with rules of a user's: each kind of call has the derivatives of the function it stands for.
+
+The oracle is the function itself, under the same transform. Not for: what a rule may return, and what it is told when
+it returns something else (tests/capabilities/test_g_custom_rules.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dualad as da
+from dualad.core.tables import OPS
+from dualad.errors import ShapeError
+
+X, Y = np.array([0.3, -1.2, 0.8]), np.array([1.5, 0.4, -0.7])
+N = np.array([2, 3, 1])
+XS, YS = np.stack([X, 2 * X, X - 1]), np.stack([Y, Y + 1, 3 * Y])
+
+
+def function(x, n, y):
+    """Results without a derivative stand in front of those that have one, and not all read all."""
+    return {"a count": 2 * n, "b": np.sin(x) * y * n, "c": x + np.sum(y * y), "d": np.array([True]), "e": np.exp(y)}
+
+
+def plain():
+    return function
+
+
+def with_custom_jvp():
+    f = da.custom_jvp(function)
+
+    @f.defjvp
+    def rule(primals, tangents):
+        (x, n, y), (s, none, t) = primals, tangents
+        assert none.dtype == da.float0
+        b = np.cos(x) * y * n * s + np.sin(x) * n * t
+        return function(x, n, y), {"a count": None, "b": b, "c": s + 2 * np.sum(y * t), "d": None, "e": np.exp(y) * t}
+
+    return f
+
+
+def with_custom_vjp():
+    f = da.custom_vjp(function)
+
+    def bwd(known, ct):
+        (x, n, y), b, c, e = known, ct["b"], ct["c"], ct["e"]
+        assert ct["a count"].dtype == da.float0
+        return np.cos(x) * y * n * b + c, None, np.sin(x) * n * b + 2 * y * np.sum(c) + np.exp(y) * e
+
+    f.defvjp(lambda x, n, y: (function(x, n, y), (x, n, y)), bwd)
+    return f
+
+
+def with_custom_vmap():
+    f = da.custom_vmap(function)
+
+    @f.def_vmap
+    def rule(size, mapped, x, n, y):
+        axes = tuple([0 if m else None for m in mapped])
+        return da.vmap(function, axes, axis_size=size)(x, n, y), True
+
+    return f
+
+
+KINDS = {
+    "plain": plain,
+    "custom_jvp": with_custom_jvp,
+    "custom_vjp": with_custom_vjp,
+    "custom_vmap": with_custom_vmap,
+    "checkpoint": lambda: da.checkpoint(function),
+    "checkpoint that keeps": lambda: da.checkpoint(function, policy=lambda name, params: name in ("sin", "exp")),
+}
+
+
+def numbers(f, *parts):
+    return lambda x, y: sum([np.sum(v**2) for k, v in f(x, N, y).items() if k in (parts or "bce")])
+
+
+def floats(f, *names):
+    def g(x, y):
+        out = f(x, N, y)
+        return tuple([out[k] for k in names or "bce"])
+
+    return g
+
+
+TRANSFORMS = {
+    "value": lambda f: f(X, N, Y),
+    "jvp": lambda f: da.jvp(floats(f), (X, Y), (Y, X)),
+    "jvp in one": lambda f: da.jvp(lambda y: floats(f)(X, y), (Y,), (X,)),
+    "jvp in the other": lambda f: da.jvp(lambda x: floats(f)(x, Y), (X,), (Y,)),
+    "grad": lambda f: da.grad(numbers(f), (0, 1))(X, Y),
+    "grad of one result": lambda f: da.grad(numbers(f, "c"), (0, 1))(X, Y),
+    "grad of another": lambda f: da.grad(lambda x, y: np.sum(f(x, N, y)["e"]), (0, 1))(X, Y),
+    "jacfwd": lambda f: da.jacfwd(floats(f), (0, 1))(X, Y),
+    "jacrev": lambda f: da.jacrev(floats(f), (0, 1))(X, Y),
+    "hessian": lambda f: da.hessian(numbers(f), (0, 1))(X, Y),
+    "reverse over reverse": lambda f: da.jacrev(da.grad(numbers(f), (0, 1)), 1)(X, Y),
+    "vmap": lambda f: da.vmap(f, (0, None, 0))(XS, N, YS),
+    "vmap of one": lambda f: da.vmap(f, (None, None, 0))(X, N, YS),
+    "vmap of integers": lambda f: da.vmap(f, (None, 0, None))(X, np.stack([N, N + 1]), Y),
+    "vmap of grad": lambda f: da.vmap(da.grad(numbers(f), (0, 1)))(XS, YS),
+    "vmap of grad in one": lambda f: da.vmap(da.grad(numbers(f), (0, 1)), (0, None))(XS, Y),
+    "vmap of grad in the other": lambda f: da.vmap(da.grad(numbers(f), 0), (None, 0))(X, YS),
+    "vmap of jvp": lambda f: da.vmap(lambda x, y: da.jvp(floats(f), (x, Y), (X, y)), (0, 0))(XS, YS),
+    "vmap of tangents": lambda f: da.vmap(lambda x, t: da.jvp(floats(f), (x, Y), (X, t)), (None, 0))(X, YS),
+    "grad of vmap": lambda f: da.grad(
+        lambda x, y: np.sum(da.vmap(numbers(f), (0, None))(x, y) ** 2), (0, 1)
+    )(XS, Y),
+    "vmap of vmap": lambda f: da.vmap(da.vmap(numbers(f), (0, None)), (None, 0))(XS, YS),
+    "trace": lambda f: da.trace(da.grad(numbers(f), (0, 1)), X, Y)(Y, X),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("kind", [k for k in KINDS if k != "plain"])
+def test_calls_have_the_derivatives_of_the_function(kind, name) -> None:
+    ours, expected = TRANSFORMS[name](KINDS[kind]()), TRANSFORMS[name](function)
+    a, b = da.tree.flatten(ours), da.tree.flatten(expected)
+    assert a[1] == b[1]
+    for x, y in zip(a[0], b[0], strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
+        assert x.dtype == y.dtype
+
+
+@pytest.mark.parametrize("name", ["custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "checkpoint_call"])
+def test_sample_calls_are_right(name) -> None:
+    """The checks of every operator compare such a call with itself; here it is compared with its function."""
+    op = OPS[name]
+    samples = op.samples()
+    assert samples
+    for *shapes, params in samples:
+        args = [np.cos(np.arange(1.0, 1.0 + np.prod(s))).reshape(s) for s in shapes]
+        tangents = [a + 0.5 for a in args]
+
+        def call(*args, params=params):
+            return op(*args, **params)
+
+        def same(*args, params=params):
+            return tuple(params["call"].function(*args))
+
+        np.testing.assert_allclose(da.jvp(call, args, tangents), da.jvp(same, args, tangents))
+        np.testing.assert_allclose(call(*args), same(*args))
+        for seen, expected in zip(
+            da.vjp(call, *args)[1](same(*args)), da.vjp(same, *args)[1](same(*args)), strict=True
+        ):
+            np.testing.assert_allclose(seen, expected)
+        for axes in ((0, None), (None, 0), (0, 0)):
+            many = [np.stack([a, 2 * a]) if m == 0 else a for a, m in zip(args, axes, strict=True)]
+            np.testing.assert_allclose(da.vmap(call, axes)(*many), da.vmap(same, axes)(*many))
+            np.testing.assert_allclose(call(*args), same(*args))
+
+
+def test_sample_linear_calls_are_linear_and_transposed() -> None:
+    op = OPS["linear_call"]
+    samples = op.samples()
+    assert {(p["call"].opaque, p["call"].backward is None) for *_, p in samples} == {
+        (o, b) for o in (True, False) for b in (True, False)
+    }
+    for *shapes, params in samples:
+        v, w, r = (
+            np.cos(np.arange(k, k + np.prod(s))).reshape(s) for k, s in zip((1.0, 2.0, 3.0), shapes, strict=True)
+        )
+        (a, b), push = op(v, w, r, **params), params["call"].forward
+        np.testing.assert_allclose((a, b), (np.cos(r) * v, w + v * r))
+        np.testing.assert_allclose(push([r], [v, w]), (a, b))
+        c, d = da.vjp(lambda *vs, r=r, params=params: op(*vs, r, **params), v, w)[1]((w, v))
+        np.testing.assert_allclose((c, d), (np.cos(r) * w + v * r, v))
+
+
+# ── single rules ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_cotangent_that_is_left_out_has_the_dtype_of_its_argument() -> None:
+    f = da.custom_vjp(lambda x, y: x * 2 + y.astype(x.dtype))
+    f.defvjp(lambda x, y: (f(x, y), None), lambda known, ct: (2 * ct, None))
+    dx, dy = da.vjp(f, X, Y.astype(np.float32))[1](X)
+    assert (dx.dtype, dy.dtype) == (np.float64, np.float32)
+    np.testing.assert_array_equal(dy, 0.0)
+
+
+def test_once_differentiable_with_an_integer_among_the_results() -> None:
+    f = da.custom_vjp(lambda x: (np.array([1, 2]), x * x))
+    f.defvjp(lambda x: (f(x), x), da.once_differentiable(lambda x, ct: (2 * x * ct[1],)))
+    g = lambda x: np.sum(f(x)[1] ** 2)
+    np.testing.assert_allclose(da.grad(g)(X), 4 * X**3)
+    np.testing.assert_allclose(da.vmap(da.grad(g))(XS), 4 * XS**3)
+    np.testing.assert_allclose(da.trace(da.grad(g), X)(Y), 4 * Y**3)
+
+
+def test_the_rule_for_lanes_runs_where_the_point_is_mapped_and_only_there() -> None:
+    sizes = []
+    f = da.custom_vmap(lambda x: np.sin(x))
+
+    @f.def_vmap
+    def rule(size, mapped, x):
+        sizes.append((size, *mapped))
+        return np.sin(x), True
+
+    np.testing.assert_allclose(da.jacfwd(f)(X), np.diag(np.cos(X)))
+    np.testing.assert_allclose(da.jacrev(f)(X), np.diag(np.cos(X)))
+    assert sizes == []
+    np.testing.assert_allclose(da.vmap(da.grad(lambda x: np.sum(f(x))))(XS), np.cos(XS))
+    assert sizes
+    assert set(sizes) == {(3, True)}
+
+
+def test_messages_name_the_leaf_of_a_tangent() -> None:
+    f = da.custom_jvp(lambda x: {"a": x, "b": 2 * x})
+    f.defjvp(lambda primals, tangents: (f(*primals), {"a": None, "b": tangents[0][:2]}))
+    with pytest.raises(ShapeError, match=r"shape \(2,\) for .*\['b'\].*expected \(3,\)"):
+        da.jvp(f, (X,), (X,))
