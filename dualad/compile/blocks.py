@@ -36,6 +36,7 @@ class Region:
 
     kind = "region"
     multiple_results = True
+    effect = raises = False
 
     def __init__(self, steps: list[tuple], writes: list[Variable]) -> None:
         self.steps, self.writes = steps, writes

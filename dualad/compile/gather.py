@@ -11,6 +11,7 @@ from enum import Enum
 
 from ..program.ir import Program
 from ..program.variable import Variable
+from .simplify import is_pure
 
 __all__ = ["Place", "count_readers", "gather", "written"]
 
@@ -63,23 +64,38 @@ def gather(
     readers = count_readers([*[step[1] for step in program.steps], program.outputs])
     out: list[tuple] = []
     group: list[tuple] = []
+    #: equations that belong to no group and read what the group writes, or what these write
+    behind: list[tuple] = []
     inside: set[Variable] = set()
+    after: set[Variable] = set()
+    ordered = False
 
     def close() -> None:
+        nonlocal ordered
         if group:
             out.extend(join(list(group), written(group, readers)))
-        group.clear()
-        inside.clear()
+        out.extend(behind)
+        for kept in (group, behind, inside, after):
+            kept.clear()
+        ordered = False
 
     for step in program.steps:
-        depends = any([type(a) is Variable and a in inside for a in step[1]])
+        reads = [a for a in step[1] if type(a) is Variable]
+        depends = any([a in inside for a in reads])
+        late = any([a in after for a in reads])
         where = place(step, group, depends)
-        if where is Place.NEXT or (where is Place.NOWHERE and depends):
-            close()
         if where is Place.NOWHERE:
-            out.append(step)
-        else:
-            group.append(step)
-            inside.update(step[3])
+            pure = is_pure(step[0], step[2]) and not step[0].raises
+            if depends or late or (ordered and not pure):
+                behind.append(step)
+                after.update(step[3])
+                ordered = ordered or not pure  # what does more than return does it in its turn
+            else:
+                out.append(step)
+            continue
+        if where is Place.NEXT or late:
+            close()
+        group.append(step)
+        inside.update(step[3])
     close()
     return out

@@ -43,6 +43,7 @@ class Group:
     name = "native"
     impl = None
     multiple_results = True
+    effect = raises = False
 
     def __init__(self, steps: list[tuple], writes: list[Variable], inputs: Sequence[Variable] = ()) -> None:
         self.steps, self.writes = steps, writes

@@ -19,12 +19,14 @@ from ...core.aval import Aval, aval_of
 from ...program.variable import Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes, literal
 from .lowering import trailing
-from .operators import Refused, computed_in, convert, elementwise
+from .operators import LONG, Refused, computed_in, convert, elementwise
 from .values import load_lanes, store_lanes, stored
 from .views import VIEWS, Box, Index, broadcast_index, refolded, same_but_ones, source, splits
 
-__all__ = ["Kernel", "is_uniform", "write_kernel"]
+__all__ = ["Kernel", "Writer", "clipped", "find_cuts", "is_counted", "is_uniform", "write_kernel"]
 
+#: short reductions, with the operator that joins two entries
+_SHORT = {"sum": "add", "max": "maximum", "min": "minimum"}
 #: parts that a domain is cut into, at most
 _PARTS = 64
 
@@ -34,6 +36,19 @@ def is_uniform(x: Any) -> bool:
     if not isinstance(x, np.ndarray) or x.size == 1 or not any(x.strides):
         return True
     return x.size <= 4096 and x.tobytes() == x.size * x.reshape(-1)[:1].tobytes()
+
+
+def is_counted(x: Any) -> bool:
+    """Say whether a constant is the places of its own entries, from some number on."""
+    return (
+        isinstance(x, np.ndarray)
+        and x.ndim == 1
+        and x.dtype == LONG
+        and x.dtype.isnative
+        and x.size > 1
+        and x[-1] - x[0] == x.size - 1
+        and bool((x[1:] - x[:-1] == 1).all())
+    )
 
 
 class Kernel:
@@ -69,7 +84,7 @@ class Kernel:
         return self.shape if self.flat and math.prod(shape) == self.shape[0] else shape
 
 
-class _Writer:
+class Writer:
     """Writes the body of one loop nest for one part of its domain."""
 
     def __init__(self, code: Code, kernel: Kernel, maker: dict, buffers: dict, box: Box, counters: list[str]) -> None:
@@ -96,6 +111,8 @@ class _Writer:
                 return literal(x[(0,) * x.ndim], x.dtype), 1
             if all([isinstance(i, int) for i in index]):
                 return literal(a[index], a.dtype), 1
+            if id(a) not in self.buffers:
+                return self.counted(int(a[0]), index[0])
             return self.load(self.buffers[id(a)], self.kernel.laid_out(a.shape), a.dtype, index)
         if a in self.buffers and not computed:
             if a in self.own:
@@ -106,6 +123,16 @@ class _Writer:
         if found is None:
             found = self.known[key] = self.compute(a, index)
         return found
+
+    def counted(self, first: int, x: tuple[int, int, int]) -> tuple[str, int]:
+        """Return an entry of a constant that counts."""
+        axis, step, offset = x
+        one = Lanes(self.code, LONG, 1)
+        here = one.add(one.mul(self.counters[axis], str(step)), str(offset + first))
+        if axis != self.axis:
+            return here, 1
+        b = Lanes(self.code, LONG, WIDTH)
+        return b.add(b.splat(here), f"<{', '.join([f'i64 {step * i}' for i in range(WIDTH)])}>"), WIDTH
 
     def compute(self, a: Variable, index: Index) -> tuple[str, int]:
         op, args, params, _ = self.maker[a]
@@ -121,8 +148,8 @@ class _Writer:
             if place is None:
                 return literal(0, a.aval.dtype), 1
             return self.operand(args[place[0]], place[1])
-        if op.name == "sum":
-            return self.short_sum(a, args[0], avals[0], params, index)
+        if op.name in _SHORT:
+            return self.short_sum(a, op.name, args[0], avals[0], params, index)
         return self.elementwise(op, args, avals, params, a.aval, index)
 
     def operand(self, x: Any, index: Index) -> tuple[str, int]:
@@ -147,8 +174,8 @@ class _Writer:
             exponent = float(np.asarray(args[1]).flat[0])
         return elementwise(b, op.name, names, out.dtype, exponent, self.inline), width
 
-    def short_sum(self, a: Variable, x: Any, aval: Aval, params: dict, index: Index) -> tuple[str, int]:
-        """Add a few entries one after the other, as NumPy does."""
+    def short_sum(self, a: Variable, name: str, x: Any, aval: Aval, params: dict, index: Index) -> tuple[str, int]:
+        """Add a few entries one after the other, as NumPy does, or find the extremum of a few."""
         axes = tuple(sorted(params["axis"]))
         kept = list(index)
         if params.get("keepdims"):
@@ -161,13 +188,16 @@ class _Writer:
         width = max([w for _, w in terms])
         b = Lanes(self.code, a.aval.dtype, width)
         names = [b.splat(n) if w < width else n for n, w in terms]
+        join = b.add if name == "sum" else lambda x, y: elementwise(b, _SHORT[name], [x, y], b.dtype)
         inner, total = trailing(axes, aval.shape), ""
         for first in range(0, len(names), inner):
             part = names[first]
             for n in names[first + 1 : first + inner]:
-                part = b.add(part, n)
-            total = b.add(total, part) if total else part
-        return b.add(total, 0.0 if b.dtype.kind == "f" else 0), width
+                part = join(part, n)
+            total = join(total, part) if total else part
+        if name == "sum":
+            total = b.add(total, 0.0 if b.dtype.kind == "f" else 0)
+        return total, width
 
     # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -223,8 +253,10 @@ class _Writer:
         store_lanes(b, b.splat(value[0]) if value[1] < b.width else value[0], at)
 
 
-def _cuts(kernel: Kernel, maker: dict, buffers: dict) -> list[list[tuple[int, int]]]:
-    """Return for each axis the parts in which entries come from the same places."""
+def find_cuts(
+    kernel: Kernel, maker: dict, buffers: dict, roots: Sequence[tuple[Any, Index]]
+) -> list[list[tuple[int, int]]]:
+    """Return for each axis the parts in which the entries of some arrays come from the same places."""
     places: list[set[int]] = [{0, n} for n in kernel.shape]
     seen: set[tuple[int, Index]] = set()
     own = set(kernel.outs)
@@ -248,7 +280,7 @@ def _cuts(kernel: Kernel, maker: dict, buffers: dict) -> list[list[tuple[int, in
                     places[loop].add(place)
             for i, inner in _every_source(op.name, shapes, params, a.aval.shape, index):
                 look(args[i], inner)
-        elif op.name == "sum":
+        elif op.name in _SHORT:
             axes = tuple(params["axis"])
             kept = [v for i, v in enumerate(index) if not (params.get("keepdims") and i in axes)]
             for at in itertools.product(*[range(shapes[0][i]) for i in axes]):
@@ -258,9 +290,8 @@ def _cuts(kernel: Kernel, maker: dict, buffers: dict) -> list[list[tuple[int, in
             for x, shape in zip(args, shapes, strict=True):
                 look(x, kernel.below(shape, index))
 
-    for v in kernel.outs:
-        for home in kernel.homes(v):
-            look(v, home)
+    for v, home in roots:
+        look(v, home)
     ordered = [sorted(p) for p in places]
     return [list(itertools.pairwise(p)) for p in ordered]
 
@@ -313,7 +344,7 @@ def write_kernel(name: str, kernel: Kernel, maker: dict, number: dict[Any, int],
         Whether mathematics is written in place.
     """
     code = Code()
-    cuts = _cuts(kernel, maker, number)
+    cuts = find_cuts(kernel, maker, number, [(v, home) for v in kernel.outs for home in kernel.homes(v)])
     if math.prod([len(c) for c in cuts]) > _PARTS:
         raise Refused("a domain in many parts")
     buffers = {key: code.pointer_in("%arrays", i) for key, i in number.items()}
@@ -329,7 +360,7 @@ def _loops(
     """Write the loops over one part of a domain."""
     box = dict(enumerate(parts))
     counters = [code.name() for _ in parts]
-    writer = _Writer(code, kernel, maker, buffers, box, counters)
+    writer = Writer(code, kernel, maker, buffers, box, counters)
     writer.inline = inline
     last = len(parts) - 1
 
@@ -338,7 +369,7 @@ def _loops(
         vector = axis == writer.axis
         first, end = str(low), str(high)
         if axis == 0:
-            first, end = _clipped(code, low, high)
+            first, end = clipped(code, low, high)
         before, head, body, leave = code.block, code.label(), code.label(), code.label()
         code.jump(head)
         code.begin(head)
@@ -367,7 +398,7 @@ def _loops(
         nest(0)
 
 
-def _clipped(code: Code, low: int, high: int) -> tuple[str, str]:
+def clipped(code: Code, low: int, high: int) -> tuple[str, str]:
     above = code.value(f"icmp sgt i64 %from, {low}")
     below = code.value(f"icmp slt i64 %to, {high}")
     return code.value(f"select i1 {above}, i64 %from, i64 {low}"), code.value(f"select i1 {below}, i64 %to, i64 {high}")

@@ -87,7 +87,7 @@ def exp(b: Lanes, x: str) -> str:
 
 
 def expm1(b: Lanes, x: str) -> str:
-    k, p = _exponential(b, _at_most(b, _at_least(b, x, -40.0), 710.0))
+    k, p = _exponential(b, _at_most(b, _at_least(b, x, -746.0), 710.0))  # as exp does: beside it nearly all is shared
     one, other = _halves(b, k)
     scale = b.mul(one, other)
     y = b.select(b.compare("oeq", x, 0.0), x, b.fma(p, scale, b.sub(scale, 1.0)))

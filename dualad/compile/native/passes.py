@@ -10,7 +10,7 @@ import contextvars
 import ctypes
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,11 @@ from ..gather import Place, gather
 from ..threads import shared_out
 from .code import WIDTH, Code
 from .engine import LIBRARY, Engine, engine
-from .kernels import Kernel, is_uniform, write_kernel
+from .kernels import Kernel, is_counted, is_uniform, write_kernel
 from .lowering import count_moved
 from .maths import KERNELS
 from .operators import KNOWN, TYPES, Refused, computed_in
+from .reductions import REDUCED, Reduction, is_long, is_reduced, write_reduction
 from .stub import as_declared, entered
 from .views import VIEWS, check_view, same_but_ones
 
@@ -37,8 +38,8 @@ _BLOCK = 1 << 14
 _INLINED = 1 << 16
 #: entries that are worth more than one thread
 _SHARED = 1 << 15
-#: entries of a sum that is added up where it is read
-_SHORT = 7
+#: moves that take entries from here or there
+_JOINS = frozenset({"concatenate", "stack", "index_add", "index_set"})
 #: what makes a group stay with the other backend
 _FAILURES: tuple[type[Exception], ...] = (Refused, RuntimeError)
 #: equations that are worth a loop, if none is mathematics
@@ -56,9 +57,11 @@ def _is_known(step: tuple) -> bool:
     if len(outs) != 1 or op.multiple_results or op.kind == "native":
         return False
     avals, out = [aval_of_atom(a) for a in args], outs[0].aval
-    if not out.shape or is_weak(out) or any([a.dtype not in TYPES or not a.size for a in (*avals, out)]):
+    if is_weak(out) or any([a.dtype not in TYPES or not a.size for a in (*avals, out)]):
         return False
     if any([isinstance(a, np.ndarray) and not a.dtype.isnative for a in args]):
+        return False
+    if not out.shape and op.name not in REDUCED:
         return False
     if max([a.size for a in (*avals, out)]) <= _LARGE:
         return False
@@ -68,10 +71,8 @@ def _is_known(step: tuple) -> bool:
             if len(args) > moved or any([a.dtype != out.dtype or is_weak(a) for a in avals]):
                 return False
             return check_view(op.name, [a.shape for a in avals], params)
-        if op.name == "sum":
-            axes = params["axis"]
-            count = math.prod([avals[0].shape[i] for i in axes])
-            return bool(axes) and 1 <= count <= _SHORT and avals[0].dtype == out.dtype
+        if op.name in REDUCED:
+            return is_reduced(step)
         if op.name not in KNOWN:
             return False
         computed_in(op.name, avals, params, out)
@@ -87,6 +88,7 @@ class Pass:
     name = "native"
     impl = None
     multiple_results = True
+    effect = raises = False
 
     def __init__(self, steps: list[tuple], writes: list[Variable]) -> None:
         self.steps, self.writes = steps, writes
@@ -97,7 +99,7 @@ class Pass:
                 if type(a) is Variable:
                     if a not in self.maker:
                         reads.setdefault(a, a)
-                elif not is_uniform(a):
+                elif not is_uniform(a) and not is_counted(a):
                     reads.setdefault(id(a), a)
         self.reads = list(reads.values())
         self._keys = list(reads)
@@ -113,19 +115,40 @@ class Pass:
             for a in step[1]:
                 if type(a) is Variable and a in self.maker:
                     readers.setdefault(a, []).append(step)
-        held = set(self.writes)
+        held = {*self.writes, *[s[3][0] for s in self.steps if is_long(s)]}
         for v in reversed(self.maker):
             users = readers.get(v, [])
             for op, args, _params, (out,) in users:
                 shapes = [aval_of_atom(a).shape for a in args]
                 moved = op.name == "reshape" and not same_but_ones(shapes[0], out.aval.shape)
                 spread = op.name == "broadcast_to" or (
-                    op.name not in VIEWS | {"sum"} and out.aval.shape != v.aval.shape
+                    op.name not in VIEWS | REDUCED and out.aval.shape != v.aval.shape
                 )
-                other = op.name in VIEWS or op.name == "sum"
+                other = op.name in VIEWS | REDUCED
                 if moved or (self.maker[v][0].name not in VIEWS and (spread or (other and len(users) > 1))):
                     held.add(v)
+        for step in self.steps:
+            if is_long(step) and not self._can_be_added_up(step, held):
+                held.add(step[1][0])
         return [v for v in self.maker if v in held]
+
+    def _can_be_added_up(self, step: tuple, held: set) -> bool:
+        """Say whether what is added up can be computed there."""
+        x, axis = step[1][0], step[2]["axis"]
+        if x not in self.maker or x in held:
+            return True
+        pending, seen = [x], set()
+        while pending:
+            v = pending.pop()
+            if v in seen or v in held:
+                continue
+            seen.add(v)
+            op, args, _, _ = self.maker[v]
+            if op.name in _JOINS:
+                return False
+            pending += [a for a in args if type(a) is Variable and a in self.maker]
+        one_row = isinstance(axis, int) or [i for i in axis if x.aval.shape[i] != 1] == [len(x.aval.shape) - 1]
+        return step[3][0].aval.size != 1 or one_row or self._is_flat([x], held)
 
     def _kernels(self, held: list[Variable]) -> list[Kernel]:
         inside = set(held)
@@ -133,8 +156,21 @@ class Pass:
         groups: dict[tuple, list[Variable]] = {}
         for v in held:
             level[v] = self._level(v, v.aval.shape, inside, level)
-            groups.setdefault((level[v], v.aval.shape), []).append(v)
-        return [Kernel(outs, self._is_flat(outs, inside)) for _, outs in sorted(groups.items(), key=lambda g: g[0][0])]
+            kind: tuple = (v.aval.shape,)
+            if is_long(self.maker[v]):
+                op, (x,), params, _ = self.maker[v]
+                kind = (x.aval.shape, op.name == "cumsum" and id(v), np.sum(params["axis"]), not v.aval.shape)
+            groups.setdefault((level[v], *kind), []).append(v)
+        made: list[Kernel] = []
+        for _, outs in sorted(groups.items(), key=lambda g: g[0][0]):
+            if is_long(self.maker[outs[0]]):
+                steps = [self.maker[v] for v in outs]
+                whole = len(steps[0][1][0].aval.shape) > 1 and outs[0].aval.size == 1 and steps[0][0].name != "cumsum"
+                flat = whole and self._is_flat([s[1][0] for s in steps], inside)
+                made.append(Reduction(steps, flat, _BLOCK))
+            else:
+                made.append(Kernel(outs, self._is_flat(outs, inside, outs)))
+        return made
 
     def _level(self, v: Variable, shape: tuple[int, ...], inside: set, level: dict) -> int:
         """Return after how many others a kernel that writes this can run."""
@@ -146,7 +182,7 @@ class Pass:
                 continue
             seen.add((a, here))
             (x, reader) = a
-            same = here and reader[0].name not in VIEWS | {"sum"} and x.aval.shape == shape
+            same = here and reader[0].name not in VIEWS | REDUCED and x.aval.shape == shape
             if x in inside:
                 most = max(most, level[x] + (not same))
                 if not same:
@@ -158,23 +194,23 @@ class Pass:
         step = self.maker[v]
         return [(a, _Key(step)) for a in step[1] if type(a) is Variable and a in self.maker]
 
-    def _is_flat(self, outs: list[Variable], inside: set) -> bool:
+    def _is_flat(self, roots: list[Variable], inside: set, outs: Sequence[Variable] = ()) -> bool:
         """Say whether entries depend on those at the same place alone."""
-        size, shape = outs[0].aval.size, outs[0].aval.shape
-        pending, seen = list(outs), set()
+        size, shape = roots[0].aval.size, roots[0].aval.shape
+        pending, seen = list(roots), set()
         while pending:
             v = pending.pop()
-            if v in seen:
+            if v in seen or v not in self.maker or (v in inside and v not in outs):
                 continue
             seen.add(v)
             op, args, _, _ = self.maker[v]
-            if op.name in VIEWS - {"copy", "stop_gradient"} or op.name == "sum":
+            if op.name in VIEWS - {"copy", "stop_gradient"} or op.name in REDUCED:
                 return False
             for a in args:
                 aval = aval_of_atom(a)
                 if aval.size != 1 and (aval.size != size or aval.shape != shape):
                     return False
-                if type(a) is Variable and a in self.maker and (a not in inside or a in outs):
+                if type(a) is Variable:
                     pending.append(a)
         return True
 
@@ -193,6 +229,8 @@ class Pass:
 
     def _in_lanes(self) -> bool:
         """Say whether everything has the same long first axis, and little besides."""
+        if any([is_long(step) or not step[3][0].aval.shape for step in self.steps]):
+            return False
         length = self.writes[0].aval.shape[0]
         if length < _BATCH or any([v.aval.shape[0] != length for v in self.writes]):
             return False
@@ -202,32 +240,38 @@ class Pass:
 
     def _finish(self, made: Engine, held: list[Variable], kernels: list[Kernel]) -> None:
         self.about = f"{len(kernels)} loop{'s' * (len(kernels) > 1)} over {', '.join([str(k.shape) for k in kernels])}"
+        held = [*held, *[v for k in kernels if isinstance(k, Reduction) for v in k.partial]]
         number = {key: i for i, key in enumerate([*self._keys, *held])}
+        texts: list[str] = []
+        calls: list[tuple[str, int, int]] = []
         try:
-            texts = [
-                write_kernel(f"kernel{i}", k, self.maker, number, math.prod(k.shape) >= _INLINED)
-                for i, k in enumerate(kernels)
-            ]
+            for i, k in enumerate(kernels):
+                name, inline = f"kernel{i}", math.prod(k.shape) >= _INLINED
+                if isinstance(k, Reduction):
+                    text, names = write_reduction(name, k, self.maker, number, inline)
+                    calls += [(name, k.rows if name == names[0] else 1, k.step) for name in names]
+                else:
+                    text = write_kernel(name, k, self.maker, number, inline)
+                    rows = max(1, _BLOCK * k.shape[0] // math.prod(k.shape))
+                    calls.append((name, k.shape[0], -(-rows // 8) * 8 if len(k.shape) == 1 else rows))
+                texts.append(text)
         except KeyError as error:
             raise Refused(str(error)) from None
         heads = {line for t in texts for line in t.splitlines() if line.startswith("declare")}
         bodies = ["\n".join([x for x in t.splitlines() if not x.startswith("declare")]) for t in texts]
         self.text = "\n".join([*sorted(heads), *bodies])
         if sum([math.prod(k.shape) for k in kernels]) < _SHARED:
-            self.text, scratch = self._in_one(held, kernels)
+            self.text, scratch = self._in_one(held, calls)
             avals = [aval_of_atom(a) for a in self.reads], [v.aval for v in self.writes]
             self.run = entered(made, self.text, avals, scratch, 1)
             return
-        names = [f"kernel{i}" for i in range(len(kernels))]
-        linked = made.compile(self.text, names, {}, 1 if self.text.count("\n") > _HURRY else 2)
+        level = 1 if self.text.count("\n") > _HURRY else 2
+        linked = made.compile(self.text, [name for name, _, _ in calls], {}, level)
         kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-        plans = []
-        for name, k in zip(names, kernels, strict=True):
-            rows = max(1, _BLOCK * k.shape[0] // math.prod(k.shape))
-            plans.append((kind(linked.addresses[name]), k.shape[0], -(-rows // 8) * 8 if len(k.shape) == 1 else rows))
+        plans = [(kind(linked.addresses[name]), rows, step) for name, rows, step in calls]
         self.run = _runner(self, held, plans, linked)
 
-    def _in_one(self, held: list[Variable], kernels: list[Kernel]) -> tuple[str, int]:
+    def _in_one(self, held: list[Variable], calls: list[tuple[str, int, int]]) -> tuple[str, int]:
         """Return a function that runs the loops one after the other, and the bytes of memory that it needs."""
         code, scratch = Code(), 0
         table = code.new(f"alloca [{len(self.reads) + len(held)} x ptr]")
@@ -240,8 +284,8 @@ class Pass:
                 pointer = code.value(f"getelementptr i8, ptr %scratch, i64 {scratch}")
                 scratch += -(-v.aval.size * v.aval.dtype.itemsize // 64) * 64
             code.effect(f"store ptr {pointer}, ptr {code.value(f'getelementptr ptr, ptr {table}, i64 {i}')}")
-        for i, kernel in enumerate(kernels):
-            code.effect(f"call void @kernel{i}(ptr {table}, i64 0, i64 {kernel.shape[0]})")
+        for name, rows, _ in calls:
+            code.effect(f"call void @{name}(ptr {table}, i64 0, i64 {rows})")
         body = ["define i32 @body(ptr %in, ptr %out, ptr %scratch) {", "start:", *code.lines, "  ret i32 0", "}"]
         return "\n".join([self.text, *body]), scratch
 

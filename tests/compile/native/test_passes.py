@@ -143,8 +143,8 @@ def test_arguments_that_are_not_in_order(view) -> None:
 
 
 def test_a_wrong_cut_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    cuts = kernels._cuts
-    monkeypatch.setattr(kernels, "_cuts", lambda *args: [[(a[0][0], a[-1][1])] for a in cuts(*args)])
+    cuts = kernels.find_cuts
+    monkeypatch.setattr(kernels, "find_cuts", lambda *args: [[(a[0][0], a[-1][1])] for a in cuts(*args)])
     with pytest.raises(AssertionError):
         same(stencil, numbers(20))
 

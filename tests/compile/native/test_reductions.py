@@ -1,0 +1,101 @@
+"""Sums, extrema, their places and running sums along long axes, against NumPy's, bit for bit.
+
+Every length that ends differently, rows, columns, whole arrays, pieces for threads, NaN and infinities. Not for: sums
+of a few entries (test_passes.py, test_groups.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dualad as da
+from dualad.compile.native import passes, reductions
+from tests.compile.native.test_passes import _small_is_large, numbers, same
+
+__all__ = ["_small_is_large"]
+
+pytestmark = pytest.mark.usefixtures("native_backend")
+
+_MORE = [pytest.param(n, marks=pytest.mark.full) for n in (*range(9, 41), 127, 128, 257, 300)]
+_SHAPES = [(3, 40), (130, 8), (200, 70), (1, 30), (30, 1)]
+
+
+@pytest.fixture(autouse=True)
+def _alone_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passes, "_WORTH", 0)
+
+
+def totals(x, y):
+    return (
+        np.sum(x * y), np.max(x - y), np.min(x * 2), np.argmax(x * y), np.argmin(y * 1), np.mean(x + y),
+        np.cumsum(x * y), np.cumsum((x * y)[::-1])[::-1],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [8, 15, 129, 1003, 5000, *_MORE])
+def test_lengths(n: int) -> None:
+    same(totals, numbers(n), numbers(n)[::-1].copy(), whole=False)
+
+
+@pytest.mark.parametrize(
+    "shape", [(9, 9), (40, 3), (8, 130), *[pytest.param(s, marks=pytest.mark.full) for s in _SHAPES]]
+)
+def test_two_axes(shape: tuple[int, int]) -> None:
+    x, y, row = numbers(*shape), numbers(*shape[::-1]).T.copy(), numbers(shape[1])
+
+    def f(x, y, row):
+        return (
+            np.sum(x * y + row, 0), np.sum(x * row, 1), np.max(x - y, 0), np.min(x * 2, 1, keepdims=True),
+            np.sum(x * y), np.argmax(x * row, 1), np.cumsum(x * row, 0), np.cumsum(x * row, 1), np.sum(x * row),
+            np.max(x * row), np.sum(np.concatenate([x, y]) * 2, 0), (x * x) / np.sum(x * x, axis=-1, keepdims=True),
+        )  # fmt: skip
+
+    same(f, x, y, row, whole=False)
+
+
+def test_three_axes_and_types() -> None:
+    f = lambda x: (
+        np.sum(x * 2, 0), np.sum(x * 2, 1), np.sum(x * 2, 2), np.cumsum(x * 2, 1), np.sum(x * 2), np.max(x * 2, 1),
+        np.argmax(x * 3, 2), np.cumsum(x[:, ::-1] * 2, 1)[:, ::-1], np.sum(x * 2, (1, 2)), np.max(x[..., :5] * 2, 2),
+    )  # fmt: skip
+    same(f, numbers(5, 12, 9), whole=False)
+    i = np.arange(300) * 37 % 41 - 20
+    same(lambda i: (np.sum(i * i), np.max(i * 2), np.argmax(i - 1), np.argmin(i - 1), np.cumsum(i * i)), i)
+    s = numbers(300).astype(np.float32)
+    same(lambda s: (np.sum(s * s), np.max(s * 2), np.argmax(s - 1), np.min(s * 3), np.cumsum(s * s)), s)
+
+
+@pytest.mark.parametrize("value", [np.nan, *[pytest.param(v, marks=pytest.mark.full) for v in (np.inf, -np.inf)]])
+def test_values_that_are_no_numbers(value: float) -> None:
+    f = lambda x: (np.sum(x * 2), np.max(x * 2), np.min(x * 2), np.argmax(x * 2), np.argmin(x * 2), np.cumsum(x * 2))
+    for places in ([0], [3, 150], [299], range(300)):
+        x = numbers(300)
+        x[list(places)] = value
+        same(f, x)
+    zeros = np.full(300, -0.0)
+    assert not np.signbit(da.jit(lambda x: np.sum(x * 2.0))(zeros))
+    assert np.signbit(da.jit(lambda x: np.cumsum(x * 2.0))(zeros)).all()
+
+
+def test_places_are_counted_not_read() -> None:
+    n = 400
+    f = lambda x: np.sum(np.where(np.arange(n) == np.argmax(x * 2), x, x * 3))
+    same(f, numbers(n))
+    (group,) = da.jit(f)._specialised((numbers(n),), {}).program.compiled.groups
+    assert len(group.reads) == 1
+
+
+@pytest.mark.parametrize("shape", [(300,), pytest.param((40, 60), marks=pytest.mark.full)])
+def test_softmax_and_its_derivatives(shape: tuple[int, ...]) -> None:
+    x = numbers(*shape)
+    f = lambda x: da.scipy.special.logsumexp(x, axis=-1)
+    same(f, x, exact=False, whole=False)
+    same(lambda x: da.jvp(f, (x,), (x * 2,)), x, exact=False, whole=False)
+    same(da.grad(lambda x: np.sum(f(x * 2) ** 2)), x, exact=False, whole=False)
+
+
+def test_another_order_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reductions, "_LEAF", 64)
+    with pytest.raises(AssertionError):
+        same(lambda x: np.sum(x * x), numbers(5000))
