@@ -29,10 +29,14 @@ from ..rules.calls import has_tensor, partition, push_moving
 from ..surface.arguments import operand
 from ..tree import flatten, flatten_like, is_array, treedef_outline
 from ..vmap import vmap
+from .factored_solve import Factors, solve_factored
 from .linear_solve import LinearSolve, Unknown, cast, dense_solve, linear_solve
 from .subprograms import runner, stage
 
 __all__ = ["Equation", "custom_root", "fixed_point", "root"]
+
+#: the factors of a matrix of fewer rows are not worth keeping
+_FEW = 32
 
 
 def _residual_leaves(out: Any, unknown: Unknown, who: str) -> list:
@@ -72,13 +76,13 @@ class Equation:
         first among the parameters that ``f`` is given.
     """
 
-    __slots__ = ("f", "found", "name", "solve", "tangent_solve", "unknown")
+    __slots__ = ("f", "factors", "found", "name", "solve", "tangent_solve", "unknown")
 
     def __init__(
         self, name: str, f: Callable, solve: Callable, unknown: Unknown, tangent_solve=None, found: Sequence = ()
     ) -> None:  # fmt: skip
         self.name, self.f, self.solve, self.unknown, self.tangent_solve = name, f, solve, unknown, tangent_solve
-        self.found = tuple(found)
+        self.found, self.factors = tuple(found), Factors()
 
     def __repr__(self) -> str:
         return f"<equation of {self.name}>"
@@ -106,9 +110,11 @@ class Equation:
         unknown = self.unknown
         k = len(unknown.avals)
         if self.tangent_solve == "sparse":
-            return ABOVE.sparse_solve(self.flat, unknown.vector(residuals[:k]), list(residuals[k:]), b)
+            at = unknown.vector(residuals[:k]), list(residuals[k:])
+            return ABOVE.sparse_solve(self.flat, *at, b, self.factors)
         if self.tangent_solve is None:
-            return np.linalg.solve(self.jacobian(residuals), b)
+            J = self.jacobian(residuals)
+            return np.linalg.solve(J, b) if unknown.size < _FEW else solve_factored(J, b, self.factors)
         solve = lambda matvec, c, _: self.tangent_solve(matvec, c)
         system = LinearSolve(self.name, self.product, solve, solve, unknown)
         return unknown.vector(bind(linear_solve, (*unknown.leaves(b), *residuals), {"call": system}))

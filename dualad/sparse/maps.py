@@ -172,6 +172,7 @@ MIXING: dict[str, tuple[int, Callable]] = {
     "cumsum": (0, _one_axis),
     "dct": (0, _one_axis),
     "dst": (0, _one_axis),
+    "factored_solve": (1, lambda ndim, params: (0,)),
     "fft": (0, _one_axis),
     "ifft": (0, _one_axis),
     "irfft": (0, _one_axis),

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import ArgumentError
 from ..tree import register_node
 
-__all__ = ["scipy_module", "scipy_sparse", "traced_product", "traced_solve", "traced_sparse"]
+__all__ = ["scipy_module", "scipy_sparse", "square_pattern", "traced_product", "traced_solve", "traced_sparse"]
 
 
 def scipy_sparse() -> Any:
@@ -58,8 +58,12 @@ def traced_product(data: Any, indices: Any, indptr: Any, vector: Any) -> Any:
     return product.csr_product(data, vector[:, None], pattern=pattern, transposed=False)[:, 0]
 
 
-def traced_solve(data: Any, indices: Any, indptr: Any, b: Any) -> Any:
+def square_pattern(indices: Any, indptr: Any) -> Any:
+    """Return where the entries of a CSR system stand: what its factors are known by."""
+    return importlib.import_module("dualad.ops.sparse_product").Pattern(indices, indptr, len(indptr) - 1)
+
+
+def traced_solve(data: Any, pattern: Any, b: Any) -> Any:
     """Return the solution of a CSR system, all of which may be tensors."""
     product = importlib.import_module("dualad.ops.sparse_product")
-    pattern = product.Pattern(indices, indptr, len(indptr) - 1)
     return product.csr_solve(data, b.reshape((-1, 1)), pattern=pattern, transposed=False).reshape((-1,))

@@ -11,13 +11,13 @@ from typing import Any
 from ..errors import SparsityError
 from .derivatives import sparse_jacobian
 from .detect import detect
-from .needs import traced_solve
+from .needs import square_pattern, traced_solve
 from .problem import Problem
 
 __all__ = ["solve_linearized"]
 
 
-def solve_linearized(f: Callable, x: Any, parameters: list, b: Any, share: float = 1.0) -> Any:
+def solve_linearized(f: Callable, x: Any, parameters: list, b: Any, kept: Any, share: float = 1.0) -> Any:
     """Solve ∂f(x, *parameters)·v = b for flat vectors, by factorizing the sparse Jacobian in x.
 
     Parameters
@@ -28,6 +28,8 @@ def solve_linearized(f: Callable, x: Any, parameters: list, b: Any, share: float
         The point, and the right-hand side; they may be tensors, and so may the parameters.
     parameters : list of arrays
         Further arguments.
+    kept : Factors
+        Of the equation: its pattern is found, and its matrix factorized, once for an answer.
     share : float
         The largest share of entries that may be nonzero.
 
@@ -41,13 +43,15 @@ def solve_linearized(f: Callable, x: Any, parameters: list, b: Any, share: float
     SparsityError
         If the Jacobian has more entries than that.
     """
-    S = detect(Problem(f, (x, *parameters), {}, None, None, False, False, False, "sparse_jacobian"), "auto", None)
-    if len(S.indices) > share * S.shape[0] * S.shape[1]:
-        raise SparsityError(
-            f"the Jacobian of {S.shape[0]} x {S.shape[1]} has {len(S.indices)} entries.",
-            "a matrix with so many of them is not factorized as a sparse one",
-            "solve with products, or with a dense matrix",
-        )
-    jac = sparse_jacobian(f, sparsity=S)
+    if kept.sparse is None:
+        S = detect(Problem(f, (x, *parameters), {}, None, None, False, False, False, "sparse_jacobian"), "auto", None)
+        if len(S.indices) > share * S.shape[0] * S.shape[1]:
+            raise SparsityError(
+                f"the Jacobian of {S.shape[0]} x {S.shape[1]} has {len(S.indices)} entries.",
+                "a matrix with so many of them is not factorized as a sparse one",
+                "solve with products, or with a dense matrix",
+            )
+        kept.sparse = sparse_jacobian(f, sparsity=S), square_pattern(S.indices, S.indptr)
+    jac, pattern = kept.sparse
     data = jac.data(x, *parameters)
-    return traced_solve(data, S.indices, S.indptr, b)
+    return traced_solve(data, pattern, b)

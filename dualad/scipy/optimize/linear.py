@@ -19,6 +19,7 @@ from ...core.primitive import Primitive
 from ...errors import SingularMatrixError, UnsupportedError
 from ...jvp import stop_gradient
 from ...surface.arguments import operand
+from ..linalg import solve_triangular
 from ..mirror import refuses
 from ..sparse import csr_array
 from .constraints import Limits, bounds_of, box_of, floating
@@ -58,7 +59,7 @@ class _Normal(Stationary):
         checked = regular(R, *self.evidence(residuals, R), call=self)
         held = b * (1.0 - free)
         b = held + free * (b - A.T @ (A @ held))
-        return np.linalg.solve(checked, np.linalg.solve(np.swapaxes(checked, -1, -2), b))
+        return solve_triangular(checked, solve_triangular(checked, b, trans=1))
 
     def evidence(self, residuals: Sequence, J: Any) -> tuple:
         """Return what is checked beside the factor, as values: residual and point."""
@@ -74,7 +75,7 @@ class _Normal(Stationary):
                 "remove the columns that follow from others, or add rows that are small (Tikhonov's regularization)",
             )
         r, x = evidence
-        step = abs(np.linalg.solve(J, np.linalg.solve(J.T, r))).max(initial=0.0)
+        step = abs(solve_triangular(J, solve_triangular(J, r, trans=1))).max(initial=0.0)
         if step > 1e-3 * (1 + abs(x).max(initial=0.0)):
             warn(
                 f"{self.unknown.where}: a step of {step:.2g} is left at the answer, and derivatives are as inexact."

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 import optree
-import scipy.linalg
 import scipy.optimize as so
 
+from ...control.factored_solve import LU, solve_factored
 from ...control.implicit import Equation, root
 from ...control.linear_solve import LinearSolve, linear_solve
 from ...control.subprograms import output_avals, runner, stage
@@ -53,8 +53,6 @@ SINGULAR = 1e12
 _SPARSE_SHARE = 0.1
 #: how much of the Jacobian may change along the Newton step that is left at an answer: more, where that is multiple
 INACCURATE = 0.25
-#: a row as small as this beside others is made of rounding errors
-_ROUNDING = 1e-15
 
 
 class SolutionWarning(UserWarning):
@@ -354,7 +352,7 @@ class Condition(Equation):
 
     def divide(self, J: Any, evidence: tuple, b: Any) -> Any:
         """Solve by a matrix, looked at first."""
-        return np.linalg.solve(regular(J, *evidence, call=self), b)
+        return solve_factored(regular(J, *evidence, call=self), b, self.factors)
 
     def large(self, residuals: Sequence, b):
         """Solve without a dense matrix."""
@@ -362,7 +360,7 @@ class Condition(Equation):
         k = len(unknown.avals)
         try:
             v = ABOVE.sparse_solve(
-                self.flat, unknown.vector(residuals[:k]), list(residuals[k:]), b, _SPARSE_SHARE
+                self.flat, unknown.vector(residuals[:k]), list(residuals[k:]), b, self.factors, _SPARSE_SHARE
             )  # fmt: skip
         except SparsityError:
             v = None
@@ -381,7 +379,7 @@ class Condition(Equation):
         at = [stop_gradient(r) for r in residuals]
         x = unknown.vector(at[:k])
         left = self.flat(x, *at[k:])
-        step = np.linalg.solve(J, -left)
+        step = solve_factored(J, -left, self.factors)
         moved = [*unknown.leaves(x + step), *at[k:]]
         return left, step, unknown.vector(self.product(moved, unknown.leaves(step)))
 
@@ -391,7 +389,7 @@ class Condition(Equation):
             self.check_singular(J)
             return
         step, product = evidence
-        if changed := change_along(J, step, product):
+        if changed := change_along(self.factors.of(J), step, product):
             raise SingularMatrixError(
                 f"{self.unknown.where}: a Newton step from the answer, of length {np.linalg.norm(step):.2g}, changes"
                 f" the Jacobian by {changed:.0%}.",
@@ -401,19 +399,20 @@ class Condition(Equation):
 
     def check_singular(self, J: np.ndarray) -> None:
         """Raise if a matrix has no inverse, naming the direction that it maps to nothing."""
-        if condition(J) <= SINGULAR:
+        number = self.factors.of(J).condition
+        if number <= SINGULAR:
             return
         raise SingularMatrixError(
-            f"{self.unknown.where}: the Jacobian at the answer is singular (condition {condition(J):.1e}); it maps"
+            f"{self.unknown.where}: the Jacobian at the answer is singular (condition {number:.1e}); it maps"
             f" {null_direction(J)} to zero.",
             "the answer can move along that direction at no cost, so it has no derivative",
             "add the equation that fixes it, or differentiate a quantity that does not depend on it",
         )
 
 
-def change_along(J: np.ndarray, step: np.ndarray, product: np.ndarray) -> float:
+def change_along(factors: LU, step: np.ndarray, product: np.ndarray) -> float:
     """Return which share of a Jacobian changes along Newton's step, 0 if that is little."""
-    size, change = np.linalg.norm(step), np.linalg.norm(np.linalg.solve(J, product) - step)
+    size, change = np.linalg.norm(step), np.linalg.norm(factors.solve(product) - step)
     return float(change / size) if size > 0 and not change <= INACCURATE * size else 0.0
 
 
@@ -442,24 +441,8 @@ def _gmres(matvec: Callable, b: Any, _: Any) -> Any:
 
 
 def condition(J: np.ndarray, rows: bool = True) -> float:
-    """Return the condition number of a matrix, estimated from its factors.
-
-    Its columns are scaled to largest entry 1 before, and so are its rows, unless there are such as consist of rounding
-    errors: variables and equations may be of any units.
-    """
-    if not J.size:
-        return 1.0
-    sizes = np.max(np.abs(J), axis=1, keepdims=True)
-    if not np.isfinite(J).all() or sizes.min() < _ROUNDING * sizes.max():
-        return np.inf
-    S = J / sizes if rows else J
-    S = S / np.maximum(np.max(np.abs(S), axis=0, keepdims=True), np.finfo(float).tiny)
-    getrf, gecon = scipy.linalg.get_lapack_funcs(("getrf", "gecon"), (S,))
-    factors, _, info = getrf(S)
-    if info:
-        return np.inf
-    share = gecon(factors, np.linalg.norm(S, 1))[0]
-    return np.inf if share == 0 else float(1 / share)
+    """Return the condition number of a matrix, estimated from its factors."""
+    return LU(J, rows).condition
 
 
 def null_direction(J: np.ndarray) -> str:

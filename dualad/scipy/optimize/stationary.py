@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
+from ...control.factored_solve import solve_factored
 from ...control.linear_solve import Unknown
 from ...core.aval import Aval
 from ...core.tracer import Tracer, beneath
@@ -31,7 +32,6 @@ from .problem import (
     Condition,
     Inputs,
     change_along,
-    condition,
     counters,
     null_direction,
     regular,
@@ -221,12 +221,12 @@ class Stationary(Condition):
         known = values_in(J)
         if known is None:
             return 0.0  # in a program that is yet to run, it is an error when it does
-        numbers = [condition(m) for m in known.reshape((-1, n, n))]
+        numbers = [self.factors.of(m).condition for m in known.reshape((-1, n, n))]
         if max(numbers) <= 1 / _DEFICIENT:
             return 0.0
         if max(numbers) <= SINGULAR:
             *_, step, product = self.evidence(residuals, J)
-            step, change = values_in(step), values_in(np.linalg.solve(J, product) - step)
+            step, change = values_in(step), values_in(solve_factored(J, product, self.factors) - step)
             if np.linalg.norm(change) <= INACCURATE * np.linalg.norm(step):
                 return 0.0
         return max(numbers)
@@ -240,9 +240,9 @@ class Stationary(Condition):
         if len(evidence) == 2:
             if len(A):
                 self._check_constraints(A, int(np.count_nonzero(code)))
-            if condition(J) > SINGULAR:
+            if (number := self.factors.of(J).condition) > SINGULAR:
                 raise SingularMatrixError(
-                    f"{self.unknown.where}: the Hessian at the answer is singular (condition {condition(J):.1e}); it"
+                    f"{self.unknown.where}: the Hessian at the answer is singular (condition {number:.1e}); it"
                     f" maps {null_direction(J)} to zero.",
                     "the answer can move along that direction at no cost to first order, so it has no derivative",
                     "make the optimum unique (add a term that is small along it), or differentiate a quantity that does"
@@ -250,7 +250,7 @@ class Stationary(Condition):
                 )
             return
         r, x, _, _, step, product = evidence
-        if changed := change_along(J, step, product):
+        if changed := change_along(self.factors.of(J), step, product):
             raise SingularMatrixError(
                 f"{self.unknown.where}: a Newton step from the answer, of length {np.linalg.norm(step):.2g}, changes"
                 f" the Hessian by {changed:.0%}.",
