@@ -14,41 +14,13 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "ArgumentError",
-    "ArgumentTypeError",
-    "BranchError",
-    "CapturedTensorError",
-    "CheckError",
-    "ConvergenceError",
-    "ConversionError",
-    "DeclarationError",
-    "DifferentValueError",
-    "DtypeError",
-    "DualadError",
-    "EscapedTensorError",
-    "ForeignArrayError",
-    "GradcheckError",
-    "InPlaceError",
-    "KinkError",
-    "LoadingError",
-    "NonFiniteError",
-    "NotLinearError",
-    "NotRepeatableError",
-    "OutputError",
-    "PlainBufferError",
-    "ProgramError",
-    "RefusalSwallowedError",
-    "RuleMissingError",
-    "ShapeError",
-    "SingularMatrixError",
-    "SparsityError",
-    "TravelError",
-    "TreeError",
-    "UnsupportedError",
-    "UsageError",
-    "WorkerLostError",
-    "catalogue",
-]
+    "ArgumentError", "ArgumentTypeError", "BranchError", "CapturedTensorError", "CheckError", "ConvergenceError",
+    "ConversionError", "DeclarationError", "DifferentValueError", "DtypeError", "DualadError", "EscapedTensorError",
+    "ForeignArrayError", "GradcheckError", "InPlaceError", "KinkError", "LoadingError", "NonFiniteError",
+    "NotLinearError", "NotRepeatableError", "OutputError", "PlainBufferError", "ProgramError", "RefusalSwallowedError",
+    "RuleMissingError", "ShapeError", "SingularMatrixError", "SparsityError", "TravelError", "TreeError",
+    "UnsupportedError", "UsageError", "WorkerLostError", "catalogue",
+]  # fmt: skip
 
 
 #: the refusals made while a function of the user's runs (``core/swallowed.py``); per thread and asynchronous task

@@ -32,16 +32,9 @@ from .vjp_via_transpose import Pullback, check_differentiable, vjp
 from .vmap import vmap
 
 __all__ = [
-    "check_chosen",
-    "forward",
-    "jacfwd",
-    "jacobian",
-    "jacrev",
-    "reverse",
-    "value_and_jacfwd",
-    "value_and_jacobian",
+    "check_chosen", "forward", "jacfwd", "jacobian", "jacrev", "reverse", "value_and_jacfwd", "value_and_jacobian",
     "value_and_jacrev",
-]
+]  # fmt: skip
 
 
 @transform

@@ -31,16 +31,9 @@ from .surface.arguments import operand, plain_leaf
 from .tree import LeafName, flatten, flatten_like, flatten_result, is_array, leaf_names, refuse_hidden_numbers, tree_map
 
 __all__ = [
-    "as_primal",
-    "jvp",
-    "output_leaves",
-    "shown_tangent",
-    "split",
-    "split_aux",
-    "stop_gradient",
-    "strip",
+    "as_primal", "jvp", "output_leaves", "shown_tangent", "split", "split_aux", "stop_gradient", "strip",
     "without_value",
-]
+]  # fmt: skip
 
 
 @overload

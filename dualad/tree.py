@@ -22,24 +22,10 @@ import optree
 from .errors import ArgumentError, TreeError
 
 __all__ = [
-    "ARRAYS",
-    "LEAVES_SEEN_AS",
-    "LeafName",
-    "NAMESPACE",
-    "flatten",
-    "flatten_like",
-    "flatten_prefix",
-    "flatten_result",
-    "is_array",
-    "is_picklable",
-    "leaf_names",
-    "refuse_hidden_numbers",
-    "register_dataclass",
-    "register_node",
-    "tree_map",
-    "treedef_outline",
-    "with_structures",
-]
+    "ARRAYS", "LEAVES_SEEN_AS", "LeafName", "NAMESPACE", "flatten", "flatten_like", "flatten_prefix", "flatten_result",
+    "is_array", "is_picklable", "leaf_names", "refuse_hidden_numbers", "register_dataclass", "register_node",
+    "tree_map", "treedef_outline", "with_structures",
+]  # fmt: skip
 
 NAMESPACE = "dualad"
 

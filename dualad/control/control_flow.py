@@ -37,16 +37,9 @@ from .control_ops import while_loop as while_op
 from .subprograms import StagedBody, captured_inputs, output_avals, permute_inputs, stage
 
 __all__ = [
-    "cond",
-    "decider",
-    "is_traced",
-    "known_values",
-    "linear_arguments",
-    "name_of",
-    "staged_body",
-    "switch",
+    "cond", "decider", "is_traced", "known_values", "linear_arguments", "name_of", "staged_body", "switch",
     "while_loop",
-]
+]  # fmt: skip
 
 
 # ── what is known of a value ─────────────────────────────────────────────────────────────────────────────────────

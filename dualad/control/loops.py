@@ -195,9 +195,7 @@ def _steps(xs, arrays: list, template, length) -> int:
     if len(set(sizes.values())) > 1:
         each = [f"length is {n}" if name == "length" else f"{name} has {n} rows" for name, n in sizes.items()]
         raise ArgumentError(
-            f"scan: {', '.join(each)}.",
-            "step i takes row i of every array",
-            "pass arrays of one length along axis 0",
+            f"scan: {', '.join(each)}.", "step i takes row i of every array", "pass arrays of one length along axis 0"
         )
     return next(iter(sizes.values()))
 

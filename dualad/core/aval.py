@@ -9,15 +9,17 @@ from collections.abc import Sequence
 from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 __all__ = [
-    "Array", "Aval", "Axis", "Shape", "aval_of", "broadcast_shapes", "is_inexact", "is_weak", "python_type",
+    "Array", "Aval", "Axis", "DType", "Shape", "aval_of", "broadcast_shapes", "is_inexact", "is_weak", "python_type",
     "result_dtype",
 ]  # fmt: skip
 
 #: what a rule or a handler computes with: a tracer, an array of NumPy's or of a library that speaks its protocols, or a
 #: number; no type checker can know which
 Array: TypeAlias = Any
+DType: TypeAlias = DTypeLike | None
 Axis: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | None
 Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | None
 

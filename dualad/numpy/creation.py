@@ -19,30 +19,10 @@ from ..core.tracer import Tracer
 from ..surface.arguments import operand
 
 __all__ = [
-    "arange",
-    "array",
-    "asanyarray",
-    "asarray",
-    "asarray_chkfinite",
-    "ascontiguousarray",
-    "asfortranarray",
-    "c_",
-    "empty",
-    "eye",
-    "fromfunction",
-    "fromiter",
-    "full",
-    "identity",
-    "indices",
-    "isscalar",
-    "ndenumerate",
-    "ones",
-    "r_",
-    "require",
-    "tri",
-    "vectorize",
-    "zeros",
-]
+    "arange", "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "c_",
+    "empty", "eye", "fromfunction", "fromiter", "full", "identity", "indices", "isscalar", "ndenumerate", "ones", "r_",
+    "require", "tri", "vectorize", "zeros",
+]  # fmt: skip
 
 
 # ── from values ──────────────────────────────────────────────────────────────────────────────────────────────────

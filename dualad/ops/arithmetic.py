@@ -32,18 +32,8 @@ from .kinks import chosen
 from .samples import anywhere, away_from, between, complex_plane, elementwise_samples, positive
 
 __all__ = [
-    "absolute",
-    "add",
-    "conjugate",
-    "divide",
-    "imag",
-    "multiply",
-    "negative",
-    "power",
-    "real",
-    "sign",
-    "subtract",
-]
+    "absolute", "add", "conjugate", "divide", "imag", "multiply", "negative", "power", "real", "sign", "subtract",
+]  # fmt: skip
 
 
 # ── sums: linear in both arguments together ──────────────────────────────────────────────────────────────────────
@@ -322,13 +312,7 @@ def _absolute_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return np.absolute(x), chosen(t * np.sign(x), lambda: x == 0, "absolute")
 
 
-absolute = elementwise(
-    "absolute",
-    np.absolute,
-    jvp=_absolute_jvp,
-    samples=away_from(0.0),
-    complex_too=True,
-)
+absolute = elementwise("absolute", np.absolute, jvp=_absolute_jvp, samples=away_from(0.0), complex_too=True)
 
 fabs = unary("fabs", np.fabs, derivative=lambda x, out: np.sign(x), samples=away_from(0.0))
 
@@ -343,13 +327,7 @@ def _sign_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return s, s * turn * 1j
 
 
-sign = elementwise(
-    "sign",
-    np.sign,
-    jvp=_sign_jvp,
-    samples=away_from(0.0),
-    complex_too=True,
-)
+sign = elementwise("sign", np.sign, jvp=_sign_jvp, samples=away_from(0.0), complex_too=True)
 
 
 def _copysign_jvp(primals: Sequence, tangents: Sequence) -> tuple:
@@ -361,12 +339,7 @@ def _copysign_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return out, broadcast_tangent(tangents[0] * (np.sign(x) * np.copysign(1.0, y)), out)
 
 
-copysign = elementwise(
-    "copysign",
-    np.copysign,
-    jvp=_copysign_jvp,
-    samples=away_from(0.0),
-)
+copysign = elementwise("copysign", np.copysign, jvp=_copysign_jvp, samples=away_from(0.0))
 
 
 def _hypot_jvp(primals: Sequence, tangents: Sequence) -> tuple:
@@ -382,12 +355,7 @@ def _hypot_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return out, chosen(broadcast_tangent(t, out), lambda: apex, "hypot")
 
 
-hypot = elementwise(
-    "hypot",
-    np.hypot,
-    jvp=_hypot_jvp,
-    samples=away_from(0.0),
-)
+hypot = elementwise("hypot", np.hypot, jvp=_hypot_jvp, samples=away_from(0.0))
 
 
 # ── linear functions of one number ───────────────────────────────────────────────────────────────────────────────

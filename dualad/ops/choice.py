@@ -13,14 +13,7 @@ import numpy as np
 
 from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
 from ..core.primitive import Primitive
-from .kinds import (
-    add_tangents,
-    batch_elementwise,
-    broadcast_tangent,
-    elementwise,
-    predicate,
-    unbroadcast,
-)
+from .kinds import add_tangents, batch_elementwise, broadcast_tangent, elementwise, predicate, unbroadcast
 from .kinks import chosen
 from .samples import anywhere, elementwise_samples, integers
 
@@ -116,12 +109,7 @@ def _extremum(ufunc: np.ufunc, first_wins) -> Primitive:
             t = where(tie, 0.5 * add_tangents(tx, ty), t)
         return out, chosen(broadcast_tangent(t, out), lambda: tie, ufunc.__name__)
 
-    return elementwise(
-        ufunc.__name__,
-        ufunc,
-        jvp=jvp,
-        samples=anywhere(),
-    )
+    return elementwise(ufunc.__name__, ufunc, jvp=jvp, samples=anywhere())
 
 
 maximum = _extremum(np.maximum, np.greater)
@@ -158,9 +146,4 @@ def _heaviside_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return out, None if tangents[1] is None else broadcast_tangent(where(x == 0, tangents[1], 0), out)
 
 
-heaviside = elementwise(
-    "heaviside",
-    np.heaviside,
-    jvp=_heaviside_jvp,
-    samples=anywhere(),
-)
+heaviside = elementwise("heaviside", np.heaviside, jvp=_heaviside_jvp, samples=anywhere())

@@ -13,14 +13,7 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.primitive import Primitive
 from .choice import nowhere, where
-from .kinds import (
-    add_tangents,
-    broadcast_tangent,
-    elementwise,
-    elementwise_shape,
-    strong,
-    unary,
-)
+from .kinds import add_tangents, broadcast_tangent, elementwise, elementwise_shape, strong, unary
 from .kinks import chosen
 from .samples import anywhere, away_from, between, complex_plane, elementwise_samples, positive
 
@@ -112,12 +105,7 @@ def _arctan2_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return out, chosen(broadcast_tangent(t, out), lambda: origin, "arctan2")
 
 
-arctan2 = elementwise(
-    "arctan2",
-    np.arctan2,
-    jvp=_arctan2_jvp,
-    samples=away_from(0.0),
-)
+arctan2 = elementwise("arctan2", np.arctan2, jvp=_arctan2_jvp, samples=away_from(0.0))
 
 
 def _logistic(x):
@@ -130,10 +118,7 @@ logistic = elementwise(
     "logistic",
     _logistic,
     abstract_eval=elementwise_shape(np.exp),
-    jvp=lambda primals, tangents: (
-        (out := logistic(primals[0])),
-        tangents[0] * (out * logistic(-primals[0])),
-    ),
+    jvp=lambda primals, tangents: ((out := logistic(primals[0])), tangents[0] * (out * logistic(-primals[0]))),
     samples=anywhere(),
     numpy=(),
 )
@@ -160,12 +145,7 @@ def _log_add_exp(ufunc: np.ufunc, unit: float) -> Primitive:
             t = t if ty is None else add_tangents(t, ty * logistic(-gap))
         return out, broadcast_tangent(t, out)
 
-    return elementwise(
-        ufunc.__name__,
-        ufunc,
-        jvp=jvp,
-        samples=anywhere(),
-    )
+    return elementwise(ufunc.__name__, ufunc, jvp=jvp, samples=anywhere())
 
 
 logaddexp = _log_add_exp(np.logaddexp, 1.0)

@@ -23,29 +23,10 @@ from ..core.tracer import PLAIN, Tracer
 from .samples import elementwise_samples
 
 __all__ = [
-    "add_tangents",
-    "align_ranks",
-    "along_axis",
-    "batch_elementwise",
-    "bilinear",
-    "broadcast_like",
-    "broadcast_tangent",
-    "directional",
-    "elementwise",
-    "elementwise_shape",
-    "factor_transpose",
-    "is_finite",
-    "known",
-    "linear",
-    "predicate",
-    "scale",
-    "scaled",
-    "stacked",
-    "strong",
-    "times",
-    "unary",
-    "unbroadcast",
-]
+    "add_tangents", "align_ranks", "along_axis", "batch_elementwise", "bilinear", "broadcast_like", "broadcast_tangent",
+    "directional", "elementwise", "elementwise_shape", "factor_transpose", "is_finite", "known", "linear", "predicate",
+    "scale", "scaled", "stacked", "strong", "times", "unary", "unbroadcast",
+]  # fmt: skip
 
 # ── shapes ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

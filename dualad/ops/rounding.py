@@ -11,15 +11,7 @@ import numpy as np
 
 from ..core.aval import Aval
 from ..errors import RuleMissingError
-from .kinds import (
-    batch_elementwise,
-    elementwise,
-    elementwise_shape,
-    linear,
-    predicate,
-    stacked,
-    unbroadcast,
-)
+from .kinds import batch_elementwise, elementwise, elementwise_shape, linear, predicate, stacked, unbroadcast
 from .samples import away_from, between, elementwise_samples, integers
 
 __all__ = ["frexp", "ldexp", "modf", "nextafter", "round_", "spacing"]
@@ -73,12 +65,7 @@ def _modf_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 
 
 modf = elementwise(
-    "modf",
-    np.modf,
-    abstract_eval=_pair_shape(np.modf),
-    jvp=_modf_jvp,
-    samples=_between_jumps,
-    multiple_results=True,
+    "modf", np.modf, abstract_eval=_pair_shape(np.modf), jvp=_modf_jvp, samples=_between_jumps, multiple_results=True
 )
 
 

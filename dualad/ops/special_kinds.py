@@ -13,10 +13,7 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.primitive import Primitive
 from ..errors import RuleMissingError
-from .kinds import (
-    elementwise,
-    strong,
-)
+from .kinds import elementwise, strong
 from .samples import Domain
 
 __all__ = ["no_rule", "special", "special_tuple"]

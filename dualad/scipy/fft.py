@@ -15,7 +15,7 @@ from ..core.aval import aval_of
 from ..ops import cosine_transform
 from ..ops.fourier import fit_axis
 from ..surface.arguments import normalize_axes, normalize_axis, operand
-from .mirror import falls_back, mirrors
+from .mirror import falls_back, mirror, mirrors
 
 __all__ = [
     "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "idct", "idctn", "idst",
@@ -33,7 +33,7 @@ def _one_axis(name: str) -> Callable:
     def function(x, n=None, axis=-1, norm=None, overwrite_x=False, workers=None, *, plan=None):
         return transform(operand(x), n, axis, norm)
 
-    return _mirror(function, name)
+    return mirror(getattr(sf, name), function)
 
 
 def _several_axes(name: str, default=None) -> Callable:
@@ -46,12 +46,7 @@ def _several_axes(name: str, default=None) -> Callable:
             axes = tuple(range(-len(s), 0))
         return transform(x, s, axes, norm)
 
-    return _mirror(function, name)
-
-
-def _mirror(function: Callable, name: str) -> Callable:
-    function.__name__ = function.__qualname__ = name
-    return mirrors(getattr(sf, name))(function)
+    return mirror(getattr(sf, name), function)
 
 
 fft, ifft, rfft, irfft, hfft, ihfft = map(_one_axis, ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"))
@@ -128,7 +123,7 @@ def _along_one(name: str, inverse: bool) -> Callable:
         x = x if n is None else fit_axis(x, operator.index(n), axis)
         return _transform(x, op, inverse, type, axis, norm, orthogonalize)
 
-    return _mirror(function, name)
+    return mirror(getattr(sf, name), function)
 
 
 def _along_several(name: str, inverse: bool) -> Callable:
@@ -148,7 +143,7 @@ def _along_several(name: str, inverse: bool) -> Callable:
             x = _transform(x, op, inverse, type, axis, norm, orthogonalize)
         return x
 
-    return _mirror(function, name)
+    return mirror(getattr(sf, name), function)
 
 
 dct, dst = _along_one("dct", False), _along_one("dst", False)

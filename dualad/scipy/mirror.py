@@ -14,10 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.tables import Verdict
-from ..core.tracer import tracer_in
+from ..core.tracer import Tracer, tracer_in
 from ..errors import UnsupportedError
+from ..jvp import stop_gradient
 
-__all__ = ["MIRRORED", "Verdict", "as_args", "falls_back", "is_own", "mirrors", "refuses"]
+__all__ = ["MIRRORED", "Verdict", "as_args", "falls_back", "is_own", "known", "mirror", "mirrors", "refuses"]
 
 #: qualified name of a SciPy function -> what dualad does with it on tensors; the coverage table is made of it
 MIRRORED: dict[str, Verdict] = {}
@@ -31,6 +32,12 @@ def as_args(args: Any) -> tuple:
 def is_own(*given: Any) -> bool:
     """Say whether dualad's derivatives are asked for, as in ``jac="dualad"``."""
     return any([type(x) is str and x == "dualad" for x in given])
+
+
+def known(x: Any) -> Any:
+    """Return the plain value of an argument that is known now, or None (under ``vmap`` or ``trace``)."""
+    x = stop_gradient(x)
+    return None if isinstance(x, Tracer) else x
 
 
 def mirrors(original: Callable | None, kind: str = "composite") -> Callable:
@@ -61,6 +68,13 @@ def mirrors(original: Callable | None, kind: str = "composite") -> Callable:
         return function
 
     return decorate
+
+
+def mirror(original: Callable, ours: Callable, summary: str = "", kind: str = "composite") -> Callable:
+    """Do what ``mirrors`` does with a version that another function made: it gets SciPy's name and a summary."""
+    ours.__name__ = ours.__qualname__ = original.__name__
+    ours.__doc__ = summary
+    return mirrors(original, kind)(ours)
 
 
 def refuses(original: Callable, name: str, why: str, instead: str = "") -> Callable:

@@ -7,6 +7,7 @@ the ufuncs themselves. Not for: derivatives of ufuncs (``ops/special.py``).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import scipy.special
@@ -17,8 +18,8 @@ from ..errors import UnsupportedError
 from ..jvp import stop_gradient
 from ..ops.special import spherical_harmonic
 from ..ops.zeta import polygamma as polygamma_op
-from ..surface.arguments import normalize_axes, operand, operands
-from .mirror import falls_back, mirrors
+from ..surface.arguments import array_operand, normalize_axes, operand, operands
+from .mirror import falls_back, mirror, mirrors
 
 __all__ = [
     "comb", "factorial", "h1vp", "h2vp", "ivp", "jvp", "kvp", "lambertw", "log_softmax", "logsumexp", "multigammaln",
@@ -38,8 +39,7 @@ def __getattr__(name: str):
 
 
 def _inexact(x):
-    x = operand(x)
-    x = x if isinstance(x, Tracer) else np.asarray(x)
+    x = array_operand(x)
     return x if x.dtype.kind in "fc" else x.astype(np.float64)
 
 
@@ -219,94 +219,56 @@ def lambertw(z, k=0, tol=1e-8):
 # ── Bessel functions: derivatives by order, spherical ones ───────────────────────────────────────────────────────
 
 
-def _nth_derivative(ufunc: np.ufunc, phase: int, n: int, v, z):
-    """Compute f⁽ⁿ⁾ = 2⁻ⁿ Σ phaseⁱ (n over i) f(v − n + 2i) (Abramowitz and Stegun 9.1.31, 9.6.29)."""
-    if n < 0 or n != int(n):
-        raise ValueError("n must be a non-negative integer.")
-    terms = [phase**i * math.comb(n, i) * ufunc(v - n + 2 * i, z) for i in range(n + 1)]
-    return sum(terms[1:], terms[0]) / 2.0**n
+def _nth_derivative(original: Callable, ufunc: np.ufunc, phase: int = -1, sign: int = 1) -> Callable:
+    """Make f⁽ⁿ⁾ = signⁿ 2⁻ⁿ Σ phaseⁱ (n over i) f(v − n + 2i) (Abramowitz and Stegun 9.1.31, 9.6.29)."""
+
+    def derivative(v, z, n=1):
+        v, z = operands(v, z)
+        if n < 0 or n != int(n):
+            raise ValueError("n must be a non-negative integer.")
+        terms = [phase**i * math.comb(n, i) * ufunc(v - n + 2 * i, z) for i in range(n + 1)]
+        return sign**n * sum(terms[1:], terms[0]) / 2.0**n
+
+    return mirror(original, derivative, f"Compute the n-th derivative of {original.__name__[:-2].capitalize()}v in z.")
 
 
-@mirrors(scipy.special.jvp)
-def jvp(v, z, n=1):
-    """Compute the n-th derivative of Jv in z."""
-    return _nth_derivative(_ufuncs.jv, -1, n, *operands(v, z))
+jvp = _nth_derivative(scipy.special.jvp, _ufuncs.jv)
+yvp = _nth_derivative(scipy.special.yvp, _ufuncs.yv)
+h1vp = _nth_derivative(scipy.special.h1vp, _ufuncs.hankel1)
+h2vp = _nth_derivative(scipy.special.h2vp, _ufuncs.hankel2)
+ivp = _nth_derivative(scipy.special.ivp, _ufuncs.iv, 1)
+kvp = _nth_derivative(scipy.special.kvp, _ufuncs.kv, 1, -1)
 
 
-@mirrors(scipy.special.yvp)
-def yvp(v, z, n=1):
-    """Compute the n-th derivative of Yv in z."""
-    return _nth_derivative(_ufuncs.yv, -1, n, *operands(v, z))
+def _spherical(original: Callable, before: int, after: int, parity: int | None, kind: str) -> Callable:
+    """Make a spherical Bessel function, (2n + 1) f′ₙ = before · n fₙ₋₁ + after · (n + 1) fₙ₊₁.
+
+    With a ``parity`` it is reflected at zero: f(−z) = parity (−1)ⁿ f(z).
+    """
+    name = original.__name__
+    ufunc = getattr(_ufuncs, f"_{name}")
+
+    def function(n, z, derivative=False):
+        n, z = _constant(name, "n", n).astype(int), _inexact(z)
+
+        def f(z):
+            if derivative:
+                return (before * n * ufunc(np.maximum(n - 1, 0), z) + after * (n + 1) * ufunc(n + 1, z)) / (2 * n + 1)
+            return ufunc(n, z)
+
+        if parity is None or z.dtype.kind == "c":
+            return f(z)
+        left = z < 0
+        sign = (parity if not derivative else -parity) * (-1.0) ** n
+        return np.where(left, sign, 1.0).astype(z.dtype) * f(np.where(left, -z, z))
+
+    return mirror(original, function, f"Compute a {kind} kind, or its derivative.", "op")
 
 
-@mirrors(scipy.special.h1vp)
-def h1vp(v, z, n=1):
-    """Compute the n-th derivative of H1v in z."""
-    return _nth_derivative(_ufuncs.hankel1, -1, n, *operands(v, z))
-
-
-@mirrors(scipy.special.h2vp)
-def h2vp(v, z, n=1):
-    """Compute the n-th derivative of H2v in z."""
-    return _nth_derivative(_ufuncs.hankel2, -1, n, *operands(v, z))
-
-
-@mirrors(scipy.special.ivp)
-def ivp(v, z, n=1):
-    """Compute the n-th derivative of Iv in z."""
-    return _nth_derivative(_ufuncs.iv, 1, n, *operands(v, z))
-
-
-@mirrors(scipy.special.kvp)
-def kvp(v, z, n=1):
-    """Compute the n-th derivative of Kv in z."""
-    return (-1) ** n * _nth_derivative(_ufuncs.kv, 1, n, *operands(v, z))
-
-
-def _spherical(name: str, n, z, derivative: bool, parity: int | None):
-    """Call a spherical Bessel function; those of ``parity`` are reflected at zero, f(−z) = parity (−1)ⁿ f(z)."""
-    n, z = _constant(f"spherical_{name}", "n", n).astype(int), _inexact(z)
-    ufunc = getattr(_ufuncs, f"_spherical_{name}")
-    before, after = _NEIGHBOURS[name]
-
-    def f(z):
-        if derivative:
-            return (before * n * ufunc(np.maximum(n - 1, 0), z) + after * (n + 1) * ufunc(n + 1, z)) / (2 * n + 1)
-        return ufunc(n, z)
-
-    if parity is None or z.dtype.kind == "c":
-        return f(z)
-    left = z < 0
-    sign = (parity if not derivative else -parity) * (-1.0) ** n
-    return np.where(left, sign, 1.0).astype(z.dtype) * f(np.where(left, -z, z))
-
-
-#: (2n + 1) f′ₙ = before · n fₙ₋₁ + after · (n + 1) fₙ₊₁
-_NEIGHBOURS = {"jn": (1, -1), "yn": (1, -1), "in": (1, 1), "kn": (-1, -1)}
-
-
-@mirrors(scipy.special.spherical_jn, "op")
-def spherical_jn(n, z, derivative=False):
-    """Compute a spherical Bessel function of the first kind, or its derivative."""
-    return _spherical("jn", n, z, derivative, 1)
-
-
-@mirrors(scipy.special.spherical_yn, "op")
-def spherical_yn(n, z, derivative=False):
-    """Compute a spherical Bessel function of the second kind, or its derivative."""
-    return _spherical("yn", n, z, derivative, -1)
-
-
-@mirrors(scipy.special.spherical_in, "op")
-def spherical_in(n, z, derivative=False):
-    """Compute a modified spherical Bessel function of the first kind, or its derivative."""
-    return _spherical("in", n, z, derivative, 1)
-
-
-@mirrors(scipy.special.spherical_kn, "op")
-def spherical_kn(n, z, derivative=False):
-    """Compute a modified spherical Bessel function of the second kind, or its derivative."""
-    return _spherical("kn", n, z, derivative, None)
+spherical_jn = _spherical(scipy.special.spherical_jn, 1, -1, 1, "spherical Bessel function of the first")
+spherical_yn = _spherical(scipy.special.spherical_yn, 1, -1, -1, "spherical Bessel function of the second")
+spherical_in = _spherical(scipy.special.spherical_in, 1, 1, 1, "modified spherical Bessel function of the first")
+spherical_kn = _spherical(scipy.special.spherical_kn, -1, -1, None, "modified spherical Bessel function of the second")
 
 
 @mirrors(getattr(scipy.special, "sph_harm_y", None), "op")

@@ -9,13 +9,6 @@ from .detect import hessian_sparsity, jacobian_sparsity
 from .structure import Sparsity
 
 __all__ = [
-    "Coloring",
-    "Sparsity",
-    "color",
-    "hessian_sparsity",
-    "jacobian_sparsity",
-    "sparse_hessian",
-    "sparse_jacobian",
-    "value_and_sparse_hessian",
-    "value_and_sparse_jacobian",
-]
+    "Coloring", "Sparsity", "color", "hessian_sparsity", "jacobian_sparsity", "sparse_hessian", "sparse_jacobian",
+    "value_and_sparse_hessian", "value_and_sparse_jacobian",
+]  # fmt: skip

@@ -18,7 +18,13 @@ from ..tree import is_array
 from .objects import PerformanceNote, join
 from .unsupported import sparse_operand
 
-__all__ = ["PerformanceNote", "normalize_axes", "normalize_axis", "operand", "operands", "plain_leaf", "refuse_out"]
+__all__ = [
+    "PerformanceNote", "UNSET", "array_operand", "is_given", "is_on", "normalize_axes", "normalize_axis", "operand",
+    "operands", "plain_leaf", "refuse_out",
+]  # fmt: skip
+
+#: the default of many of NumPy's keywords, which says that they were not given
+UNSET = np._NoValue
 
 
 def operand(x):
@@ -39,6 +45,22 @@ def operand(x):
 def operands(*xs) -> list:
     """Make several operands plain."""
     return [operand(x) for x in xs]
+
+
+def array_operand(x):
+    """Return an operand as an array or a tensor: of a Python number, an array of NumPy's."""
+    x = operand(x)
+    return x if hasattr(x, "dtype") else np.asarray(x)
+
+
+def is_given(x) -> bool:
+    """Say whether a keyword (``where=``, ``initial=``) was given something other than its default."""
+    return not (x is UNSET or x is None or x is True)
+
+
+def is_on(switch) -> bool:
+    """Say whether a keyword (``keepdims=``) that may be left unset was given, and true."""
+    return switch is not UNSET and bool(switch)
 
 
 def plain_leaf(x, name: object, where: str):

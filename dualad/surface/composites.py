@@ -10,9 +10,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from ..core.aval import Array, Axis, aval_of, is_inexact
+from ..core.aval import Array, Axis, DType, aval_of, is_inexact
 from ..core.tracer import PLAIN
 from ..ops import scans
 from ..ops.choice import where as select
@@ -20,29 +19,17 @@ from ..ops.indexing import ARRAY, index
 from ..ops.norms import vector_norm
 from ..ops.reductions import reduced_shape
 from ..ops.shaping import stop_gradient
-from .arguments import normalize_axes, normalize_axis, operand, refuse_out
+from .arguments import UNSET, array_operand, is_given, is_on, normalize_axes, normalize_axis, operand, refuse_out
 from .functions import function
 from .reductions import count_along
 from .ufuncs import UFUNC_METHODS, loop_dtypes
 
 __all__ = ["with_weights"]
 
-_UNSET = np._NoValue
-
-
-def _kept(keepdims) -> bool:
-    return keepdims is not _UNSET and bool(keepdims)
-
-
-def _numbers(x):
-    """Return an operand as an array or tensor."""
-    x = operand(x)
-    return x if hasattr(x, "shape") else np.asarray(x)
-
 
 def _floats(x):
     """Return an operand of a floating-point or complex dtype."""
-    x = _numbers(x)
+    x = array_operand(x)
     return x if is_inexact(x.dtype) else x.astype(float)
 
 
@@ -67,11 +54,11 @@ class _Deviations(NamedTuple):
 
 
 def _deviations(a, axis, dtype, ddof, keepdims: bool, where, mean, ignore_nan: bool, name: str) -> _Deviations:
-    a = _floats(a) if dtype is None else _numbers(a).astype(np.dtype(dtype))
+    a = _floats(a) if dtype is None else array_operand(a).astype(np.dtype(dtype))
     # NumPy lets a number have one axis in those of its ways to count that don't look at the shape.
-    lenient = not a.ndim and axis in (0, -1) and (ignore_nan or (where is not _UNSET and where is not True))
+    lenient = not a.ndim and axis in (0, -1) and (ignore_nan or is_given(where))
     axes = () if lenient else normalize_axes(axis, a.ndim, name)
-    if mean is _UNSET:
+    if mean is UNSET:
         mean = (np.nanmean if ignore_nan else np.mean)(a, axis=axes, keepdims=True, where=where)
     values = a - mean
     if ignore_nan:
@@ -82,7 +69,7 @@ def _deviations(a, axis, dtype, ddof, keepdims: bool, where, mean, ignore_nan: b
         count = count_along(a, axes, where, keepdims, values.dtype)
         degrees = np.maximum(count - ddof, 0) if hasattr(count, "shape") else np.float64(max(count - ddof, 0))
         degrees = degrees.astype(np.zeros((), values.dtype).real.dtype)
-    if where is not _UNSET and where is not True:
+    if is_given(where):
         values = select(np.broadcast_to(operand(where), values.shape), values, 0)
     return _Deviations(values, degrees, axes)
 
@@ -92,23 +79,15 @@ def _declare_variance(numpy_function, root: bool, ignore_nan: bool) -> None:
 
     @function(numpy_function, kind="composite")
     def variance(
-        a: Array,
-        axis: Axis = None,
-        dtype: DTypeLike | None = None,
-        out: Array | None = None,
-        ddof: int = 0,
-        keepdims: bool = _UNSET,
-        *,
-        where: Array = _UNSET,
-        mean: Any = _UNSET,
-        correction: Any = _UNSET,
-    ) -> Array:
+        a: Array, axis: Axis = None, dtype: DType = None, out: Array = None, ddof: int = 0, keepdims: bool = UNSET, *,
+        where: Array = UNSET, mean: Any = UNSET, correction: Any = UNSET,
+    ) -> Array:  # fmt: skip
         refuse_out(out, name)
-        if correction is not _UNSET:
+        if correction is not UNSET:
             if ddof != 0:
                 raise ValueError(f"{name}: ddof and correction can't be given together")
             ddof = correction
-        keepdims = keepdims is not _UNSET and bool(keepdims)
+        keepdims = is_on(keepdims)
         d = _deviations(a, axis, dtype, ddof, keepdims, where, mean, ignore_nan, name)
         if not root:
             return np.sum(_square(d.values), axis=d.axes, keepdims=keepdims) / d.degrees
@@ -134,7 +113,7 @@ class _Averaged(NamedTuple):
 
 def with_weights(a, weights, axis, axes) -> _Averaged:
     """Return an operand and its weights, of its shape or one that broadcasts against it, as NumPy takes them."""
-    a, weights = _numbers(a), _numbers(weights)
+    a, weights = array_operand(a), array_operand(weights)
     if weights.shape != a.shape:
         if axis is None:
             raise TypeError("Axis must be specified when shapes of a and weights differ.")
@@ -148,11 +127,11 @@ def with_weights(a, weights, axis, axes) -> _Averaged:
 
 @function(np.average, kind="composite")
 def average(
-    a: Array, axis: Axis = None, weights: Array = None, returned: bool = False, *, keepdims: bool = _UNSET
+    a: Array, axis: Axis = None, weights: Array = None, returned: bool = False, *, keepdims: bool = UNSET
 ) -> Any:
-    a = _numbers(a)
+    a = array_operand(a)
     axes = normalize_axes(axis, a.ndim, "np.average")
-    keepdims = _kept(keepdims)
+    keepdims = is_on(keepdims)
     if weights is None:
         result = np.mean(a, axis=axes, keepdims=keepdims)
         total = np.asarray(count_along(a, axes, True, keepdims, result.dtype), result.dtype)
@@ -174,68 +153,50 @@ def average(
 
 
 def _fill(a, fill):
-    a = _numbers(a)
+    a = array_operand(a)
     return select(np.isnan(a), fill, a) if is_inexact(a.dtype) else a
 
 
-@function(np.nansum, kind="composite")
-def nansum(
-    a: Array,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: Array | None = None,
-    keepdims: bool = _UNSET,
-    initial: Array = _UNSET,
-    where: Array = _UNSET,
-) -> Array:
-    return np.sum(_fill(a, 0), axis, dtype, out, _kept(keepdims), initial, where)
+def _over_numbers(numpy_function, reduce, neutral: int) -> None:
+    @function(numpy_function, kind="composite")
+    def reduction(
+        a: Array, axis: Axis = None, dtype: DType = None, out: Array = None, keepdims: bool = UNSET,
+        initial: Array = UNSET, where: Array = UNSET,
+    ) -> Array:  # fmt: skip
+        return reduce(_fill(a, neutral), axis, dtype, out, is_on(keepdims), initial, where)
 
 
-@function(np.nanprod, kind="composite")
-def nanprod(
-    a: Array,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: Array | None = None,
-    keepdims: bool = _UNSET,
-    initial: Array = _UNSET,
-    where: Array = _UNSET,
-) -> Array:
-    return np.prod(_fill(a, 1), axis, dtype, out, _kept(keepdims), initial, where)
+_over_numbers(np.nansum, np.sum, 0)
+_over_numbers(np.nanprod, np.prod, 1)
 
 
 def _numbers_along(a, axes, where, keepdims: bool, dtype):
     """Count the entries that are numbers (and are looked at), in a real dtype."""
     present = ~np.isnan(a)
-    if where is not _UNSET and where is not True:
+    if is_given(where):
         present = present & where
     return np.sum(present, axis=axes, keepdims=keepdims).astype(np.zeros((), dtype).real.dtype)
 
 
 @function(np.nanmean, kind="composite")
 def nanmean(
-    a: Array,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: Array | None = None,
-    keepdims: bool = _UNSET,
-    *,
-    where: Array = _UNSET,
-) -> Array:
+    a: Array, axis: Axis = None, dtype: DType = None, out: Array = None, keepdims: bool = UNSET, *,
+    where: Array = UNSET,
+) -> Array:  # fmt: skip
     refuse_out(out, "np.nanmean")
-    a = _numbers(a)
+    a = array_operand(a)
     if not is_inexact(a.dtype):
-        return np.mean(a, axis, dtype, None, _kept(keepdims), where=where)
+        return np.mean(a, axis, dtype, None, is_on(keepdims), where=where)
     axes = () if not a.ndim and axis in (0, -1) else normalize_axes(axis, a.ndim, "np.nanmean")
-    total = np.sum(_fill(a, 0), axes, dtype, None, _kept(keepdims), where=where)
-    return total / _numbers_along(a, axes, where, _kept(keepdims), total.dtype)
+    total = np.sum(_fill(a, 0), axes, dtype, None, is_on(keepdims), where=where)
+    return total / _numbers_along(a, axes, where, is_on(keepdims), total.dtype)
 
 
 # ── covariance ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _variables(m, rowvar: bool, dtype):
-    m = _numbers(m).astype(dtype)
+    m = array_operand(m).astype(dtype)
     if m.ndim > 2:
         raise ValueError("m has more than 2 dimensions")
     x = m.reshape((1, -1)) if m.ndim < 2 else m
@@ -243,7 +204,7 @@ def _variables(m, rowvar: bool, dtype):
 
 
 def _frequencies(w, name: str):
-    w = _numbers(w).astype(float)
+    w = array_operand(w).astype(float)
     if w.ndim != 1:
         raise RuntimeError(f"cannot handle multidimensional {name}")
     return w
@@ -251,21 +212,14 @@ def _frequencies(w, name: str):
 
 @function(np.cov, kind="composite")
 def cov(
-    m: Array,
-    y: Array = None,
-    rowvar: bool = True,
-    bias: bool = False,
-    ddof: Any = None,
-    fweights: Array = None,
-    aweights: Array = None,
-    *,
-    dtype: DTypeLike | None = None,
-) -> Array:
+    m: Array, y: Array = None, rowvar: bool = True, bias: bool = False, ddof: Any = None, fweights: Array = None,
+    aweights: Array = None, *, dtype: DType = None,
+) -> Array:  # fmt: skip
     if ddof is not None and ddof != int(ddof):
         raise ValueError("ddof must be integer")
     ddof = (0 if bias else 1) if ddof is None else ddof
     if dtype is None:
-        dtype = np.result_type(*[_numbers(v).dtype for v in (m, y) if v is not None], np.float64)
+        dtype = np.result_type(*[array_operand(v).dtype for v in (m, y) if v is not None], np.float64)
     x = _variables(m, rowvar, dtype)
     if y is not None:
         x = np.concatenate([x, _variables(y, rowvar, dtype)], 0)
@@ -290,13 +244,7 @@ def cov(
 
 @function(np.corrcoef, kind="composite")
 def corrcoef(
-    x: Array,
-    y: Array = None,
-    rowvar: bool = True,
-    bias: Any = _UNSET,
-    ddof: Any = _UNSET,
-    *,
-    dtype: DTypeLike | None = None,
+    x: Array, y: Array = None, rowvar: bool = True, bias: Any = UNSET, ddof: Any = UNSET, *, dtype: DType = None
 ) -> Array:
     """As ``np.corrcoef``; ``bias`` and ``ddof`` cancel, and are parameters of early releases only."""
     c = np.cov(x, y, rowvar, dtype=dtype)
@@ -314,19 +262,19 @@ def corrcoef(
 
 
 @function(np.diff, kind="composite")
-def diff(a: Array, n: int = 1, axis: Axis = -1, prepend: Any = _UNSET, append: Any = _UNSET) -> Array:
+def diff(a: Array, n: int = 1, axis: Axis = -1, prepend: Any = UNSET, append: Any = UNSET) -> Array:
     if n == 0:
         return a
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n!r}")
-    a = _numbers(a)
+    a = array_operand(a)
     if not a.ndim:
         raise ValueError("diff requires input that is at least one dimensional")
     axis = normalize_axis(axis, a.ndim, "np.diff")
     parts = [a]
     for extra, at in ((prepend, 0), (append, len(parts) + 1)):
-        if extra is not _UNSET:
-            extra = _numbers(extra)
+        if extra is not UNSET:
+            extra = array_operand(extra)
             if not extra.ndim:
                 extra = np.broadcast_to(extra, (*a.shape[:axis], 1, *a.shape[axis + 1 :]))
             parts.insert(at, extra)
@@ -341,7 +289,7 @@ def diff(a: Array, n: int = 1, axis: Axis = -1, prepend: Any = _UNSET, append: A
 def _beside(extra, name: str, dtype: np.dtype) -> list:
     if extra is None:
         return []
-    extra = _numbers(extra)
+    extra = array_operand(extra)
     if not np.can_cast(extra.dtype, dtype, "same_kind"):
         raise TypeError(f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule.")
     return [extra.reshape(-1).astype(dtype)]
@@ -349,7 +297,7 @@ def _beside(extra, name: str, dtype: np.dtype) -> list:
 
 @function(np.ediff1d, kind="composite")
 def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
-    flat = _numbers(ary).reshape(-1)
+    flat = array_operand(ary).reshape(-1)
     steps = flat[1:] - flat[:-1]
     before, after = [_beside(extra, name, steps.dtype) for extra, name in ((to_begin, "to_begin"), (to_end, "to_end"))]
     return np.concatenate([*before, steps, *after]) if before or after else steps
@@ -357,12 +305,12 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
 
 @function(np.trapezoid, kind="composite")
 def trapezoid(y: Array, x: Array = None, dx: float = 1.0, axis: Axis = -1) -> Array:
-    y = _numbers(y)
+    y = array_operand(y)
     axis = normalize_axis(axis, y.ndim, "np.trapezoid")
     if x is None:
         step = dx
     else:
-        x = _numbers(x)
+        x = array_operand(x)
         step = np.diff(x) if x.ndim == 1 else np.diff(x, axis=axis)
         if x.ndim == 1:
             step = step.reshape((-1,) + (1,) * (y.ndim - axis - 1))
@@ -378,7 +326,7 @@ def _spacings(varargs: tuple, f, axes: tuple[int, ...]) -> list:
         return [1.0] * len(axes)
     spacings = []
     for axis, h in zip(axes, varargs if len(varargs) == len(axes) else varargs * len(axes), strict=True):
-        h = _numbers(h)
+        h = array_operand(h)
         if h.ndim == 0:
             spacings.append(h[()] if isinstance(h, np.ndarray) else h)
             continue
@@ -394,7 +342,7 @@ def _spacings(varargs: tuple, f, axes: tuple[int, ...]) -> list:
 
 @function(np.gradient, kind="composite")
 def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int = 1) -> Array:
-    f = _numbers(f)
+    f = array_operand(f)
     if f.dtype.kind == "b":
         raise TypeError("np.gradient: truth values can't be subtracted; use x.astype(float)")
     f = _floats(f)
@@ -444,7 +392,7 @@ def _slope(f, h, axis: int, edge_order: int):
 
 @function(np.unwrap, kind="composite")
 def unwrap(p: Array, discont: Any = None, axis: Axis = -1, *, period: Any = 2 * math.pi) -> Array:
-    p = _numbers(p)
+    p = array_operand(p)
     axis = normalize_axis(axis, p.ndim, "np.unwrap")
     jumps = np.diff(p, axis=axis)
     whole = jumps.dtype.kind in "iu" and aval_of(period).dtype.kind in "iu"
@@ -468,9 +416,9 @@ def _take(x, places):
 @function(np.interp, kind="composite")
 def interp(x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None, period: Any = None) -> Array:
     """Interpolate linearly. At a knot the derivative in x is the slope on its right (at the last one, on its left)."""
-    if _numbers(x).dtype.kind == "c" or _numbers(xp).dtype.kind == "c":
+    if array_operand(x).dtype.kind == "c" or array_operand(xp).dtype.kind == "c":
         raise TypeError("np.interp: Cannot cast array data from complex to float64 according to the rule 'safe'")
-    x, xp, fp = _numbers(x).astype(float), _numbers(xp).astype(float), _numbers(fp)
+    x, xp, fp = array_operand(x).astype(float), array_operand(xp).astype(float), array_operand(fp)
     fp = fp.astype(complex if fp.dtype.kind == "c" else float)
     if xp.ndim != 1 or fp.ndim != 1 or len(xp) != len(fp) or not len(xp):
         raise ValueError("np.interp: xp and fp must be non-empty 1-D sequences of the same length")
@@ -511,7 +459,7 @@ def _convolve(a, v, mode: str, middle: int, name: str):
 def _sequences(a, v, name: str) -> tuple:
     out = []
     for which, x in (("a", a), ("v", v)):
-        x = _numbers(x)
+        x = array_operand(x)
         if not x.ndim and name == "np.correlate":
             raise ValueError("object of too small depth for desired array")
         if x.ndim > 1:
@@ -538,16 +486,15 @@ def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
 # ── logaddexp.reduce ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _logaddexp_reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=_UNSET, where=True):
+def _logaddexp_reduce(array, axis=0, dtype=None, keepdims=False, initial=UNSET, where=True):
     """Compute log Σ exp x = m + log Σ exp(x − m) with m the largest entry, a constant: nothing depends on it."""
-    refuse_out(out[0] if isinstance(out, tuple) else out, "np.logaddexp.reduce")
     x = operand(array)
     x = x.astype(loop_dtypes(np.logaddexp, (x, x), dtype, "same_kind")[0])
     axes = () if not x.ndim and axis in (0, -1) else normalize_axes(axis, x.ndim, "np.logaddexp.reduce")
     if where is not True:
         x = select(np.broadcast_to(operand(where), x.shape), x, -np.inf)
-    given = initial is not _UNSET and initial is not None
-    start = _numbers(initial).astype(x.dtype) if given else np.asarray(-np.inf, x.dtype)
+    given = initial is not UNSET and initial is not None
+    start = array_operand(initial).astype(x.dtype) if given else np.asarray(-np.inf, x.dtype)
     top = stop_gradient(np.maximum(np.max(x, axis=axes, keepdims=True, initial=-np.inf), start))
     top = select(np.isfinite(top), top, 0)
     total = np.sum(np.exp(x - top), axis=axes, keepdims=True) + np.exp(start - top)

@@ -10,14 +10,13 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from ..core.aval import Array, Axis
+from ..core.aval import Array, Axis, DType
 from ..core.frames import user_level
 from ..core.memory import Reading, in_order, viewed, writer
 from ..core.tracer import Tracer
 from ..ops import contraction, shaping
-from .arguments import normalize_axis, operand, operands, refuse_out
+from .arguments import array_operand, normalize_axis, operand, operands, refuse_out
 from .functions import function
 from .indexing import set_at
 
@@ -26,11 +25,11 @@ __all__ = ["matvec", "vecdot", "vecmat"]
 
 def _arrays(*xs) -> list:
     """Return operands of a function that makes arrays of Python's numbers, which then count in its dtype."""
-    return [x if hasattr(x, "dtype") else np.asarray(x) for x in operands(*xs)]
+    return [array_operand(x) for x in xs]
 
 
 @function(np.dot, kind="composite")
-def dot(a: Array, b: Array, out: Array | None = None) -> Array:
+def dot(a: Array, b: Array, out: Array = None) -> Array:
     refuse_out(out, "np.dot")
     a, b = _arrays(a, b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
@@ -47,7 +46,7 @@ def inner(a: Array, b: Array, /) -> Array:
 
 
 @function(np.outer, kind="composite")
-def outer(a: Array, b: Array, out: Array | None = None) -> Array:
+def outer(a: Array, b: Array, out: Array = None) -> Array:
     refuse_out(out, "np.outer")
     a, b = _arrays(a, b)
     return np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1))
@@ -103,13 +102,9 @@ _SYMBOLS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 @function(np.einsum)
 def einsum(
-    *operands: Array,
-    out: Array | None = None,
-    optimize: bool = False,
-    dtype: DTypeLike | None = None,
-    order: str | None = "K",
+    *operands: Array, out: Array = None, optimize: bool = False, dtype: DType = None, order: str | None = "K",
     casting: str = "safe",
-) -> Array:
+) -> Array:  # fmt: skip
     refuse_out(out, "np.einsum")
     subscripts, arrays = _einsum_arguments(operands)
     if dtype is not None:
@@ -227,9 +222,7 @@ def _conjugate(x):
     return np.conj(x) if x.dtype.kind == "c" else x
 
 
-def vecdot(
-    x1: Array, x2: Array, /, *, axis: Axis = -1, keepdims: bool = False, dtype: DTypeLike | None = None
-) -> Array:
+def vecdot(x1: Array, x2: Array, /, *, axis: Axis = -1, keepdims: bool = False, dtype: DType = None) -> Array:
     """Σ conj(x1) x2 along an axis, as stacked products of a row and a column."""
     x1, x2 = operands(x1, x2)
     _enough("vecdot", "(n),(n)->()", (x1, 1), (x2, 1))

@@ -10,15 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from ..core.aval import Array, Shape
+from ..core.aval import Array, DType, Shape
 from ..core.dispatch import bind
 from ..core.memory import as_array, converted, in_order, layout, pin
 from ..core.tables import CREATION, register
 from ..core.tracer import PLAIN, Tracer
 from ..ops import shaping
-from .arguments import normalize_axis, operand, operands
+from .arguments import array_operand, normalize_axis, operand
 from .functions import function
 
 __all__: list[str] = []
@@ -48,57 +47,32 @@ def _like(a, value, dtype, shape, order):
     return out
 
 
-@function(np.zeros_like)
-def zeros_like(
-    a: Array,
-    dtype: DTypeLike | None = None,
-    order: str | None = "K",
-    subok: bool = True,
-    shape: Shape = None,
-    *,
-    device: Any = None,
-) -> Array:
-    return _like(a, 0, dtype, shape, order)
+def _filled_like(numpy_function, value) -> None:
+    @function(numpy_function)
+    def filled_like(
+        a: Array, dtype: DType = None, order: str | None = "K", subok: bool = True, shape: Shape = None, *,
+        device: Any = None,
+    ) -> Array:  # fmt: skip
+        return _like(a, value, dtype, shape, order)
 
 
-@function(np.ones_like)
-def ones_like(
-    a: Array,
-    dtype: DTypeLike | None = None,
-    order: str | None = "K",
-    subok: bool = True,
-    shape: Shape = None,
-    *,
-    device: Any = None,
-) -> Array:
-    return _like(a, 1, dtype, shape, order)
+_filled_like(np.zeros_like, 0)
+_filled_like(np.ones_like, 1)
 
 
 @function(np.empty_like)
 def empty_like(
-    prototype: Array,
-    /,
-    dtype: DTypeLike | None = None,
-    order: str | None = "K",
-    subok: bool = True,
-    shape: Shape = None,
-    *,
+    prototype: Array, /, dtype: DType = None, order: str | None = "K", subok: bool = True, shape: Shape = None, *,
     device: Any = None,
-) -> Array:
+) -> Array:  # fmt: skip
     return _like(prototype, 0, dtype, shape, order)
 
 
 @function(np.full_like)
 def full_like(
-    a: Array,
-    fill_value: Array,
-    dtype: DTypeLike | None = None,
-    order: str | None = "K",
-    subok: bool = True,
-    shape: Shape = None,
-    *,
-    device: Any = None,
-) -> Array:
+    a: Array, fill_value: Array, dtype: DType = None, order: str | None = "K", subok: bool = True, shape: Shape = None,
+    *, device: Any = None,
+) -> Array:  # fmt: skip
     return _like(a, fill_value, dtype, shape, order)
 
 
@@ -114,33 +88,23 @@ def _creation(*numpy_functions):
     return registered
 
 
-@_creation(np.zeros, np.empty)
-def _zeros(
-    like: Any, shape: Shape, dtype: DTypeLike | None = None, order: str | None = "C", *, device: Any = None
-) -> Array:
-    return in_order(_fill(like, 0, shape, float if dtype is None else dtype), order)
+def _filled(value, *numpy_functions) -> None:
+    @_creation(*numpy_functions)
+    def filled(like: Any, shape: Shape, dtype: DType = None, order: str | None = "C", *, device: Any = None) -> Array:
+        return in_order(_fill(like, value, shape, float if dtype is None else dtype), order)
 
 
-@_creation(np.ones)
-def _ones(
-    like: Any, shape: Shape, dtype: DTypeLike | None = None, order: str | None = "C", *, device: Any = None
-) -> Array:
-    return in_order(_fill(like, 1, shape, float if dtype is None else dtype), order)
+_filled(0, np.zeros, np.empty)
+_filled(1, np.ones)
 
 
 @_creation(np.full)
 def _full(
-    like: Any,
-    shape: Shape,
-    fill_value: Array,
-    dtype: DTypeLike | None = None,
-    order: str | None = "C",
-    *,
-    device: Any = None,
+    like: Any, shape: Shape, fill_value: Array, dtype: DType = None, order: str | None = "C", *, device: Any = None
 ) -> Array:
     fill_value = operand(fill_value)
     if dtype is None:
-        dtype = fill_value.dtype if hasattr(fill_value, "dtype") else np.asarray(fill_value).dtype
+        dtype = array_operand(fill_value).dtype
     return in_order(_fill(like, fill_value, shape, dtype), order)
 
 
@@ -161,7 +125,7 @@ for _function in (np.eye, np.identity, np.arange, np.tri):
 def _converting(function):
     """Register a function that makes an array of anything: a tensor, too, or plain numbers as the tensor sees them."""
 
-    def handler(like: Any, a: Array, dtype: DTypeLike | None = None, *args: Any, **kwargs: Any) -> Array:
+    def handler(like: Any, a: Array, dtype: DType = None, *args: Any, **kwargs: Any) -> Array:
         a = operand(a)
         if isinstance(a, Tracer):
             return converted(a, lambda x: function(x, dtype, *args, **kwargs))
@@ -180,16 +144,9 @@ for _function in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.
 
 @function(np.linspace, kind="composite")
 def linspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: DTypeLike | None = None,
-    axis: int = 0,
-    *,
-    device: Any = None,
-) -> Array:
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: DType = None,
+    axis: int = 0, *, device: Any = None,
+) -> Array:  # fmt: skip
     """Return start + i (stop − start) / n: a line in both of its ends."""
     num = _count(num)
     intervals = num - 1 if endpoint else num
@@ -204,13 +161,7 @@ def linspace(
 
 @function(np.logspace, kind="composite")
 def logspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    base: Array = 10.0,
-    dtype: DTypeLike | None = None,
-    axis: int = 0,
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Array = 10.0, dtype: DType = None, axis: int = 0
 ) -> Array:
     if np.ndim(base) > 0:
         start, stop = operand(start), operand(stop)
@@ -221,15 +172,11 @@ def logspace(
 
 
 @function(np.geomspace, kind="composite")
-def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
-) -> Array:
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: DType = None, axis: int = 0) -> Array:
     """Return start (stop / start)^(i / n), along the straight or spiral path between its ends."""
     num = _count(num)
     intervals = num - 1 if endpoint else num
-    start, stop, ndim, result = _ends(
-        *[x if hasattr(x, "dtype") else np.asarray(x) for x in operands(start, stop)], num=num
-    )
+    start, stop, ndim, result = _ends(array_operand(start), array_operand(stop), num)
     for end in (start, stop):
         if type(end) in PLAIN and np.any(end == 0):
             raise ValueError("Geometric sequence cannot include zero")
@@ -253,7 +200,7 @@ def _ends(start, stop, num: int) -> tuple:
     """Return both ends as floating-point operands, the number of their axes and the dtype of what lies between."""
     start, stop = operand(start), operand(stop)
     result = np.result_type(*[getattr(x, "dtype", x) for x in (start, stop)], float(num))
-    start, stop = [(x if hasattr(x, "shape") else np.asarray(x)).astype(result, copy=False) for x in (start, stop)]
+    start, stop = [array_operand(x).astype(result, copy=False) for x in (start, stop)]
     return start, stop, max(np.ndim(start), np.ndim(stop)), result
 
 

@@ -9,9 +9,8 @@ import operator
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from ..core.aval import Array, aval_of, result_dtype
+from ..core.aval import Array, DType, aval_of, result_dtype
 from ..core.blocks import refuse_lazy
 from ..core.constants import foreign, zeros_beside
 from ..core.memory import in_order, target
@@ -96,7 +95,7 @@ def piecewise(x: Array, condlist: Any, funclist: Any, *args: Array, **kw: Any) -
 
 
 @function(np.choose, kind="composite")
-def choose(a: Array, choices: Array, out: Array | None = None, mode: str = "raise") -> Array:
+def choose(a: Array, choices: Array, out: Array = None, mode: str = "raise") -> Array:
     refuse_out(out, "np.choose")
     a, choices = _array(a), [operand(c) for c in choices]
     n = len(choices)
@@ -127,19 +126,9 @@ def choose(a: Array, choices: Array, out: Array | None = None, mode: str = "rais
 # The ufunc behind it is met where a plain array clips itself between tensors: array.clip(low, high).
 @function(np.clip, np._core.umath.clip, kind="composite")
 def clip(
-    a: Array,
-    a_min: Any = _ABSENT,
-    a_max: Any = _ABSENT,
-    out: Array | None = None,
-    *,
-    min: Any = _ABSENT,
-    max: Any = _ABSENT,
-    where: Array = True,
-    dtype: DTypeLike | None = None,
-    casting: str = "same_kind",
-    order: str | None = "K",
-    subok: bool = True,
-) -> Array:
+    a: Array, a_min: Any = _ABSENT, a_max: Any = _ABSENT, out: Array = None, *, min: Any = _ABSENT, max: Any = _ABSENT,
+    where: Array = True, dtype: DType = None, casting: str = "same_kind", order: str | None = "K", subok: bool = True,
+) -> Array:  # fmt: skip
     refuse_out(out, "np.clip")
     if where is not True:
         raise UnsupportedError(
@@ -222,13 +211,13 @@ def isreal(x: Array) -> Array:
 
 
 @function(np.round, np.around)
-def round(a: Array, decimals: int = 0, out: Array | None = None) -> Array:
+def round(a: Array, decimals: int = 0, out: Array = None) -> Array:
     refuse_out(out, "np.round")
     return rounding.round_(_array(a), decimals=operator.index(decimals))
 
 
 @function(np.fix, kind="composite")
-def fix(x: Array, out: Array | None = None) -> Array:
+def fix(x: Array, out: Array = None) -> Array:
     refuse_out(out, "np.fix")
     return np.trunc(_array(x))
 
@@ -274,13 +263,13 @@ def i0(x: Array) -> Array:
 
 
 @function(np.isposinf, kind="composite")
-def isposinf(x: Array, out: Array | None = None) -> Array:
+def isposinf(x: Array, out: Array = None) -> Array:
     refuse_out(out, "np.isposinf")
     return np.logical_and(np.isinf(x), np.logical_not(np.signbit(x)))
 
 
 @function(np.isneginf, kind="composite")
-def isneginf(x: Array, out: Array | None = None) -> Array:
+def isneginf(x: Array, out: Array = None) -> Array:
     refuse_out(out, "np.isneginf")
     return np.logical_and(np.isinf(x), np.signbit(x))
 

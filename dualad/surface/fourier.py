@@ -31,54 +31,35 @@ def _length(n, default: int) -> int:
     return n
 
 
-def _real(a, name: str):
-    if a.dtype.kind == "c":
-        raise DtypeError(
-            f"np.fft.{name} was called on dtype {a.dtype}.",
-            "it transforms real values",
-            "use np.fft.fft, or np.real(x)",
-        )
-    return a
+def _along_one_axis(numpy_function, op, own_length=lambda size: size) -> None:
+    name = f"np.fft.{numpy_function.__name__}"
+
+    @function(numpy_function)
+    def transform(a: Array, n: Any = None, axis: Axis = -1, norm: Any = None, out: Array = None) -> Array:
+        a = operand(a)
+        if op is fourier.rfft and a.dtype.kind == "c":
+            raise DtypeError(
+                f"{name} was called on dtype {a.dtype}.", "it transforms real values", "use np.fft.fft, or np.real(x)"
+            )
+        axis = normalize_axis(axis, a.ndim, name)
+        return op(a, n=_length(n, own_length(a.shape[axis])), axis=axis, norm=_norm(norm))
 
 
-@function(np.fft.fft)
-def fft(a: Array, n: Any = None, axis: Axis = -1, norm: Any = None, out: Array | None = None) -> Array:
-    a = operand(a)
-    axis = normalize_axis(axis, a.ndim, "np.fft.fft")
-    return fourier.fft(a, n=_length(n, a.shape[axis]), axis=axis, norm=_norm(norm))
-
-
-@function(np.fft.ifft)
-def ifft(a: Array, n: Any = None, axis: Axis = -1, norm: Any = None, out: Array | None = None) -> Array:
-    a = operand(a)
-    axis = normalize_axis(axis, a.ndim, "np.fft.ifft")
-    return fourier.ifft(a, n=_length(n, a.shape[axis]), axis=axis, norm=_norm(norm))
-
-
-@function(np.fft.rfft)
-def rfft(a: Array, n: Any = None, axis: Axis = -1, norm: Any = None, out: Array | None = None) -> Array:
-    a = _real(operand(a), "rfft")
-    axis = normalize_axis(axis, a.ndim, "np.fft.rfft")
-    return fourier.rfft(a, n=_length(n, a.shape[axis]), axis=axis, norm=_norm(norm))
-
-
-@function(np.fft.irfft)
-def irfft(a: Array, n: Any = None, axis: Axis = -1, norm: Any = None, out: Array | None = None) -> Array:
-    a = operand(a)
-    axis = normalize_axis(axis, a.ndim, "np.fft.irfft")
-    return fourier.irfft(a, n=_length(n, 2 * (a.shape[axis] - 1)), axis=axis, norm=_norm(norm))
-
+_along_one_axis(np.fft.fft, fourier.fft)
+_along_one_axis(np.fft.ifft, fourier.ifft)
+_along_one_axis(np.fft.rfft, fourier.rfft)
+_along_one_axis(np.fft.irfft, fourier.irfft, lambda size: 2 * (size - 1))
 
 _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 @function(np.fft.hfft, kind="composite")
-def hfft(a: Array, n: Any = None, axis: Axis = -1, norm: Any = None, out: Array | None = None) -> Array:
+def hfft(a: Array, n: Any = None, axis: Axis = -1, norm: Any = None, out: Array = None) -> Array:
     return np.fft.irfft(np.conj(a), n, axis, _SWAPPED[_norm(norm)])
 
 
 @function(np.fft.ihfft, kind="composite")
-def ihfft(a: Array, n: Any = None, axis: Axis = -1, norm: Any = None, out: Array | None = None) -> Array:
+def ihfft(a: Array, n: Any = None, axis: Axis = -1, norm: Any = None, out: Array = None) -> Array:
     return np.conj(np.fft.rfft(a, n, axis, _SWAPPED[_norm(norm)]))
 
 
@@ -98,24 +79,21 @@ def _axes(a, s, axes, name: str) -> list[tuple[int, int | None]]:
     return list(zip(axes, lengths, strict=True))
 
 
-@function(np.fft.fftn, kind="composite")
-def fftn(a: Array, s: Array = None, axes: Any = None, norm: Any = None, out: Array | None = None) -> Array:
-    a = operand(a)
-    for axis, n in reversed(_axes(a, s, axes, "np.fft.fftn")):
-        a = np.fft.fft(a, n, axis, norm)
-    return a
+def _along_axes(numpy_function, once) -> None:
+    @function(numpy_function, kind="composite")
+    def transform(a: Array, s: Array = None, axes: Any = None, norm: Any = None, out: Array = None) -> Array:
+        a = operand(a)
+        for axis, n in reversed(_axes(a, s, axes, f"np.fft.{numpy_function.__name__}")):
+            a = once(a, n, axis, norm)
+        return a
 
 
-@function(np.fft.ifftn, kind="composite")
-def ifftn(a: Array, s: Array = None, axes: Any = None, norm: Any = None, out: Array | None = None) -> Array:
-    a = operand(a)
-    for axis, n in reversed(_axes(a, s, axes, "np.fft.ifftn")):
-        a = np.fft.ifft(a, n, axis, norm)
-    return a
+_along_axes(np.fft.fftn, np.fft.fft)
+_along_axes(np.fft.ifftn, np.fft.ifft)
 
 
 @function(np.fft.rfftn, kind="composite")
-def rfftn(a: Array, s: Array = None, axes: Any = None, norm: Any = None, out: Array | None = None) -> Array:
+def rfftn(a: Array, s: Array = None, axes: Any = None, norm: Any = None, out: Array = None) -> Array:
     a = operand(a)
     *others, (last, n) = _axes(a, s, axes, "np.fft.rfftn")
     a = np.fft.rfft(a, n, last, norm)
@@ -125,7 +103,7 @@ def rfftn(a: Array, s: Array = None, axes: Any = None, norm: Any = None, out: Ar
 
 
 @function(np.fft.irfftn, kind="composite")
-def irfftn(a: Array, s: Array = None, axes: Any = None, norm: Any = None, out: Array | None = None) -> Array:
+def irfftn(a: Array, s: Array = None, axes: Any = None, norm: Any = None, out: Array = None) -> Array:
     a = operand(a)
     *others, (last, n) = _axes(a, s, axes, "np.fft.irfftn")
     for axis, m in reversed(others):
@@ -133,40 +111,26 @@ def irfftn(a: Array, s: Array = None, axes: Any = None, norm: Any = None, out: A
     return np.fft.irfft(a, n, last, norm)
 
 
-@function(np.fft.fft2, kind="composite")
-def fft2(a: Array, s: Array = None, axes: Any = (-2, -1), norm: Any = None, out: Array | None = None) -> Array:
-    return np.fft.fftn(a, s, axes, norm)
+def _along_two_axes(numpy_function, along_axes) -> None:
+    @function(numpy_function, kind="composite")
+    def transform(a: Array, s: Array = None, axes: Any = (-2, -1), norm: Any = None, out: Array = None) -> Array:
+        return along_axes(a, s, axes, norm)
 
 
-@function(np.fft.ifft2, kind="composite")
-def ifft2(a: Array, s: Array = None, axes: Any = (-2, -1), norm: Any = None, out: Array | None = None) -> Array:
-    return np.fft.ifftn(a, s, axes, norm)
+_along_two_axes(np.fft.fft2, np.fft.fftn)
+_along_two_axes(np.fft.ifft2, np.fft.ifftn)
+_along_two_axes(np.fft.rfft2, np.fft.rfftn)
+_along_two_axes(np.fft.irfft2, np.fft.irfftn)
 
 
-@function(np.fft.rfft2, kind="composite")
-def rfft2(a: Array, s: Array = None, axes: Any = (-2, -1), norm: Any = None, out: Array | None = None) -> Array:
-    return np.fft.rfftn(a, s, axes, norm)
+def _shift(numpy_function, distance) -> None:
+    @function(numpy_function, kind="composite")
+    def shift(x: Array, axes: Any = None) -> Array:
+        x = operand(x)
+        axes = range(x.ndim) if axes is None else (axes,) if np.ndim(axes) == 0 else axes
+        axes = [normalize_axis(i, x.ndim, "np.fft.fftshift") for i in axes]
+        return np.roll(x, [distance(x.shape[i]) for i in axes], axes)
 
 
-@function(np.fft.irfft2, kind="composite")
-def irfft2(a: Array, s: Array = None, axes: Any = (-2, -1), norm: Any = None, out: Array | None = None) -> Array:
-    return np.fft.irfftn(a, s, axes, norm)
-
-
-def _shift_axes(x, axes):
-    axes = range(x.ndim) if axes is None else (axes,) if np.ndim(axes) == 0 else axes
-    return [normalize_axis(i, x.ndim, "np.fft.fftshift") for i in axes]
-
-
-@function(np.fft.fftshift, kind="composite")
-def fftshift(x: Array, axes: Any = None) -> Array:
-    x = operand(x)
-    axes = _shift_axes(x, axes)
-    return np.roll(x, [x.shape[i] // 2 for i in axes], axes)
-
-
-@function(np.fft.ifftshift, kind="composite")
-def ifftshift(x: Array, axes: Any = None) -> Array:
-    x = operand(x)
-    axes = _shift_axes(x, axes)
-    return np.roll(x, [-(x.shape[i] // 2) for i in axes], axes)
+_shift(np.fft.fftshift, lambda n: n // 2)
+_shift(np.fft.ifftshift, lambda n: -(n // 2))

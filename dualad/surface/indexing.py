@@ -10,10 +10,9 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from ..containers import has_own_arithmetic, met
-from ..core.aval import Array, Axis, aval_of
+from ..core.aval import Array, Axis, DType, aval_of
 from ..core.blocks import refuse_lazy
 from ..core.constants import foreign
 from ..core.dispatch import bind
@@ -249,7 +248,7 @@ def set_at(x, index, value):
 
 
 @function(np.take)
-def take(a: Array, indices: Any, axis: Axis = None, out: Array | None = None, mode: str = "raise") -> Array:
+def take(a: Array, indices: Any, axis: Axis = None, out: Array = None, mode: str = "raise") -> Array:
     a, indices = operand(a), operand(indices)
     if isinstance(indices, np.ndarray) and not indices.size:
         indices = indices.astype(np.intp)
@@ -296,7 +295,7 @@ def take_along_axis(arr: Array, indices: Any, axis: Axis = -1) -> Array:
 
 
 @function(np.compress, kind="composite")
-def compress(condition: Array, a: Array, axis: Axis = None, out: Array | None = None) -> Array:
+def compress(condition: Array, a: Array, axis: Axis = None, out: Array = None) -> Array:
     condition = operand(condition)
     if np.ndim(condition) != 1:
         raise ValueError("condition must be a 1-d array")
@@ -337,14 +336,14 @@ def nonzero(a: Array) -> Array:
     return np.nonzero(_known(a, "np.nonzero"))
 
 
-@function(np.argwhere)
-def argwhere(a: Array) -> Array:
-    return np.argwhere(_known(a, "np.argwhere"))
+def _places(numpy_function) -> None:
+    @function(numpy_function)
+    def places(a: Array) -> Array:
+        return numpy_function(_known(a, f"np.{numpy_function.__name__}"))
 
 
-@function(np.flatnonzero)
-def flatnonzero(a: Array) -> Array:
-    return np.flatnonzero(_known(a, "np.flatnonzero"))
+_places(np.argwhere)
+_places(np.flatnonzero)
 
 
 @function(np.isin, kind="composite")
@@ -390,14 +389,14 @@ def diag_indices_from(arr: Array) -> Array:
     return np.diag_indices_from(np.empty(arr.shape, bool))
 
 
-@function(np.tril_indices_from, kind="metadata")
-def tril_indices_from(arr: Array, k: int = 0) -> Array:
-    return np.tril_indices_from(np.empty(arr.shape, bool), k)
+def _triangle_indices(numpy_function) -> None:
+    @function(numpy_function, kind="metadata")
+    def indices(arr: Array, k: int = 0) -> Array:
+        return numpy_function(np.empty(arr.shape, bool), k)
 
 
-@function(np.triu_indices_from, kind="metadata")
-def triu_indices_from(arr: Array, k: int = 0) -> Array:
-    return np.triu_indices_from(np.empty(arr.shape, bool), k)
+_triangle_indices(np.tril_indices_from)
+_triangle_indices(np.triu_indices_from)
 
 
 # ── diagonals and triangles ──────────────────────────────────────────────────────────────────────────────────────
@@ -426,9 +425,7 @@ def _diagonal(a, *, offset, axis1, axis2):
 
 
 @function(np.trace, kind="composite")
-def trace(
-    a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: Array | None = None
-) -> Array:
+def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DType = None, out: Array = None) -> Array:
     return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
 
 

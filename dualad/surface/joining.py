@@ -9,14 +9,13 @@ import itertools
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from ..core.aval import Array
+from ..core.aval import Array, DType
 from ..core.memory import link, target
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import indexing, joining
-from .arguments import normalize_axis, operand
+from .arguments import array_operand, normalize_axis, operand
 from .functions import function
 from .indexing import unstacked
 
@@ -25,13 +24,7 @@ __all__: list[str] = []
 
 @function(np.concatenate)
 def concatenate(
-    arrays: Any,
-    /,
-    axis: int = 0,
-    out: Array | None = None,
-    *,
-    dtype: DTypeLike | None = None,
-    casting: str = "same_kind",
+    arrays: Any, /, axis: int = 0, out: Array = None, *, dtype: DType = None, casting: str = "same_kind"
 ) -> Array:
     arrays = _arrays(arrays, dtype)
     if not arrays:
@@ -45,9 +38,7 @@ def concatenate(
 
 
 @function(np.stack)
-def stack(
-    arrays: Any, axis: int = 0, out: Array | None = None, *, dtype: DTypeLike | None = None, casting: str = "same_kind"
-) -> Array:
+def stack(arrays: Any, axis: int = 0, out: Array = None, *, dtype: DType = None, casting: str = "same_kind") -> Array:
     arrays = _arrays(arrays, dtype)
     if not arrays:
         raise ValueError("need at least one array to stack")
@@ -58,23 +49,23 @@ def stack(
 def _arrays(arrays, dtype) -> list:
     arrays = [operand(a) for a in arrays]
     if dtype is not None:
-        arrays = [(a if hasattr(a, "shape") else np.asarray(a)).astype(dtype) for a in arrays]
+        arrays = [array_operand(a).astype(dtype) for a in arrays]
     return arrays
 
 
 @function(np.vstack, kind="composite")
-def vstack(tup: Any, *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> Array:
+def vstack(tup: Any, *, dtype: DType = None, casting: str = "same_kind") -> Array:
     return np.concatenate([np.atleast_2d(a) for a in _arrays(tup, dtype)], 0)
 
 
 @function(np.hstack, kind="composite")
-def hstack(tup: Any, *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> Array:
+def hstack(tup: Any, *, dtype: DType = None, casting: str = "same_kind") -> Array:
     arrays = [np.atleast_1d(a) for a in _arrays(tup, dtype)]
     return np.concatenate(arrays, 0 if arrays and arrays[0].ndim == 1 else 1)
 
 
 @function(np.dstack, kind="composite")
-def dstack(tup: Any, *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> Array:
+def dstack(tup: Any, *, dtype: DType = None, casting: str = "same_kind") -> Array:
     return np.concatenate([np.atleast_3d(a) for a in _arrays(tup, dtype)], 2)
 
 

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import DTypeLike
 
-from ..core.aval import Array, Axis
+from ..core.aval import Array, Axis, DType
 from ..core.memory import in_order
 from ..errors import UnsupportedError
 from ..ops import determinant, factorization, norms, spectral
-from .arguments import normalize_axes, operand, operands, refuse_out
+from .arguments import array_operand, normalize_axes, operand, operands, refuse_out
 from .functions import function
 
 __all__: list[str] = []
@@ -90,7 +89,7 @@ def cross(x1: Array, x2: Array, /, *, axis: Axis = -1) -> Array:
 
 
 @function(np.linalg.trace, kind="composite")
-def trace(x: Array, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
+def trace(x: Array, /, *, offset: int = 0, dtype: DType = None) -> Array:
     return np.trace(x, offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
@@ -121,7 +120,7 @@ def matrix_power(a: Array, n: Any) -> Array:
 
 
 @function(np.linalg.multi_dot, kind="composite")
-def multi_dot(arrays: Any, *, out: Array | None = None) -> Array:
+def multi_dot(arrays: Any, *, out: Array = None) -> Array:
     refuse_out(out, "np.linalg.multi_dot")
     arrays = operands(*arrays)
     if len(arrays) < 2:
@@ -173,8 +172,7 @@ def inv(a: Array) -> Array:
 
 @function(np.linalg.tensorsolve, kind="composite")
 def tensorsolve(a: Array, b: Array, axes: Any = None) -> Array:
-    a, b = operands(a, b)
-    a = a if hasattr(a, "shape") else np.asarray(a)
+    a, b = array_operand(a), operand(b)
     if axes is not None:
         order = [i for i in range(a.ndim) if i not in [k % a.ndim for k in axes]]
         a = np.transpose(a, order + [k % a.ndim for k in axes])

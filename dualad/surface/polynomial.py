@@ -14,7 +14,7 @@ from ..core.aval import Array
 from ..core.blocks import refuse_lazy
 from ..errors import UnsupportedError
 from ..ops import polynomial
-from .arguments import normalize_axes, operand
+from .arguments import array_operand, normalize_axes, operand
 from .functions import function
 
 __all__: list[str] = []
@@ -34,8 +34,7 @@ def _polynomial(p):
 
 @function(np.polyval, kind="composite")
 def polyval(p: Array, x: Array) -> Array:
-    p, x = _polynomial(p), operand(x)
-    x = x if hasattr(x, "shape") else np.asarray(x)
+    p, x = _polynomial(p), array_operand(x)
     y = np.zeros_like(x)
     if p.shape[0]:
         y = y + p[0]
@@ -90,8 +89,7 @@ def poly(seq_of_zeros: Array) -> Array:
 @function(np.trim_zeros, kind="composite")
 def trim_zeros(filt: Array, trim: str = "fb", axis: Any = None) -> Array:
     """Cut zeros off the ends: by value, so that lanes of ``vmap`` split where they differ."""
-    x = operand(filt)
-    x = x if hasattr(x, "shape") else np.asarray(x)
+    x = array_operand(filt)
     trim = trim.lower()
     if trim not in {"fb", "bf", "f", "b"}:
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
@@ -114,22 +112,22 @@ def trim_zeros(filt: Array, trim: str = "fb", axis: Any = None) -> Array:
 # ── arithmetic ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _pad(p, length: int):
-    return p if p.shape[0] == length else np.concatenate([np.zeros(length - p.shape[0], p.dtype), p])
+def _aligned(*polynomials) -> list:
+    """Return coefficients of one length, zeros in front of the shorter."""
+    polynomials = [_coefficients(p) for p in polynomials]
+    length = max([p.shape[0] for p in polynomials])
+    pad = lambda p: np.concatenate([np.zeros(length - p.shape[0], p.dtype), p])
+    return [p if p.shape[0] == length else pad(p) for p in polynomials]
 
 
 @function(np.polyadd, kind="composite")
 def polyadd(a1: Array, a2: Array) -> Array:
-    a1, a2 = _coefficients(a1), _coefficients(a2)
-    length = max(a1.shape[0], a2.shape[0])
-    return _pad(a1, length) + _pad(a2, length)
+    return np.add(*_aligned(a1, a2))
 
 
 @function(np.polysub, kind="composite")
 def polysub(a1: Array, a2: Array) -> Array:
-    a1, a2 = _coefficients(a1), _coefficients(a2)
-    length = max(a1.shape[0], a2.shape[0])
-    return _pad(a1, length) - _pad(a2, length)
+    return np.subtract(*_aligned(a1, a2))
 
 
 @function(np.polymul, kind="composite")
@@ -213,64 +211,46 @@ def polyfit(
 # ── np.emath: complex results where real ones do not exist ───────────────────────────────────────────────────────
 
 
-def _array(x):
-    x = operand(x)
-    return x if hasattr(x, "dtype") else np.asarray(x)
-
-
 def _complex_if(x, outside):
     """Return ``x``, complex if some entry lies outside the real domain; a branch on values, as in NumPy."""
-    x = _array(x)
+    x = array_operand(x)
     refuse_lazy(x, "a function of np.emath", "make the argument complex, x + 0j, or ")
     if x.dtype.kind == "c" or not bool(np.any(outside(x))):
         return x
     return x.astype(np.complex64 if x.dtype.char in "fbhBH" else np.complex128)  # as NumPy, to which float16 is wide
 
 
-@function(np.emath.sqrt, kind="composite")
-def sqrt(x: Array) -> Array:
-    return np.sqrt(_complex_if(x, lambda v: v < 0))
+def _is_negative(x):
+    return x < 0
 
 
-@function(np.emath.log, kind="composite")
-def log(x: Array) -> Array:
-    return np.log(_complex_if(x, lambda v: v < 0))
+def _is_beyond_one(x):
+    return np.abs(x) > 1
 
 
-@function(np.emath.log2, kind="composite")
-def log2(x: Array) -> Array:
-    return np.log2(_complex_if(x, lambda v: v < 0))
+def _extended(name: str, outside) -> None:
+    ufunc = getattr(np, name)
+
+    @function(getattr(np.emath, name), kind="composite")
+    def extended(x: Array) -> Array:
+        return ufunc(_complex_if(x, outside))
 
 
-@function(np.emath.log10, kind="composite")
-def log10(x: Array) -> Array:
-    return np.log10(_complex_if(x, lambda v: v < 0))
+for _name in ("sqrt", "log", "log2", "log10"):
+    _extended(_name, _is_negative)
+for _name in ("arccos", "arcsin", "arctanh"):
+    _extended(_name, _is_beyond_one)
 
 
 @function(np.emath.logn, kind="composite")
 def logn(n: Any, x: Array) -> Array:
-    return np.log(_complex_if(x, lambda v: v < 0)) / np.log(_complex_if(n, lambda v: v < 0))
+    return np.log(_complex_if(x, _is_negative)) / np.log(_complex_if(n, _is_negative))
 
 
 @function(np.emath.power, kind="composite")
 def power(x: Array, p: Array) -> Array:
-    x = _complex_if(x, lambda v: v < 0)
-    p = _array(p)
+    x = _complex_if(x, _is_negative)
+    p = array_operand(p)
     if p.dtype.kind in "iu" and bool(np.any(p < 0)):
         p = p * 1.0
     return np.power(x, p)
-
-
-@function(np.emath.arccos, kind="composite")
-def arccos(x: Array) -> Array:
-    return np.arccos(_complex_if(x, lambda v: np.abs(v) > 1))
-
-
-@function(np.emath.arcsin, kind="composite")
-def arcsin(x: Array) -> Array:
-    return np.arcsin(_complex_if(x, lambda v: np.abs(v) > 1))
-
-
-@function(np.emath.arctanh, kind="composite")
-def arctanh(x: Array) -> Array:
-    return np.arctanh(_complex_if(x, lambda v: np.abs(v) > 1))

@@ -16,13 +16,11 @@ from ..ops.choice import nowhere, where
 from ..ops.indexing import ARRAY, index
 from ..ops.reductions import one_axis, reduced_shape
 from ..ops.shaping import stop_gradient
-from .arguments import normalize_axes, operand, refuse_out
+from .arguments import UNSET, array_operand, is_on, normalize_axes, operand, refuse_out
 from .composites import with_weights
 from .functions import function
 
 __all__: list[str] = []
-
-_UNSET = np._NoValue
 
 
 # ── order statistics ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -90,12 +88,12 @@ def _quantile(a, q, axis, method: str, keepdims, ignore_nan: bool, name: str):
     q = _check(q, a.dtype, name)
     if method == "linear" and q.dtype.kind in "iub":
         method = "lower"  # 0 or 1: an entry, in its own dtype
-    rows, single = one_axis(a, axes) if axes else (a.reshape((*a.shape, 1)), a.ndim)
+    rows, single = one_axis(a, axes)
     ordered = np.moveaxis(ops.order_statistics(rows, axis=single), single, 0)
     size, rest = ordered.shape[0], ordered.shape[1:]
     if not a.size and ignore_nan and is_inexact(a.dtype):
         # NumPy's own answer has no axes for q here
-        return np.full(reduced_shape(a.shape, axes, bool(keepdims is not _UNSET and keepdims)), np.nan, a.dtype)[()]
+        return np.full(reduced_shape(a.shape, axes, is_on(keepdims)), np.nan, a.dtype)[()]
     if not size:
         raise IndexError(f"{name} of no values")
     lift = q.reshape(q.shape + (1,) * len(rest))
@@ -120,7 +118,7 @@ def _quantile(a, q, axis, method: str, keepdims, ignore_nan: bool, name: str):
         spoiled = np.isnan(ordered[-1])
         if not nowhere(spoiled):
             result = where(spoiled, ordered[-1], result)
-    if keepdims is not _UNSET and keepdims:
+    if is_on(keepdims):
         result = np.reshape(result, q.shape + reduced_shape(a.shape, axes, True))
     return result
 
@@ -144,8 +142,8 @@ def _weigh(a, q, axis, weights, keepdims, ignore_nan: bool, name: str):
     if type(weights) in PLAIN and np.any(weights < 0):
         raise ValueError("Weights must be non-negative.")
     weights = np.broadcast_to(weights, a.shape)
-    rows, single = one_axis(a, axes) if axes else (a.reshape((*a.shape, 1)), a.ndim)
-    shares = one_axis(weights, axes)[0] if axes else weights.reshape(rows.shape)
+    rows, single = one_axis(a, axes)
+    shares = one_axis(weights, axes)[0]
     order = np.argsort(stop_gradient(rows), axis=single, kind="stable")
     shares = np.moveaxis(np.take_along_axis(shares, order, single), single, 0).astype(float)
     ordered = np.moveaxis(ops.order_statistics(rows, axis=single), single, 0)
@@ -176,20 +174,11 @@ def _quantiles(numpy_function, scale: float, ignore_nan: bool) -> None:
 
     @function(numpy_function, kind="composite")
     def quantile(
-        a: Array,
-        q: Array,
-        axis: Axis = None,
-        out: Array | None = None,
-        overwrite_input: bool = False,
-        method: str = "linear",
-        keepdims: bool = False,
-        *,
-        weights: Array = None,
-        interpolation: Any = None,
-    ) -> Array:
+        a: Array, q: Array, axis: Axis = None, out: Array = None, overwrite_input: bool = False,
+        method: str = "linear", keepdims: bool = False, *, weights: Array = None, interpolation: Any = None,
+    ) -> Array:  # fmt: skip
         refuse_out(out, name)
-        a, q = operand(a), operand(q)
-        a = a if hasattr(a, "dtype") else np.asarray(a)
+        a, q = array_operand(a), operand(q)
         if a.dtype.kind == "c":
             raise TypeError("a must be an array of real numbers")
         q = q if scale == 1 else q / scale
@@ -208,12 +197,12 @@ _quantiles(np.nanpercentile, 100, True)
 
 @function(np.median, kind="composite")
 def median(
-    a: Array, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False, keepdims: bool = False
+    a: Array, axis: Axis = None, out: Array = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
     refuse_out(out, "np.median")
     a = operand(a)
     axes = normalize_axes(axis, a.ndim, "np.median")
-    rows, single = one_axis(a, axes) if axes else (a.reshape((*a.shape, 1)), a.ndim)
+    rows, single = one_axis(a, axes)
     ordered = np.moveaxis(ops.order_statistics(rows, axis=single), single, 0)
     n = ordered.shape[0]
     result = np.mean(ordered[max((n - 1) // 2, 0) : n // 2 + 1], axis=0)
@@ -226,10 +215,10 @@ def median(
 
 @function(np.nanmedian, kind="composite")
 def nanmedian(
-    a: Array, axis: Axis = None, out: Array | None = None, overwrite_input: bool = False, keepdims: bool = _UNSET
+    a: Array, axis: Axis = None, out: Array = None, overwrite_input: bool = False, keepdims: bool = UNSET
 ) -> Array:
     refuse_out(out, "np.nanmedian")
     a = operand(a)
     if not is_inexact(a.dtype) or not a.size:
-        return np.median(a, axis=axis, keepdims=keepdims is not _UNSET and bool(keepdims))
+        return np.median(a, axis=axis, keepdims=is_on(keepdims))
     return _quantile(a, 0.5, axis, "linear", keepdims, True, "np.nanmedian")

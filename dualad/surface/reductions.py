@@ -7,19 +7,17 @@ before. Not for: functions composed of other NumPy calls (``composites.py``), sc
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from ..core.aval import Array, Axis, is_inexact
+from ..core.aval import Array, Axis, DType, is_inexact
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
 from ..ops import reductions as ops
-from .arguments import normalize_axes, normalize_axis, operand, refuse_out
+from .arguments import UNSET, is_given, is_on, normalize_axes, normalize_axis, operand, refuse_out
 from .functions import function
 from .ufuncs import UFUNC_METHODS, loop_dtypes
 
 __all__ = ["count_along"]
 
-_UNSET = np._NoValue
 _ALL_AXES = tuple([tuple(range(n)) for n in range(9)])
 
 
@@ -33,18 +31,9 @@ def _axes(axis, ndim: int, name: str) -> tuple[int, ...]:
     return normalize_axes(axis, ndim, name)
 
 
-def _given(x) -> bool:
-    """Say whether a keyword was given something other than its default."""
-    return not (x is _UNSET or x is None or x is True)
-
-
-def _flag(keepdims) -> bool:
-    return keepdims is not _UNSET and bool(keepdims)
-
-
 def _mask(a, where, fill):
     """Put ``fill``, which does not change the reduction, where it is not to look."""
-    if not _given(where):
+    if not is_given(where):
         return a
     where = operand(where)
     if np.broadcast_shapes(getattr(where, "shape", ()), a.shape) != a.shape:
@@ -53,7 +42,7 @@ def _mask(a, where, fill):
 
 
 def _cast(a, dtype):
-    return a if dtype is None or dtype is _UNSET else a.astype(dtype) if isinstance(a, Tracer) else np.asarray(a, dtype)
+    return a if dtype is None or dtype is UNSET else a.astype(dtype) if isinstance(a, Tracer) else np.asarray(a, dtype)
 
 
 def _initial(initial, result):
@@ -66,61 +55,46 @@ def _initial(initial, result):
 
 @function(np.sum)
 def sum_(
-    a: Array,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: Array | None = None,
-    keepdims: bool = _UNSET,
-    initial: Array = _UNSET,
-    where: Array = _UNSET,
-) -> Array:
+    a: Array, axis: Axis = None, dtype: DType = None, out: Array = None, keepdims: bool = UNSET,
+    initial: Array = UNSET, where: Array = UNSET,
+) -> Array:  # fmt: skip
     if not isinstance(a, Tracer):
         a = operand(a)
-    if where is _UNSET and initial is _UNSET and dtype is None and out is None:  # nearly every call
+    if where is UNSET and initial is UNSET and dtype is None and out is None:  # nearly every call
         axes = _axes(axis, len(a.shape), "np.sum")
-        return bind(ops.sum, (a,), {"axis": axes, "keepdims": keepdims is not _UNSET and bool(keepdims)})
+        return bind(ops.sum, (a,), {"axis": axes, "keepdims": keepdims is not UNSET and bool(keepdims)})
     refuse_out(out, "np.sum")
-    if dtype is not None or _given(where):
+    if dtype is not None or is_given(where):
         a = _mask(_cast(a, dtype), where, 0)
-    result = bind(ops.sum, (a,), {"axis": _axes(axis, a.ndim, "np.sum"), "keepdims": _flag(keepdims)})
+    result = bind(ops.sum, (a,), {"axis": _axes(axis, a.ndim, "np.sum"), "keepdims": is_on(keepdims)})
     if dtype is not None:
         result = _cast(result, dtype)
-    if _given(initial) and not (type(initial) is int and initial == 0):
+    if is_given(initial) and not (type(initial) is int and initial == 0):
         result = result + _initial(initial, result)
     return result
 
 
 @function(np.prod)
 def prod(
-    a: Array,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: Array | None = None,
-    keepdims: bool = _UNSET,
-    initial: Array = _UNSET,
-    where: Array = _UNSET,
-) -> Array:
+    a: Array, axis: Axis = None, dtype: DType = None, out: Array = None, keepdims: bool = UNSET,
+    initial: Array = UNSET, where: Array = UNSET,
+) -> Array:  # fmt: skip
     refuse_out(out, "np.prod")
     a = _mask(_cast(operand(a), dtype), where, 1)
-    result = _cast(ops.prod(a, axis=_axes(axis, a.ndim, "np.prod"), keepdims=_flag(keepdims)), dtype)
-    if _given(initial) and not (type(initial) is int and initial == 1):
+    result = _cast(ops.prod(a, axis=_axes(axis, a.ndim, "np.prod"), keepdims=is_on(keepdims)), dtype)
+    if is_given(initial) and not (type(initial) is int and initial == 1):
         result = result * _initial(initial, result)
     return result
 
 
 @function(np.mean)
 def mean(
-    a: Array,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: Array | None = None,
-    keepdims: bool = _UNSET,
-    *,
-    where: Array = _UNSET,
-) -> Array:
+    a: Array, axis: Axis = None, dtype: DType = None, out: Array = None, keepdims: bool = UNSET, *,
+    where: Array = UNSET,
+) -> Array:  # fmt: skip
     refuse_out(out, "np.mean")
     a = operand(a)
-    axes = _axes(axis, a.ndim, "np.mean") if _given(where) else normalize_axes(axis, a.ndim, "np.mean")
+    axes = _axes(axis, a.ndim, "np.mean") if is_given(where) else normalize_axes(axis, a.ndim, "np.mean")
     final = None
     if dtype is None and not is_inexact(a.dtype):
         dtype = np.float64
@@ -134,7 +108,7 @@ def mean(
 
 def count_along(a, axes: tuple[int, ...], where, keepdims, dtype):
     """Return how many entries a reduction looks at: a number, or with ``where=`` an array of real dtype."""
-    if not _given(where):
+    if not is_given(where):
         count = 1
         for n in axes:
             count *= a.shape[n]
@@ -158,19 +132,15 @@ def _extremum(functions, op, ufunc: np.ufunc, neutral) -> None:
     name = f"np.{functions[0].__name__}"
 
     def extremum(
-        a: Array,
-        axis: Axis = None,
-        out: Array | None = None,
-        keepdims: bool = _UNSET,
-        initial: Array = _UNSET,
-        where: Array = _UNSET,
-    ) -> Array:
+        a: Array, axis: Axis = None, out: Array = None, keepdims: bool = UNSET, initial: Array = UNSET,
+        where: Array = UNSET,
+    ) -> Array:  # fmt: skip
         refuse_out(out, name)
         a = operand(a)
-        if _given(where) and not _given(initial):
+        if is_given(where) and not is_given(initial):
             raise ValueError(f"{name}: where= needs initial=, the result where nothing is looked at")
-        axes, keepdims = _axes(axis, a.ndim, name), _flag(keepdims)
-        if not _given(initial):
+        axes, keepdims = _axes(axis, a.ndim, name), is_on(keepdims)
+        if not is_given(initial):
             return op(a, axis=axes, keepdims=keepdims)
         shape = ops.reduced_shape(a.shape, axes, keepdims)
         if 0 in [a.shape[i] for i in axes]:
@@ -178,21 +148,11 @@ def _extremum(functions, op, ufunc: np.ufunc, neutral) -> None:
         result = op(_mask(a, where, neutral(a.dtype)), axis=axes, keepdims=keepdims)
         return ufunc(result, _initial(initial, result))
 
+    def reduce(array, axis=0, dtype=None, **given):
+        return extremum(_cast(operand(array), dtype), axis, **given)
+
     function(*functions)(extremum)
-    UFUNC_METHODS[ufunc, "reduce"] = _first_axis(extremum)
-
-
-def _first_axis(handler):
-    """Give a handler the signature of ``ufunc.reduce``, whose axis is 0 by default."""
-
-    def reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=_UNSET, where=True):
-        if isinstance(out, tuple):
-            (out,) = out
-        return handler(
-            _cast(operand(array), dtype), axis=axis, out=out, keepdims=keepdims, initial=initial, where=where
-        )
-
-    return reduce
+    UFUNC_METHODS[ufunc, "reduce"] = reduce
 
 
 _extremum((np.max, np.amax), ops.max, np.maximum, _lowest)
@@ -202,9 +162,9 @@ _extremum((np.nanmin,), ops.nanmin, np.fmin, _highest)
 
 
 @function(np.ptp, kind="composite")
-def ptp(a: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = _UNSET) -> Array:
+def ptp(a: Array, axis: Axis = None, out: Array = None, keepdims: bool = UNSET) -> Array:
     refuse_out(out, "np.ptp")
-    return np.max(a, axis=axis, keepdims=_flag(keepdims)) - np.min(a, axis=axis, keepdims=_flag(keepdims))
+    return np.max(a, axis=axis, keepdims=is_on(keepdims)) - np.min(a, axis=axis, keepdims=is_on(keepdims))
 
 
 # ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -216,21 +176,19 @@ def _question(numpy_function, op, neutral: bool) -> None:
 
     @function(numpy_function)
     def question(
-        a: Array, axis: Axis = None, out: Array | None = None, keepdims: bool = _UNSET, *, where: Array = _UNSET
+        a: Array, axis: Axis = None, out: Array = None, keepdims: bool = UNSET, *, where: Array = UNSET
     ) -> Array:
         refuse_out(out, name)
         a = operand(a)
-        if _given(where):
+        if is_given(where):
             a = _mask(a != 0, where, neutral)
-        return op(a, axis=_axes(axis, a.ndim, name), keepdims=_flag(keepdims))
+        return op(a, axis=_axes(axis, a.ndim, name), keepdims=is_on(keepdims))
 
-    def reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=_UNSET, where=True):
-        if isinstance(out, tuple):
-            (out,) = out
+    def reduce(array, axis=0, dtype=None, initial=UNSET, **given):
         if dtype is not None:
             loop_dtypes(ufunc, (bool, bool), dtype, "same_kind")  # raises where NumPy has no such loop
-        result = question(array, axis, out, keepdims, where=where)
-        return result if not _given(initial) else ufunc(result, initial)
+        result = question(array, axis, **given)
+        return ufunc(result, initial) if is_given(initial) else result
 
     UFUNC_METHODS[ufunc, "reduce"] = reduce
 
@@ -249,13 +207,13 @@ def _position(numpy_function, op) -> None:
     name = f"np.{numpy_function.__name__}"
 
     @function(numpy_function)
-    def position(a: Array, axis: Axis = None, out: Array | None = None, *, keepdims: bool = _UNSET) -> Array:
+    def position(a: Array, axis: Axis = None, out: Array = None, *, keepdims: bool = UNSET) -> Array:
         refuse_out(out, name)
         a = operand(a)
         flat = a.reshape(-1) if axis is None or not a.ndim else a
         single = normalize_axis(0 if axis is None else axis, flat.ndim, name)
         result = op(flat, axis=single)
-        if not _flag(keepdims):
+        if not is_on(keepdims):
             return result
         axes = _axes(axis, a.ndim, name)
         return np.reshape(result, ops.reduced_shape(a.shape, axes, True))
@@ -270,16 +228,5 @@ _position(np.nanargmin, ops.nanargmin)
 # ── methods of ufuncs ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _total(handler):
-    """Give ``sum`` or ``prod`` the signature of ``ufunc.reduce``."""
-
-    def reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=_UNSET, where=True):
-        if isinstance(out, tuple):
-            (out,) = out
-        return handler(array, axis, dtype, out, keepdims, initial, where)
-
-    return reduce
-
-
-UFUNC_METHODS[np.add, "reduce"] = _total(sum_)
-UFUNC_METHODS[np.multiply, "reduce"] = _total(prod)
+UFUNC_METHODS[np.add, "reduce"] = lambda array, axis=0, **given: sum_(array, axis, **given)
+UFUNC_METHODS[np.multiply, "reduce"] = lambda array, axis=0, **given: prod(array, axis, **given)

@@ -10,9 +10,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from ..core.aval import Array, Axis, Shape
+from ..core.aval import Array, Axis, DType, Shape
 from ..core.memory import converted, in_order, layout, like_copy, viewed, writer
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
@@ -172,7 +171,7 @@ def copy(a: Array, order: str | None = "K", subok: bool = False) -> Array:
 
 @function(np.astype)
 def astype(
-    x: Array, dtype: DTypeLike | None, /, *, copy: bool | None = True, device: Any = None, order: str | None = "K"
+    x: Array, dtype: DType, /, *, copy: bool | None = True, device: Any = None, order: str | None = "K"
 ) -> Array:
     dtype = np.dtype(dtype)
     if x.dtype != dtype:

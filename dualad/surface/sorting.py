@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from ..core.aval import Array, Axis, is_inexact
+from ..core.aval import Array, Axis, DType, is_inexact
 from ..core.blocks import refuse_lazy
 from ..core.memory import like_copy
 from ..core.tracer import Tracer
@@ -21,13 +20,11 @@ from ..ops import sorting as ops
 from ..ops.choice import where
 from ..ops.indexing import ARRAY, index
 from ..ops.shaping import stop_gradient
-from .arguments import normalize_axis, operand, refuse_out
+from .arguments import array_operand, is_on, normalize_axis, operand, refuse_out
 from .functions import function
 from .ufuncs import UFUNC_METHODS, loop_dtypes
 
 __all__: list[str] = []
-
-_UNSET = np._NoValue
 
 
 def _flatten(a, axis, name: str):
@@ -70,18 +67,12 @@ def _scan(op, a, axis: int, dtype):
 def _running_total(plain, array_api: str, nan, ufunc: np.ufunc, op, neutral: int) -> None:
 
     @function(plain)
-    def running(a: Array, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None) -> Array:
+    def running(a: Array, axis: Axis = None, dtype: DType = None, out: Array = None) -> Array:
         refuse_out(out, f"np.{plain.__name__}")
         return _scan(op, *_flatten(a, axis, f"np.{plain.__name__}"), dtype=dtype)
 
     def cumulative(
-        x: Array,
-        /,
-        *,
-        axis: Axis = None,
-        dtype: DTypeLike | None = None,
-        out: Array | None = None,
-        include_initial: bool = False,
+        x: Array, /, *, axis: Axis = None, dtype: DType = None, out: Array = None, include_initial: bool = False
     ) -> Array:
         name = f"np.{array_api}"
         refuse_out(out, name)
@@ -101,7 +92,7 @@ def _running_total(plain, array_api: str, nan, ufunc: np.ufunc, op, neutral: int
         function(getattr(np, array_api))(cumulative)
 
     @function(nan, kind="composite")
-    def nan_running(a: Array, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None) -> Array:
+    def nan_running(a: Array, axis: Axis = None, dtype: DType = None, out: Array = None) -> Array:
         a = operand(a)
         return running(where(np.isnan(a), neutral, a) if is_inexact(a.dtype) else a, axis, dtype, out)
 
@@ -111,8 +102,7 @@ def _running_total(plain, array_api: str, nan, ufunc: np.ufunc, op, neutral: int
 def _accumulate(op):
     """Make a handler with the signature of ``ufunc.accumulate``."""
 
-    def accumulate(array, axis=0, dtype=None, out=None):
-        refuse_out(out[0] if isinstance(out, tuple) else out, "ufunc.accumulate")
+    def accumulate(array, axis=0, dtype=None):
         array = operand(array)
         if not array.ndim and normalize_axis(axis, 1, "ufunc.accumulate") == 0:
             raise TypeError("cannot accumulate on a scalar")
@@ -147,42 +137,28 @@ def _refuse_order(order, name: str) -> None:
 
 @function(np.sort)
 def sort(
-    a: Array,
-    axis: Axis = -1,
-    kind: str | None = None,
-    order: str | None = None,
-    *,
-    stable: Any = None,
+    a: Array, axis: Axis = -1, kind: str | None = None, order: str | None = None, *, stable: Any = None,
     descending: bool = False,
-) -> Array:
+) -> Array:  # fmt: skip
     _refuse_order(order, "np.sort")
-    if kind is not None and (stable is not None or _given(descending)):
+    if kind is not None and (stable is not None or is_on(descending)):
         raise ValueError("np.sort: kind can't be given together with stable or descending")
     a, axis = _flatten(a, axis, "np.sort")
-    if not _given(descending):
+    if not is_on(descending):
         return like_copy(ops.sort(a, axis=axis), a)
     return np.take_along_axis(a, np.argsort(_reverse(stop_gradient(a)), axis, stable=True), axis)
 
 
 @function(np.argsort)
 def argsort(
-    a: Array,
-    axis: Axis = -1,
-    kind: str | None = None,
-    order: str | None = None,
-    *,
-    stable: Any = None,
+    a: Array, axis: Axis = -1, kind: str | None = None, order: str | None = None, *, stable: Any = None,
     descending: bool = False,
-) -> Array:
+) -> Array:  # fmt: skip
     _refuse_order(order, "np.argsort")
     a, axis = _flatten(a, axis, "np.argsort")
-    if _given(descending):
+    if is_on(descending):
         a, kind = _reverse(stop_gradient(a)), "stable"
     return ops.argsort(a, axis=axis, kind="stable" if stable else kind)
-
-
-def _given(descending) -> bool:
-    return descending is not _UNSET and bool(descending)
 
 
 def _reverse(a):
@@ -234,15 +210,9 @@ def sort_complex(a: Array) -> Array:
 
 @function(np.unique)
 def unique(
-    ar: Array,
-    return_index: bool = False,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    axis: Axis = None,
-    *,
-    equal_nan: bool = True,
-    sorted: bool = True,
-) -> Array:
+    ar: Array, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    axis: Axis = None, *, equal_nan: bool = True, sorted: bool = True,
+) -> Array:  # fmt: skip
     ar = operand(ar)
     values = _known(ar, "np.unique", "the number of distinct values")
     _, first, *rest = np.unique(values, True, return_inverse, return_counts, axis, equal_nan=equal_nan)
@@ -294,8 +264,7 @@ def searchsorted(a: Array, v: Array, side: str = "left", sorter: Any = None) -> 
 
 @function(np.digitize)
 def digitize(x: Array, bins: Any, right: bool = False) -> Array:
-    x, bins = operand(x), operand(bins)
-    x = x if hasattr(x, "dtype") else np.asarray(x)
+    x, bins = array_operand(x), operand(bins)
     if x.dtype.kind == "c":
         raise TypeError("x may not be complex")
     steps = np.diff(_known(bins, "np.digitize", "the direction of the bins"))

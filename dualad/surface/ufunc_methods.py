@@ -15,12 +15,10 @@ import numpy as np
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops.reductions import one_axis, reduced_shape
-from .arguments import normalize_axes, normalize_axis, operand
+from .arguments import UNSET, normalize_axes, normalize_axis, operand
 from .ufuncs import ANY_UFUNC, UFUNC_METHODS, loop_dtypes
 
 __all__: list[str] = []
-
-_UNSET = np._NoValue
 
 
 # ── reduceat ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -71,7 +69,7 @@ def _fold(ufunc: np.ufunc, empty: int):
     """Make ``reduce`` of a ufunc on integers or truth values: half the entries meet the other half, log₂ n times."""
     name = f"np.{ufunc.__name__}.reduce"
 
-    def reduce(array, axis=0, dtype=None, keepdims=False, initial=_UNSET, where=True):
+    def reduce(array, axis=0, dtype=None, keepdims=False, initial=UNSET, where=True):
         array = operand(array)
         axes = () if not array.ndim and axis in (0, -1) else normalize_axes(axis, array.ndim, name)
         if ufunc is np.logical_xor:
@@ -84,14 +82,14 @@ def _fold(ufunc: np.ufunc, empty: int):
         if where is not True:
             array = np.where(operand(where), array, neutral)
         shape = reduced_shape(array.shape, axes, bool(keepdims))
-        rows, single = one_axis(array, axes) if axes else (array.reshape((*array.shape, 1)), array.ndim)
+        rows, single = one_axis(array, axes)
         rows = np.moveaxis(rows, single, 0)
         while len(rows) > 1:
             half = len(rows) // 2
             folded = ufunc(rows[:half], rows[half : 2 * half])
             rows = np.concatenate([folded, rows[2 * half :]]) if len(rows) % 2 else folded
         result = rows[0] if len(rows) else np.broadcast_to(neutral, rows.shape[1:])
-        if initial is not _UNSET and initial is not None:
+        if initial is not UNSET and initial is not None:
             result = ufunc(result, np.asarray(initial).astype(array.dtype))
         return np.reshape(result, shape)
 
@@ -112,7 +110,7 @@ class _Chain(NamedTuple):
 def _chain(ufunc: np.ufunc, array, axes: tuple[int, ...], dtype, keepdims: bool) -> _Chain:
     array = operand(array)
     array = array.astype(loop_dtypes(ufunc, (array, array), dtype, "same_kind")[0], copy=False)
-    rows, single = one_axis(array, axes) if axes else (array.reshape((*array.shape, 1)), array.ndim)
+    rows, single = one_axis(array, axes)
     rows = np.moveaxis(rows, single, 0)
     return _Chain([rows[i] for i in range(rows.shape[0])], array.dtype, reduced_shape(array.shape, axes, keepdims))
 
@@ -120,7 +118,7 @@ def _chain(ufunc: np.ufunc, array, axes: tuple[int, ...], dtype, keepdims: bool)
 def _reduce(ufunc: np.ufunc):
     name = f"np.{ufunc.__name__}.reduce"
 
-    def reduce(array, axis=0, dtype=None, keepdims=False, initial=_UNSET, where=True):
+    def reduce(array, axis=0, dtype=None, keepdims=False, initial=UNSET, where=True):
         ndim = np.ndim(array)
         axes = () if not ndim and axis in (0, -1) else normalize_axes(axis, ndim, name)
         if len(axes) > 1 and ufunc.identity is None and ufunc not in (np.maximum, np.minimum, np.fmax, np.fmin):
@@ -128,8 +126,8 @@ def _reduce(ufunc: np.ufunc):
                 f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may be specified"
             )
         chain = _chain(ufunc, array, axes, dtype, bool(keepdims))
-        start = None if initial is _UNSET else initial
-        if initial is _UNSET and (where is not True or not chain.rows):
+        start = None if initial is UNSET else initial
+        if initial is UNSET and (where is not True or not chain.rows):
             start = ufunc.identity
             if start is None:
                 raise ValueError(f"reduction operation {ufunc.__name__} has no identity, so initial= is needed")
@@ -139,20 +137,14 @@ def _reduce(ufunc: np.ufunc):
         else:
             result = np.broadcast_to(operand(start), reduced_shape(np.shape(array), axes, False)).astype(chain.dtype)
         if where is not True:
-            looked = np.broadcast_to(operand(where), np.shape(array))
-            looked = np.moveaxis(*_first(looked, axes))
+            looked, single = one_axis(np.broadcast_to(operand(where), np.shape(array)), axes)
+            looked = np.moveaxis(looked, single, 0)
         for i, row in enumerate(rows):
             step = ufunc(result, row)
             result = step if where is True else np.where(looked[i], step, result)
         return np.reshape(result, chain.shape)
 
     return reduce
-
-
-def _first(x, axes: tuple[int, ...]) -> tuple:
-    """Return an operand whose axes are joined in one, the number of that one, and where it goes."""
-    rows, single = one_axis(x, axes) if axes else (x.reshape((*x.shape, 1)), x.ndim)
-    return rows, single, 0
 
 
 def _accumulate(ufunc: np.ufunc):

@@ -49,15 +49,7 @@ REASONS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(["shares_memory", "may_share_memory"], _MEMORY),
     **dict.fromkeys(["array2string", "array_repr", "array_str"], _PRINTING),
     **dict.fromkeys(["fromfunction"], _CALLS),
-    **dict.fromkeys(
-        [
-            "intersect1d",
-            "setdiff1d",
-            "setxor1d",
-            "union1d",
-        ],
-        _SETS,
-    ),
+    **dict.fromkeys(["intersect1d", "setdiff1d", "setxor1d", "union1d"], _SETS),
     "require": ("memory layout is no property of a tensor", "leave it out"),
 }
 

@@ -21,25 +21,7 @@ from .report import CheckReport, Mismatch, Outcome, Row
 from .rules import RuleReport, check_rule
 
 __all__ = [
-    "CheckReport",
-    "Comparison",
-    "Estimate",
-    "GRADIENT_ORACLES",
-    "Mismatch",
-    "ORACLES",
-    "Outcome",
-    "QUANTITIES",
-    "Row",
-    "RuleReport",
-    "Unavailable",
-    "assert_matches_jax",
-    "check_function",
-    "check_grads",
-    "check_rule",
-    "compare",
-    "complex_step",
-    "differences",
-    "gradcheck",
-    "gradgradcheck",
-    "laws",
-]
+    "CheckReport", "Comparison", "Estimate", "GRADIENT_ORACLES", "Mismatch", "ORACLES", "Outcome", "QUANTITIES", "Row",
+    "RuleReport", "Unavailable", "assert_matches_jax", "check_function", "check_grads", "check_rule", "compare",
+    "complex_step", "differences", "gradcheck", "gradgradcheck", "laws",
+]  # fmt: skip

@@ -83,8 +83,7 @@ class Answers:
         f = self.function
         if f.size <= _COLUMN_LIMIT:
             return self.once(
-                "differences",
-                lambda: differences.jacobian(f.evaluate, self.x, self.scale, progress=self.progress),
+                "differences", lambda: differences.jacobian(f.evaluate, self.x, self.scale, progress=self.progress)
             )
         return self.once("differences", lambda: self.products(self.difference))
 

@@ -202,10 +202,7 @@ class _Check:
             ),
             self.row("jacfwd", self.remember(e.jacfwd), whole, **jacobian),
             self.row(
-                "jacrev",
-                self.remember(e.jacrev),
-                whole + dot(lambda J: (w @ J) @ v, lambda: (w, e.jvp(v))),
-                **jacobian,
+                "jacrev", self.remember(e.jacrev), whole + dot(lambda J: (w @ J) @ v, lambda: (w, e.jvp(v))), **jacobian
             ),
             self.row(
                 "hvp",

@@ -79,13 +79,7 @@ def gradgradcheck(
 
 
 def first_derivative(
-    f: Callable,
-    args: tuple,
-    mode: str,
-    rng: np.random.Generator,
-    *,
-    given: Any = None,
-    gaps: bool = False,
+    f: Callable, args: tuple, mode: str, rng: np.random.Generator, *, given: Any = None, gaps: bool = False
 ) -> tuple[Callable, tuple] | None:
     """Return a function's first derivative as a function of the arguments and the vectors, and where to check it.
 

@@ -27,16 +27,9 @@ from .gradgradcheck import random_like
 from .real_function import RealFunction
 
 __all__ = [
-    "LAWS",
-    "chain_rule",
-    "check_laws",
-    "duality",
-    "idempotent_stop_gradient",
-    "jacfwd_is_jacrev",
-    "linearity",
-    "symmetric_hessian",
-    "vmap_is_a_loop",
-]
+    "LAWS", "chain_rule", "check_laws", "duality", "idempotent_stop_gradient", "jacfwd_is_jacrev", "linearity",
+    "symmetric_hessian", "vmap_is_a_loop",
+]  # fmt: skip
 
 _RTOL = 1e-9
 

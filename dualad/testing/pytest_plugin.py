@@ -26,10 +26,7 @@ __all__ = ["DEFAULT_ORACLES", "as_points", "check_points", "function_under_check
 #: without JAX, which takes seconds to load and compiles each function; ask for it with ``oracle="jax"``
 DEFAULT_ORACLES = tuple(name for name in ORACLES if name != "jax")
 
-_ONLY = {
-    "forward": ("jvp", "jacfwd", "vmap-jvp", "vmap-value"),
-    "reverse": ("vjp", "jacrev", "vmap-vjp", "vmap-value"),
-}
+_ONLY = {"forward": ("jvp", "jacfwd", "vmap-jvp", "vmap-value"), "reverse": ("vjp", "jacrev", "vmap-vjp", "vmap-value")}
 
 
 def as_points(points: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
 
 import numpy as np
 import scipy.interpolate as si
@@ -19,13 +18,13 @@ from ...core.tracer import tracer_in
 from ...errors import UnsupportedError
 from ...ops.sparse_product import Pattern, csr_solve
 from ...surface.arguments import normalize_axis
-from ..mirror import MIRRORED, mirrors
-from .piecewise import delegated, gathered, interval, known, placed, wide
+from ..mirror import MIRRORED, known, mirrors
+from .piecewise import Interpolant, gathered, interval, placed, wide
 
 __all__ = ["BSpline", "make_interp_spline"]
 
 
-class BSpline:
+class BSpline(Interpolant):
     """A spline Σ c[i] Bᵢ(x) of degree ``k`` with knots ``t``.
 
     Takes what ``scipy.interpolate.BSpline`` takes; knots, coefficients and points may be tensors.
@@ -61,13 +60,6 @@ class BSpline:
         plain = tracer_in(t, c) is None
         out._original = si.BSpline.construct_fast(t, c, k, extrapolate, axis) if plain else None
         return out
-
-    def __getattr__(self, name: str) -> Any:
-        return delegated(self, name)
-
-    def plain(self):
-        """Return SciPy's spline, or None if knots or coefficients are traced."""
-        return self._original
 
     def _ends(self):
         return self.t[self.k], self.t[self.t.shape[0] - self.k - 1]

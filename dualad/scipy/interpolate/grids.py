@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 import scipy.interpolate as si
@@ -16,16 +15,16 @@ from ...core.tables import Verdict
 from ...core.tracer import tracer_in
 from ...errors import UnsupportedError
 from ...surface.arguments import normalize_axis, operand
-from ..mirror import MIRRORED, mirrors
+from ..mirror import MIRRORED, known, mirrors
 from .bsplines import make_interp_spline
-from .piecewise import delegated, gathered, interval, known, placed, wide
+from .piecewise import Interpolant, gathered, interval, placed, wide
 
 __all__ = ["RegularGridInterpolator", "interp1d", "interpn"]
 
 _DEGREES = {"zero": 0, "slinear": 1, "quadratic": 2, "cubic": 3}
 
 
-class interp1d:
+class interp1d(Interpolant):
     """``scipy.interpolate.interp1d``: the table and the points may be tensors; with splines, ``x`` may not.
 
     A point out of bounds raises an error where its value is known; under ``vmap`` and ``trace`` it gives NaN.
@@ -71,13 +70,6 @@ class interp1d:
         elif kind not in ("linear", "nearest", "nearest-up", "next", "previous"):
             raise NotImplementedError(f"{kind} is unsupported: Use fitpack routines for other types.")
 
-    def __getattr__(self, name: str) -> Any:
-        return delegated(self, name)
-
-    def plain(self):
-        """Return SciPy's interpolant, or None if the table is traced."""
-        return self._original
-
     def __call__(self, x):
         """Interpolate."""
         if self._original is not None and tracer_in(x) is None:
@@ -122,7 +114,7 @@ class interp1d:
         return self._spline(x, 0, True)
 
 
-class RegularGridInterpolator:
+class RegularGridInterpolator(Interpolant):
     """``scipy.interpolate.RegularGridInterpolator`` with method "linear" or "nearest"; everything may be a tensor.
 
     A point out of bounds raises an error where its value is known; under ``vmap`` and ``trace`` it gives the fill
@@ -148,13 +140,6 @@ class RegularGridInterpolator:
             if known(grid[i]) is not None and (np.diff(known(grid[i])) <= 0).any():
                 raise ValueError(f"The points in dimension {i} must be strictly ascending or descending")
         self.grid = tuple(grid)
-
-    def __getattr__(self, name: str) -> Any:
-        return delegated(self, name)
-
-    def plain(self):
-        """Return SciPy's interpolator, or None if grid or values are traced."""
-        return self._original
 
     def __call__(self, xi, method=None, *, nu=None):
         """Interpolate at points, whose coordinates stand along the last axis."""

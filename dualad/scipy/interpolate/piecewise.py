@@ -15,16 +15,16 @@ import numpy as np
 import scipy.interpolate as si
 
 from ...core.tables import Verdict
-from ...core.tracer import Tracer, tracer_in
+from ...core.tracer import tracer_in
 from ...errors import UnsupportedError
 from ...jvp import stop_gradient
 from ...ops import indexing
 from ...ops.sparse_product import Pattern, csr_solve
 from ...surface.arguments import normalize_axis, operand
-from ..mirror import MIRRORED
+from ..mirror import MIRRORED, known
 
 __all__ = [
-    "Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PPoly", "PchipInterpolator", "delegated", "gathered",
+    "Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "Interpolant", "PPoly", "PchipInterpolator", "gathered",
     "interval", "placed", "wide",
 ]  # fmt: skip
 
@@ -54,33 +54,35 @@ def placed(out, points: int, axis: int):
     return np.transpose(out, order[points : points + axis] + order[:points] + order[points + axis :])
 
 
-def known(x):
-    """Return the plain value of an argument that is known now, or None."""
-    x = stop_gradient(x)
-    return None if isinstance(x, Tracer) else x
+class Interpolant:
+    """An interpolant of SciPy's whose data may be tensors; what has no version here is SciPy's, for plain data."""
 
+    _original: Any = None
 
-def delegated(ours, name: str) -> Any:
-    """Return an attribute of SciPy's object of the same data, or refuse it if the data are traced."""
-    if name.startswith("_"):
-        raise AttributeError(name)
-    kind = type(ours).__name__
-    plain = ours.plain()
-    if plain is None:
-        if not hasattr(getattr(si, kind), name):
-            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
-        raise UnsupportedError(
-            f"scipy.interpolate.{kind}.{name} was asked of an interpolant of traced data.",
-            "it has no differentiable version here",
-            "evaluate the interpolant, its derivatives or its integrals",
-        )
-    return getattr(plain, name)
+    def plain(self):
+        """Return SciPy's interpolant, or None if the data are traced."""
+        return self._original
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        kind = type(self).__name__
+        plain = self.plain()
+        if plain is None:
+            if not hasattr(getattr(si, kind), name):
+                raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+            raise UnsupportedError(
+                f"scipy.interpolate.{kind}.{name} was asked of an interpolant of traced data.",
+                "it has no differentiable version here",
+                "evaluate the interpolant, its derivatives or its integrals",
+            )
+        return getattr(plain, name)
 
 
 # ── evaluation ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class PPoly:
+class PPoly(Interpolant):
     """A piecewise polynomial; ``c[m, i]`` is the coefficient of (x − x[i])^(k−m) in interval i.
 
     Takes what ``scipy.interpolate.PPoly`` takes; ``c``, the breakpoints ``x`` and the points it is called at may be
@@ -97,9 +99,6 @@ class PPoly:
     def _set(self, c, x, extrapolate, axis: int) -> None:
         self.c, self.x, self.axis = c, x, axis
         self.extrapolate = True if extrapolate is None else extrapolate
-
-    def __getattr__(self, name: str) -> Any:
-        return delegated(self, name)
 
     def plain(self):
         """Return SciPy's piecewise polynomial, or None if coefficients or breakpoints are traced."""
@@ -226,7 +225,7 @@ def _hermite(y, slopes, h):
     return np.stack([t / h, (mean - slopes[:-1]) / h - t, slopes[:-1] + 0 * y[:-1], y[:-1] + 0 * slopes[:-1]])
 
 
-class _Interpolant(PPoly):
+class _Cubic(PPoly):
     """A piecewise cubic polynomial from values and slopes at the knots."""
 
     def _build(self, original: Callable, args: tuple, options: dict, coefficients: Callable) -> None:
@@ -248,7 +247,7 @@ def _declare(*names: str) -> None:
         MIRRORED[f"scipy.interpolate.{name}"] = Verdict("composite")
 
 
-class CubicHermiteSpline(_Interpolant):
+class CubicHermiteSpline(_Cubic):
     """``scipy.interpolate.CubicHermiteSpline``: values and slopes at the knots; all arguments may be tensors."""
 
     def __init__(self, x, y, dydx, axis=0, extrapolate=None) -> None:
@@ -263,7 +262,7 @@ class CubicHermiteSpline(_Interpolant):
         self._build(si.CubicHermiteSpline, (x, y, dydx), options, coefficients)
 
 
-class PchipInterpolator(_Interpolant):
+class PchipInterpolator(_Cubic):
     """``scipy.interpolate.PchipInterpolator``: monotone where the data are; knots and data may be tensors."""
 
     def __init__(self, x, y, axis=0, extrapolate=None) -> None:
@@ -298,7 +297,7 @@ def _one_sided(h0, h1, m0, m1):
     return np.where(np.sign(d) != np.sign(m0), 0.0, np.where(steep, 3 * m0, d))
 
 
-class Akima1DInterpolator(_Interpolant):
+class Akima1DInterpolator(_Cubic):
     """``scipy.interpolate.Akima1DInterpolator``: methods "akima" and "makima"; knots and data may be tensors."""
 
     def __init__(self, x, y, axis=0, *, method="akima", extrapolate=None) -> None:
@@ -346,7 +345,7 @@ def _akima_slopes(y, h, method: str):
 # with a further equation at each end; periodic, they are n − 1 unknowns and the equations go round.
 
 
-class CubicSpline(_Interpolant):
+class CubicSpline(_Cubic):
     """``scipy.interpolate.CubicSpline``: twice continuously differentiable; knots, data and end slopes may be tensors.
 
     ``bc_type`` is "not-a-knot", "clamped", "natural", "periodic", or for each end a name or ``(order, value)``. That

@@ -15,22 +15,9 @@ from ..mirror import falls_back
 from .matrices import CLASSES, TracedSparse, ours
 
 __all__ = [
-    "TracedSparse",
-    "bsr_array",
-    "bsr_matrix",
-    "coo_array",
-    "coo_matrix",
-    "csc_array",
-    "csc_matrix",
-    "csr_array",
-    "csr_matrix",
-    "dia_array",
-    "dia_matrix",
-    "dok_array",
-    "dok_matrix",
-    "lil_array",
-    "lil_matrix",
-]
+    "TracedSparse", "bsr_array", "bsr_matrix", "coo_array", "coo_matrix", "csc_array", "csc_matrix", "csr_array",
+    "csr_matrix", "dia_array", "dia_matrix", "dok_array", "dok_matrix", "lil_array", "lil_matrix",
+]  # fmt: skip
 
 globals().update(CLASSES)
 _attribute, __dir__ = falls_back(scipy.sparse, {})

@@ -15,8 +15,8 @@ import scipy.special._ufuncs as sp
 
 from ...core.tracer import Tracer
 from ...errors import UnsupportedError
-from ...surface.arguments import operand
-from ..mirror import falls_back, mirrors
+from ...surface.arguments import array_operand, operand
+from ..mirror import falls_back, mirror, mirrors
 
 __all__ = [
     "braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation", "cosine", "euclidean", "jensenshannon",
@@ -26,11 +26,7 @@ __all__ = [
 
 def _vectors(*arrays) -> list:
     """Return arguments in double precision, as SciPy computes."""
-    arrays = [operand(a) for a in arrays]
-    return [
-        x if x.dtype == np.float64 else x.astype(np.float64)
-        for x in [a if isinstance(a, Tracer) else np.asarray(a) for a in arrays]
-    ]
+    return [x if x.dtype == np.float64 else x.astype(np.float64) for x in map(array_operand, arrays)]
 
 
 def _weights(w):
@@ -134,9 +130,7 @@ def _of_two(original: Callable, metric: Callable) -> Callable:
                 raise ValueError("Input vector should be 1-D.")
         return metric(u, v, *args, **kwargs)
 
-    distance.__name__, distance.__module__ = original.__name__, __name__
-    distance.__doc__ = f"Compute the {original.__name__} distance of two vectors."
-    return mirrors(original)(distance)
+    return mirror(original, distance, f"Compute the {original.__name__} distance of two vectors.")
 
 
 braycurtis = _of_two(sd.braycurtis, _braycurtis)

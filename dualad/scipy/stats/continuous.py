@@ -138,11 +138,7 @@ def _student(z, df):
 
 
 t = Continuous(
-    st.t,
-    logpdf=_t_logpdf,
-    cdf=lambda z, df: sp.stdtr(df, z),
-    sf=lambda z, df: sp.stdtr(df, -z),
-    summary=summaries.t,
+    st.t, logpdf=_t_logpdf, cdf=lambda z, df: sp.stdtr(df, z), sf=lambda z, df: sp.stdtr(df, -z), summary=summaries.t
 )
 
 # κ(cos z − 1) − log(2π i0e(κ)), with κ as |κ| + log i0e(κ), whose derivatives at κ = 0 are right.

@@ -27,6 +27,9 @@ __all__ = ["Continuous", "Discrete", "Mirror", "double"]
 
 _UNKNOWN = Summary()
 
+#: of each distribution function, its values below and above the support
+_OUTSIDE = {"cdf": (0.0, 1.0), "sf": (1.0, 0.0), "logcdf": (-math.inf, 0.0), "logsf": (0.0, -math.inf)}
+
 
 def double(x):
     """Return an argument as an array or tensor of double precision."""
@@ -146,7 +149,10 @@ class _Distribution(Mirror):
         x, *rest = args or (kwargs.pop(self._argument(name)),)
         bound = self._shapes.bind(*rest, **kwargs)
         bound.apply_defaults()
-        return getattr(self, f"_compute_{name}")(double(x), *[double(v) for v in bound.arguments.values()])
+        x, parameters = double(x), [double(v) for v in bound.arguments.values()]
+        if name in _OUTSIDE:
+            return self._distribution(name, *_OUTSIDE[name], parameters, x)
+        return getattr(self, f"_compute_{name}")(x, *parameters)
 
     def _sum_up(self, name: str, args: tuple, kwargs: dict):
         """Compute a moment, quantiles or the entropy: of the standard form first, then moved and scaled."""
@@ -278,18 +284,6 @@ class Continuous(_Distribution):
         inside = ok & (z > low) & (z < high)
         out = self._formulas[name](self._move(z, inside, low, high), *shapes)
         return _finish(out, inside, np.where(z >= high, above, below), ok)
-
-    def _compute_cdf(self, x, *parameters):
-        return self._distribution("cdf", 0.0, 1.0, parameters, x)
-
-    def _compute_sf(self, x, *parameters):
-        return self._distribution("sf", 1.0, 0.0, parameters, x)
-
-    def _compute_logcdf(self, x, *parameters):
-        return self._distribution("logcdf", -math.inf, 0.0, parameters, x)
-
-    def _compute_logsf(self, x, *parameters):
-        return self._distribution("logsf", 0.0, -math.inf, parameters, x)
 
     # ── quantiles ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -436,15 +430,3 @@ class Discrete(_Distribution):
         if not nowhere(np.logical_not(inside)):
             whole = np.where(inside, whole, low)
         return _finish(self._formulas[name](whole, *shapes), inside, np.where(k >= high, above, below), ok)
-
-    def _compute_cdf(self, k, *parameters):
-        return self._distribution("cdf", 0.0, 1.0, parameters, k)
-
-    def _compute_sf(self, k, *parameters):
-        return self._distribution("sf", 1.0, 0.0, parameters, k)
-
-    def _compute_logcdf(self, k, *parameters):
-        return self._distribution("logcdf", -math.inf, 0.0, parameters, k)
-
-    def _compute_logsf(self, k, *parameters):
-        return self._distribution("logsf", 0.0, -math.inf, parameters, k)

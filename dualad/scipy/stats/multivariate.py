@@ -14,9 +14,9 @@ import numpy as np
 import scipy.special._ufuncs as sp
 import scipy.stats as st
 
-from ...core.tracer import Tracer
 from ...jvp import stop_gradient
 from ...ops.triangular import triangular_solve
+from ..mirror import known
 from .distribution import Mirror, double
 
 __all__ = ["dirichlet", "multinomial", "multivariate_normal"]
@@ -33,12 +33,6 @@ class _Multivariate(Mirror):
         bound = inspect.signature(self._own[name]).bind(*args, **kwargs)
         bound.apply_defaults()
         return self._own[name](**bound.arguments)
-
-
-def _known(x):
-    """Return the plain value of an argument that is known now, or None (under ``vmap`` or ``trace``)."""
-    x = stop_gradient(x)
-    return None if isinstance(x, Tracer) else x
 
 
 # ── normal ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -128,7 +122,7 @@ def _dirichlet_logpdf(x, alpha):
             "Vector 'x' must have either the same number of entries as, or one entry fewer than, parameter vector 'a',"
             f" but alpha.shape = {alpha.shape} and x.shape = {x.shape}."
         )
-    x_known, alpha_known = _known(x), _known(alpha)
+    x_known, alpha_known = known(x), known(alpha)
     if x_known is not None and alpha_known is not None:
         st.dirichlet.logpdf(x_known, alpha_known)  # raises where SciPy does: off the simplex, α ≤ 0
     columns = alpha.reshape((-1,) + (1,) * (np.ndim(x) - 1))

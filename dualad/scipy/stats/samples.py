@@ -16,7 +16,7 @@ import scipy.stats
 
 from ...core.tracer import Tracer
 from ...errors import UnsupportedError
-from ...surface.arguments import operand
+from ...surface.arguments import array_operand, operand
 from ..mirror import mirrors
 from .continuous import beta
 
@@ -35,8 +35,7 @@ def _sample(x: Any, axis: Any, nan_policy: str = "propagate") -> tuple[Any, Any]
             "which entries are left out would change the shape of what is computed, lane by lane",
             'leave nan_policy="propagate", and leave NaN out by np.where or np.nanmean yourself',
         )
-    x = operand(x)
-    x = x if isinstance(x, Tracer) else np.asarray(x)
+    x = array_operand(x)
     x = x if x.dtype.kind in "fc" else x.astype(np.float64)
     return x, tuple(range(x.ndim)) if axis is None else axis
 
@@ -279,12 +278,8 @@ def _direction(samples, high, low, axis, nan_policy):
     """Return the mean sine and cosine of the angles."""
     samples, axis = _sample(samples, axis, nan_policy)
     angle = (samples - low) * (2 * math.pi / (high - low))
-    return (
-        samples,
-        axis,
-        np.mean(np.sin(angle), axis=axis, keepdims=True),
-        np.mean(np.cos(angle), axis=axis, keepdims=True),
-    )
+    sine, cosine = [np.mean(part(angle), axis=axis, keepdims=True) for part in (np.sin, np.cos)]
+    return samples, axis, sine, cosine
 
 
 @mirrors(scipy.stats.circmean)

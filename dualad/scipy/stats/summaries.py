@@ -69,11 +69,7 @@ def _f_moments(n, m):
             (2 * n + m - 2) * np.sqrt(8 * np.maximum(m - 4, 1.0)) / ((m - 6) * np.sqrt(n * np.where(m > 6, both, 1.0))),
             _NAN,
         ),
-        _if(
-            m > 8,
-            12 * (n * (5 * m - 22) * both + (m - 4) * (m - 2) ** 2) / (n * (m - 6) * (m - 8) * both),
-            _NAN,
-        ),
+        _if(m > 8, 12 * (n * (5 * m - 22) * both + (m - 4) * (m - 2) ** 2) / (n * (m - 6) * (m - 8) * both), _NAN),
     )
 
 
