@@ -46,7 +46,7 @@ def share_out(
         return in_chunks(job, total, chunk_size, max_memory, where)
     from .scale.driver import Plan, chunked  # what other processes need is loaded when there are any
 
-    plan = Plan(job, total, lambda start, stop: (), where, unit, f, other=other, anew=anew)
+    plan = Plan(job, total, lambda ranges: [()] * len(ranges), where, unit, f, other=other, anew=anew)
     return chunked(plan, chunk_size, max_memory, executor)
 
 

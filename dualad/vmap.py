@@ -175,7 +175,7 @@ def _by_workers(
     from .scale.driver import Plan, chunked  # what other processes need is loaded when there are any
 
     refuse_traced(leaves, executor, where)
-    cut = lambda start, stop: tuple([x[start:stop] for x in across])
+    cut = lambda ranges: [tuple([x[start:stop] for x in across]) for start, stop in ranges]
     plan = Plan(job, job.size, cut, where, "lanes", job.f, each=4)
     return chunked(plan, chunk_size, max_memory, executor, progress)
 

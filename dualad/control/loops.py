@@ -322,7 +322,7 @@ def _map_over(f: Callable, xs: Any, executor: Any, chunk_size: int | None, progr
     arrays = [_rows_checked(x) for x in arrays]
     plan = Plan(
         _Rows(f, template), _steps(xs, arrays, template, None),
-        lambda start, stop: tuple([x[start:stop] for x in arrays]), where, "rows", f, each=4,
+        lambda ranges: [tuple([x[start:stop] for x in arrays]) for start, stop in ranges], where, "rows", f, each=4,
     )  # fmt: skip
     parts = chunked(plan, chunk_size, None, executor, progress)
     trees = [p.tree for p in parts]

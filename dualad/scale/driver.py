@@ -38,7 +38,7 @@ class Plan:
     total : int
         How many lanes, rows or columns there are.
     cut : callable
-        ``cut(start, stop)``: the piece of the data that a range needs, a tuple.
+        ``cut(ranges)``: the pieces of the data that ranges need, a tuple for each.
     where, unit : str
         The transform's name, and what is counted ("lanes"), for messages.
     function : callable
@@ -53,7 +53,7 @@ class Plan:
     """
 
     def __init__(
-        self, job: Callable, total: int, cut: Callable[[int, int], tuple], where: str, unit: str, function: Any, *,
+        self, job: Callable, total: int, cut: Callable[[list], list[tuple]], where: str, unit: str, function: Any, *,
         other: Callable[[], Callable] | None = None, anew: bool = False, each: int = 1,
     ) -> None:  # fmt: skip
         self.job, self.total, self.cut, self.where, self.unit = job, total, cut, where, unit
@@ -61,7 +61,7 @@ class Plan:
 
     def run(self, start: int, stop: int) -> Any:
         """Compute a range here."""
-        return self.job(start, stop, *self.cut(start, stop))
+        return self.job(start, stop, *self.cut([(start, stop)])[0])
 
 
 def chunked(
@@ -122,9 +122,7 @@ class _Run:
         self._prepare()
         try:
             while self.next < len(self.ranges) or self.out:
-                while self.next < len(self.ranges) and len(self.out) < self.place.window and not self.failed:
-                    self._submit(self.next)
-                    self.next += 1
+                self._fill()
                 if not self.out:
                     break
                 future = self.back.get()
@@ -164,35 +162,50 @@ class _Run:
         second = None if other is None else lambda: make(other())
         self.blob = pack(make(self.job), second, plan.function, plan.where)
         self.ticket = Ticket(self.blob, place.kind)
-        if place.kind == "dask":
+        if place.kind == "dask" and self.blob.nbytes <= _SMALL:
+            self.along = self.blob
+        elif place.kind == "dask":
             # As a task's result, which a worker gets once, from one next to it; scattered data is lost for good with
             # the last worker that holds it.
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Sending large graph")
                 self.along = place.client.submit(_itself, self.blob, pure=False)
 
-    def _submit(self, i: int, again: bool = False) -> None:
-        start, stop = self.ranges[i]
-        args = (start, stop, *self.plan.cut(start, stop))
-        executor = self.place.executor
+    def _fill(self) -> None:
+        """Give out as many chunks as there is room for; to a cluster, at least half a window at once."""
+        room = min(self.place.window - len(self.out), len(self.ranges) - self.next)
+        if self.failed or not room:
+            return
+        if not self.place.takes_many:
+            for _ in range(room):
+                self.next += 1
+                self._submit([self.next - 1])
+        elif room >= self.place.window // 2 or room == len(self.ranges) - self.next:
+            self.next += room
+            self._submit(list(range(self.next - room, self.next)))
+
+    def _submit(self, indices: list[int], again: bool = False) -> None:
+        ranges = [self.ranges[i] for i in indices]
+        calls = [(*r, *piece) for r, piece in zip(ranges, self.plan.cut(ranges), strict=True)]
         try:
             if self.ticket is None:
-                context = contextvars.copy_context()
-                future = executor.submit(context.run, _here, self.job, args)
+                futures = [self.place.executor.submit(contextvars.copy_context().run, _here, self.job, calls[0])]
             else:
                 along = self.along
                 if self.ticket.carries and (along is None or again):
                     # Workers that nobody knows: each gets the job with its first chunk, or asks for it.
                     along = self.blob if again or self.sent < self.place.workers else None
                     self.sent += 1
-                future = executor.submit(work, self.ticket, along, tuple([as_laid(a) for a in args]))
+                tasks = [(self.ticket, along, tuple([as_laid(a) for a in call])) for call in calls]
+                futures = self.place.submit(work, tasks)
         except RuntimeError as error:
             raise self._refused(error) from error
-        self.out[future] = i
-        if hasattr(future, "add_done_callback"):
-            future.add_done_callback(self.back.put)
-        else:
-            self.back.put(future)
+        for i, future in zip(indices, futures, strict=True):
+            self.out[future] = i
+            if hasattr(future, "add_done_callback"):
+                future.add_done_callback(self.back.put)
+            else:
+                self.back.put(future)
 
     def _refused(self, error: RuntimeError) -> BaseException:
         """Say of an executor's refusal whose chunks it was given."""
@@ -212,7 +225,7 @@ class _Run:
                 self._fail(i, error)
             return
         if answer.missing:
-            self._submit(i, again=True)
+            self._submit([i], again=True)
             return
         heard_again(answer.said, self.shown)
         watch = watching.get()
@@ -262,6 +275,10 @@ class _Run:
             "a process was killed (memory?), or crashed in compiled code" + ("" if not guard else ", or at its start"),
             "; or, if this happens at once: ".join([text for text in (survives, guard) if text]),
         )
+
+
+#: jobs of no more bytes go to a cluster with each chunk: a worker would wait longer for another one to hand them on
+_SMALL = 1 << 14
 
 
 def _itself(blob: Blob) -> Blob:

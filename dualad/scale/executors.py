@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import ArgumentError
@@ -39,15 +40,28 @@ class Known:
     window : int
         How many tasks may be out: enough for every worker to have the next one. A cluster, to which the way is longer,
         has a queue of its own.
+    takes_many : bool
+        Whether many tasks are given to it as quickly as one.
     """
 
-    __slots__ = ("blas_threads", "client", "executor", "kind", "window", "workers")
+    __slots__ = ("blas_threads", "client", "executor", "kind", "takes_many", "window", "workers")
 
     def __init__(self, executor: Any, pool: Any) -> None:
         self.executor, self.kind, self.workers = executor, _kind(pool), max(_workers(pool), 1)
         self.blas_threads: int | None = getattr(executor, "blas_threads", 1)
         self.client: Any = getattr(pool, "_client", None)
         self.window = (8 if self.kind == "dask" else 2) * self.workers
+        self.takes_many = executor is pool and self.kind == "dask" and hasattr(executor, "_wrap_future")
+
+    def submit(self, function: Callable, calls: list[tuple]) -> list:
+        """Give it tasks; return their futures."""
+        if not self.takes_many or self.executor._shutdown:
+            return [self.executor.submit(function, *call) for call in calls]
+        # One message to the scheduler, where `submit` sends one for each; the rest is what the executor's own does.
+        options = {"pure": False, **self.executor._kwargs}
+        found = self.client.map(function, *[list(column) for column in zip(*calls, strict=True)], **options)
+        self.executor._futures.update(found)
+        return [self.executor._wrap_future(future) for future in found]
 
 
 def known(executor: Any, where: str) -> Known:

@@ -119,8 +119,8 @@ def _cuts(leaves: list, axes: list[int], tree: Any, executor: Any, name: str) ->
             "pass arrays of one length along the axes that are cut, or None for what all shards share",
         )  # fmt: skip
 
-    def cut(start: int, stop: int) -> tuple:
-        return tuple([x[(*[slice(None)] * a, slice(start, stop))] for x, a in across])
+    def cut(ranges: list) -> list[tuple]:
+        return [tuple([x[(*[slice(None)] * a, slice(*r))] for x, a in across]) for r in ranges]
 
     return cut, sizes[0][0]
 
@@ -155,13 +155,17 @@ def _cut_partitions(across: Sequence[tuple], executor: Any, name: str) -> tuple[
     blocks = [list(np.ravel(x.to_delayed())) if _is_dask(x) else None for x, _ in across]
     order = {start: i for i, start in enumerate([0, *np.cumsum(lengths).tolist()])}
 
-    def cut(start: int, stop: int) -> tuple:
-        # All blocks of a shard at once: to ask takes as long for one as for several.
-        found = iter(client.compute([b[order[start]] for b in blocks if b is not None]))
-        here = [(*[slice(None)] * a, slice(start, stop)) for _, a in across]
-        return tuple([
-            x[at] if b is None else next(found) for (x, _), b, at in zip(across, blocks, here, strict=True)
-        ])  # fmt: skip
+    def cut(ranges: list) -> list[tuple]:
+        # All blocks at once: to ask takes as long for one as for many.
+        asked = [b[order[start]] for start, _ in ranges for b in blocks if b is not None]
+        found = iter(client.compute(asked))
+        return [
+            tuple([
+                x[(*[slice(None)] * a, slice(*r))] if b is None else next(found)
+                for (x, a), b in zip(across, blocks, strict=True)
+            ])
+            for r in ranges
+        ]  # fmt: skip
 
     return cut, lengths
 

@@ -102,7 +102,9 @@ class Products:
     def _by_workers(self, lin: Linear, executor: Any, f: Any) -> list:
         from ..scale.driver import Plan, chunked  # what other processes need is loaded when there are any
 
-        plan = Plan(_Passes(self, lin), len(self.passes), lambda a, b: (), "sparse derivative", "passes", f)
+        plan = Plan(
+            _Passes(self, lin), len(self.passes), lambda ranges: [()] * len(ranges), "sparse derivative", "passes", f
+        )
         return [part for parts in chunked(plan, None, None, executor) for part in parts]
 
     def __getstate__(self) -> dict:

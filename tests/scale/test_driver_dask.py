@@ -55,6 +55,32 @@ def test_a_job_is_sent_once(client) -> None:
     assert da.map(f, i, executor=client, chunk_size=1).tobytes() == da.map(f, i).tobytes()
 
 
+def test_many_chunks_are_given_in_few_messages(client, monkeypatch) -> None:
+    asked = []
+    for name in ("map", "submit", "compute"):
+        take = getattr(type(client), name)
+        monkeypatch.setattr(
+            type(client), name, lambda self, *a, take=take, name=name, **k: asked.append(name) or take(self, *a, **k)
+        )
+    x = np.arange(40.0)
+    out = da.map(np.sin, x, executor=client.get_executor(), chunk_size=1)  # the window is 16
+    assert out.tobytes() == np.sin(x).tobytes()
+    assert asked.count("map") <= 5 and len(asked) <= 6
+    asked.clear()
+    rows = dask.array.from_array(DATA, chunks=(4, 3))
+    total = da.value_and_grad(lambda w, X: np.sum(np.tanh(X @ w)), in_axes=(None, 0), executor=client)
+    value, _ = total(np.ones(3), rows)
+    np.testing.assert_allclose(value, np.sum(np.tanh(Y)), rtol=1e-13)
+    assert asked == ["compute", "map"]
+
+
+def test_a_pool_that_is_closed_takes_none(client) -> None:
+    pool = client.get_executor()
+    pool.shutdown()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        da.map(np.sin, X, executor=pool)
+
+
 def test_partitions_are_shards(client) -> None:
     array = dask.array
 
