@@ -186,6 +186,17 @@ def test_no_floor_is_left_over() -> None:
     assert FLOOR.keys() - rooms <= {"compile", "sparse"}
 
 
+def test_the_house_is_drawn_as_it_stands() -> None:
+    """The page that explains the library names every room on its floor."""
+    page = (ROOT / "docs" / "explanation" / "how-it-works.md").read_text()
+    house = page.partition("## The house")[2].partition("```text\n")[2].partition("```")[0]
+    drawn = {}
+    for line in house.splitlines():
+        floor, *rooms = line.partition("   ")[0].split()  # what comes after three spaces says what they are for
+        drawn |= dict.fromkeys(rooms, int(floor))
+    assert drawn == FLOOR
+
+
 def test_what_is_called_upwards_is_wired_in_one_place() -> None:
     """The record of calls that go up is typed, complete, and filled by ``wiring.py`` alone."""
     declared = set(inspect.get_annotations(type(ABOVE)))

@@ -83,10 +83,10 @@ def refuses(original: Callable, name: str, why: str, instead: str = "") -> Calla
     return _guarded(original, name, why, instead)
 
 
-def _guarded(original: Callable, name: str, why: str, instead: str) -> Callable:
+def _guarded(original: Callable, name: str, why: str, instead: str, inside: Callable = tracer_in) -> Callable:
     @functools.wraps(original)
     def function(*args, **kwargs):
-        tensor = tracer_in(*args, *kwargs.values())
+        tensor = inside([*args, *kwargs.values()])
         if tensor is not None:
             raise UnsupportedError(
                 f"{name} was called on a {type(tensor).__name__} of shape {tensor.shape}.", why, instead
@@ -104,10 +104,13 @@ _INSTEAD = (
 )
 
 
-def falls_back(module: types.ModuleType, namespace: dict) -> tuple[Callable, Callable]:
+def falls_back(
+    module: types.ModuleType, namespace: dict, inside: Callable[[Any], Any] = tracer_in
+) -> tuple[Callable, Callable]:
     """Make ``__getattr__`` and ``__dir__`` of a module that mirrors a SciPy module: SciPy's names, guarded.
 
     A function refuses tensors with words; ufuncs, which dispatch, classes and constants are passed on as they are.
+    ``inside`` finds a tensor in an argument.
     """
     guarded: dict[str, Callable] = {}  # not in the namespace, where a `sum` of SciPy's would hide Python's
 
@@ -115,7 +118,7 @@ def falls_back(module: types.ModuleType, namespace: dict) -> tuple[Callable, Cal
         thing = guarded.get(name) or getattr(module, name)
         function = isinstance(thing, _FUNCTIONS) or type(thing).__name__ == "MultiUFunc"  # several ufuncs in one
         if function and not name.startswith("_") and name not in guarded:
-            thing = guarded[name] = _guarded(thing, f"{module.__name__}.{name}", _NO_VERSION, _INSTEAD)
+            thing = guarded[name] = _guarded(thing, f"{module.__name__}.{name}", _NO_VERSION, _INSTEAD, inside)
         return thing
 
     def __dir__() -> list[str]:

@@ -11,7 +11,6 @@ import importlib
 from typing import Any
 
 from ..errors import ArgumentError
-from ..tree import register_node
 
 __all__ = ["scipy_module", "scipy_sparse", "square_pattern", "traced_product", "traced_solve", "traced_sparse"]
 
@@ -38,17 +37,8 @@ def traced_sparse(data: Any, indices: Any, indptr: Any, columns: int) -> Any:
     """Return a sparse matrix whose entries are a tensor, in CSR form."""
     scipy_sparse()
     product = importlib.import_module("dualad.ops.sparse_product")
-    matrices = importlib.import_module("dualad.scipy.sparse.matrices")
-    _register(matrices.TracedSparse)
-    return matrices.TracedSparse(data, product.Pattern(indices, indptr, columns))
-
-
-@functools.cache
-def _register(cls: type) -> None:
-    """Let matrices of tensors be trees, so that vmap and jvp can return them: their entries are the leaf."""
-    register_node(
-        cls, lambda A: ((A.data,), (A.pattern, A.transposed)), lambda static, children: cls(children[0], *static)
-    )
+    traced = importlib.import_module("dualad.scipy.sparse.traced")
+    return traced.TracedSparse(data, product.Pattern(indices, indptr, columns))
 
 
 def traced_product(data: Any, indices: Any, indptr: Any, vector: Any) -> Any:

@@ -149,11 +149,13 @@ _OBJECTS = (
 
 def about_objects(error: BaseException) -> DualadError | None:
     """Say what to write when NumPy itself computed with an object array and could not."""
+    if isinstance(error, DualadError) and error.why == _WHY:
+        return None  # said already, at the boundary of a transform further in
     frames, trace = [], error.__traceback__
     while trace is not None:
         frames.append(trace.tb_frame)
         trace = trace.tb_next
-    text = (error.what if isinstance(error, DualadError) else str(error)).partition("\n")[0]
+    text = (error.what if isinstance(error, DualadError) else str(error)).partition("\n")[0].rstrip(".")
     ours = bool(frames) and frames[-1].f_code.co_filename.startswith(PACKAGE)
     if isinstance(error, (TypeError, ValueError)) and not isinstance(error, DualadError) and not ours:
         if any(part in text for part in _OBJECTS):

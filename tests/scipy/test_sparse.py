@@ -94,7 +94,7 @@ def test_traced_entries_against_jax() -> None:
         lambda d: ours.coo_array((d, (rows, columns)), shape=(4, 5)),
         lambda d: ours.csr_array((d, (rows, columns)), shape=(4, 5)),
         lambda d: ours.csc_array((d, (rows, columns)), shape=(4, 5)),
-        lambda d: ours.csr_matrix((d, CSR.indices, CSR.indptr), (4, 5)),
+        lambda d: ours.csr_array((d, CSR.indices, CSR.indptr), (4, 5)),
     ):
         for f, g in (
             (lambda a, x: a @ x, lambda a, x: a @ x), (lambda a, x: a.T @ (a @ x), lambda a, x: a.T @ (a @ x)),

@@ -134,6 +134,13 @@ def test_what_numpy_cannot_compute_is_taught(transform, f):
     assert "np.stack" in caught.value.instead
 
 
+def test_it_is_said_once_however_deep_the_transforms_are_nested():
+    for transform in (da.grad, da.jacfwd, da.hessian, lambda f: da.jacrev(da.hessian(f))):
+        with pytest.raises(PlainBufferError) as caught:
+            transform(lambda x: np.mean([x[0], x[1] ** 2]))(POINT)
+        assert str(caught.value).count("array of Python objects") == 1
+
+
 @pytest.mark.parametrize(
     ("f", "error"),
     [

@@ -1,4 +1,4 @@
-"""``scipy.sparse``: constant sparse matrices times traced arrays, and sparse matrices of traced entries.
+"""``scipy.sparse``: constant sparse matrices beside traced arrays, and sparse matrices of traced entries.
 
 Matrices made here (``csr_array(...)``, ``diags_array(...)``) are SciPy's and meet tensors in products; one that SciPy
 made is wrapped by giving it to the constructor, ``csr_array(A)``. Not for: patterns that depend on traced values.
@@ -12,7 +12,9 @@ from typing import Any
 import scipy.sparse
 
 from ..mirror import falls_back
-from .matrices import CLASSES, TracedSparse, ours
+from .joining import JOINING, holds_traced
+from .matrices import CLASSES, ours
+from .traced import TracedSparse
 
 __all__ = [
     "TracedSparse", "bsr_array", "bsr_matrix", "coo_array", "coo_matrix", "csc_array", "csc_matrix", "csr_array",
@@ -20,7 +22,8 @@ __all__ = [
 ]  # fmt: skip
 
 globals().update(CLASSES)
-_attribute, __dir__ = falls_back(scipy.sparse, {})
+globals().update(JOINING)
+_attribute, __dir__ = falls_back(scipy.sparse, JOINING, holds_traced)
 
 
 def __getattr__(name: str) -> Any:
