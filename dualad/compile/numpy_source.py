@@ -19,6 +19,7 @@ from ..program.ir import Program
 from .native.engine import note_once
 from .native.groups import Group, find_groups
 from .native.passes import find_passes
+from .native.stacks import find_stacks
 from .quiet_errors import quietly
 from .simplify import is_pure
 from .source_block import Block
@@ -46,7 +47,9 @@ def compile_program(program: Program) -> Compiled:
     """Write a (simplified) program as source and compile it."""
     name = identifier(program.name)
     note_once()
-    steps = find_groups(Program(program.inputs, find_passes(program), program.outputs, program.name))
+    steps = program.steps
+    for find in (find_stacks, find_passes, find_groups):
+        steps = find(Program(program.inputs, steps, program.outputs, program.name))
     if len(steps) == 1 and type(steps[0][0]) is Group:
         group = steps[0][0]
         if list(program.inputs) == group.reads and list(program.outputs) == group.writes:

@@ -19,6 +19,7 @@ from ..program.variable import Variable
 from .blocks import Region, find_regions, run_region, strong_product
 from .native.groups import Group
 from .native.passes import Pass
+from .native.stacks import Stack
 from .scalars import BOOLEAN, FLOAT, MATHEMATICS
 from .simplify import is_elementwise, is_pure
 from .source_entries import in_entries, is_small
@@ -69,7 +70,7 @@ class Block:
             if type(op) is Region:
                 self.region(op, env)
                 continue
-            if type(op) in (Group, Pass):
+            if type(op) in (Group, Pass, Stack):
                 self.group(op, env)
                 continue
             given = [env[a] if type(a) is Variable else self.constant(a) for a in args]
@@ -101,7 +102,7 @@ class Block:
             env[v] = Value(text, ARRAY, v.aval, True)
             self.alone.add(text)
 
-    def group(self, group: Group | Pass, env: dict) -> None:
+    def group(self, group: Group | Pass | Stack, env: dict) -> None:
         """Write the call of a function of machine code."""
         self.writer.groups.append(group)
         self.writer.count("native")

@@ -201,8 +201,10 @@ class Writer:
 
     # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def address(self, pointer: str, shape: tuple[int, ...], dtype: np.dtype, index: Index) -> tuple[str, int]:
-        """Return an address, and how far it moves from lane to lane."""
+    def address(
+        self, pointer: str, shape: tuple[int, ...], dtype: np.dtype, index: Index, kind: str = ""
+    ) -> tuple[str, int]:
+        """Return an address, and how far it moves from lane to lane; ``kind`` is another type of what is there."""
         code, offset, move = self.code, 0, 0
         moving: list[tuple[int, str]] = []
         for i, x in enumerate(index):
@@ -215,7 +217,7 @@ class Writer:
             moving.append((stride * step, self.counters[axis]))
             if axis == self.axis:
                 move += stride * step
-        kind, at = stored(dtype), pointer
+        kind, at = kind or stored(dtype), pointer
         for factor, counter in moving:
             by = counter if factor == 1 else code.value(f"mul i64 {counter}, {factor}")
             at = code.value(f"getelementptr {kind}, ptr {at}, i64 {by}")

@@ -252,27 +252,6 @@ class _Loops:
         code = self.code
         return "\n".join([*code.declared.values(), f"{head} {{", "start:", *code.lines, "  ret void", "}"])
 
-    def loop(self, first: str, end: str, by: int, write: Callable[..., Any], starts: Sequence = ()) -> list[str]:
-        """Write a loop; ``write(counter, *carried)`` returns what is carried on. Return what is carried at the end."""
-        code = self.code
-        before, head, body, leave = code.block, code.label(), code.label(), code.label()
-        code.jump(head)
-        code.begin(head)
-        turn, carried = code.name(), [(code.name(), b, x) for b, x in starts]
-        place = len(code.lines)
-        code.lines += [""] * (1 + len(carried))
-        code.branch(code.new(f"icmp slt i64 {turn}, {end}"), body, leave)
-        code.begin(body)
-        with code.scope():
-            new = write(turn, *[c[0] for c in carried])
-            after = code.new(f"add i64 {turn}, {by}")
-            code.lines[place] = f"  {turn} = phi i64 [{first}, %{before}], [{after}, %{code.block}]"
-            for k, ((c, b, x), y) in enumerate(zip(carried, new or (), strict=True)):
-                code.lines[place + 1 + k] = f"  {c} = phi {b.type} [{x}, %{before}], [{y}, %{code.block}]"
-            code.jump(head)
-        code.begin(leave)
-        return [c[0] for c in carried]
-
     def nest(
         self, axes: Sequence[int], inner: Callable[[dict[int, str]], None], counters: dict[int, str] | None = None
     ):
@@ -283,7 +262,7 @@ class _Loops:
             return
         axis, high = axes[0], self.kernel.shape[axes[0]]
         first, end = ("0", str(high)) if counters else clipped(self.code, 0, high)
-        self.loop(first, end, 1, lambda turn: self.nest(axes[1:], inner, {**counters, axis: turn}))
+        self.code.loop(first, end, 1, lambda turn: self.nest(axes[1:], inner, {**counters, axis: turn}))
 
     # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -361,7 +340,7 @@ class _Loops:
                 new += s.step(b, acc, x, self._places(counter) if len(s.dtypes) > 1 else "")
             return new
 
-        left = self.loop("%from", end, WIDTH, turn, starts)
+        left = self.code.loop("%from", end, WIDTH, turn, starts)
         totals = []
         for s in states:
             acc, left = left[: len(s.dtypes)], left[len(s.dtypes) :]
@@ -428,7 +407,7 @@ class _Loops:
             for v, x in zip(kernel.partial, flat, strict=True):
                 store_lanes(Lanes(code, v.aval.dtype, 1), x, at(code, self.buffers[v], v.aval.dtype, turn))
 
-        self.loop("%from", "%to", 1, piece)
+        self.code.loop("%from", "%to", 1, piece)
         return self.closed(f"define void @{self.name}(ptr %arrays, i64 %from, i64 %to)")
 
     def joined(self) -> str:
@@ -494,7 +473,7 @@ class _Loops:
                             self._store(kernel.outs[k], new[k][-1], w, every)
                 return [x for row in new for x in row]
 
-            left = self.loop("0", str(self.n), 1, turn, starts)
+            left = self.code.loop("0", str(self.n), 1, turn, starts)
             if not kernel.running:
                 for k, (s, v) in enumerate(zip(states, kernel.outs, strict=True)):
                     for u, p in enumerate(places):
@@ -505,7 +484,7 @@ class _Loops:
 
         def row(counters: dict[int, str]) -> None:
             first, end = ("0", str(m)) if counters else clipped(code, 0, m)
-            self.loop(first, end, width * together, lambda turn: strip(counters, turn))
+            self.code.loop(first, end, width * together, lambda turn: strip(counters, turn))
 
         self.nest(outer, row)
         return self.closed(f"define void @{self.name}(ptr %arrays, i64 %from, i64 %to)")
@@ -540,7 +519,7 @@ class _Loops:
                 self._store(v, wide.joined(lanes), wide, {**counters, last: place})
                 return [total]
 
-            (total,) = self.loop("0", str(n - rest), WIDTH, turn, [(one, state.start(one, "")[0])])
+            (total,) = self.code.loop("0", str(n - rest), WIDTH, turn, [(one, state.start(one, "")[0])])
             if rest:  # the last entries, or from the end the first
                 place = 0 if back else n - WIDTH
                 (x,), _ = self.entries(every(str(place)))

@@ -1,0 +1,367 @@
+"""Groups of equations on stacks of small matrices: factorizations, products and what lies between, in lanes.
+
+Each lane of a vector is one matrix of the stack; eight at a time are worked on in scratch memory that stays in the
+cache. Where a matrix is near to a singular one, or a result is not finite, NumPy is asked for the whole group: it
+raises, or returns, what it would have. Not for: the routines on matrices (``dense.py``), how entries are computed
+(``kernels.py``), decompositions whose signs and order are a choice (eigenvectors, QR).
+"""
+
+from __future__ import annotations
+
+import contextvars
+import ctypes
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.aval import Aval, is_weak
+from ...program.ir import Program
+from ...program.variable import Variable, aval_of_atom
+from ..gather import Place, gather
+from ..threads import shared_out
+from .code import WIDTH, Code, Lanes
+from .dense import Dense
+from .engine import Engine, engine
+from .kernels import Kernel, Writer, find_cuts, is_uniform
+from .lowering import count_moved
+from .operators import DOUBLE, KNOWN, TYPES, Refused, computed_in
+from .stub import as_declared
+from .views import VIEWS, Index, broadcast_index, check_view, same_but_ones
+
+__all__ = ["Stack", "find_stacks"]
+
+#: a stack has so many matrices at least, and these so many rows and columns at most
+_LEAST, _MOST = 16, 32
+#: entries of one lane of an array
+_ENTRIES = _MOST * _MOST
+#: bytes of scratch memory
+_ROOM = 1 << 20
+#: lanes that a thread takes at a time
+_BLOCK = 32
+#: what makes a group worth it
+_FACTORS = frozenset({"cholesky", "inv", "solve"})
+#: what makes a group stay with NumPy
+_FAILURES: tuple[type[Exception], ...] = (Refused, RuntimeError, KeyError)
+
+
+# ── which are known ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _is_known(step: tuple) -> bool:
+    op, args, params, outs = step
+    if len(outs) != 1 or op.multiple_results or op.kind == "native":
+        return False
+    avals, out = [aval_of_atom(a) for a in args], outs[0].aval
+    if not out.shape or out.shape[0] < _LEAST or out.size > _ENTRIES * out.shape[0] or is_weak(out):
+        return False
+    if any([a.dtype not in TYPES or not a.size for a in (*avals, out)]):
+        return False
+    if any([isinstance(a, np.ndarray) and not a.dtype.isnative for a in args]):
+        return False
+    try:
+        if op.name in _FACTORS or op.name == "matmul":
+            return not params and _are_matrices(op.name, avals, out)
+        if op.name in VIEWS:
+            if len(args) > count_moved(op.name, args) or any([a.dtype != out.dtype or is_weak(a) for a in avals]):
+                return False
+            return check_view(op.name, [a.shape for a in avals], params) and _stays(op.name, avals, params, out)
+        if op.name not in KNOWN:
+            return False
+        computed_in(op.name, avals, params, out)
+    except (Refused, TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def _are_matrices(name: str, avals: Sequence[Aval], out: Aval) -> bool:
+    if any([a.dtype != DOUBLE or len(a.shape) not in (2, 3) or max(a.shape[-2:]) > _MOST for a in (*avals, out)]):
+        return False
+    stack = out.shape[0]
+    if len(out.shape) != 3 or any([len(a.shape) == 3 and a.shape[0] != stack for a in avals]):
+        return False
+    return name == "matmul" or len(avals[0].shape) == 3
+
+
+def _stays(name: str, avals: Sequence[Aval], params: dict, out: Aval) -> bool:
+    """Say whether a move leaves the first axis as it is."""
+    stack = out.shape[0]
+    if name == "broadcast_to":
+        return len(avals[0].shape) < len(out.shape) or avals[0].shape[0] in (1, stack)
+    if any([not a.shape or a.shape[0] != stack for a in avals]):
+        return False
+    if name in ("concatenate", "stack"):
+        return params["axis"] != 0
+    if name == "transpose":
+        return params["axes"][0] == 0
+    if name == "flip":
+        return 0 not in params["axes"]
+    if name == "reshape":
+        return same_but_ones(avals[0].shape, out.shape)
+    if name in ("index", "index_set", "index_add"):
+        return params["template"][:1] == ((0, stack, 1),)
+    return name in ("copy", "stop_gradient")
+
+
+# ── code ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Domain(Kernel):
+    """The entries of one array, of which a vector is the same entry of eight lanes."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.outs, self.flat, self.lanes, self.shape = [], False, False, shape
+
+    @property
+    def index(self) -> Index:
+        return tuple([0 if n == 1 else (i, 1, 0) for i, n in enumerate(self.shape)])
+
+
+class _Lanewise(Writer):
+    """Computes entries; those of arrays in scratch memory are vectors there."""
+
+    def __init__(self, code: Code, domain: _Domain, maker: dict, buffers: dict, box: dict, counters: list[str]) -> None:
+        super().__init__(code, domain, maker, buffers, box, counters)
+        self.axis = 0
+
+    def load(self, pointer: str, shape: tuple[int, ...], dtype: np.dtype, index: Index) -> tuple[str, int]:
+        if not pointer.startswith("%room"):
+            return super().load(pointer, shape, dtype, index)
+        if index[0] != (0, 1, 0):
+            raise Refused("lanes of other lanes")
+        at, _ = self.address(pointer, shape[1:], dtype, index[1:], "<8 x double>")
+        return self.code.new(f"load <8 x double>, ptr {at}, align 64"), WIDTH
+
+
+class Stack:
+    """Equations with their function: what they read and write, and ``run(*reads)``, which returns a tuple."""
+
+    kind = "native"
+    name = "native"
+    impl = None
+    multiple_results = True
+    effect = raises = False
+
+    def __init__(self, steps: list[tuple], writes: list[Variable]) -> None:
+        self.steps, self.writes = steps, writes
+        self.maker = {step[3][0]: step for step in steps}
+        reads: dict[Any, Any] = {}
+        for step in steps:
+            for a in step[1]:
+                if type(a) is Variable:
+                    if a not in self.maker:
+                        reads.setdefault(a, a)
+                elif not is_uniform(a):
+                    reads.setdefault(id(a), a)
+        self.reads = list(reads.values())
+        self._keys = list(reads)
+        self.size = writes[0].aval.shape[0]
+        self.text, self.about = "", f"lanes, {self.size} of them"
+        self.run: Callable = _not_compiled
+
+    def compile(self, made: Engine) -> None:
+        """Write and compile the function; raise ``Refused`` where that turns out to be impossible."""
+        code = self.code = Code()
+        count = len(self._keys) + len(self.writes)
+        self.buffers: dict[Any, str] = {key: code.pointer_in("%arrays", i) for i, key in enumerate(self._keys)}
+        targets = {v: code.pointer_in("%arrays", len(self._keys) + i) for i, v in enumerate(self.writes)}
+        status, memory = code.pointer_in("%arrays", count), code.new("call ptr @PyMem_RawMalloc(i64 %bytes)")
+        there, gone, done = code.label(), code.label(), code.label()
+        code.branch(code.new(f"icmp ne ptr {memory}, null"), there, gone)
+        code.begin(gone)
+        code.effect(f"store i64 1, ptr {status}")
+        code.effect("ret void")
+        code.begin(there)
+        number = code.new(f"ptrtoint ptr {memory} to i64")
+        aligned = code.new(f"and i64 {code.new(f'add i64 {number}, 63')}, -64")
+        code.effect(f"%scratch = inttoptr i64 {aligned} to ptr")
+        self.rooms: list[str] = []
+        self.room_bytes, head = 0, len(code.lines)
+        self.dense = Dense(code, self.room(1))
+        self.dense.store("zeroinitializer", self.dense.bad, "0")
+        self.factors: dict[Any, tuple[str, str]] = {}
+        code.loop("%from", "%to", WIDTH, lambda turn: self._block(turn, targets))
+        bad = Lanes(code, np.dtype(np.int64), WIDTH)
+        found = code.new(f"load <8 x i64>, ptr {self.dense.bad}, align 64")
+        ask = code.label()
+        code.branch(bad.any(bad.compare("ne", found, 0)), ask, done)
+        code.begin(ask)
+        code.effect(f"store i64 1, ptr {status}")
+        code.jump(done)
+        code.begin(done)
+        code.effect(f"call void @PyMem_RawFree(ptr {memory})")
+        if self.room_bytes > _ROOM:
+            raise Refused("too much scratch memory")
+        lines = [*code.lines[:head], *self.rooms, *code.lines[head:]]
+        lines = [line.replace("%bytes", str(self.room_bytes + 64)) for line in lines]
+        self.text = "\n".join([
+            *code.declared.values(), "declare ptr @PyMem_RawMalloc(i64)", "declare void @PyMem_RawFree(ptr)",
+            "define void @stack(ptr %arrays, i64 %from, i64 %to) {", "start:", *lines, "  ret void", "}",
+        ])  # fmt: skip
+        linked = made.compile(self.text, ["stack"], {}, 2)
+        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+        self.run = _runner(self, kind(linked.addresses["stack"]), linked)
+
+    def room(self, vectors: int) -> str:
+        """Return the address of scratch memory for so many vectors."""
+        name = f"%room{len(self.rooms)}"
+        self.rooms.append(f"  {name} = getelementptr i8, ptr %scratch, i64 {self.room_bytes}")
+        self.room_bytes += 64 * vectors
+        return name
+
+    def _block(self, turn: str, targets: dict[Variable, str]) -> None:
+        code, last = self.code, self.size - WIDTH
+        beyond = code.new(f"icmp sgt i64 {turn}, {last}")
+        self.lane = code.new(f"select i1 {beyond}, i64 {last}, i64 {turn}")
+        users: dict[Variable, int] = {}
+        for step in self.steps:
+            for a in {a for a in step[1] if type(a) is Variable and a in self.maker}:
+                users[a] = users.get(a, 0) + 1
+        for op, args, _, (v,) in self.steps:
+            if op.name in _FACTORS or op.name == "matmul":
+                self.buffers[v] = self._routine(op.name, args, v.aval)
+            elif op.name not in VIEWS and v.aval.dtype == DOUBLE and users.get(v, 0) + (v in targets) > 1:
+                self.matrix(v, v.aval.shape)
+        for v, pointer in targets.items():
+            self._entries(v, v.aval.shape, lambda w, x, index, v=v, p=pointer: w.write(p, v, x, index))
+
+    def matrix(self, a: Any, shape: tuple[int, ...]) -> str:
+        """Return the place of an array in scratch memory."""
+        key = a if type(a) is Variable else id(a)
+        place = self.buffers.get(key, "")
+        if place.startswith("%room"):
+            return place
+        if aval_of_atom(a).dtype != DOUBLE:
+            raise Refused("another type in scratch memory")
+        place = self.room(math.prod(shape[1:]))
+        b = Lanes(self.code, DOUBLE, WIDTH)
+
+        def put(writer: Writer, x: tuple[str, int], index: Index) -> None:
+            at, _ = writer.address(place, shape[1:], DOUBLE, index[1:], "<8 x double>")
+            wide = b.splat(x[0]) if x[1] < WIDTH else x[0]
+            self.code.effect(f"store <8 x double> {wide}, ptr {at}, align 64")
+
+        self._entries(a, shape, put)
+        if aval_of_atom(a).shape == shape:
+            self.buffers[key] = place
+        return place
+
+    def _entries(self, a: Any, shape: tuple[int, ...], put: Callable) -> None:
+        """Compute an array entry by entry, in loops over all axes but that of the lanes."""
+        code, domain = self.code, _Domain(shape)
+        own = broadcast_index(aval_of_atom(a).shape, domain.index)
+        cuts = find_cuts(domain, self.maker, self.buffers, [(a, own)])
+        if len(cuts[0]) > 1:
+            raise Refused("lanes that come from here and there")
+        for parts in itertools.product(*cuts):
+            box = dict(enumerate(parts))
+
+            def nest(axis: int, counters: list[str], box=box) -> None:
+                if axis == len(shape):
+                    writer = _Lanewise(code, domain, self.maker, self.buffers, box, counters)
+                    put(writer, writer.entry(a, own), domain.index)
+                    return
+                low, high = box[axis]
+                if high - low == 1:
+                    nest(axis + 1, [*counters, str(low)])
+                else:
+                    code.loop(str(low), str(high), 1, lambda turn: nest(axis + 1, [*counters, turn]))
+
+            with code.scope():
+                nest(1, [self.lane])
+
+    def _routine(self, name: str, args: Sequence[Any], out: Aval) -> str:
+        dense, n, size = self.dense, out.shape[-2], math.prod(out.shape[1:])
+        stack = out.shape[:1]
+        if name == "matmul":
+            shapes = [aval_of_atom(a).shape[-2:] for a in args]
+            x, y = [self.matrix(a, (*stack, *s)) for a, s in zip(args, shapes, strict=True)]
+            to = self.room(size)
+            dense.product(x, y, to, (shapes[0][0], shapes[0][1], shapes[1][1]))
+            return to
+        if name == "cholesky":
+            x, to = self.matrix(args[0], out.shape), self.room(size)
+            dense.cholesky(x, n, to)
+        elif name == "inv" and args[0] in self.maker and self.maker[args[0]][0].name == "cholesky":
+            x, to = self.matrix(args[0], out.shape), self.room(size)
+            dense.triangular_inverse(x, n, to)
+        else:
+            factors, pivots = self._factors(args[0], n)
+            to = self.room(size)
+            if name == "inv":
+                dense.identity(to, n)
+            else:
+                dense.copy(self.matrix(args[1], out.shape), to, size)
+            dense.substitute(factors, n, pivots, to, out.shape[-1])
+        dense.finite(to, size)
+        return to
+
+    def _factors(self, a: Any, n: int) -> tuple[str, str]:
+        """Return the factors of a matrix, which is factorized once."""
+        key = a if type(a) is Variable else id(a)
+        if key not in self.factors:
+            x, factors, pivots = self.matrix(a, aval_of_atom(a).shape), self.room(n * n), self.room(n)
+            self.dense.copy(x, factors, n * n)
+            self.dense.factorize(factors, n, pivots)
+            self.factors[key] = factors, pivots
+        return self.factors[key]
+
+    def ask_numpy(self, args: Sequence[Any]) -> tuple:
+        """Return what the equations themselves make of arguments, or raise what they raise."""
+        env: dict[Any, Any] = dict(zip(self._keys, args, strict=True))
+        with np.errstate(all="ignore"):
+            for op, given, params, (out,) in self.steps:
+                env[out] = op.impl(*[env[a] if type(a) is Variable else a for a in given], **params)
+        return tuple([np.ascontiguousarray(env[v]) for v in self.writes])
+
+
+def _not_compiled(*args: Any) -> Any:
+    raise RuntimeError("this stack has not been compiled")
+
+
+def _runner(group: Stack, function: Callable, linked: Any) -> Callable:
+    avals = [aval_of_atom(a) for a in group.reads]
+    context = contextvars.copy_context
+
+    def run(*args):
+        given = [np.asarray(as_declared(x, a)) for x, a in zip(args, avals, strict=True)]
+        made = [np.empty(v.aval.shape, v.aval.dtype) for v in group.writes]
+        status = np.zeros(1, np.int64)
+        arrays = [*given, *made, status]
+        table = (ctypes.c_void_p * len(arrays))(*[x.__array_interface__["data"][0] for x in arrays])
+        shared_out(functools.partial(function, ctypes.addressof(table)), group.size, _BLOCK, context)
+        return group.ask_numpy(args) if status[0] else tuple(made)
+
+    run.linked = linked  # type: ignore[attr-defined]
+    return run
+
+
+def find_stacks(program: Program) -> list[tuple]:
+    """Return a program's equations, with those on stacks of small matrices as equations of a ``Stack`` each."""
+    made = engine()
+    if made is None or not any([step[0].name in _FACTORS and _is_known(step) for step in program.steps]):
+        return program.steps
+
+    def place(step: tuple, group: list[tuple], depends: bool) -> Place:
+        if not _is_known(step):
+            return Place.NOWHERE
+        if not group or group[0][3][0].aval.shape[0] == step[3][0].aval.shape[0]:
+            return Place.HERE
+        return Place.NEXT if depends else Place.NOWHERE
+
+    return gather(program, place, lambda steps, writes: _join(steps, writes, made))
+
+
+def _join(steps: list[tuple], writes: list[Variable], made: Engine) -> list[tuple]:
+    """Return equations as one, if that is worth it and can be done."""
+    if not writes or not any([step[0].name in _FACTORS for step in steps]):
+        return steps
+    group = Stack(steps, writes)
+    try:
+        group.compile(made)
+    except _FAILURES:
+        return steps
+    return [(group, group.reads, {}, tuple(writes))]
