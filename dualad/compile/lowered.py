@@ -14,6 +14,7 @@ import numpy as np
 from ..core.watch import Watch
 from ..program.ir import Program
 from ..program.variable import Variable
+from .native.engine import Tally, engine
 from .numpy_source import Compiled
 from .reroll import rolled_loops
 from .simplify import is_pure, simplify
@@ -99,6 +100,16 @@ def summary(steps: Sequence[tuple]) -> str:
     return ", ".join([f"{name} ×{n}" if n > 1 else name for name, n in counts.most_common()])
 
 
+def _about_machine_code(made: Tally) -> list[str]:
+    """Say how many functions LLVM has compiled, and how many it had compiled before, for another process."""
+    used = engine()
+    if used is None or not made.compiled + made.read:
+        return []
+    where = used.store.directory()
+    kept = f"kept in {where}" if where else "kept nowhere"
+    return [f"machine code: {made.compiled} compiled, {made.read} read, in {1e3 * made.seconds:.1f} ms; {kept}"]
+
+
 def explained(spec: Any, function: Callable, leaves: list, tree: Any, flags: list[bool]) -> str:
     """Return the report of ``Jitted.explain``."""
     low = Lowered(spec.program)
@@ -108,6 +119,7 @@ def explained(spec: Any, function: Callable, leaves: list, tree: Any, flags: lis
         f"cost: {low.cost}",
         "equations:",
         low.kernels,
+        *_about_machine_code(spec.program.compiled.machine),
     ]
     if spec.traced.hidden:
         lines.append(f"reads {len(spec.traced.hidden)} captured arrays at each call:")

@@ -16,7 +16,7 @@ import numpy as np
 from ..control.subprograms import mentions
 from ..core.aval import is_weak
 from ..program.ir import Program
-from .native.engine import note_once
+from .native.engine import Tally, note_once, tally
 from .native.groups import Group, find_groups
 from .native.passes import find_passes
 from .native.stacks import find_stacks
@@ -31,20 +31,29 @@ __all__ = ["Compiled", "compile_program"]
 class Compiled:
     """A compiled program: ``run(*arrays)`` returns a tuple; ``source`` is its text.
 
-    ``calls`` counts equations by what became of them: "number", "ufunc", "library", "loop", "callback".
+    ``calls`` counts equations by what became of them: "number", "ufunc", "library", "loop", "callback"; ``machine``
+    says what was compiled to machine code for it, and what was read from the disk.
     """
 
-    __slots__ = ("calls", "groups", "program", "regions", "run", "source")
+    __slots__ = ("calls", "groups", "machine", "program", "regions", "run", "source")
 
     def __init__(
         self, program: Program, source: str, run: Callable, calls: dict, regions: list, groups: Sequence[Group] = ()
     ) -> None:
         self.program, self.run, self.calls, self.regions, self.groups = program, run, calls, regions, tuple(groups)
         self.source = "\n\n".join([source, *[f"; native code\n{g.text}" for g in groups]])
+        self.machine = Tally()
 
 
 def compile_program(program: Program) -> Compiled:
     """Write a (simplified) program as source and compile it."""
+    before = tally()
+    compiled = _compile(program)
+    compiled.machine = tally().since(before)
+    return compiled
+
+
+def _compile(program: Program) -> Compiled:
     name = identifier(program.name)
     note_once()
     steps = program.steps

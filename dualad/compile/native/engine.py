@@ -15,17 +15,21 @@ import os
 import platform
 import sys
 import threading
+import time
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.frames import user_level
 from ...surface.arguments import PerformanceNote
+from ...version import __version__
 from .code import Code, Lanes
 from .maths import FAR, KERNELS
+from .store import Store, name_of
 
-__all__ = ["Engine", "LIBRARY", "Linked", "engine", "maths_text", "note_once", "why_not"]
+__all__ = ["Engine", "LIBRARY", "Linked", "Tally", "engine", "maths_text", "note_once", "tally", "why_not"]
 
 #: functions of the platform's mathematics library by the operators that they are, and how many arguments they take
 LIBRARY: dict[str, tuple[str, int]] = {
@@ -47,10 +51,32 @@ _NUMPY = {"PyArray_NewFromDescr": 94, "PyArray_Scalar": 60}
 class Linked:
     """Compiled functions: addresses by name, good for as long as this object lives."""
 
-    __slots__ = ("_kept", "addresses")
+    __slots__ = ("_drop", "_kept", "addresses")
 
-    def __init__(self, addresses: dict[str, int], kept: Any) -> None:
-        self.addresses, self._kept = addresses, kept
+    def __init__(self, addresses: dict[str, int], kept: Any, drop: Callable[[Any], None]) -> None:
+        self.addresses, self._kept, self._drop = addresses, kept, drop
+
+    def __del__(self) -> None:
+        self._drop(self._kept)
+
+
+class Tally(NamedTuple):
+    """How many functions a thread has had LLVM compile, how many it has read from the disk, and the seconds of both."""
+
+    compiled: int = 0
+    read: int = 0
+    seconds: float = 0.0
+
+    def since(self, before: Tally) -> Tally:
+        return Tally(self.compiled - before.compiled, self.read - before.read, self.seconds - before.seconds)
+
+
+_mine = threading.local()
+
+
+def tally() -> Tally:
+    """Return what has been compiled for this thread so far."""
+    return getattr(_mine, "tally", Tally())
 
 
 class Engine:
@@ -63,9 +89,20 @@ class Engine:
         llvm.initialize_native_asmprinter()
         self._cpu, self._features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
         self._machines: dict[int, Any] = {}
+        #: what compiled code depends on besides its text
+        self._about = (
+            __version__, np.__version__, importlib.import_module("llvmlite").__version__, str(llvm.llvm_version_info),
+            sys.version, str(sys.implementation.cache_tag), llvm.get_default_triple(), self._cpu, self._features,
+        )  # fmt: skip
         self._jit = llvm.create_lljit_compiler(self._machine(1))
+        self.store = Store()
         self._lock = threading.RLock()
+        if hasattr(os, "register_at_fork"):  # a process does not begin in the middle of what another thread compiles
+            os.register_at_fork(
+                before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._lock.release
+            )
         self._count = 0
+        self._dropped: list[Any] = []
         self._maths: dict[str, Linked] = {}
         library = ctypes.util.find_library("m" if os.name != "nt" else "ucrtbase")
         self._library = ctypes.CDLL(library)
@@ -102,11 +139,37 @@ class Engine:
             How much LLVM does about the code: 0 to 3.
         """
         with self._lock:
-            module = self._llvm.parse_assembly(text)
-            module.verify()
-            needed = [v.name for v in (*module.functions, *module.global_variables) if v.is_declaration]
-            imports = {n: self._find(n, objects) for n in needed if not n.startswith("llvm.")}
-            return self._link(self._machine(level).emit_object(module), exports, imports)
+            start, before = time.perf_counter(), tally()
+            linked = self._read(name := name_of(*self._about, str(level), text), exports, objects)
+            read = linked is not None
+            if linked is None:
+                linked = self._compile(name, text, exports, objects, level)
+            mathematics = tally().since(before)  # which is compiled when it is first asked for
+            seconds = before.seconds + time.perf_counter() - start
+            _mine.tally = Tally(
+                before.compiled + mathematics.compiled + (not read), before.read + mathematics.read + read, seconds
+            )
+            return linked
+
+    def _compile(self, name: str, text: str, exports: list[str], objects: dict[str, int], level: int) -> Linked:
+        module = self._llvm.parse_assembly(text)
+        module.verify()
+        needed = [v.name for v in (*module.functions, *module.global_variables) if v.is_declaration]
+        imports = {n: self._find(n, objects) for n in needed if not n.startswith("llvm.")}
+        image = self._machine(level).emit_object(module)
+        linked = self._link(image, exports, imports)
+        self.store.write(name, list(imports), image)
+        return linked
+
+    def _read(self, name: str, exports: list[str], objects: dict[str, int]) -> Linked | None:
+        """Return what another process has compiled, with the addresses of this one."""
+        found = self.store.read(name)
+        if found is None:
+            return None
+        try:
+            return self._link(found[1], exports, {n: self._find(n, objects) for n in found[0]})
+        except RuntimeError:
+            return None
 
     def _link(self, image: bytes, exports: list[str], imports: dict[str, int]) -> Linked:
         builder = self._llvm.JITLibraryBuilder().add_object_img(image)
@@ -119,7 +182,18 @@ class Engine:
             builder.export_symbol(name)
         self._count += 1
         tracker = builder.link(self._jit, f"dualad{self._count}")
-        return Linked({name: tracker[name] for name in exports}, tracker)
+        return Linked({name: tracker[name] for name in exports}, tracker, self._drop)
+
+    def _drop(self, tracker: Any) -> None:
+        """Free code, now or with the next that is freed: LLVM is used by one thread, and by none during a fork."""
+        self._dropped.append(tracker)
+        del tracker
+        if self._lock.acquire(blocking=False):
+            try:
+                while self._dropped:
+                    self._dropped.pop()
+            finally:
+                self._lock.release()
 
     def _find(self, name: str, objects: dict[str, int]) -> int:
         found = objects.get(name) or self._known.get(name)
