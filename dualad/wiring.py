@@ -28,6 +28,7 @@ ABOVE.seeing = lambda generator: importlib.import_module("dualad.numpy.random").
 # What needs SciPy is loaded when it is called.
 ABOVE.sparse_solve = lambda *args: importlib.import_module("dualad.sparse.systems").solve_linearized(*args)
 ABOVE.compiled = lambda program: importlib.import_module("dualad.compile.call").CallProgram(program).compiled.run
+ABOVE.machine_code = lambda program: importlib.import_module("dualad.compile.call").machine_code(program)
 ABOVE.jitted = lambda f: importlib.import_module("dualad.compile.jit").jit(f)
 ABOVE.sparse_jacobian = lambda f: importlib.import_module("dualad.sparse").sparse_jacobian(f, format="csr")
 ABOVE.sparse_hessian = lambda f: importlib.import_module("dualad.sparse").sparse_hessian(f, format="csr")

@@ -51,7 +51,7 @@ from .numpy_source import Compiled, compile_program
 from .reroll import reroll
 from .simplify import simplify
 
-__all__ = ["CallProgram", "call"]
+__all__ = ["CallProgram", "call", "machine_code"]
 
 #: programs derived from one, at most: another number of lanes each time would keep them all
 _KEPT = 64
@@ -92,6 +92,12 @@ class CallProgram(Program):
                         self._derived.clear()
                     found = self._derived[key] = make()
         return found
+
+
+def machine_code(program: Program) -> Callable | None:
+    """Compile a program if all of it becomes machine code; its inputs are arrays in C order."""
+    compiled = CallProgram(program).compiled
+    return compiled.run if compiled.calls == {"native": 1} else None
 
 
 # ── call(*vectors, *others; program, linear) ─────────────────────────────────────────────────────────────────────

@@ -42,6 +42,8 @@ class _Above:
     linear_operator: Callable[[Any], Any]
     #: compile a program: a function of its inputs, plain arrays, that returns a tuple
     compiled: Callable[[Any], Callable]
+    #: compile a program to machine code, all of it, or return None: llvmlite is not there, or knows no such code
+    machine_code: Callable[[Any], Callable | None]
     #: compile a function, for each signature of its arguments
     jitted: Callable[[Callable], Callable]
     #: solve ∂f(x, *parameters)·v = b by factorizing the sparse Jacobian of f in x, unless it has too large a share of

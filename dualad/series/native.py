@@ -1,8 +1,9 @@
 """Recurrences of operators whose series costs less than what their JVP rule makes of it.
 
 Each holds where the derived series does and gives the same numbers (tests compare the two); where it does not, beside a
-pole or on values that are not known yet, it returns ``None`` and the JVP rule serves. Not for: a rule that only repeats
-what the JVP rule makes (exp, sin, tanh, ... cost the same either way).
+pole or on values that are not known yet, it returns ``None`` and the JVP rule serves. Functions of an entry that solve
+a differential equation (exp, tanh, sin, ...) have one for plain arrays only, and compute all orders in one loop. Not
+for: a rule that only repeats what the JVP rule makes.
 """
 
 from __future__ import annotations
@@ -168,12 +169,117 @@ def _power(call: Any, moving: list[int]) -> Stream | None:
     return y
 
 
-@_native("expit", "logistic")
-def _logistic(call: Any, moving: list[int]) -> Stream:
-    """y′ = y (1 − y) x′."""
+# ── functions of an entry that solve a differential equation ─────────────────────────────────────────────────────
+
+
+def _slopes(call: Any) -> np.ndarray | None:
+    """Return the coefficients of x′ as rows, the last one first, if a loop over plain arrays can be used."""
+    (x,) = call.streams
+    if call.level.pick is not None or call.level.strong or call.params or not (x.plain and x.complete):
+        return None
+    rows = x.upto(x.last)[1:].reshape(x.last, -1)
+    return (rows * np.arange(1, x.last + 1, dtype=x.dtype)[:, None])[::-1]
+
+
+def _rows(call: Any, first: Any) -> np.ndarray:
+    rows = np.empty((call.level.order + 1, np.size(first)), first.dtype)
+    rows[0] = np.ravel(first)
+    return rows
+
+
+def _step(slopes: np.ndarray, q: np.ndarray, k: int, out: np.ndarray) -> None:
+    """Write the coefficient k of ∫ q x′ into a row: Σ qⱼ x′ₖ₋₁₋ⱼ/k."""
+    count = min(k, len(slopes))
+    _dot(slopes[len(slopes) - count :], q[k - count : k], out)
+    if k > 1:
+        out /= k
+
+
+def _dot(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    if a.shape[1] == 1:
+        out[0] = a[:, 0].dot(b[:, 0])
+    elif len(a) == 1:
+        np.multiply(a[0], b[0], out=out)
+    else:
+        np.einsum("kn,kn->n", a, b, out=out)
+
+
+def _of_rows(call: Any, first: Any, rows: np.ndarray) -> Stream:
+    (x,) = call.streams
+    stream = Stream(first, None, len(rows) - 1, block=rows.reshape(-1, *x.shape), degree=x.degree)
+    stream.coefs[0] = first
+    return stream
+
+
+#: y′ = (a + b y + c y²) x′
+_QUADRATIC = {
+    "exp": (0, 1, 0), "expm1": (1, 1, 0), "expit": (0, 1, -1), "logistic": (0, 1, -1), "tan": (1, 0, 1),
+    "tanh": (1, 0, -1),
+}  # fmt: skip
+
+
+@_native(*_QUADRATIC)
+def _quadratic(call: Any, moving: list[int]) -> Stream | None:
+    """With q = a + b y + c y²:  yₖ = Σ_{j<k} (k−j) qⱼ xₖ₋ⱼ/k."""
+    a, b, c = _QUADRATIC[call.op.name]
+    slopes = _slopes(call)
+    if slopes is None and (a or not c):
+        return None
     first = bind(call.op, call.zeroth, call.params)
-    prime = call.wrap(shifted(call.streams[0]), call.level)
-    return _integral(call, first, lambda y: (y - y * y) * prime)
+    if slopes is None:  # the rule of the logistic function does more
+        prime = call.wrap(shifted(call.streams[0]), call.level)
+        return _integral(call, first, lambda y: (y - y * y) * prime)
+    y = _rows(call, first)
+    with np.errstate(all="ignore"):
+        if not c:
+            y[0] += a
+            q = y
+        else:
+            q = np.empty((len(y) - 1, y.shape[1]), y.dtype)
+        for k in range(len(y) - 1):
+            if c:
+                half, row = (k + 1) // 2, q[k]
+                if k:
+                    _dot(y[:half], y[k : k - half : -1], row)
+                    row *= 2 * c
+                    if k % 2 == 0:
+                        middle = y[half] * y[half]
+                        row += middle if c > 0 else np.negative(middle, out=middle)
+                else:
+                    np.multiply(y[0], c * y[0], out=row)
+                    row += a
+                if b:
+                    row += y[k]
+            _step(slopes, q, k + 1, y[k + 1])
+        if a and not c:
+            y[0] = np.ravel(first)
+    return _of_rows(call, first, y)
+
+
+#: y′ = p x′ with p′ = ±y x′: the partner and the sign
+_PAIRS = {"cos": ("sin", -1), "cosh": ("sinh", 1), "sin": ("cos", -1), "sinh": ("cosh", 1)}
+
+
+@_native(*_PAIRS)
+def _pair(call: Any, moving: list[int]) -> Stream | None:
+    """With the partner p:  yₖ = Σ_{j<k} (k−j) pⱼ xₖ₋ⱼ/k, and likewise p of ±y."""
+    slopes = _slopes(call)
+    if slopes is None:
+        return None
+    partner, sign = _PAIRS[call.op.name]
+    first = bind(call.op, call.zeroth, call.params)
+    y = _rows(call, first)
+    with np.errstate(all="ignore"):
+        p = _rows(call, getattr(np, partner)(call.zeroth[0]))
+        if call.op.name == "cos":  # its derivative is −sin
+            np.negative(p[0], out=p[0])
+        for k in range(1, len(y)):
+            _step(slopes, p, k, y[k])
+            if k + 1 < len(y):
+                _step(slopes, y, k, p[k])
+                if sign < 0:
+                    np.negative(p[k], out=p[k])
+    return _of_rows(call, first, y)
 
 
 @_native("solve")

@@ -33,6 +33,7 @@ from ..core.primitive import Primitive
 from ..core.tracer import PLAIN, Tracer
 from ..dual import Dual, DualLevel
 from ..ops.kinds import broadcast_tangent, is_finite, known, times
+from .compiled import compiled_stream
 from .native import NATIVE
 from .stream import Stream, convolve, overlap, shifted
 
@@ -88,14 +89,10 @@ def stream_of(level, wrap: Callable, op: Primitive, args: Sequence, streams: lis
         if not op.multiple_results:
             return wrap(Stream(out, None, 0), level) if is_inexact(aval_of(out).dtype) else out
         return tuple([wrap(Stream(o, None, 0), level) if is_inexact(aval_of(o).dtype) else o for o in out])
-    key = (
-        op,
-        tuple([_identity(a if s is None else s) for a, s in zip(args, streams, strict=True)]),
-        _frozen(params),
-    )
     if level.memo is None:
-        made = _now(Call(level, wrap, op, args, streams, zeroth, params), key)
+        made = _now(Call(level, wrap, op, args, streams, zeroth, params))
     else:
+        key = _key(op, args, streams, params)
         known = level.memo.get(key)
         if known is not None and _same(known[1], args):
             made = known[0]
@@ -107,7 +104,8 @@ def stream_of(level, wrap: Callable, op: Primitive, args: Sequence, streams: lis
             kept = [wrap(s, level) if s is not None else h for s, h in zip(streams, held, strict=True)]
             values = [z if s is not None else h for z, s, h in zip(zeroth, streams, held, strict=True)]
             call = Call(level, wrap, op, kept, streams, values, params)
-            made = _make(call, key, held, args)
+            made = _choose(call)
+            _note(made, call, key, held, args)
             if level.lazy:
                 level.waiting += [s for s in (made if op.multiple_results else (made,)) if type(s) is Stream]
     if not op.multiple_results:
@@ -115,27 +113,36 @@ def stream_of(level, wrap: Callable, op: Primitive, args: Sequence, streams: lis
     return tuple([wrap(s, level) if type(s) is Stream else s for s in made])
 
 
-def _now(call: Call, key: tuple) -> Any:
+def _now(call: Call) -> Any:
     """Compute a call of the function's, to the order of the level; what its rule made on the way is forgotten.
 
     Where an infinity or a NaN comes out it is computed again with strong zeros, which cost a look at every product.
     """
     level = call.level
-    held = [None if s is not None else a for a, s in zip(call.args, call.streams, strict=True)]
+    if not level.strong and (made := compiled_stream(call)) is not None:
+        return made
     for strong in (level.strong, True):
         level.memo, before, level.strong = {}, level.strong, strong
         try:
-            made = _make(call, key, held, call.args)
+            made = _choose(call)
             results = [s for s in (made if call.op.multiple_results else (made,)) if type(s) is Stream and s.more]
-            with np.errstate(all="ignore"):
-                for s in results:
-                    s.coef(level.order)
-                    s.more = None
+            if results:
+                held = [None if s is not None else a for a, s in zip(call.args, call.streams, strict=True)]
+                _note(made, call, _key(call.op, call.args, call.streams, call.params), held, call.args)
+                with np.errstate(all="ignore"):
+                    for s in results:
+                        s.coef(level.order)
+                        s.more = None
         finally:
             level.memo, level.strong = None, before
         if strong or all([not s.plain or is_finite(s.upto(s.last)) for s in results]):
             break
     return made
+
+
+def _key(op: Primitive, args: Sequence, streams: Sequence, params: dict) -> tuple:
+    operands = tuple([_identity(a if s is None else s) for a, s in zip(args, streams, strict=True)])
+    return op, operands, _frozen(params)
 
 
 def _identity(x: Any) -> Any:
@@ -166,12 +173,10 @@ def _same(held: Sequence, args: Sequence) -> bool:
     return True
 
 
-def _make(call: Call, key: tuple, held: Sequence, args: Sequence) -> Any:
-    """Make what a call gives, and note it: its rule may compute the operator's own value."""
-    made = _choose(call)
+def _note(made: Any, call: Call, key: tuple, held: Sequence, args: Sequence) -> None:
+    """Note what a call gives: its rule may compute the operator's own value."""
     if not call.op.effect:
         call.level.memo.setdefault(key, (made, held, args, call))  # the call holds what the key knows by its place
-    return made
 
 
 def _choose(call: Call) -> Any:

@@ -60,6 +60,14 @@ NATIVE_CALLS = {
     "sqrt": (lambda x: np.sqrt(np.sin(x)), 0.7),
     "log": (lambda x: np.log(np.sin(x)), 0.7),
     "power": (lambda x: np.sin(x) ** 2.5 + np.sin(x) ** -3 + np.sin(x) ** np.cos(x), 0.7),
+    "exp": (lambda x: np.exp(np.sin(x)) + np.exp(2 * x), 0.7),
+    "expm1": (lambda x: np.expm1(np.sin(x)) * np.expm1(0.5 * x), 0.7),
+    "tan": (lambda x: np.tan(np.sin(x)) + np.tan(x), 0.7),
+    "tanh": (lambda x: np.tanh(np.sin(x)) + np.tanh(3 * x), 0.7),
+    "sin": (lambda x: np.sin(np.exp(x)) + np.sin(3 * x), 0.7),
+    "cos": (lambda x: np.cos(np.exp(x)) + np.cos(3 * x), 0.7),
+    "sinh": (lambda x: np.sinh(np.cos(x)) + np.sinh(x), 0.7),
+    "cosh": (lambda x: np.cosh(np.cos(x)) + np.cosh(x), 0.7),
     "expit": (lambda x: scipy.special.expit(np.sin(x)), 0.7),
     "logistic": (lambda x: np.logaddexp(np.sin(x), 0.2), 0.7),
     "solve": (lambda x: np.linalg.solve(_matrix(x), np.sin(x) * np.ones(2)), 0.3),
@@ -140,7 +148,8 @@ def test_the_table_of_operators_says_how_each_series_is_made() -> None:
     assert set(kinds.values()) == {"none", "native", "linear", "bilinear", "program", "derived"}
     expected = {
         "floor": "none", "divide": "native", "add": "linear", "reshape": "linear", "multiply": "bilinear",
-        "einsum": "bilinear", "scan": "program", "call": "program", "tanh": "derived", "cholesky": "derived",
+        "einsum": "bilinear", "scan": "program", "call": "program", "tanh": "native",
+        "arctan": "derived", "cholesky": "derived",
     }  # fmt: skip
     assert {name: kinds[name] for name in expected} == expected
     assert set(NATIVE) == {name for name, kind in kinds.items() if kind == "native"}
