@@ -88,7 +88,7 @@ def _equal_numbers(a: Any, b: Any) -> bool:
 
 
 def _captured(f: Callable, statics) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield the places that hold numbers and arrays within reach of a function's code."""
+    """Yield the places that a function's code can reach: of numbers and arrays, and of what leads to them."""
     seen: set[int] = set()
     pending: list[tuple[Any, frozenset[str], int]] = [(f, frozenset(), 0)]
     pending += [(s, _names(_code(f)), 1) for s in statics]
@@ -101,10 +101,11 @@ def _captured(f: Callable, statics) -> Iterator[tuple[Any, Any, Any]]:
         code = _code(thing)
         names = names | _names(code) if code is not None else names
         for holder, key, value in _places(thing, names):
-            if value is None or isinstance(value, (np.ndarray, *_NUMBERS, str, Tracer)):
-                count += 1
-                yield holder, key, value
-            elif not isinstance(value, (types.ModuleType, type, np.ufunc, types.BuiltinFunctionType)):
+            if isinstance(value, types.ModuleType):
+                continue
+            count += 1
+            yield holder, key, value
+            if value is not None and not isinstance(value, (np.ndarray, *_NUMBERS, str, Tracer)):
                 pending.append((value, names, depth + 1))
 
 

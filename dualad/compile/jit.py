@@ -10,6 +10,7 @@ import functools
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import Any, overload
 
 import numpy as np
@@ -28,7 +29,6 @@ from ..core.watch import carried
 from ..dual import Dual
 from ..errors import BranchError, ConversionError, DtypeError
 from ..jvp import as_primal
-from ..ops.kinds import is_finite
 from ..program.ir import Program
 from ..program.variable import Variable
 from ..signatures import Args
@@ -37,7 +37,10 @@ from ..tree import flatten, is_array
 from .call import CallProgram, call
 from .captures import Captures
 from .lowered import Lowered, explained
-from .signature import MISS, Static, convention, entry, leaf_key, resolved_statics
+from .native.engine import engine
+from .native.front import front, method
+from .native.runtime import HasFront
+from .signature import MISS, Entry, Static, convention, entry, has_nan, leaf_key, resolved_statics
 from .tracing import Traced, trace_for_jit
 
 __all__ = ["Jitted", "jit"]
@@ -84,6 +87,14 @@ class _NanFound(Exception):
     """A reverse pass came out NaN, and was written without seeing numbers."""
 
 
+@functools.cache
+def _called_in_machine_code() -> type:
+    """Return the class of compiled functions whose calls begin in machine code."""
+    cls = type("Jitted", (Jitted,), {"__slots__": (), "__doc__": Jitted.__doc__, "__module__": Jitted.__module__})
+    cls.__call__ = method(engine(), cls)  # type: ignore[method-assign, arg-type]
+    return cls
+
+
 def _without_nan(run: Callable, results: int) -> Callable:
     """Return ``run``, which raises where a result is NaN.
 
@@ -93,9 +104,8 @@ def _without_nan(run: Callable, results: int) -> Callable:
 
     def checked(*arrays):
         out = run(*arrays)
-        for x in out[:results]:
-            if isinstance(x, (np.ndarray, np.generic)) and not is_finite(x) and np.isnan(x).any():
-                raise _NanFound
+        if any([has_nan(x) for x in out[:results]]):
+            raise _NanFound
         return out
 
     return checked
@@ -112,7 +122,7 @@ def _constants(traced: Traced) -> list:
     return found
 
 
-class Jitted:
+class Jitted(HasFront):
     """A compiled function: what :func:`dualad.jit` returns. It is called as the function is.
 
     Attributes
@@ -126,7 +136,9 @@ class Jitted:
         self.f, self.specialise = f, specialise
         self._options = (static_argnums, static_argnames, specialise)
         self._static_places, self._static_names = resolved_statics(f, static_argnums, static_argnames)
-        self._entries: tuple[Callable, ...] = ()
+        self._entries: tuple[Entry, ...] = ()
+        #: the entries in Python, where there is no front in machine code
+        self._quick: tuple[Callable, ...] = ()
         self._found: dict[Any, list[_Specialisation]] = {}
         self._seen: dict[Any, list] = {}
         self._lock = threading.Lock()
@@ -136,17 +148,22 @@ class Jitted:
         """Call the function: compiled for this signature, which happens at its first call."""
         try:
             if not kwargs and not in_use:
-                for enter in self._entries:
+                for enter in self._quick:
                     out = enter(*args)
                     if out is not MISS:
                         return out
             return self._call(args, kwargs)
         except _NanFound:
-            with np.errstate(all="ignore"):
-                return self.f(*args, **kwargs)
+            return self._meant(*args, **kwargs)
         except Exception as error:
             hide_frames(error)
             raise
+
+    @public
+    def _meant(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself, where numbers tell what is meant."""
+        with np.errstate(all="ignore"):
+            return self.f(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -235,7 +252,7 @@ class Jitted:
             return self._run(spec, args, kwargs, leaves, arrays)
         spec = self._specialise(leaves, tree, flags, key)
         result = self._run(spec, args, kwargs, leaves, arrays)
-        self._add_entry(spec, args, kwargs, leaves, arrays)
+        self._add_entry(spec, args, kwargs)
         return result
 
     def _run(self, spec: _Specialisation, args: tuple, kwargs: dict, leaves: list, arrays: list) -> Any:
@@ -345,31 +362,43 @@ class Jitted:
             old = self._found.get(key, [])
             fresh = [s for s in old if s.captures.unchanged()]
             if len(fresh) < len(old):
-                self._entries = ()
+                self._enter()
                 spec.retraced = 1 + max([s.retraced for s in old])
             if len(fresh) >= _PATHS:
                 raise self._too_many_paths(fresh)
             if len(self._found) >= _KEPT:
                 self._found.clear()
-                self._entries = ()
+                self._enter()
             self._found[key] = [spec, *fresh]
             note = self._note(key, spec)
         if note:
             warnings.warn(note, PerformanceNote, stacklevel=user_level())
         return spec
 
-    def _add_entry(self, spec: _Specialisation, args: tuple, kwargs: dict, leaves: list, arrays: list) -> None:
+    def _add_entry(self, spec: _Specialisation, args: tuple, kwargs: dict) -> None:
         traced = spec.traced
-        if kwargs or traced.written or traced.captured or traced.decisions or len(arrays) < len(leaves):
+        if traced.written or traced.captured or traced.decisions or any([r is not None for r in traced.returned]):
             return
-        if any([r is not None for r in traced.returned]):
-            return
-        if any([isinstance(a, np.ndarray) and a is not b for a, b in zip(flatten(args)[0], leaves, strict=True)]):
-            return
-        enter = entry(args, spec.code, traced.tree, traced.hidden, spec.captures)
-        if enter is not None:
+        fixed = self._static_places | self._static_names
+        run, unsure = spec.program.compiled.run, spec.results if traced.unsure else 0
+        made = entry(
+            args, kwargs, fixed.__contains__, run, unsure, self._meant, traced.tree, traced.hidden, spec.captures
+        )
+        if made is not None:
             with self._lock:
-                self._entries = (enter, *self._entries[: _QUICK - 1])
+                self._enter(made, *self._entries[: _QUICK - 1])
+
+    def _enter(self, *entries: Entry) -> None:
+        """Let these be the entries, newest first."""
+        self._entries = entries
+        made = engine()
+        found = made and front(made, entries, MethodType(Jitted.__call__, self))
+        if found:
+            self._front, self._quick = found, ()
+            if type(self) is Jitted:
+                self.__class__ = _called_in_machine_code()
+        else:
+            self._quick = tuple([quick for e in entries if (quick := e.python()) is not None])
 
     def _note(self, key: Any, spec: _Specialisation) -> str:
         """Return a note about work that is done again and again, once for each cause."""

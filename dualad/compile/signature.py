@@ -1,25 +1,27 @@
 """The signature of a call: what a compiled function was specialised to, and the quick way to see that it is the same.
 
 A signature is the structure of the arguments, for each array its shape, dtype and whether it was a Python number, and
-for everything else its value. ``entry`` writes a function that compares a call with one signature and runs its code,
-without taking trees apart. Not for: tracing, or keeping the specialisations (``jit.py``).
+for everything else its value. An ``Entry`` says what is to be seen of a call of one signature and what is done then; it
+is carried out in machine code (``native/front.py``), or by a function in Python that it writes. Not for: tracing, or
+keeping the specialisations (``jit.py``).
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import optree
 
 from ..core.aval import aval_of
 from ..errors import ArgumentError, ArgumentTypeError
+from ..ops.kinds import is_finite
 from ..ops.kinks import _convention
 from .captures import Captures
 
-__all__ = ["MISS", "Static", "convention", "entry", "leaf_key", "resolved_statics"]
+__all__ = ["Entry", "MISS", "Static", "convention", "entry", "has_nan", "leaf_key", "resolved_statics"]
 
 #: what an entry returns for a call of another signature
 MISS = object()
@@ -141,87 +143,156 @@ class _Slow(Exception):
     """These arguments, or this result, have a structure that the quick entry does not take apart."""
 
 
-def entry(
-    args: tuple, run: Callable, out_tree: optree.PyTreeSpec, hidden: Sequence, captures: Captures
-) -> Callable | None:
-    """Write a function of these arguments' signature that calls ``run`` with their arrays, or returns ``MISS``.
+class Test(NamedTuple):
+    """One thing to be seen of a call. Arguments are in slots 0, 1, ...; parts of containers are put into more of them.
+
+    ``op`` and ``thing`` are "array" with dtype and shape, "type" and the type, "is" and the object, "tuple" or "list"
+    and the length, "dict" and the keys; parts of containers fill the slots from ``first``.
+    """
+
+    op: str
+    slot: int
+    thing: Any
+    first: int = 0
+
+
+class Entry:
+    """What a call of one signature looks like, and what is done with it.
 
     Parameters
     ----------
-    args : tuple
-        An example: positional arguments of plain numbers and arrays, in tuples, lists and dicts.
+    args, kwargs : tuple, dict
+        An example; the entry is for calls with these keywords in this order.
+    is_static : callable
+        ``is_static(name_or_position)`` says which arguments are compared as they are.
     run : callable
         ``run(*arrays, *hidden)`` returns a tuple with the leaves of the result.
+    unsure : int
+        So many results are asked for NaN, and then ``meant(*args, **kwargs)`` is called.
+    tree : PyTreeSpec
+        Of the result.
+    hidden : sequence of ndarray
+        Inputs that are not arguments.
     captures : Captures
         What must be as it was.
+
+    Raises
+    ------
+    _Slow
+        If something is no container, array or number that is taken apart here.
     """
-    names: dict[str, Any] = {
-        "MISS": MISS, "run": run, "ndarray": np.ndarray, "unflatten": optree.tree_unflatten, "tree": out_tree,
-        "kinks": _convention.get, "convention": convention(), "unchanged": captures.unchanged,
-    }  # fmt: skip
-    tests: list[str] = ["kinks() is convention"]
-    arrays: list[str] = []
-    try:
+
+    def __init__(
+        self, args: tuple, kwargs: dict, is_static: Callable, run: Callable, unsure: int, meant: Callable,
+        tree: optree.PyTreeSpec, hidden: Sequence, captures: Captures,
+    ) -> None:  # fmt: skip
+        self.run, self.unsure, self.meant = run, unsure, meant
+        self.hidden, self.captures, self.convention = tuple(hidden), captures, convention()
+        self.positional, self.names = len(args), tuple(kwargs)
+        self.slots = len(args) + len(kwargs)
+        self.tests: list[Test] = []
+        #: the slots of the arrays, in the order of the leaves
+        self.leaves: list[int] = []
         for i, x in enumerate(args):
-            _compare(x, f"a{i}", tests, arrays, names)
-        result, leaves = _rebuilt(out_tree)
+            self._look(x, i, is_static(i))
+        for name in sorted(kwargs):
+            self._look(kwargs[name], len(args) + self.names.index(name), is_static(name))
+        #: what becomes of the tuple that ``run`` returns: it is the result, its one entry is, or ``rebuild`` makes it
+        self.mode, self.rebuild = _rebuilt(tree)
+
+    def _look(self, x: Any, slot: int, static: bool) -> None:
+        kind = type(x)
+        if static:
+            self.tests.append(Test("is", slot, x))
+        elif kind is np.ndarray:
+            if x.dtype.kind not in "biufc" or not x.dtype.isnative:
+                raise _Slow
+            self.tests.append(Test("array", slot, (x.dtype, x.shape)))
+            self.leaves.append(slot)
+        elif kind in (bool, int, float, complex) or (isinstance(x, np.generic) and x.dtype.kind in "biufc"):
+            self.tests.append(Test("type", slot, kind))
+            self.leaves.append(slot)
+        elif x is None or kind is str:
+            self.tests.append(Test("is", slot, x))
+        elif kind in (tuple, list):
+            self._open(kind.__name__, slot, len(x), x)
+        elif kind is dict and all([type(k) is str for k in x]):
+            keys = sorted(x)  # the order of the leaves
+            self._open("dict", slot, keys, [x[k] for k in keys])
+        else:
+            raise _Slow
+
+    def _open(self, op: str, slot: int, thing: Any, parts: Sequence) -> None:
+        first = self.slots
+        self.slots += len(parts)
+        self.tests.append(Test(op, slot, thing, first))
+        for i, x in enumerate(parts):
+            self._look(x, first + i, False)
+
+    def python(self) -> Callable | None:
+        """Write a function in Python that takes a call like this, or returns ``MISS``."""
+        if self.names:
+            return None
+        names: dict[str, Any] = {
+            "MISS": MISS, "run": self.run, "ndarray": np.ndarray, "kinks": _convention.get, "has_nan": has_nan,
+            "convention": self.convention, "unchanged": self.captures.unchanged, "rebuild": self.rebuild,
+            "meant": self.meant,
+        }  # fmt: skip
+        given = [f"a{i}" for i in range(self.positional)]
+        texts, tests = list(given), ["kinks() is convention"]
+        for i, (op, slot, thing, _) in enumerate(self.tests):
+            names[f"t{i}"], x = thing, texts[slot]
+            if op == "array":
+                names[f"t{i}"], names[f"s{i}"] = thing
+                tests.append(f"type({x}) is ndarray and {x}.shape == s{i} and {x}.dtype is t{i}")
+            elif op == "dict":
+                tests.append(f"type({x}) is dict and len({x}) == {len(thing)}")
+                tests += [f"{k!r} in {x}" for k in thing]
+                texts += [f"{x}[{k!r}]" for k in thing]
+            elif op in ("tuple", "list"):
+                tests.append(f"type({x}) is {op} and len({x}) == {thing}")
+                texts += [f"{x}[{k}]" for k in range(thing)]
+            else:
+                tests.append(f"{x} is t{i}" if op == "is" else f"type({x}) is t{i}")
+        if self.captures:
+            tests.append("unchanged()")
+        for i, x in enumerate(self.hidden):
+            names[f"h{i}"] = x
+        arrays = [*[texts[slot] for slot in self.leaves], *[f"h{i}" for i in range(len(self.hidden))]]
+        lines = [
+            # A missing argument is no error here: the function itself will say what it misses.
+            f"def enter({''.join([f'{a}=MISS, ' for a in given])}*rest):",
+            f"    if rest or not ({' and '.join(tests)}): return MISS",
+            f"    out = run({', '.join(arrays)})",
+        ]
+        if self.unsure:
+            lines.append(f"    if any([has_nan(x) for x in out[:{self.unsure}]]): return meant({', '.join(given)})")
+        lines.append(f"    return {('out', 'out[0]', 'rebuild(out)')[self.mode]}")
+        exec(compile("\n".join(lines), "<dualad.jit entry>", "exec"), names)
+        return names["enter"]
+
+
+def entry(*args: Any) -> Entry | None:
+    """Return an :class:`Entry`, or None where arguments have another structure."""
+    try:
+        return Entry(*args)
     except _Slow:
         return None
-    for i, x in enumerate(hidden):
-        names[f"h{i}"] = x
-        arrays.append(f"h{i}")
-    given = "".join([f"a{i}, " for i in range(len(args))])
-    lines = [f"def enter({given}*rest):", "    if rest: return MISS"]
-    if args:
-        # A missing argument is no error here: the function itself will say what it misses.
-        lines[0] = f"def enter({''.join([f'a{i}=MISS, ' for i in range(len(args))])}*rest):"
-    if captures:
-        tests.append("unchanged()")
-    if tests:
-        lines.append(f"    if not ({' and '.join(tests)}): return MISS")
-    call = f"run({', '.join(arrays)})"
-    if leaves and not leaves.startswith("*"):
-        lines += [f"    {leaves} = {call}", f"    return {result}"]
-    else:
-        lines += [f"    return unflatten(tree, {call})"]
-    exec(compile("\n".join(lines), "<dualad.jit entry>", "exec"), names)
-    return names["enter"]
 
 
-def _compare(x: Any, text: str, tests: list[str], arrays: list[str], names: dict) -> None:
-    kind = type(x)
-    if kind is np.ndarray:
-        dtype, shape = f"d{len(names)}", f"s{len(names)}"
-        names[dtype], names[shape] = x.dtype, x.shape
-        tests.append(f"type({text}) is ndarray and {text}.shape == {shape} and {text}.dtype is {dtype}")
-        arrays.append(text)
-    elif kind in (bool, int, float, complex):
-        tests.append(f"type({text}) is {kind.__name__}")
-        arrays.append(text)
-    elif isinstance(x, np.generic) and x.dtype.kind in "biufc":
-        name = f"t{len(names)}"
-        names[name] = kind
-        tests.append(f"type({text}) is {name}")
-        arrays.append(text)
-    elif x is None:
-        tests.append(f"{text} is None")
-    elif kind in (tuple, list):
-        tests.append(f"type({text}) is {kind.__name__} and len({text}) == {len(x)}")
-        for i, v in enumerate(x):
-            _compare(v, f"{text}[{i}]", tests, arrays, names)
-    elif kind is dict and all([type(k) is str for k in x]):
-        tests.append(f"type({text}) is dict and len({text}) == {len(x)}")
-        for k in sorted(x):  # the order of the leaves
-            tests.append(f"{k!r} in {text}")
-            _compare(x[k], f"{text}[{k!r}]", tests, arrays, names)
-    else:
-        raise _Slow
+def has_nan(x: Any) -> bool:
+    """Say whether a result has a NaN in it."""
+    return isinstance(x, (np.ndarray, np.generic)) and not is_finite(x) and bool(np.isnan(x).any())
 
 
-def _rebuilt(tree: optree.PyTreeSpec) -> tuple[str, str]:
-    """Return the text that builds a result from its leaves r0, r1, ..., and the text they are unpacked into."""
+def _rebuilt(tree: optree.PyTreeSpec) -> tuple[int, Callable | None]:
+    """Return how the tuple of its leaves becomes a result: as it is, as its one entry, or by a function."""
     markers = [Static(i) for i in range(tree.num_leaves)]
-    leaves = "".join([f"r{i}, " for i in range(len(markers))])
+    whole = optree.tree_unflatten(tree, markers)
+    if type(whole) is tuple and list(whole) == markers:
+        return 0, None
+    if isinstance(whole, Static):
+        return 1, None
 
     def text(x: Any) -> str:
         if isinstance(x, Static):
@@ -237,6 +308,10 @@ def _rebuilt(tree: optree.PyTreeSpec) -> tuple[str, str]:
         raise _Slow
 
     try:
-        return text(optree.tree_unflatten(tree, markers)), leaves
+        result = text(whole)
     except _Slow:
-        return "", "*"
+        return 2, lambda out: optree.tree_unflatten(tree, out)
+    names: dict[str, Any] = {}
+    unpacked = f"    {''.join([f'r{i}, ' for i in range(len(markers))])} = out\n" if markers else ""
+    exec(compile(f"def rebuild(out):\n{unpacked}    return {result}", "<dualad.jit result>", "exec"), names)
+    return 2, names["rebuild"]

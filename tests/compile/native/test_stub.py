@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.compile.native import groups, stub
+from dualad.compile.native import groups, runtime
 from dualad.errors import DualadError
 
 pytestmark = pytest.mark.usefixtures("native_backend")
@@ -168,8 +168,8 @@ def test_an_endless_loop_can_be_stopped(request: pytest.FixtureRequest) -> None:
 
 
 def test_without_the_layout_python_does_the_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert stub.layout() is not None
-    monkeypatch.setattr(stub, "layout", lambda: None)
+    assert runtime.layout() is not None
+    monkeypatch.setattr(runtime, "layout", lambda: None)
     f = lambda x, n: (np.sin(x) * n, x[2] + n, n > 2, da.scan(lambda c, r: (c + r, c * r), n, x))
     fast = da.jit(f)
     found = da.tree.flatten(fast(X, np.float64(3.0)))[0]
@@ -179,13 +179,13 @@ def test_without_the_layout_python_does_the_entry(monkeypatch: pytest.MonkeyPatc
 
 
 def test_another_layout_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Moved(stub.Layout):
+    class Moved(runtime.Layout):
         def __init__(self, head: int) -> None:
             super().__init__(head)
             self.dims, self.descr = self.descr, self.dims
 
-    monkeypatch.setattr(stub, "Layout", Moved)
-    assert stub.layout.__wrapped__() is None
+    monkeypatch.setattr(runtime, "Layout", Moved)
+    assert runtime.layout.__wrapped__() is None
 
 
 def test_arguments_that_are_not_read_are_not_looked_at() -> None:

@@ -1,0 +1,120 @@
+"""The front of a compiled function in machine code: which of its signatures a call has, without Python.
+
+A call that has none of them, or where something that was captured has changed, goes to a function in Python. Not for:
+signatures themselves (``signature.py``), or the machine code, which is the same for all (``runtime.py``).
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.contexts import in_use
+from ...ops.kinks import _convention
+from ..captures import Captures
+from ..signature import Entry
+from .engine import Engine
+from .runtime import as_plan, front_of, method_of, runtime
+
+__all__ = ["front", "method"]
+
+#: what the machine code calls the tests of a signature, and what was captured
+_TESTS = {"array": 0, "type": 1, "is": 2, "tuple": 3, "list": 4, "dict": 5}
+_CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
+_CELL, _DICT, _LIST, _LENGTH = range(4)
+#: parts of arguments that are on the stack
+_MOST = 4000
+
+
+def front(made: Engine, entries: Sequence[Entry], miss: Callable) -> Callable | None:
+    """Return a function that runs the first of these entries that a call belongs to, or else ``miss``.
+
+    None where there is no machine code for it.
+    """
+    shared = runtime(made)
+    if shared is None or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return None
+    plans = [_Plan(entry) for entry in entries if entry.slots + len(entry.hidden) <= _MOST]
+    head = [len(plans), id(miss), id(in_use), id(_convention)]
+    start = len(head) + len(plans)
+    words: list[int] = []
+    for plan in plans:
+        head.append(start + len(words))
+        words += plan.words
+    return front_of(shared.front, as_plan([*head, *words]), (miss, plans))
+
+
+def method(made: Engine, cls: type) -> Any:
+    """Return the method of a class that calls the front of its objects; None where there are no fronts."""
+    shared = runtime(made)
+    return None if shared is None else method_of(cls, shared.bound)
+
+
+class _Plan:
+    """The words of one entry: nineteen that say where the others are, counted from its first."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.words = [0] * 19
+        self.kept: list[Any] = [entry]
+        captures = _watched(entry.captures)
+        self.words[:3] = [self.address(entry.convention), entry.positional, len(entry.names)]
+        self.words[3] = self.put([self.address(n) for n in entry.names])
+        tests = [self.test(*t) for t in entry.tests]
+        self.words[4:7] = [len(tests), self.put([w for t in tests for w in t]), entry.slots]
+        self.words[7:9] = [len(captures), self.put([w for c in captures for w in c])]
+        contents = [self.content(*c) for c in entry.captures.contents]
+        self.words[9:11] = [len(contents), self.put([w for c in contents for w in c])]
+        self.words[11] = self.address(entry.captures.unchanged)
+        leaves = [w for slot in entry.leaves for w in (0, slot)]
+        leaves += [w for a in entry.hidden for w in (self.address(a), 0)]
+        self.words[12:14] = [len(leaves) // 2, self.put(leaves)]
+        self.words[14:17] = [self.address(entry.run), entry.unsure, self.address(entry.meant)]
+        self.words[17:19] = [entry.mode, self.address(entry.rebuild)]
+
+    def put(self, words: Sequence[int]) -> int:
+        """Add words; return where they are."""
+        at = len(self.words)
+        self.words += words
+        return at
+
+    def address(self, thing: Any) -> int:
+        self.kept.append(thing)
+        return id(thing)
+
+    def test(self, op: str, slot: int, thing: Any, first: int) -> list[int]:
+        if op == "array":
+            dtype, shape = thing
+            return [_TESTS[op], slot, self.address(dtype), len(shape), self.put(shape), 0]
+        if op in _CONTAINERS:
+            keys = self.put([self.address(k) for k in thing]) if op == "dict" else 0
+            size = len(thing) if op == "dict" else thing
+            return [_TESTS[op], slot, id(_CONTAINERS[op]), size, keys, first]
+        return [_TESTS[op], slot, self.address(thing), 0, 0, 0]
+
+    def content(self, array: np.ndarray, content: bytes) -> list[int]:
+        # The bytes are in C order, as the array has to be; their address is that of the object's last byte but them.
+        start = self.address(content) + bytes.__basicsize__ - 1
+        lengths = self.put(array.shape)
+        return [self.address(array), self.address(array.dtype), array.ndim, lengths, len(content), start]
+
+
+def _watched(captures: Captures) -> list[list[int]]:
+    """Return what the machine code compares; of what it can't look at, Python is asked at each call."""
+    found = []
+    for holder, key, value in captures.entries:
+        kind = type(holder)
+        if kind is types.CellType:
+            found.append([_CELL, id(holder), 0, id(value)])
+        elif key is len and kind in (dict, list):
+            found.append([_LENGTH, id(holder), value, 0])
+        elif kind is dict:
+            found.append([_DICT, id(holder), id(key), id(value)])
+        elif kind is list and isinstance(key, int):
+            found.append([_LIST, id(holder), key, id(value)])
+        elif kind is not tuple:  # a tuple has what it had
+            found.append([-1, 0, 0, 0])
+    return found
