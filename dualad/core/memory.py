@@ -39,7 +39,7 @@ from .aval import Aval, aval_of
 from .constants import foreign
 from .dispatch import bind
 from .tables import OPS
-from .tracer import PLAIN, Tracer
+from .tracer import Tracer
 
 __all__ = [
     "Deferred", "Reading", "Topmost", "as_array", "assign", "converted", "defer", "dense", "flush_writes", "in_order",
@@ -318,7 +318,7 @@ def in_order(x: Any, order: str | None) -> Any:
 
 def like_copy(x: Any, a: Any) -> Any:
     """Note on a new array that NumPy makes it as a copy of ``a``, with its axes in the same order in memory."""
-    if isinstance(x, Tracer) and isinstance(a, Tracer) and len(x.shape) > 1:
+    if isinstance(a, Tracer) and len(x.shape) > 1:
         return pin(x, np.empty_like(layout(a)).strides)
     return x
 
@@ -419,9 +419,7 @@ def target(out, result, name: str):
                 "part of the value would be lost",
                 "make the target of the result's dtype, or cast the result with .astype first",
             )
-        result = (result if type(result) in PLAIN or isinstance(result, Tracer) else np.asarray(result)).astype(
-            wanted.dtype
-        )
+        result = (result if hasattr(result, "astype") else np.asarray(result)).astype(wanted.dtype)
     assign(out, result)
     return out
 

@@ -219,7 +219,9 @@ class UserFunction:
                 "a custom rule needs to know which argument is which before the function runs",
                 f"call it as {self.__name__}{self._signature}",
             ) from None
-        by_name = bound.kwargs  # those that are left at their defaults every function sees for itself
+        bound.apply_defaults()
+        # Those that are left at their defaults every function sees for itself.
+        by_name = {name: x for name, x in bound.kwargs.items() if name in kwargs}
         if by_name and has_tensor(by_name):
             traced = sorted(name for name, x in by_name.items() if has_tensor(x))
             raise ArgumentTypeError(
@@ -227,7 +229,6 @@ class UserFunction:
                 "a rule has derivatives for arguments that have a position",
                 "take the * out of the signature, so that they have one",
             )
-        bound.apply_defaults()
         return bound.args, by_name
 
     def given_names(self, rule: Callable, by_name: dict, which: str) -> Callable:

@@ -323,7 +323,7 @@ class custom_vjp(RuledFunction[Args, Out]):
         result = []
         for a in avals:
             c = next(checked) if is_inexact(a.dtype) else None
-            result.append(np.zeros(a.shape, a.dtype if is_inexact(a.dtype) else float)[()] if c is None else c)
+            result.append(np.zeros(a.shape, a.dtype)[()] if c is None else c)
         return result
 
 

@@ -82,3 +82,16 @@ def test_equal_dtypes_are_not_handed_to_numpy(monkeypatch) -> None:
     a, b = Aval((2,), np.dtype(np.float32)), Aval((2,), np.dtype(float))
     assert result_dtype(a, a, a) == np.float32 and not asked
     assert result_dtype(a, b) == result_dtype(b, a) == np.float64 and len(asked) == 2
+
+
+def test_python_scalars_are_weak_but_for_bools() -> None:
+    assert [python_type(aval_of(x)) for x in (2, 2.0, 2j)] == [int, float, complex]
+    assert python_type(aval_of(True)) is np.dtype(bool)
+    assert result_dtype(aval_of(2.0), Aval((), np.dtype(np.float32))) == np.float32
+    assert result_dtype(Aval((3,), np.dtype(np.float32))) == np.float32
+    assert result_dtype(Aval((), np.dtype(np.float32)), Aval((), np.dtype(float))) == np.float64
+
+
+def test_lists_have_an_aval() -> None:
+    assert aval_of([[1.0, 2.0]]) == Aval((1, 2), np.dtype(float))
+    assert not is_weak(aval_of([1.0]))

@@ -478,3 +478,93 @@ def test_plain_values_written_at_traced_indices() -> None:
         assert onp.array_equal(da.vmap(lambda x, w=where: filled(np, x, w))(a), expected)
         program = da.trace(lambda x, w=where: filled(np, x, w), a[0])
         assert onp.array_equal(program(a[1]), expected[1])
+
+
+# ── a function at a time ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def some_outputs(x):
+    b, q = np.array([5.0, 7.5]), np.zeros(2)
+    given, rest = onp.divmod(b, 2.0, out=(q, None))
+    assert given is q
+    rest[0] = x[0]  # a buffer, too
+    total = np.zeros(())
+    assert b.sum(out=total) is total
+    plain = onp.zeros(())
+    assert b.sum(out=plain) is plain
+    return q + rest + total + plain
+
+
+def memory_left_behind(x):
+    """A tensor that read the memory keeps it; what is written next goes elsewhere, and the views follow."""
+    b = np.zeros(4)
+    v = b[1:]
+    w = v[1:].reshape(2, 1)
+    y = (b + 1.0) * x[0]
+    z = b * x[1]
+    b[2] = 5.0
+    first = w[0, 0] + v[1]
+    w[1, 0] = 7.0
+    v[0] = 3.0
+    return first + y + z + b * 10.0
+
+
+def objects_written(x):
+    b = np.zeros(3)
+    objects = onp.empty(2, object)
+    objects[:] = [x[0], 2.0]
+    b[:2] = objects
+    b[2] = [[x[1]]][0][0]
+    return b
+
+
+def named_results(x):
+    found = onp.linalg.eigh(np.array([[2.0, 1.0], [1.0, 3.0]]))
+    found.eigenvectors[0, 0] = x[0]
+    found[0][1] = x[1]
+    return found.eigenvectors + found.eigenvalues
+
+
+def outputs_and_options(x):
+    b, c = np.zeros(4), np.zeros(2)
+    assert onp.concatenate([x, 2.0 * x], out=b) is b
+    onp.add(x, 1.0, out=c, where=np.array([True, False]))
+    return b + onp.sum(onp.stack([c, x]), axis=0, where=np.array([[True, False], [True, True]]))[0]
+
+
+ONE_AT_A_TIME = [some_outputs, memory_left_behind, objects_written, named_results, outputs_and_options]
+
+
+@pytest.mark.parametrize("program", ONE_AT_A_TIME, ids=lambda f: f.__name__)
+@pytest.mark.filterwarnings("ignore:np.array")
+def test_one_at_a_time(program):
+    value, tangent = da.jvp(program, (POINT,), (onp.ones(2),))
+    onp.testing.assert_allclose(value, program(POINT))
+    h = 1e-6
+    onp.testing.assert_allclose(tangent, (program(POINT + h) - program(POINT - h)) / (2 * h), atol=1e-8)
+    onp.testing.assert_allclose(da.jacrev(program)(POINT).sum(-1), tangent)
+
+
+def test_a_copy_is_the_askers_own():
+    def f(x):
+        b = np.zeros(2)
+        for mine in (onp.array(b), onp.asarray(b, onp.float32), onp.array(b, dtype=float, copy=True)):
+            mine[:] = 9.0
+            assert b.tolist() == [0.0, 0.0]
+        assert onp.asarray(b, onp.float32).dtype == onp.float32
+        b[0] = x[0]
+        return b
+
+    da.jvp(f, (POINT,), (POINT,))
+
+
+def test_other_libraries_get_their_turn():
+    class Asked:
+        def __array_function__(self, function, types, args, kwargs):
+            return f"asked for {function.__name__}"
+
+    def f(x):
+        assert onp.concatenate([np.zeros(2), Asked()]) == "asked for concatenate"
+        return x
+
+    da.jvp(f, (POINT,), (POINT,))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
+import dualad as da
 from dualad.core import level as level_module
 from dualad.core.level import Level, escaped
 from dualad.core.watch import Watch
@@ -74,3 +76,63 @@ def test_a_watch_of_all_threads_is_told_of_begin_and_end() -> None:
     with Level("unseen"):
         pass
     assert watch.log == [("opened", "jvp"), ("closed", "jvp", False), ("opened", "vmap"), ("closed", "vmap", True)]
+
+
+def kept_by(transform, f, *args, **kwargs):
+    """Return what is said when a tensor that left its transform is used."""
+    kept = []
+    transform(lambda *a, **k: f(kept, *a, **k))(*args, **kwargs)
+    with pytest.raises(EscapedTensorError) as caught:
+        kept[0] + 1.0
+    return str(caught.value)
+
+
+def test_the_error_says_which_tensor() -> None:
+    with Level("vmap") as level:
+        pass
+    assert "met a tensor of a `vmap` call" in str(escaped(level, "`sin`"))
+    said = kept_by(da.grad, lambda kept, x: kept.append(x) or np.sum(x), np.ones(3))
+    assert "a Dual tensor of shape (3,) and dtype float64" in said
+
+
+@pytest.mark.parametrize("transform", [da.vmap, lambda f: da.vmap(da.grad(f, (0, 1, 2, 3)))])
+@pytest.mark.parametrize(
+    ("place", "word"), [(0, "argument `x`"), (1, "argument `y`"), (2, "argument 2"), (3, "argument 3")]
+)
+def test_the_error_names_the_argument(transform, place: int, word: str) -> None:
+    kept = []
+
+    def f(x, y, *rest):
+        kept.append((x, y, *rest)[place])
+        return x * y * sum(rest)
+
+    transform(f)(*(np.ones(2),) * 4)
+    with pytest.raises(EscapedTensorError, match=word):
+        kept[0] + 1.0
+
+
+def test_the_error_names_the_argument_that_was_given_by_name() -> None:
+    kept = []
+
+    def by_name(x, *, scale):
+        kept.append(scale["a"])
+        return x * scale["a"]
+
+    da.vmap(by_name)(np.ones(2), scale={"a": np.ones(2)})
+    with pytest.raises(EscapedTensorError) as caught:
+        kept[0] + 1.0
+    assert "argument `scale['a']`" in str(caught.value)
+
+
+def test_the_argument_is_named_in_a_second_run_too() -> None:
+    """A function that writes into a plain argument runs again, with other tensors in place of those it was given."""
+    kept = []
+
+    def f(x, base):
+        base[0] = x
+        kept.append(x)
+        return base * 1.0
+
+    da.vmap(f, (0, None))(np.ones(2), np.zeros(3))
+    with pytest.raises(EscapedTensorError, match="argument `x`"):
+        kept[-1] + 1.0

@@ -11,7 +11,7 @@ import pytest
 
 import dualad as da
 from dualad.core.tables import OPS
-from dualad.errors import ShapeError
+from dualad.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 
 X, Y = np.array([0.3, -1.2, 0.8]), np.array([1.5, 0.4, -0.7])
 N = np.array([2, 3, 1])
@@ -124,7 +124,9 @@ def test_calls_have_the_derivatives_of_the_function(kind, name) -> None:
         assert x.dtype == y.dtype
 
 
-@pytest.mark.parametrize("name", ["custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "checkpoint_call"])
+@pytest.mark.parametrize(
+    "name", ["custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "checkpoint_call", "opaque_call"]
+)
 def test_sample_calls_are_right(name) -> None:
     """The checks of every operator compare such a call with itself; here it is compared with its function."""
     op = OPS[name]
@@ -211,3 +213,126 @@ def test_messages_name_the_leaf_of_a_tangent() -> None:
     f.defjvp(lambda primals, tangents: (f(*primals), {"a": None, "b": tangents[0][:2]}))
     with pytest.raises(ShapeError, match=r"shape \(2,\) for .*\['b'\].*expected \(3,\)"):
         da.jvp(f, (X,), (X,))
+
+
+# ── arguments ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def power(x, *, exponent=2.0, sign=1.0):
+    return sign * x**exponent
+
+
+def ruled(kind: str, everything: bool):
+    """Return ``power`` with a rule that has parameters for what can be given by name only, one by one or as a whole."""
+    if kind == "jvp":
+        f = da.custom_jvp(power)
+        if everything:
+            f.defjvp(lambda p, t, **k: (power(*p, **k), k["sign"] * k["exponent"] * p[0] ** (k["exponent"] - 1) * t[0]))
+        else:
+            f.defjvp(
+                lambda p, t, *, exponent, sign=1.0: (
+                    power(*p, exponent=exponent, sign=sign), sign * exponent * p[0] ** (exponent - 1) * t[0],
+                )
+            )  # fmt: skip
+        return f
+    f = da.custom_vjp(power)
+    if everything:
+        fwd = lambda x, **k: (power(x, **k), (x, k))
+
+        def bwd(known, ct):
+            x, k = known
+            return (k["sign"] * k["exponent"] * x ** (k["exponent"] - 1) * ct,)
+
+    else:
+        fwd = lambda x, *, exponent, sign=1.0: (power(x, exponent=exponent, sign=sign), x)
+        bwd = lambda x, ct, *, exponent, sign=1.0: (sign * exponent * x ** (exponent - 1) * ct,)
+    f.defvjp(fwd, bwd)
+    return f
+
+
+@pytest.mark.parametrize("everything", [False, True])
+@pytest.mark.parametrize("kind", ["jvp", "vjp"])
+def test_what_is_given_by_name_only_reaches_the_rule(kind: str, everything: bool) -> None:
+    f = ruled(kind, everything)
+    assert da.grad(lambda x: f(x, exponent=3.0, sign=-1.0))(2.0) == -12.0
+    if not everything:
+        assert da.grad(lambda x: f(x, exponent=3.0))(2.0) == 12.0
+    with pytest.raises(ArgumentTypeError, match=r"does not take.*"):
+        da.grad(lambda x: f(x, x=x, exponent=3.0))(2.0)
+    with pytest.raises(ArgumentTypeError, match=r"keyword-only arguments \['exponent'\] are traced"):
+        da.grad(lambda x: f(x, exponent=x))(2.0)
+
+
+def test_a_rule_without_parameters_for_names_is_told() -> None:
+    f = da.custom_jvp(power)
+    f.defjvp(lambda p, t: (power(*p), t[0]))
+    with pytest.raises(ArgumentError, match=r"\['exponent'\]; its jvp rule has no parameters for them"):
+        da.grad(lambda x: f(x, exponent=3.0))(2.0)
+
+
+def test_names_defaults_and_positions_are_one_call() -> None:
+    f = da.custom_jvp(lambda x, y=3.0, n=2: n * x * y)
+    f.defjvp(lambda p, t: (p[2] * p[0] * p[1], p[2] * (p[0] * t[1] + t[0] * p[1])))
+    for call in (lambda x: f(x), lambda x: f(x, n=2), lambda x: f(y=3.0, x=x), lambda x: f(x, 3.0, 2)):
+        assert da.jvp(call, (5.0,), (1.0,)) == (30.0, 6.0)
+    with pytest.raises(ArgumentTypeError, match="does not take"):
+        da.grad(lambda x: f(x, 3.0, 2, n=5))(2.0)
+
+
+@pytest.mark.parametrize("numbers", [1, (1,), (0, 2)])
+def test_arguments_that_are_held_come_first_in_their_places(numbers) -> None:
+    values = [2.0, 3.0, 5.0]
+    f = da.custom_jvp(lambda a, b, c: a + 10 * b + 100 * c, nondiff_argnums=numbers)
+    held = (numbers,) if isinstance(numbers, int) else numbers
+    seen = []
+
+    @f.defjvp
+    def rule(*given):
+        *first, primals, tangents = given
+        seen.append(first)
+        full = list(primals)
+        for n, x in zip(held, first, strict=True):
+            full.insert(n, x)
+        factors = [k for i, k in enumerate((1, 10, 100)) if i not in held]
+        return f(*full), sum(k * t for k, t in zip(factors, tangents, strict=True))
+
+    moving = next(i for i in range(3) if i not in held)
+    g = lambda x: f(*[x if i == moving else v for i, v in enumerate(values)])
+    assert da.jvp(g, (values[moving],), (1.0,)) == (532.0, 10.0**moving)
+    assert seen == [[values[n] for n in held]]
+
+
+# ── lanes ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def branching():
+    f = da.custom_vjp(lambda x, w: w * x if x > 0 else 3.0 * w)
+    f.defvjp(
+        lambda x, w: (w * x, (x, w, True)) if x > 0 else (3.0 * w, (x, w, False)),
+        lambda known, ct: (known[1] * ct, known[0] * ct) if known[0] > 0 else (0.0 * ct, 3.0 * ct),
+    )
+    return f
+
+
+@pytest.mark.filterwarnings("ignore:vmap")
+def test_rules_branch_lane_by_lane() -> None:
+    f, w = branching(), 2.0
+    xs = np.array([1.0, -1.0, 4.0])
+    dx, dw = da.vmap(da.grad(f, (0, 1)), (0, None))(xs, w)
+    np.testing.assert_array_equal(dx, [2.0, 0.0, 2.0])
+    np.testing.assert_array_equal(dw, [1.0, 3.0, 4.0])
+    both = da.vmap(da.vmap(da.grad(f), (0, None)), (None, 0))(xs, np.array([2.0, 5.0]))
+    np.testing.assert_array_equal(both, [[2.0, 0.0, 2.0], [5.0, 0.0, 5.0]])
+    # the lanes of the outer vmap alone disagree
+    outer = da.vmap(lambda x: da.vmap(da.grad(f, 1), (None, 0))(x, np.array([2.0, 5.0])))(xs)
+    np.testing.assert_array_equal(outer, [[1.0, 1.0], [3.0, 3.0], [4.0, 4.0]])
+
+
+def test_the_remedy_depends_on_the_dtype() -> None:
+    f = da.custom_jvp(lambda x: 2.0 * x)
+    f.defjvp(lambda p, t: (2.0 * p[0], 2j * t[0]))
+    with pytest.raises(DtypeError, match=r"take np\.real of it"):
+        da.jvp(f, (X,), (X,))
+    f.defjvp(lambda p, t: (2.0 * p[0], t[0].astype(np.float64)))
+    with pytest.raises(DtypeError, match=r"cast it: \.astype\(np\.float32\)"):
+        da.jvp(f, (X.astype(np.float32),), (X.astype(np.float32),))

@@ -106,6 +106,24 @@ def test_scalars_matrices_and_single_precision() -> None:
     assert da.jacfwd(da.wrap(lambda x: x * 1.0, jac="fd"))(np.zeros(0)).shape == (0, 0)
 
 
+@pytest.mark.parametrize("method", ["fd", "complex_step"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-9), (np.float32, 2e-3)])
+def test_steps_are_of_use_at_zero_and_in_both_precisions(method: str, dtype, tolerance: float) -> None:
+    x = np.array([0.0, 0.7, -200.0], dtype)
+    jacobian = da.jacfwd(da.wrap(lambda x: x + x * x / 400, jac=method))(x)
+    assert jacobian.dtype == dtype
+    np.testing.assert_allclose(jacobian, np.diag(1 + x / 200), atol=tolerance)
+
+
+def test_jacobians_of_one_moving_argument_may_stand_in_a_tuple() -> None:
+    f = lambda x, n: n * np.sin(x)
+    for jac in (lambda x, n: n * diagonal(x), lambda x, n: (n * diagonal(x), None)):
+        np.testing.assert_allclose(da.jacfwd(da.wrap(f, jac=jac))(X, 2), 2 * diagonal(X))
+    for wrong in ((1.0, 2.0), {"z": 1.0}, None):
+        with pytest.raises(TreeError, match="another structure than its result"):
+            da.jacfwd(da.wrap(lambda x: {"y": x}, jac=lambda x, wrong=wrong: wrong))(X)
+
+
 def test_like_saves_the_call_that_finds_the_shape() -> None:
     calls = []
     f = lambda x: (calls.append(1), np.sum(x))[1]

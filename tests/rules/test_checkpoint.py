@@ -1,0 +1,135 @@
+"""``checkpoint`` beside what it must not change: captured values, constants written to later, zeros at poles.
+
+The oracle is the function without it. Not for: memory and the number of runs (tests/capabilities/test_n_checkpoint.py).
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+import dualad as da
+from dualad.core.tables import OPS
+from dualad.errors import ArgumentError
+
+X, T = np.array([0.3, -1.2, 0.8]), np.array([1.5, 0.4, -0.7])
+
+
+def test_the_pushforward_of_a_linearization_runs_it_again() -> None:
+    f = lambda x: np.sin(x) * np.exp(x)
+    value, push = da.linearize(da.checkpoint(f), X)
+    np.testing.assert_allclose((value, push(T)), da.jvp(f, (X,), (T,)))
+
+
+def test_a_constant_that_is_written_to_later() -> None:
+    def f(x):
+        a = np.array(2.0)
+        y = a * x
+        a[...] = 5.0
+        return y
+
+    np.testing.assert_array_equal(da.grad(lambda x: np.sum(da.checkpoint(f)(x)))(X), 2.0)
+
+
+@pytest.mark.parametrize("f", [lambda y: y**2, lambda y: 0.0 * y, lambda y: np.where(y > 0, y, 0.0)])
+def test_zeros_of_factors_and_of_selections_at_a_pole(f) -> None:
+    zero = np.zeros(2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = [da.jvp(lambda x: np.sum(f(np.sqrt(x))), (zero,), (e,))[1] for e in np.eye(2)]
+        np.testing.assert_array_equal(da.grad(lambda x: np.sum(f(da.checkpoint(np.sqrt)(x))))(zero), expected)
+
+
+class Scaled:
+    def __init__(self, factor):
+        self.factor = factor
+
+
+def captured(kind: str, x):
+    """Return a function of y that closes over x in one way or another."""
+    if kind == "partial":
+        return functools.partial(lambda factor, y: factor * x * y, 3.0)
+    if kind == "partial of a plain function":
+        return functools.partial(lambda factor, y: 3.0 * factor * y, x)
+    if kind == "method":
+
+        class Inside(Scaled):
+            def __call__(self, y):
+                return self.factor * x * y
+
+            def times(self, y):
+                return self.factor * x * y
+
+        return Inside(3.0).times
+    if kind == "transform":
+        return functools.partial(da.vmap(lambda a, b: 3.0 * a * b * np.sum(x) / np.sum(x)), x)
+    if kind == "function in a function":
+        inner = lambda y: 3.0 * x * y
+        return lambda y: inner(y)
+    if kind == "a name that is assigned later":
+
+        def f(y):
+            return 3.0 * x * y if y.ndim else later
+
+        if kind == "never":
+            later = 1.0
+        return f
+    return lambda y, factor=3.0, *, by=x: factor * by * y
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["partial", "partial of a plain function", "method", "transform", "function in a function",
+     "a name that is assigned later", "default"],
+)  # fmt: skip
+def test_captured_tensors_have_derivatives(kind: str) -> None:
+    value, gradient = da.value_and_grad(lambda x: np.sum(da.checkpoint(captured(kind, x))(np.sin(x))))(X)
+    expected = da.value_and_grad(lambda x: np.sum(3.0 * x * np.sin(x)))(X)
+    np.testing.assert_allclose(value, expected[0])
+    np.testing.assert_allclose(gradient, expected[1])
+
+
+@pytest.mark.parametrize("position", [-1, 2, 5])
+def test_static_positions_are_counted_from_zero(position: int) -> None:
+    f = da.checkpoint(lambda x, n: x**n, static_argnums=position)
+    with pytest.raises(ArgumentError, match=f"static_argnums has {position}, but the call has 2"):
+        da.grad(f)(2.0, 3)
+
+
+def test_policies_answer_for_themselves() -> None:
+    policies = da.checkpoint_policies
+    assert policies.everything_saveable("sin", {})
+    assert not policies.nothing_saveable("matmul", {})
+    assert policies.dots_saveable("matmul", {})
+    assert not policies.dots_saveable("sin", {})
+    named = policies.save_only_these_names("a")
+    assert [named("checkpoint_name", {"name": n}) for n in "ab"] == [True, False]
+    assert not named("sin", {"name": "a"})
+    assert OPS["checkpoint_name"].moves  # what has the entries of its argument is sparse where that is
+
+
+def test_a_function_whose_results_are_all_integers() -> None:
+    f = da.checkpoint(lambda x: (x > 0).astype(int) + 1)
+    np.testing.assert_array_equal(da.grad(lambda x: np.sum(x * f(x)))(X), [2.0, 1.0, 2.0])
+
+
+def test_plain_arguments_run_the_function_itself_and_captured_tensors_do_not() -> None:
+    runs = []
+
+    def f(x):
+        runs.append(1)
+        return x
+
+    assert type(da.checkpoint(f)(2)) is int
+    runs.clear()
+
+    def outer(x):
+        def inner(y):
+            runs.append(1)
+            return np.sin(x) * np.cos(x) * y
+
+        return np.sum(da.checkpoint(inner)(T))
+
+    np.testing.assert_allclose(da.grad(outer)(X), np.cos(2 * X) * T)
+    assert len(runs) == 2  # for the value, and again for the pullback
