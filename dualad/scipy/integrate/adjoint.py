@@ -7,7 +7,6 @@ Not for: operators (``trajectories.py``); here all arrays are plain.
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +15,8 @@ import scipy.sparse as sp
 
 from ...control.linear_solve import cast
 from ...errors import ConvergenceError
-from .problem import IMPLICIT, METHODS, Problem, end_of, method_name
+from .path import Path
+from .problem import IMPLICIT, Problem, end_of, method_name, solver_of
 
 __all__ = ["walk_back"]
 
@@ -51,7 +51,7 @@ def walk_back(
     dtype = np.result_type(cotangents, y0, float)
     z = np.zeros((lanes, n + count), dtype)
     if live and end != t0:
-        path = _Path(problem.path(t0, end, y0, parameters))
+        path = problem.path(t0, end, y0, parameters)
         scale, atol = _scales(problem, path, theta, cotangents)
         pull = problem.pulling(moving, t0, y0, parameters, cotangents[:, 0].astype(dtype))
         walk = _Walk(problem, path, pull, parameters, lanes, count, np.tile(atol, lanes))
@@ -72,14 +72,14 @@ def walk_back(
     return parts
 
 
-def _scales(problem: Problem, path: _Path, theta: Sequence, cotangents: np.ndarray) -> tuple[float, np.ndarray]:
+def _scales(problem: Problem, path: Path, theta: Sequence, cotangents: np.ndarray) -> tuple[float, np.ndarray]:
     """Return the size of the cotangents and the absolute tolerances of λ and of the integrals.
 
     λᵢ yᵢ and θ̄ⱼ θⱼ are numbers without a unit: their error is measured against the largest product of a cotangent
     and a value.
     """
     s = problem.settings
-    y = path.largest()
+    y = path.largest
     y = np.where(y > 0, y, np.max(y, initial=0.0) or 1.0)
     scale = float(np.max(abs(cotangents) * y)) or 1.0
     relative = min(s.rtol, max(float(np.min(np.broadcast_to(s.atol, y.shape) / y)), 1e-14))
@@ -87,36 +87,15 @@ def _scales(problem: Problem, path: _Path, theta: Sequence, cotangents: np.ndarr
     return scale, relative / np.concatenate([y, *sizes])
 
 
-class _Path:
-    """The dense output of a run: quick to read at times that lie close together."""
-
-    def __init__(self, run: Any) -> None:
-        self.run, sol = run, run.sol
-        self.interpolants = list(sol.interpolants)
-        self.stops = [float(t) for t in sol.ts[1:-1]]
-        self.rising = bool(sol.ascending)
-        if not self.rising:
-            self.interpolants.reverse()
-            self.stops.reverse()
-
-    def __call__(self, t: float) -> np.ndarray:
-        return self.interpolants[bisect.bisect_left(self.stops, t)](t)
-
-    def largest(self) -> np.ndarray:
-        """Return the largest size of each entry."""
-        ends = np.concatenate([self.run.sol(np.asarray(self.run.sol.ts)), self.run.y], 1)
-        return np.max(abs(ends), axis=1, initial=0.0)
-
-
 class _Walk:
     """The steps back."""
 
-    def __init__(self, problem: Problem, path: _Path, pull: Callable, parameters, lanes, count, atol) -> None:
+    def __init__(self, problem: Problem, path: Path, pull: Callable, parameters, lanes, count, atol) -> None:
         self.problem, self.path, self.pull, self.parameters = problem, path, pull, tuple(parameters)
         self.lanes, self.count, self.atol = lanes, count, atol
         self.shape = (lanes, problem.n + count)
         name = method_name(problem.settings.method)
-        self.make = METHODS[name] if isinstance(problem.settings.method, str) else problem.settings.method
+        self.make = solver_of(problem.settings.method)
         self.implicit = name in IMPLICIT
         self.first: float | None = None
 
@@ -145,8 +124,13 @@ class _Walk:
 
     def to(self, start: float, stop: float, z: np.ndarray) -> np.ndarray:
         """Return the state at ``stop``."""
-        if start == stop:
-            return z
+        for piece in self.path.pieces(start, stop):
+            if piece[0] != piece[1]:
+                self.path(0.5 * sum(piece))  # its steps are taken now: LSODA can't run inside of LSODA
+                z = self._through(*piece, z)
+        return z
+
+    def _through(self, start: float, stop: float, z: np.ndarray) -> np.ndarray:
         s = self.problem.settings
         options = {"jac": self.jacobian} if self.implicit else {}
         if self.first is not None and not self.implicit:

@@ -27,7 +27,7 @@ from ...surface.arguments import operand
 from ...tree import flatten
 
 __all__ = [
-    "Closed", "Closing", "Parameters", "closed", "depends", "entries", "has_lanes", "in_a_transform", "is_linearizing",
+    "Closed", "Closing", "Parameters", "closed", "depends", "entries", "has_lanes", "in_a_transform",
     "number", "numbers", "plain_of", "prepared", "reads_tensors", "refuse_captured", "refuse_full_output", "watched",
 ]  # fmt: skip
 
@@ -42,16 +42,6 @@ def has_lanes(*values: Any) -> bool:
             if type(x) is Batched:
                 return True
             x = x.inner if type(x) is Dual else None
-    return False
-
-
-def is_linearizing(*values: Any) -> bool:
-    """Say whether a value's tangent is being written down: a reverse pass may follow."""
-    for x in values:
-        while type(x) is Dual:
-            if x.level.linearizing:
-                return True
-            x = x.inner
     return False
 
 

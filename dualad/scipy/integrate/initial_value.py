@@ -28,14 +28,13 @@ from .functions import (
     depends,
     entries,
     has_lanes,
-    is_linearizing,
     number,
     numbers,
     reads_tensors,
     watched,
 )
 from .own_times import OwnTimes
-from .problem import Problem, Settings, check_run
+from .problem import Problem, Settings, check_run, solver_of
 from .trajectories import ivp
 
 __all__ = ["Trajectory", "check_choices", "exact_jacobian", "initial_state", "refuse_traced_options", "solve_ivp"]
@@ -73,7 +72,7 @@ class Trajectory:
 def solve_ivp(
     fun: Callable, t_span: Any, y0: Any, method: Any = "RK45", t_eval: Any = None, dense_output: bool = False,
     events: Any = None, vectorized: bool = False, args: tuple | None = None, *, sensitivity: str = "auto",
-    sens_tol: str = "all", require_success: bool = True, **options: Any,
+    sens_tol: str = "all", require_success: bool = True, keep_steps: int | None = None, **options: Any,
 ) -> Any:  # fmt: skip
     """Solve y' = f(t, y), as ``scipy.integrate.solve_ivp`` does, and differentiate the solution.
 
@@ -92,6 +91,9 @@ def solve_ivp(
         Whether the errors of the tangents are controlled, or they take the steps of the state.
     require_success : bool
         Whether a solver that stops early is an error; otherwise what it reached is returned.
+    keep_steps : int, optional
+        Of how many steps the adjoint holds the dense output at once, by default up to 4096 and 32 MB. A longer solution
+        keeps a state every so many steps, from which they are taken again on the way back.
 
     Returns
     -------
@@ -119,7 +121,7 @@ def solve_ivp(
     (-0.735759, -0.735759)
     """
     where = "solve_ivp"
-    check_choices(where, sensitivity, sens_tol)
+    check_choices(where, sensitivity, sens_tol, keep_steps)
     given = () if args is None else args
 
     def first_calls() -> list:
@@ -136,7 +138,7 @@ def solve_ivp(
     t0, t1, y0 = cast(t0, np.dtype(float)), cast(t1, np.dtype(float)), initial_state(y0, where)
     settings = Settings(
         where, method, options.get("rtol", 1e-3), options.get("atol", 1e-6), options.get("max_step", np.inf),
-        sensitivity, sens_tol, require_success,
+        sensitivity, sens_tol, require_success, keep_steps,
     )  # fmt: skip
     parameters = Parameters(given, where)
     n = y0.shape[0]
@@ -157,19 +159,30 @@ class _Call:
     ) -> None:  # fmt: skip
         self.f, self.crossings, self.functions, self.parameters = f, crossings, functions, parameters
         self.vectorized, self.options, self.settings = vectorized, options, settings
-        self.problem = Problem(f.name, f.of_all, n, settings, self.solve)
+        self.problem = Problem(f.name, f.of_all, n, settings, self.solve, self.start)
         self.watch = Watch(self.problem, functions, crossings, self.solve_with_events)
 
-    def solve(self, t0, t1, times, y0, values: Sequence, dense: bool, events: bool = False) -> Any:
+    def solve(
+        self, t0, t1, times, y0, values: Sequence, dense: bool = False, events: bool = False
+    ) -> Any:  # fmt: skip
         """Have SciPy solve it on plain arrays."""
-        plain = self.f.plain(values)
-        options = dict(self.options)
+        return si.solve_ivp(
+            self.f.plain(values), (t0, t1), y0, self.settings.method, times, dense,
+            self._events(values) if events else None, **self._options(y0, values),
+        )  # fmt: skip
+
+    def start(self, t0, y0, t1, values: Sequence, **more: Any) -> Any:
+        """Return SciPy's solver, about to take its first step."""
+        options = self._options(y0, values) | more
+        if options.get("first_step") is not None:
+            options["first_step"] = min(options["first_step"], abs(t1 - t0))
+        return solver_of(self.settings.method)(self.f.plain(values), t0, y0, t1, **options)
+
+    def _options(self, y0, values: Sequence) -> dict:
+        options = {**self.options, "vectorized": self.vectorized and not self.f.captures}
         if "jac" in options:
             options["jac"] = self._jacobian(options["jac"], y0, values)
-        return si.solve_ivp(
-            plain, (t0, t1), y0, self.settings.method, times, dense, self._events(values) if events else None,
-            self.vectorized and not self.f.captures, **options,
-        )  # fmt: skip
+        return options
 
     def solve_with_events(self, t0, t1, times, y0, values: Sequence) -> Any:
         """Have SciPy solve it and find the events."""
@@ -206,8 +219,7 @@ class _Call:
         start, stop, state, *rest = plain
         theta = rest[: len(values)]
         at = None if times is None else np.asarray(rest[-1])
-        wanted = dense or is_linearizing(*operands)
-        run = self.solve(float(start), float(stop), at, np.asarray(state), theta, wanted, events=True)
+        run = self.solve(float(start), float(stop), at, np.asarray(state), theta, dense, events=True)
         if self.settings.require_success:
             check_run(run, self.settings)
         self.problem.remember(run, start, state, theta)
@@ -326,8 +338,12 @@ mirrors(None, "op")(solve_ivp)
 # ── checks, shared with odeint ───────────────────────────────────────────────────────────────────────────────────
 
 
-def check_choices(where: str, sensitivity: str, sens_tol: str) -> None:
-    """Refuse words that are none of the choices."""
+def check_choices(where: str, sensitivity: str, sens_tol: str, keep_steps: Any) -> None:
+    """Refuse words that are none of the choices, and no number of steps."""
+    if keep_steps is not None and not (isinstance(keep_steps, (int, np.integer)) and keep_steps > 0):
+        raise ArgumentError(
+            f"{where}: keep_steps={keep_steps!r}.", "it is a number of steps, 1 or more", "pass keep_steps=1000"
+        )
     for name, value, choices in (
         ("sensitivity", sensitivity, ("auto", "forward", "adjoint")),
         ("sens_tol", sens_tol, ("all", "state")),

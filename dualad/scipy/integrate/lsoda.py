@@ -35,7 +35,7 @@ def odeint(
     full_output: int = 0, ml: int | None = None, mu: int | None = None, rtol: Any = None, atol: Any = None,
     tcrit: Any = None, h0: float = 0.0, hmax: float = 0.0, hmin: float = 0.0, ixpr: int = 0, mxstep: int = 0,
     mxhnil: int = 0, mxordn: int = 12, mxords: int = 5, printmessg: int = 0, tfirst: bool = False, *,
-    sensitivity: str = "auto", sens_tol: str = "all", require_success: bool = True,
+    sensitivity: str = "auto", sens_tol: str = "all", require_success: bool = True, keep_steps: int | None = None,
 ) -> Any:  # fmt: skip
     """Solve y' = f(y, t), as ``scipy.integrate.odeint`` does, and differentiate the solution.
 
@@ -43,7 +43,7 @@ def odeint(
     ----------
     func, y0, t, args, Dfun, ..., tfirst
         As of SciPy's; ``y0``, ``t`` and ``args`` may be traced, and ``func`` may read traced values from its closure.
-    sensitivity, sens_tol, require_success
+    sensitivity, sens_tol, require_success, keep_steps
         As of :func:`dualad.scipy.integrate.solve_ivp`.
 
     Returns
@@ -66,7 +66,7 @@ def odeint(
     -0.735759
     """
     where = "odeint"
-    check_choices(where, sensitivity, sens_tol)
+    check_choices(where, sensitivity, sens_tol, keep_steps)
     options = {
         "Dfun": Dfun, "col_deriv": col_deriv, "ml": ml, "mu": mu, "rtol": rtol, "atol": atol, "tcrit": tcrit,
         "h0": h0, "hmax": hmax, "hmin": hmin, "ixpr": ixpr, "mxstep": mxstep, "mxhnil": mxhnil, "mxordn": mxordn,
@@ -95,17 +95,16 @@ def odeint(
     f = parameters.close(ordered, (0.0, y0), lambda out, name: entries(out, n, where, name))
     settings = Settings(
         where, "LSODA", _TOLERANCE if rtol is None else float(np.min(rtol)), _TOLERANCE if atol is None else atol,
-        hmax or np.inf, sensitivity, sens_tol, require_success,
+        hmax or np.inf, sensitivity, sens_tol, require_success, keep_steps,
     )  # fmt: skip
     infos: list = []
 
-    def solve(t0, t1, times, state, values: Sequence, dense: bool) -> Any:
+    def start(t0, state, t1, values: Sequence, **more: Any) -> Any:
+        options = {"rtol": settings.rtol, "atol": settings.atol, "max_step": settings.max_step} | more
+        return si.LSODA(f.plain(values), t0, state, t1, **options)
+
+    def solve(t0, t1, times, state, values: Sequence) -> Any:
         plain = f.plain(values)
-        if dense:
-            return si.solve_ivp(
-                plain, (t0, t1), state, "LSODA", dense_output=True, rtol=settings.rtol, atol=settings.atol,
-                max_step=settings.max_step,
-            )  # fmt: skip
         derivative = {} if Dfun is None else {"Dfun": _with(Dfun, parameters.fill(values), tfirst)}
         at = times if times[0] == t0 else np.concatenate([[t0], times])
         with warnings.catch_warnings():
@@ -117,12 +116,12 @@ def odeint(
             success=info["message"] == "Integration successful.",
         )  # fmt: skip
 
-    problem = Problem(f.name, f.of_all, n, settings, solve)
+    problem = Problem(f.name, f.of_all, n, settings, solve, start)
     values = parameters.values
     plain = numbers([t, y0, *values])
     if plain is not None:
         at, state, *theta = [np.asarray(x) for x in plain]
-        run = solve(at[0], at[-1], at, state, theta, False)
+        run = solve(at[0], at[-1], at, state, theta)
         if require_success:
             check_run(run, settings)
         problem.remember(run, at[0], state, theta)

@@ -21,8 +21,20 @@ from ...rules.calls import of_moving
 from ...vjp_via_transpose import vjp
 from ...vmap import vmap
 from .functions import prepared
+from .path import Path, steps_at_once
 
-__all__ = ["IMPLICIT", "METHODS", "Problem", "Settings", "check_run", "end_of", "key_of", "method_name", "over_lanes"]
+__all__ = [
+    "IMPLICIT",
+    "METHODS",
+    "Problem",
+    "Settings",
+    "check_run",
+    "end_of",
+    "key_of",
+    "method_name",
+    "over_lanes",
+    "solver_of",
+]
 
 METHODS = {name: getattr(si, name) for name in ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")}
 IMPLICIT = ("Radau", "BDF", "LSODA")
@@ -45,11 +57,17 @@ class Settings(NamedTuple):
     sensitivity: str = "auto"
     sens_tol: str = "all"
     require_success: bool = True
+    keep_steps: int | None = None
 
 
 def method_name(method: Any) -> str:
     """Return the name of a method, given by name or as SciPy's class."""
     return method if isinstance(method, str) else method.__name__
+
+
+def solver_of(method: Any) -> Any:
+    """Return SciPy's class of a method, given by name or as such."""
+    return METHODS[method] if isinstance(method, str) else method
 
 
 def end_of(t0: Any, times: np.ndarray) -> float:
@@ -83,24 +101,28 @@ class Problem:
     settings : Settings
         How it is solved.
     solve : callable or None
-        ``solve(t0, t1, times, y0, parameters, dense)`` returns SciPy's result, in place of ``solve_ivp`` with the
-        settings.
+        ``solve(t0, t1, times, y0, parameters)`` returns SciPy's result, in place of ``solve_ivp`` with the settings.
+    start : callable or None
+        ``start(t0, y0, t1, parameters, **options)`` returns a solver of SciPy's, in place of one of the settings'
+        method.
     base : (Problem, int) or None
         What this is the variational equation of, and how many parameters that has: its Jacobian is made of blocks of
         the base's.
     """
 
-    __slots__ = ("_made", "_runs", "base", "function", "n", "name", "settings", "solve")
+    __slots__ = ("_made", "_path", "_runs", "base", "function", "n", "name", "settings", "solve", "start")
 
     def __init__(
         self, name: str, function: Callable, n: int, settings: Settings, solve: Callable | None = None,
-        base: tuple[Problem, int] | None = None,
+        start: Callable | None = None, base: tuple[Problem, int] | None = None,
     ) -> None:  # fmt: skip
         self.name, self.function, self.n, self.settings = name, function, n, settings
-        self.solve, self.base = solve, base
+        self.solve, self.start, self.base = solve, start, base
         self._made: dict[Any, Any] = {}
         #: for each point, its last runs
         self._runs: dict[tuple, tuple] = {}
+        #: the last point whose dense output was asked for
+        self._path: tuple[tuple, Path] | None = None
 
     def __repr__(self) -> str:
         return f"<initial value problem of {self.name}>"
@@ -147,32 +169,49 @@ class Problem:
         out[reached] = run.y.T[places[reached]]
         return out
 
-    def run(self, t0, t1, times, y0, parameters: Sequence, dense: bool = False) -> Any:
+    def run(self, t0, t1, times, y0, parameters: Sequence) -> Any:
         """Solve it by SciPy."""
+        s, what = self.settings, "the solver"
         if self.solve is not None:
-            run = self.solve(float(t0), float(t1), times, y0, parameters, dense)
-            if self.settings.require_success:
-                check_run(run, self.settings)
+            run = self.solve(float(t0), float(t1), times, y0, parameters)
         else:
-            s = self.settings
-            rhs = self.once("rhs", lambda: self._prepared("rhs", lambda *a: [self.function(*a)], t0, y0, parameters))
-            options = {"rtol": s.rtol, "atol": s.atol, "max_step": s.max_step}
-            if method_name(s.method) in IMPLICIT:
-                options["jac"] = self.jacobian(y0, parameters)
             run = si.solve_ivp(
-                lambda t, y: rhs(t, y, *parameters)[0], (float(t0), float(t1)), y0, s.method, t_eval=times,
-                dense_output=dense, **options,
+                self._slopes(t0, y0, parameters), (float(t0), float(t1)), y0, s.method, t_eval=times,
+                **self._options(y0, parameters),
             )  # fmt: skip
-            check_run(run, s, "the solver of the derivatives' equation")
+            what = "the solver of the derivatives' equation"
+        if s.require_success or self.solve is None:
+            check_run(run, s, what)
         self.remember(run, t0, y0, parameters)
         return run
 
-    def path(self, t0: Any, t1: float, y0: np.ndarray, parameters: Sequence) -> Any:
-        """Return a run with dense output that reaches ``t1``."""
-        for run in self.known(t0, y0, parameters):
-            if run.sol is not None and _inside(run, np.asarray([t1])):
-                return run
-        return self.run(t0, t1, None, y0, parameters, dense=True)
+    def _slopes(self, t0: Any, y0: np.ndarray, parameters: Sequence) -> Callable:
+        rhs = self.once("rhs", lambda: self._prepared("rhs", lambda *a: [self.function(*a)], t0, y0, parameters))
+        return lambda t, y: rhs(t, y, *parameters)[0]
+
+    def _options(self, y0: np.ndarray, parameters: Sequence) -> dict:
+        s = self.settings
+        options = {"rtol": s.rtol, "atol": s.atol, "max_step": s.max_step}
+        if method_name(s.method) in IMPLICIT:
+            options["jac"] = self.jacobian(y0, parameters)
+        return options
+
+    def path(self, t0: Any, t1: float, y0: np.ndarray, parameters: Sequence) -> Path:
+        """Return the dense output of a run that reaches ``t1``."""
+        key = key_of(t0, y0, parameters)
+        if self._path is not None and self._path[0] == key and self._path[1].reaches(t1):
+            return self._path[1]
+
+        def start(t: float, y: np.ndarray, stop: float, first_step: float | None) -> Any:
+            more = {} if first_step is None else {"first_step": first_step}
+            if self.start is not None:
+                return self.start(t, y, stop, parameters, **more)
+            options = self._options(y0, parameters) | more
+            return solver_of(self.settings.method)(self._slopes(t0, y0, parameters), t, y, stop, **options)
+
+        path = Path(self.settings.where, start, float(t0), float(t1), y0, self.settings.keep_steps or steps_at_once(y0))
+        self._path = key, path
+        return path
 
     def _prepared(self, what: str, function: Callable, t0: Any, y0: Any, more: Sequence) -> Callable:
         return prepared(function, [np.float64(t0), y0, *more], f"{self.name} ({what})", self.settings.where)
