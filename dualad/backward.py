@@ -13,7 +13,7 @@ import numpy as np
 
 from .batched import Batched
 from .core.constants import zeros_beside
-from .core.contexts import active, process_wide
+from .core.contexts import active, everywhere, in_use, process_wide
 from .core.tracer import Tracer, beneath
 from .core.watch import logged_walk
 from .dual import Dual
@@ -45,7 +45,7 @@ def backward(program: Program, cotangents: list, zeros: Liveness | None = None, 
             known = pending.get(out)
             pending[out] = ct if known is None else known + ct
     steps = reversed(program.steps) if walk is None else walk(program.steps, pending)
-    observer = process_wide()
+    observer = process_wide() if everywhere else None
     for op, args, params, outs in steps if observer is None else observer.walk(program, steps, "transpose"):
         if zeros is not None and reads:
             for v in outs:
@@ -99,6 +99,8 @@ def backward(program: Program, cotangents: list, zeros: Liveness | None = None, 
             if c is not None and type(a) is Variable:
                 known = pending.get(a)
                 pending[a] = c if known is None else known + c
+    if not reads:
+        return list(map(pending.get, program.inputs))
     return [gathered(pending.get(v), reads[v], v.aval) if v in reads else pending.get(v) for v in program.inputs]
 
 
@@ -109,7 +111,7 @@ def pull_back(program: Program, cotangents: list, seeds: str = "dead", others: l
     asked for NaN: there is one walk, with an eye on zeros.
     """
     program = unpacked(program)
-    if (watch := active()) is not None:
+    if in_use and (watch := active()) is not None:
         return watch.pulled(
             lambda walk: _walk_back(program, cotangents, walk, seeds, others is not None),
             lambda walk: backward(program, cotangents, Liveness(program, cotangents, seeds=seeds), walk),

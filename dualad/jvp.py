@@ -203,10 +203,11 @@ def split(x, level: DualLevel) -> tuple:
         return x, None
     value, tangent = x._primal, x._tangent
     if tangent is not None:
-        dtype = aval_of(value).dtype
-        if not hasattr(tangent, "dtype"):  # a Python number, where the primal is one
+        dtype = value.dtype if hasattr(value, "dtype") else aval_of(value).dtype
+        own = getattr(tangent, "dtype", None)
+        if own is None:  # a Python number, where the primal is one
             tangent = dtype.type(tangent)
-        elif tangent.dtype != dtype:
+        elif own is not dtype and own != dtype:
             tangent = tangent.astype(dtype)
     return value, tangent
 

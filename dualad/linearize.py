@@ -20,9 +20,10 @@ from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
 from .core.constants import foreign
-from .core.contexts import active
+from .core.contexts import active, in_use
 from .core.frames import public
 from .core.memory import pin, unshared
+from .core.tracer import PLAIN
 from .dual import Dual, DualLevel, check_tangent
 from .jvp import as_primal, output_leaves, shown_tangent, split, split_aux, strip
 from .program.ir import Program, evaluate
@@ -200,10 +201,9 @@ def stage_tangents(
     """
     stage = Linearization()
     leaves, stage.in_tree = flatten(tuple(primals))
-    if check is not None and not (
-        leaves and all(map(_is_plainly_real, leaves)) and all([p is not None for p in primals])
-    ):
-        check()
+    if check is not None and not all(map(_is_plainly_real, primals)):
+        if not (leaves and all(map(_is_plainly_real, leaves)) and all([p is not None for p in primals])):
+            check()
     with StagedLevel(where, linear=True) as staged, DualLevel(where, linearizing=True) as level:
         packing = packing_steps()
         if packing is not None:  # inside residual_hooks
@@ -235,18 +235,21 @@ def stage_tangents(
             stage.in_avals.append(aval)
             duals.append(x)
         stage.foreign = None
-        if any([array is not None for _, array in others]):
+        if others and any([array is not None for _, array in others]):
             beneath = dict(others)
             stage.foreign = [beneath.get(i) for i, a in enumerate(stage.in_avals) if a is not None]
         out = run(f, stage.in_tree.unflatten(duals), {})
         out, aux = split_aux(out, where) if has_aux else (out, None)
         out_leaves, stage.out_tree = output_leaves(out, where, leaves)
-        pairs = [split(x, level) for x in out_leaves]
-        stage.out_avals = [aval_of(p) for p, _ in pairs]
-        stage.out_foreign = [foreign(p) for p, _ in pairs]
-        tangents = [
-            shown_tangent(p, t) for (p, t), a in zip(pairs, stage.out_avals, strict=True) if is_inexact(a.dtype)
-        ]
+        values, tangents, stage.out_avals, stage.out_foreign = [], [], [], []
+        for x in out_leaves:
+            p, t = split(x, level)
+            aval = aval_of(p)
+            values.append(p)
+            stage.out_avals.append(aval)
+            stage.out_foreign.append(None if type(p) in PLAIN else foreign(p))
+            if t is not None or is_inexact(aval.dtype):
+                tangents.append(shown_tangent(p, t) if t is None else t)
         stage.program = staged.finish(tangents, where)
         if packing is not None:
             p = stage.program
@@ -254,26 +257,16 @@ def stage_tangents(
         if has_aux:
             aux_leaves, aux_tree = flatten(aux)
             aux_leaves = [strip(x, level) for x in aux_leaves]
-    if (watch := active()) is not None:
-        watch.finished(where, [p for p, _ in pairs], final=False)
-    # A residual must not be an array that the caller gets and may write to.
-    residuals: set[int] = set()
-    if has_aux or any([type(p) is np.ndarray and p.size > _SMALL for p, _ in pairs]):
-        residuals = {id(c) for c in stage.program.constants} | {id(d._primal) for d in duals if type(d) is Dual}
-        residuals |= packing.seen if packing is not None else set()
-    stage.aux = aux_tree.unflatten([_release(x, residuals) for x in aux_leaves]) if has_aux else None
-    return stage.out_tree.unflatten([_release(p, residuals) for p, _ in pairs]), stage
+    if in_use and (watch := active()) is not None:
+        watch.finished(where, values, final=False)
+    # What the caller gets is the caller's to write to: it may be a residual, or share memory with one.
+    stage.aux = aux_tree.unflatten([_release(x) for x in aux_leaves]) if has_aux else None
+    return stage.out_tree.unflatten([_release(p) for p in values]), stage
 
 
 def _is_plainly_real(x: Any) -> bool:
     return type(x) is float or (type(x) in (np.ndarray, np.float64) and x.dtype.kind == "f")
 
 
-#: below this size copying an array is cheaper than finding out whether the program reads it
-_SMALL = 4096
-
-
-def _release(x, residuals: set[int]):
-    if type(x) is np.ndarray and (x.size <= _SMALL or x.base is not None or id(x) in residuals):
-        return x.copy()
-    return unshared(x)
+def _release(x):
+    return x if isinstance(x, np.generic) else unshared(x)

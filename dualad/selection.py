@@ -29,6 +29,8 @@ class Selection(NamedTuple):
     arrange: Callable[[Any], Any]
 
 
+_ONE_NAME, _FIRST = ["argument 0"], operator.itemgetter(0)
+
 _TWICE = "an argument has one derivative, which would come out twice"
 
 
@@ -40,7 +42,7 @@ def select(f: Callable, args: tuple, kwargs: dict, argnums, argnames, where: str
         and len(args) == 1
         and not kwargs
     ):  # nearly always
-        return Selection(f, args, ["argument 0"], operator.itemgetter(0))
+        return Selection(f, args, _ONE_NAME, _FIRST)
     if argnums is None:
         argnums = 0 if argnames is None else ()
         if argnames is None and not args:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .core.aval import Aval, aval_of
-from .core.contexts import active, everywhere
+from .core.contexts import active, everywhere, in_use
 from .core.level import Level, escaped
 from .core.memory import layout, snapshot, snapshot_once, stand_in
 from .core.tracer import NO_PARAMS, Tracer
@@ -47,7 +47,7 @@ class StagedLevel(Level):
         self.owning, self.linear = owning, linear
         #: whether a reverse pass was written that might have gone otherwise had it seen a NaN
         self.unsure = False
-        self.steps: list[tuple] = WatchedSteps() if active() is not None else []
+        self.steps: list[tuple] = WatchedSteps() if in_use and active() is not None else []
         self.inputs: list[Variable] = []
         #: of arrays that the program has read
         self._copies: dict[int, tuple[Any, Any]] = {}

@@ -38,9 +38,16 @@ ARRAYS: set[type] = {np.ndarray, np.float64, float, int}
 #: types of leaves that were looked at and are leaves indeed
 _LEAVES: set[type] = {np.ndarray, np.float64, float, int}
 
+_LEAF = optree.tree_structure(0.0, namespace=NAMESPACE)
+_ONE_ARGUMENT = optree.tree_structure((0.0,), namespace=NAMESPACE)
+
 
 def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
     """Return the leaves of a tree and its structure; a dataclass is registered when it is first met."""
+    # An array, a number or a tensor, by itself or as the only argument, is nearly every tree.
+    alone = tree[0] if type(tree) is tuple and len(tree) == 1 else tree
+    if type(alone) in ARRAYS and type(alone) not in LEAVES_SEEN_AS:
+        return [alone], _LEAF if alone is tree else _ONE_ARGUMENT
     leaves, treedef = optree.tree_flatten(tree, namespace=NAMESPACE)
     for i, x in enumerate(leaves):
         kind = type(x)
@@ -109,10 +116,11 @@ def flatten_result(tree: Any, passed: Sequence | None = None) -> tuple[list, opt
     Given ``passed``, the leaves of the arguments, only those among them do: they have come through unchanged.
     """
     leaves, treedef = flatten(tree)
-    numbers = sum([is_array(x) for x in leaves])
-    if numbers == len(leaves) or not numbers:
-        return leaves, treedef
-    return flatten(_statics_wrapped(tree, passed))
+    if len(leaves) > 1:
+        numbers = sum([is_array(x) for x in leaves])
+        if 0 < numbers < len(leaves):
+            return flatten(_statics_wrapped(tree, passed))
+    return leaves, treedef
 
 
 def refuse_hidden_numbers(x: Any, name: Any, where: str) -> None:

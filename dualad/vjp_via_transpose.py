@@ -204,8 +204,8 @@ def _leaf(tree, i: int) -> str:
 
 def _finish(results: list, in_avals: list, given: list, others: list | None = None) -> list:
     """Give each result its argument's dtype and library, zeros where nothing arrived, and memory of its own."""
-    out, taken = [], {id(c) for c in given}
-    for i, (r, aval) in enumerate(zip(results, [a for a in in_avals if a is not None], strict=True)):
+    out, taken = [], set(map(id, given))
+    for i, (r, aval) in enumerate(zip(results, filter(None, in_avals), strict=True)):
         if others is not None and others[i] is not None and foreign(r) is None:
             r = zeros_beside(aval.shape, aval.dtype, others[i]) if r is None else beside(r, others[i])
         if r is None:

@@ -24,7 +24,7 @@ from .buffer import Buffer
 from .memory import record, unshared
 from .tracer import Tracer
 
-__all__ = ["Again"]
+__all__ = ["Again", "keep_arrays"]
 
 #: arrays of up to so many entries are kept as they were
 _SMALL = 10_000
@@ -55,6 +55,18 @@ class _Kept:
         return out
 
 
+def keep_arrays(f: Callable, args: Any, kwargs: dict) -> Again | None:
+    """Return what is needed to call a function once more; ``None`` where there is no array to put a buffer for."""
+    if not (kwargs or hasattr(f, "filled")):
+        for a in args:
+            if not isinstance(a, Tracer):
+                break
+        else:
+            return None  # as most often: nothing is plain
+    again = Again(f, args, kwargs)
+    return again if again.arrays else None
+
+
 class Again:
     """What is needed to call a function once more.
 
@@ -66,28 +78,23 @@ class Again:
         What it is about to be called with.
     """
 
-    __slots__ = ("_arrays", "_f", "_fill", "_leaves", "_tree")
+    __slots__ = ("_f", "_fill", "_leaves", "_tree", "arrays")
 
     def __init__(self, f: Callable, args: Any, kwargs: dict) -> None:
-        self._arrays: dict[int, _Kept] = {}
-        fill, rest = getattr(f, "filled", _NOTHING)
-        if fill is None and not kwargs and all([isinstance(a, Tracer) for a in args]):
-            return  # as most often: nothing is plain
-        self._f, self._fill = f, fill
+        #: arrays that a buffer could stand for
+        self.arrays: dict[int, _Kept] = {}
+        self._f = f
+        self._fill, rest = getattr(f, "filled", _NOTHING)
         self._leaves, self._tree = optree.tree_flatten((tuple(args), kwargs, rest), namespace=NAMESPACE)
         for x in self._leaves:
             if type(x) is np.ndarray and x.shape and x.dtype.kind in "biufc":
-                self._arrays[id(x)] = _Kept(x)
-        if self._arrays:
+                self.arrays[id(x)] = _Kept(x)
+        if self.arrays:
             self._leaves = [_box(x) if isinstance(x, Tracer) else x for x in self._leaves]
-
-    def __bool__(self) -> bool:
-        """Say whether there is an array that a buffer could stand for."""
-        return bool(self._arrays)
 
     def call(self) -> tuple[Callable, tuple, dict]:
         """Return the function and its arguments, with buffers in place of the plain arrays."""
-        buffers = {key: kept.buffer() for key, kept in self._arrays.items()}
+        buffers = {key: kept.buffer() for key, kept in self.arrays.items()}
         leaves = [buffers.get(id(x), x) for x in self._leaves]
         args, kwargs, rest = optree.tree_unflatten(self._tree, leaves)
         return self._f if self._fill is None else self._fill(*rest), args, kwargs

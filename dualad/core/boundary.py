@@ -20,8 +20,8 @@ from ..errors import (
     noted,
 )
 from .above import ABOVE
-from .again import Again
-from .contexts import active
+from .again import keep_arrays
+from .contexts import active, in_use
 from .frames import users_line_of
 from .libraries import about_library
 from .swallowed import Refusals
@@ -37,8 +37,8 @@ _AT = "\n  At: "
 
 def run(f, args, kwargs, writable=False):
     """Call ``f``; once more with arguments that can be written to, where it is refused that (or at once with them)."""
-    again = Again(f, args, kwargs)
-    if not again:
+    again = keep_arrays(f, args, kwargs)
+    if again is None:
         return _run(f, args, kwargs)
     if writable:
         return _run(*again.call())
@@ -61,7 +61,7 @@ def run(f, args, kwargs, writable=False):
 
 def _run(f, args, kwargs):
     """Call ``f``; re-raise a refusal of ours that a foreign library has wrapped in an error of its own."""
-    watch = active()
+    watch = active() if in_use else None
     look = None if watch is None or running.get() else watch.calling(f, args, kwargs)
     inside = running.set(True)
     refusals, returned = Refusals(), False

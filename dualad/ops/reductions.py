@@ -33,6 +33,8 @@ __all__ = [
 
 def reduced_shape(shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
     """Return the shape that is left when the axes are reduced."""
+    if len(axis) == len(shape):
+        return (1,) * len(shape) if keepdims else ()
     if keepdims:
         return tuple([1 if i in axis else n for i, n in enumerate(shape)])
     return tuple([n for i, n in enumerate(shape) if i not in axis])

@@ -53,7 +53,7 @@ class _Packed:
 class PackingSteps(WatchedSteps):
     """The steps of a program being written, which pack every array constant as it is recorded."""
 
-    __slots__ = ("pack", "packed", "seen", "unpack")
+    __slots__ = ("pack", "packed", "unpack")
 
     def __init__(self, pack: Callable, unpack: Callable) -> None:
         super().__init__()
@@ -61,7 +61,6 @@ class PackingSteps(WatchedSteps):
         # By identity, so that an array that is recorded twice is packed once; a weak reference tells whether the
         # identity is still that array's.
         self.packed: dict[int, tuple[weakref.ref, _Packed]] = {}
-        self.seen: set[int] = set()
 
     def append(self, step: tuple) -> None:
         """Record a step."""
@@ -75,7 +74,6 @@ class PackingSteps(WatchedSteps):
         if known is not None and known[0]() is a:
             return known[1]
         packed = _Packed(a, self.pack, self.unpack)
-        self.seen.add(id(a))
         if not isinstance(a, np.generic):
             self.packed[id(a)] = (weakref.ref(a), packed)
         return packed
