@@ -2,8 +2,10 @@
 
 "n/a" is not "missing": an operator that is linear in nothing needs no transpose, one without derivative needs no JVP.
 ``loop`` is a batch rule that calls the operator once per lane. ``compiled`` is what the operator is in the code of
-``dualad.jit``: an expression, a ufunc, a call of a library, inlined, or a callback. ``series`` is how its power
-series is made: by a recurrence of its own, linearly, as a product, through its program, or derived from its JVP rule.
+``dualad.jit``: an expression, a ufunc, a call of a library, inlined, or a callback; ``native`` says where it is machine
+code instead, with llvmlite: in registers, in loops over large arrays, in stacks of small matrices. ``series`` is how
+its power series is made: by a recurrence of its own, linearly, as a product, through its program, or derived from its
+JVP rule.
 
 Not for the coverage of NumPy's names (the reference pages have that).
 """
@@ -18,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.testing import overrides
 
-from dualad.compile.verdicts import verdict
+from dualad.compile.verdicts import machine_code, verdict
 from dualad.core.tables import OPS
 from dualad.errors import UsageError
 from dualad.later import load_everything
@@ -28,7 +30,19 @@ from dualad.surface.unsupported import NOT_YET, spelled, verdict_of
 
 __all__ = ["run"]
 
-_HEADER = ("op", "numpy", "kind", "jvp", "transpose", "batch", "sparsity", "series", "compiled", "declared at")
+_HEADER = (
+    "op",
+    "numpy",
+    "kind",
+    "jvp",
+    "transpose",
+    "batch",
+    "sparsity",
+    "series",
+    "compiled",
+    "native",
+    "declared at",
+)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -83,6 +97,7 @@ def _row(op: Any) -> tuple[str, ...]:
         sparsity_kind(op) if op.linear_in else "n/a",
         series_kind(op),
         verdict(op).kind,
+        ", ".join(machine_code(op)) or "-",
         _place(op.place),
     )
 
