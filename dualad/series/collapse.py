@@ -36,11 +36,13 @@ class Collapse:
         if degree != self.order or not (self._has_lanes(x) and self._has_lanes(y)):
             return None
         a, b = x._value, y._value
-        if np.shape(a) != np.shape(b) or not (is_finite(a) and is_finite(b)):
+        if np.shape(a) != np.shape(b):
             return None
         if self.weights is None:
-            return np.einsum("r...,r...->...", a, b)
-        return np.einsum("r,r...,r...->...", self._weights(x), a, b)
+            total = np.einsum("r...,r...->...", a, b)
+        else:
+            total = np.einsum("r,r...,r...->...", self._weights(x), a, b)
+        return total if is_finite(total) else None  # an infinity or a NaN in a factor is one in the sum
 
     def spread(self, c: Any, degree: int) -> Any:
         """Undo the sum for what is to go through a program: it may lie in any lane."""

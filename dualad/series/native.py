@@ -18,7 +18,7 @@ from ..ops.factorization import solve
 from ..ops.kinds import is_finite, known
 from .stream import Stream, convolve, overlap, shifted
 
-__all__ = ["NATIVE"]
+__all__ = ["NATIVE", "slope_and_bend"]
 
 _FAR_FROM_SINGULAR = 1e3
 
@@ -211,7 +211,7 @@ def _of_rows(call: Any, first: Any, rows: np.ndarray) -> Stream:
     return stream
 
 
-#: y′ = (a + b y + c y²) x′
+#: y′ = (a + b y + c y²) x′, one of a and b being zero where c is not
 _QUADRATIC = {
     "exp": (0, 1, 0), "expm1": (1, 1, 0), "expit": (0, 1, -1), "logistic": (0, 1, -1), "tan": (1, 0, 1),
     "tanh": (1, 0, -1),
@@ -280,6 +280,19 @@ def _pair(call: Any, moving: list[int]) -> Stream | None:
                 if sign < 0:
                     np.negative(p[k], out=p[k])
     return _of_rows(call, first, y)
+
+
+def slope_and_bend(name: str, x: Any, y: Any) -> tuple[Any, Any] | None:
+    """Return y′ and y″/2 of a function of an entry at x, whose value is y; ``None`` of others than the above."""
+    if name in _QUADRATIC:
+        a, b, c = _QUADRATIC[name]
+        slope = y + a if not c else (y if b else a) + c * (y * y)
+        return slope, slope * (0.5 * b + c * y if c else 0.5)
+    if name in _PAIRS:
+        partner, sign = _PAIRS[name]
+        slope = getattr(np, partner)(x)
+        return -slope if name == "cos" else slope, (0.5 * sign) * y
+    return None
 
 
 @_native("solve")

@@ -34,7 +34,7 @@ from ..core.tracer import PLAIN, Tracer
 from ..dual import Dual, DualLevel
 from ..ops.kinds import broadcast_tangent, is_finite, known, times
 from .compiled import compiled_stream
-from .native import NATIVE
+from .native import NATIVE, slope_and_bend
 from .stream import Stream, convolve, overlap, shifted
 
 __all__ = ["declare", "series_kind", "stream_of"]
@@ -446,15 +446,8 @@ def _summed_second(call: Call, i: int) -> Stream:
     """Sum second derivatives of f over directions: f′ x₂ + f″/2 Σ x₁², in which only x₁ has lanes."""
     op, s, pick = call.op, call.streams[i], call.level.pick
     first = bind(op, call.zeroth, call.params)
-    one = np.ones(s.shape, s.dtype)[()]
-    with np.errstate(all="ignore"), DualLevel("series") as dual:
-        args: list = list(call.zeroth)
-        tangents: list = [None] * len(args)
-        args[i], tangents[i] = Dual(args[i], one, dual), one
-        slope = op.jvp(args, tangents, **call.params)[1]  # type: ignore[misc]
-        bend = None
-        if type(slope) is Dual and slope.level is dual:
-            slope, bend = slope._primal, slope._tangent
+    with np.errstate(all="ignore"):
+        slope, bend = slope_and_bend(op.name, call.zeroth[i], first) or _differentiated(call, i)
 
     def more(k, out):
         x1, own = s.coef(1), s.coef(k)
@@ -465,10 +458,25 @@ def _summed_second(call: Call, i: int) -> Stream:
             return total
         squares = pick.product(x1, x1, 2)
         squares = pick(x1 * x1, 2) if squares is None else squares
-        part = times(squares, bend) / 2
+        part = times(squares, bend)
         return part if total is None else total + part
 
     return call.stream(first, more, 2, 0)
+
+
+def _differentiated(call: Call, i: int) -> tuple[Any, Any]:
+    """Return f′ and f″/2 of a function of one number, by its JVP rule and that rule's derivative."""
+    s = call.streams[i]
+    one = np.ones(s.shape, s.dtype)[()]
+    with DualLevel("series") as dual:
+        args: list = list(call.zeroth)
+        tangents: list = [None] * len(args)
+        args[i], tangents[i] = Dual(args[i], one, dual), one
+        slope = call.op.jvp(args, tangents, **call.params)[1]  # type: ignore[misc]
+        if not (type(slope) is Dual and slope.level is dual):
+            return slope, None
+        bend = slope._tangent
+        return slope._primal, None if bend is None else bend / 2
 
 
 def _inlined(call: Call) -> tuple:

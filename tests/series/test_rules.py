@@ -20,6 +20,7 @@ import dualad.ops.special
 import dualad.ops.triangular
 import dualad.scipy.linalg
 from dualad.core.tables import OPS
+from dualad.series import native
 from dualad.series.native import NATIVE
 from dualad.series.rules import series_kind
 from tests.oracles import op_series, op_values
@@ -94,6 +95,15 @@ def test_a_native_recurrence_gives_the_derived_series(name: str, layer: str, mon
         expected = expand(x)
     found = expand(x)
     assert np.abs(found - expected).max() <= 1e-11 * (1 + np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", sorted(native._QUADRATIC | native._PAIRS))
+def test_the_second_derivatives_that_are_written_down_are_those_of_the_rules(name: str) -> None:
+    op, x = OPS[name], np.linspace(-0.9, 1.3, 7)
+    first = lambda x: da.jvp(op, (x,), (np.ones(7),))[1]
+    slope, bend = native.slope_and_bend(name, x, op(x))
+    np.testing.assert_allclose(slope, first(x), rtol=1e-13)
+    np.testing.assert_allclose(2 * bend, da.jvp(first, (x,), (np.ones(7),))[1], rtol=1e-12, atol=1e-14)
 
 
 def test_zeros_are_strong_beside_poles() -> None:
