@@ -6,12 +6,13 @@ For: ``Linear.as_linear_operator`` and ``hessian_operator``. SciPy is imported w
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core.arguments import check_callable
+from ..core.aval import Aval
 from ..core.frames import public
 from ..errors import ArgumentError
 from ..linearize import Linear, linearize
@@ -30,40 +31,57 @@ def as_linear_operator(lin: Linear) -> Any:
         raise ArgumentError(
             "as_linear_operator needs SciPy, which can't be imported.", str(error), "install dualad[scipy]"
         ) from error
-    ins = [a for a in lin.in_avals if a is not None]
-    outs = lin.out_avals
-    columns, rows = sum(a.size for a in ins), sum(a.size for a in outs)
-    dtype = np.result_type(*[a.dtype for a in (*ins, *outs)])
-
-    def cut(v, avals):
-        parts, start = [], 0
-        for a in avals:
-            piece = np.reshape(v[start : start + a.size], a.shape)
-            if piece.dtype.kind == "c" and a.dtype.kind != "c":
-                piece = np.real(piece)
-            parts.append(piece.astype(a.dtype))
-            start += a.size
-        return parts
-
-    def joined(parts):
-        return np.concatenate([np.reshape(p, -1) for p in parts]) if parts else np.zeros(0, dtype)
-
-    def push(v):
-        return joined(lin.flat(cut(v, ins)))
-
-    transposed = linear_transpose(lambda *t: lin.flat(list(t)), *[np.zeros(a.shape, a.dtype) for a in ins])
-
-    def pull(c):
-        # The adjoint, as SciPy's rmatvec is; the transpose itself does not conjugate.
-        return np.conj(joined(transposed(cut(np.conj(c), outs))))
-
-    def many(function):
-        return lambda x: np.moveaxis(vmap(function, randomness="same")(np.moveaxis(x, 1, 0)), 0, 1)
-
+    flat = _Flat(lin)
     return interface.LinearOperator(
-        (rows, columns), matvec=lambda v: push(np.reshape(v, -1)), rmatvec=lambda c: pull(np.reshape(c, -1)),
-        matmat=many(push), rmatmat=many(pull), dtype=dtype,
-    )  # fmt: skip
+        flat.shape, matvec=flat.push, rmatvec=flat.pull, matmat=flat.push_many, rmatmat=flat.pull_many, dtype=flat.dtype
+    )
+
+
+class _Flat:
+    """A linear map between flat vectors, and its adjoint; pickled as the map."""
+
+    def __init__(self, lin: Linear) -> None:
+        self.lin = lin
+        self.ins, self.outs = [a for a in lin.in_avals if a is not None], lin.out_avals
+        self.shape = (sum([a.size for a in self.outs]), sum([a.size for a in self.ins]))
+        self.dtype = np.result_type(*[a.dtype for a in (*self.ins, *self.outs)])
+        zeros = [np.zeros(a.shape, a.dtype) for a in self.ins]
+        self._transposed = linear_transpose(lambda *t: lin.flat(list(t)), *zeros)
+
+    def __reduce__(self):
+        return _Flat, (self.lin,)
+
+    def push(self, v: Any) -> Any:
+        return self._join(self.lin.flat(_cut(np.reshape(v, -1), self.ins)))
+
+    def pull(self, c: Any) -> Any:
+        # The adjoint, as SciPy's rmatvec is; the transpose itself does not conjugate.
+        return np.conj(self._join(self._transposed(_cut(np.conj(np.reshape(c, -1)), self.outs))))
+
+    def push_many(self, x: Any) -> Any:
+        return self._columns(self.push, x)
+
+    def pull_many(self, x: Any) -> Any:
+        return self._columns(self.pull, x)
+
+    def _join(self, parts: Any) -> Any:
+        return np.concatenate([np.reshape(p, -1) for p in parts]) if parts else np.zeros(0, self.dtype)
+
+    @staticmethod
+    def _columns(function: Callable, x: Any) -> Any:
+        return np.moveaxis(vmap(function, randomness="same")(np.moveaxis(x, 1, 0)), 0, 1)
+
+
+def _cut(v: Any, avals: Sequence[Aval]) -> list:
+    """Cut a vector into arrays."""
+    parts, start = [], 0
+    for a in avals:
+        piece = np.reshape(v[start : start + a.size], a.shape)
+        if piece.dtype.kind == "c" and a.dtype.kind != "c":
+            piece = np.real(piece)
+        parts.append(piece.astype(a.dtype))
+        start += a.size
+    return parts
 
 
 @public

@@ -7,14 +7,16 @@ are.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import optree
 
 from ..core.frames import public
 from ..errors import ShapeError
-from ..tree import flatten, is_array
+from ..tree import flatten, is_array, with_structures
 
 __all__ = ["ravel_pytree"]
 
@@ -50,24 +52,37 @@ def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """
     leaves, treedef = flatten(tree)
     arrays = [x if hasattr(x, "dtype") else np.asarray(x) for x in leaves if is_array(x)]
-    bounds = [0, *itertools.accumulate([int(np.size(x)) for x in arrays])]
+    flat = np.concatenate([np.ravel(x) for x in arrays]) if arrays else np.zeros(0)
+    rest = [None if is_array(x) else x for x in leaves]
+    places = [i for i, x in enumerate(leaves) if is_array(x)]
+    return flat, _Unravel(treedef, rest, places, [x.shape for x in arrays], [x.dtype for x in arrays])
 
-    def unravel(flat: Any) -> Any:
-        if np.shape(flat) != (bounds[-1],):
+
+class _Unravel:
+    """The way back from a vector to the tree that it was made of."""
+
+    __name__ = "unravel"
+
+    def __init__(self, treedef: optree.PyTreeSpec, rest: list, places: list[int], shapes: list, dtypes: list) -> None:
+        self.treedef, self.rest, self.places, self.shapes, self.dtypes = treedef, rest, places, shapes, dtypes
+        self.bounds = [0, *itertools.accumulate([math.prod(shape) for shape in shapes])]
+
+    def __reduce__(self):
+        return with_structures(_Unravel, (self.treedef, self.rest, self.places, self.shapes, self.dtypes), self.treedef)
+
+    def __call__(self, flat: Any) -> Any:
+        if np.shape(flat) != (self.bounds[-1],):
             raise ShapeError(
-                f"unravel was given an array of shape {np.shape(flat)}; the tree has {bounds[-1]} numbers.",
+                f"unravel was given an array of shape {np.shape(flat)}; the tree has {self.bounds[-1]} numbers.",
                 "each entry has its place in the tree",
-                f"pass an array of shape ({bounds[-1]},)",
+                f"pass an array of shape ({self.bounds[-1]},)",
             )
-        parts = iter(zip(arrays, bounds, bounds[1:], strict=False))
-
-        def part() -> Any:
-            like, start, stop = next(parts)
-            out = np.reshape(flat[start:stop], like.shape)
+        leaves = list(self.rest)
+        for i, shape, dtype, start, stop in zip(
+            self.places, self.shapes, self.dtypes, self.bounds, self.bounds[1:], strict=False
+        ):
+            out = np.reshape(flat[start:stop], shape)
             # Numbers that must not be cast as a whole (complex beside real) are what their leaf was.
-            out = np.real(out) if out.dtype.kind == "c" and like.dtype.kind != "c" else out
-            return out.astype(like.dtype)[()]
-
-        return treedef.unflatten([part() if is_array(x) else x for x in leaves])
-
-    return (np.concatenate([np.ravel(x) for x in arrays]) if arrays else np.zeros(0)), unravel
+            out = np.real(out) if out.dtype.kind == "c" and dtype.kind != "c" else out
+            leaves[i] = out.astype(dtype)[()]
+        return self.treedef.unflatten(leaves)

@@ -190,8 +190,10 @@ class UserFunction:
         name = importable_name(self)
         if name is not None:
             return name
-        # A script's own function is sent by value, together with its rules, where cloudpickle is asked to.
-        return reduced(self) if pickles_by_value() else _importable_name(self)
+        # What has no name of its own is sent together with its rules; of a script's functions cloudpickle makes values.
+        if not pickles_by_value():
+            _check_pickled_by_name(self)
+        return reduced(self)
 
     def __copy__(self):
         return self  # as of any function
@@ -345,15 +347,14 @@ def flat_output(out: Any, where: str, trees: list) -> list:
     return [x if hasattr(x, "dtype") else np.asarray(x)[()] for x in leaves]
 
 
-def _importable_name(thing) -> str:
-    """Return the name a decorated function is pickled by, or say why it can't be."""
+def _check_pickled_by_name(thing) -> None:
+    """Refuse a function that plain pickle can't find."""
     if "<" in thing.__qualname__:
         raise ArgumentTypeError(
             f"pickling: `{thing.__qualname__}` is defined inside a function.",
             "a function with a rule is pickled by its name, and this one can't be imported by name",
             "define it at the top of a module",
         )
-    return thing.__qualname__
 
 
 # ── checks of what rules return ──────────────────────────────────────────────────────────────────────────────────

@@ -84,6 +84,12 @@ TRANSFORMS = {
     "transpose": lambda: da.linear_transpose(lambda v: 2.0 * v, X),
     "program": lambda: da.trace(curve, X),
     "program with a loop": lambda: da.trace(looped, X),
+    "an operator": lambda: da.hessian_operator(loss, X).dot,
+    "an adjoint": lambda: da.linearize(curve, X)[1].as_linear_operator().rmatvec,
+    "an operator on columns": lambda: functools.partial(_columns, da.hessian_operator(loss, X)),
+    "a way back": lambda: da.ravel_pytree({"a": X, "n": "name"})[1],
+    "a function with a rule elsewhere": lambda: da.grad(with_rule(loss)),
+    "a function with a rule for lanes": lambda: da.vmap(with_lanes(lambda_free)),
 }
 
 
@@ -97,6 +103,30 @@ def scaled(factor, x):
 
 def looped(x):
     return da.fori_loop(0, 3, _body, x)
+
+
+def _columns(operator, x):
+    return operator @ np.stack([x, 2 * x], 1)
+
+
+def with_rule(f):
+    given = da.custom_jvp(f)
+    given.defjvp(_triple)
+    return given
+
+
+def _triple(primals, tangents):
+    return loss(*primals), 3.0 * np.sum(*tangents)
+
+
+def with_lanes(f):
+    given = da.custom_vmap(f)
+    given.def_vmap(_all_lanes)
+    return given
+
+
+def _all_lanes(size, batched, x):
+    return np.sum(np.sin(x), axis=1), True
 
 
 def _body(i, x):
