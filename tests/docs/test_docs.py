@@ -16,6 +16,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -226,6 +227,13 @@ $ not python
         run_block(third, Path("page.md"), namespace)
     with pytest.raises(AssertionError, match="Expected"):
         run_block(Block(1, "python", ">>> 1 + 1\n3\n", None), Path("page.md"), namespace)
+
+
+def test_the_page_on_installing_names_every_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    page = (ROOT / "docs" / "how-to" / "install.md").read_text()
+    ours = {"test", "packages", "docs", "lint", "package", "coverage", "mutants", "bench"}  # of who works on dualad
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == extras.keys() - ours
 
 
 def test_the_api_page_has_every_public_name() -> None:
