@@ -21,11 +21,13 @@ from ...program.variable import Variable, aval_of_atom
 from ..gather import Place, gather
 from ..threads import shared_out
 from .code import WIDTH, Code
+from .contractions import as_sum
 from .engine import LIBRARY, Engine, engine
 from .kernels import Kernel, is_counted, is_uniform, write_kernel
 from .lowering import count_moved
 from .maths import KERNELS
 from .operators import KNOWN, TYPES, Refused, computed_in
+from .products import PRODUCTS, Product, is_product, write_product
 from .reductions import REDUCED, Reduction, is_long, is_reduced, write_reduction
 from .stub import as_declared, entered
 from .views import VIEWS, check_view, same_but_ones
@@ -38,12 +40,17 @@ _BLOCK = 1 << 14
 _INLINED = 1 << 16
 #: entries that are worth more than one thread
 _SHARED = 1 << 15
+#: operators that read entries of their arguments at other places than those of their results
+_ELSEWHERE = VIEWS | REDUCED | PRODUCTS
+#: products that are worth being written as multiplications and a sum: fewer are written out (``lowering.py``)
+_SUMMED = 1025
 #: moves that take entries from here or there
 _JOINS = frozenset({"concatenate", "stack", "index_add", "index_set"})
 #: what makes a group stay with the other backend
 _FAILURES: tuple[type[Exception], ...] = (Refused, RuntimeError)
-#: equations that are worth a loop, if none is mathematics
+#: equations that are worth a loop, if none is mathematics or a product
 _WORTH = 2
+_WORTHY = frozenset({*KERNELS, *LIBRARY, *PRODUCTS})
 #: lines of text that are compiled in less time
 _HURRY = 1500
 #: a first axis of so many entries may be the vector, where the others have so few, and all arrays together so many
@@ -73,6 +80,8 @@ def _is_known(step: tuple) -> bool:
             return check_view(op.name, [a.shape for a in avals], params)
         if op.name in REDUCED:
             return is_reduced(step)
+        if op.name in PRODUCTS:
+            return is_product(step)
         if op.name not in KNOWN:
             return False
         computed_in(op.name, avals, params, out)
@@ -121,16 +130,26 @@ class Pass:
             for op, args, _params, (out,) in users:
                 shapes = [aval_of_atom(a).shape for a in args]
                 moved = op.name == "reshape" and not same_but_ones(shapes[0], out.aval.shape)
-                spread = op.name == "broadcast_to" or (
-                    op.name not in VIEWS | REDUCED and out.aval.shape != v.aval.shape
-                )
-                other = op.name in VIEWS | REDUCED
-                if moved or (self.maker[v][0].name not in VIEWS and (spread or (other and len(users) > 1))):
+                spread = op.name == "broadcast_to" or (op.name not in _ELSEWHERE and out.aval.shape != v.aval.shape)
+                other = op.name in _ELSEWHERE
+                if moved or (self.maker[v][0].name not in VIEWS and other and len(users) > 1):
                     held.add(v)
+                if spread and (computed := self._before_moves(v)):
+                    held.add(computed)
         for step in self.steps:
+            if step[0].name in PRODUCTS:
+                held.update([v for v in (*step[1], *step[3]) if v in self.maker])
             if is_long(step) and not self._can_be_added_up(step, held):
                 held.add(step[1][0])
         return [v for v in self.maker if v in held]
+
+    def _before_moves(self, v: Variable) -> Variable | None:
+        """Return what was computed of what an array shows, if that is one array."""
+        while v in self.maker and self.maker[v][0].name in VIEWS:
+            if self.maker[v][0].name in _JOINS or type(self.maker[v][1][0]) is not Variable:
+                return None
+            v = self.maker[v][1][0]
+        return v if v in self.maker else None
 
     def _can_be_added_up(self, step: tuple, held: set) -> bool:
         """Say whether what is added up can be computed there."""
@@ -160,6 +179,9 @@ class Pass:
             if is_long(self.maker[v]):
                 op, (x,), params, _ = self.maker[v]
                 kind = (x.aval.shape, op.name == "cumsum" and id(v), np.sum(params["axis"]), not v.aval.shape)
+            elif self.maker[v][0].name in PRODUCTS:
+                op, args, params, _ = self.maker[v]
+                kind = (op.name, params.get("mode"), *[a.aval.shape for a in args], v.aval.dtype)
             groups.setdefault((level[v], *kind), []).append(v)
         made: list[Kernel] = []
         for _, outs in sorted(groups.items(), key=lambda g: g[0][0]):
@@ -168,6 +190,8 @@ class Pass:
                 whole = len(steps[0][1][0].aval.shape) > 1 and outs[0].aval.size == 1 and steps[0][0].name != "cumsum"
                 flat = whole and self._is_flat([s[1][0] for s in steps], inside)
                 made.append(Reduction(steps, flat, _BLOCK))
+            elif self.maker[outs[0]][0].name in PRODUCTS:
+                made.append(Product([self.maker[v] for v in outs], _BLOCK))
             else:
                 made.append(Kernel(outs, self._is_flat(outs, inside, outs)))
         return made
@@ -182,13 +206,18 @@ class Pass:
                 continue
             seen.add((a, here))
             (x, reader) = a
-            same = here and reader[0].name not in VIEWS | REDUCED and x.aval.shape == shape
+            same = here and reader[0].name not in _ELSEWHERE and x.aval.shape == shape
             if x in inside:
+                same = same and not self._is_apart(x)
                 most = max(most, level[x] + (not same))
                 if not same:
                     continue
             pending += [(b, same) for b in self._below(x)]
         return most
+
+    def _is_apart(self, v: Variable) -> bool:
+        """Say whether an array is written by a loop of its own kind."""
+        return is_long(self.maker[v]) or self.maker[v][0].name in PRODUCTS
 
     def _below(self, v: Variable) -> list[tuple[Variable, tuple]]:
         step = self.maker[v]
@@ -204,7 +233,7 @@ class Pass:
                 continue
             seen.add(v)
             op, args, _, _ = self.maker[v]
-            if op.name in VIEWS - {"copy", "stop_gradient"} or op.name in REDUCED:
+            if op.name in VIEWS - {"copy", "stop_gradient"} or op.name in REDUCED | PRODUCTS:
                 return False
             for a in args:
                 aval = aval_of_atom(a)
@@ -229,7 +258,7 @@ class Pass:
 
     def _in_lanes(self) -> bool:
         """Say whether everything has the same long first axis, and little besides."""
-        if any([is_long(step) or not step[3][0].aval.shape for step in self.steps]):
+        if any([is_long(s) or s[0].name in PRODUCTS or not s[3][0].aval.shape for s in self.steps]):
             return False
         length = self.writes[0].aval.shape[0]
         if length < _BATCH or any([v.aval.shape[0] != length for v in self.writes]):
@@ -247,8 +276,11 @@ class Pass:
         try:
             for i, k in enumerate(kernels):
                 name, inline = f"kernel{i}", math.prod(k.shape) >= _INLINED
-                if isinstance(k, Reduction):
-                    text, names = write_reduction(name, k, self.maker, number, inline)
+                if isinstance(k, (Product, Reduction)):
+                    if isinstance(k, Product):
+                        text, names = write_product(name, k, number)
+                    else:
+                        text, names = write_reduction(name, k, self.maker, number, inline)
                     calls += [(name, k.rows if name == names[0] else 1, k.step) for name in names]
                 else:
                     text = write_kernel(name, k, self.maker, number, inline)
@@ -331,8 +363,12 @@ def _runner(group: Pass, held: list[Variable], plans: list[tuple], linked: Any) 
 def find_passes(program: Program) -> list[tuple]:
     """Return a program's equations, with those on large arrays that are known here as equations of a ``Pass`` each."""
     made = engine()
-    if made is None or not any([_is_known(step) for step in program.steps]):
+    if made is None:
         return program.steps
+    steps = [s for step in program.steps for s in as_sum(step, _SUMMED, _is_known)]
+    if not any([_is_known(step) for step in steps]):
+        return program.steps
+    program = Program(program.inputs, steps, program.outputs, program.name)
     place = lambda step, group, depends: Place.HERE if _is_known(step) else Place.NOWHERE
     return gather(program, place, lambda steps, writes: _join(steps, writes, made))
 
@@ -340,7 +376,7 @@ def find_passes(program: Program) -> list[tuple]:
 def _join(steps: list[tuple], writes: list[Variable], made: Engine) -> list[tuple]:
     """Return equations as one, if that is worth it and can be done."""
     work = [s for s in steps if s[0].name not in VIEWS]
-    if len(work) < _WORTH and not any([s[0].name in KERNELS or s[0].name in LIBRARY for s in work]):
+    if len(work) < _WORTH and not any([s[0].name in _WORTHY for s in work]):
         return steps
     if not writes:
         return steps

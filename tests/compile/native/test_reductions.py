@@ -78,6 +78,11 @@ def test_values_that_are_no_numbers(value: float) -> None:
     assert np.signbit(da.jit(lambda x: np.cumsum(x * 2.0))(zeros)).all()
 
 
+def test_a_total_is_there_before_it_is_read() -> None:
+    x, y, v = numbers(40, 30), numbers(40), numbers(30)
+    same(lambda x, y, v: (y * 3, np.sum(x * v, 1) * 2, np.cumsum(y * 2) - y, v * 2, np.max(x * v, 0) + v), x, y, v)
+
+
 def test_places_are_counted_not_read() -> None:
     n = 400
     f = lambda x: np.sum(np.where(np.arange(n) == np.argmax(x * 2), x, x * 3))

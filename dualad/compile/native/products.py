@@ -1,0 +1,169 @@
+"""Products of matrices and convolutions of moderate size: each entry a sum in order, in registers until it is whole.
+
+Sums of products are added without rounding in between, as BLAS does. An entry is computed by the same operations
+whatever the number of threads. Not for: large products of matrices, which are BLAS's, or products with vectors
+(``contractions.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ...program.variable import Variable, aval_of_atom
+from .code import WIDTH, Code, Lanes
+from .kernels import Kernel, clipped
+from .operators import LONG
+from .values import at, load_lanes, store_lanes
+
+__all__ = ["PRODUCTS", "Product", "is_product", "write_product"]
+
+PRODUCTS = frozenset({"convolve", "matmul"})
+#: products of numbers in one product of matrices: fewer are written out (``lowering.py``), more are BLAS's
+_FEWEST, _MOST = 4097, 1 << 22
+#: rows, and vectors of columns, of what is computed together
+_ROWS, _VECTORS = 4, 2
+#: entries of the shorter sequence of a convolution
+_TAPS = 1024
+#: totals of a convolution that are in registers
+_TOTALS = 8
+
+
+def is_product(step: tuple) -> bool:
+    """Say whether an equation is a loop of this kind."""
+    op, args, params, (out,) = step
+    avals = [aval_of_atom(a) for a in args]
+    if any([type(a) is not Variable or a.aval.dtype != out.aval.dtype for a in args]) or out.aval.dtype.kind != "f":
+        return False
+    if op.name == "convolve":
+        taps = min([a.size for a in avals])
+        return set(params) == {"mode"} and taps <= _TAPS and out.aval.size >= 2 * WIDTH and avals[1].size == taps
+    if params or any([len(a.shape) != 2 for a in avals]) or out.aval.shape[1] < WIDTH:
+        return False
+    count = out.aval.size * avals[0].shape[1]
+    return (count >= _FEWEST or max([a.size for a in avals]) > 1024) and count <= _MOST
+
+
+class Product(Kernel):
+    """Results of products of the same sizes."""
+
+    def __init__(self, steps: Sequence[tuple], block: int) -> None:
+        self.steps = list(steps)
+        super().__init__([s[3][0] for s in steps], False)
+        self.each = [aval_of_atom(a).shape for a in steps[0][1]]
+        work = min([s[0] for s in self.each]) if self.steps[0][0].name == "convolve" else math.prod(self.each[0][1:])
+        self.rows = self.shape[0]
+        self.step = max(1, 4 * block * self.rows // (math.prod(self.shape) * work))
+        self.step = -(-self.step // 64) * 64 if len(self.shape) == 1 else -(-self.step // _ROWS) * _ROWS
+        self.partial: list[Variable] = []
+
+
+def write_product(name: str, kernel: Product, number: dict[Any, int]) -> tuple[str, list[str]]:
+    """Return the function ``@name(arrays, from, to)`` as text, and its name in a list."""
+    code = Code()
+    buffers = {key: code.pointer_in("%arrays", i) for key, i in number.items()}
+    write = _convolution if kernel.steps[0][0].name == "convolve" else _matrices
+    write(code, kernel, buffers)
+    head = [*code.declared.values(), f"define void @{name}(ptr %arrays, i64 %from, i64 %to) {{", "start:"]
+    return "\n".join([*head, *code.lines, "  ret void", "}"]), [name]
+
+
+def _last(code: Code, place: str, most: int) -> str:
+    """Return a place, or the last one where a vector begins."""
+    one = Lanes(code, LONG, 1)
+    return one.select(one.compare("sgt", place, str(most)), str(most), place)
+
+
+# ── matrices ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _matrices(code: Code, kernel: Product, buffers: dict[Any, str]) -> None:
+    (rows, inner), columns = kernel.each[0], kernel.each[1][1]
+    one, dtype = Lanes(code, LONG, 1), kernel.outs[0].aval.dtype
+    b, single = Lanes(code, dtype, WIDTH), Lanes(code, dtype, 1)
+    from_, to = clipped(code, 0, rows)
+
+    def tile(x: str, y: str, out: str, i: str, height: int, j: str) -> None:
+        lines = [one.add(i, str(u)) if u else i for u in range(height)]
+        places = [_last(code, one.add(j, str(v * WIDTH)) if v else j, columns - WIDTH) for v in range(vectors)]
+
+        def turn(k: str, *totals: str) -> list[str]:
+            below = one.do("mul", k, str(columns))
+            right = [load_lanes(b, at(code, y, dtype, one.add(below, p))) for p in places]
+            new, left = [], iter(totals)
+            for line in lines:
+                factor = load_lanes(single, at(code, x, dtype, one.add(one.do("mul", line, str(inner)), k)))
+                new += [b.fma(b.splat(factor), r, next(left)) for r in right]
+            return new
+
+        totals = iter(code.loop("0", str(inner), 1, turn, [(b, b.constant(-0.0))] * (height * vectors)))
+        for line in lines:
+            for p in places:
+                place = one.add(one.do("mul", line, str(columns)), p)
+                store_lanes(b, b.add(next(totals), 0.0), at(code, out, dtype, place))
+
+    vectors = min(_VECTORS, -(-columns // WIDTH))
+    for _, (x, y), _, (v,) in kernel.steps:
+        names: tuple[str, str, str] = buffers[x], buffers[y], buffers[v]
+
+        def strip(j: str, names: tuple[str, str, str] = names) -> None:
+            whole = one.sub(to, str(_ROWS - 1))
+            (rest,) = code.loop(from_, whole, _ROWS, lambda i, _: [_tiled(i, j, names)], [(one, from_)])
+            code.loop(rest, to, 1, lambda i: tile(*names, i, 1, j))
+
+        def _tiled(i: str, j: str, names: tuple[str, str, str]) -> str:
+            tile(*names, i, _ROWS, j)
+            return one.add(i, str(_ROWS))
+
+        code.loop("0", str(columns), vectors * WIDTH, strip)
+
+
+# ── convolutions ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _convolution(code: Code, kernel: Product, buffers: dict[Any, str]) -> None:
+    n, taps = kernel.each[0][0], kernel.each[1][0]
+    mode, size = kernel.steps[0][2]["mode"], kernel.shape[0]
+    shift = {"full": 0, "same": (taps - 1) // 2, "valid": taps - 1}[mode]
+    one, dtype = Lanes(code, LONG, 1), kernel.outs[0].aval.dtype
+    b, single = Lanes(code, dtype, WIDTH), Lanes(code, dtype, 1)
+    vectors = max(1, _TOTALS // len(kernel.steps))
+    low, high = max(0, taps - 1 - shift), min(size, n - shift)  # where all taps have a partner
+    if high - low < WIDTH:
+        low = high = size
+
+    def total(w: Lanes, places: Sequence[str], first: str, end: str) -> list[list[str]]:
+        count = len(kernel.steps)
+
+        def turn(k: str, *totals: str) -> list[str]:
+            left, new = iter(totals), []
+            for p in places:
+                behind = one.sub(one.add(p, str(shift)), k)
+                for _, (x, y), _, _ in kernel.steps:
+                    factor = w.splat(load_lanes(single, at(code, buffers[y], dtype, k)))
+                    new.append(w.fma(factor, load_lanes(w, at(code, buffers[x], dtype, behind)), next(left)))
+            return new
+
+        sums = code.loop(first, end, 1, turn, [(w, w.constant(-0.0))] * (count * len(places)))
+        return [sums[u * count : (u + 1) * count] for u in range(len(places))]
+
+    def put(w: Lanes, places: Sequence[str], sums: list[list[str]]) -> None:
+        for p, row in zip(places, sums, strict=True):
+            for v, x in zip(kernel.outs, row, strict=True):
+                store_lanes(w, w.add(x, 0.0), at(code, buffers[v], dtype, p))
+
+    def inside(i: str) -> None:
+        places = [_last(code, one.add(i, str(u * WIDTH)) if u else i, high - WIDTH) for u in range(vectors)]
+        put(b, places, total(b, places, "0", str(taps)))
+
+    def border(i: str) -> None:
+        place = one.add(i, str(shift))
+        first = one.call("smax", "0", one.sub(place, str(n - 1)))
+        end = one.call("smin", str(taps), one.add(place, "1"))
+        put(single, [i], total(single, [i], first, end))
+
+    for start, stop, by, write in ((0, low, 1, border), (low, high, vectors * WIDTH, inside), (high, size, 1, border)):
+        if stop > start:
+            first, end = clipped(code, start, stop)
+            code.loop(first, end, by, write)
