@@ -23,7 +23,7 @@ from .above import ABOVE
 from .again import keep_arrays
 from .contexts import active, in_use
 from .frames import users_line_of
-from .libraries import about_library
+from .libraries import about_library, refusal_behind
 from .swallowed import Refusals
 from .tracer import tracer_in
 
@@ -94,7 +94,7 @@ def _run(f, args, kwargs):
     except DualadError:
         raise
     except (TypeError, ValueError, IndexError, NotImplementedError, AttributeError, RuntimeError) as foreign:
-        ours = _cause(foreign)
+        ours = refusal_behind(foreign)
         if ours is not None:
             ours = about_library(foreign) or _about_scipy(foreign) or ABOVE.objects(foreign) or ours
         else:
@@ -114,16 +114,6 @@ def _run(f, args, kwargs):
         noted.reset(around)
         if refusals:
             refusals.settle(returned)
-
-
-def _cause(error: BaseException) -> DualadError | None:
-    seen = set()
-    while error is not None and id(error) not in seen:
-        if isinstance(error, DualadError):
-            return error
-        seen.add(id(error))
-        error = error.__cause__ or error.__context__
-    return None
 
 
 def _about_index(error: BaseException) -> DualadError | None:
@@ -155,7 +145,7 @@ def _refused_in(error: BaseException) -> list[FrameType]:
 
     C goes on with an error that is set, and Python meets it anywhere: in the user's function that a solver calls next.
     """
-    made, cause = noted.get() or [], _cause(error)
+    made, cause = noted.get() or [], refusal_behind(error)
     for refusal, places in reversed(made):
         if refusal is cause or cause is None:
             return [frame for frame, _ in places]

@@ -12,7 +12,7 @@ from ..errors import ConversionError, DualadError
 from .frames import is_users
 from .tracer import tracer_in
 
-__all__ = ["about_library"]
+__all__ = ["about_library", "refusal_behind"]
 
 #: package -> why its code can't work with tensors, and what to write
 _LIBRARIES = {
@@ -48,10 +48,7 @@ def about_library(error: BaseException) -> DualadError | None:
             "call the function inside the cache, f.__wrapped__(x), lift the function (dualad.lift keeps tensors out of"
             " caches), or cache what depends on plain values only",
         )
-    seen: BaseException | None = error
-    while seen is not None and not isinstance(seen, DualadError):
-        seen = seen.__cause__ or seen.__context__
-    trace, package, held = error.__traceback__, None, seen is not None
+    trace, package, held = error.__traceback__, None, refusal_behind(error) is not None
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         if _INSTALLED in file:
@@ -65,6 +62,17 @@ def about_library(error: BaseException) -> DualadError | None:
     why, instead = _LIBRARIES[package]
     text = (error.what if isinstance(error, DualadError) else f"{type(error).__name__}: {error}").partition("\n")[0]
     return ConversionError(f"a tensor was given to {package}: {text}", why, instead)
+
+
+def refusal_behind(error: BaseException | None) -> DualadError | None:
+    """Return an error if it is ours, or the nearest of ours that it was raised from or after."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, DualadError):
+            return error
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return None
 
 
 _KINDS = frozenset({"Batched", "Buffer", "Dual", "Staged"})

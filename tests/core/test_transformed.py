@@ -295,3 +295,23 @@ def test_functions_of_a_script_arrive_in_a_fresh_interpreter() -> None:
     assert written.returncode == 0, written.stderr.decode()
     read = run([sys.executable, "-c", textwrap.dedent(READER)], input=written.stdout)
     assert read.stdout.decode().strip() == "12", read.stderr.decode()
+
+
+def test_the_same_transform_of_another_function_keeps_its_options() -> None:
+    product, quotient = (lambda a, b: a * b), (lambda a, b: a / b)
+    assert da.grad(product, 1).of(quotient)(3.0, 2.0) == -0.75
+    assert da.grad(f=product, argnums=1).of(quotient)(3.0, 2.0) == -0.75
+
+
+def test_names_of_a_script_travel_by_name_with_pickle_and_by_value_with_cloudpickle(monkeypatch) -> None:
+    script = sys.modules["__main__"]
+    made = da.grad(loss)
+    for thing in (made, da.custom_jvp(loss)):
+        thing.__module__, thing.__qualname__ = "__main__", "made_by_the_script"
+        monkeypatch.setattr(script, "made_by_the_script", thing, raising=False)
+        assert pickle.loads(pickle.dumps(thing)) is thing
+        assert cloudpickle.loads(cloudpickle.dumps(thing)) is not thing
+        monkeypatch.delattr(script, "made_by_the_script")
+    made.__module__, made.__qualname__ = __name__, "slope"  # a name that something else has
+    assert pickle.loads(pickle.dumps(made)) is not slope
+    assert cloudpickle.loads(cloudpickle.dumps(slope)) is slope

@@ -120,6 +120,18 @@ def test_what_depends_on_the_basis_has_no_numbers(f):
     assert np.isnan(second).all()
 
 
+@pytest.mark.parametrize("scale", [1e-4, 1e4])
+def test_sizes_do_not_matter(scale):
+    """Neither for what has a limit, near values of zero too, nor for what has none."""
+    largest = symmetric(lambda a: np.linalg.eigvalsh(a)[-1] ** 2)
+    assert np.isnan(da.hvp(largest, scale * Q @ np.diag([5.0, 5.0, 2.0]) @ Q.T, B)).all()
+    f, reference = PAIRS["singular values"]
+    for values in ([2.0, 2.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 0.0], [2.0, 2.0, 1e-5]):
+        a = scale * Q @ np.diag(values) @ Q.T
+        got, expected = da.hvp(f, a, B), da.hvp(reference, a, B)
+        assert np.isfinite(got).all() and np.abs(got - expected).max() <= 1e-7 * max(np.abs(expected).max(), scale**2)
+
+
 def test_not_a_number_for_other_reasons_stays():
     def f(a):
         return np.sum(np.linalg.eigvalsh(a) ** 2) + np.sum(np.sqrt(a - 5.0))

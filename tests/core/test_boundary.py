@@ -1,0 +1,174 @@
+"""What an error of NumPy's, SciPy's or Python's becomes at a transform's boundary, and what stays the user's own.
+
+Not for: refusals that a function catches (tests/edges/test_swallowed_refusals.py), nor the words of single libraries
+(tests/edges/test_messages.py).
+"""
+
+from __future__ import annotations
+
+import fractions
+import json
+import re
+import statistics
+import warnings
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import dualad as da
+from dualad.core.swallowed import RefusalSwallowedWarning
+from dualad.errors import ConversionError, DualadError, InPlaceError, PlainBufferError
+
+X = np.array([1.0, 2.0])
+
+
+def into_flat(x):
+    out = np.zeros(2)
+    out.flat[0] = x[0]
+    return out
+
+
+def into_slice(x):
+    out = np.zeros(2)
+    out[:] = x
+    return out
+
+
+REWORDED = {
+    "flat": (into_flat, PlainBufferError, r"set through array\.flat", "create the array from a traced one"),
+    "slice": (into_slice, PlainBufferError, "converted to a plain array", r"np\.zeros_like\(x\)"),
+    "nditer": (lambda x: list(np.nditer(x)), ConversionError, r"np\.nditer was given", r"x\.flat"),
+    "json": (lambda x: json.dumps([x[0]]), ConversionError, "json was given a tensor", "what the transform returns"),
+    "mean": (lambda x: statistics.mean([x[0], x[1]]), ConversionError, "exact arithmetic was given", r"np\.mean\(x\)"),
+    "fraction": (lambda x: fractions.Fraction(1, 2) + statistics.mean([x[0]]), ConversionError, "exact", r"np\.mean"),
+    "index": (lambda x: X[x], ConversionError, "plain array was indexed", r"int\(x\)"),
+    "SciPy's": (
+        lambda x: scipy.linalg.expm(np.stack([x, x])), ConversionError, "a function of SciPy was given a tensor: ",
+        r"use dualad\.scipy\.linalg\.expm",
+    ),
+    "SciPy's that NumPy refused": (
+        lambda x: scipy.linalg.cho_factor(x[None] * x), ConversionError, "a function of SciPy was given a tensor: ",
+        r"dualad\.scipy\.linalg\.cho_factor",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REWORDED)
+def test_errors_of_others_say_what_to_write(name: str) -> None:
+    f, kind, what, instead = REWORDED[name]
+    with pytest.raises(kind, match=what) as caught:
+        da.trace(f, X) if name == "index" else da.jvp(f, (X,), (X,))
+    error = caught.value
+    assert re.search(instead, error.instead)
+    assert error.what.count("\n  At: ") == 1  # once, and with the user's line
+    assert "test_boundary.py" in error.what.partition("\n  At: ")[2]
+    assert ":" in error.what.partition("\n  At: ")[2]
+
+
+OWN = {
+    "a value": ValueError("Error setting something else."),
+    "another kind of error": TypeError("Error setting single item of array."),
+    "a type": TypeError("can not convert"),
+    "json's of another kind": ValueError("Object of type _Real is not JSON serializable"),
+    "an index": IndexError("index 3 is out of bounds"),
+    "runtime": RuntimeError("NPY_ITER_REFS_OK"),
+    "of no kind of NumPy's": KeyError("k"),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_errors_of_the_users_own_stay_as_they_are(name: str) -> None:
+    def f(x):
+        raise OWN[name]
+
+    for run in (
+        lambda: da.jvp(f, (X,), (X,)),
+        lambda: da.vmap(f, (0,))(X),
+        lambda: da.grad(lambda x: da.vmap(f)(x))(X),
+    ):
+        with pytest.raises(type(OWN[name])) as caught:
+            run()
+        assert caught.value is OWN[name]
+
+
+def test_a_cause_that_goes_round_in_a_circle_ends() -> None:
+    def f(x):
+        first, second = ValueError("first"), ValueError("second")
+        first.__cause__, second.__cause__ = second, first
+        raise first
+
+    with pytest.raises(ValueError, match="first"):
+        da.jvp(f, (X,), (X,))
+
+
+@pytest.mark.parametrize("link", ["cause", "context"])
+def test_a_refusal_behind_another_error_is_what_is_told(link: str) -> None:
+    def f(x):
+        try:
+            np.asarray(x, float)
+        except DualadError as error:
+            if link == "cause":
+                raise ValueError("hidden") from error
+            raise ValueError("hidden")  # noqa: B904
+        return x
+
+    with pytest.raises(PlainBufferError, match="converted to a plain array") as caught:
+        da.jvp(f, (X,), (X,))
+    assert str(caught.value.__cause__) == "hidden"
+
+
+def swallowing(then):
+    def f(x):
+        try:
+            np.asarray(x, float)
+        except TypeError:
+            pass
+        return then(x)
+
+    return f
+
+
+def fail(x):
+    raise KeyError("later")
+
+
+def test_a_function_that_fails_afterwards_has_not_gone_on() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RefusalSwallowedWarning)
+        with pytest.raises(KeyError):
+            da.jvp(swallowing(fail), (X,), (X,))
+
+    def outer(x):
+        try:
+            da.vmap(swallowing(fail))(x)
+        except KeyError:
+            return np.sum(x)
+
+    with pytest.warns(RefusalSwallowedWarning, match="went on after a refusal"):
+        assert da.grad(outer)(X).tolist() == [1.0, 1.0]
+
+
+def test_what_the_first_of_two_runs_was_refused_is_forgotten_and_nothing_else() -> None:
+    base = np.zeros(3)
+
+    def writes(x, base):
+        base[0] = x
+        return base * 1.0
+
+    inner = lambda x: np.sum(da.vmap(writes, (0, None))(x, base))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RefusalSwallowedWarning)
+        np.testing.assert_array_equal(da.grad(inner)(X), [1.0, 1.0])
+    with pytest.warns(RefusalSwallowedWarning, match="went on after a refusal"):
+        np.testing.assert_array_equal(da.grad(swallowing(inner))(X), [1.0, 1.0])
+
+
+def test_an_error_of_the_second_run_is_told_with_the_first() -> None:
+    def f(x, base):
+        base[0] = x
+        raise InPlaceError("mine", "because", "so")
+
+    with pytest.raises(InPlaceError, match="mine") as caught:
+        da.vmap(f, (0, None))(X, np.zeros(3))
+    assert isinstance(caught.value.__cause__, DualadError)
