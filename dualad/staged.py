@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from .core.aval import Aval, aval_of
+from .core.aval import Aval, aval_of, is_weak, result_dtype
 from .core.contexts import active, everywhere, in_use
 from .core.level import Level, escaped
 from .core.memory import layout, snapshot, snapshot_once, stand_in
-from .core.tracer import NO_PARAMS, Tracer
+from .core.tracer import NO_PARAMS, OPERATOR, Tracer
 from .core.watch import WatchedSteps
 from .ops.arithmetic import add, divide, multiply, negative, subtract
-from .ops.shaping import flip, transpose
+from .ops.shaping import astype, flip, transpose
 from .program.ir import Program, live_steps
 from .program.variable import Variable
 
@@ -30,6 +30,12 @@ _ONE_CALL = frozenset(
     {"barrier", "bilinear", "binary", "join", "linear", "predicate", "quotient", "reduction", "scan", "sum", "unary"}
 )
 _MOVES = frozenset({flip, transpose})
+#: operators that convert their operands to a common dtype, or have one operand
+_PROMOTES = frozenset({
+    "absolute", "add", "arctan2", "copysign", "divide", "equal", "floor_divide", "fmax", "fmin", "fmod", "greater",
+    "greater_equal", "hypot", "less", "less_equal", "logaddexp", "logaddexp2", "maximum", "minimum", "multiply",
+    "negative", "not_equal", "positive", "power", "remainder", "scale", "subtract", "where",
+})  # fmt: skip
 
 
 class StagedLevel(Level):
@@ -40,7 +46,7 @@ class StagedLevel(Level):
     ``linear`` says that the program must be linear in its inputs.
     """
 
-    __slots__ = ("_copies", "_looked_at", "_strides", "inputs", "linear", "owning", "steps", "unsure")
+    __slots__ = ("_copies", "_looked_at", "_strides", "inputs", "linear", "numbers", "owning", "steps", "unsure")
 
     def __init__(self, transform: str, owning: bool = False, linear: bool = False) -> None:
         super().__init__(transform)
@@ -49,6 +55,8 @@ class StagedLevel(Level):
         self.unsure = False
         self.steps: list[tuple] = WatchedSteps() if in_use and active() is not None else []
         self.inputs: list[Variable] = []
+        #: what has been computed from Python numbers alone, which promotes as they do; None where nobody asks
+        self.numbers: set[Variable] | None = None
         #: of arrays that the program has read
         self._copies: dict[int, tuple[Any, Any]] = {}
         #: of variables that are not in C order, and how many steps have been looked at
@@ -78,7 +86,42 @@ class StagedLevel(Level):
         """Add an input to the program and return the tensor that stands for it."""
         variable = Variable(aval)
         self.inputs.append(variable)
+        if self.owning and is_weak(aval) and self.numbers is None:
+            self.numbers = set()
         return Staged(variable, self)
+
+    def promote(self, op, atoms, params, out: Variable):
+        """Return the arguments and the result of an operator as NumPy's promotion of Python numbers has them.
+
+        What Python computes of its numbers alone is a Python number, and does not widen a dtype. In a program it is
+        NumPy's number; where that would make a difference, it is converted first.
+        """
+        numbers, name = self.numbers, op.name
+        if numbers is None or name not in _PROMOTES:
+            return atoms, out
+        avals = [a.aval if type(a) is Variable else aval_of(a) for a in atoms]
+        found = [i for i, x in enumerate(atoms) if self._is_number(x)]
+        if all([is_weak(a) or i in found for i, a in enumerate(avals)]):
+            if params is OPERATOR:
+                numbers.add(out)
+            return atoms, out
+        if not found:
+            return atoms, out
+        as_numbers = [Aval((), a.dtype, True) if i in found else a for i, a in enumerate(avals)]
+        dtype = result_dtype(*as_numbers)
+        if dtype == result_dtype(*avals):
+            return atoms, out
+        atoms = list(atoms)
+        for i in found:
+            narrow = Variable(Aval((), dtype))
+            self.steps.append((astype, (atoms[i],), {"dtype": dtype}, (narrow,)))
+            atoms[i] = narrow
+        return atoms, Variable(op.abstract_eval(*as_numbers, **params))
+
+    def _is_number(self, a) -> bool:
+        if type(a) is Variable:
+            return self.numbers is not None and a in self.numbers
+        return type(a) is Staged and a.level.numbers is not None and a.variable in a.level.numbers
 
     def hold(self, a: np.ndarray):
         """Return what stands in the program for an array that somebody else may write to later."""
@@ -89,6 +132,8 @@ class StagedLevel(Level):
         if type(a) is np.ndarray:
             a = self.hold(a)
             return a.variable if type(a) is Staged else a
+        if self.numbers is None and type(a) is Staged and a.level.numbers:
+            self.numbers = set()
         return snapshot(a) if isinstance(a, Tracer) else a
 
     def decide(self, variable: Variable, what: str):
@@ -155,6 +200,8 @@ class Staged(Tracer):
             level.steps.append((op, atoms, params, outs))
             return tuple([Staged(v, level) for v in outs])
         variable = Variable(out)
+        if level.numbers is not None:
+            atoms, variable = level.promote(op, atoms, params, variable)
         level.steps.append((op, atoms, params, (variable,)))
         return Staged(variable, level)
 
@@ -199,6 +246,8 @@ class Staged(Tracer):
             return None
         if aval.weak or not level.open or everywhere or aval.dtype.kind not in "fc":
             return None
+        if level.numbers and variable in level.numbers:
+            return None
         out = Variable(aval)  # as in `_step`: a call less
         level.steps.append((op, (variable, constant), NO_PARAMS, (out,)))
         return Staged(out, level)
@@ -215,7 +264,7 @@ class Staged(Tracer):
     def _step(self, op, atoms):
         """Record an operator whose result has this tensor's aval; not of a Python scalar, too late, or watched."""
         aval, level = self.variable.aval, self.level
-        if aval.weak or not level.open or everywhere:
+        if aval.weak or not level.open or everywhere or (level.numbers and self.variable in level.numbers):
             return None
         out = Variable(aval)
         level.steps.append((op, atoms, NO_PARAMS, (out,)))

@@ -24,12 +24,15 @@ from .level import escaped
 from .likeness import NUMBERS, OfAxes, set_class
 from .tables import CREATION, FUNCTIONS, UFUNCS
 
-__all__ = ["NO_PARAMS", "PLAIN", "Tracer", "beneath", "layers", "tracer_in"]
+__all__ = ["NO_PARAMS", "OPERATOR", "PLAIN", "Tracer", "beneath", "layers", "tracer_in"]
 
 #: types that can be operands as they are; anything else is made plain first (``surface/arguments.py``)
 PLAIN = frozenset({np.ndarray, bool, int, float, complex, *np.sctypeDict.values()} - {np.object_, np.str_, np.bytes_})
 
 NO_PARAMS: dict = {}
+
+#: the same for what was written as one of Python's operators, whose result is Python's number if the operands are
+OPERATOR: dict = {}
 
 #: arrays and the kinds of tensors whose calls any tensor answers
 _ARRAYS: set[type] = {np.ndarray}

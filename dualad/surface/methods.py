@@ -15,7 +15,7 @@ from ..core.dispatch import bind
 from ..core.memory import Reading, target, viewed, writer
 from ..core.primitive import Primitive
 from ..core.tables import FUNCTIONS, UFUNCS
-from ..core.tracer import NO_PARAMS, PLAIN, Tracer
+from ..core.tracer import NO_PARAMS, OPERATOR, PLAIN, Tracer
 from ..errors import InPlaceError, UnsupportedError
 from ..ops import arithmetic, shaping
 from . import shaping as shapes
@@ -42,16 +42,16 @@ def _binary(name: str, ufunc: np.ufunc) -> None:
         if everywhere:
             return _prepared(self, other, False)
         if isinstance(other, Tracer):
-            return (self if self.level.number >= other.level.number else other).process(op, (self, other), NO_PARAMS)
+            return (self if self.level.number >= other.level.number else other).process(op, (self, other), OPERATOR)
         if type(other) in PLAIN and not (type(other) is np.ndarray and other.dtype.kind == "O"):
-            return self.process(op, (self, other), NO_PARAMS)
+            return self.process(op, (self, other), OPERATOR)
         return _prepared(self, other, False)
 
     def reflected(self, other):
         if op is None:
             return ufunc(other, self)
         if type(other) in PLAIN and not (everywhere or (type(other) is np.ndarray and other.dtype.kind == "O")):
-            return self.process(op, (other, self), NO_PARAMS)
+            return self.process(op, (other, self), OPERATOR)
         return _prepared(self, other, True)
 
     def _prepared(self, other, swap):
@@ -104,7 +104,7 @@ def _unary(name: str, ufunc: np.ufunc) -> None:
     op: Primitive | None = UFUNCS.get(ufunc)
 
     def operator(self):
-        return ufunc(self) if op is None or everywhere else self.process(op, (self,), NO_PARAMS)
+        return ufunc(self) if op is None or everywhere else self.process(op, (self,), OPERATOR)
 
     setattr(Tracer, name, operator)
 

@@ -1,0 +1,68 @@
+"""Python numbers among the arguments promote as they do in NumPy, also after Python has computed with them.
+
+The oracle is the function itself: its dtype and its numbers. Not for: what is computed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dualad as da
+
+PROGRAMS = {
+    "product": lambda x, s: x * (s * 2),
+    "reflected": lambda x, s: (2 * s) * x,
+    "two operations": lambda x, s: x * (s * 2 + 1.0) * s,
+    "difference": lambda x, s: x + (s - s * 0.5),
+    "quotient": lambda x, s: x * (s / 3) + 1 / (s + 1),
+    "whole quotient": lambda x, s: x * (s // 2) + s % 2,
+    "power": lambda x, s: x * s**2,
+    "sign": lambda x, s: -s * x + abs(s) + +s,
+    "where": lambda x, s: np.where(x > s * 0.75, s * 0.1, x),
+    "comparison": lambda x, s: (x == 0.1 * s) + (x < s * 0.7 + 0.0),
+    "extremum": lambda x, s: np.maximum(x, s * 0.3),
+    "mathematics is NumPy's": lambda x, s: x * np.sin(s),
+    "and so are its functions": lambda x, s: x * np.multiply(s, s),
+    "an operation on the result": lambda x, s: x * (np.sqrt(s) * 2),
+    "two numbers in one": lambda x, s: np.where(x > 1, s * 2, s + 1) * x,
+}
+ARRAYS = {
+    "single": np.array([0.2, 1.5], np.float32),
+    "one single": np.float32(0.3),
+    "double": np.array([0.2, 1.5]),
+    "short": np.array([1, 2], np.int32),
+    "small": np.array([1, 2], np.int8),
+    "complex": np.array([0.2 + 1j, 1.5], np.complex64),
+}
+
+
+@pytest.mark.parametrize("array", ARRAYS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_python_numbers_do_not_widen_a_dtype(name: str, array: str) -> None:
+    f, x = PROGRAMS[name], ARRAYS[array]
+    for s in (2.0, 3):
+        expected = f(x, s)
+        for out in (da.jit(f)(x, s), da.trace(f, x, s)(x, s), da.jit(lambda x, s: da.jit(f)(x, s))(x, s)):
+            assert out.dtype == expected.dtype
+            tolerance = 4 * np.finfo(expected.dtype).eps if expected.dtype.kind in "fc" else 0
+            np.testing.assert_allclose(out, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_under_transforms() -> None:
+    x = ARRAYS["single"]
+    f = lambda x, s: np.sum(x * (s * 2 + 1) ** 2)
+    for out in (da.jit(da.grad(f))(x, 1.5), da.grad(da.jit(f))(x, 1.5), da.jit(da.jacfwd(f))(x, 1.5)):
+        assert out.dtype == np.float32
+        np.testing.assert_allclose(out, [16, 16], rtol=1e-6)
+    g = lambda s: np.sum(x * (s * 2 + 1) ** 2)
+    np.testing.assert_allclose(da.jit(da.grad(g))(1.5), da.grad(g)(1.5), rtol=1e-6)
+    lanes = np.linspace(0, 1, 3)
+    np.testing.assert_allclose(da.jit(da.vmap(g))(lanes), [g(s) for s in lanes], rtol=1e-6)
+
+
+def test_in_loops() -> None:
+    x = ARRAYS["single"]
+    f = lambda x, s: da.fori_loop(0, 3, lambda i, c: c * (s * 0.5), x)
+    assert da.jit(f)(x, 0.5).dtype == np.float32
+    np.testing.assert_allclose(da.jit(f)(x, 0.5), x * 0.25**3, rtol=1e-6)
