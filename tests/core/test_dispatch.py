@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import dualad as da
+from dualad.core import dispatch
 from dualad.core.contexts import everywhere
 from dualad.core.dispatch import bind
 from dualad.core.level import Level
@@ -124,3 +125,13 @@ def test_numpy_is_not_patched() -> None:
         isinstance(np.sin, np.ufunc) and np.sum.__module__ == "numpy" and np.linalg.solve.__module__ == "numpy.linalg"
     )
     assert da.jvp(np.sin, (0.0,), (1.0,))[1] == 1.0
+
+
+def test_arrays_in_blocks_are_asked_for_only_where_an_operator_needs_it(monkeypatch) -> None:
+    """An operator that every library computes is called at once; another one is run with its arrays in view."""
+    seen = []
+    monkeypatch.setattr(dispatch, "run_lazily", lambda op, args, params, how: seen.append(how))
+    assert bind(OPS["sin"], (0.0,), {}) == 0.0
+    assert not seen
+    bind(OPS["sort"], (np.ones(2),), {"axis": 0})
+    assert seen == [OPS["sort"].blocks]

@@ -6,6 +6,8 @@ Not for: the words of errors (`test_errors.py`).
 from __future__ import annotations
 
 import asyncio
+import functools
+import json
 import os
 import pdb  # noqa: T100  (its view of a traceback is asked for)
 import subprocess
@@ -15,8 +17,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy
+import scipy.optimize
 
 import dualad as da
+from dualad.core.frames import is_users, users_line_of
 from dualad.surface.arguments import PerformanceNote
 
 PACKAGE = str(Path(da.__file__).parent)
@@ -183,3 +188,66 @@ def test_warnings_name_the_users_line() -> None:
     with pytest.warns(PerformanceNote) as notes:
         da.vmap(lambda x: x if x > 1 else -x)(np.array([0.0, 2.0]))
     assert notes[0].filename == __file__
+
+
+def test_the_line_that_the_user_reads() -> None:
+    """The innermost line of the user's own; where there is none, the innermost of another library's."""
+
+    def inner(x):
+        raise ValueError("here")
+
+    def outer(x):
+        return inner(x) + 1
+
+    def through_the_library(x):
+        return json.dumps({"a": object()})
+
+    for f, line in ((outer, 'raise ValueError("here")'), (through_the_library, "return json.dumps")):
+        try:
+            da.jvp(f, (1.0,), (1.0,))
+        except (TypeError, ValueError) as error:
+            assert users_line_of(error).line.startswith(line)  # noqa: PT017
+        else:
+            raise AssertionError
+    try:
+        json.loads("{")
+    except json.JSONDecodeError as error:
+        error.__traceback__ = error.__traceback__.tb_next  # as if no line of the user's were on the way
+        assert "decoder.py" in users_line_of(error).filename  # noqa: PT017
+
+
+def test_whose_files_they_are() -> None:
+    assert is_users(__file__)
+    assert is_users(json.__file__)
+    for module in (da, np, scipy, scipy.optimize, functools):
+        assert not is_users(module.__file__)
+
+
+def test_frames_are_hidden_in_all_that_is_chained() -> None:
+    def made(f):
+        try:
+            da.jvp(f, (1.0,), (1.0,))
+        except Exception as error:
+            return error
+
+    def plain(x):
+        raise ValueError
+
+    def both(x):
+        error = KeyError("k")
+        error.__context__, error.__cause__ = made(divides), None
+        raise error from made(plain)
+
+    def group(x):
+        raise ExceptionGroup("several", [made(divides), made(plain), made(both)])
+
+    def walk(error):
+        if error is not None:
+            yield error
+            for other in (error.__cause__, error.__context__, *getattr(error, "exceptions", ())):
+                yield from walk(other)
+
+    found = list(walk(made(group)))
+    assert len(found) >= 6
+    for error in found:
+        frames(error)
