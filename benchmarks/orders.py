@@ -90,9 +90,19 @@ def laplacian():
         call = jax.jit(jax.vmap(lambda z: jnp.trace(jax.hessian(f)(z))))
         return lambda: np.asarray(jax.block_until_ready(call(x)))
 
+    def by_folx():
+        import folx
+        import jax
+        import jax.numpy as jnp
+
+        jax.config.update("jax_enable_x64", True)
+        f, x, _ = perceptron(jnp, 16)
+        call = jax.jit(jax.vmap(lambda z: folx.forward_laplacian(f)(z).laplacian))
+        return lambda: np.asarray(jax.block_until_ready(call(x)))
+
     contenders = {
         "dualad": lambda: ours("taylor"), "method=hessian": lambda: ours("hessian"), "JAX jit": jax_jit,
-        "NumPy primal": primal,
+        "folx": by_folx, "NumPy primal": primal,
     }  # fmt: skip
     budgets = (
         Budget("≤ 0.5 × method=hessian", "dualad", "method=hessian", at_most=0.5),
@@ -118,8 +128,22 @@ def orbit():
         span = (0.0, 2 * math.pi)
         return lambda: solve_ivp(kepler, span, start, method="DOP853", rtol=1e-13, atol=1e-15).y[:, -1]
 
+    def by_heyoka():
+        import heyoka
+
+        x, y, u, v = heyoka.make_vars("x", "y", "u", "v")
+        cube = (x * x + y * y) ** -1.5
+        steps = heyoka.taylor_adaptive([(x, u), (y, v), (u, -x * cube), (v, -y * cube)], start, tol=1e-15)
+
+        def run():
+            steps.time, steps.state[:] = 0.0, start
+            steps.propagate_until(2 * math.pi)
+            return steps.state.copy()
+
+        return run
+
     budgets = (Budget("≤ 3 × DOP853 at rtol 1e-13", "dualad", "SciPy DOP853", at_most=3),)
-    contenders = {"dualad": ours, "SciPy DOP853": dop853}
+    contenders = {"dualad": ours, "SciPy DOP853": dop853, "heyoka": by_heyoka}
     return Work("orders-orbit", "one Kepler orbit, e = 0.5, to 1e-13", contenders, budgets, agreement=1e-10)
 
 

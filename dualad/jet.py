@@ -72,7 +72,8 @@ def jet(f: Callable, primals: Sequence, series: Sequence, factorial_scaled: bool
 
     Notes
     -----
-    Rounding errors grow with the order: above about 40 look at the coefficients before you trust them.
+    Coefficients keep their digits to high orders, but not where the function removes a pole (``tanh(x) / x``): there
+    errors grow as the pole's own coefficients do, and above about order 40 nothing may be left.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -364,3 +365,10 @@ def test_a_series_that_leaves_its_transform_is_refused() -> None:
 def test_a_plain_buffer_is_refused_with_the_remedy() -> None:
     with pytest.raises(da.errors.PlainBufferError, match="Series"):
         da.taylor(lambda x: np.asarray(x, float), 1.0, order=2)
+
+
+def test_large_coefficients_are_no_reason_to_warn() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        c = da.taylor(lambda x: 1 / (1e-3 - x), 0.0, order=60)
+    np.testing.assert_allclose(np.log10(c), 3.0 * np.arange(1, 62), rtol=1e-13)

@@ -135,8 +135,9 @@ def _now(call: Call) -> Any:
                         s.more = None
         finally:
             level.memo, level.strong = None, before
-        if strong or all([not s.plain or is_finite(s.upto(s.last)) for s in results]):
-            break
+        with np.errstate(all="ignore"):
+            if strong or all([not s.plain or is_finite(s.upto(s.last)) for s in results]):
+                break
     return made
 
 
