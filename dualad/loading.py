@@ -13,6 +13,7 @@ points inside a module (the command line does that). ``lift`` loads nothing twic
 from __future__ import annotations
 
 import builtins
+import functools
 import importlib
 import importlib.util
 import itertools
@@ -29,7 +30,7 @@ from typing import Any
 
 from dualad.errors import LoadingError
 
-__all__ = ["load_again", "load_module", "source_module_name"]
+__all__ = ["library_folders", "load_again", "load_module", "source_module_name"]
 
 # A private loading is registered in sys.modules as "pkg@3.sub": dataclasses, typing and pickle look modules up by
 # name while a class body runs, and the name must not collide with the ordinary import of the same module.
@@ -215,7 +216,7 @@ class _Loading:
         # Beside a lone file, its folder is what Python itself would search first; a package owns only itself, and a
         # library folder (site-packages) is nobody's own.
         lone = "." not in target and not (root / target / "__init__.py").is_file()
-        self.owns_siblings = lone and root not in _library_folders()
+        self.owns_siblings = lone and root not in library_folders()
         self.builtins = dict(vars(builtins)) | {"__import__": self.import_name}
 
     # -- imports ------------------------------------------------------------------------------------------------
@@ -469,9 +470,10 @@ def _is_source(spec: ModuleSpec) -> bool:
     return spec.origin is None or spec.origin.endswith(".py")
 
 
-def _library_folders() -> set[Path]:
-    """Return the folders of installed packages and of the standard library."""
+@functools.cache
+def library_folders() -> frozenset[Path]:
+    """Return the folders of installed packages and of the standard library: files there are no neighbours."""
     folders = {sysconfig.get_path(key) for key in ("stdlib", "platstdlib", "purelib", "platlib")}
     folders.update(site.getsitepackages())
     folders.add(site.getusersitepackages())
-    return {Path(folder).resolve() for folder in folders if folder}
+    return frozenset([Path(folder).resolve() for folder in folders if folder])

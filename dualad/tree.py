@@ -38,8 +38,8 @@ ARRAYS: set[type] = {np.ndarray, np.float64, float, int}
 #: types of leaves that were looked at and are leaves indeed
 _LEAVES: set[type] = {np.ndarray, np.float64, float, int}
 
-_LEAF = optree.tree_structure(0.0, namespace=NAMESPACE)
-_ONE_ARGUMENT = optree.tree_structure((0.0,), namespace=NAMESPACE)
+_tree_structure: Any = optree.tree_structure  # whose types know collections only
+_LEAF, _ONE_ARGUMENT = [_tree_structure(tree, namespace=NAMESPACE) for tree in (0.0, (0.0,))]
 
 
 def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:

@@ -21,6 +21,7 @@ from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer, beneath
 from ..errors import NotLinearError, RuleMissingError, UnsupportedError
+from ..ops.kinds import repeat_lanes
 from ..program.ir import Program
 from ..program.variable import Variable
 from ..rules.calls import push_moving
@@ -33,11 +34,11 @@ from .subprograms import (
     output_avals,
     partial_eval_jvp,
     permute_inputs,
-    repeat_lanes,
     runner,
     series_program,
     spread_orders,
     stage,
+    strong_aval,
     together,
     transpose_program,
     zeros,
@@ -45,19 +46,13 @@ from .subprograms import (
 
 __all__ = [
     "all_plain", "as_declared", "as_it_runs", "eager_while", "either", "filled", "for_unknown", "given", "holds_staged",
-    "not_linear", "sees_steps", "spread", "strong_aval", "strong_avals", "switch", "switch_linearly",
-    "while_loop",
+    "not_linear", "sees_steps", "spread", "strong_avals", "switch", "switch_linearly", "while_loop",
 ]  # fmt: skip
 
 
 def holds_staged(x) -> bool:
     """Say whether the value of a tensor (tangents aside) is a variable of a program."""
     return isinstance(beneath(x), Staged)
-
-
-def strong_aval(aval: Aval) -> Aval:
-    """Return an aval that stands for an array also where it stood for a Python number."""
-    return Aval(aval.shape, aval.dtype)
 
 
 def strong_avals(program: Program) -> list[Aval]:

@@ -14,6 +14,7 @@ import numpy as np
 from ..core.aval import Aval, aval_of
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
+from ..ops.kinds import repeat_lanes
 from ..program.ir import Program, live_steps
 from ..program.variable import Variable
 from ..series.rules import declare
@@ -35,7 +36,6 @@ from .subprograms import (
     mentions,
     partial_eval_jvp,
     permute_inputs,
-    repeat_lanes,
     runner,
     series_program,
     spread_orders,

@@ -27,6 +27,7 @@ from ..core.watch import carried
 from ..dual import Dual, DualLevel
 from ..jvp import output_leaves, split
 from ..liveness import Liveness
+from ..ops.kinds import repeat_lanes
 from ..program.check import check_linear
 from ..program.ir import Program
 from ..program.variable import Variable, aval_of_atom
@@ -36,7 +37,7 @@ from ..staged import Staged, StagedLevel
 
 __all__ = [
     "Separated", "StagedBody", "batch_program", "captured_inputs", "jvp_program", "mentions", "output_avals",
-    "partial_eval_jvp", "permute_inputs", "repeat_lanes", "runner", "series_program", "spread_orders", "stage",
+    "partial_eval_jvp", "permute_inputs", "runner", "series_program", "spread_orders", "stage", "strong_aval",
     "together", "transpose_program", "zeros",
 ]  # fmt: skip
 
@@ -181,11 +182,6 @@ def batch_program(
     return result, [m or f for m, f in zip(own, forced, strict=True)]
 
 
-def repeat_lanes(x, size: int):
-    """Give a value the same in all lanes its leading axis."""
-    return np.broadcast_to(x, (size, *np.shape(x)))
-
-
 # ── derivatives ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -252,7 +248,9 @@ def jvp_program(program: Program, moving: Sequence[bool], forced: Sequence[bool]
     """Return the program of values and tangents together: (inputs, moving tangents) → (results, moving tangents)."""
     with StagedLevel("control flow", owning=True) as level, DualLevel("control flow") as dual:
         primals = [level.new_input(v.aval) for v in program.inputs]
-        tangents = iter([level.new_input(_strong(v.aval)) for v, m in zip(program.inputs, moving, strict=True) if m])
+        tangents = iter(
+            [level.new_input(strong_aval(v.aval)) for v, m in zip(program.inputs, moving, strict=True) if m]
+        )
         values = [Dual(p, next(tangents), dual) if m else p for p, m in zip(primals, moving, strict=True)]
         out = runner(program)(*values)
         pairs = [split(x, dual) for x in out]
@@ -261,7 +259,8 @@ def jvp_program(program: Program, moving: Sequence[bool], forced: Sequence[bool]
         return level.finish([*[p for p, _ in pairs], *extra], program.name), own
 
 
-def _strong(aval: Aval) -> Aval:
+def strong_aval(aval: Aval) -> Aval:
+    """Return an aval that stands for an array also where it stood for a Python number."""
     return Aval(aval.shape, aval.dtype)
 
 
@@ -278,10 +277,10 @@ def series_program(
     with StagedLevel("control flow", owning=True) as level, SeriesLevel("control flow", order) as series:
         values = []
         for v, m in zip(program.inputs, moving, strict=True):
-            first = level.new_input(_strong(v.aval) if m else v.aval)
+            first = level.new_input(strong_aval(v.aval) if m else v.aval)
             if m:
                 stream = Stream(first, None, order)
-                stream.coefs += [level.new_input(_strong(v.aval)) for _ in range(order)]
+                stream.coefs += [level.new_input(strong_aval(v.aval)) for _ in range(order)]
                 first = Series(stream, series)
             values.append(first)
         out = runner(program)(*values)
@@ -328,8 +327,8 @@ def transpose_program(
     """
     places = {i: k for k, i in enumerate(sums)}
     with StagedLevel("control flow", owning=True, linear=False) as level:
-        started = [level.new_input(_strong(program.inputs[i].aval)) for i in sums]
-        cts = [level.new_input(_strong(a)) for a in output_avals(program)]
+        started = [level.new_input(strong_aval(program.inputs[i].aval)) for i in sums]
+        cts = [level.new_input(strong_aval(a)) for a in output_avals(program)]
         rest = {v: level.new_input(v.aval) for v in program.inputs[vectors:]}
         steps = [
             (op, [rest.get(a, a) if type(a) is Variable else a for a in args], params, outs)

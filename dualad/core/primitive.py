@@ -20,7 +20,11 @@ from .tables import OPS, UFUNCS, register
 __all__ = ["Primitive"]
 
 #: files whose functions make declarations for others; "<string>" is the code that `dataclass` writes
-_MAKERS = (__file__, os.path.join(PACKAGE, "ops", "kinds.py"), "<string>")
+_MAKERS = (
+    __file__,
+    *[os.path.join(PACKAGE, *file) for file in (("ops", "kinds.py"), ("rules", "calls.py"))],
+    "<string>",
+)
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -7,7 +7,6 @@ For: ``Reach``, of one function or one block. Not for: finding the places in a m
 from __future__ import annotations
 
 import functools
-import site
 import sys
 import sysconfig
 import types
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentTypeError
-from ..loading import load_module
+from ..loading import library_folders, load_module
 from .places import Place, attribute, is_quiet, lock
 from .search import look_into, look_through
 from .targets import REDIRECTED, in_place_of, replacements
@@ -232,7 +231,7 @@ def _neighbours(root: dict, pure: dict[str, dict]) -> list[dict]:
     if "." in name or "__path__" in root:
         return [namespace for other, namespace in pure.items() if _top(other) == _top(name)]
     folder = _folder(root.get("__file__"))
-    if folder is None or folder in _library_folders():
+    if folder is None or Path(folder) in library_folders():
         return []
     return [namespace for namespace in pure.values() if _folder(namespace.get("__file__")) == folder]
 
@@ -251,15 +250,6 @@ def is_kept(namespace: dict) -> bool:
 @functools.lru_cache(maxsize=10_000)
 def _folder(file: Any) -> str | None:
     return str(Path(file).resolve().parent) if isinstance(file, str) else None
-
-
-@functools.cache
-def _library_folders() -> frozenset[str]:
-    """Return the folders of installed packages and of the standard library: files there are no neighbours."""
-    folders = {sysconfig.get_path(key) for key in ("stdlib", "platstdlib", "purelib", "platlib")}
-    folders.update(site.getsitepackages())
-    folders.add(site.getusersitepackages())
-    return frozenset([str(Path(folder).resolve()) for folder in folders if folder])
 
 
 def _top(name: Any) -> str:

@@ -18,6 +18,7 @@ from ..core.constants import beside
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from .kinds import add_tangents, align_ranks, bilinear, is_finite, unbroadcast
+from .samples import complex_normal
 
 __all__ = ["einsum", "matmul"]
 
@@ -147,10 +148,6 @@ def _matmul_batch(size: int, values: Sequence, mapped: Sequence[bool]) -> Array:
     return out
 
 
-def _complex(*shape):
-    return lambda rng: rng.normal(size=shape) + 1j * rng.normal(size=shape)
-
-
 def _matmul_strong_transpose(ct, x, y, live, hot):
     if not hot and (live is None or is_finite(y if type(x) is Aval else x) is not False):
         return _matmul_transpose(ct, x, y)
@@ -180,8 +177,8 @@ matmul = Primitive(
     samples=[
         ((2, 3), (3, 4)), ((2, 3), (3,)), ((3,), (3, 2)), ((3,), (3,)), ((4, 2, 3), (3, 2)), ((2, 3), (4, 3, 2)),
         ((4, 2, 3), (3,)), ((3,), (4, 3, 2)), ((4, 2, 3), (4, 3, 2)), ((4, 1, 2, 3), (5, 3, 2)), ((1, 1), (1, 1)),
-        ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((0, 2, 3), (3, 2)), (_complex(2, 3), (3, 2)), ((2, 3), _complex(3)),
-        (_complex(2, 3), _complex(4, 3, 2)),
+        ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((0, 2, 3), (3, 2)), (complex_normal(2, 3), (3, 2)),
+        ((2, 3), complex_normal(3)), (complex_normal(2, 3), complex_normal(4, 3, 2)),
     ],
     numpy=[np.matmul],
     kind="bilinear",
@@ -387,6 +384,6 @@ einsum = Primitive(
         ((), (3,), {"subscripts": ",i->i", "optimize": False}),
         ((0, 2), (2, 3), {"subscripts": "ij,jk->ik", "optimize": False}),
         ((5, 2, 3), (3, 4), {"subscripts": "bij,jk->bik", "optimize": True}),
-        (_complex(2, 3), (3,), {"subscripts": "ij,j->i", "optimize": False}),
+        (complex_normal(2, 3), (3,), {"subscripts": "ij,j->i", "optimize": False}),
     ],
 )

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
+from ..core.aval import Array, Aval
 from ..errors import SingularMatrixError
-from .factorization import complex_matrix, floating, inv, square
+from .factorization import complex_matrix, directional_shape, floating, inv, square
 from .kinds import directional, stacked, unbroadcast
 from .samples import well_conditioned
 
@@ -120,11 +120,6 @@ def _cofactors(a, *directions):
     return np.swapaxes(out, -1, -2).astype(dtype)
 
 
-def _cofactors_shape(a: Aval, *directions: Aval) -> Aval:
-    square(a)
-    return Aval(broadcast_shapes(a, *directions), floating(result_dtype(a, *directions)))
-
-
 def _cofactors_transpose(ct: Array, a: Array, *directions: Array) -> tuple:
     """⟨c, cof(A; X, …)⟩ = D det(A)[X, …, c] is symmetric in its directions, so c takes the place of X."""
     i = next(i for i, x in enumerate(directions) if type(x) is Aval)
@@ -136,7 +131,7 @@ def _cofactors_transpose(ct: Array, a: Array, *directions: Array) -> tuple:
 cofactors = directional(
     "cofactors",
     impl=_cofactors,
-    abstract_eval=_cofactors_shape,
+    abstract_eval=directional_shape,
     transpose=_cofactors_transpose,
     samples=[
         (_regular(3, 3),), (_regular(3, 3), (3, 3)), (_regular(4, 4), (4, 4), (4, 4)), (_regular(2, 3, 3), (2, 3, 3)),

@@ -18,8 +18,8 @@ from .kinds import align_ranks, stacked, unbroadcast
 from .samples import well_conditioned
 
 __all__ = [
-    "adjoint", "cholesky", "complex_matrix", "floating", "hermitian", "inv", "least_motion", "matrix", "matrix_rank",
-    "pinv", "qr", "solve", "square", "strictly_lower", "transposed",
+    "adjoint", "cholesky", "complex_floating", "complex_matrix", "directional_shape", "floating", "hermitian", "inv",
+    "least_motion", "matrix", "matrix_rank", "pinv", "qr", "solve", "square", "strictly_lower", "transposed",
 ]  # fmt: skip
 
 
@@ -33,6 +33,17 @@ def floating(dtype: np.dtype) -> np.dtype:
     if dtype not in (np.float32, np.float64, np.complex64, np.complex128):
         raise TypeError(f"array type {dtype} is unsupported in linalg")
     return dtype
+
+
+def complex_floating(dtype: np.dtype) -> np.dtype:
+    """Return the complex dtype of that precision."""
+    return np.result_type(floating(dtype), np.complex64)
+
+
+def directional_shape(a: Aval, *directions: Aval) -> Aval:
+    """Return the aval of a derivative of square matrices along directions."""
+    square(a)
+    return Aval(broadcast_shapes(a, *directions), floating(result_dtype(a, *directions)))
 
 
 def matrix(a: Aval) -> Aval:

@@ -29,7 +29,7 @@ from ..core.constants import beside, foreign, zeros_beside
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
-from .kinds import align_ranks
+from .kinds import align_ranks, repeat_lanes
 
 __all__ = ["ARRAY", "index", "index_add", "index_set", "indexed_shape", "is_place"]
 
@@ -164,10 +164,6 @@ def _batch_axis(arrays, template: tuple) -> int:
         else:
             seen = True
     return 0
-
-
-def _repeat(value, size: int):
-    return np.broadcast_to(value, (size, *np.shape(value)))
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -361,7 +357,7 @@ def _index_add_batch(
         ct = np.moveaxis(ct, 0, axis) if axis else ct
         return index_add(ct, *arrays, template=_full_slice(size, template), shape=shape)
     lanes = _Lanes(size, arrays, mapped[1:], template)
-    ct = lanes.to_lanes(ct if mapped[0] else _repeat(ct, size))
+    ct = lanes.to_lanes(ct if mapped[0] else repeat_lanes(ct, size))
     return index_add(ct, *lanes.arrays, template=lanes.template, shape=shape)
 
 
@@ -441,8 +437,8 @@ def _index_set_transpose(ct: Array, x: Array, v: Array, *arrays: Array, template
 
 def _index_set_batch(size: int, values: Sequence, mapped: Sequence[bool], *, template: tuple) -> Array:
     x, v, *arrays = values
-    x = x if mapped[0] else _repeat(x, size)
-    v = v if mapped[1] else _repeat(v, size)
+    x = x if mapped[0] else repeat_lanes(x, size)
+    v = v if mapped[1] else repeat_lanes(v, size)
     if not any(mapped[2:]):
         axis = _batch_axis(arrays, template)
         v = np.moveaxis(v, 0, axis) if axis else v

@@ -18,7 +18,7 @@ from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
 from .indexing import ARRAY, index_add
-from .kinds import along_axis
+from .kinds import along_axis, repeat_lanes
 
 __all__ = ["concatenate", "gathered", "split", "stack", "unstack"]
 
@@ -39,7 +39,7 @@ def _cotangents(pieces, args) -> tuple:
 
 
 def _all_mapped(size: int, values, mapped) -> list:
-    return [v if m else np.broadcast_to(v, (size, *np.shape(v))) for v, m in zip(values, mapped, strict=True)]
+    return [v if m else repeat_lanes(v, size) for v, m in zip(values, mapped, strict=True)]
 
 
 # ── along an axis that exists ────────────────────────────────────────────────────────────────────────────────────

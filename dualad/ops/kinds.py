@@ -25,7 +25,7 @@ from .samples import elementwise_samples
 __all__ = [
     "add_tangents", "align_ranks", "along_axis", "batch_elementwise", "bilinear", "broadcast_like", "broadcast_tangent",
     "directional", "elementwise", "elementwise_shape", "factor_transpose", "is_finite", "known", "linear", "predicate",
-    "scale", "scaled", "stacked", "strong", "times", "unary", "unbroadcast",
+    "repeat_lanes", "scale", "scaled", "stacked", "strong", "times", "unary", "unbroadcast",
 ]  # fmt: skip
 
 # ── shapes ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -182,6 +182,11 @@ def align_ranks(value, ndim: int):
     """Insert axes after the batch axis until a mapped value has ``ndim`` axes per lane, so that lanes broadcast."""
     missing = ndim - (len(value.shape) - 1)
     return value.reshape(value.shape[:1] + (1,) * missing + value.shape[1:]) if missing > 0 else value
+
+
+def repeat_lanes(x, size: int):
+    """Give a value that is the same in all lanes its leading axis."""
+    return np.broadcast_to(x, (size, *np.shape(x)))
 
 
 def batch_elementwise(op_of: Callable) -> Callable:

@@ -15,7 +15,7 @@ import scipy.linalg as sl
 from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
 from ..core.primitive import Primitive
 from ..errors import DtypeError
-from .factorization import adjoint, complex_matrix, floating, matrix, square, transposed
+from .factorization import adjoint, complex_matrix, directional_shape, floating, matrix, square, transposed
 from .kinds import add_tangents, directional, stacked, unbroadcast
 from .samples import Domain, well_conditioned
 from .triangular import over_stack
@@ -59,18 +59,13 @@ def _analytic(name: str, function: Callable, samples: list) -> Primitive:
     op = directional(
         name,
         impl=impl,
-        abstract_eval=_analytic_shape,
+        abstract_eval=directional_shape,
         transpose=transpose,
         samples=samples,
         raises=True,
         blocks="stack",
     )
     return op
-
-
-def _analytic_shape(a: Aval, *directions: Aval) -> Aval:
-    square(a)
-    return Aval(broadcast_shapes(a, *directions), floating(result_dtype(a, *directions)))
 
 
 def _derivative(function: Callable, a: np.ndarray, *directions: np.ndarray) -> np.ndarray:

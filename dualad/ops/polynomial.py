@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.aval import Aval
-from .factorization import complex_matrix, floating, square
+from .factorization import complex_floating, complex_matrix, floating, square
 from .kinds import scaled, stacked
 from .samples import complex_plane, well_conditioned
 
@@ -34,17 +34,13 @@ def _value(p, r):
 
 
 def _roots(p, *, degree):
-    out = np.empty((*p.shape[:-1], degree), _complex(p.dtype))
+    out = np.empty((*p.shape[:-1], degree), complex_floating(p.dtype))
     for i in np.ndindex(p.shape[:-1]):
         r = np.roots(p[i])
         if r.shape != (degree,):
             raise np.linalg.LinAlgError(f"a polynomial of degree {degree} was expected, but one has {r.size} roots")
         out[i] = r
     return out
-
-
-def _complex(dtype: np.dtype) -> np.dtype:
-    return np.result_type(floating(dtype), np.complex64)
 
 
 def _roots_jvp(primals: Sequence, tangents: Sequence, *, degree: int) -> tuple:
@@ -59,7 +55,7 @@ def _roots_jvp(primals: Sequence, tangents: Sequence, *, degree: int) -> tuple:
 roots = stacked(
     "roots",
     impl=_roots,
-    abstract_eval=lambda p, *, degree: Aval((*p.shape[:-1], degree), _complex(p.dtype)),
+    abstract_eval=lambda p, *, degree: Aval((*p.shape[:-1], degree), complex_floating(p.dtype)),
     jvp=_roots_jvp,
     raises=True,
     samples=[

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 __all__ = [
-    "Domain", "Sample", "anywhere", "away_from", "between", "complex_plane", "elementwise_samples", "integers",
-    "positive", "realize", "well_conditioned",
+    "Domain", "Sample", "anywhere", "away_from", "between", "complex_normal", "complex_plane", "elementwise_samples",
+    "integers", "positive", "realize", "well_conditioned",
 ]  # fmt: skip
 
 
@@ -75,6 +75,11 @@ def anywhere() -> Domain:
 def integers(low: int, high: int) -> Domain:
     """Integers, ``high`` excluded."""
     return Domain(lambda rng, shape: np.asarray(rng.integers(low, high, shape)))
+
+
+def complex_normal(*shape: int) -> Callable:
+    """Make an array of normally distributed complex numbers."""
+    return lambda rng: rng.normal(size=shape) + 1j * rng.normal(size=shape)
 
 
 def complex_plane(domain: Domain | None = None) -> Domain:

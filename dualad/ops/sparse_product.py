@@ -20,6 +20,7 @@ from ..core.aval import Array, Aval, result_dtype
 from ..core.primitive import Primitive
 from .factorization import floating
 from .kinds import add_tangents, bilinear, unbroadcast
+from .samples import complex_normal
 
 __all__ = ["Pattern", "csr_product", "csr_solve"]
 
@@ -130,10 +131,6 @@ def _example(rows: int, columns: int) -> Pattern:
     return Pattern(matrix.indices, matrix.indptr, columns)
 
 
-def _complex(*shape: int):
-    return lambda rng: rng.normal(size=shape) + 1j * rng.normal(size=shape)
-
-
 def _real(*shape: int):
     return shape
 
@@ -141,7 +138,7 @@ def _real(*shape: int):
 def _product_samples():
     for rows, columns, k, transposed, make in (
         (3, 4, 2, False, _real), (3, 4, 1, True, _real), (1, 1, 1, False, _real), (2, 3, 0, False, _real),
-        (3, 4, 2, False, _complex),
+        (3, 4, 2, False, complex_normal),
     ):  # fmt: skip
         pattern = _example(rows, columns)
         x = make(rows if transposed else columns, k)
@@ -211,10 +208,14 @@ def _solve_transpose(ct: Array, data: Array, b: Array, *, pattern, transposed: b
 def _solve_samples():
     for n, k, transposed, makes in (
         (4, 2, False, (_real, _real)), (4, 1, True, (_real, _real)), (1, 1, False, (_real, _real)),
-        (3, 0, False, (_real, _real)), (3, 2, True, (_real, _complex)), (3, 1, False, (_complex, _real)),
+        (3, 0, False, (_real, _real)), (3, 2, True, (_real, complex_normal)), (3, 1, False, (complex_normal, _real)),
     ):  # fmt: skip
         pattern = _example(n, n)
-        yield _dominant(pattern, makes[0] is _complex), makes[1](n, k), {"pattern": pattern, "transposed": transposed}
+        yield (
+            _dominant(pattern, makes[0] is complex_normal),
+            makes[1](n, k),
+            {"pattern": pattern, "transposed": transposed},
+        )
 
 
 def _dominant(pattern: Pattern, imaginary: bool):

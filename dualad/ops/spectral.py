@@ -19,7 +19,17 @@ import numpy as np
 from ..core.aval import Aval, broadcast_shapes, result_dtype
 from ..core.coincidence import coincided, spread, tolerance
 from ..core.constants import beside
-from .factorization import adjoint, floating, hermitian, least_motion, matrix, solve, square, transposed
+from .factorization import (
+    adjoint,
+    complex_floating,
+    floating,
+    hermitian,
+    least_motion,
+    matrix,
+    solve,
+    square,
+    transposed,
+)
 from .kinds import add_tangents, known, scaled, stacked, unbroadcast
 from .samples import complex_plane
 
@@ -166,13 +176,9 @@ eigvalsh = stacked(
 # program or a batch must have one dtype.
 
 
-def _complex(dtype: np.dtype) -> np.dtype:
-    return np.result_type(floating(dtype), np.complex64)
-
-
 def _eig(a):
     w, v = np.linalg.eig(a)
-    dtype = _complex(a.dtype)
+    dtype = complex_floating(a.dtype)
     return spread(w.astype(dtype)), v.astype(dtype)
 
 
@@ -204,7 +210,10 @@ _general_samples = [
 eig = stacked(
     "eig",
     impl=_eig,
-    abstract_eval=lambda a: (Aval(square(a).shape[:-1], _complex(a.dtype)), Aval(a.shape, _complex(a.dtype))),
+    abstract_eval=lambda a: (
+        Aval(square(a).shape[:-1], complex_floating(a.dtype)),
+        Aval(a.shape, complex_floating(a.dtype)),
+    ),
     jvp=_eig_jvp,
     raises=True,
     samples=_general_samples,
@@ -214,8 +223,8 @@ eig = stacked(
 
 eigvals = stacked(
     "eigvals",
-    impl=lambda a: spread(np.linalg.eigvals(a).astype(_complex(a.dtype))),
-    abstract_eval=lambda a: Aval(square(a).shape[:-1], _complex(a.dtype)),
+    impl=lambda a: spread(np.linalg.eigvals(a).astype(complex_floating(a.dtype))),
+    abstract_eval=lambda a: Aval(square(a).shape[:-1], complex_floating(a.dtype)),
     jvp=_eigvals_jvp,
     raises=True,
     samples=_general_samples,

@@ -33,9 +33,9 @@ from ..tree import flatten, flatten_like, is_array, with_structures
 from ..vmap import vmap
 
 __all__ = [
-    "Call", "RuledFunction", "Template", "UserFunction", "accepted_names", "call_shape", "checked_like", "checked_pair",
-    "fitting", "flat_output", "has_tensor", "innermost", "map_lanes", "mapped_function", "of_moving", "partition",
-    "push_moving",
+    "Call", "RuledFunction", "Template", "UserFunction", "accepted_names", "call_primitive", "call_shape",
+    "checked_like", "checked_pair", "fitting", "flat_output", "has_tensor", "innermost", "map_lanes", "mapped_function",
+    "of_moving", "partition", "push_moving",
 ]  # fmt: skip
 
 
@@ -111,6 +111,14 @@ def call_shape(*avals: Aval, call: Call) -> tuple[Aval, ...]:
             others = [x for x in out if isinstance(x, Tracer) and x.level is not level]
             check_inside([*constants, *others], call.inner, None, {"call": call})
         return tuple([aval_of(x) for x in out])
+
+
+def call_primitive(name: str, **fields: Any) -> Primitive:
+    """Declare the operator that calls a function of the user's with a rule of its own in place of those ``given``."""
+    return Primitive(
+        name, impl=lambda *leaves, call: tuple(call.function(*leaves)), abstract_eval=call_shape, multiple_results=True,
+        raises=True, kind="custom", **fields,
+    )  # fmt: skip
 
 
 def innermost(arrays: Sequence) -> Level | None:

@@ -17,7 +17,6 @@ import optree
 
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
-from ..core.primitive import Primitive
 from ..dual import float0
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError
 from ..signatures import Args, Out
@@ -26,7 +25,7 @@ from .calls import (
     Call,
     RuledFunction,
     Template,
-    call_shape,
+    call_primitive,
     checked_like,
     checked_pair,
     flat_output,
@@ -118,18 +117,8 @@ def _sample_rule(moved, x, y, *tangents):
     return [np.sin(x) * y, x + y, np.cos(x) * y * s + np.sin(x) * t, s + t]
 
 
-custom_jvp_call = Primitive(
-    "custom_jvp_call",
-    impl=lambda *leaves, call: tuple(call.function(*leaves)),
-    abstract_eval=call_shape,
-    jvp=_call_jvp,
-    batch=_call_batch,
-    samples=sample_calls(lambda: (_sample_rule,)),
-    multiple_results=True,
-    given=("jvp",),
-    raises=True,
-    kind="custom",
-)
+_samples = sample_calls(lambda: (_sample_rule,))
+custom_jvp_call = call_primitive("custom_jvp_call", jvp=_call_jvp, batch=_call_batch, samples=_samples, given=("jvp",))
 
 
 # ── the decorator ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,6 @@ import optree
 from ..core.arguments import check_callable, replaced
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
-from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..dual import float0
 from ..errors import ArgumentTypeError, DualadError, TreeError
@@ -29,7 +28,7 @@ from .calls import (
     RuledFunction,
     Template,
     accepted_names,
-    call_shape,
+    call_primitive,
     checked_like,
     checked_pair,
     flat_output,
@@ -168,17 +167,9 @@ def _sample_backward(found, known, cts):
     return [np.cos(x) * y * c + d, np.sin(x) * c + d]
 
 
-custom_vjp_call = Primitive(
-    "custom_vjp_call",
-    impl=lambda *leaves, call: tuple(call.function(*leaves)),
-    abstract_eval=call_shape,
-    jvp=_call_jvp,
-    batch=_call_batch,
-    samples=sample_calls(lambda: (_sample_forward, _sample_backward)),
-    multiple_results=True,
-    given=("transpose",),
-    raises=True,
-    kind="custom",
+_samples = sample_calls(lambda: (_sample_forward, _sample_backward))
+custom_vjp_call = call_primitive(
+    "custom_vjp_call", jvp=_call_jvp, batch=_call_batch, samples=_samples, given=("transpose",)
 )
 
 

@@ -14,7 +14,6 @@ from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.axes import unavailable
 from ..core.dispatch import bind
-from ..core.primitive import Primitive
 from ..errors import ArgumentTypeError, ShapeError, TreeError
 from ..jvp import jvp
 from ..signatures import Args, Out
@@ -24,7 +23,7 @@ from .calls import (
     Call,
     RuledFunction,
     Template,
-    call_shape,
+    call_primitive,
     checked_pair,
     flat_output,
     innermost,
@@ -121,17 +120,8 @@ def _samples():
     return [((3,), (3,), {"call": call}), ((2, 2), (2, 2), {"call": call})]
 
 
-custom_vmap_call = Primitive(
-    "custom_vmap_call",
-    impl=lambda *leaves, call: tuple(call.function(*leaves)),
-    abstract_eval=call_shape,
-    jvp=_call_jvp,
-    batch=_call_batch,
-    samples=_samples,
-    multiple_results=True,
-    given=("batch",),
-    raises=True,
-    kind="custom",
+custom_vmap_call = call_primitive(
+    "custom_vmap_call", jvp=_call_jvp, batch=_call_batch, samples=_samples, given=("batch",)
 )
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from dualad.errors import ArgumentError, LoadingError
+from dualad.testing.gradgradcheck import random_like
 from dualad.tree import flatten, is_array
 
 try:
@@ -227,14 +228,8 @@ def tangents(tree: Any, scale: float = 1.0) -> Strategy[Any]:
         rng = np.random.default_rng(seed)
         made: list[Any] = []
         for x in leaves:
-            aval = np.asarray(x) if is_array(x) else None
-            if aval is None or aval.dtype.kind not in "fc":
-                made.append(None)
-                continue
-            t = rng.standard_normal(aval.shape)
-            if aval.dtype.kind == "c":
-                t = t + 1j * rng.standard_normal(aval.shape)
-            made.append(np.asarray(scale * t, aval.dtype)[()])
+            moves = is_array(x) and np.asarray(x).dtype.kind in "fc"
+            made.append(np.asarray(scale * random_like(x, rng), np.asarray(x).dtype)[()] if moves else None)
         return treedef.unflatten(made)
 
     return st.integers(0, 2**16).map(make)

@@ -13,12 +13,11 @@ import numpy as np
 import scipy.interpolate as si
 import scipy.sparse as ss
 
-from ...core.tables import Verdict
 from ...core.tracer import tracer_in
 from ...errors import UnsupportedError
 from ...ops.sparse_product import Pattern, csr_solve
 from ...surface.arguments import normalize_axis
-from ..mirror import MIRRORED, known, mirrors
+from ..mirror import known, mirrors
 from .piecewise import Interpolant, gathered, interval, placed, wide
 
 __all__ = ["BSpline", "make_interp_spline"]
@@ -251,6 +250,3 @@ def _derivative_row(knots, k: int, count: int, x: float, order: int):
     local[np.arange(number - k, number + 1), np.arange(k + 1)] = 1
     values = si.BSpline(knots, local, k)(x, order)
     return ss.csr_array((values, (np.zeros(k + 1, int), np.arange(number - k, number + 1))), shape=(1, count))
-
-
-MIRRORED["scipy.interpolate.BSpline"] = Verdict("composite")

@@ -11,11 +11,10 @@ import math
 import numpy as np
 import scipy.interpolate as si
 
-from ...core.tables import Verdict
 from ...core.tracer import tracer_in
 from ...errors import UnsupportedError
 from ...surface.arguments import normalize_axis, operand
-from ..mirror import MIRRORED, known, mirrors
+from ..mirror import known, mirrors
 from .bsplines import make_interp_spline
 from .piecewise import Interpolant, gathered, interval, placed, wide
 
@@ -214,7 +213,3 @@ class RegularGridInterpolator(Interpolant):
 def interpn(points, values, xi, method="linear", bounds_error=True, fill_value=math.nan):
     """Interpolate on a rectangular grid."""
     return RegularGridInterpolator(points, values, method, bounds_error, fill_value)(xi)
-
-
-for _name in ("RegularGridInterpolator", "interp1d"):
-    MIRRORED[f"scipy.interpolate.{_name}"] = Verdict("composite")

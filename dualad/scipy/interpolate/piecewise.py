@@ -59,6 +59,10 @@ class Interpolant:
 
     _original: Any = None
 
+    def __init_subclass__(cls) -> None:
+        if not cls.__name__.startswith("_"):
+            MIRRORED[f"scipy.interpolate.{cls.__name__}"] = Verdict("composite")
+
     def plain(self):
         """Return SciPy's interpolant, or None if the data are traced."""
         return self._original
@@ -240,11 +244,6 @@ class _Cubic(PPoly):
     def plain(self):
         """Return SciPy's interpolant, or None if the data are traced."""
         return self._original
-
-
-def _declare(*names: str) -> None:
-    for name in names:
-        MIRRORED[f"scipy.interpolate.{name}"] = Verdict("composite")
 
 
 class CubicHermiteSpline(_Cubic):
@@ -447,6 +446,3 @@ def _solve(rows: list, right, cyclic: bool):
         pattern = Pattern(places, starts, n)
     flat = right.reshape((n, -1)) if right.size else right.reshape((n, 0))
     return csr_solve(data, flat, pattern=pattern, transposed=False).reshape(right.shape)
-
-
-_declare("Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PPoly", "PchipInterpolator")
