@@ -16,7 +16,8 @@ import optree
 
 from ..core.frames import public
 from ..errors import ShapeError
-from ..tree import flatten, is_array, with_structures
+from ..surface.arguments import plain_leaf
+from ..tree import LeafName, flatten, is_array, with_structures
 
 __all__ = ["ravel_pytree"]
 
@@ -51,6 +52,7 @@ def ravel_pytree(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     (array([1., 1., 3.]), np.float64(6.0))
     """
     leaves, treedef = flatten(tree)
+    leaves = [plain_leaf(x, LeafName(tree, "the tree", i), "ravel_pytree") for i, x in enumerate(leaves)]
     arrays = [x if hasattr(x, "dtype") else np.asarray(x) for x in leaves if is_array(x)]
     flat = np.concatenate([np.ravel(x) for x in arrays]) if arrays else np.zeros(0)
     rest = [None if is_array(x) else x for x in leaves]

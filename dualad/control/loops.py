@@ -25,8 +25,8 @@ from ..errors import ArgumentError, ArgumentTypeError, OutputError, ShapeError, 
 from ..jvp import output_leaves
 from ..ops.joining import unstack
 from ..rules.calls import Template, partition
-from ..surface.arguments import operand
-from ..tree import flatten, flatten_like, leaf_names, treedef_outline, with_structures
+from ..surface.arguments import operand, plain_leaf
+from ..tree import LeafName, flatten, flatten_like, leaf_names, treedef_outline, with_structures
 from .carry import Carry
 from .control_flow import decider, is_traced, known_values, linear_arguments, name_of, staged_body, while_loop
 from .scan import scan as scan_op
@@ -85,8 +85,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
     array([12.,  8.,  6.])
     """
     check_callable(f, "scan")
-    template, arrays = partition(xs)
-    arrays = [_rows_checked(x) for x in arrays]
+    template, arrays = _rows_of(xs, "scan")
     count = _steps(xs, arrays, template, length)
 
     def step(carry, *rows):
@@ -159,6 +158,14 @@ def _unroll(run: Callable, captured: list, values: list, xs: list, count: int, r
         steps.append(out[k:])
     ys = [_stack(list(s), carry.where) for s in zip(*(steps[::-1] if reverse else steps), strict=True)]
     return carry.tree(values), optree.tree_unflatten(y_tree, ys)
+
+
+def _rows_of(xs: Any, where: str) -> tuple[Template, list]:
+    """Take the arrays out of a tree, each of which has rows; what is no number is the same in every step."""
+    for i, x in enumerate(flatten(xs)[0]):
+        plain_leaf(x, LeafName(xs, "xs", i), where)
+    template, arrays = partition(xs)
+    return template, [_rows_checked(x) for x in arrays]
 
 
 def _rows_checked(x):
@@ -318,8 +325,7 @@ def _map_over(f: Callable, xs: Any, executor: Any, chunk_size: int | None, progr
 
     where = f"map({name_of(f)})"
     refuse_traced(xs, executor, where)
-    template, arrays = partition(xs)
-    arrays = [_rows_checked(x) for x in arrays]
+    template, arrays = _rows_of(xs, "map")
     plan = Plan(
         _Rows(f, template), _steps(xs, arrays, template, None),
         lambda ranges: [tuple([x[start:stop] for x in arrays]) for start, stop in ranges], where, "rows", f, each=4,

@@ -2,7 +2,7 @@
 
 For: ``pack``, ``Ticket`` (what goes along with every chunk and finds the job where it arrives) and the errors for what
 can't be sent. Buffers above a megabyte go out of band: worker processes of this machine map them from one file in
-shared memory, read-only. Not for: what is done with the job there (``worker.py``).
+shared memory (``files.py``), read-only. Not for: what is done with the job there (``worker.py``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import importlib.util
 import mmap
 import os
 import pickle
-import tempfile
 import threading
 import uuid
 from collections import OrderedDict
@@ -26,6 +25,7 @@ import numpy as np
 from ..core.tracer import Tracer
 from ..errors import ConversionError, TravelError
 from .culprit import culprit
+from .files import ALIGNED, write_parts
 
 __all__ = ["Blob", "Laid", "Ticket", "as_laid", "pack"]
 
@@ -33,8 +33,6 @@ __all__ = ["Blob", "Laid", "Ticket", "as_laid", "pack"]
 LARGE = 1 << 20
 #: of jobs of more bytes the smaller of two is sent
 BULKY = 64 << 20
-#: where parts begin in a file: arrays are read fastest there, and as NumPy's own memory is
-_ALIGNED = 64
 #: how many jobs a worker keeps
 _KEPT = 4
 
@@ -171,27 +169,9 @@ class Ticket:
     def __init__(self, blob: Blob, kind: str) -> None:
         self.token, self.home, self._path, self._sizes = uuid.uuid4().hex, os.getpid(), "", [0]
         if kind == "processes":
-            self._write(blob)
-
-    def _write(self, blob: Blob) -> None:
-        parts = [blob.main, *blob.buffers]
-        self._sizes = [len(p) for p in parts]
-        # Shared memory if the system has it as a folder, and room in it; any other folder does as well.
-        for folder in ("/dev/shm", None):
-            if folder is None or os.path.isdir(folder):
-                file, path = tempfile.mkstemp(prefix="dualad-", dir=folder)
-                try:
-                    with os.fdopen(file, "wb") as out:
-                        for part in parts:
-                            out.write(part)
-                            out.write(bytes(-len(part) % _ALIGNED))
-                except OSError:
-                    os.unlink(path)
-                    if folder is None:
-                        raise
-                    continue
-                self._path = path
-                return
+            parts = [blob.main, *blob.buffers]
+            self._sizes = [len(p) for p in parts]
+            self._path = write_parts(parts)
 
     @property
     def carries(self) -> bool:
@@ -224,7 +204,7 @@ class Ticket:
         parts, start = [], 0
         for size in self._sizes:
             parts.append(whole[start : start + size])
-            start += size + -size % _ALIGNED
+            start += size + -size % ALIGNED
         return Blob(bytes(parts[0]), parts[1:])
 
     def close(self) -> None:

@@ -498,6 +498,18 @@ PLACES = {
     "jacrev": lambda o: da.jacrev(np.sin)(o),
     "hessian": lambda o: da.hessian(lambda x: np.sum(x * x))(o),
     "vmap": lambda o: da.vmap(np.sin)(o),
+    "map": lambda o: da.map(np.sin, o),
+    "scan": lambda o: da.scan(lambda c, x: (c + x, x), 0.0, o),
+    "jacobian": lambda o: da.jacobian(np.sin)(o),
+    "hvp": lambda o: da.hvp(lambda x: np.sum(x**3), X, o),
+    "hessian_diag": lambda o: da.hessian_diag(lambda x: np.sum(x**3))(o),
+    "laplacian": lambda o: da.laplacian(lambda x: np.sum(x**3))(o),
+    "sparse_jacobian": lambda o: da.sparse_jacobian(np.sin)(o),
+    "jet": lambda o: da.jet(np.sin, (o,), ((o,),)),
+    "directional": lambda o: da.directional(lambda x: np.sum(x**3), X, o, order=2),
+    "linear_transpose": lambda o: da.linear_transpose(lambda y: 2 * y, X)(o),
+    "a tree": lambda o: da.grad(lambda p: np.sum(p["w"]))({"w": o}),
+    "ravel_pytree": lambda o: da.ravel_pytree({"a": o}),
 }
 
 
