@@ -19,7 +19,7 @@ __all__ = ["beside", "foreign", "zeros_beside"]
 def foreign(*values: Any) -> Any:
     """Return the first array of another library beneath these values; None if there is none."""
     for x in values:
-        if type(x) not in PLAIN and x is not None:
+        if type(x) not in PLAIN:
             b = beneath(x) if isinstance(x, Tracer) else x
             if type(b) not in PLAIN and not isinstance(b, (Tracer, np.ndarray)) and hasattr(b, "__array_function__"):
                 return b

@@ -216,6 +216,31 @@ def test_the_line_that_the_user_reads() -> None:
         assert "decoder.py" in users_line_of(error).filename  # noqa: PT017
 
 
+def test_the_line_where_a_library_calls_us() -> None:
+    try:
+        json.loads("1.0", parse_float=da.grad)
+    except da.errors.DualadError as error:
+        error.__traceback__ = error.__traceback__.tb_next  # as if no line of the user's were on the way
+        assert users_line_of(error).filename.endswith(("decoder.py", "scanner.py"))  # noqa: PT017
+
+
+def test_frames_of_a_cause_are_hidden_where_there_is_no_context() -> None:
+    kept = []
+
+    def f(x):
+        try:
+            np.asarray(x, float)
+        except TypeError as error:
+            kept.append(error)
+        raise KeyError("k") from kept[0]
+
+    try:
+        da.jvp(f, (1.0,), (1.0,))
+    except KeyError as error:
+        assert error.__context__ is None  # noqa: PT017
+        frames(error.__cause__)
+
+
 def test_whose_files_they_are() -> None:
     assert is_users(__file__)
     assert is_users(json.__file__)

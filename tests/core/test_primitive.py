@@ -63,7 +63,7 @@ def test_the_place_of_a_declaration() -> None:
 def test_what_a_declaration_does_not_say_is_not_so() -> None:
     """A fact that is true of few operators is off unless it is declared: each one on by mistake changes a walk."""
     op = Primitive("test defaults", **FIELDS)
-    facts = "joint moves collects multiple_results pole sparse_transpose effect contracts reruns sees_steps"
+    facts = "joint moves collects multiple_results pole sparse_transpose effect contracts reruns raises sees_steps"
     assert not any(getattr(op, fact) for fact in facts.split())
     missing = "transpose batch strong_transpose across place_read"
     assert all(getattr(op, rule) is None for rule in missing.split())
@@ -75,6 +75,14 @@ def test_what_a_declaration_does_not_say_is_not_so() -> None:
 def test_operators_are_pickled_by_name() -> None:
     sin = OPS["sin"]
     assert pickle.loads(pickle.dumps(sin)) is sin and copy.deepcopy(sin) is sin and repr(sin) == "<primitive sin>"
+
+
+def test_where_it_is_read_its_module_is_imported_only_if_need_be() -> None:
+    make, (name, module) = OPS["sin"].__reduce__()
+    assert (name, module) == ("sin", "dualad.ops.elementary")
+    assert make("sin", "no.such.module") is OPS["sin"]
+    with pytest.raises(ModuleNotFoundError):
+        make("no such operator", "no.such.module")
 
 
 def test_linear_positions() -> None:

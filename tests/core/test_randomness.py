@@ -26,7 +26,7 @@ class Holder:
 
 def places(rng):
     """Return functions that reach a generator in one way each."""
-    holder = Holder(rng)
+    holder, other = Holder(rng), Holder(None)
 
     def beside_an_empty_cell(x):
         return x + (rng.normal() if x.ndim == 0 else later)
@@ -51,6 +51,7 @@ def places(rng):
         "default by name": by_name,
         "wrapped": wrapped,
         "partial": functools.partial(lambda g, x: x + g.normal(), rng),
+        "partial with the same twice": functools.partial(lambda g, a, b, x: x + g.normal(), rng, other, other),
         "partial by name": functools.partial(lambda x, g: x + g.normal(), g=rng),
         "partial of a closure": functools.partial(lambda x: x + rng.normal()),
         "method": holder.draw,

@@ -35,7 +35,7 @@ def inner_of_two(x):
             y = y + np.sum(x)
         y = y + 1.0
         y = y * 2.0
-    except ValueError:
+    except (TypeError, ValueError):
         return 0.0
     return y
 
