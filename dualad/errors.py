@@ -44,6 +44,8 @@ class DualadError(Exception):
     title = "any error of dualad"
     #: whether it refuses something on a tensor, so that a function which catches it goes on another way than without
     refuses = False
+    #: whether it says already where it happened, so that no function of SciPy's above is to blame
+    told = False
 
     def __init__(self, what: str, why: str = "", instead: str = "") -> None:
         if self.refuses and (made := noted.get()) is not None:

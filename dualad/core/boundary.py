@@ -73,21 +73,24 @@ def _run(f, args, kwargs):
             look(out)
         return out
     except (ConversionError, ForeignArrayError, PlainBufferError) as ours:
+        if ours.told:
+            raise
         # `out[:] = x` asks the tensor for a plain array directly: the refusal is ours, but knows no line yet.
         better = about_library(ours) or _about_sparse(ours) or _about_objects(ours) or _about_scipy(ours)
         if better is None and _AT in ours.what:
+            ours.told = True
             raise
         error = better or ours
-        raise type(error)(f"{error.what}{_AT}{_user_line(ours)}", error.why, error.instead).with_traceback(
-            ours.__traceback__
-        ) from None
+        error = type(error)(f"{error.what}{_AT}{_user_line(ours)}", error.why, error.instead)
+        error.told = True
+        raise error.with_traceback(ours.__traceback__) from None
     except (InPlaceError, UnsupportedError) as ours:  # NumPy's, into a target that it made of an object array
         better = about_library(ours) or (_about_objects(ours) if isinstance(ours, InPlaceError) else None)
         if better is None:
             raise
         raise type(better)(f"{better.what}{_AT}{_user_line(ours)}", better.why, better.instead) from ours
     except BranchError as ours:
-        better = _about_scipy(ours)
+        better = None if ours.told else _about_scipy(ours)
         if better is None:
             raise
         raise type(better)(f"{better.what}{_AT}{_user_line(ours)}", better.why, better.instead) from ours
@@ -95,6 +98,8 @@ def _run(f, args, kwargs):
         raise
     except (TypeError, ValueError, IndexError, NotImplementedError, AttributeError, RuntimeError) as foreign:
         ours = refusal_behind(foreign)
+        if ours is not None and ours.told:
+            raise ours from None
         if ours is not None:
             ours = about_library(foreign) or _about_scipy(foreign) or ABOVE.objects(foreign) or ours
         else:
@@ -102,6 +107,7 @@ def _run(f, args, kwargs):
         if ours is None:
             raise
         error = type(ours)(f"{ours.what}{_AT}{_user_line(foreign)}", ours.why, ours.instead)
+        error.told = True
         raise error from foreign
     except Exception as foreign:  # of a library's own kind
         # MINPACK says only that something is wrong, and C that an error was set: what they were refused is noted.

@@ -1,24 +1,36 @@
 """How a function of SciPy gets a second meaning for tensors and keeps its first for everything else.
 
 For: ``mirrors`` (our version beside SciPy's), ``refuses`` (a reason instead of a version) and ``falls_back`` (the names
-of a SciPy module that have neither); how ``args`` and ``"dualad"`` among the arguments are read. Not for: any single
-function.
+of a SciPy module that have neither); how ``args`` and ``"dualad"`` among the arguments are read; ``calling_scipy``, for
+what is refused while SciPy calls the user's functions. Not for: any single function.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..core.tables import Verdict
 from ..core.tracer import Tracer, tracer_in
-from ..errors import UnsupportedError
+from ..errors import DualadError, UnsupportedError
 from ..jvp import stop_gradient
 
-__all__ = ["MIRRORED", "Verdict", "as_args", "falls_back", "is_own", "known", "mirror", "mirrors", "refuses"]
+__all__ = [
+    "MIRRORED",
+    "Verdict",
+    "as_args",
+    "calling_scipy",
+    "falls_back",
+    "is_own",
+    "known",
+    "mirror",
+    "mirrors",
+    "refuses",
+]
 
 #: qualified name of a SciPy function -> what dualad does with it on tensors; the coverage table is made of it
 MIRRORED: dict[str, Verdict] = {}
@@ -38,6 +50,16 @@ def known(x: Any) -> Any:
     """Return the plain value of an argument that is known now, or None (under ``vmap`` or ``trace``)."""
     x = stop_gradient(x)
     return None if isinstance(x, Tracer) else x
+
+
+@contextlib.contextmanager
+def calling_scipy() -> Iterator[None]:
+    """Call SciPy for the user: what is refused inside is not that a function of SciPy's was given tensors."""
+    try:
+        yield
+    except DualadError as error:
+        error.told = True
+        raise
 
 
 def mirrors(original: Callable | None, kind: str = "composite") -> Callable:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -11,10 +13,11 @@ from dualad.errors import (
     ArgumentTypeError,
     CapturedTensorError,
     ConvergenceError,
+    ConversionError,
     ShapeError,
     UnsupportedError,
 )
-from dualad.scipy.integrate import odeint, solve_ivp
+from dualad.scipy.integrate import odeint, quad, solve_ivp
 
 
 def pushed(f):
@@ -23,6 +26,19 @@ def pushed(f):
 
 def decay(t, y, k):
     return -k * y
+
+
+HELD: dict = {}
+
+
+def branching(t, y):
+    return -HELD["k"] * y if y[0] > 0.5 else -y
+
+
+def buffered(t, y, k):
+    out = np.zeros(1)
+    out[0] = k * y[0]
+    return out
 
 
 def blow_up(k, **options):
@@ -44,8 +60,15 @@ REFUSED = {
     "a word": (lambda k: solve_ivp(decay, (0, 1), [1.0], args=(k,), sensitivity="both"), ArgumentError, "'auto'"),
     "another word": (lambda k: solve_ivp(decay, (0, 1), [1.0], args=(k,), sens_tol="none"), ArgumentError, "'state'"),
     "times of odeint": (lambda k: odeint(lambda y, t, k: -k * y, 1.0, 2.0, (k,)), ShapeError, "sequence of times"),
-    "a branch on a captured value": (
-        lambda k: solve_ivp(lambda t, y: -k * y if y[0] > 0.5 else -y, (0, 1), [1.0]), CapturedTensorError, "args="
+    "a branch, and a value of a global": (
+        lambda k: HELD.update(k=k) or solve_ivp(branching, (0, 1), [1.0]).y, CapturedTensorError, "args="
+    ),
+    "a buffer of plain numbers": (
+        lambda k: solve_ivp(buffered, (0, 1), [1.0], args=(k,)).y, ConversionError,
+        r"^\[DAD008\] float\(\)[\s\S]*out\[0\] = k[\s\S]*np.zeros_like"
+    ),
+    "a function of math": (
+        lambda k: quad(lambda x: math.exp(-k * x), 0, 1)[0], ConversionError, r"^\[DAD008\] float\(\)[\s\S]*np\.sin"
     ),
     "beyond the end": (
         lambda k: solve_ivp(decay, (0, 1), [1.0], args=(k,), dense_output=True).sol(2.0), ArgumentError, "extrapolation"
@@ -93,3 +116,33 @@ def test_errors_of_the_users_own_are_left_alone() -> None:
 
     with pytest.raises(ZeroDivisionError, match="mine"):
         pushed(lambda k: solve_ivp(f, (0, 1), [1.0], args=(k,)).y)
+
+
+def test_branches_that_read_closures() -> None:
+    """A right-hand side that branches can't be written down: what its closure holds is found all the same."""
+
+    def f(a):
+        late = lambda t, y: -y if t < 0.5 else -a * y  # at its beginning it reads nothing
+        return solve_ivp(late, (0.0, 1.0), [1.0], rtol=1e-8, atol=1e-8, max_step=0.05).y[0, -1]
+
+    closed = lambda a: np.exp(-0.5 - 0.5 * a)
+    for jacobian in (da.jacfwd, da.jacrev):
+        np.testing.assert_allclose(jacobian(f)(1.5), da.grad(closed)(1.5), rtol=1e-5)
+    np.testing.assert_allclose(da.vmap(da.grad(f))(np.array([1.0, 2.0]))[1], da.grad(closed)(2.0), rtol=1e-5)
+    np.testing.assert_allclose(da.jit(da.grad(f))(1.5), da.grad(closed)(1.5), rtol=1e-5)
+
+
+def test_buffers_like_the_state() -> None:
+    """`np.zeros_like(y)` is a plain array where SciPy calls, and takes tangents where the derivative does."""
+
+    def f(p):
+        def rhs(t, y):
+            out = np.zeros_like(y)
+            out[0], out[1] = p[0] * y[1], -p[1] * y[0]
+            return out
+
+        return solve_ivp(rhs, (0.0, 1.0), [0.0, 1.0], rtol=1e-9, atol=1e-9).y[0, -1]
+
+    closed = lambda p: np.sqrt(p[0] / p[1]) * np.sin(np.sqrt(p[0] * p[1]))
+    rates = np.array([1.3, 0.7])
+    np.testing.assert_allclose(da.jacrev(f)(rates), da.jacrev(closed)(rates), rtol=1e-7)

@@ -11,6 +11,7 @@ import scipy.optimize as so
 
 import dualad as da
 from dualad.errors import ConversionError
+from dualad.scipy import optimize
 
 ONE, TWO, BOX = np.ones(1), np.ones(2), [(0.0, 1.0)]
 
@@ -91,3 +92,19 @@ def test_errors_that_have_other_reasons_stay_as_they_are() -> None:
     with pytest.raises(Exception, match="proper array of floats") as caught:
         da.grad(lambda a: a * so.fsolve(lambda x: "no number", 1.0)[0])(1.0)
     assert not isinstance(caught.value, ConversionError)
+
+
+def test_derivatives_that_lose_what_they_read() -> None:
+    """The Hessian of the user's does not depend on `a`, and yet reads it: in a program it is found in the transform."""
+
+    def f(a):
+        cost = lambda x: np.sum((x - a) ** 2) + np.sum(x**4)
+        out = optimize.minimize(
+            cost, np.zeros(2), method="Newton-CG", jac=da.grad(cost), hess=da.hessian(cost), tol=1e-12
+        )
+        return out.x
+
+    a = np.array([1.0, 2.0])
+    expected = np.diag(2 / (2 + 12 * f(a) ** 2))
+    np.testing.assert_allclose(da.jacfwd(f)(a), expected, rtol=1e-7)
+    np.testing.assert_allclose(da.jit(da.jacfwd(f))(a), expected, rtol=1e-7)

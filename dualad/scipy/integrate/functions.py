@@ -25,6 +25,7 @@ from ...errors import ArgumentTypeError, CapturedTensorError, OutputError, Shape
 from ...ops.kinds import known
 from ...surface.arguments import operand
 from ...tree import flatten
+from ..closures import reads, with_values
 
 __all__ = [
     "Closed", "Closing", "Parameters", "closed", "depends", "entries", "has_lanes", "in_a_transform",
@@ -84,7 +85,7 @@ def depends(given: Any, calls: Callable[[], Iterable[tuple]]) -> bool:
         first = calls()
     except Exception:
         return False  # SciPy says what is wrong
-    return any([reads_tensors(*call) for call in first])
+    return any([bool(reads(call[0])) or reads_tensors(*call) for call in first])
 
 
 def refuse_captured(out: Any, where: str, name: str) -> Any:
@@ -238,14 +239,25 @@ class Parameters:
             return finish(function(*xs[:k], *self.fill(xs[k:])), name)
 
         made = closed(flat, [*examples, *self.values[:own]], name, self.where)
-        return Closing(self, function, finish, name, k, made)
+        opened = None
+        held = reads(function)
+        if held and made.out is None:  # it branches on values: what is found in its closure is put in from outside
+            places = {id(x): i for i, x in enumerate(held)}
+            opened = lambda values: with_values(function, lambda x: values[places[id(x)]])
+            calls = lambda *xs: finish(opened(xs[k + own :])(*xs[:k], *self.fill(xs[k : k + own])), name)
+            made = Closed(calls, held, None)
+        return Closing(self, function, finish, name, k, made, opened, bool(held))
 
 
 class Closing:
     """A closed function: ``of_all`` for derivatives, ``plain`` for numbers."""
 
-    def __init__(self, parameters: Parameters, function, finish, name: str, k: int, made: Closed) -> None:
-        self.name, self.captures, self.out = name, bool(made.captured), made.out
+    def __init__(
+        self, parameters: Parameters, function, finish, name: str, k: int, made: Closed, opened: Callable | None,
+        reading: bool,
+    ) -> None:  # fmt: skip
+        self.name, self.captures, self.out = name, bool(made.captured) or reading, made.out
+        self._opened = opened
         self._function, self._finish, self._parameters, self._k, self._made = function, finish, parameters, k, made
         self._own = len(parameters._places)
         held = {id(x): i for i, x in enumerate(parameters.values)}
@@ -265,9 +277,14 @@ class Closing:
         """Return a function of plain arguments for plain parameters: the user's own wherever that can be called."""
         if self.captures:
             mine = [values[i] for i in self._captured]
+            if self._opened is not None:
+                return self._watched(self._opened(mine), self._parameters.fill(values))
             return lambda *xs: self._made.function(*xs, *values[: self._own], *mine)
         args, function = self._parameters.fill(values), self._function
         if self.out is not None:
             return lambda *xs: function(*xs, *args)
+        return self._watched(function, args)
+
+    def _watched(self, function: Callable, args: tuple) -> Callable:
         where, name = self._parameters.where, self.name
         return lambda *xs: refuse_captured(function(*xs, *args), where, name)

@@ -20,7 +20,7 @@ from ...core.frames import public
 from ...core.tracer import Tracer, tracer_in
 from ...errors import ArgumentError, ArgumentTypeError, ShapeError
 from ...surface.arguments import operand
-from ..mirror import is_own, mirrors
+from ..mirror import calling_scipy, is_own, mirrors
 from .events import Asked, Watch, check_crossings, event_list, event_times, stopping_event
 from .functions import (
     Closing,
@@ -166,10 +166,11 @@ class _Call:
         self, t0, t1, times, y0, values: Sequence, dense: bool = False, events: bool = False
     ) -> Any:  # fmt: skip
         """Have SciPy solve it on plain arrays."""
-        return si.solve_ivp(
-            self.f.plain(values), (t0, t1), y0, self.settings.method, times, dense,
-            self._events(values) if events else None, **self._options(y0, values),
-        )  # fmt: skip
+        with calling_scipy():
+            return si.solve_ivp(
+                self.f.plain(values), (t0, t1), y0, self.settings.method, times, dense,
+                self._events(values) if events else None, **self._options(y0, values),
+            )  # fmt: skip
 
     def start(self, t0, y0, t1, values: Sequence, **more: Any) -> Any:
         """Return SciPy's solver, about to take its first step."""

@@ -17,7 +17,7 @@ from ...core.dispatch import bind
 from ...core.frames import public
 from ...errors import ShapeError
 from ...surface.arguments import operand
-from ..mirror import as_args, mirrors
+from ..mirror import as_args, calling_scipy, mirrors
 from .functions import Parameters, depends, entries, numbers, refuse_full_output, watched
 from .initial_value import check_choices, initial_state, refuse_traced_options
 from .problem import Problem, Settings, check_run
@@ -107,7 +107,7 @@ def odeint(
         plain = f.plain(values)
         derivative = {} if Dfun is None else {"Dfun": _with(Dfun, parameters.fill(values), tfirst)}
         at = times if times[0] == t0 else np.concatenate([[t0], times])
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), calling_scipy():
             warnings.simplefilter("ignore", si.ODEintWarning)
             y, info = si.odeint(plain, state, at, full_output=1, tfirst=True, **{**options, **derivative})
         infos.append(info)

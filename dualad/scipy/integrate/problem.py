@@ -20,6 +20,7 @@ from ...jvp import jvp
 from ...rules.calls import of_moving
 from ...vjp_via_transpose import vjp
 from ...vmap import vmap
+from ..mirror import calling_scipy
 from .functions import prepared
 from .path import Path, steps_at_once
 
@@ -175,10 +176,11 @@ class Problem:
         if self.solve is not None:
             run = self.solve(float(t0), float(t1), times, y0, parameters)
         else:
-            run = si.solve_ivp(
-                self._slopes(t0, y0, parameters), (float(t0), float(t1)), y0, s.method, t_eval=times,
-                **self._options(y0, parameters),
-            )  # fmt: skip
+            with calling_scipy():
+                run = si.solve_ivp(
+                    self._slopes(t0, y0, parameters), (float(t0), float(t1)), y0, s.method, t_eval=times,
+                    **self._options(y0, parameters),
+                )  # fmt: skip
             what = "the solver of the derivatives' equation"
         if s.require_success or self.solve is None:
             check_run(run, s, what)

@@ -26,6 +26,7 @@ from ...ops.shaping import stop_gradient
 from ...rules.calls import of_moving
 from ...vjp_via_transpose import vjp
 from ...vmap import vmap
+from ..mirror import calling_scipy
 from .functions import has_lanes, plain_of, prepared
 
 __all__ = ["Integral", "integral"]
@@ -73,14 +74,15 @@ class Integral:
         """Return the integral and its estimated error."""
         if self.plain is not None:
             rule = si.quad_vec if self.where == "quad_vec" else si.quad
-            value, error, *tail = rule(self.plain(parameters), a, b, **self.options)
+            with calling_scipy():
+                value, error, *tail = rule(self.plain(parameters), a, b, **self.options)
             self.tail = tuple(tail)
             return value, error
         if "code" not in self._made:
             what = lambda *xs: [self.function(*xs)]
             self._made["code"] = prepared(what, [np.float64(0.5), *parameters], f"{self.name} (tangent)", self.where)
         code = self._made["code"]
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), calling_scipy():
             warnings.simplefilter("ignore", si.IntegrationWarning)
             value, error = self._derivative(lambda x: code(x, *parameters)[0], a, b)
         self._check(value, error)

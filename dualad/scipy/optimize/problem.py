@@ -31,13 +31,13 @@ from ...core.dispatch import bind
 from ...core.frames import public, user_level
 from ...core.primitive import Primitive
 from ...core.tracer import Tracer, tracer_in
-from ...errors import CapturedTensorError, ConvergenceError, ShapeError, SingularMatrixError, SparsityError
+from ...errors import CapturedTensorError, ConvergenceError, DualadError, ShapeError, SingularMatrixError, SparsityError
 from ...jvp import stop_gradient
 from ...rules.calls import has_tensor
 from ...surface.arguments import operand
 from ...tree import flatten
-from ..mirror import MIRRORED, Verdict, as_args, is_own
-from .closures import reads, with_values
+from ..closures import reads, with_values
+from ..mirror import MIRRORED, Verdict, as_args, calling_scipy, is_own
 
 __all__ = [
     "COUNTS", "Condition", "DENSE", "INACCURATE", "Inputs", "SINGULAR", "SolutionWarning", "SolverCall", "change_along",
@@ -243,7 +243,7 @@ class Inputs:
             self._probe(closed, examples)
             return closed
         closed.avals = output_avals(body.program)
-        if body.captured:
+        if body.captured or reads(f):  # a value without influence is read all the same
             closed.close(body, [*range(known), *[self._place(t) for t in body.captured]])
         return closed
 
@@ -290,6 +290,8 @@ class SolverCall:
             try:
                 return f(*args)
             except Exception as error:
+                if isinstance(error, DualadError):
+                    error.told = True
                 self._raised.append(error)
                 raise
 
@@ -299,7 +301,8 @@ class SolverCall:
         """Call SciPy; raise what one of the user's functions raised, where SciPy says something else."""
         self._raised.clear()
         try:
-            return search(*args)
+            with calling_scipy():
+                return search(*args)
         except Exception as error:
             if self._raised and error is not self._raised[0]:
                 raise self._raised[0] from None

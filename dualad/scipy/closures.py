@@ -2,8 +2,8 @@
 
 A function that branches on values runs on plain numbers as it stands, once the traced values that it reads are plain as
 well. They are looked for where Python keeps them: cells of closures, defaults, arguments of ``functools.partial``,
-attributes of the object of a bound method, and the same of functions found there. Not for: functions that can be
-written down, of which the program says what they read.
+attributes of the object of a bound method, what a transform was made of, and the same of functions found there. Not
+for: functions that can be written down, of which the program says what they read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from ...core.tracer import Tracer
+from ..core.tracer import Tracer
+from ..core.transformed import Transformed
 
 __all__ = ["reads", "with_values"]
 
@@ -57,6 +58,10 @@ def with_values(thing: Any, value: Callable[[Tracer], Any], depth: int = 0) -> A
             owner.__dict__.update(attributes)
             return types.MethodType(f, owner)
         return thing if f is thing.__func__ else types.MethodType(f, thing.__self__)
+    if type(thing) is Transformed and thing._made is not None:
+        make, args, keywords = thing._made
+        new = inside(args), inside(keywords)
+        return thing if new[0] is args and new[1] is keywords else make(*new[0], **new[1])
     return _function(thing, inside) if isinstance(thing, types.FunctionType) else thing
 
 
