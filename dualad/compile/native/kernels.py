@@ -19,11 +19,11 @@ from ...core.aval import Aval, aval_of
 from ...program.variable import Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes, literal
 from .lowering import trailing
-from .operators import LONG, Refused, computed_in, convert, elementwise
+from .operators import DOUBLE, LONG, Refused, computed_in, convert, elementwise
 from .values import load_lanes, store_lanes, stored
 from .views import VIEWS, Box, Index, broadcast_index, refolded, same_but_ones, source, splits
 
-__all__ = ["Kernel", "Writer", "clipped", "find_cuts", "is_counted", "is_uniform", "write_kernel"]
+__all__ = ["Kernel", "Writer", "clipped", "diagonal_of", "find_cuts", "is_counted", "is_uniform", "write_kernel"]
 
 #: short reductions, with the operator that joins two entries
 _SHORT = {"sum": "add", "max": "maximum", "min": "minimum"}
@@ -49,6 +49,32 @@ def is_counted(x: Any) -> bool:
         and x[-1] - x[0] == x.size - 1
         and bool((x[1:] - x[:-1] == 1).all())
     )
+
+
+def diagonal_of(x: Any) -> tuple[int, Any, Any] | None:
+    """Return ``k, on, off`` of a constant that is ``on`` where column minus row is k and ``off`` elsewhere, to the bit.
+
+    Bases of Jacobians and Hessians are such, and so are their parts.
+    """
+    if not isinstance(x, np.ndarray) or x.ndim != 2 or x.dtype != DOUBLE or not x.dtype.isnative or min(x.shape) < 2:
+        return None
+    bits = np.ascontiguousarray(x).view(np.int64)
+    rows, columns = x.shape
+    for corner in ((-1, 0), (0, -1)):
+        if np.count_nonzero(bits[0] != bits[corner]) > 1:  # most constants are seen to be none by their first row
+            continue
+        others = bits != bits[corner]
+        if not 0 < np.count_nonzero(others) <= min(x.shape):
+            continue
+        places = np.flatnonzero(others)
+        first, k = places[0] // columns, int(places[0] % columns - places[0] // columns)
+        length = min(rows, columns - k) - max(0, -k)
+        at = np.arange(first, first + length)
+        if places.size == length and np.array_equal(places, at * columns + at + k):
+            on = bits[at, at + k]
+            if (on == on[0]).all():
+                return k, x[first, first + k], x[corner]
+    return None
 
 
 class Kernel:
@@ -112,7 +138,7 @@ class Writer:
             if all([isinstance(i, int) for i in index]):
                 return literal(a[index], a.dtype), 1
             if id(a) not in self.buffers:
-                return self.counted(int(a[0]), index[0])
+                return self.counted(int(a[0]), index[0]) if a.ndim == 1 else self.diagonal(a, index)
             return self.load(self.buffers[id(a)], self.kernel.laid_out(a.shape), a.dtype, index)
         if a in self.buffers and not computed:
             if a in self.own:
@@ -133,6 +159,17 @@ class Writer:
             return here, 1
         b = Lanes(self.code, LONG, WIDTH)
         return b.add(b.splat(here), f"<{', '.join([f'i64 {step * i}' for i in range(WIDTH)])}>"), WIDTH
+
+    def diagonal(self, a: np.ndarray, index: Index) -> tuple[str, int]:
+        """Return an entry of a constant that has one number on a diagonal and one elsewhere."""
+        k, on, off = diagonal_of(a) or (0, 0.0, 0.0)
+        (row, left), (column, right) = [(str(i), 1) if isinstance(i, int) else self.counted(0, i) for i in index]
+        width = max(left, right)
+        row = Lanes(self.code, LONG, left).add(row, k)
+        b = Lanes(self.code, LONG, width)
+        mask = b.compare("eq", b.splat(row) if left < width else row, b.splat(column) if right < width else column)
+        numbers = Lanes(self.code, a.dtype, width)
+        return numbers.select(mask, numbers.constant(on), numbers.constant(off)), width
 
     def compute(self, a: Variable, index: Index) -> tuple[str, int]:
         op, args, params, _ = self.maker[a]

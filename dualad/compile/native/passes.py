@@ -23,7 +23,7 @@ from ..threads import shared_out
 from .code import WIDTH, Code
 from .contractions import as_sum
 from .engine import LIBRARY, Engine, engine
-from .kernels import Kernel, is_counted, is_uniform, write_kernel
+from .kernels import Kernel, diagonal_of, is_counted, is_uniform, write_kernel
 from .lowering import count_moved
 from .maths import KERNELS
 from .operators import KNOWN, TYPES, Refused, computed_in
@@ -55,6 +55,8 @@ _WORTHY = frozenset({*KERNELS, *LIBRARY, *PRODUCTS})
 _HURRY = 1500
 #: a first axis of so many entries may be the vector, where the others have so few, and all arrays together so many
 _BATCH, _FEW, _MOST = 64, 256, 3000
+#: operators that take a cycle or less, and so many of them that something is stored
+_QUICK, _DEAR = frozenset({"add", "multiply", "negative", "scale", "subtract"}), 10
 #: arrays that are worth a loop
 _LARGE = 128
 
@@ -103,11 +105,17 @@ class Pass:
         self.steps, self.writes = steps, writes
         self.maker = {step[3][0]: step for step in steps}
         reads: dict[Any, Any] = {}
+        #: constants that are known by row and column
+        self._diagonals: set[int] = set()
+        moves = VIEWS - {"reshape"}
+        as_they_lie = {id(a) for s in steps if s[0].name in _ELSEWHERE and s[0].name not in moves for a in s[1]}
         for step in steps:
             for a in step[1]:
                 if type(a) is Variable:
                     if a not in self.maker:
                         reads.setdefault(a, a)
+                elif id(a) not in as_they_lie and id(a) not in reads and diagonal_of(a):
+                    self._diagonals.add(id(a))
                 elif not is_uniform(a) and not is_counted(a):
                     reads.setdefault(id(a), a)
         self.reads = list(reads.values())
@@ -125,6 +133,7 @@ class Pass:
                 if type(a) is Variable and a in self.maker:
                     readers.setdefault(a, []).append(step)
         held = {*self.writes, *[s[3][0] for s in self.steps if is_long(s)]}
+        cheap = self._cheap()
         for v in reversed(self.maker):
             users = readers.get(v, [])
             for op, args, _params, (out,) in users:
@@ -132,7 +141,8 @@ class Pass:
                 moved = op.name == "reshape" and not same_but_ones(shapes[0], out.aval.shape)
                 spread = op.name == "broadcast_to" or (op.name not in _ELSEWHERE and out.aval.shape != v.aval.shape)
                 other = op.name in _ELSEWHERE
-                if moved or (self.maker[v][0].name not in VIEWS and other and len(users) > 1):
+                stored = op.name not in VIEWS or v not in cheap
+                if moved or (self.maker[v][0].name not in VIEWS and other and stored and len(users) > 1):
                     held.add(v)
                 if spread and (computed := self._before_moves(v)):
                     held.add(computed)
@@ -150,6 +160,20 @@ class Pass:
                 return None
             v = self.maker[v][1][0]
         return v if v in self.maker else None
+
+    def _cheap(self) -> set[Variable]:
+        """Return what is computed again where it is read at other places: a few operations on what is much smaller."""
+        work: dict[Variable, int] = {}
+        size: dict[Variable, int] = {}
+        for v, (op, args, _, _) in self.maker.items():
+            work[v] = 0 if op.name in VIEWS else 1 if op.name in _QUICK else _DEAR
+            size[v] = 0
+            for a in args:
+                if type(a) is Variable and a in self.maker:
+                    work[v], size[v] = work[v] + work[a], max(size[v], size[a])
+                elif type(a) is Variable or not (id(a) in self._diagonals or is_uniform(a)):
+                    size[v] = max(size[v], aval_of_atom(a).size)
+        return {v for v in self.maker if work[v] < _DEAR and 8 * size[v] <= v.aval.size}
 
     def _can_be_added_up(self, step: tuple, held: set) -> bool:
         """Say whether what is added up can be computed there."""
@@ -237,7 +261,7 @@ class Pass:
                 return False
             for a in args:
                 aval = aval_of_atom(a)
-                if aval.size != 1 and (aval.size != size or aval.shape != shape):
+                if id(a) in self._diagonals or (aval.size != 1 and (aval.size != size or aval.shape != shape)):
                     return False
                 if type(a) is Variable:
                     pending.append(a)

@@ -204,3 +204,47 @@ def test_entries_of_constants_of_another_dtype_are_their_own() -> None:
     g = lambda x: np.sum(x[:, None] * whole, axis=1) - x * whole[2]
     rows = np.linspace(0.5, 2.0, 40)
     np.testing.assert_allclose(da.jit(g)(rows), g(rows), rtol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(3, 17), (17, 16)])
+def test_constants_that_are_diagonals_are_known_by_row_and_column(shape: tuple[int, int]) -> None:
+    rows, columns = shape
+    x, y = numbers(columns), numbers(rows)
+    for k, on, off in (
+        (0, 1.0, 0.0),
+        (-1, -0.0, 0.0),
+        (1, np.inf, -2.5),
+        (columns - 1, 0.0, np.nan),
+        (1 - rows, 2.0, 1.0),
+    ):
+        a = np.full(shape, off)
+        a[np.eye(*shape, k, dtype=bool)] = on
+        assert np.array_equal(kernels.diagonal_of(a), (k, on, off), equal_nan=True)
+        a.setflags(write=False)
+        same(lambda x, y, a=a: (a * x + y[:, None], a.T - x[:, None] * 2, a[:, ::-1] * x, np.stack([a, a * x])), x, y)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 7), (3, 3), (5, 4), (1, 4)])
+def test_what_is_no_diagonal_is_not_taken_for_one(shape: tuple[int, int]) -> None:
+    rows, columns = shape
+    for k in range(-rows, columns + 1):
+        for place in range(rows * columns):
+            a = np.eye(*shape, k)
+            a.flat[place] = -0.0 if a.flat[place] == 0 else 0.5
+            found = kernels.diagonal_of(a)
+            if found:
+                on = np.arange(columns) - np.arange(rows)[:, None] == found[0]
+                assert np.where(on, *found[1:]).tobytes() == a.tobytes()
+
+
+def test_what_is_cheap_is_computed_where_it_is_read() -> None:
+    f = lambda x: np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+    fast = da.jit(da.hessian(f))
+    for n in (12, 33, 100):
+        x = numbers(n)
+        same(da.hessian(f), x)
+        compiled = fast._specialised((x,), {}).program.compiled
+        assert not any(f"({n}, {n - 1})" in g.about for g in compiled.groups)
+        x[5] = np.inf
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(fast(x), da.hessian(f)(x))
