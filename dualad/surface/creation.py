@@ -17,6 +17,7 @@ from ..core.memory import as_array, converted, in_order, layout, pin
 from ..core.tables import CREATION, register
 from ..core.tracer import PLAIN, Tracer
 from ..ops import shaping
+from ..ops.choice import nowhere
 from .arguments import array_operand, normalize_axis, operand
 from .functions import function
 
@@ -185,7 +186,9 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     if num > 0:
         y = np.concatenate([np.broadcast_to(start, (1, *y.shape[1:])), y[1:]])
     if endpoint and num > 1:
-        y = np.concatenate([y[:-1], np.broadcast_to(stop, (1, *y.shape[1:]))])
+        lost = np.isnan(start)  # which spoils NumPy's last entry too
+        last = stop if nowhere(lost) else np.where(lost, start, stop)
+        y = np.concatenate([y[:-1], np.broadcast_to(last, (1, *y.shape[1:]))])
     return _finish(y, start, axis, dtype, result, ())
 
 
