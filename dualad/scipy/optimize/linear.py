@@ -314,5 +314,9 @@ assignment = Primitive(
 
 @solves(so.linear_sum_assignment)
 def linear_sum_assignment(cost_matrix, maximize=False):
-    """Assign rows to columns at least cost; the indices have no derivative, the cost ``C[rows, columns]`` does."""
+    """Assign rows to columns at least cost; the indices have no derivative, the cost ``C[rows, columns]`` does.
+
+    Where several assignments cost the same, the derivative is that of the one which SciPy returns: a subgradient of the
+    least cost, and not the only one. Nothing warns of that; ties of computed costs are as rare as they are unstable.
+    """
     return tuple(assignment(_floats(cost_matrix), maximize=bool(maximize)))

@@ -24,7 +24,8 @@ from .problem import DENSE, SolverCall, converged, fields, number, solves, start
 from .stationary import Constraints, optimum
 
 __all__ = [
-    "basinhopping", "differential_evolution", "dual_annealing", "minimize", "minimize_scalar", "shgo",
+    "Objective", "basinhopping", "differential_evolution", "dual_annealing", "middle_of", "minimize", "minimize_scalar",
+    "minimum", "shgo",
 ]  # fmt: skip
 
 #: a gradient that BFGS is content with by default
@@ -33,7 +34,7 @@ _SMALL = 1e-5
 _NEAR = {"trust-constr": 1e-4, "cobyla": 1e-3, "cobyqa": 1e-4, "bounded": 1e-4}
 
 
-class _Objective(SolverCall):
+class Objective(SolverCall):
     """A function to be minimized, with its traced inputs and its derivatives as SciPy is to be given them."""
 
     def __init__(self, where: str, fun: Callable, x0: Any, args: Any, jac: Any, hess: Any, hessp: Any) -> None:
@@ -88,7 +89,7 @@ def minimize(
     ``jac="dualad"`` and ``hess="dualad"`` give SciPy exact derivatives.
     """
     where = "scipy.optimize.minimize"
-    problem = _Objective(where, fun, x0, args, jac, hess, hessp)
+    problem = Objective(where, fun, x0, args, jac, hess, hessp)
     inputs, start = problem.inputs, problem.start
     box = bounds_of(inputs, bounds, start.size)
     held = constraints_of(inputs, constraints, start)
@@ -112,11 +113,11 @@ def minimize(
 
     if not problem.depends:
         return problem.run(search, start, [])[1]
-    return _minimum(problem, search, box, held.joined, require_success, tangent_solve, _NEAR.get(name, 1e-6))
+    return minimum(problem, search, box, held.joined, require_success, tangent_solve, _NEAR.get(name, 1e-6))
 
 
-def _minimum(
-    problem: _Objective, search: Callable, box: Limits | None, constraints: Constraints | None, require: bool,
+def minimum(
+    problem: Objective, search: Callable, box: Limits | None, constraints: Constraints | None, require: bool,
     tangent_solve: Any, near: float,
 ) -> so.OptimizeResult:  # fmt: skip
     """Apply the operator and make SciPy's result of it."""
@@ -149,7 +150,7 @@ def minimize_scalar(
     where = "scipy.optimize.minimize_scalar"
     scalar = lambda x, *rest: fun(x[0], *rest)
     start = np.array([_inside(bounds, bracket)])
-    problem = _Objective(where, scalar, start, args, None, None, None)
+    problem = Objective(where, scalar, start, args, None, None, None)
     inputs = problem.inputs
     box = bounds_of(inputs, None if bounds is None else [tuple(bounds)], 1)
     points = inputs.add([stop_gradient(v) if isinstance(v, Tracer) else v for v in bracket or ()])
@@ -165,7 +166,7 @@ def minimize_scalar(
         )  # fmt: skip
         return np.reshape(out.x, (1,)), out
 
-    out = _minimum(problem, search, box, None, require_success, tangent_solve, _NEAR["bounded"])
+    out = minimum(problem, search, box, None, require_success, tangent_solve, _NEAR["bounded"])
     out["x"] = out.x[0]
     del out["jac"]
     return out
@@ -196,9 +197,9 @@ def _global(original: Callable) -> Callable:
         bounds = given.get("bounds", inner.get("bounds"))
         x0 = given.get("x0")
         if x0 is None:
-            x0 = np.asarray(stop_gradient(_middle(bounds)))
+            x0 = np.asarray(stop_gradient(middle_of(bounds)))
         args = given.get("args", inner.get("args", ()))
-        problem = _Objective(where, given["func"], x0, args, inner.get("jac"), inner.get("hess"), inner.get("hessp"))
+        problem = Objective(where, given["func"], x0, args, inner.get("jac"), inner.get("hess"), inner.get("hessp"))
         inputs = problem.inputs
         box = bounds_of(inputs, bounds, problem.start.size)
         held = constraints_of(inputs, given.get("constraints", inner.get("constraints")) or (), problem.start)
@@ -223,7 +224,7 @@ def _global(original: Callable) -> Callable:
             out = original(**whole)
             return out.x, out
 
-        return _minimum(problem, search, box, held.joined, require_success, tangent_solve, 1e-6)
+        return minimum(problem, search, box, held.joined, require_success, tangent_solve, 1e-6)
 
     solver.__name__ = solver.__qualname__ = name
     solver.__doc__ = (
@@ -232,7 +233,8 @@ def _global(original: Callable) -> Callable:
     return solves(original)(solver)
 
 
-def _middle(bounds: Any) -> Any:
+def middle_of(bounds: Any) -> Any:
+    """Return the point in the middle of a region."""
     if isinstance(bounds, so.Bounds):
         return 0.5 * (operand(bounds.lb) + operand(bounds.ub))
     return np.stack([0.5 * (operand(a) + operand(b)) for a, b in bounds])
