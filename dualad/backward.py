@@ -119,9 +119,7 @@ def pull_back(program: Program, cotangents: list, seeds: str = "dead", others: l
     return _walk_back(program, cotangents, None, seeds, others is not None)
 
 
-def _walk_back(
-    program: Program, cotangents: list, walk: Callable | None = None, seeds: str = "dead", once: bool = False
-) -> list:
+def _walk_back(program: Program, cotangents: list, walk: Callable | None, seeds: str, once: bool) -> list:
     # A hook is called once per pull: where there is one, there is no second walk.
     once = once or any([step[0].effect for step in program.steps])
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

@@ -172,3 +172,12 @@ def test_random_matrices(seed):
 def test_many_random_matrices():
     for seed in range(9, 600):
         _agrees(seed)
+
+
+def test_a_small_entry_without_a_limit_casts_doubt_on_large_ones():
+    smooth, _ = PAIRS["trace of a power"]
+    largest = symmetric(lambda a: np.linalg.eigvalsh(a)[-1] ** 2)
+    a = Q @ np.diag([5.0, 5.0, 2.0]) @ Q.T
+    pair = np.stack([a, a])
+    assert np.isfinite(da.hvp(lambda p: 1e3 * smooth(p[0]) + smooth(p[1]), pair, np.stack([B, B]))).all()
+    assert np.isnan(da.hvp(lambda p: 1e3 * smooth(p[0]) + largest(p[1]), pair, np.stack([B, B]))).any()
