@@ -103,17 +103,26 @@ class Runtime:
 
 
 def runtime(made: Engine) -> Runtime | None:
-    """Return the functions, compiled at the first call; None where the layout of objects is not as they assume."""
+    """Return the functions, compiled at the first call; None where LLVM or the layout of objects is not as assumed."""
     places = layout()
     return None if places is None else _compiled(made, places)
 
 
+#: functions of Python refer to this code for as long as the process lives
+_KEPT: list[Runtime] = []
+
+
 @functools.cache
-def _compiled(made: Engine, places: Layout) -> Runtime:
-    # A loop over many numbers is worth the time that LLVM takes; the rest is run through once a call.
-    scan = made.compile(SCAN, ["nan_in"], {}, 1)
-    objects = _objects() | {"nan_in": scan.addresses["nan_in"]}
-    return Runtime(made.compile(_text(places), ["stub", "front", "bound"], objects, 0), scan)
+def _compiled(made: Engine, places: Layout) -> Runtime | None:
+    try:
+        # A loop over many numbers is worth the time that LLVM takes; the rest is run through once a call.
+        scan = made.compile(SCAN, ["nan_in"], {}, 1)
+        objects = _objects() | {"nan_in": scan.addresses["nan_in"]}
+        found = Runtime(made.compile(_text(places), ["stub", "front", "bound"], objects, 0), scan)
+        _KEPT.append(found)
+        return found
+    except RuntimeError:  # entries are in Python then
+        return None
 
 
 def _objects() -> dict[str, int]:

@@ -454,6 +454,17 @@ def test_an_object_whose_front_is_taken_away(front: str) -> None:
             type(fast).__call__(3, X)
 
 
+def test_where_llvm_refuses_the_text_entries_are_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime._compiled.cache_clear()
+    monkeypatch.setattr(runtime, "_text", lambda places: "no module")
+    try:
+        fast = da.jit(lambda x, n: (x * n + 1, n > 2))
+        agree(fast, fast.f, X, 2.0)
+        assert type(fast) is Jitted
+    finally:
+        runtime._compiled.cache_clear()
+
+
 def test_ten_threads_share_a_function() -> None:
     fast = da.jit(lambda p: {"a": p[0] * 2 + p[1]["w"]})
     wrong = []
