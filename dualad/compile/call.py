@@ -47,6 +47,7 @@ from ..liveness import Liveness, signed
 from ..ops.kinks import _convention
 from ..program.ir import Program
 from ..series.rules import declare
+from .native.engine import engine
 from .numpy_source import Compiled, compile_program
 from .reroll import reroll
 from .simplify import simplify
@@ -96,6 +97,8 @@ class CallProgram(Program):
 
 def machine_code(program: Program) -> Callable | None:
     """Compile a program if all of it becomes machine code; its inputs are arrays in C order."""
+    if engine() is None:
+        return None
     compiled = CallProgram(program).compiled
     return compiled.run if compiled.calls == {"native": 1} else None
 

@@ -7,6 +7,7 @@ for: small arrays, whose calls cost more than their arithmetic, or operators tha
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Hashable, Sequence
@@ -65,7 +66,7 @@ def compiled_stream(call: Any) -> Stream | None:
     (block,) = run(*arrays, np.ascontiguousarray(first).reshape(size))
     if not is_finite(block):
         return None
-    stream = Stream(first, None, level.order, block=block.reshape(-1, *shape))
+    stream = Stream(first, None, level.order, block=block.reshape(len(block), *shape))
     stream.coefs[0] = first
     return stream
 
@@ -98,7 +99,8 @@ class _Kernel:
         """Return the code, once it was asked for often."""
         self.calls += 1
         if self.calls == _OFTEN:
-            self.run = ABOVE.machine_code(_written(call, parts, size))
+            with contextlib.suppress(Exception):  # a rule that branches on values, or refuses to be written down
+                self.run = ABOVE.machine_code(_written(call, parts, size))
         return self.run
 
 

@@ -8,6 +8,7 @@ for: a rule that only repeats what the JVP rule makes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -177,7 +178,7 @@ def _slopes(call: Any) -> np.ndarray | None:
     (x,) = call.streams
     if call.level.pick is not None or call.level.strong or call.params or not (x.plain and x.complete):
         return None
-    rows = x.upto(x.last)[1:].reshape(x.last, -1)
+    rows = x.upto(x.last)[1:].reshape(x.last, math.prod(x.shape))
     return (rows * np.arange(1, x.last + 1, dtype=x.dtype)[:, None])[::-1]
 
 
@@ -206,7 +207,7 @@ def _dot(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
 
 def _of_rows(call: Any, first: Any, rows: np.ndarray) -> Stream:
     (x,) = call.streams
-    stream = Stream(first, None, len(rows) - 1, block=rows.reshape(-1, *x.shape), degree=x.degree)
+    stream = Stream(first, None, len(rows) - 1, block=rows.reshape(len(rows), *x.shape), degree=x.degree)
     stream.coefs[0] = first
     return stream
 

@@ -135,3 +135,15 @@ def test_without_a_compiler_nothing_changes(at_once, monkeypatch) -> None:
     compiled._kernel.cache_clear()
     monkeypatch.setattr(sys.modules["dualad.core.above"].ABOVE, "machine_code", lambda program: None)
     np.testing.assert_allclose(da.taylor(np.tanh, X, V, order=4), expected, rtol=1e-12)
+
+
+def test_what_cannot_be_written_down_is_not_compiled(at_once, monkeypatch) -> None:
+    def refuse(*args):
+        raise da.errors.BranchError("a rule", "branches", "on values")
+
+    expected = da.taylor(np.tanh, X, V, order=4)
+    compiled._kernel.cache_clear()
+    monkeypatch.setattr(compiled, "_written", refuse)
+    np.testing.assert_allclose(da.taylor(np.tanh, X, V, order=4), expected, rtol=1e-12)
+    with da.kinks("raise"):
+        np.testing.assert_array_equal(da.taylor(np.abs, X, V, order=2), [X, V, 0 * X])

@@ -106,6 +106,12 @@ def test_the_second_derivatives_that_are_written_down_are_those_of_the_rules(nam
     np.testing.assert_allclose(2 * bend, da.jvp(first, (x,), (np.ones(7),))[1], rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("name", sorted(native._QUADRATIC | native._PAIRS))
+def test_recurrences_of_empty_arrays(name: str) -> None:
+    op, x = OPS[name], np.zeros((0, 2))
+    assert da.taylor(op, x, x, order=3).shape == (4, 0, 2)
+
+
 def test_zeros_are_strong_beside_poles() -> None:
     with np.errstate(all="ignore"):  # the poles are the function's own
         x, v = np.array([0.0, 1.0]), np.array([0.0, 1.0])
