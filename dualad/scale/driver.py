@@ -17,7 +17,7 @@ from typing import Any
 from ..chunks import in_chunks, measured_chunks
 from ..core.contexts import watching
 from ..core.frames import user_level
-from ..errors import WorkerLostError
+from ..errors import ArgumentTypeError, TravelError, WorkerLostError
 from ..surface.arguments import PerformanceNote
 from .context import Context, heard_again
 from .executors import Known, has_gil, known, missing_guard
@@ -198,16 +198,26 @@ class _Run:
                     self.sent += 1
                 tasks = [(self.ticket, along, tuple([as_laid(a) for a in call])) for call in calls]
                 futures = self.place.submit(work, tasks)
-        except RuntimeError as error:
+        except Exception as error:
             raise self._refused(error) from error
         for i, future in zip(indices, futures, strict=True):
+            if not callable(getattr(future, "result", None)):
+                raise self._wrong("submit", future, "a future, which has result()")
             self.out[future] = i
             if hasattr(future, "add_done_callback"):
                 future.add_done_callback(self.back.put)
             else:
                 self.back.put(future)
 
-    def _refused(self, error: RuntimeError) -> BaseException:
+    def _wrong(self, what: str, given: Any, asked: str) -> ArgumentTypeError:
+        return ArgumentTypeError(
+            f"{self.plan.where}: {what} of the executor, a {type(self.place.executor).__name__}, returned a"
+            f" {type(given).__name__}.",
+            f"an executor's submit(function, *args) returns {asked}",
+            "pass an executor that works as those of concurrent.futures do",
+        )
+
+    def _refused(self, error: Exception) -> BaseException:
         """Say of an executor's refusal whose chunks it was given."""
         if _is_broken(error):
             return self._lost(error, None)
@@ -220,10 +230,14 @@ class _Run:
         except Exception as error:
             if _is_broken(error):
                 self._fail(i, self._lost(error, i))
+            elif _is_about_pickling(error):
+                self._fail(i, self._cannot_return(error, i))
             else:
                 error.add_note(f"{self._name(i)}, by the executor")
                 self._fail(i, error)
             return
+        if type(answer) is not Answer:
+            raise self._wrong("a future", answer, "a future of what the function returns")
         if answer.missing:
             self._submit([i], again=True)
             return
@@ -256,6 +270,13 @@ class _Run:
         start, stop = self.ranges[i]
         return f"in {self.plan.unit} {start}:{stop} of {self.plan.where}"
 
+    def _cannot_return(self, error: Exception, i: int) -> TravelError:
+        return TravelError(
+            f"{self._name(i)}: the result can't be sent back.",
+            f"it is pickled on its way from a worker, and something in it can't be ({error})",
+            "return numbers and arrays, and as auxiliary output what can be pickled",
+        )
+
     def _lost(self, error: BaseException, i: int | None) -> WorkerLostError:
         """Say which work was lost with a worker, and what survives that."""
         chunks = f"{self.done} of {len(self.ranges)} chunks were done"
@@ -264,6 +285,12 @@ class _Run:
                 f"{self._name(i or 0)}: the worker died every time, {error}; {chunks}.",
                 "compiled code crashed, memory ran out, or something called os._exit",
                 f"compute these {self.plan.unit} alone, without executor=, under  python -X faulthandler",
+            )
+        if type(error).__name__ in ("CancelledError", "FutureCancelledError"):
+            return WorkerLostError(
+                f"{self.plan.where}: the executor has cancelled a chunk; {chunks}.",
+                "it was shut down meanwhile, or has lost its workers",
+                "keep the executor open until the call returns",
             )
         guard = "" if self.done else missing_guard()
         survives = (
@@ -297,6 +324,13 @@ def _here(job: Callable, args: tuple) -> Answer:
 
 #: what executors raise where a worker has died, by the names of the classes
 _BROKEN = {"BrokenExecutor", "KilledWorker", "TerminatedWorkerError", "FutureCancelledError", "CancelledError"}
+
+
+def _is_about_pickling(error: Exception) -> bool:
+    words = str(error).lower()
+    return type(error).__name__ == "PicklingError" or (
+        "pickle" in words and isinstance(error, (TypeError, AttributeError))
+    )
 
 
 def _is_broken(error: BaseException) -> bool:

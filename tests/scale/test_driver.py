@@ -7,13 +7,13 @@ import subprocess
 import sys
 import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import dualad as da
-from dualad.errors import ArgumentError, ArgumentTypeError, NonFiniteError, TravelError
+from dualad.errors import ArgumentError, ArgumentTypeError, NonFiniteError, TravelError, WorkerLostError
 from dualad.scale import payload
 from dualad.scale.driver import cut_into
 from dualad.surface.arguments import PerformanceNote
@@ -303,6 +303,61 @@ def test_what_is_no_executor_is_refused(executor, words, transform) -> None:
     make = getattr(da, transform)
     with pytest.raises(ArgumentTypeError, match=words):
         make(np.sin, X, executor=executor) if transform == "map" else make(np.sin, executor=executor)(X)
+
+
+class Odd(Inline):
+    """An executor that does something else."""
+
+    def __init__(self, how) -> None:
+        self.how = how
+
+    def submit(self, fn, /, *args, **kwargs):
+        return self.how(super().submit(fn, *args, **kwargs))
+
+
+def down(future):
+    raise OSError("the cluster is down")
+
+
+def cancelled(future):
+    future = Future()
+    future.cancel()
+    future.set_running_or_notify_cancel()
+    return future
+
+
+def answered(future):
+    future = Future()
+    future.set_result(42)
+    return future
+
+
+@pytest.mark.parametrize(
+    ("how", "error", "words"),
+    [
+        (down, OSError, "the cluster is down"),
+        (cancelled, WorkerLostError, "has cancelled a chunk; 0 of 6"),
+        (answered, ArgumentTypeError, "a future of the executor, a Odd, returned a int"),
+        (lambda future: future.result(), ArgumentTypeError, "submit of the executor, a Odd, returned a Answer"),
+        (lambda future: None, ArgumentTypeError, "returned a NoneType"),
+    ],
+)
+def test_an_executor_that_works_otherwise_is_named(how, error, words) -> None:
+    for run in (
+        lambda pool: da.vmap(np.sin, chunk_size=1, executor=pool),
+        lambda pool: da.jacfwd(np.sin, chunk_size=1, executor=pool),
+    ):
+        with pytest.raises(error, match=words) as info:
+            run(Odd(how))(X[:6])
+        assert error is not OSError or "given chunk" in info.value.__notes__[0]
+
+
+def test_auxiliary_output_of_a_shard_that_can_not_be_sent_back_is_named() -> None:
+    both = da.value_and_grad(
+        lambda w, x: (np.sum(w * x), threading.Lock()), in_axes=(None, 0), has_aux=True, executor=Inline()
+    )
+    with pytest.raises(TravelError, match=r"rows 0:3 of .*: the result can't be sent back"):
+        both(1.0, X)
 
 
 def test_a_closed_pool_says_so_with_the_transforms_name() -> None:
