@@ -25,6 +25,7 @@ from .simplify import is_elementwise, is_pure
 from .source_entries import in_entries, is_small
 from .source_loops import LOOPS
 from .source_values import ARRAY, BOOL, BOOL_FORM, DOUBLE, ENTRIES, FLOAT_FORM, PYTHON, Value, identifier
+from .stacked_calls import in_shares, is_shared
 
 __all__ = ["Block", "as_scalar"]
 
@@ -36,7 +37,10 @@ _DEEPEST = 6
 #: arrays of so many bytes and more are computed into memory that is free again
 _REUSED = 1 << 15
 #: operators whose result is memory of its own
-_FRESH = frozenset({"sum", "prod", "max", "min", "concatenate", "stack", "cumsum", "astype", "sort", "solve", "inv"})
+_FRESH = frozenset({"sum", "prod", "max", "min", "concatenate", "stack", "cumsum", "astype", "sort", "solve", "inv",
+                    "cholesky", "convolve"})  # fmt: skip
+#: and those of which that is so for two arguments and more: of one they may show an argument
+_CONTRACTIONS = frozenset({"einsum", "einsum_strong"})
 
 
 class Block:
@@ -223,12 +227,14 @@ class Block:
         texts = [self.as_array(a) for a in args]
         for a in args:
             self.alone.discard(a.text)
-        call = self.writer.bind(identifier(op.name), op.impl)
+        shared = is_shared(op, [a.aval for a in args], [v.aval for v in outs])
+        impl = in_shares(op.impl, [v.aval for v in outs]) if shared else op.impl
+        call = self.writer.bind(identifier(op.name), impl)
         texts += [f"{k}={self.parameter(v)}" for k, v in params.items()]
         names = [self.writer.name() for _ in outs]
         left = ", ".join(names) + ("," if op.multiple_results and len(outs) == 1 else "")
         self.write(f"{left} = {call}({', '.join(texts)})" if names else f"{call}({', '.join(texts)})")
-        fresh = op.name in _FRESH
+        fresh = shared or op.name in _FRESH or (op.name in _CONTRACTIONS and len(args) > 1)
         return [Value(n, ARRAY, strong_aval(v.aval), fresh) for n, v in zip(names, outs, strict=True)]
 
     def parameter(self, x: Any) -> str:

@@ -17,7 +17,7 @@ from ...program.variable import Variable, aval_of_atom
 
 __all__ = ["as_sum"]
 
-_MATRICES = {(2, 1): "ij,j->i", (1, 2): "i,ij->j", (1, 1): "i,i->"}
+_MATRICES: dict[tuple[int, ...], str] = {(2, 1): "ij,j->i", (1, 2): "i,ij->j", (1, 1): "i,i->"}
 
 
 def _subscripts(op: Any, args: list, params: dict) -> str:

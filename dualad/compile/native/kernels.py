@@ -89,6 +89,11 @@ class Kernel:
         aval = outs[0].aval
         self.shape = (aval.size,) if flat else aval.shape[:1] if lanes else aval.shape
 
+    @property
+    def work(self) -> int:
+        """About how long it takes, in entries of elementwise operators."""
+        return math.prod(self.shape)
+
     def homes(self, v: Variable) -> list[Index]:
         """Return the indices at which an array is written in the innermost loop."""
         if not self.lanes:

@@ -101,8 +101,8 @@ class Pass:
     multiple_results = True
     effect = raises = False
 
-    def __init__(self, steps: list[tuple], writes: list[Variable]) -> None:
-        self.steps, self.writes = steps, writes
+    def __init__(self, steps: list[tuple], writes: list[Variable], free: set[Variable] | None = None) -> None:
+        self.steps, self.writes, self.free = steps, writes, free or set()
         self.maker = {step[3][0]: step for step in steps}
         reads: dict[Any, Any] = {}
         #: constants that are known by row and column
@@ -180,6 +180,8 @@ class Pass:
         x, axis = step[1][0], step[2]["axis"]
         if x not in self.maker or x in held:
             return True
+        # A single running sum is one thread's work: what takes longer than the sum is computed before, by all.
+        alone = step[0].name == "cumsum" and x.aval.size == x.aval.shape[axis] and x.aval.size >= _SHARED
         pending, seen = [x], set()
         while pending:
             v = pending.pop()
@@ -187,7 +189,7 @@ class Pass:
                 continue
             seen.add(v)
             op, args, _, _ = self.maker[v]
-            if op.name in _JOINS:
+            if op.name in _JOINS or (alone and op.name in _WORTHY):
                 return False
             pending += [a for a in args if type(a) is Variable and a in self.maker]
         one_row = isinstance(axis, int) or [i for i in axis if x.aval.shape[i] != 1] == [len(x.aval.shape) - 1]
@@ -202,7 +204,8 @@ class Pass:
             kind: tuple = (v.aval.shape,)
             if is_long(self.maker[v]):
                 op, (x,), params, _ = self.maker[v]
-                kind = (x.aval.shape, op.name == "cumsum" and id(v), np.sum(params["axis"]), not v.aval.shape)
+                kind = (x.aval.shape, op.name == "cumsum" and id(v), np.sum(params["axis"]), not v.aval.shape,
+                        v in self.free)  # fmt: skip
             elif self.maker[v][0].name in PRODUCTS:
                 op, args, params, _ = self.maker[v]
                 kind = (op.name, params.get("mode"), *[a.aval.shape for a in args], v.aval.dtype)
@@ -213,7 +216,7 @@ class Pass:
                 steps = [self.maker[v] for v in outs]
                 whole = len(steps[0][1][0].aval.shape) > 1 and outs[0].aval.size == 1 and steps[0][0].name != "cumsum"
                 flat = whole and self._is_flat([s[1][0] for s in steps], inside)
-                made.append(Reduction(steps, flat, _BLOCK))
+                made.append(Reduction(steps, flat, _BLOCK, outs[0] in self.free))
             elif self.maker[outs[0]][0].name in PRODUCTS:
                 made.append(Product([self.maker[v] for v in outs], _BLOCK))
             else:
@@ -316,7 +319,7 @@ class Pass:
         heads = {line for t in texts for line in t.splitlines() if line.startswith("declare")}
         bodies = ["\n".join([x for x in t.splitlines() if not x.startswith("declare")]) for t in texts]
         self.text = "\n".join([*sorted(heads), *bodies])
-        if sum([math.prod(k.shape) for k in kernels]) < _SHARED:
+        if sum([k.work for k in kernels]) < _SHARED:
             self.text, scratch = self._in_one(held, calls)
             avals = [aval_of_atom(a) for a in self.reads], [v.aval for v in self.writes]
             self.run = entered(made, self.text, avals, scratch, 1)
@@ -389,22 +392,28 @@ def find_passes(program: Program) -> list[tuple]:
     made = engine()
     if made is None:
         return program.steps
-    steps = [s for step in program.steps for s in as_sum(step, _SUMMED, _is_known)]
+    steps: list[tuple] = []
+    free: set[Variable] = set()
+    for step in program.steps:
+        summed = as_sum(step, _SUMMED, _is_known)
+        steps += summed
+        if len(summed) > 1:
+            free.update([s[3][0] for s in summed if s[0].name == "sum"])
     if not any([_is_known(step) for step in steps]):
         return program.steps
     program = Program(program.inputs, steps, program.outputs, program.name)
     place = lambda step, group, depends: Place.HERE if _is_known(step) else Place.NOWHERE
-    return gather(program, place, lambda steps, writes: _join(steps, writes, made))
+    return gather(program, place, lambda steps, writes: _join(steps, writes, made, free))
 
 
-def _join(steps: list[tuple], writes: list[Variable], made: Engine) -> list[tuple]:
+def _join(steps: list[tuple], writes: list[Variable], made: Engine, free: set[Variable]) -> list[tuple]:
     """Return equations as one, if that is worth it and can be done."""
     work = [s for s in steps if s[0].name not in VIEWS]
     if len(work) < _WORTH and not any([s[0].name in _WORTHY for s in work]):
         return steps
     if not writes:
         return steps
-    group = Pass(steps, writes)
+    group = Pass(steps, writes, free)
     try:
         group.compile(made)
     except _FAILURES:

@@ -53,10 +53,16 @@ class Product(Kernel):
         super().__init__([s[3][0] for s in steps], False)
         self.each = [aval_of_atom(a).shape for a in steps[0][1]]
         work = min([s[0] for s in self.each]) if self.steps[0][0].name == "convolve" else math.prod(self.each[0][1:])
+        self._work = math.prod(self.shape) * work // 64 * len(self.steps)
         self.rows = self.shape[0]
         self.step = max(1, 4 * block * self.rows // (math.prod(self.shape) * work))
         self.step = -(-self.step // 64) * 64 if len(self.shape) == 1 else -(-self.step // _ROWS) * _ROWS
         self.partial: list[Variable] = []
+
+    @property
+    def work(self) -> int:
+        """A product and a sum in registers are a small part of what an entry in memory takes."""
+        return self._work
 
 
 def write_product(name: str, kernel: Product, number: dict[Any, int]) -> tuple[str, list[str]]:

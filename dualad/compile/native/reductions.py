@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from ...core.aval import Aval
 from ...program.variable import Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes
+from .engine import LIBRARY
 from .kernels import Kernel, Writer, clipped, find_cuts
-from .operators import BOOL, LONG, Refused, elementwise
+from .maths import KERNELS
+from .operators import BOOL, LONG, Refused
+from .totals import ACCUMULATORS, Accumulator
 from .values import at, load_lanes, store_lanes
 from .views import Index
 
@@ -30,8 +31,8 @@ REDUCED = frozenset({"sum", "max", "min", "argmax", "argmin", "cumsum"})
 SHORT = 7
 #: entries that NumPy adds in eight sums side by side
 _LEAF = 128
-#: vectors of columns that are added up together
-_COLUMNS = 4
+#: vectors of columns, and rows, that are added up together
+_COLUMNS, _ROWS = 4, 4
 
 
 def _axes(op: Any, aval: Aval, params: dict) -> tuple[int, ...]:
@@ -75,10 +76,13 @@ def is_reduced(step: tuple) -> bool:
 
 
 class Reduction(Kernel):
-    """Results of equations that go along the same axis of arrays of one shape, written in one loop nest."""
+    """Results of equations that go along the same axis of arrays of one shape, written in one loop nest.
 
-    def __init__(self, steps: Sequence[tuple], flat: bool, block: int) -> None:
-        self.steps = list(steps)
+    With ``free`` they are sums of a product of matrices, which have no order of NumPy's.
+    """
+
+    def __init__(self, steps: Sequence[tuple], flat: bool, block: int, free: bool = False) -> None:
+        self.steps, self.free = list(steps), free
         op, args, params, _ = steps[0]
         aval = aval_of_atom(args[0])
         super().__init__([s[3][0] for s in steps], flat)
@@ -86,12 +90,19 @@ class Reduction(Kernel):
         self.shape = (aval.size,) if flat else aval.shape
         self.axis = 0 if flat else _axes(op, aval, params)[0]
         self.in_rows = self.axis == len(self.shape) - 1
-        self.states = [_ACCUMULATORS[s[0].name](aval_of_atom(s[1][0]).dtype) for s in steps]
+        self.states = [ACCUMULATORS[s[0].name](aval_of_atom(s[1][0]).dtype) for s in steps]
         kept = [n for i, n in enumerate(self.shape) if i != self.axis]
         self.pieces: list[int] = []
         most = max(block, _LEAF)
         if self.in_rows and not self.running and math.prod(kept) == 1 and self.shape[self.axis] > 2 * most:
             self.pieces, self.most = [*_starts(0, self.shape[self.axis], most), self.shape[self.axis]], most
+        #: rows of a piece of columns, where nobody asks for NumPy's order and they are too many for a thread alone
+        self.stretch = 0
+        if free and not self.in_rows and self.axis == 0 and len(self.shape) == 2 and self.shape[1] >= WIDTH:
+            stretch = max(WIDTH, 2 * block // self.shape[1])
+            if self.shape[0] > 8 * stretch:
+                self.stretch = stretch
+                self.pieces = list(range(0, self.shape[0], stretch)) + [self.shape[0]]
         first = 1 if self.axis == 0 else 0
         #: how many rows threads share, and how many of them are a block
         self.rows, self.step = (self.shape[first], 1) if first < len(self.shape) else (1, 1)
@@ -102,7 +113,13 @@ class Reduction(Kernel):
             if first == len(self.shape) - 1:  # columns side by side, as many as lie next to each other in memory
                 self.step = -(-self.step // 64) * 64
         #: what pieces come to, where there are any
-        self.partial = [Variable(Aval((self.rows,), d)) for s in self.states for d in s.dtypes] if self.pieces else []
+        one = (self.rows, *self.shape[1:]) if self.stretch else (self.rows,)
+        self.partial = [Variable(Aval(one, d)) for s in self.states for d in s.dtypes] if self.pieces else []
+
+    @property
+    def work(self) -> int:
+        """Sums of products, of which nothing is written, take little."""
+        return math.prod(self.shape) // (8 if self.free else 1)
 
     @property
     def index(self) -> Index:
@@ -123,83 +140,6 @@ def _starts(first: int, n: int, most: int) -> list[int]:
     return [*_starts(first, half, most), *_starts(first + half, n - half, most)]
 
 
-# ── what is added up ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class _Accumulator(NamedTuple):
-    """A total: what it starts from, how an entry joins, how two become one, the first being that of earlier entries."""
-
-    dtypes: tuple[np.dtype, ...]
-    start: Callable[[Lanes, str], tuple[str, ...]]
-    step: Callable[[Lanes, tuple[str, ...], str, str], tuple[str, ...]]
-    combine: Callable[[Lanes, tuple[str, ...], tuple[str, ...]], tuple[str, ...]]
-    finish: Callable[[Lanes, tuple[str, ...]], str]
-
-
-def _sum(dtype: np.dtype) -> _Accumulator:
-    zero = -0.0 if dtype.kind == "f" else 0  # -0.0 + x is x, whatever x is
-    return _Accumulator(
-        (dtype,),
-        lambda b, at: (b.constant(zero),),
-        lambda b, acc, x, at: (b.add(acc[0], x),),
-        lambda b, x, y: (b.add(x[0], y[0]),),
-        lambda b, acc: b.add(acc[0], 0.0 if dtype.kind == "f" else 0),  # NumPy starts from zero: never -0.0
-    )
-
-
-def _lowest(dtype: np.dtype, sign: int) -> Any:
-    if dtype.kind == "f":
-        return sign * math.inf
-    return np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min
-
-
-def _extremum(name: str, sign: int) -> Callable[[np.dtype], _Accumulator]:
-    def make(dtype: np.dtype) -> _Accumulator:
-        join = lambda b, x, y: elementwise(b, name, [x, y], dtype)
-        return _Accumulator(
-            (dtype,),
-            lambda b, at: (b.constant(_lowest(dtype, sign)),),
-            lambda b, acc, x, at: (join(b, acc[0], x),),
-            lambda b, x, y: (join(b, x[0], y[0]),),
-            lambda b, acc: acc[0],
-        )
-
-    return make
-
-
-def _place(beyond: str, sign: int) -> Callable[[np.dtype], _Accumulator]:
-    """Return the total that is the place of an extremum: of equal ones, or of NaNs (beyond all else), the first."""
-
-    def make(dtype: np.dtype) -> _Accumulator:
-        def better(b: Lanes, x: str, y: str) -> str:
-            if dtype.kind != "f":
-                return b.compare(f"s{beyond}", y, x)
-            new = b.code.value(f"and {b.mask} {b.is_nan(y)}, {b.invert(b.is_nan(x))}")
-            return b.either(b.compare(f"o{beyond}", y, x), new)
-
-        def step(b: Lanes, acc: tuple[str, ...], x: str, at: str) -> tuple[str, ...]:
-            yes = better(b, acc[0], x)
-            return b.select(yes, x, acc[0]), b.of(LONG).select(yes, at, acc[1])
-
-        def combine(b: Lanes, x: tuple[str, ...], y: tuple[str, ...]) -> tuple[str, ...]:
-            more, less = better(b, x[0], y[0]), better(b, y[0], x[0])
-            earlier = b.both(b.invert(less), b.of(LONG).compare("slt", y[1], x[1]))
-            yes = b.either(more, earlier)
-            return b.select(yes, y[0], x[0]), b.of(LONG).select(yes, y[1], x[1])
-
-        return _Accumulator(
-            (dtype, LONG), lambda b, at: (b.constant(_lowest(dtype, sign)), at), step, combine, lambda b, acc: acc[1]
-        )
-
-    return make
-
-
-_ACCUMULATORS: dict[str, Callable[[np.dtype], _Accumulator]] = {
-    "sum": _sum, "cumsum": _sum, "max": _extremum("maximum", -1), "min": _extremum("minimum", 1),
-    "argmax": _place("gt", -1), "argmin": _place("lt", 1),
-}  # fmt: skip
-
-
 # ── loops ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -213,6 +153,8 @@ def write_reduction(
     writes = _Loops(name, kernel, maker, number, inline)
     if kernel.running and kernel.in_rows:
         return writes.running(), [name]
+    if kernel.stretch:
+        return f"{writes.columns()}\n{writes.columns_joined()}", [name, f"{name}_joined"]
     if not kernel.in_rows:
         return writes.columns(), [name]
     if kernel.pieces:
@@ -227,11 +169,46 @@ class _Loops:
         self.name, self.kernel, self.maker, self.number, self.inline = name, kernel, maker, number, inline
         self.n = kernel.shape[kernel.axis]
         self.outer = [i for i in range(len(kernel.shape)) if i != kernel.axis]
+        #: rows that are added up together: a sum waits for the one before
+        self.together = 1
+        rows = kernel.in_rows and not kernel.running and not kernel.pieces
+        if rows and self.outer and kernel.shape[self.outer[-1]] >= _ROWS and not self._is_long_winded():
+            self.together = _ROWS
+        self.states = kernel.states * self.together
+
+    def _is_long_winded(self) -> bool:
+        """Say whether what is added up takes many instructions."""
+        pending, count = [s[1][0] for s in self.kernel.steps], 0
+        while pending and count < 12:
+            v = pending.pop()
+            if type(v) is Variable and v not in self.number and v in self.maker:
+                op, args = self.maker[v][:2]
+                count += 12 if op.name in KERNELS or op.name in LIBRARY else 1
+                pending += args
+        return count >= 12
 
     def open(self) -> Code:
         self.code = Code()
         self.buffers = {key: self.code.pointer_in("%arrays", i) for key, i in self.number.items()}
         return self.code
+
+    def every_entry(self, rows: list[str], counter: str) -> tuple[list[str], list[Lanes]]:
+        """Write the entries of rows that are added up together."""
+        names, lanes = [], []
+        for row in self._rows(rows):
+            some, kinds = self.entries([*row, counter])
+            names += some
+            lanes += kinds
+        return names, lanes
+
+    def _rows(self, rows: list[str]) -> list[list[str]]:
+        """Return the counters of rows that are added up together: behind the last one, it is done again."""
+        found, one = [rows], Lanes(self.code, LONG, 1)
+        for u in range(1, self.together):
+            most = str(self.kernel.shape[self.outer[-1]] - 1)
+            x = one.add(rows[-1], str(u))
+            found.append([*rows[:-1], one.select(one.compare("sgt", x, most), most, x)])
+        return found
 
     def entries(self, counters: list[str]) -> tuple[list[str], list[Lanes]]:
         """Write the entries that join the totals, at one place; vectors where the last axis is one."""
@@ -262,12 +239,13 @@ class _Loops:
             return
         axis, high = axes[0], self.kernel.shape[axes[0]]
         first, end = ("0", str(high)) if counters else clipped(self.code, 0, high)
-        self.code.loop(first, end, 1, lambda turn: self.nest(axes[1:], inner, {**counters, axis: turn}))
+        by = self.together if axis == self.outer[-1] else 1
+        self.code.loop(first, end, by, lambda turn: self.nest(axes[1:], inner, {**counters, axis: turn}))
 
     # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _slots(self, pointer: str) -> list[str]:
-        count = sum([len(s.dtypes) for s in self.kernel.states])
+        count = sum([len(s.dtypes) for s in self.states])
         return [
             pointer if not i else self.code.value(f"getelementptr i64, ptr {pointer}, i64 {i}") for i in range(count)
         ]
@@ -275,14 +253,14 @@ class _Loops:
     def _totals(self, pointer: str) -> list[tuple[str, ...]]:
         """Load totals from memory."""
         slots, found = iter(self._slots(pointer)), []
-        for s in self.kernel.states:
+        for s in self.states:
             kinds = [Lanes(self.code, d, 1) for d in s.dtypes]
             found.append(tuple([self.code.new(f"load {b.type}, ptr {next(slots)}, align 8") for b in kinds]))
         return found
 
     def _put(self, totals: Sequence[tuple[str, ...]], pointer: str) -> None:
         slots = iter(self._slots(pointer))
-        for s, total in zip(self.kernel.states, totals, strict=True):
+        for s, total in zip(self.states, totals, strict=True):
             for d, x in zip(s.dtypes, total, strict=True):
                 store_lanes(Lanes(self.code, d, 1), x, next(slots))
 
@@ -291,25 +269,25 @@ class _Loops:
         b = Lanes(self.code, LONG, WIDTH)
         return b.add(b.splat(counter), f"<{', '.join([f'i64 {i}' for i in range(WIDTH)])}>")
 
-    def _one(self, state: _Accumulator) -> Lanes:
+    def _one(self, state: Accumulator) -> Lanes:
         return Lanes(self.code, state.dtypes[0], 1)
 
     def tree(self) -> str:
         """Return the function ``@…_tree(arrays, counters…, from, n, totals)``: totals of a part of a row."""
-        code, kernel = self.open(), self.kernel
+        code = self.open()
         rows = [f"%c{i}" for i in self.outer]
         whole, small, split = code.label(), code.label(), code.label()
         code.branch(code.new(f"icmp sle i64 %n, {_LEAF}"), small, split)
         code.begin(split)
         with code.scope():
             given = ", ".join(["ptr %arrays", *[f"i64 {c}" for c in rows]])
-            size = sum([len(s.dtypes) for s in kernel.states])
+            size = sum([len(s.dtypes) for s in self.states])
             left, right = code.new(f"alloca [{size} x i64]"), code.new(f"alloca [{size} x i64]")
             half = code.new(f"and i64 {code.new('lshr i64 %n, 1')}, -8")
             code.effect(f"call void @{self.name}_tree({given}, i64 %from, i64 {half}, ptr {left})")
             middle, rest = code.new(f"add i64 %from, {half}"), code.new(f"sub i64 %n, {half}")
             code.effect(f"call void @{self.name}_tree({given}, i64 {middle}, i64 {rest}, ptr {right})")
-            pairs = zip(kernel.states, self._totals(left), self._totals(right), strict=True)
+            pairs = zip(self.states, self._totals(left), self._totals(right), strict=True)
             self._put([s.combine(self._one(s), x, y) for s, x, y in pairs], "%totals")
             code.jump(whole)
         code.begin(small)
@@ -321,7 +299,7 @@ class _Loops:
         return self.closed(f"define internal void @{self.name}_tree({given})")
 
     def _leaf(self, rows: list[str]) -> None:
-        code, states = self.code, self.kernel.states
+        code, states = self.code, self.states
         whole = code.new("and i64 %n, -8")
         end = code.new(f"add i64 %from, {whole}")
         here = self._places("%from")
@@ -332,7 +310,7 @@ class _Loops:
         ]
 
         def turn(counter: str, *carried: str) -> list[str]:
-            names, lanes = self.entries([*rows, counter])
+            names, lanes = self.every_entry(rows, counter)
             new: list[str] = []
             left = list(carried)
             for s, x, b in zip(states, names, lanes, strict=True):
@@ -356,7 +334,7 @@ class _Loops:
             code.begin(rest)
             with code.scope():
                 last = str(self.n - WIDTH)
-                names, wide = self.entries([*rows, last])
+                names, wide = self.every_entry(rows, last)
                 for lane in range(WIDTH - self.n % WIDTH, WIDTH):
                     at = str(self.n - WIDTH + lane)
                     totals = [
@@ -368,17 +346,16 @@ class _Loops:
             code.begin(done)
 
     def _finish(self, totals: Sequence[tuple[str, ...]], counters: dict[int, str]) -> None:
-        """Write results of a row."""
-        for s, v, total in zip(self.kernel.states, self.kernel.outs, totals, strict=True):
-            offset, b = "0", Lanes(self.code, v.aval.dtype, 1)
-            for i, counter in counters.items():
-                scaled = self.code.value(f"mul i64 {offset}, {self.kernel.shape[i]}") if offset != "0" else "0"
-                offset = self.code.value(f"add i64 {scaled}, {counter}")
-            store_lanes(b, s.finish(self._one(s), total), at(self.code, self.buffers[v], v.aval.dtype, offset))
+        """Write results of rows."""
+        left = iter(totals)
+        for row in self._rows(list(counters.values())):
+            for s, v in zip(self.kernel.states, self.kernel.outs, strict=True):
+                x = s.finish(self._one(s), next(left))
+                self._store(v, x, Lanes(self.code, v.aval.dtype, 1), dict(zip(counters, row, strict=True)))
 
     def every_row(self) -> str:
         code = self.open()
-        size = sum([len(s.dtypes) for s in self.kernel.states])
+        size = sum([len(s.dtypes) for s in self.states])
         room = code.new(f"alloca [{size} x i64]")
 
         def row(counters: dict[int, str]) -> None:
@@ -453,7 +430,9 @@ class _Loops:
         together = min(_COLUMNS, -(-m // width))
         states = kernel.states
 
-        def strip(counters: dict[int, str], first: str) -> None:
+        def strip(
+            counters: dict[int, str], first: str, span: tuple[str, str] = ("0", str(self.n)), to: str = ""
+        ) -> None:
             b = Lanes(code, LONG, 1)
             # A vector that would end behind the axis is the last one, which is written again.
             places = [first if not u else b.add(first, str(u * width)) for u in range(together)]
@@ -473,12 +452,14 @@ class _Loops:
                             self._store(kernel.outs[k], new[k][-1], w, every)
                 return [x for row in new for x in row]
 
-            left = self.code.loop("0", str(self.n), 1, turn, starts)
-            if not kernel.running:
-                for k, (s, v) in enumerate(zip(states, kernel.outs, strict=True)):
-                    for u, p in enumerate(places):
-                        x = s.finish(wide[k * together], (left[k * together + u],))
-                        self._store(v, x, wide[k * together], {**counters, last: p})
+            left = code.loop(*span, 1, turn, starts)
+            for k, (s, v) in enumerate(zip(states, kernel.outs, strict=True)):
+                for u, p in enumerate(places):
+                    x, w = left[k * together + u], wide[k * together]
+                    if to:
+                        self._store(kernel.partial[k], x, w, {0: to, 1: p})
+                    elif not kernel.running:
+                        self._store(v, s.finish(w, (x,)), w, {**counters, last: p})
 
         outer = [i for i in self.outer if i != last]
 
@@ -486,8 +467,37 @@ class _Loops:
             first, end = ("0", str(m)) if counters else clipped(code, 0, m)
             self.code.loop(first, end, width * together, lambda turn: strip(counters, turn))
 
-        self.nest(outer, row)
+        def piece(turn: str) -> None:
+            one = Lanes(code, LONG, 1)
+            low = one.do("mul", turn, str(kernel.stretch))
+            high = one.call("smin", one.add(low, str(kernel.stretch)), str(self.n))
+            code.loop("0", str(m), width * together, lambda j: strip({}, j, (low, high), turn))
+
+        if kernel.stretch:
+            code.loop("%from", "%to", 1, piece)
+        else:
+            self.nest(outer, row)
         return self.closed(f"define void @{self.name}(ptr %arrays, i64 %from, i64 %to)")
+
+    def columns_joined(self) -> str:
+        """Return the function that adds up what pieces of columns come to, one after the other."""
+        code, kernel, m = self.open(), self.kernel, self.kernel.shape[-1]
+        one = Lanes(code, LONG, 1)
+
+        def strip(j: str) -> None:
+            p = one.select(one.compare("sgt", j, str(m - WIDTH)), str(m - WIDTH), j)
+            for s, v, part in zip(kernel.states, kernel.outs, kernel.partial, strict=True):
+                b = Lanes(code, v.aval.dtype, WIDTH)
+
+                def turn(k: str, total: str, b: Lanes = b, part: Variable = part) -> list[str]:
+                    place = one.add(one.do("mul", k, str(m)), p)
+                    return [b.add(total, load_lanes(b, at(code, self.buffers[part], b.dtype, place)))]
+
+                (total,) = code.loop("0", str(kernel.rows), 1, turn, [(b, s.start(b, "")[0])])
+                self._store(v, s.finish(b, (total,)), b, {1: p})
+
+        code.loop("0", str(m), WIDTH, strip)
+        return self.closed(f"define void @{self.name}_joined(ptr %arrays, i64 %from, i64 %to)")
 
     def _store(self, v: Variable, x: str, b: Lanes, counters: dict[int, str]) -> None:
         """Write entries of a result at the counters of its axes."""

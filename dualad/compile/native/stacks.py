@@ -342,7 +342,7 @@ def _runner(group: Stack, function: Callable, linked: Any) -> Callable:
 def find_stacks(program: Program) -> list[tuple]:
     """Return a program's equations, with those on stacks of small matrices as equations of a ``Stack`` each."""
     made = engine()
-    if made is None or not any([step[0].name in _FACTORS and _is_known(step) for step in program.steps]):
+    if made is None or not any([_is_worth_it(step) and _is_known(step) for step in program.steps]):
         return program.steps
 
     def place(step: tuple, group: list[tuple], depends: bool) -> Place:
@@ -355,9 +355,15 @@ def find_stacks(program: Program) -> list[tuple]:
     return gather(program, place, lambda steps, writes: _join(steps, writes, made))
 
 
+def _is_worth_it(step: tuple) -> bool:
+    """Say whether an equation is a reason for lanes: what lies between others is not."""
+    op, args = step[:2]
+    return op.name in _FACTORS or (op.name == "matmul" and all([len(aval_of_atom(a).shape) == 3 for a in args]))
+
+
 def _join(steps: list[tuple], writes: list[Variable], made: Engine) -> list[tuple]:
     """Return equations as one, if that is worth it and can be done."""
-    if not writes or not any([step[0].name in _FACTORS for step in steps]):
+    if not writes or not any([_is_worth_it(step) for step in steps]):
         return steps
     group = Stack(steps, writes)
     try:

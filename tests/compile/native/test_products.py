@@ -69,6 +69,12 @@ def test_vectors(rows: int, columns: int) -> None:
     same(lambda v, x: da.jvp(da.grad(lambda v: loss(v, x)), (v,), (v * 2,)), v, x)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(150, 8), (1000, 37), (513, 64)])
+def test_long_columns_in_pieces(rows: int, columns: int) -> None:
+    x, w = numbers(rows, columns), numbers(rows)
+    same(lambda x, w: (w @ x, np.tanh(w) @ (x * 2), np.sum(x * 2, axis=0), w @ x * 3), x, w)
+
+
 def test_zeros_win_beside_infinities() -> None:
     def loss(v, x):
         return np.sum(np.sqrt(np.abs(x @ v)))  # at zero its derivative is infinite

@@ -129,6 +129,25 @@ def test_other_matrices_stay_numpys() -> None:
         same(np.linalg.inv, a, lanes=False, rtol=1e-4)
 
 
+def test_products_alone_are_a_reason() -> None:
+    a, b = matrices(40, 4), matrices(40, 4, 5)
+    same(lambda a, b: (a * 2) @ b.transpose(0, 2, 1) + b, a, b)
+
+
+@pytest.mark.parametrize("count", [1, 7])
+def test_library_calls_are_shared_out(count: int) -> None:
+    a = matrices(130, 3) + matrices(130, 3).swapaxes(1, 2)
+    da.threads(count)
+    for f in (np.linalg.eigh, np.linalg.svd, np.linalg.det, np.linalg.qr, np.linalg.slogdet, np.linalg.pinv):
+        expected, found = f(a), da.jit(f)(a)
+        assert type(found) is type(expected)
+        for x, y in zip(da.tree.flatten(expected)[0], da.tree.flatten(found)[0], strict=True):
+            assert np.array_equal(x, y)
+    a[77] = np.nan
+    with pytest.raises(np.linalg.LinAlgError, match="Eigenvalues did not converge"):
+        da.jit(np.linalg.eigh)(a)
+
+
 @pytest.mark.parametrize("fault", ["_each", "_forward"])
 def test_a_missing_step_is_caught(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense.Dense, fault, lambda self, *args: None)
