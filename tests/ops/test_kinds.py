@@ -6,16 +6,17 @@ Not for: declared special values of single operators (test_special_values_*.py).
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
 import scipy.special
 
 import dualad as da
-from dualad.core.aval import Aval
+from dualad.core.aval import Aval, aval_of
 from dualad.core.tables import OPS
 from dualad.ops.contraction import einsum, matmul
-from dualad.ops.kinds import scale
+from dualad.ops.kinds import is_finite, scale
 
 pytestmark = pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
 
@@ -160,6 +161,12 @@ OF_TWO = {
     "linear along an axis": (lambda x, y: np.cumsum(np.outer(x, y), axis=1), V, W),
     "stacked": (lambda a, y: np.linalg.solve(a, y), M, W),
     "directional": (lambda a, y: da.jvp(np.linalg.det, (a,), (np.outer(y, y),))[1], M, W),
+    "directional, thrice": (
+        lambda a, y: da.jvp(
+            lambda a: da.jvp(lambda a: da.jvp(np.linalg.det, (a,), (np.outer(y, y),))[1], (a,), (np.diag(y),))[1],
+            (a,), (np.eye(3) * y[0] + np.tri(3),),
+        )[1], M, W,
+    ),
     "directional, twice": (
         lambda a, y: da.jvp(lambda a: da.jvp(np.linalg.det, (a,), (np.outer(y, y),))[1], (a,), (np.diag(y),))[1], M, W,
     ),
@@ -180,7 +187,9 @@ def test_each_kind_has_the_derivative_of_its_function(name, moving) -> None:
         value, tangent = da.jvp(lambda y: f(x, y), (y,), (t,))
     h = 1e-5
     np.testing.assert_allclose(value, f(x, y), rtol=1e-13)
-    np.testing.assert_allclose(tangent, (f(x + h * s, y + h * t) - f(x - h * s, y - h * t)) / (2 * h), rtol=1e-7)
+    np.testing.assert_allclose(
+        tangent, (f(x + h * s, y + h * t) - f(x - h * s, y - h * t)) / (2 * h), rtol=1e-7, atol=1e-8
+    )
     lanes = da.vmap(lambda k: da.jvp(f, (k * x, y), (s, k * t))[1])(np.array([1.0, 2.0]))
     np.testing.assert_allclose(lanes, np.stack([da.jvp(f, (k * x, y), (s, k * t))[1] for k in (1.0, 2.0)]), rtol=1e-12)
 
@@ -190,3 +199,40 @@ def test_functions_of_real_numbers_have_real_samples() -> None:
     for name in ("hypot", "logaddexp"):
         assert not any(np.iscomplexobj(make(rng)) for spec in OPS[name].samples for make in spec)
     assert any(np.iscomplexobj(make(rng)) for spec in OPS["sin"].samples for make in spec)
+
+
+def test_what_a_kind_declares() -> None:
+    assert [OPS[name].kind for name in ("sin", "hypot", "less", "matmul", "cumsum")] == [
+        "unary", "binary", "predicate", "bilinear", "linear",
+    ]  # fmt: skip
+    assert [OPS[name].linear_in for name in ("cumsum", "scale", "convolve")] == [(0,), (0,), (0, 1)]
+    assert list(OPS["cofactors"].linear_positions(3, {})) == [1, 2]
+    single = Aval((3,), np.dtype(np.float32))
+    assert OPS["multiply"].abstract_eval(single, aval_of(2.0)).dtype == np.float32
+    assert OPS["multiply"].abstract_eval(single, aval_of(np.float64(2.0))).dtype == np.float64
+
+
+def test_finite_numbers_are_finite_whatever_overflows_on_the_way() -> None:
+    large = np.full(3, 1e200)
+    with np.errstate(all="raise"):
+        assert is_finite(large)
+        assert not is_finite(np.array([1e200, np.inf]))
+        assert is_finite(np.full(9000, 1e305))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert is_finite(large)
+        assert is_finite(np.full((3, 3), 1e200))
+        assert is_finite(np.full((100, 100), 1e306))
+
+
+def test_a_pole_of_the_derivative_alone_is_no_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert da.jvp(lambda x: scipy.special.rel_entr(x, 1.0), (0.0,), (0.0,)) == (0.0, 0.0)
+        assert da.jvp(np.sqrt, (0.0,), (1.0,)) == (0.0, np.inf)
+
+
+def test_a_tangent_of_zero_does_not_meet_an_infinite_second_derivative() -> None:
+    still = lambda x: da.jvp(lambda y: np.sum(np.exp(np.sqrt(y))), (x,), (np.zeros(2),))[1]
+    np.testing.assert_array_equal(da.grad(still)(np.zeros(2)), da.jacfwd(still)(np.zeros(2)))
+    np.testing.assert_array_equal(da.grad(still)(np.zeros(2)), [0.0, 0.0])

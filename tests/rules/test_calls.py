@@ -328,6 +328,35 @@ def test_rules_branch_lane_by_lane() -> None:
     np.testing.assert_array_equal(outer, [[1.0, 1.0], [3.0, 3.0], [4.0, 4.0]])
 
 
+@pytest.mark.filterwarnings("ignore:vmap")
+def test_a_rule_branches_where_the_function_does_not() -> None:
+    f = da.custom_vjp(lambda x, w: w * x)
+    f.defvjp(
+        lambda x, w: (w * x, (x, w, 1.0)) if x > 0 else (w * x, (x, w, -1.0)),
+        lambda known, ct: (known[2] * known[1] * ct, known[2] * known[0] * ct),
+    )
+    xs = np.array([1.0, -1.0, 4.0])
+    np.testing.assert_array_equal(da.vmap(da.grad(f), (0, None))(xs, 2.0), [2.0, -2.0, 2.0])
+    np.testing.assert_array_equal(da.grad(lambda w: np.sum(da.vmap(f, (0, None))(xs, w)))(2.0), 1.0 + 1.0 + 4.0)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_positions_that_a_call_does_not_have(number: int) -> None:
+    f = da.custom_jvp(lambda *xs: xs[0], nondiff_argnums=number)
+    f.defjvp(lambda *given: None)
+    with pytest.raises(ArgumentError, match=f"nondiff_argnums has {number}, but the call has 1") as caught:
+        da.grad(f)(1.0)
+    assert caught.value.instead == "choose from 0 to 0"
+
+
+def test_once_differentiable_with_an_argument_that_is_held() -> None:
+    f = da.custom_vjp(lambda n, x: x**n, nondiff_argnums=0)
+    f.defvjp(lambda n, x: (x**n, x), da.once_differentiable(lambda n, x, ct: (n * x ** (n - 1) * ct,)))
+    g = lambda x: np.sum(f(3, x) ** 2)
+    np.testing.assert_allclose(da.grad(g)(X), 6 * X**5)
+    np.testing.assert_allclose(da.vmap(da.grad(g))(XS), 6 * XS**5)
+
+
 def test_the_remedy_depends_on_the_dtype() -> None:
     f = da.custom_jvp(lambda x: 2.0 * x)
     f.defjvp(lambda p, t: (2.0 * p[0], 2j * t[0]))
@@ -336,3 +365,14 @@ def test_the_remedy_depends_on_the_dtype() -> None:
     f.defjvp(lambda p, t: (2.0 * p[0], t[0].astype(np.float64)))
     with pytest.raises(DtypeError, match=r"cast it: \.astype\(np\.float32\)"):
         da.jvp(f, (X.astype(np.float32),), (X.astype(np.float32),))
+
+
+def test_what_calls_are_declared_to_be() -> None:
+    """They may fail because of the user's code, and are then carried out where the user's ``except`` can catch it."""
+    for name in ("custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "checkpoint_call", "opaque_call"):
+        assert OPS[name].raises
+        assert OPS[name].multiple_results
+    assert OPS["linear_call"].sparse_transpose
+    f = da.custom_jvp(lambda x, y: x * y)
+    with pytest.raises(ArgumentTypeError, match="defjvps was given 3"):
+        f.defjvps(None, 3)
