@@ -1,20 +1,25 @@
 """Sixty functions as people write them, compiled by dualad and by JAX: value, gradient, Hessian, batched gradient.
 
-    python -m benchmarks.everyday [--sizes 1 12 1000] [--only NAME ...]
+    python -m benchmarks.everyday [--sizes 1 12 1000] [--what value grad ...] [--part 1/3] [--only NAME ...]
 
-Every result is compared with JAX's before anything is timed; what disagrees is printed and makes the exit status 1. The
-functions were written before the compiler was tried on them. Not here: the rows of the table.
+Every result is compared with JAX's before anything is timed; what disagrees is printed and makes the exit status 1.
+Calls and first calls are ratios to JAX's `jit`; a first call is timed with nothing on the disk, and again with what
+that one has left there. The functions were written before the compiler was tried on them. Not here: the rows of the
+table.
 """
 
 import argparse
 import math
+import os
 import statistics
 import sys
+import tempfile
 import time
+from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["FUNCTIONS", "compare", "main"]
+__all__ = ["FUNCTIONS", "Timed", "compare", "main"]
 
 #: name -> f(np, x): a number of a vector with entries between 0.2 and 1.2
 FUNCTIONS = {
@@ -99,40 +104,67 @@ def _euler(np, x):
     return x * x + v
 
 
+WHATS = ("value", "grad", "hessian", "vmap of grad")
+
+
 def derivatives(lib, np, f):
     """The four things that are asked of a function, as ``library`` spells them."""
     g = lambda x: f(np, x)
     return {"value": g, "grad": lib.grad(g), "hessian": lib.hessian(g), "vmap of grad": lib.vmap(lib.grad(g))}
 
 
-def compare(names, sizes, timed=True, report=print):
-    """Compare and time; return the ratios by size, and what disagrees."""
+class Timed(NamedTuple):
+    """Seconds of one program, by dualad and by JAX: a call, the first one, and ours with the code on the disk."""
+
+    name: str
+    what: str
+    size: int
+    ours: float
+    theirs: float
+    first: float
+    from_disk: float
+    first_theirs: float
+
+
+def compare(names, sizes, whats=WHATS, timed=True, report=print):
+    """Compare and time; return what was timed, and what disagrees."""
     import jax
     import jax.numpy
 
     import dualad
 
     jax.config.update("jax_enable_x64", True)
-    ratios, wrong = {n: [] for n in sizes}, []
+    dualad.jit(np.sin)(np.ones(3))  # LLVM is loaded
+    found, wrong = [], []
     for name in names:
         ours, theirs = derivatives(dualad, np, FUNCTIONS[name]), derivatives(jax, jax.numpy, FUNCTIONS[name])
-        for what in ours:
+        for what in whats:
             for n in sizes:
                 if what == "hessian" and n > 100:
                     continue
                 x = np.linspace(0.2, 1.2, n) if n > 1 else np.array([0.6])
                 if what == "vmap of grad":
                     x = np.stack([x, 0.9 * x, 0.8 * x + 0.1])
-                fast, other = dualad.jit(ours[what]), jax.jit(theirs[what])
-                found, expected = fast(x), np.asarray(other(x))
+                y = jax.numpy.asarray(x)
+                fast, compiled = dualad.jit(ours[what]), jax.jit(theirs[what])
+                other = lambda y, compiled=compiled: compiled(y).block_until_ready()
+                (result, first), (expected, first_theirs) = _once(fast, x), _once(other, y)
+                _, from_disk = _once(dualad.jit(ours[what]), x)
+                expected = np.asarray(expected)
                 scale = np.max(np.abs(expected), initial=0.0) + 1e-3
-                if np.shape(found) != expected.shape or not np.all(np.abs(found - expected) <= 1e-9 * scale):
+                if np.shape(result) != expected.shape or not np.all(np.abs(result - expected) <= 1e-9 * scale):
                     wrong.append((name, what, n))
-                    report(f"WRONG {name}, {what}, n = {n}: {found} where JAX has {expected}")
+                    report(f"WRONG {name}, {what}, n = {n}: {result} where JAX has {expected}")
                 elif timed:
-                    theirs_too = lambda y, g=other: g(y).block_until_ready()
-                    ratios[n].append(_time(fast, x) / _time(theirs_too, jax.numpy.asarray(x)))
-    return ratios, wrong
+                    times = _time(fast, x), _time(other, y)
+                    found.append(Timed(name, what, n, *times, first, from_disk, first_theirs))
+    return found, wrong
+
+
+def _once(call, x):
+    start = time.perf_counter()
+    result = call(x)
+    return result, time.perf_counter() - start
 
 
 def _time(call, x):
@@ -149,17 +181,43 @@ def _time(call, x):
     return min(best)
 
 
+def _middle(numbers):
+    return math.exp(statistics.fmean(map(math.log, numbers)))
+
+
+def summary(found, sizes, whats):
+    """Yield the geometric means of the ratios to JAX, by size and by what is asked for."""
+    for n in sizes:
+        for what in (None, *whats):
+            rows = [t for t in found if t.size == n and what in (None, t.what)]
+            if not rows:
+                continue
+            calls = [t.ours / t.theirs for t in rows]
+            first, disk = [t.first / t.first_theirs for t in rows], [t.from_disk / t.first_theirs for t in rows]
+            yield (
+                f"n = {n}, {what or 'all'}: {len(rows)} programs, {_middle(calls):.2f} x JAX jit"
+                f" ({min(calls):.2f} to {max(calls):.2f}); first call {_middle(first):.2f},"
+                f" from the disk {_middle(disk):.2f}"
+                f" ({1e3 * _middle([t.first for t in rows]):.1f}, {1e3 * _middle([t.from_disk for t in rows]):.1f},"
+                f" JAX {1e3 * _middle([t.first_theirs for t in rows]):.0f} ms)"
+            )
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m benchmarks.everyday", description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 12, 1000])
+    parser.add_argument("--what", nargs="+", default=list(WHATS), choices=WHATS)
+    parser.add_argument("--part", default="1/1", metavar="I/N", help="every N-th function, from the I-th")
     parser.add_argument("--only", nargs="+", default=list(FUNCTIONS))
     args = parser.parse_args(argv)
-    ratios, wrong = compare(args.only, args.sizes)
-    for n, found in ratios.items():
-        if found:
-            middle = math.exp(statistics.fmean(map(math.log, found)))
-            print(f"n = {n}: {len(found)} programs, {middle:.2f} × JAX jit (geometric mean),"
-                  f" {min(found):.2f} to {max(found):.2f}")  # fmt: skip
+    part, parts = map(int, args.part.split("/"))
+    with tempfile.TemporaryDirectory() as directory:
+        os.environ["DUALAD_CACHE"] = directory
+        found, wrong = compare(args.only[part - 1 :: parts], args.sizes, args.what)
+    for line in summary(found, args.sizes, args.what):
+        print(line)
+    for t in sorted(found, key=lambda t: t.theirs / t.ours)[:8]:
+        print(f"  slowest: {t.name}, {t.what}, n = {t.size}: {1e6 * t.ours:.2f} µs, JAX {1e6 * t.theirs:.2f} µs")
     print(f"{len(wrong)} wrong")
     return 1 if wrong else 0
 

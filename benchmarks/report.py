@@ -17,6 +17,8 @@ COLUMNS = (
     "CasADi",
     "asdex",
 )
+#: whose first calls, which compile, have a column
+COMPILED = ("dualad jit", "JAX jit")
 PACKAGES = ("numpy", "scipy", "autograd", "jax", "torch", "casadi", "asdex")
 
 
@@ -61,11 +63,13 @@ def cells(work, measured):
     yield duration(base.median) if base else "–"
     for name in COLUMNS:
         yield ratio(measured[name].ratio_to(base)) if base and name in measured else "–"
+    firsts = [duration(measured[name].first) for name in COMPILED if name in measured]
+    yield " · ".join(firsts) if len(firsts) == len(COMPILED) else "–"
     yield "<br>".join(verdicts(work, measured)) or "none set"
 
 
 def table(rows):
-    header = ("work", "dualad", *COLUMNS, "budget: found")
+    header = ("work", "dualad", *COLUMNS, "first call: ours · JAX's", "budget: found")
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     return lines + ["| " + " | ".join(cells(work, measured)) + " |" for work, measured, _ in rows]
 
@@ -113,9 +117,9 @@ HEAD = """\
 dualad's column is a time (median over interleaved rounds); the others are **ratios to it, taken within each round**: 12
 is twelve times as long as dualad, 0.5 half as long. "NumPy primal" only evaluates the function; "hand-written" is the
 derivative as one would write it in NumPy. Before a row is timed, the results of all its contenders are compared
-(relative 1e-9, float64). Absolute times vary with the machine and its load; read the ratios. The compile times of
-JAX's `jit` are not in the table (0.1 to 0.4 s a row; half a minute for the loop, which it unrolls), nor CasADi's
-graphs, which are built once. The budgets are the promises of the design.
+(relative 1e-9, float64). Absolute times vary with the machine and its load; read the ratios. First calls, which
+compile, are in a column of their own; CasADi's graphs, which are built once, are in none. The budgets are the promises
+of the design.
 """
 
 

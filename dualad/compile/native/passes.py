@@ -226,29 +226,29 @@ class Pass:
     def _level(self, v: Variable, shape: tuple[int, ...], inside: set, level: dict) -> int:
         """Return after how many others a kernel that writes this can run."""
         most, seen = 0, set()
-        pending = [(a, True) for a in self._below(v)]
+        pending = self._below(v, True, shape)
         while pending:
-            a, here = pending.pop()
-            if (a, here) in seen:
+            x, same = pending.pop()
+            if (x, same) in seen:
                 continue
-            seen.add((a, here))
-            (x, reader) = a
-            same = here and reader[0].name not in _ELSEWHERE and x.aval.shape == shape
+            seen.add((x, same))
             if x in inside:
                 same = same and not self._is_apart(x)
                 most = max(most, level[x] + (not same))
                 if not same:
                     continue
-            pending += [(b, same) for b in self._below(x)]
+            pending += self._below(x, same, shape)
         return most
 
     def _is_apart(self, v: Variable) -> bool:
         """Say whether an array is written by a loop of its own kind."""
         return is_long(self.maker[v]) or self.maker[v][0].name in PRODUCTS
 
-    def _below(self, v: Variable) -> list[tuple[Variable, tuple]]:
-        step = self.maker[v]
-        return [(a, _Key(step)) for a in step[1] if type(a) is Variable and a in self.maker]
+    def _below(self, v: Variable, here: bool, shape: tuple[int, ...]) -> list[tuple[Variable, bool]]:
+        """Return what an array is computed from, and whether its entries are then those at the same place."""
+        op, args, _, _ = self.maker[v]
+        here = here and op.name not in _ELSEWHERE
+        return [(a, here and a.aval.shape == shape) for a in args if type(a) is Variable and a in self.maker]
 
     def _is_flat(self, roots: list[Variable], inside: set, outs: Sequence[Variable] = ()) -> bool:
         """Say whether entries depend on those at the same place alone."""
@@ -347,21 +347,6 @@ class Pass:
             code.effect(f"call void @{name}(ptr {table}, i64 0, i64 {rows})")
         body = ["define i32 @body(ptr %in, ptr %out, ptr %scratch) {", "start:", *code.lines, "  ret i32 0", "}"]
         return "\n".join([self.text, *body]), scratch
-
-
-class _Key(tuple):
-    """An equation, compared by identity."""
-
-    __slots__ = ()
-
-    def __new__(cls, step: tuple) -> _Key:
-        return super().__new__(cls, step)
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
 
 def _not_compiled(*args: Any) -> Any:

@@ -206,6 +206,18 @@ def test_entries_of_constants_of_another_dtype_are_their_own() -> None:
     np.testing.assert_allclose(da.jit(g)(rows), g(rows), rtol=1e-14)
 
 
+def test_what_is_read_twice_at_each_step_is_looked_at_once() -> None:
+    """Thirty steps that read their state twice have a thousand million ways from the end to the beginning."""
+
+    def f(x):
+        v = 0 * x
+        for _ in range(30):
+            x, v = x + 0.05 * v, v - 0.05 * np.sin(x)
+        return np.sum(x * x + v)
+
+    same(f, numbers(2000), exact=False, whole=False)
+
+
 @pytest.mark.parametrize("shape", [(3, 17), (17, 16)])
 def test_constants_that_are_diagonals_are_known_by_row_and_column(shape: tuple[int, int]) -> None:
     rows, columns = shape
