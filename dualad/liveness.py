@@ -19,12 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from .batched import Batched
 from .core.aval import Aval, aval_of, is_inexact
 from .core.constants import beside, foreign
-from .dual import Dual
 from .ops.joining import gathered
-from .ops.kinds import is_finite, known, scale
+from .ops.kinds import is_finite, known, scale, vanishes
 from .program.ir import Program
 from .program.variable import Variable
 
@@ -77,7 +75,7 @@ class Liveness:
             if v in self._poles and not assumed:
                 live: Any = None
                 if seeds != "live":
-                    live = np.logical_not(_is_zero(ct))
+                    live = np.logical_not(vanishes(ct))
                 if seeds == "signed" and not _all(live):
                     live = np.logical_or(live, np.signbit(np.real(ct)))
                 self._add(v, live)
@@ -165,7 +163,7 @@ class Liveness:
 
 def signed(ct: Any, live: Any = None) -> Any:
     """Return a cotangent whose zeros say by their sign what they are: negative where live, positive where dead."""
-    zero = _is_zero(ct)
+    zero = vanishes(ct)
     if known(zero) is not None and not np.any(known(zero)):
         return ct
     nought = ct.dtype.type(0)
@@ -199,7 +197,7 @@ class PoleParts(Liveness):
         """Return the finite part where no pole is reached, and elsewhere what another walk has ``found``."""
         if found is None or part is None:
             return found
-        return np.where(_is_zero(self._parts[v]), part, found)[()] if v in self._parts else part
+        return np.where(vanishes(self._parts[v]), part, found)[()] if v in self._parts else part
 
     def _pull(self, op, args: Sequence, outs: Sequence[Variable], ct: Any, /, *given: Any, **params: Any) -> tuple:
         self._hot.clear()
@@ -211,7 +209,7 @@ class PoleParts(Liveness):
             if op.strong_transpose is None:
                 more = op.transpose(part, *given, **params)
             else:
-                more = op.strong_transpose(part, *given, live=np.logical_not(_is_zero(part)), hot=False, **params)
+                more = op.strong_transpose(part, *given, live=np.logical_not(vanishes(part)), hot=False, **params)
             for a, p in zip(args, more, strict=True):
                 if type(a) is Variable and p is not None:
                     self._join(a, self._split(a, p) if is_finite(p) is not True else p)
@@ -234,18 +232,6 @@ class PoleParts(Liveness):
         infinite, zero = np.logical_not(np.isfinite(c)), c.dtype.type(0)
         self._join(v, np.where(infinite, self._random.integers(1, 2048, c.shape).astype(c.dtype), zero))
         return np.where(infinite, zero, c)
-
-
-def _is_zero(x: Any) -> Any:
-    """Return a mask of the entries that are exactly zero, and whose tangents are."""
-    if isinstance(x, Batched):
-        return Batched(_is_zero(x._value), x.level)
-    if not isinstance(x, Dual):
-        return x == 0
-    zero = _is_zero(x._primal)
-    if x._tangent is None:
-        return zero
-    return np.logical_and(zero, _is_zero(x._tangent) if known(x._tangent) is not None else False)
 
 
 class OpaqueError(Exception):

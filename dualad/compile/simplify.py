@@ -84,6 +84,8 @@ class _Simplifier:
         if op.name == "call":
             self.inline(params["program"], args, outs)
             return
+        if op.name == "vanishes":  # nobody will differentiate it any more
+            op, args = OPS["equal"], [*args, 0]
         pure = is_pure(op, params)
         if pure:
             same = self.alias(op, args, params, outs)

@@ -31,6 +31,9 @@ class Level:
 
     __slots__ = ("__weakref__", "function", "number", "open", "transform")
 
+    #: whether its tensors stand for vectors in a linear program
+    linear = False
+
     def __init__(self, transform: str) -> None:
         self.number = next(_numbers)
         self.transform = transform

@@ -459,6 +459,7 @@ class Topmost:
     __slots__ = ("transform",)
     number = math.inf
     open = True
+    linear = False
 
     def __init__(self, transform: str) -> None:
         self.transform = transform

@@ -19,13 +19,13 @@ from ..core.aval import Array, Aval, broadcast_shapes, is_weak, python_type
 from ..core.constants import beside, zeros_beside
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
-from ..core.tracer import PLAIN, Tracer
+from ..core.tracer import PLAIN, Tracer, beneath
 from .samples import elementwise_samples
 
 __all__ = [
     "add_tangents", "align_ranks", "along_axis", "batch_elementwise", "bilinear", "broadcast_like", "broadcast_tangent",
     "directional", "elementwise", "elementwise_shape", "factor_transpose", "is_finite", "known", "linear", "predicate",
-    "repeat_lanes", "scale", "scaled", "stacked", "strong", "times", "unary", "unbroadcast",
+    "repeat_lanes", "scale", "scaled", "stacked", "strong", "times", "unary", "unbroadcast", "vanishes",
 ]  # fmt: skip
 
 # ── shapes ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -398,6 +398,31 @@ def directional(name: str, **fields) -> Primitive:
     return op
 
 
+# ── zeros that stay ──────────────────────────────────────────────────────────────────────────────────────────────
+#
+# A number that is zero here may move away from zero: t in t·d has the derivative d there. So a rule that decides by
+# zeros asks for those whose tangents are zero too, at every level that differentiates: of a Dual, and of a program that
+# is differentiated after it was written. Of a tangent that a linear program stands for, nothing is known.
+
+
+def vanishes(x):
+    """Return a mask of the entries that are exactly zero, and whose tangents are."""
+    base = beneath(x)
+    if isinstance(base, Tracer) and base.level.linear:
+        return np.zeros(np.shape(x), bool)
+    return bind(_vanishes, (x,), {})
+
+
+def _vanishes_jvp(primals: Sequence, tangents: Sequence) -> tuple:
+    return np.logical_and(vanishes(primals[0]), vanishes(tangents[0])), None
+
+
+_vanishes = elementwise(
+    "vanishes", lambda x: np.equal(x, 0), abstract_eval=lambda x: Aval(x.shape, np.dtype(bool)), jvp=_vanishes_jvp,
+    samples=[((3,),), ((),)], numpy=(), kind="predicate",
+)  # fmt: skip
+
+
 # ── the strong product ───────────────────────────────────────────────────────────────────────────────────────────
 #
 # scale(t, d) = t·d where t ≠ 0, and 0 where t = 0 whatever d is. It is linear in t: for every d, infinite or not, it
@@ -424,7 +449,7 @@ def _scale_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     dt = None if tangents[0] is None else scale(tangents[0], d)
     dd = tangents[1]
     if dd is not None:
-        gone = t == 0
+        gone = vanishes(t)
         dd = scaled(dd if isinstance(gone, (np.ndarray, np.bool_)) and not gone.any() else np.where(gone, 0, dd), t)
     return out, broadcast_tangent(add_tangents(dt, dd), out)
 
@@ -447,7 +472,7 @@ def factor_transpose(ct: Array, aval: Aval, d: Array, live: Any, hot: bool) -> A
     if live is False and not hot:
         return unbroadcast(scaled(ct, d), aval)
     if live is not None and not is_finite(d):
-        d = np.where(ct != 0 if live is False else beside(live, d), d, 0)
+        d = np.where(np.logical_not(vanishes(ct)) if live is False else beside(live, d), d, 0)
     return unbroadcast(scale(d, ct) if hot else ct * d, aval)
 
 

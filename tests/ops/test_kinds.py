@@ -16,7 +16,7 @@ import dualad as da
 from dualad.core.aval import Aval, aval_of
 from dualad.core.tables import OPS
 from dualad.ops.contraction import einsum, matmul
-from dualad.ops.kinds import is_finite, scale
+from dualad.ops.kinds import is_finite, scale, vanishes
 
 pytestmark = pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
 
@@ -199,6 +199,28 @@ def test_functions_of_real_numbers_have_real_samples() -> None:
     for name in ("hypot", "logaddexp"):
         assert not any(np.iscomplexobj(make(rng)) for spec in OPS[name].samples for make in spec)
     assert any(np.iscomplexobj(make(rng)) for spec in OPS["sin"].samples for make in spec)
+
+
+def test_a_zero_that_moves_does_not_vanish() -> None:
+    """Asked of a value with tangents, of one in a program that is differentiated later, and of a linear one."""
+    x = np.array([0.0, -0.0, 2.0, 0.0])
+    np.testing.assert_array_equal(vanishes(x), [True, True, False, True])
+    seen = []
+
+    def noted(x):
+        seen.append(vanishes(x))
+        return x
+
+    da.jvp(noted, (x,), (np.array([0.0, 1.0, 1.0, 0.0]),))
+    np.testing.assert_array_equal(seen[-1], [True, False, False, True])
+    da.linearize(noted, x)
+    assert not np.any(seen[-1])
+    masked = lambda x: np.where(vanishes(x), 0.0, 3.0 * x)
+    for f in (masked, da.trace(masked, x), da.jit(masked)):
+        np.testing.assert_array_equal(da.jvp(f, (x,), (np.ones(4),))[1], np.full(4, 3.0))
+        np.testing.assert_array_equal(da.jacrev(f)(x), 3 * np.eye(4))
+        np.testing.assert_array_equal(da.taylor(f, x, np.ones(4), order=2)[1], np.full(4, 3.0))
+    np.testing.assert_array_equal(da.vmap(vanishes)(np.stack([x, x + 1]))[0], vanishes(x))
 
 
 def test_what_a_kind_declares() -> None:
