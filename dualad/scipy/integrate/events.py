@@ -17,6 +17,7 @@ import scipy.integrate as si
 
 from ...control.implicit import custom_root
 from ...core.aval import Aval
+from ...core.blocks import refuse_lazy
 from ...core.dispatch import bind
 from ...core.primitive import Primitive
 from ...core.tracer import Tracer, beneath, layers
@@ -206,6 +207,8 @@ class Asked:
 
 
 def _point(t0, t1, times, y0, parameters: Sequence, timed: bool) -> tuple:
+    for x in (t0, t1, times, y0, *parameters):
+        refuse_lazy(x, "how the solution goes")
     return t0, t1, np.asarray(times) if timed else None, np.asarray(y0), parameters
 
 
