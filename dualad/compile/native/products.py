@@ -37,6 +37,8 @@ def is_product(step: tuple) -> bool:
     if any([type(a) is not Variable or a.aval.dtype != out.aval.dtype for a in args]) or out.aval.dtype.kind != "f":
         return False
     if op.name == "convolve":
+        if any([len(a.shape) != 1 for a in avals]):
+            return False
         taps = min([a.size for a in avals])
         return set(params) == {"mode"} and taps <= _TAPS and out.aval.size >= 2 * WIDTH and avals[1].size == taps
     if params or any([len(a.shape) != 2 for a in avals]) or out.aval.shape[1] < WIDTH:

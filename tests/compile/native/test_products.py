@@ -48,6 +48,22 @@ def test_convolutions(mode: str, n: int, taps: int) -> None:
     same(lambda x, k: da.jvp(lambda x, k: np.convolve(x, k, mode), (x, k), (x[::-1] * 2, k + 1)), x, k)
 
 
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
+@pytest.mark.parametrize("size", [None, 0])
+def test_convolutions_in_lanes(mode: str, axes: tuple, size: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of convolutions, which the loop does not know; with all sizes taken for large, and as they are."""
+    if size is not None:
+        monkeypatch.setattr(passes, "_LARGE", size)
+        monkeypatch.setattr(passes, "_WORTH", size)
+    rng = np.random.default_rng(4)
+    x, y = [rng.normal(size=(3, n)[a is None :]) for n, a in zip((40, 5), axes, strict=True)]
+    lanes = da.vmap(lambda a, b: np.convolve(2 * a, np.sin(b), mode), axes)
+    for f in (lanes, da.grad(lambda x, y: np.sum(lanes(x, y) ** 2), argnums=(0, 1))):
+        for found, expected in zip(da.tree.flatten(da.jit(f)(x, y))[0], da.tree.flatten(f(x, y))[0], strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+
+
 @pytest.mark.parametrize("rows", [1, 9, *[pytest.param(n, marks=pytest.mark.full) for n in (3, 4, 20)]])
 @pytest.mark.parametrize(("inner", "columns"), [(1, 8), (7, 9), (40, 16), (5, 24), (16, 41)])
 def test_matrices(rows: int, inner: int, columns: int) -> None:
