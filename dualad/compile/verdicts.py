@@ -54,7 +54,7 @@ def verdict(op: Any) -> Compilation:
 
 #: by the words for them, who says which equations become machine code, and whether they are asked about many lanes
 _WRITERS: dict[str, tuple[Callable[[tuple], bool], bool]] = {
-    "registers": (groups._is_known, False), "loops": (passes._is_known, True), "stacks": (stacks._is_known, True),
+    "registers": (groups.is_known, False), "loops": (passes.is_known, True), "stacks": (stacks.is_known, True),
 }  # fmt: skip
 #: lanes that make an array large
 _LANES = 512

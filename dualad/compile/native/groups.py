@@ -6,7 +6,7 @@ equation is written (``lowering.py``, ``loops.py``), or how its function is ente
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,14 @@ from ...program.variable import Variable, aval_of_atom
 from ..gather import Place, gather
 from .code import Code
 from .engine import Engine, engine
+from .equations import Equations
 from .loops import LOOPS, check_loop, weight_of_loop
 from .lowering import SMALL, Lowering, check, weight
 from .operators import TYPES, Refused
 from .stub import entered
 from .values import Values, store
 
-__all__ = ["Group", "find_groups"]
+__all__ = ["Group", "find_groups", "is_known"]
 
 #: instructions of one function, about; what is longer is cut
 _LONGEST = 30_000
@@ -36,31 +37,16 @@ _FAILURES: tuple[type[Exception], ...] = (Refused, RuntimeError)
 _WORTH = 12
 
 
-class Group:
-    """Equations with their function: what it reads and writes, and ``run(*reads)``, which returns a tuple."""
-
-    kind = "native"
-    name = "native"
-    impl = None
-    multiple_results = True
-    effect = raises = False
+class Group(Equations):
+    """Equations on numbers and small arrays, which are computed in registers."""
 
     def __init__(self, steps: list[tuple], writes: list[Variable], inputs: Sequence[Variable] = ()) -> None:
-        self.steps, self.writes = steps, writes
-        made = {v for step in steps for v in step[3]}
-        reads: dict[Any, Any] = {v: v for v in inputs}
-        for step in steps:
-            for a in step[1]:
-                if type(a) is Variable:
-                    if a not in made:
-                        reads.setdefault(a, a)
-                elif _is_large(a):
-                    reads.setdefault(id(a), a)
-        self.reads = list(reads.values())
+        super().__init__(steps, writes, inputs)
         self._used = {a for step in steps for a in step[1] if type(a) is Variable}
-        self._keys = list(reads)
-        self.text, self.about = "", "registers"
-        self.run: Callable = _not_compiled
+        self.about = "registers"
+
+    def is_read(self, constant: Any) -> bool:
+        return isinstance(constant, np.ndarray) and constant.size > SMALL
 
     def compile(self, made: Engine) -> None:
         """Write and compile the function; raise ``Refused`` where that turns out to be impossible."""
@@ -98,15 +84,8 @@ class Group:
         )
 
 
-def _not_compiled(*args: Any) -> Any:
-    raise RuntimeError("this group has not been compiled")
-
-
-def _is_large(a: Any) -> bool:
-    return isinstance(a, np.ndarray) and a.size > SMALL
-
-
-def _is_known(step: tuple) -> bool:
+def is_known(step: tuple) -> bool:
+    """Say whether an equation can be computed in registers."""
     op, args, params, outs = step
     try:
         if op.name in LOOPS:
@@ -147,7 +126,7 @@ def find_groups(program: Program) -> list[tuple]:
 
     def place(step: tuple, group: list[tuple], depends: bool) -> Place:
         nonlocal total
-        if not _is_known(step):
+        if not is_known(step):
             return Place.NOWHERE
         size = _weigh([step])
         full = bool(group) and total + size > _LONGEST
@@ -170,8 +149,4 @@ def _join(steps: list[tuple], writes: list[Variable], program: Program, made: En
     worth = sum([1 if s[3][0].aval.shape == () else 8 for s in steps]) - 3 * len(writes) - len(group.reads)
     if not writes or (worth < _WORTH and not loops):
         return steps
-    try:
-        group.compile(made)
-    except _FAILURES:
-        return steps
-    return [(group, group.reads, {}, tuple(writes))]
+    return group.as_one(made, _FAILURES)

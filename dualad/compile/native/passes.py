@@ -23,16 +23,16 @@ from ..threads import shared_out
 from .code import WIDTH, Code
 from .contractions import as_sum
 from .engine import LIBRARY, Engine, engine
+from .equations import Equations, are_entries, as_arrays, pointers
 from .kernels import Kernel, diagonal_of, is_counted, is_uniform, write_kernel
-from .lowering import count_moved
 from .maths import KERNELS
-from .operators import KNOWN, TYPES, Refused, computed_in
+from .operators import TYPES, Refused
 from .products import PRODUCTS, Product, is_product, write_product
 from .reductions import REDUCED, Reduction, is_long, is_reduced, write_reduction
-from .stub import as_declared, entered
-from .views import VIEWS, check_view, same_but_ones
+from .stub import entered
+from .views import VIEWS, same_but_ones
 
-__all__ = ["Pass", "find_passes"]
+__all__ = ["Pass", "find_passes", "is_known"]
 
 #: entries that a thread takes at a time
 _BLOCK = 1 << 14
@@ -61,7 +61,8 @@ _QUICK, _DEAR = frozenset({"add", "multiply", "negative", "scale", "subtract"}),
 _LARGE = 128
 
 
-def _is_known(step: tuple) -> bool:
+def is_known(step: tuple) -> bool:
+    """Say whether an equation can be a loop, or a part of one."""
     op, args, params, outs = step
     if len(outs) != 1 or op.multiple_results or op.kind == "native":
         return False
@@ -75,53 +76,31 @@ def _is_known(step: tuple) -> bool:
     if max([a.size for a in (*avals, out)]) <= _LARGE:
         return False
     try:
-        if op.name in VIEWS:
-            moved = count_moved(op.name, args)
-            if len(args) > moved or any([a.dtype != out.dtype or is_weak(a) for a in avals]):
-                return False
-            return check_view(op.name, [a.shape for a in avals], params)
         if op.name in REDUCED:
             return is_reduced(step)
         if op.name in PRODUCTS:
             return is_product(step)
-        if op.name not in KNOWN:
-            return False
-        computed_in(op.name, avals, params, out)
+        return are_entries(op, args, params, avals, out)
     except (Refused, TypeError, ValueError, OverflowError):
         return False
-    return True
 
 
-class Pass:
-    """Equations with their loops: what they read and write, and ``run(*reads)``, which returns a tuple."""
-
-    kind = "native"
-    name = "native"
-    impl = None
-    multiple_results = True
-    effect = raises = False
+class Pass(Equations):
+    """Equations on large arrays with their loops."""
 
     def __init__(self, steps: list[tuple], writes: list[Variable], free: set[Variable] | None = None) -> None:
-        self.steps, self.writes, self.free = steps, writes, free or set()
-        self.maker = {step[3][0]: step for step in steps}
-        reads: dict[Any, Any] = {}
+        self.free = free or set()
         #: constants that are known by row and column
         self._diagonals: set[int] = set()
         moves = VIEWS - {"reshape"}
-        as_they_lie = {id(a) for s in steps if s[0].name in _ELSEWHERE and s[0].name not in moves for a in s[1]}
-        for step in steps:
-            for a in step[1]:
-                if type(a) is Variable:
-                    if a not in self.maker:
-                        reads.setdefault(a, a)
-                elif id(a) not in as_they_lie and id(a) not in reads and diagonal_of(a):
-                    self._diagonals.add(id(a))
-                elif not is_uniform(a) and not is_counted(a):
-                    reads.setdefault(id(a), a)
-        self.reads = list(reads.values())
-        self._keys = list(reads)
-        self.text, self.about = "", ""
-        self.run: Callable = _not_compiled
+        self._as_they_lie = {id(a) for s in steps if s[0].name in _ELSEWHERE and s[0].name not in moves for a in s[1]}
+        super().__init__(steps, writes)
+
+    def is_read(self, constant: Any) -> bool:
+        if id(constant) not in self._as_they_lie and diagonal_of(constant):
+            self._diagonals.add(id(constant))
+            return False
+        return not is_uniform(constant) and not is_counted(constant)
 
     # ── what is in memory, and in which order it is written ──────────────────────────────────────────────────────
 
@@ -349,20 +328,15 @@ class Pass:
         return "\n".join([self.text, *body]), scratch
 
 
-def _not_compiled(*args: Any) -> Any:
-    raise RuntimeError("these loops have not been compiled")
-
-
 def _runner(group: Pass, held: list[Variable], plans: list[tuple], linked: Any) -> Callable:
     avals = [aval_of_atom(a) for a in group.reads]
     places = [held.index(v) for v in group.writes]
     context = contextvars.copy_context
 
     def run(*args):
-        given = [np.asarray(as_declared(x, a)) for x, a in zip(args, avals, strict=True)]
         made = [np.empty(v.aval.shape, v.aval.dtype) for v in held]
-        arrays = [*given, *made]
-        table = (ctypes.c_void_p * len(arrays))(*[x.__array_interface__["data"][0] for x in arrays])
+        arrays = [*as_arrays(args, avals), *made]
+        table = pointers(arrays)
         pointer = ctypes.addressof(table)
         for function, rows, step in plans:
             shared_out(functools.partial(function, pointer), rows, step, context)
@@ -380,14 +354,14 @@ def find_passes(program: Program) -> list[tuple]:
     steps: list[tuple] = []
     free: set[Variable] = set()
     for step in program.steps:
-        summed = as_sum(step, _SUMMED, _is_known)
+        summed = as_sum(step, _SUMMED, is_known)
         steps += summed
         if len(summed) > 1:
             free.update([s[3][0] for s in summed if s[0].name == "sum"])
-    if not any([_is_known(step) for step in steps]):
+    if not any([is_known(step) for step in steps]):
         return program.steps
     program = Program(program.inputs, steps, program.outputs, program.name)
-    place = lambda step, group, depends: Place.HERE if _is_known(step) else Place.NOWHERE
+    place = lambda step, group, depends: Place.HERE if is_known(step) else Place.NOWHERE
     return gather(program, place, lambda steps, writes: _join(steps, writes, made, free))
 
 
@@ -399,8 +373,4 @@ def _join(steps: list[tuple], writes: list[Variable], made: Engine, free: set[Va
     if not writes:
         return steps
     group = Pass(steps, writes, free)
-    try:
-        group.compile(made)
-    except _FAILURES:
-        return steps
-    return [(group, group.reads, {}, tuple(writes))]
+    return group.as_one(made, _FAILURES)

@@ -26,13 +26,12 @@ from ..threads import shared_out
 from .code import WIDTH, Code, Lanes
 from .dense import Dense
 from .engine import Engine, engine
+from .equations import Equations, are_entries, as_arrays, pointers
 from .kernels import Kernel, Writer, find_cuts, is_uniform
-from .lowering import count_moved
-from .operators import DOUBLE, KNOWN, TYPES, Refused, computed_in
-from .stub import as_declared
-from .views import VIEWS, Index, broadcast_index, check_view, same_but_ones
+from .operators import DOUBLE, TYPES, Refused
+from .views import VIEWS, Index, broadcast_index, same_but_ones
 
-__all__ = ["Stack", "find_stacks"]
+__all__ = ["Stack", "find_stacks", "is_known"]
 
 #: a stack has so many matrices at least, and these so many rows and columns at most
 _LEAST, _MOST = 16, 32
@@ -51,7 +50,8 @@ _FAILURES: tuple[type[Exception], ...] = (Refused, RuntimeError, KeyError)
 # ── which are known ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _is_known(step: tuple) -> bool:
+def is_known(step: tuple) -> bool:
+    """Say whether an equation can be computed in lanes of matrices."""
     op, args, params, outs = step
     if len(outs) != 1 or op.multiple_results or op.kind == "native":
         return False
@@ -65,16 +65,11 @@ def _is_known(step: tuple) -> bool:
     try:
         if op.name in _FACTORS or op.name == "matmul":
             return not params and _are_matrices(op.name, avals, out)
-        if op.name in VIEWS:
-            if len(args) > count_moved(op.name, args) or any([a.dtype != out.dtype or is_weak(a) for a in avals]):
-                return False
-            return check_view(op.name, [a.shape for a in avals], params) and _stays(op.name, avals, params, out)
-        if op.name not in KNOWN:
-            return False
-        computed_in(op.name, avals, params, out)
+        return are_entries(op, args, params, avals, out) and (
+            op.name not in VIEWS or _stays(op.name, avals, params, out)
+        )
     except (Refused, TypeError, ValueError, OverflowError):
         return False
-    return True
 
 
 def _are_matrices(name: str, avals: Sequence[Aval], out: Aval) -> bool:
@@ -136,31 +131,16 @@ class _Lanewise(Writer):
         return self.code.new(f"load <8 x double>, ptr {at}, align 64"), WIDTH
 
 
-class Stack:
-    """Equations with their function: what they read and write, and ``run(*reads)``, which returns a tuple."""
-
-    kind = "native"
-    name = "native"
-    impl = None
-    multiple_results = True
-    effect = raises = False
+class Stack(Equations):
+    """Equations on stacks of small matrices, which are computed in lanes."""
 
     def __init__(self, steps: list[tuple], writes: list[Variable]) -> None:
-        self.steps, self.writes = steps, writes
-        self.maker = {step[3][0]: step for step in steps}
-        reads: dict[Any, Any] = {}
-        for step in steps:
-            for a in step[1]:
-                if type(a) is Variable:
-                    if a not in self.maker:
-                        reads.setdefault(a, a)
-                elif not is_uniform(a):
-                    reads.setdefault(id(a), a)
-        self.reads = list(reads.values())
-        self._keys = list(reads)
+        super().__init__(steps, writes)
         self.size = writes[0].aval.shape[0]
-        self.text, self.about = "", f"lanes, {self.size} of them"
-        self.run: Callable = _not_compiled
+        self.about = f"lanes, {self.size} of them"
+
+    def is_read(self, constant: Any) -> bool:
+        return not is_uniform(constant)
 
     def compile(self, made: Engine) -> None:
         """Write and compile the function; raise ``Refused`` where that turns out to be impossible."""
@@ -318,20 +298,15 @@ class Stack:
         return tuple([np.ascontiguousarray(env[v]) for v in self.writes])
 
 
-def _not_compiled(*args: Any) -> Any:
-    raise RuntimeError("this stack has not been compiled")
-
-
 def _runner(group: Stack, function: Callable, linked: Any) -> Callable:
     avals = [aval_of_atom(a) for a in group.reads]
     context = contextvars.copy_context
 
     def run(*args):
-        given = [np.asarray(as_declared(x, a)) for x, a in zip(args, avals, strict=True)]
         made = [np.empty(v.aval.shape, v.aval.dtype) for v in group.writes]
         status = np.zeros(1, np.int64)
-        arrays = [*given, *made, status]
-        table = (ctypes.c_void_p * len(arrays))(*[x.__array_interface__["data"][0] for x in arrays])
+        arrays = [*as_arrays(args, avals), *made, status]
+        table = pointers(arrays)
         shared_out(functools.partial(function, ctypes.addressof(table)), group.size, _BLOCK, context)
         return group.ask_numpy(args) if status[0] else tuple(made)
 
@@ -342,11 +317,11 @@ def _runner(group: Stack, function: Callable, linked: Any) -> Callable:
 def find_stacks(program: Program) -> list[tuple]:
     """Return a program's equations, with those on stacks of small matrices as equations of a ``Stack`` each."""
     made = engine()
-    if made is None or not any([_is_worth_it(step) and _is_known(step) for step in program.steps]):
+    if made is None or not any([_is_worth_it(step) and is_known(step) for step in program.steps]):
         return program.steps
 
     def place(step: tuple, group: list[tuple], depends: bool) -> Place:
-        if not _is_known(step):
+        if not is_known(step):
             return Place.NOWHERE
         if not group or group[0][3][0].aval.shape[0] == step[3][0].aval.shape[0]:
             return Place.HERE
@@ -366,8 +341,4 @@ def _join(steps: list[tuple], writes: list[Variable], made: Engine) -> list[tupl
     if not writes or not any([_is_worth_it(step) for step in steps]):
         return steps
     group = Stack(steps, writes)
-    try:
-        group.compile(made)
-    except _FAILURES:
-        return steps
-    return [(group, group.reads, {}, tuple(writes))]
+    return group.as_one(made, _FAILURES)

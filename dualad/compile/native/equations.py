@@ -1,0 +1,93 @@
+"""Equations of a program that one function of machine code computes, and that stand in the program as one.
+
+For: what groups in registers, loops over large arrays and stacks of small matrices have in common. Not for: which
+equations they take and how they are written (``groups.py``, ``passes.py``, ``stacks.py``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.aval import Aval, is_weak
+from ...program.variable import Variable
+from .engine import Engine
+from .lowering import count_moved
+from .operators import KNOWN, computed_in
+from .stub import as_declared
+from .views import VIEWS, check_view
+
+__all__ = ["Equations", "are_entries", "as_arrays", "pointers"]
+
+
+class Equations:
+    """Equations with their function: what it reads and writes, and ``run(*reads)``, which returns a tuple.
+
+    It is the operator of the equation that stands for them.
+    """
+
+    kind = name = "native"
+    impl = None
+    multiple_results = True
+    effect = raises = False
+
+    def __init__(self, steps: list[tuple], writes: list[Variable], inputs: Sequence[Variable] = ()) -> None:
+        self.steps, self.writes = steps, writes
+        self.maker: dict[Variable, tuple] = {v: step for step in steps for v in step[3]}
+        reads: dict[Any, Any] = {v: v for v in inputs}
+        for step in steps:
+            for a in step[1]:
+                if type(a) is Variable:
+                    if a not in self.maker:
+                        reads.setdefault(a, a)
+                elif id(a) not in reads and self.is_read(a):
+                    reads[id(a)] = a
+        self.reads = list(reads.values())
+        self._keys = list(reads)
+        self.text, self.about = "", ""
+        self.run: Callable = _not_compiled
+
+    def is_read(self, constant: Any) -> bool:
+        """Say whether a constant is read from memory; others are written into the function."""
+        raise NotImplementedError
+
+    def compile(self, made: Engine) -> None:
+        """Write and compile the function; raise ``Refused`` where that turns out to be impossible."""
+        raise NotImplementedError
+
+    def as_one(self, made: Engine, failures: tuple[type[Exception], ...]) -> list[tuple]:
+        """Return the equation that stands for these, or these where they can't be compiled."""
+        try:
+            self.compile(made)
+        except failures:
+            return self.steps
+        return [(self, self.reads, {}, tuple(self.writes))]
+
+
+def _not_compiled(*args: Any) -> Any:
+    raise RuntimeError("these equations have not been compiled")
+
+
+def are_entries(op: Any, args: Sequence[Any], params: dict, avals: Sequence[Aval], out: Aval) -> bool:
+    """Say whether an equation moves entries, or computes them one by one; it may raise ``Refused``, too."""
+    if op.name in VIEWS:
+        if len(args) > count_moved(op.name, args) or any([a.dtype != out.dtype or is_weak(a) for a in avals]):
+            return False
+        return check_view(op.name, [a.shape for a in avals], params)
+    if op.name not in KNOWN:
+        return False
+    computed_in(op.name, avals, params, out)
+    return True
+
+
+def as_arrays(args: Sequence[Any], avals: Sequence[Aval]) -> list[np.ndarray]:
+    """Return what is read, as arrays of the declared types."""
+    return [np.asarray(as_declared(x, a)) for x, a in zip(args, avals, strict=True)]
+
+
+def pointers(arrays: Sequence[np.ndarray]) -> ctypes.Array:
+    """Return a table of where arrays are."""
+    return (ctypes.c_void_p * len(arrays))(*[x.__array_interface__["data"][0] for x in arrays])
