@@ -49,19 +49,25 @@ def test_the_state_at_the_event() -> None:
         np.testing.assert_allclose(velocity, da.grad(speed, (0, 1, 2))(*AT), rtol=1e-8)
 
 
+def third_bounce(h, e):
+    """When a ball that falls from a height meets the ground for the third time; ``e`` is what a bounce leaves."""
+    t, y = 0.0, np.stack([h, 0.0 * h])
+    for _ in range(3):
+        sol = solve_ivp(lambda t, y: [y[1], -9.81], (t, t + 5.0), y, events=ground, **TIGHT)
+        t, y = sol.t_events[0][0], np.stack([1e-12, -e * sol.y_events[0][0][1]])
+    return t
+
+
+def third_bounce_in_closed_form(h, e):
+    return np.sqrt(2 * h / 9.81) * (1 + 2 * e + 2 * e * e)
+
+
 def test_bounces_are_calls_one_after_the_other() -> None:
     """Restarting with a jump is the next call; the derivative of the whole follows by composition."""
-
-    def third(h, e):
-        t, y = 0.0, np.stack([h, 0.0 * h])
-        for _ in range(3):
-            sol = solve_ivp(lambda t, y: [y[1], -9.81], (t, t + 5.0), y, events=ground, **TIGHT)
-            t, y = sol.t_events[0][0], np.stack([1e-12, -e * sol.y_events[0][0][1]])
-        return t
-
-    closed = lambda h, e: np.sqrt(2 * h / 9.81) * (1 + 2 * e + 2 * e * e)
-    np.testing.assert_allclose(third(1.0, 0.8), closed(1.0, 0.8), rtol=1e-9)
-    np.testing.assert_allclose(da.grad(third, (0, 1))(1.0, 0.8), da.grad(closed, (0, 1))(1.0, 0.8), rtol=1e-7)
+    np.testing.assert_allclose(third_bounce(1.0, 0.8), third_bounce_in_closed_form(1.0, 0.8), rtol=1e-9)
+    np.testing.assert_allclose(
+        da.grad(third_bounce, (0, 1))(1.0, 0.8), da.grad(third_bounce_in_closed_form, (0, 1))(1.0, 0.8), rtol=1e-7
+    )
 
 
 def test_several_events_and_parameters_of_their_own() -> None:

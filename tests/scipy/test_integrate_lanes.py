@@ -13,16 +13,9 @@ import dualad as da
 from dualad.errors import ConvergenceError, UnsupportedError
 from dualad.scipy.integrate import solve_ivp
 from dualad.scipy.integrate.events import Asked
+from tests.scipy.test_integrate_events import TIGHT, ground, third_bounce, third_bounce_in_closed_form
 
-TIGHT = {"rtol": 1e-10, "atol": 1e-10}
 HEIGHTS = np.array([1.0, 2.0, 3.0])
-
-
-def ground(t, y, *args):
-    return y[0]
-
-
-ground.terminal, ground.direction = True, -1
 
 
 def falling(h, v=1.0, g=9.81, end=10.0, **options):
@@ -85,17 +78,10 @@ def test_in_a_program(case: str) -> None:
 
 def test_bouncing_balls() -> None:
     """Three bounces in each lane, differentiated in the height and in what a bounce leaves."""
-
-    def third(h, e):
-        t, y = 0.0, np.stack([h, 0.0 * h])
-        for _ in range(3):
-            sol = solve_ivp(lambda t, y: [y[1], -9.81], (t, t + 5.0), y, events=ground, **TIGHT)
-            t, y = sol.t_events[0][0], np.stack([1e-12, -e * sol.y_events[0][0][1]])
-        return t
-
-    closed = lambda h, e: np.sqrt(2 * h / 9.81) * (1 + 2 * e + 2 * e * e)
-    slopes = da.vmap(da.grad(third, (0, 1)), (0, None))(HEIGHTS, 0.8)
-    for ours, theirs in zip(slopes, da.vmap(da.grad(closed, (0, 1)), (0, None))(HEIGHTS, 0.8), strict=True):
+    slopes = da.vmap(da.grad(third_bounce, (0, 1)), (0, None))(HEIGHTS, 0.8)
+    for ours, theirs in zip(
+        slopes, da.vmap(da.grad(third_bounce_in_closed_form, (0, 1)), (0, None))(HEIGHTS, 0.8), strict=True
+    ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-7)
 
 

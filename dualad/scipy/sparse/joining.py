@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as ss
 
 from ...core.tables import Verdict
-from ...core.tracer import Tracer
+from ...core.tracer import Tracer, tracer_in
 from ...surface.arguments import operand
 from ..mirror import MIRRORED
 from .matrices import ours
@@ -25,13 +25,9 @@ __all__ = ["JOINING", "holds_traced"]
 
 def holds_traced(x: Any) -> Tracer | None:
     """Return a tensor that is among the entries of matrices, arrays, and lists of them; None without one."""
-    if isinstance(x, TracedSparse):
-        return holds_traced(x.entries)
     if isinstance(x, (list, tuple)):
         return next((t for t in map(holds_traced, x) if t is not None), None)
-    if isinstance(x, np.ndarray) and x.dtype == object:
-        return holds_traced(x.ravel().tolist())
-    return x if isinstance(x, Tracer) else None
+    return tracer_in(x.entries if isinstance(x, TracedSparse) else x)
 
 
 class _Positions:

@@ -146,9 +146,12 @@ class TracedSparse:
 
     def deduplicated(self) -> TracedSparse:
         """Return the matrix with the entries of each place added up, in order."""
-        form = COMPRESSED[self.transposed]
-        out = from_coordinates(self.entries, *self.coordinates(), self.shape, form, self.is_matrix)
-        return out if out.nnz < self.nnz or np.any(out.pattern.indices != self.pattern.indices) else self
+        keys = _keys(self)
+        if np.all(keys[1:] > keys[:-1]):
+            return self
+        return from_coordinates(
+            self.entries, *self.coordinates(), self.shape, COMPRESSED[self.transposed], self.is_matrix
+        )
 
     # ── what only moves entries ──────────────────────────────────────────────────────────────────────────────────
 
