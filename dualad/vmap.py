@@ -28,7 +28,7 @@ from .core.randomness import DIFFERENT, Draws, RandomnessWarning, Watched, drawi
 from .core.transformed import Transformed, transform
 from .errors import ArgumentError, ArgumentTypeError, BranchError, DualadError, OutputError, UnsupportedError
 from .jvp import as_primal, output_leaves
-from .ops.kinds import known
+from .ops.kinds import known, repeat_lanes
 from .ops.scans import equal_or_both_nan
 from .signatures import Args
 from .surface.arguments import PerformanceNote
@@ -509,7 +509,7 @@ def _name_lanes(error: Exception, lanes: np.ndarray | None, size: int, name: str
 
 def _repeat(x, size: int):
     """Give an unmapped result its batch axis, as an array of its own (a broadcast view would be read-only)."""
-    out = np.broadcast_to(x, (size, *np.shape(x)))
+    out = repeat_lanes(x, size)
     return out.copy() if isinstance(out, np.ndarray) else out
 
 

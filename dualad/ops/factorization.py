@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
 from ..core.primitive import Primitive
-from .kinds import align_ranks, stacked, unbroadcast
+from .kinds import align_ranks, repeat_lanes, stacked, unbroadcast
 from .samples import well_conditioned
 
 __all__ = [
@@ -198,7 +198,7 @@ def _pinv_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 def _pinv_batch(size: int, values: Sequence, mapped: Sequence[bool]) -> Array:
     a, rcond = values
     if not mapped[0]:
-        a = np.broadcast_to(a, (size, *a.shape))
+        a = repeat_lanes(a, size)
     return pinv(a, align_ranks(rcond, np.ndim(a) - 3) if mapped[1] else rcond)
 
 

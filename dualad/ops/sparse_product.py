@@ -19,7 +19,7 @@ from scipy.sparse.linalg import splu
 from ..core.aval import Array, Aval, result_dtype
 from ..core.primitive import Primitive
 from .factorization import floating
-from .kinds import add_tangents, bilinear, unbroadcast
+from .kinds import add_tangents, bilinear, repeat_lanes, unbroadcast
 from .samples import complex_normal
 
 __all__ = ["Pattern", "csr_product", "csr_solve"]
@@ -88,7 +88,7 @@ def _batch(size: int, values: Sequence, mapped: Sequence[bool], op, pattern: Pat
         flat = np.moveaxis(x, 0, 1).reshape((n, size * k))
         out = op(data, flat, pattern=pattern, transposed=transposed)
         return np.moveaxis(out.reshape((out.shape[0], size, k)), 1, 0)
-    x = x if mapped[1] else np.broadcast_to(x, (size, *np.shape(x)))
+    x = x if mapped[1] else repeat_lanes(x, size)
     n, k = x.shape[1:]
     data, x = data.reshape((size * data.shape[1],)), x.reshape((size * n, k))
     out = op(data, x, pattern=pattern.repeated(size), transposed=transposed)

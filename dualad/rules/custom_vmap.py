@@ -16,6 +16,7 @@ from ..core.axes import unavailable
 from ..core.dispatch import bind
 from ..errors import ArgumentTypeError, ShapeError, TreeError
 from ..jvp import jvp
+from ..ops.kinds import repeat_lanes
 from ..signatures import Args, Out
 from ..tree import flatten_prefix
 from ..vjp_via_transpose import vjp
@@ -74,10 +75,7 @@ def _derivative(call: Call, moved: Sequence[int], live: Sequence[int]) -> Linear
         flags = [m or i in moved for i, m in enumerate(mapped)]
 
         def spread(primals):
-            return [
-                np.broadcast_to(p, (size, *np.shape(p))) if f and not m else p
-                for p, m, f in zip(primals, mapped, flags, strict=True)
-            ]
+            return [repeat_lanes(p, size) if f and not m else p for p, m, f in zip(primals, mapped, flags, strict=True)]
 
         whole = _derivative(_batched(call, size, flags), moved, live)
         return LinearCall(
@@ -219,5 +217,5 @@ def _check(given, size: int, name: str, trees: list) -> list:
                 f"the batch axis is the leading one, of size {size}",
                 "move it to the front, or return False for it in out_batched",
             )
-        out.append(x if m else np.broadcast_to(x, (size, *shape)))
+        out.append(x if m else repeat_lanes(x, size))
     return out

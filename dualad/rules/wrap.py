@@ -26,6 +26,7 @@ from ..errors import (
     ShapeError,
     TreeError,
 )
+from ..ops.kinds import repeat_lanes
 from ..tree import flatten, flatten_like, treedef_outline
 from .calls import Template, UserFunction, flat_output, has_tensor, partition, push_moving
 
@@ -151,7 +152,7 @@ def _contract(block, t, lead: int):
 
 def _batch(size, values, mapped, *, call, lead):
     if call.vectorized:
-        full = [v if m else np.broadcast_to(v, (size, *np.shape(v))) for v, m in zip(values, mapped, strict=True)]
+        full = [v if m else repeat_lanes(v, size) for v, m in zip(values, mapped, strict=True)]
         return bind(opaque_call, full, {"call": call, "lead": (size, *lead)})
     params = {"call": call, "lead": lead}
     if not size:

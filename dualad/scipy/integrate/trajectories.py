@@ -23,7 +23,7 @@ from ...core.arguments import replaced
 from ...core.aval import Aval, aval_of
 from ...core.dispatch import bind
 from ...core.primitive import Primitive
-from ...ops.kinds import known
+from ...ops.kinds import known, repeat_lanes
 from ...rules.calls import push_moving
 from ...rules.linear_call import LinearCall, linear
 from ...vjp_via_transpose import vjp
@@ -206,7 +206,7 @@ def _through_tangents(ct, point, call, moving, lanes, avals, unknown) -> list:
 def _joined_lanes(x: Any, size: int, mapped: bool, lanes: int | None) -> Any:
     """Return a vector (or a batch of them, or lanes of either) with one leading axis of all of them."""
     if not mapped:
-        x = np.broadcast_to(x, (size, *np.shape(x)))
+        x = repeat_lanes(x, size)
     return x if lanes is None else np.reshape(x, (size * lanes, *np.shape(x)[2:]))
 
 

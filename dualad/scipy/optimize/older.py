@@ -44,13 +44,7 @@ def _older(original: Callable, instead: str) -> Callable:
         except TypeError:
             return NotImplemented  # SciPy says it better
         f = call[first]
-        start = (
-            np.ones(1)
-            if scalar
-            else call["x0"]
-            if "x0" in call
-            else middle_of(_ranges(call.get("bounds", call.get("ranges"))))
-        )
+        start = np.ones(1) if scalar else _start(call)
         derivatives = [call.get(key) for key in _DERIVATIVES]
         fun = (lambda x, *rest: f(x[0], *rest)) if scalar else f
         problem = Objective(where, fun, stop_gradient(start), call.get("args", ()), *derivatives)
@@ -95,6 +89,11 @@ def _older(original: Callable, instead: str) -> Callable:
     solver.__name__ = solver.__qualname__ = name
     solver.__doc__ = f"Search for a minimum as ``scipy.optimize.{name}`` does, and differentiate where it is."
     return solves(original)(solver)
+
+
+def _start(call: dict[str, Any]) -> Any:
+    """Return the point to start from, or the middle of where is searched."""
+    return call["x0"] if "x0" in call else middle_of(_ranges(call.get("bounds", call.get("ranges"))))
 
 
 def _ranges(bounds: Any) -> Any:
