@@ -26,7 +26,10 @@ __all__ = ["Modules", "Reach", "home_of", "is_kept", "named"]
 Modules = str | types.ModuleType | Iterable[str | types.ModuleType] | None
 
 #: packages that compute by themselves, or run tests: they stay as they are, whatever reaches them
-_ENGINES = frozenset({"_pytest", "autograd", "dualad", "hypothesis", "jax", "jaxlib", "optree", "pytest", "torch"})
+_ENGINES = frozenset(
+    {"_pytest", "autograd", "coverage", "dualad", "execnet", "hypothesis", "jax", "jaxlib", "optree", "pluggy",
+     "pytest", "torch", "xdist"}
+)  # fmt: skip
 _ALL = ("all",)
 
 

@@ -318,6 +318,8 @@ def test_modules_that_are_not_there_are_refused():
         da.lift(lambda x: x, modules=[3])
     with pytest.raises(ArgumentError, match="computes by itself"):
         da.lift(lambda x: x, modules=["numpy.linalg"])
+    with pytest.raises(ArgumentError, match="execnet computes by itself"):
+        da.lift(lambda x: x, modules=["execnet"])
 
 
 def test_pythons_own_types_behave(tmp_path, monkeypatch):

@@ -54,13 +54,13 @@ _NUMPY = {"PyArray_NewFromDescr": 94, "PyArray_Scalar": 60}
 class Linked:
     """Compiled functions: addresses by name, good for as long as this object lives."""
 
-    __slots__ = ("_drop", "_kept", "addresses")
+    __slots__ = ("_drop", "_number", "addresses")
 
-    def __init__(self, addresses: dict[str, int], kept: Any, drop: Callable[[Any], None]) -> None:
-        self.addresses, self._kept, self._drop = addresses, kept, drop
+    def __init__(self, addresses: dict[str, int], number: int, drop: Callable[[int], None]) -> None:
+        self.addresses, self._number, self._drop = addresses, number, drop
 
     def __del__(self) -> None:
-        self._drop(self._kept)
+        self._drop(self._number)
 
 
 class Tally(NamedTuple):
@@ -75,6 +75,12 @@ class Tally(NamedTuple):
 
 
 _mine = threading.local()
+
+#: held by the one thread that uses LLVM, and by the one that forks: a process does not begin in the middle of a
+#: compilation that none of its threads would end
+_LOCK = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
 
 
 def tally() -> Tally:
@@ -99,13 +105,11 @@ class Engine:
         )  # fmt: skip
         self._jit = llvm.create_lljit_compiler(self._machine(1))
         self.store = Store()
-        self._lock = threading.RLock()
-        if hasattr(os, "register_at_fork"):  # a process does not begin in the middle of what another thread compiles
-            os.register_at_fork(
-                before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._lock.release
-            )
         self._count = 0
-        self._dropped: list[Any] = []
+        #: what LLVM has of each piece of code. Only here: the garbage collector, which any thread may run at any time,
+        #: would free what it finds in a cycle with what refers to the code, without the lock
+        self._trackers: dict[int, Any] = {}
+        self._dropped: list[int] = []
         self._maths: dict[str, Linked] = {}
         library = ctypes.util.find_library("m" if os.name != "nt" else "ucrtbase")
         self._library = ctypes.CDLL(library)
@@ -141,7 +145,7 @@ class Engine:
         level : int
             How much LLVM does about the code: 0 to 3.
         """
-        with self._lock:
+        with _LOCK:
             start, before = time.perf_counter(), tally()
             linked = self._read(name := name_of(*self._about, str(level), text), exports, objects)
             read = linked is not None
@@ -185,18 +189,19 @@ class Engine:
             builder.export_symbol(name)
         self._count += 1
         tracker = builder.link(self._jit, f"dualad{self._count}")
-        return Linked({name: tracker[name] for name in exports}, tracker, self._drop)
+        linked = Linked({name: tracker[name] for name in exports}, self._count, self._drop)
+        self._trackers[self._count] = tracker
+        return linked
 
-    def _drop(self, tracker: Any) -> None:
+    def _drop(self, number: int) -> None:
         """Free code, now or with the next that is freed: LLVM is used by one thread, and by none during a fork."""
-        self._dropped.append(tracker)
-        del tracker
-        if self._lock.acquire(blocking=False):
+        self._dropped.append(number)
+        if _LOCK.acquire(blocking=False):
             try:
                 while self._dropped:
-                    self._dropped.pop()
+                    del self._trackers[self._dropped.pop()]
             finally:
-                self._lock.release()
+                _LOCK.release()
 
     def _find(self, name: str, objects: dict[str, int]) -> int:
         found = objects.get(name) or self._known.get(name)
@@ -277,8 +282,10 @@ def _made() -> tuple[Engine | None, str]:
     if sys.implementation.name != "cpython":
         return None, "this is not CPython"
     try:
-        found = Engine()
-        if found._probe() != 42:
+        with _LOCK:
+            found = Engine()
+            answer = found._probe()
+        if answer != 42:
             return None, "a function that LLVM compiled does not do what it should"
     except ImportError:
         return None, "llvmlite is not installed: pip install 'dualad[jit]'"

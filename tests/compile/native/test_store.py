@@ -5,11 +5,13 @@ Not for: what compiled code computes (test_groups.py, test_passes.py).
 
 from __future__ import annotations
 
+import gc
 import os
 import stat
 import subprocess
 import sys
 import threading
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -75,8 +77,9 @@ print([line for f, a in ((small, x), (large, many)) for line in f.explain(a).spl
 
 def run_script(script: str = SCRIPT, **environment: str) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-c", script], env={**os.environ, **environment}, capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-c", script], env={**os.environ, **environment}, capture_output=True, text=True, check=False,
+        timeout=300,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -122,7 +125,7 @@ def work():
     while going:
         da.jit(lambda x: np.sum(np.sin(x) * x) * n)(np.ones(n))
         n += 1
-worker = threading.Thread(target=work)
+worker = threading.Thread(target=work, daemon=True)
 worker.start()
 for i in range(5):
     child = os.fork()
@@ -136,6 +139,30 @@ worker.join()
 print("done")
 """
     assert run_script(script, DUALAD_CACHE="0") == ["done"]
+
+
+def test_only_who_holds_the_lock_asks_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the garbage collector frees code: llvmlite's own lock would stay closed in a process forked then."""
+    ffi = pytest.importorskip("llvmlite.binding.ffi")
+    lock, enter, without = engines._LOCK, ffi._LLVMLock.__enter__, []
+
+    def asked(self: object) -> None:
+        if not lock._is_owned():
+            without.append(traceback.format_stack())
+        enter(self)
+
+    monkeypatch.setattr(ffi._LLVMLock, "__enter__", asked)
+    made = engine()
+    assert made is not None
+    for number in range(500, 505):
+        cycle: list = [made.compile(TEXT.format(number), ["add"], {}, 1)]
+        cycle.append(cycle)
+        del cycle
+        kept = len(made._trackers)
+        gc.collect()
+        assert len(made._trackers) < kept
+        da.jit(lambda x, n=number: np.sum(np.sin(x) * x) * n)(np.ones(3))
+    assert not without, "".join(without[0])
 
 
 # ── what is not read ─────────────────────────────────────────────────────────────────────────────────────────────
