@@ -7,7 +7,6 @@ or chunks that other processes compute (``scale/``).
 from __future__ import annotations
 
 import importlib
-import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from .core.frames import user_level
 from .core.tracer import tracer_in
 from .errors import ArgumentError, ArgumentTypeError
+from .locks import new_lock
 from .surface.arguments import PerformanceNote
 from .tree import flatten
 
@@ -108,7 +108,7 @@ def measured_chunks(run: Callable, total: int, max_memory: int, where: str) -> t
     return parts, start, max(1, int((max_memory - shared) // lane))
 
 
-_measuring = threading.RLock()
+_measuring = new_lock()
 
 
 def _measure(run: Callable, start: int, stop: int) -> tuple[int, object]:

@@ -21,7 +21,6 @@ import re
 import site
 import sys
 import sysconfig
-import threading
 from collections.abc import Mapping
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -29,6 +28,7 @@ from types import ModuleType
 from typing import Any
 
 from dualad.errors import LoadingError
+from dualad.locks import new_lock
 
 __all__ = ["library_folders", "load_again", "load_module", "source_module_name"]
 
@@ -211,7 +211,7 @@ class _Loading:
         self.replacements = dict(replacements)
         self.modules: dict[str, ModuleType] = {}
         self.views: dict[str, _RedirectedModule] = {}
-        self.lock = threading.RLock()
+        self.lock = new_lock()
         self.top = target.partition(".")[0]
         # Beside a lone file, its folder is what Python itself would search first; a package owns only itself, and a
         # library folder (site-packages) is nobody's own.

@@ -27,6 +27,7 @@ PACKAGE = ROOT / "dualad"
 FLOOR = {
     "errors": 0,
     "later": 0,
+    "locks": 0,
     "signatures": 0,
     "version": 0,
     "containers": 1,

@@ -8,7 +8,6 @@ transpose is a call again: forward and backward passes both run compiled. Not fo
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,6 +43,7 @@ from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
 from ..liveness import Liveness, signed
+from ..locks import new_lock
 from ..ops.kinks import _convention
 from ..program.ir import Program
 from ..series.rules import declare
@@ -67,7 +67,7 @@ class CallProgram(Program):
         super().__init__(program.inputs, program.steps, program.outputs, program.name)
         self._compiled: Compiled | None = None
         self._derived: dict[Any, Any] = {}
-        self._lock = threading.RLock()
+        self._lock = new_lock()
 
     def __reduce__(self):
         return CallProgram, (Program(self.inputs, self.steps, self.outputs, self.name),)

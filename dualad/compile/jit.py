@@ -7,7 +7,6 @@ For: the object that ``jit`` returns, its specialisations, and what it does insi
 from __future__ import annotations
 
 import functools
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from types import MethodType
@@ -29,6 +28,7 @@ from ..core.watch import carried
 from ..dual import Dual
 from ..errors import BranchError, ConversionError, DtypeError
 from ..jvp import as_primal
+from ..locks import new_lock
 from ..program.ir import Program
 from ..program.variable import Variable
 from ..signatures import Args
@@ -141,7 +141,7 @@ class Jitted(HasFront):
         self._quick: tuple[Callable, ...] = ()
         self._found: dict[Any, list[_Specialisation]] = {}
         self._seen: dict[Any, list] = {}
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self.__name__ = getattr(f, "__name__", type(f).__name__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from ..errors import ArgumentError
+from ..locks import new_lock
 
 __all__ = ["shared_out", "threads"]
 
 #: blocks fewer than this are not worth waking another thread for
 _WORTH = 4
 
-_lock = threading.Lock()
+_lock = new_lock()
 _pool: ThreadPoolExecutor | None = None
 _count: int | None = None
 
@@ -110,8 +111,7 @@ def shared_out(part: Callable[[int, int], None], length: int, step: int, context
 
 def _after_fork() -> None:
     """Forget the threads: a forked process has none of them."""
-    global _pool, _lock
-    _lock = threading.Lock()
+    global _pool
     _pool = None
 
 

@@ -7,9 +7,10 @@ for: the context managers themselves (``hooks.py``, ``debug.py``) or what a watc
 
 from __future__ import annotations
 
-import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
+
+from ..locks import new_lock
 
 if TYPE_CHECKING:
     from .watch import Watch
@@ -28,7 +29,7 @@ in_use: list[None] = []
 #: who is told of what happens in all threads (the profiler): one watch or none
 everywhere: list[Watch] = []
 
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def entered() -> None:

@@ -7,9 +7,10 @@ run. Not for: finding places (``search.py``).
 
 from __future__ import annotations
 
-import threading
 import weakref
 from typing import Any
+
+from ..locks import new_lock
 
 __all__ = ["Attribute", "Item", "MISSING", "Place", "attribute", "is_quiet", "lock", "original_in", "restore", "swap"]
 
@@ -23,7 +24,7 @@ class _Missing:
 MISSING: Any = _Missing()
 
 #: nothing is swapped or restored by anybody else while it is held
-lock = threading.RLock()
+lock = new_lock()
 
 #: every place that somebody may swap: there is one, for all that do
 _places: weakref.WeakValueDictionary[tuple[int, Any], Place] = weakref.WeakValueDictionary()

@@ -5,7 +5,6 @@ Not for: what an event is (``recorder.py``), or where a watch is told (``core/wa
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import perf_counter_ns
@@ -18,13 +17,14 @@ from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..core.watch import Watch
 from ..dual import Dual
+from ..locks import new_lock
 from ..staged import Staged
 from .event import Event
 from .recorder import begin, current, describe, end, listeners, numbered, origins, walk
 
 __all__ = ["is_on", "listen", "unlisten"]
 
-_lock = threading.Lock()
+_lock = new_lock()
 _open_levels: weakref.WeakKeyDictionary[Level, Event] = weakref.WeakKeyDictionary()
 
 #: phases in which a plain call of the same operator is the event itself, not another one inside it

@@ -6,7 +6,6 @@ said there. Not for: contexts of the user's own, of which nobody knows what they
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,6 +16,7 @@ import numpy as np
 
 from ..core.contexts import watching
 from ..core.watch import Watch
+from ..locks import new_lock
 from ..ops.kinks import _convention, kinks
 from ..program.packed import active as hooks
 
@@ -75,7 +75,7 @@ def _listening(filters: list, said: list) -> Iterator[None]:
                 _set(*_before)
 
 
-_lock = threading.Lock()
+_lock = new_lock()
 _running = 0
 _before: tuple = ()
 

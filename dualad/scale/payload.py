@@ -14,7 +14,6 @@ import importlib.util
 import mmap
 import os
 import pickle
-import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ import numpy as np
 
 from ..core.tracer import Tracer
 from ..errors import ConversionError, TravelError
+from ..locks import new_lock
 from .culprit import culprit
 from .files import ALIGNED, write_parts
 
@@ -218,4 +218,4 @@ class Ticket:
 
 #: the jobs that this process has been sent, each with the file that it was read from; the last one used last
 _jobs: OrderedDict[str, tuple[str, Any]] = OrderedDict()
-_lock = threading.Lock()
+_lock = new_lock()
