@@ -44,10 +44,11 @@ member of the batch."""
 COVERAGE_INTRODUCTION = """\
 # NumPy coverage
 
-Every name of NumPy that asks its arguments before it computes, with its verdict. *op*: an operator with rules of its
-own. *composite*: written with other NumPy calls, so that every transformation applies. *metadata*: answered from shape
-and dtype. *unsupported*: refused, with the reason and what to write instead. *not yet*: refused, as no rule has
-been declared so far. The other functions of `numpy.polynomial` ask nobody: they are arithmetic, which tensors do."""
+Every name of NumPy that dispatches on the types of its arguments (`__array_ufunc__`, `__array_function__`), with
+its verdict. *op*: an operator with rules of its own. *composite*: written with other NumPy calls, so that every
+transformation applies. *metadata*: answered from shape and dtype. *unsupported*: refused, with the reason and what
+to write instead. *not yet*: refused, as no rule has been declared so far. The other functions of
+`numpy.polynomial` don't dispatch: they are arithmetic, which tensors do."""
 
 SCIPY_INTRODUCTION = """\
 # SciPy coverage

@@ -191,10 +191,10 @@ class CapturedTensorError(DualadError, TypeError):
 
 
 class NotRepeatableError(DualadError, RuntimeError):
-    """A checkpointed function did something else when it was run again."""
+    """A function that is run or traced again (``checkpoint``, ``jit``) did something else than the first time."""
 
     code = "DAD019"
-    title = "a checkpointed function that can't be repeated"
+    title = "a function that can't be repeated"
 
 
 class LoadingError(DualadError, ImportError):
