@@ -8,6 +8,7 @@ keeping the specialisations (``jit.py``).
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -30,7 +31,7 @@ MISS = object()
 class Static:
     """A static argument: a leaf that belongs to the signature by its value."""
 
-    __slots__ = ("value",)
+    __slots__ = ("key", "value")
 
     def __init__(self, value: Any) -> None:
         try:
@@ -41,10 +42,10 @@ class Static:
                 "a static argument is part of what a function is compiled for, and is looked up by its value",
                 "pass a tuple in place of a list, or leave it out of static_argnums and static_argnames",
             ) from None
-        self.value = value
+        self.value, self.key = value, _exact(value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Static) and type(self.value) is type(other.value) and self.value == other.value
+        return isinstance(other, Static) and self.key == other.key
 
     def __hash__(self) -> int:
         return hash(self.value)
@@ -68,6 +69,18 @@ class _Identity:
         return id(self.thing)
 
 
+def _exact(x: Any) -> Any:
+    """Return what equal values share if a function can't tell them apart: 2 is not 2.0, nor is 0.0 -0.0."""
+    kind = type(x)
+    if isinstance(x, (float, complex, np.inexact)):
+        return kind, repr(x)
+    if isinstance(x, (tuple, frozenset)):
+        return kind, (tuple if isinstance(x, tuple) else frozenset)([_exact(v) for v in x])
+    if dataclasses.is_dataclass(x) and kind.__dataclass_params__.eq:  # type: ignore[attr-defined]
+        return kind, tuple([_exact(getattr(x, f.name)) for f in dataclasses.fields(x) if f.compare])
+    return kind, x
+
+
 def leaf_key(x: Any, is_input: bool) -> Any:
     """Return what a leaf contributes to a signature."""
     if is_input:
@@ -84,7 +97,7 @@ def leaf_key(x: Any, is_input: bool) -> Any:
         hash(x)
     except TypeError:
         return _Identity(x)
-    return type(x), x
+    return _exact(x)
 
 
 def convention() -> str:

@@ -29,6 +29,7 @@ from ..program.ir import Program, evaluate, live_steps
 from ..program.packed import active as packing
 from ..program.variable import Variable
 from ..staged import Staged, StagedLevel
+from .captures import writeable
 
 __all__ = ["Decision", "Traced", "trace_for_jit", "write_down"]
 
@@ -79,7 +80,7 @@ class _JitLevel(StagedLevel):
 
     def hold(self, a: np.ndarray) -> Any:
         """Let an array that can be written to be an input."""
-        if not _writeable(a):
+        if not writeable(a):
             return a if a.base is None else snapshot(a)
         known = self.held.get(id(a))
         if known is None or not _same_bytes(a, known[1]):
@@ -106,17 +107,6 @@ class _JitLevel(StagedLevel):
             return None
         self.decisions.append(Decision(variable, value, user_line()))
         return value
-
-
-def _writeable(a: np.ndarray) -> bool:
-    """Say whether somebody could write to the memory of an array."""
-    while isinstance(a, np.ndarray):
-        if a.flags.writeable:
-            return True
-        if a.base is None:
-            return False
-        a = a.base
-    return True
 
 
 def _same_bytes(a: np.ndarray, b: np.ndarray) -> bool:

@@ -43,9 +43,9 @@ _PYTHON = (
     "PyBytes_AsString", "PyCell_Get", "PyContextVar_Get", "PyDict_GetItemWithError", "PyErr_BadInternalCall",
     "PyErr_CheckSignals", "PyErr_Clear", "PyErr_Fetch", "PyErr_NoMemory", "PyErr_NormalizeException",
     "PyErr_Occurred", "PyErr_Restore", "PyEval_RestoreThread", "PyEval_SaveThread", "PyException_GetTraceback",
-    "PyException_SetTraceback", "PyList_GetItem", "PyLong_AsLongLong", "PyMem_RawFree", "PyMem_RawMalloc",
-    "PyObject_IsTrue", "PyObject_Size", "PyObject_Vectorcall", "PyTuple_GetItem", "PyTuple_New", "PyTuple_SetItem",
-    "Py_DecRef", "Py_IncRef",
+    "PyException_SetTraceback", "PyFunction_GetCode", "PyFunction_GetDefaults", "PyList_GetItem",
+    "PyLong_AsLongLong", "PyMem_RawFree", "PyMem_RawMalloc", "PyObject_IsTrue", "PyObject_Size",
+    "PyObject_Vectorcall", "PyTuple_GetItem", "PyTuple_New", "PyTuple_SetItem", "Py_DecRef", "Py_IncRef",
 )  # fmt: skip
 #: functions of NumPy's C interface, by their place in its table
 _NUMPY = {"PyArray_NewFromDescr": 94, "PyArray_Scalar": 60}

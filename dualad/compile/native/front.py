@@ -6,6 +6,7 @@ signatures themselves (``signature.py``), or the machine code, which is the same
 
 from __future__ import annotations
 
+import gc
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 
 from ...core.contexts import in_use
 from ...ops.kinks import _convention
-from ..captures import Captures
+from ..captures import CODE, DEFAULTS, Asked, Captures
 from ..signature import Entry
 from .engine import Engine
 from .runtime import as_plan, front_of, method_of, runtime
@@ -25,7 +26,7 @@ __all__ = ["front", "method"]
 #: what the machine code calls the tests of a signature, and what was captured
 _TESTS = {"array": 0, "type": 1, "is": 2, "tuple": 3, "list": 4, "dict": 5}
 _CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
-_CELL, _DICT, _LIST, _LENGTH = range(4)
+_CELL, _DICT, _LIST, _LENGTH, _CODE, _DEFAULTS = range(6)
 #: parts of arguments that are on the stack
 _MOST = 4000
 
@@ -113,6 +114,10 @@ def _watched(captures: Captures) -> list[list[int]]:
             found.append([_LENGTH, id(holder), value, 0])
         elif kind is dict:
             found.append([_DICT, id(holder), id(key), id(value)])
+        elif kind is types.MappingProxyType:  # of a class, whose dictionary it stands before
+            found.append([_DICT, id(*gc.get_referents(holder)), id(key), id(value)])
+        elif kind is Asked and holder.question in (CODE, DEFAULTS):
+            found.append([_CODE if holder.question is CODE else _DEFAULTS, id(holder.thing), 0, id(value)])
         elif kind is list and isinstance(key, int):
             found.append([_LIST, id(holder), key, id(value)])
         elif kind is not tuple:  # a tuple has what it had

@@ -389,7 +389,10 @@ look:
   %number = word %c 2
   %key = object %c 2
   %value = object %c 3
-  switch i64 %op, label %ask [i64 0, label %cell i64 1, label %dict i64 2, label %list i64 3, label %length]
+  switch i64 %op, label %ask [
+    i64 0, label %cell i64 1, label %dict i64 2, label %list i64 3, label %length
+    i64 4, label %code i64 5, label %defaults
+  ]
 cell:
   %inside = call ptr @PyCell_Get(ptr %holder)
   call void @Py_DecRef(ptr %inside)
@@ -400,8 +403,14 @@ dict:
 list:
   %entry2 = call ptr @PyList_GetItem(ptr %holder, i64 %number)
   br label %compare
+code:
+  %body = call ptr @PyFunction_GetCode(ptr %holder)
+  br label %compare
+defaults:
+  %tuple = call ptr @PyFunction_GetDefaults(ptr %holder)
+  br label %compare
 compare:
-  %now = phi ptr [%inside, %cell], [%item, %dict], [%entry2, %list]
+  %now = phi ptr [%inside, %cell], [%item, %dict], [%entry2, %list], [%body, %code], [%tuple, %defaults]
   %is = icmp eq ptr %now, %value
   br i1 %is, label %same, label %ask
 length:

@@ -1,0 +1,227 @@
+"""What a compiled function reads besides its arguments, changed between two calls: it has the new value.
+
+Not for: arrays that are hidden inputs, and the machine code that compares (``test_jit.py``, ``native/test_front.py``).
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import dataclasses
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dualad as da
+
+X = np.array([1.0, 2.0, 3.0])
+SCALE = 2.0
+MODULE = types.ModuleType("settings_of_a_model")
+
+
+class Settings:
+    scale = 2.0
+
+
+class Model(Settings):
+    def __init__(self) -> None:
+        self._k, self.calls = 2.0, 0
+
+    @property
+    def k(self) -> float:
+        return self._k
+
+    def get(self) -> float:
+        return self._k
+
+    def __call__(self, x):
+        return x * self._k
+
+    def inherited(self, x):
+        return x * self.scale
+
+    def by_name(self, x):
+        return x * getattr(self, "_k")  # noqa: B009 - what is tested
+
+
+class Slots:
+    __slots__ = ("k",)
+
+    def __init__(self) -> None:
+        self.k = 2.0
+
+
+class Table(collections.UserDict):
+    pass
+
+
+def helper(x, k=2.0):
+    return x * k
+
+
+def other(x, k=5.0):
+    return x * k * 1.5
+
+
+def with_attribute(x):
+    return x * with_attribute.k
+
+
+def reset() -> None:
+    global SCALE
+    SCALE = Settings.scale = MODULE.k = with_attribute.k = 2.0
+    MODULE.f = helper
+    helper.__defaults__ = (2.0,)
+
+
+def _set(name: str, value: Any) -> None:
+    globals()[name] = value
+
+
+def object_array() -> np.ndarray:
+    return np.array([2.0], object)
+
+
+def read_only_view(a: np.ndarray) -> np.ndarray:
+    view = a[:]
+    view.setflags(write=False)
+    return view
+
+
+#: name: what is made, the function of it, what changes it
+READ = {
+    "an attribute of a class": (
+        lambda: None,
+        lambda t: lambda x: x * Settings.scale,
+        lambda t: setattr(Settings, "scale", 3.0),
+    ),
+    "an inherited attribute": (Model, lambda t: t.inherited, lambda t: setattr(Settings, "scale", 3.0)),
+    "a property": (Model, lambda t: lambda x: x * t.k, lambda t: setattr(t, "_k", 3.0)),
+    "a method": (Model, lambda t: lambda x: x * t.get(), lambda t: setattr(t, "_k", 3.0)),
+    "an object that is called": (Model, lambda t: t, lambda t: setattr(t, "_k", 3.0)),
+    "a captured object that is called": (Model, lambda t: lambda x: t(x), lambda t: setattr(t, "_k", 3.0)),
+    "getattr": (Model, lambda t: t.by_name, lambda t: setattr(t, "_k", 3.0)),
+    "a slot": (Slots, lambda t: lambda x: x * t.k, lambda t: setattr(t, "k", 3.0)),
+    "an attribute of a module": (lambda: None, lambda t: lambda x: x * MODULE.k, lambda t: setattr(MODULE, "k", 3.0)),
+    "a function of a module": (lambda: None, lambda t: lambda x: MODULE.f(x), lambda t: setattr(MODULE, "f", other)),
+    "an attribute of a function": (lambda: None, lambda t: with_attribute, lambda t: setattr(with_attribute, "k", 3.0)),
+    "a default": (lambda: None, lambda t: helper, lambda t: setattr(helper, "__defaults__", (3.0,))),
+    "a signed zero": (
+        lambda: _set("SCALE", 0.0),
+        lambda t: lambda x: np.copysign(x, SCALE),
+        lambda t: _set("SCALE", -0.0),
+    ),
+    "a deque": (lambda: collections.deque([2.0]), lambda t: lambda x: x * t[0], lambda t: t.append(t.popleft() + 1)),
+    "a set": (lambda: {2.0}, lambda t: lambda x: x * sum(t), lambda t: t.add(5.0)),
+    "a table of the library's": (Table, lambda t: lambda x: x * t.get("k", 2.0), lambda t: t.update(k=3.0)),
+    "maps of maps": (
+        lambda: collections.ChainMap({"k": 2.0}),
+        lambda t: lambda x: x * t["k"],
+        lambda t: t.update(k=3.0),
+    ),
+    "an array of bytes": (lambda: bytearray(b"23"), lambda t: lambda x: x * t[0], lambda t: t.reverse()),
+    "an array of Python's": (
+        lambda: array.array("d", [2.0]),
+        lambda t: lambda x: x * t[0],
+        lambda t: t.__setitem__(0, 3.0),
+    ),
+    "an array of objects": (object_array, lambda t: lambda x: x * t[0], lambda t: t.__setitem__(0, 3.0)),
+    "numbers of a view that is read only": (
+        lambda: np.full(3, 2.0),
+        lambda t: (lambda view: lambda x: x * float(view[0]))(read_only_view(t)),
+        lambda t: t.fill(3.0),
+    ),
+    "numbers of a large array": (
+        lambda: np.full(30_000, 2.0),
+        lambda t: lambda x: x * float(t[0]),
+        lambda t: t.fill(3.0),
+    ),
+    "a subclass of arrays": (
+        lambda: np.full(3, 2.0).view(np.recarray),
+        lambda t: lambda x: x * float(t[0]),
+        lambda t: t.fill(3.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_is_read_is_read_anew(name: str) -> None:
+    reset()
+    make, function, change = READ[name]
+    thing = make()
+    f = function(thing)
+    fast, gradient = da.jit(f), da.jit(da.grad(lambda x: np.sum(f(x) * x)))
+    before = f(X)
+    for _ in range(2):
+        np.testing.assert_array_equal(fast(X), before)
+        gradient(X)
+    change(thing)
+    try:
+        after = f(X)
+        assert not np.array_equal(np.signbit(after), np.signbit(before)) or not np.array_equal(after, before)
+        np.testing.assert_array_equal(np.signbit(fast(X)), np.signbit(after))
+        np.testing.assert_array_equal(fast(X), after)
+        np.testing.assert_allclose(gradient(X), da.grad(lambda x: np.sum(f(x) * x))(X))
+    finally:
+        reset()
+
+
+def test_code_that_a_notebook_puts_into_a_function() -> None:
+    def inner(x):
+        return x * 2
+
+    fast = da.jit(lambda x: inner(x) + 1)
+    for _ in range(2):
+        np.testing.assert_array_equal(fast(X), X * 2 + 1)
+    inner.__code__ = (lambda x: x * 3).__code__
+    np.testing.assert_array_equal(fast(X), X * 3 + 1)
+
+
+def test_what_a_function_does_not_read_is_no_reason_to_trace() -> None:
+    model = Model()
+
+    def f(x):
+        f.traced += 1
+        return model(x) + model.k
+
+    f.traced = 0
+    fast = da.jit(f)
+    fast(X)
+    count = f.traced
+    model.calls += 1
+    fast(X)
+    assert f.traced == count
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    k: float
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (0.0, -0.0),
+        ((2,), (2.0,)),
+        (Choice(2), Choice(2.0)),
+        (Choice(0.0), Choice(-0.0)),
+        (frozenset([2]), frozenset([2.0])),
+        (np.float64(0.0), np.float64(-0.0)),
+        (((2, (1,)),), ((2, (1.0,)),)),
+    ],
+)
+def test_equal_statics_that_a_function_can_tell_apart(first: Any, second: Any) -> None:
+    def f(x, s):
+        while not isinstance(s, (int, float)):
+            s = s.k if isinstance(s, Choice) else list(s)[-1]
+        return np.copysign(x * 2, s) + s, x * s
+
+    x = np.arange(1, 4)
+    fast = da.jit(f, static_argnums=1)
+    for s in (first, second, first):
+        for found, expected in zip(fast(x, s), f(x, s), strict=True):
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
