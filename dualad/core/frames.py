@@ -20,7 +20,8 @@ import numpy as np
 import optree
 
 __all__ = [
-    "PACKAGE", "hide_frames", "is_users", "public", "user_frame", "user_level", "user_line", "users_line_of",
+    "PACKAGE", "asked_by_formula", "hide_frames", "is_users", "public", "user_frame", "user_level", "user_line",
+    "users_line_of",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -38,6 +39,8 @@ _LIBRARIES = (
     PACKAGE, _folder(np.__file__), _folder(optree.__file__), "<__array_function__ internals>",
     *[os.path.join(os.path.dirname(os.__file__), name) for name in ("contextlib.py", "functools.py")],
 )  # fmt: skip
+#: where calls are only handed on
+_PASSING_ON = (f"{PACKAGE}core{os.sep}", f"{PACKAGE}numpy{os.sep}", "<__array_function__ internals>")
 _INSTALLED = f"{os.sep}site-packages{os.sep}"
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 
@@ -55,6 +58,14 @@ def user_frame() -> tuple[types.FrameType, int]:
     while frame.f_back is not None and not is_users(frame.f_code.co_filename):
         frame, level = frame.f_back, level + 1
     return frame, level
+
+
+def asked_by_formula() -> bool:
+    """Say whether the function of NumPy's whose handler asks was called by this package, not by the user's code."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(_PASSING_ON):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(PACKAGE)
 
 
 def user_line() -> str:

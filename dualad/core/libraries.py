@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
+
 from ..errors import ConversionError, DualadError
 from .frames import is_users
-from .tracer import tracer_in
+from .tracer import Tracer, tracer_in
 
 __all__ = ["about_library", "refusal_behind"]
 
@@ -41,12 +43,18 @@ _LIBRARIES = {
 
 def about_library(error: BaseException) -> DualadError | None:
     """Say what to write when the user's line called a library that knows plain numbers only, or a cache."""
-    if isinstance(error, TypeError) and str(error).startswith("unhashable type: '") and str(error)[18:-1] in _KINDS:
+    if isinstance(error, TypeError) and str(error).startswith("unhashable type: '") and str(error)[18:-1] in _kinds():
         return ConversionError(
             "a tensor was to be looked up by its hash (functools.lru_cache, a dict, a set).",
             "a tensor stands for many values, so it has no hash, and a cache that kept it would outlive its transform",
             "call the function inside the cache, f.__wrapped__(x), lift the function (dualad.lift keeps tensors out of"
             " caches), or cache what depends on plain values only",
+        )
+    if isinstance(error, AttributeError) and isinstance(error.obj, Tracer) and hasattr(np.ndarray, error.name):
+        return ConversionError(
+            f".{error.name} was asked of a {error.obj._kind()} of shape {error.obj.shape}.",
+            "it is about the bytes of one array in memory, and a tensor is several arrays, or none so far",
+            "compute with the tensor itself, or ask dualad.stop_gradient(x), or what the transform returns",
         )
     trace, package, held = error.__traceback__, None, refusal_behind(error) is not None
     while trace is not None:
@@ -75,7 +83,9 @@ def refusal_behind(error: BaseException | None) -> DualadError | None:
     return None
 
 
-_KINDS = frozenset({"Batched", "Buffer", "Dual", "Staged"})
+def _kinds(base: type = Tracer) -> set[str]:
+    """Return the names of all kinds of tensors, those of levels that others have added among them."""
+    return {base.__name__}.union(*map(_kinds, base.__subclasses__()))
 
 
 _INSTALLED = f"{os.sep}site-packages{os.sep}"

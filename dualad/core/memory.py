@@ -209,9 +209,10 @@ def is_scalar(x: Tracer) -> bool:
     return not x.shape and not x._plain_array and not getattr(x, "_memory", _Memory).array
 
 
-def as_array(x: Tracer) -> Tracer:
+def as_array(x: Any) -> Any:
     """Mark a 0-d tensor as an array, as NumPy's creation functions give: it can be written to, and have views."""
-    record(x).array = True
+    if isinstance(x, Tracer) and not x.shape:
+        record(x).array = True
     return x
 
 
@@ -301,12 +302,12 @@ def converted(x: Tracer, ask: Callable) -> Tracer:
         raise TypeError(f"a tensor can't be made an array of dtype {out.dtype}")
     shares = out is like or np.may_share_memory(out, like)
     if out.shape == x.shape and shares:
-        return x
+        return as_array(unshared(x)) if is_scalar(x) else x
     reshape = OPS["reshape"]
     if shares:
         return viewed(reshape, x, {"shape": out.shape})
     copy = OPS["copy"](x) if out.dtype == x.dtype else OPS["astype"](x, dtype=out.dtype)
-    return pin(copy if out.shape == x.shape else reshape(copy, shape=out.shape), out.strides)
+    return as_array(pin(copy if out.shape == x.shape else reshape(copy, shape=out.shape), out.strides))
 
 
 def in_order(x: Any, order: str | None) -> Any:
@@ -386,6 +387,7 @@ def _fill(x: Tracer, new) -> None:
                 "write outside of no_tangents(), or into a copy made inside it",
             )
     memory = record(x)
+    memory.array = memory.array or x._plain_array  # a buffer without axes stays an array as a tensor
     if memory.strides is None and memory.base is None:  # what is put in may lie in memory in another way
         memory.strides = stand_in(x.shape, x.dtype, x._strides()).strides
     _put(x, new)

@@ -176,7 +176,8 @@ class Tracer:
         raise BranchError(
             f"the truth value of a {self._kind()} of shape {self.shape} was asked for (if, while, and, or, assert).",
             "it stands for several values, or for values not known yet, so no single branch is right",
-            "use np.where(condition, a, b), np.logical_and/or/not, or np.any/np.all inside np.where",
+            "use np.where(condition, a, b), np.logical_and/or/not, or np.any/np.all inside np.where; where max, sorted"
+            " or NumPy compares the entries of a list or an object array, np.maximum(a, b), np.sort(np.stack([a, b]))",
         )
 
     def __format__(self, spec: str) -> str:

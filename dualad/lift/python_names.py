@@ -74,17 +74,29 @@ class _Number(_Stands):
         original = _original(cls)
         if original is None:
             return type.__call__(cls, *args, **kwargs)
-        if args and builtins.isinstance(args[0], Tracer) and type(args[0]) is not Buffer:
-            return _number(args[0], original)
-        return original(*args, **kwargs)
+        parts = (*args, *kwargs.values())
+        if not any([builtins.isinstance(x, Tracer) and type(x) is not Buffer for x in parts]):
+            return original(*args, **kwargs)
+        return (_float if original is float else _complex)(*args, **kwargs)
 
 
-def _number(x: Any, original: type):
+def _float(x: Any, /):
     if x.size != 1:
         raise TypeError("only length-1 arrays can be converted to Python scalars")
-    if original is float and x.dtype.kind == "c":
+    if x.dtype.kind == "c":
         raise TypeError("float() argument must be a string or a real number, not 'complex'")
-    return np.reshape(x, ()).astype(np.dtype(original), copy=False)
+    return np.reshape(x, ())[()].astype(float, copy=False)
+
+
+def _complex(real: Any = 0.0, imag: Any = 0.0):
+    """As ``complex``: a part that is complex itself adds to the other one."""
+    if np.size(real) != 1 or np.size(imag) != 1:
+        raise TypeError("only length-1 arrays can be converted to Python scalars")
+    real, imag = [np.reshape(x, ())[()] for x in (real, imag)]
+    whole = dualad_numpy.array(real, dtype=complex)
+    whole.imag += np.real(imag)
+    whole.real -= np.imag(imag)
+    return whole[()]
 
 
 def _number_type(original: type) -> type:

@@ -36,8 +36,7 @@ def _fill(like, value, shape, dtype):
         value_shape = np.shape(value)
         if value_shape and np.broadcast_shapes(value_shape, shape) != shape:
             raise ValueError(f"could not broadcast input array from shape {value_shape} into shape {shape}")
-    out = bind(shaping.filled, (like, value), {"shape": shape, "dtype": np.dtype(dtype)})
-    return out if shape or not isinstance(out, Tracer) else as_array(out)
+    return as_array(bind(shaping.filled, (like, value), {"shape": shape, "dtype": np.dtype(dtype)}))
 
 
 def _like(a, value, dtype, shape, order):

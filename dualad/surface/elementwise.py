@@ -13,7 +13,8 @@ import numpy as np
 from ..core.aval import Array, DType, aval_of, result_dtype
 from ..core.blocks import refuse_lazy
 from ..core.constants import foreign, zeros_beside
-from ..core.memory import in_order, target
+from ..core.frames import asked_by_formula
+from ..core.memory import as_array, in_order, target
 from ..core.tracer import PLAIN, Tracer
 from ..errors import UnsupportedError
 from ..ops import arithmetic, choice, elementary, rounding
@@ -42,7 +43,9 @@ def where(condition: Array, x: Array = None, y: Array = None, /) -> Array:
         return np.nonzero(condition)
     if x is None or y is None:
         raise ValueError("either both or neither of x and y should be given")
-    return choice.where(_mask(condition), operand(x), operand(y))
+    out = choice.where(_mask(condition), operand(x), operand(y))
+    # Of scalars it is an array without axes. What our formulas make with it are scalars, as NumPy's and SciPy's are.
+    return out if np.shape(out) or asked_by_formula() else as_array(out)
 
 
 def _mask(condition):
@@ -63,7 +66,7 @@ def select(condlist: Any, choicelist: Any, default: int = 0) -> Array:
     dtype = result_dtype(*[aval_of(x) for x in (*choices, out)])
     for condition, x in zip(reversed(conditions), reversed(choices), strict=True):
         out = np.where(condition, x, out)
-    return in_order(out if out.dtype == dtype else out.astype(dtype), "C")
+    return as_array(in_order(out if out.dtype == dtype else out.astype(dtype), "C"))
 
 
 @function(np.piecewise, kind="composite")
@@ -91,7 +94,7 @@ def piecewise(x: Array, condlist: Any, funclist: Any, *args: Array, **kw: Any) -
         if aval_of(piece).dtype != x.dtype:
             piece = _array(piece).astype(x.dtype)
         out = np.where(condition, piece, out)
-    return out
+    return as_array(out)
 
 
 @function(np.choose, kind="composite")

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.contexts import everywhere
 from ..core.dispatch import bind
-from ..core.memory import Reading, target, viewed, writer
+from ..core.memory import Reading, is_scalar, target, viewed, writer
 from ..core.primitive import Primitive
 from ..core.tables import FUNCTIONS, UFUNCS
 from ..core.tracer import NO_PARAMS, OPERATOR, PLAIN, Tracer
@@ -194,7 +194,7 @@ def compress(self, condition, axis=None, out=None):
 @_method
 def copy(self, order="C"):
     """As ``ndarray.copy``."""
-    return np.copy(self, order)
+    return np.copy(self, order) if self.shape or not is_scalar(self) else shaping.copy(self)
 
 
 @_method
@@ -371,12 +371,16 @@ def _write_imag(base, params, value):
 
 
 def _set_real(self, value):
+    if is_scalar(self):
+        raise AttributeError("attribute 'real' of 'numpy.generic' objects is not writable")
     target(_real(self), np.broadcast_to(operand(value), self.shape), "x.real = value")
 
 
 def _set_imag(self, value):
     if self.dtype.kind != "c":
         raise TypeError("array does not have imaginary part to set")
+    if is_scalar(self):
+        raise AttributeError("attribute 'imag' of 'numpy.generic' objects is not writable")
     target(_imag(self), np.broadcast_to(operand(value), self.shape), "x.imag = value")
 
 
@@ -404,12 +408,12 @@ def __contains__(self, value):
 
 @_method
 def __copy__(self):
-    return np.copy(self)
+    return self.copy()
 
 
 @_method
 def __deepcopy__(self, memo):
-    return np.copy(self)
+    return self.copy()
 
 
 def _round_to(name: str, function) -> None:

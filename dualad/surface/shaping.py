@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array, Axis, DType, Shape
-from ..core.memory import converted, in_order, layout, like_copy, viewed, writer
+from ..core.memory import as_array, converted, in_order, is_scalar, layout, like_copy, viewed, writer
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import shaping
@@ -165,7 +165,7 @@ def resize(a: Array, new_shape: Any) -> Array:
 @function(np.copy)
 def copy(a: Array, order: str | None = "K", subok: bool = False) -> Array:
     a = operand(a)
-    out = shaping.copy(a)
+    out = as_array(shaping.copy(a))
     return like_copy(out, a) if order == "K" and hasattr(a, "_memory") else in_order(out, order)
 
 
@@ -175,9 +175,10 @@ def astype(
 ) -> Array:
     dtype = np.dtype(dtype)
     if x.dtype != dtype:
-        return in_order(shaping.astype(x, dtype=dtype), order)
+        out = in_order(shaping.astype(x, dtype=dtype), order)
+        return out if x.shape or is_scalar(x) else as_array(out)
     if copy:
-        return np.copy(x, order)
+        return x.copy(order)
     return x if order == "K" else converted(x, lambda like: like.astype(dtype, order, copy=False))
 
 

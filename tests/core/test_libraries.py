@@ -100,3 +100,20 @@ def test_a_cache_says_what_to_call() -> None:
     for wrong in ([], {}):
         with pytest.raises(TypeError, match=r"unhashable type: '(list|dict)'"):
             da.trace(lambda x, wrong=wrong: cached(wrong), X)
+
+
+def test_a_cache_says_it_of_every_kind_of_tensor() -> None:
+    for transform in (da.nth_derivative, da.vmap, da.grad):
+        f = transform(lambda x: {x: x}[x], *([1] if transform is da.nth_derivative else []))
+        with pytest.raises(ConversionError, match="looked up by its hash"):
+            f(X if transform is da.vmap else 1.0)
+
+
+def test_what_is_about_the_bytes_of_an_array_says_so() -> None:
+    for name in ("tobytes", "flags", "strides", "data", "tofile"):
+        error = said_by(lambda x, name=name: getattr(x, name))
+        assert error.what.startswith(f".{name} was asked of a Staged tensor")
+        da.trace(lambda x, name=name: getattr(x, name, 0.0) + x, X)  # to ask whether it is there is no error
+    for wrong in (lambda x: x.no_such_name, lambda x: [].flags):
+        with pytest.raises(AttributeError, match="has no attribute"):
+            da.trace(wrong, X)

@@ -322,6 +322,21 @@ def test_modules_that_are_not_there_are_refused():
         da.lift(lambda x: x, modules=["execnet"])
 
 
+def test_a_complex_number_of_two_parts_keeps_both():
+    @da.lift
+    def f(x):
+        a, b = complex(x[0], x[1]), complex(imag=x[1], real=2.0)
+        return abs(a) ** 2 + abs(b - complex(x[0])) ** 2 + complex(x[0] * 1j, x[1] * 1j).real
+
+    x = np.array([0.5, 1.25])
+    value = 0.25 + 1.25**2 + 1.5**2 + 1.25**2 - 1.25
+    for g in (f, lambda x: da.jvp(f, (x,), (x,))[0], da.jit(f), lambda x: da.vmap(f)(x[None])[0]):
+        assert g(x) == pytest.approx(value)
+    np.testing.assert_allclose(da.grad(f)(x), [2 * 0.5 - 2 * 1.5, 4 * 1.25 - 1])
+    with pytest.raises(TypeError):
+        da.grad(da.lift(lambda x: float(x, x)))(1.0)
+
+
 def test_pythons_own_types_behave(tmp_path, monkeypatch):
     (tmp_path / "types_here.py").write_text(
         textwrap.dedent("""
