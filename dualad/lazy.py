@@ -25,6 +25,7 @@ from .core.primitive import Primitive
 from .core.tracer import Tracer
 from .errors import BranchError, NotRepeatableError
 from .ops.kinds import is_finite, known
+from .program.ir import Program
 
 __all__ = ["FirstRun", "Lazy", "LazyLevel", "force", "forced"]
 
@@ -49,15 +50,18 @@ class FirstRun:
     """What is remembered of a function's first run, beside its values, for its second one to be the same.
 
     ``names`` are the operators whose results were kept, in order. ``raised`` says whether an operator failed (or may
-    have), which the function may have caught. ``constants`` holds fingerprints of the arrays that traced values met, by
-    operator, shape and dtype.
+    have), which the function may have caught. ``constants`` holds fingerprints of the arrays and numbers that traced
+    values met, by operator, shape and dtype; ``numbers`` are those numbers, and ``settings`` the parameters of each
+    operator.
     """
 
-    __slots__ = ("constants", "names", "raised")
+    __slots__ = ("constants", "names", "numbers", "raised", "settings")
 
     def __init__(self, raised: bool = False) -> None:
         self.constants: dict[tuple, list] = {}
         self.names: list[str] = []
+        self.numbers: set[tuple] = set()
+        self.settings: dict[str, set] = {}
         self.raised = raised
 
     def note(self, name: str, constant: np.ndarray) -> None:
@@ -85,6 +89,21 @@ class _Fingerprint(NamedTuple):
     def alike(self, other: _Fingerprint) -> bool:
         pairs = zip(self.numbers, other.numbers, strict=False)
         return len(self.numbers) == len(other.numbers) and all([abs(x - y) <= self.tolerance for x, y in pairs])
+
+
+def _setting(x: object) -> object:
+    """Return what of an operator's parameters is data; functions are new objects each time."""
+    if isinstance(x, (tuple, list)):
+        return tuple([_setting(v) for v in x])
+    if isinstance(x, dict):
+        return tuple([(k, _setting(v)) for k, v in x.items()])
+    if isinstance(x, (bool, int, str, np.dtype)) or x is None:
+        return x
+    if isinstance(x, Program):
+        return tuple([(op.name, _setting(args), _setting(params)) for op, args, params, _ in x.steps])
+    if isinstance(x, (np.ndarray, np.generic)):
+        return x.shape, x.dtype, zlib.crc32(x.tobytes())
+    return repr(x) if isinstance(x, (float, complex)) else type(x)
 
 
 #: of arrays with more entries than these, their norm and some of their entries are looked at: one pass of BLAS
@@ -164,6 +183,8 @@ class LazyLevel(Level):
     def note(self, op, args: list, params: dict) -> _Node:
         """Note a call, or answer it from what was kept."""
         given = [a.node.avals[a.index] if type(a) is _Ref else aval_of(a) for a in args]
+        if self._running:
+            self._compare(op.name, args, params)
         try:
             avals = op.abstract_eval(*given, **params)
             avals = tuple(avals) if op.multiple_results else (avals,)
@@ -196,17 +217,36 @@ class LazyLevel(Level):
         key = op.name, id(value)
         if self._running and not ((met := self._met.get(key)) is not None and met() is value):
             self._met[key] = weakref.ref(value)  # looked at once in a run: it is between runs that it must not change
-            if not self._again:
-                self.first.note(op.name, value)
-            elif not self.first.knows(op.name, value):
-                raise NotRepeatableError(
-                    f"{self.transform}: run again, the function met other numbers in a constant array of shape"
-                    f" {value.shape} and dtype {value.dtype} ({op.name}) than in its first run.",
-                    "its value is that of the first run, and its derivative would be that of the second; an array that"
-                    " it reads from outside has been written to in between, or it draws random numbers",
-                    "pass the array as an argument, which is kept as it was, or write to a copy",
-                )
+            self._see(op.name, value, "a constant array")
         return snapshot(value)
+
+    def _compare(self, name: str, args: list, params: dict) -> None:
+        """Remember the numbers and the parameters of a call, or see that they are those of the first run."""
+        for a in args:
+            if isinstance(a, (bool, int, float, complex, np.generic)):
+                number = name, type(a), a
+                if number not in self.first.numbers:
+                    self._see(name, np.asarray(a), f"{a!r}, a number")
+                    self.first.numbers.add(number)
+        if params:
+            known = self.first.settings.get(name)
+            found = _setting(params)
+            if not self._again:
+                self.first.settings.setdefault(name, set()).add(found)
+            elif known is not None and found not in known:
+                raise self._not_repeated(f"`{name}` with other settings than in its first run")
+
+    def _see(self, name: str, value: np.ndarray, what: str) -> None:
+        if not self._again:
+            self.first.note(name, value)
+        elif not self.first.knows(name, value):
+            raise NotRepeatableError(
+                f"{self.transform}: run again, the function met other numbers in {what} of shape {value.shape} and"
+                f" dtype {value.dtype} ({name}) than in its first run.",
+                "its value is that of the first run, and its derivative would be that of the second; an array, a list"
+                " or a name that it reads from outside has been changed in between, or it draws random numbers",
+                "pass what changes as an argument, which is kept as it was, or change a copy",
+            )
 
     def _next(self, name: str, aval: Aval):
         kept, value = next(self._replay, (None, None))
@@ -218,7 +258,7 @@ class LazyLevel(Level):
     def _not_repeated(self, what: str) -> NotRepeatableError:
         return NotRepeatableError(
             f"{self.transform}: run again, the function computed {what}.",
-            "what was kept of the first run can't be put in its place",
+            "its value is that of the first run, and what was kept of that can't be put in its place",
             "checkpoint functions that do the same each time they are run: no random numbers, no counters that they"
             " read, no state that changes in between",
         )

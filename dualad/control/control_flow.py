@@ -27,6 +27,7 @@ from ..core.tracer import Tracer, beneath, layers
 from ..dual import Dual
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError
 from ..jvp import output_leaves
+from ..lazy import Lazy
 from ..rules.calls import partition
 from ..staged import Staged
 from ..tree import leaf_names, treedef_outline
@@ -76,6 +77,9 @@ def decider(x, what: str, integer: bool = False):
 def known_values(x):
     """Return the known values inside a decider: one, or an array of the lanes'; ``None`` where it is unknown."""
     values = beneath(x)
+    if type(values) is Lazy:  # in a checkpoint: it may hold lanes of its own
+        numbers = values.known()
+        return None if numbers is None else np.asarray(numbers)
     if isinstance(values, Tracer):
         return None if isinstance(values, Staged) else np.asarray(bool(values))
     refuse_lazy(values, "which way a branch goes", "select with np.where(pred, a, b), or ")

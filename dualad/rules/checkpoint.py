@@ -9,6 +9,7 @@ elsewhere (``hooks.py``).
 from __future__ import annotations
 
 import contextvars
+import dis
 import functools
 import types
 from collections.abc import Callable, Sequence
@@ -28,6 +29,7 @@ from ..dual import Dual, DualLevel
 from ..errors import ArgumentError, ArgumentTypeError
 from ..jvp import jvp, split
 from ..lazy import FirstRun, LazyLevel, forced
+from ..linearize import linearize
 from ..ops.kinds import linear as linear_op
 from ..program.ir import Program, evaluate
 from ..program.variable import Variable
@@ -256,38 +258,41 @@ def _derivative(call: Call, moved: list[int], live: list[int], policy, runs: lis
     """Return the linear map that runs the function again; its residuals are the arguments and what was kept."""
     context = call.rules[1]
 
-    def push(known, vectors):
-        def function(*values):
-            return _jvp_of(call, values[:n], values[n:], moved)[1]
-
-        params = {"call": Call(call.name, function, (None, context))}
-        return list(bind(checkpoint_call, (*known[:n], *vectors), params))
-
-    def pull(known, cts):
+    def again(known, vectors, through: Callable):
         m = len(known)
 
         def function(*values):
-            return _pull_again(call, values[:n], values[n:m], values[m:], moved, live, policy, runs[0])
+            return _run_again(call, values[:n], values[n:m], values[m:], moved, live, policy, runs[0], through)
 
         params = {"call": Call(call.name, function, (None, context))}
-        return list(bind(checkpoint_call, (*known, *cts), params))
+        return list(bind(checkpoint_call, (*known, *vectors), params))
 
+    push, pull = functools.partial(again, through=_pushed), functools.partial(again, through=_pulled)
     return LinearCall(call.name, push, pull, signed=True)
 
 
-def _pull_again(call, primals, kept, cts, moved, live, policy, run: FirstRun) -> list:
-    """Run the function a second time, lazily, and pull cotangents back through it."""
+def _run_again(call, primals, kept, vectors, moved, live, policy, run: FirstRun, through: Callable) -> list:
+    """Run the function a second time, lazily, and push tangents or pull cotangents through it."""
     f, chosen = _of_moved(call, primals, moved)
-    where = f"checkpoint of `{call.name}`"
-    with LazyLevel(where, policy, run, kept) as lazy:
+    with LazyLevel(f"checkpoint of `{call.name}`", policy, run, kept) as lazy:
 
         def differentiable(*values):
             out = f(*values)
             return [out[i] for i in live]
 
-        _, pull = vjp(differentiable, *[lazy.given(x) for x in chosen])
+        linear_map = through(differentiable, [lazy.given(x) for x in chosen])
         lazy.end_of_function()
-        return forced(pull.apply(list(cts), seeds="signed"))
+        return forced(linear_map(list(vectors)))
+
+
+def _pushed(f: Callable, primals: list) -> Callable[[list], list]:
+    line = linearize(f, *primals)[1]
+    return lambda tangents: line(*tangents)
+
+
+def _pulled(f: Callable, primals: list) -> Callable[[list], list]:
+    pull = vjp(f, *primals)[1]
+    return lambda cts: pull.apply(cts, seeds="signed")
 
 
 def _call_batch(size, values, mapped, *, call):
@@ -331,29 +336,34 @@ checkpoint_call = Primitive(
 # ── values that a function closes over ───────────────────────────────────────────────────────────────────────────
 
 
-def _captured(f: Callable, seen: frozenset = frozenset()) -> tuple[list, Callable[[list], Callable]]:
-    """Find the tensors that a function closes over; return them, and a maker of the function with others in place."""
+def _captured(f: Callable, seen: frozenset = frozenset()) -> tuple[list, Callable[[list, bool], Callable]]:
+    """Find the tensors that a function closes over; return them, and a maker of the function with others in place.
+
+    The maker's second argument says whether what else it closes over is to be what it is now, whatever the names will
+    stand for later: the variable of a loop around it, for one.
+    """
     if isinstance(f, functools.partial):
         template, arrays = partition((f.args, f.keywords))
         inner, rebuild = _captured(f.func, seen)
-        if not inner and not any(isinstance(a, Tracer) for a in arrays):
-            return [], lambda values: f
 
-        def partial(values):
+        def partial(values, now):
             args, keywords = template.fill(values[: len(arrays)])
-            return functools.partial(rebuild(values[len(arrays) :]), *args, **keywords)
+            return functools.partial(rebuild(values[len(arrays) :], now), *args, **keywords)
 
-        return [*arrays, *inner], partial
+        if inner or any(isinstance(a, Tracer) for a in arrays):
+            return [*arrays, *inner], partial
+        return [], lambda values, now: functools.partial(rebuild([], True), *f.args, **f.keywords) if now else f
     if isinstance(f, types.MethodType):
         inner, rebuild = _captured(f.__func__, seen)
-        return inner, lambda values: types.MethodType(rebuild(values), f.__self__) if inner else f
+        return inner, lambda values, now: types.MethodType(rebuild(values, now), f.__self__) if inner or now else f
     if isinstance(f, Transformed):
         inner, rebuild = _captured(f.transform[1][0], seen)
-        return inner, lambda values: f.of(rebuild(values)) if inner else f
+        return inner, lambda values, now: f.of(rebuild(values, now)) if inner or now else f
     if not isinstance(f, types.FunctionType) or f in seen:
-        return [], lambda values: f
+        return [], lambda values, now: f
     makers: list[tuple[int, int, Callable]] = []
     tensors: list = []
+    written = _written_cells(f.__code__) if f.__closure__ else ()
     for i, cell in enumerate(f.__closure__ or ()):
         try:
             content = cell.cell_contents
@@ -363,25 +373,42 @@ def _captured(f: Callable, seen: frozenset = frozenset()) -> tuple[list, Callabl
             found, make = _captured(content, seen | {f})
         else:
             template, found = partition(content)
-            make = template.fill
+            make = functools.partial(_filled, template, content)
         if any(isinstance(x, Tracer) for x in found):
             makers.append((i, len(found), make))
             tensors += found
+        elif f.__code__.co_freevars[i] not in written:
+            makers.append((i, 0, make))
     template, found = partition((f.__defaults__, f.__kwdefaults__))
     defaults = template if any(isinstance(x, Tracer) for x in found) else None
     if defaults is not None:
         tensors += found
-    if not tensors:
-        return [], lambda values: f
+    if not (tensors or makers):
+        return [], lambda values, now: f
     return tensors, functools.partial(_with_cells, f, makers, defaults)
 
 
-def _with_cells(f: types.FunctionType, makers: list, defaults: Template | None, values: list) -> Callable:
+def _filled(template: Template, content: Any, values: list, now: bool) -> Any:
+    return template.fill(values) if values else content
+
+
+@functools.lru_cache(maxsize=1000)
+def _written_cells(code: types.CodeType) -> frozenset[str]:
+    """Return the names of outer variables that a function, or one in it, assigns to."""
+    inner = [_written_cells(c) for c in code.co_consts if isinstance(c, types.CodeType)]
+    own = [i.argval for i in dis.get_instructions(code) if i.opname == "STORE_DEREF"]
+    return frozenset(own).union(*inner)
+
+
+def _with_cells(f: types.FunctionType, makers: list, defaults: Template | None, values: list, now: bool) -> Callable:
     """Return the function with other contents in some of its cells."""
+    if not (values or now):
+        return f
     cells = list(f.__closure__ or ())
     rest = list(values)
     for i, count, make in makers:
-        cells[i] = types.CellType(make(rest[:count]))
+        if count or now:
+            cells[i] = types.CellType(make(rest[:count], now))
         rest = rest[count:]
     positional, by_name = (f.__defaults__, f.__kwdefaults__) if defaults is None else defaults.fill(rest)
     new = types.FunctionType(f.__code__, f.__globals__, f.__name__, positional, tuple(cells))
@@ -479,15 +506,17 @@ def checkpoint(
         dynamic = tuple([None if i in static else a for i, a in enumerate(args)])
         template, arrays = partition((dynamic, kwargs))
         trees: list = [None]
+        again = False
 
         def function(*values):
-            g = rebuild(list(values[len(arrays) :]))
+            g = rebuild(list(values[len(arrays) :]), again)
             given, keywords = template.fill(values[: len(arrays)])
             given = [args[i] if i in static else a for i, a in enumerate(given)]
             return flat_output(g(*given, **keywords), f"checkpoint of `{name}`", trees)
 
         call = Call(name, function, (policy, contextvars.copy_context()), trees)
         out = bind(checkpoint_call, (*arrays, *tensors), {"call": call})
+        again = True
         return optree.tree_unflatten(trees[0], list(out))
 
     return Transformed(checkpointed, f, "")

@@ -6,13 +6,14 @@ The oracle is the function without it. Not for: memory and the number of runs (t
 from __future__ import annotations
 
 import functools
+import sys
 
 import numpy as np
 import pytest
 
 import dualad as da
 from dualad.core.tables import OPS
-from dualad.errors import ArgumentError
+from dualad.errors import ArgumentError, NotRepeatableError
 
 X, T = np.array([0.3, -1.2, 0.8]), np.array([1.5, 0.4, -0.7])
 
@@ -133,3 +134,114 @@ def test_plain_arguments_run_the_function_itself_and_captured_tensors_do_not() -
 
     np.testing.assert_allclose(da.grad(outer)(X), np.cos(2 * X) * T)
     assert len(runs) == 2  # for the value, and again for the pullback
+
+
+# ── what is there when it runs again ─────────────────────────────────────────────────────────────────────────────
+
+SCALE = 2.0
+
+
+def each_by_itself(wrap):
+    def f(x):
+        for c in (1.5, -0.7):
+            x = wrap(lambda x: np.sin(x) * c + x)(x)
+        return x
+
+    return f
+
+
+def through_a_function(wrap):
+    def f(x):
+        for c in (1.5, -0.7):
+            inner = lambda x: np.sin(x) * c + x
+            x = wrap(functools.partial(lambda k, x: inner(x) * k, 2.0))(x)
+        return x
+
+    return f
+
+
+def beside_a_traced_value(wrap):
+    def f(x):
+        y = x
+        for c in (1.5, -0.7):
+            w = y * c
+            y = wrap(lambda x: np.sin(x) * w + x * c)(y)
+        return y
+
+    return f
+
+
+def through_a_transform(wrap):
+    def f(x):
+        for c in ([1.0, 2.0], [3.0, -1.0]):
+            x = wrap(da.vmap(lambda x: np.sin(x) * c[0] + c[1]))(x)
+        return x
+
+    return f
+
+
+@pytest.mark.parametrize("make", [each_by_itself, through_a_function, beside_a_traced_value, through_a_transform])
+def test_the_variable_of_a_loop_is_what_it_was(make) -> None:
+    f, plain = make(da.checkpoint), make(lambda f: f)
+    for transform in (
+        da.jacrev,
+        da.jacfwd,
+        lambda f: lambda x: da.linearize(f, x)[1](T),
+        lambda f: da.hessian(lambda x: np.sum(f(x) ** 2)),
+        lambda f: da.jit(da.jacrev(f)),
+        lambda f: da.jacrev(lambda x: da.vmap(f)(np.stack([x, -x]))),
+    ):
+        np.testing.assert_allclose(transform(f)(X), transform(plain)(X), rtol=1e-12)
+        np.testing.assert_allclose(transform(da.checkpoint(f))(X), transform(plain)(X), rtol=1e-12)
+
+
+def test_an_outer_variable_that_it_counts_in() -> None:
+    count = 0
+
+    def f(x):
+        nonlocal count
+        count += 1
+        return np.sin(x) * x
+
+    np.testing.assert_allclose(da.grad(lambda x: np.sum(da.checkpoint(f)(x)))(X), np.cos(X) * X + np.sin(X))
+    assert count == 2
+
+
+@pytest.mark.parametrize("what", ["list", "global", "array", "place", "compiled"])
+@pytest.mark.parametrize("way", ["pull", "line"])
+def test_what_changed_between_the_runs_is_refused(what: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    items, array, place = [2.0], np.full(3, 2.0), [0]
+    f = {
+        "list": lambda x: np.sin(x) * items[0],
+        "global": lambda x: np.sin(x) * SCALE,
+        "array": lambda x: np.sin(x) * array,
+        "place": lambda x: np.sin(x) * np.sin(x)[place[0]],
+        "compiled": da.jit(lambda x: np.sin(x) * items[0]),
+    }[what]
+    run = da.vjp(da.checkpoint(f), X)[1] if way == "pull" else da.linearize(da.checkpoint(f), X)[1]
+    run(T)
+    run(T)
+    items[0] = array[:] = 7.0
+    place[0] = 1
+    monkeypatch.setattr(sys.modules[__name__], "SCALE", 7.0)
+    with pytest.raises(NotRepeatableError):
+        run(T)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: da.switch(np.argmax(x), [np.cos, np.negative, np.sin], x),
+        lambda x: da.fori_loop(0, np.argmax(x) + 1, lambda i, x: np.sin(x) * 2, x),
+        lambda x: da.while_loop(lambda x: np.sum(x) < 3, lambda x: x * x + 1, x),
+        lambda x: da.cond(x[0] > 0, np.sin, np.cos, x),
+    ],
+)
+def test_values_that_decide_in_a_checkpoint(f) -> None:
+    g = da.checkpoint(f)
+    lanes = np.stack([X, -X, 0.5 * X])
+    np.testing.assert_allclose(da.jacrev(g)(X), da.jacfwd(f)(X))
+    np.testing.assert_allclose(da.vmap(da.jacrev(g))(lanes), [da.jacfwd(f)(x) for x in lanes])
+    tangents = np.stack([T, T, T])
+    expected = np.stack([da.jvp(f, (x,), (T,))[1] for x in lanes])
+    np.testing.assert_allclose(da.jvp(da.vmap(g), (lanes,), (tangents,))[1], expected)
