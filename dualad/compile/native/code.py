@@ -5,6 +5,7 @@ Not for: what operators mean (``operators.py``), or running anything (``engine.p
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -142,16 +143,21 @@ class Code:
         return name
 
 
+@functools.cache
+def _words(dtype: np.dtype, width: int) -> tuple[str, str, str, str, str]:
+    """Return how LLVM writes a lane, so many of them, as many truths and words, and how names of intrinsics end."""
+    lane = element(dtype)
+    wide = lambda t: t if width == 1 else f"<{width} x {t}>"
+    short = {"double": "f64", "float": "f32"}.get(lane, lane)
+    return lane, wide(lane), wide("i1"), wide("i64"), short if width == 1 else f"v{width}{short}"
+
+
 class Lanes:
     """Instructions on values of one element type, of one lane or of eight."""
 
     def __init__(self, code: Code, dtype: np.dtype, width: int) -> None:
         self.code, self.dtype, self.width = code, dtype, width
-        lane = element(dtype)
-        wide = lambda t: t if width == 1 else f"<{width} x {t}>"
-        self.lane, self.type, self.mask, self.bits = lane, wide(lane), wide("i1"), wide("i64")
-        short = {"double": "f64", "float": "f32"}.get(lane, lane)
-        self.suffix = short if width == 1 else f"v{width}{short}"
+        self.lane, self.type, self.mask, self.bits, self.suffix = _words(dtype, width)
 
     def of(self, dtype: np.dtype) -> Lanes:
         """Return the instructions on as many lanes of another type."""
@@ -264,12 +270,12 @@ class Lanes:
             out = self.code.value(f"insertelement {self.type} {out}, {self.lane} {x}, i64 {i}")
         return out
 
-    def shuffled(self, x: str, y: str, lanes: Sequence[int]) -> str:
-        """Return lanes of two vectors, numbered through."""
+    def shuffled(self, x: str, y: str, lanes: Sequence[int | None]) -> str:
+        """Return lanes of two vectors, numbered through; None is any, which nothing will read."""
         if x == y:
-            lanes = [i % self.width for i in lanes]
+            lanes = [None if i is None else i % self.width for i in lanes]
             y = "poison"
-        if list(lanes) == list(range(self.width)):
+        if all([i is None or i == k for k, i in enumerate(lanes)]):
             return x
-        mask = ", ".join([f"i32 {i}" for i in lanes])
+        mask = ", ".join(["i32 poison" if i is None else f"i32 {i}" for i in lanes])
         return self.code.value(f"shufflevector {self.type} {x}, {self.type} {y}, <{self.width} x i32> <{mask}>")

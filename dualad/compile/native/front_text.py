@@ -540,44 +540,59 @@ error:
 }
 """
 
+#: 64 numbers a turn: LLVM is asked to do nothing about this code, so each turn costs more than it has to
+_SIXTEEN = """\
+  %at{i} = getelementptr double, ptr %at, i64 {first}
+  %x{i} = load <8 x double>, ptr %at{i}, align 8
+  %to{i} = getelementptr double, ptr %at{i}, i64 8
+  %y{i} = load <8 x double>, ptr %to{i}, align 8
+  %un{i} = fcmp uno <8 x double> %x{i}, %y{i}
+  %mask{i} = sext <8 x i1> %un{i} to <8 x i64>"""
+
 SCAN = """
 declare i1 @llvm.vector.reduce.or.v8i1(<8 x i1>)
-define i1 @nan_in(ptr %data, i64 %entries) {
+define internal i1 @nan_in(ptr %data, i64 %entries) {
 start:
-  %whole = and i64 %entries, -16
-  br label %eights
-eights:
-  %p = phi i64 [0, %start], [%p1, %eight]
-  %seen = phi <8 x i64> [zeroinitializer, %start], [%both, %eight]
-  %wide = icmp slt i64 %p, %whole
-  br i1 %wide, label %eight, label %across
-eight:
-  %p1 = add i64 %p, 16
-  %at1 = getelementptr double, ptr %data, i64 %p
-  %one = load <8 x double>, ptr %at1, align 8
-  %at2 = getelementptr double, ptr %at1, i64 8
-  %two = load <8 x double>, ptr %at2, align 8
-  %unordered = fcmp uno <8 x double> %one, %two
-  %mask = sext <8 x i1> %unordered to <8 x i64>
-  %both = or <8 x i64> %seen, %mask
-  br label %eights
-across:
-  %lanes = icmp ne <8 x i64> %seen, zeroinitializer
+  %most = sub i64 %entries, 64
+  br label %many
+many:
+  %p = phi i64 [0, %start], [%p1, %block]
+  %long = icmp sle i64 %p, %most
+  br i1 %long, label %block, label %eights
+block:
+  %p1 = add i64 %p, 64
+  %at = getelementptr double, ptr %data, i64 %p
+$sixteens
+  %left = or <8 x i64> %mask0, %mask1
+  %right = or <8 x i64> %mask2, %mask3
+  %both = or <8 x i64> %left, %right
+  %lanes = icmp ne <8 x i64> %both, zeroinitializer
   %any = call i1 @llvm.vector.reduce.or.v8i1(<8 x i1> %lanes)
-  br i1 %any, label %found, label %rest
+  br i1 %any, label %found, label %many
+eights:
+  %q = phi i64 [%p, %many], [%q1, %eight]
+  %q1 = add i64 %q, 8
+  %short = icmp sle i64 %q1, %entries
+  br i1 %short, label %eight, label %rest
+eight:
+  %here = getelementptr double, ptr %data, i64 %q
+  %x = load <8 x double>, ptr %here, align 8
+  %unordered = fcmp uno <8 x double> %x, %x
+  %one = call i1 @llvm.vector.reduce.or.v8i1(<8 x i1> %unordered)
+  br i1 %one, label %found, label %eights
 rest:
-  %q = phi i64 [%whole, %across], [%q1, %last]
-  %left = icmp slt i64 %q, %entries
-  br i1 %left, label %last, label %none
+  %r = phi i64 [%q, %eights], [%r1, %last]
+  %more = icmp slt i64 %r, %entries
+  br i1 %more, label %last, label %none
 last:
-  %q1 = add i64 %q, 1
-  %at3 = getelementptr double, ptr %data, i64 %q
-  %three = load double, ptr %at3
-  %bad = fcmp uno double %three, %three
+  %r1 = add i64 %r, 1
+  %there = getelementptr double, ptr %data, i64 %r
+  %y = load double, ptr %there
+  %bad = fcmp uno double %y, %y
   br i1 %bad, label %found, label %rest
 found:
   ret i1 1
 none:
   ret i1 0
 }
-"""
+""".replace("$sixteens", "\n".join([_SIXTEEN.format(i=i, first=16 * i) for i in range(4)]))

@@ -19,9 +19,9 @@ from ...core.aval import Aval, aval_of
 from ...program.variable import Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes, literal
 from .lowering import trailing
-from .operators import DOUBLE, LONG, Refused, computed_in, convert, elementwise
+from .operators import BOOL, DOUBLE, LONG, Refused, computed_in, convert, elementwise
 from .values import load_lanes, store_lanes, stored
-from .views import VIEWS, Box, Index, broadcast_index, refolded, same_but_ones, source, splits
+from .views import JOINS, VIEWS, Box, Index, broadcast_index, refolded, same_but_ones, source, splits
 
 __all__ = ["Kernel", "Writer", "clipped", "diagonal_of", "find_cuts", "is_counted", "is_uniform", "write_kernel"]
 
@@ -127,6 +127,10 @@ class Writer:
         self.known: dict[tuple[int, Index], tuple[str, int]] = {}
         self.inline = False
         self.own = set(kernel.outs)
+        #: entries of eight lanes that were loaded together, by their array and the first of them
+        self.tiles: dict[tuple[str, int], list[str]] = {}
+        self.equations: dict[int, tuple] = {}
+        self.computed: dict[int, np.dtype] = {}
 
     def below(self, shape: tuple[int, ...], index: Index) -> Index:
         """Return the index of an operand of an elementwise operator."""
@@ -177,8 +181,7 @@ class Writer:
         return numbers.select(mask, numbers.constant(on), numbers.constant(off)), width
 
     def compute(self, a: Variable, index: Index) -> tuple[str, int]:
-        op, args, params, _ = self.maker[a]
-        avals = [aval_of_atom(x) for x in args]
+        op, args, params, avals = self.about(a)
         if op.name == "reshape" and self.kernel.lanes:
             return self.operand(args[0], refolded(avals[0].shape, a.aval.shape, index))
         if op.name == "reshape" and not same_but_ones(avals[0].shape, a.aval.shape):
@@ -186,20 +189,31 @@ class Writer:
             key = args[0] if type(args[0]) is Variable else id(args[0])
             return self.load(self.buffers[key], a.aval.shape, a.aval.dtype, index)
         if op.name in VIEWS:
-            place = source(op.name, [v.shape for v in avals], params, a.aval.shape, index, self.box)
+            shapes = [v.shape for v in avals]
+            place = source(op.name, shapes, params, a.aval.shape, index, self.box)
             if place is None:
                 return literal(0, a.aval.dtype), 1
             return self.operand(args[place[0]], place[1])
         if op.name in _SHORT:
             return self.short_sum(a, op.name, args[0], avals[0], params, index)
-        return self.elementwise(op, args, avals, params, a.aval, index)
+        return self.elementwise(a, op, args, avals, params, index)
+
+    def about(self, a: Variable) -> tuple[Any, Sequence, dict, list[Aval]]:
+        """Return the equation that computes an array, with what its arguments are: asked for at each entry."""
+        found = self.equations.get(id(a))
+        if found is None:
+            op, args, params, _ = self.maker[a]
+            found = self.equations[id(a)] = (op, args, params, [aval_of_atom(x) for x in args])
+        return found
 
     def operand(self, x: Any, index: Index) -> tuple[str, int]:
         # What this loop nest writes is known at the index that it is written at, and nowhere else.
         return self.entry(x, index, type(x) is Variable and x in self.own and self.kernel.is_home(x, index))
 
-    def elementwise(self, op: Any, args: Sequence, avals: list[Aval], params: dict, out: Aval, index: Index):
-        dtype = computed_in(op.name, avals, params, out)
+    def elementwise(self, a: Variable, op: Any, args: Sequence, avals: list[Aval], params: dict, index: Index):
+        dtype = self.computed.get(id(a))
+        if dtype is None:
+            dtype = self.computed[id(a)] = computed_in(op.name, avals, params, a.aval)
         given = [self.operand(x, self.below(v.shape, index)) for x, v in zip(args, avals, strict=True)]
         width = max([w for _, w in given])
         b = Lanes(self.code, dtype, width)
@@ -214,7 +228,7 @@ class Writer:
         exponent = None
         if op.name == "power" and type(args[1]) is not Variable and is_uniform(args[1]):
             exponent = float(np.asarray(args[1]).flat[0])
-        return elementwise(b, op.name, names, out.dtype, exponent, self.inline), width
+        return elementwise(b, op.name, names, a.aval.dtype, exponent, self.inline), width
 
     def short_sum(self, a: Variable, name: str, x: Any, aval: Aval, params: dict, index: Index) -> tuple[str, int]:
         """Add a few entries one after the other, as NumPy does, or find the extremum of a few."""
@@ -268,6 +282,11 @@ class Writer:
         return at, move
 
     def load(self, pointer: str, shape: tuple[int, ...], dtype: np.dtype, index: Index) -> tuple[str, int]:
+        if self.kernel.lanes and self.axis is not None and dtype != BOOL and index and index[0] == (0, 1, 0):
+            place, row = _place_in_row(shape, index)
+            first = place - place % WIDTH
+            if first + WIDTH <= row:
+                return self.tile(pointer, dtype, first, row)[place - first], WIDTH
         at, move = self.address(pointer, shape, dtype, index)
         if self.axis is None or move == 0:
             return load_lanes(Lanes(self.code, dtype, 1), at), 1
@@ -276,14 +295,41 @@ class Writer:
             return load_lanes(b, at), WIDTH
         kind = stored(dtype)
         if move == -1:
-            first = self.code.value(f"getelementptr {kind}, ptr {at}, i64 {1 - WIDTH}")
-            x = load_lanes(b, first)
+            x = load_lanes(b, self.code.value(f"getelementptr {kind}, ptr {at}, i64 {1 - WIDTH}"))
             return b.shuffled(x, x, list(range(WIDTH - 1, -1, -1))), WIDTH
         one = Lanes(self.code, dtype, 1)
         lanes = [
             load_lanes(one, self.code.value(f"getelementptr {kind}, ptr {at}, i64 {move * i}")) for i in range(WIDTH)
         ]
         return b.joined(lanes), WIDTH
+
+    def tile(self, pointer: str, dtype: np.dtype, first: int, row: int) -> list[str]:
+        """Return eight entries that follow each other, in eight lanes each: their rows are loaded and transposed."""
+        found = self.tiles.get((pointer, first))
+        if found is None:
+            b = Lanes(self.code, dtype, WIDTH)
+            rows = [load_lanes(b, self.in_row(pointer, dtype, row, i, first)) for i in range(WIDTH)]
+            found = self.tiles[pointer, first] = _transposed(b, rows)
+        return found
+
+    def in_row(self, pointer: str, dtype: np.dtype, row: int, lane: int, place: int) -> str:
+        """Return the address of an entry of a lane, of arrays that have so many in each."""
+        code, kind = self.code, stored(dtype)
+        begin = code.value(f"mul i64 {self.counters[0]}, {row}")
+        at = code.value(f"getelementptr {kind}, ptr {pointer}, i64 {begin}")
+        return code.value(f"getelementptr {kind}, ptr {at}, i64 {lane * row + place}")
+
+    def write_rows(self, pointer: str, v: Variable, values: Sequence[tuple[str, int]]) -> int:
+        """Write the first entries of each lane, eight of them together; return how many."""
+        row, dtype = len(values), v.aval.dtype
+        if self.axis is None or dtype == BOOL:
+            return 0
+        b = Lanes(self.code, dtype, WIDTH)
+        for first in range(0, row - WIDTH + 1, WIDTH):
+            part = [b.splat(x) if width < WIDTH else x for x, width in values[first : first + WIDTH]]
+            for lane, x in enumerate(_transposed(b, part)):
+                store_lanes(b, x, self.in_row(pointer, dtype, row, lane, first))
+        return row - row % WIDTH
 
     def write(self, pointer: str, v: Variable, value: tuple[str, int], index: Index) -> None:
         at, move = self.address(pointer, self.kernel.laid_out(v.aval.shape), v.aval.dtype, index)
@@ -297,10 +343,32 @@ class Writer:
         store_lanes(b, b.splat(value[0]) if value[1] < b.width else value[0], at)
 
 
+def _place_in_row(shape: tuple[int, ...], index: Index) -> tuple[int, int]:
+    """Return which entry behind the first axis an index is, and how many there are."""
+    place, row = 0, 1
+    for n, x in zip(shape[:0:-1], index[:0:-1], strict=True):
+        place, row = place + row * x, row * n
+    return place, row
+
+
+def _transposed(b: Lanes, rows: Sequence[str]) -> list[str]:
+    """Return eight vectors of eight as the columns of what they are the rows of."""
+    out = list(rows)
+    for bit in (1, 2, 4):  # rows and columns exchange one bit of their numbers
+        low = [i - bit + WIDTH if i & bit else i for i in range(WIDTH)]
+        for i in range(WIDTH):
+            if not i & bit:
+                x, y = out[i], out[i + bit]
+                out[i], out[i + bit] = b.shuffled(x, y, low), b.shuffled(x, y, [k + bit for k in low])
+    return out
+
+
 def find_cuts(
     kernel: Kernel, maker: dict, buffers: dict, roots: Sequence[tuple[Any, Index]]
 ) -> list[list[tuple[int, int]]]:
     """Return for each axis the parts in which the entries of some arrays come from the same places."""
+    if JOINS.isdisjoint([step[0].name for step in maker.values()]):
+        return [[(0, n)] for n in kernel.shape]
     places: list[set[int]] = [{0, n} for n in kernel.shape]
     seen: set[tuple[int, Index]] = set()
     own = set(kernel.outs)
@@ -429,10 +497,12 @@ def _loops(
             if axis < last:
                 nest(axis + 1)
             else:
-                places = [(v, index) for v in kernel.outs for index in kernel.homes(v)]
-                values = [writer.entry(v, index, computed=True) for v, index in places]
-                for (v, index), value in zip(places, values, strict=True):
-                    writer.write(buffers[v], v, value, index)
+                homes = [(v, kernel.homes(v)) for v in kernel.outs]
+                values = [[writer.entry(v, index, computed=True) for index in indices] for v, indices in homes]
+                for (v, indices), entries in zip(homes, values, strict=True):
+                    written = writer.write_rows(buffers[v], v, entries) if kernel.lanes else 0
+                    for index, value in zip(indices[written:], entries[written:], strict=True):
+                        writer.write(buffers[v], v, value, index)
             after = code.new(f"add i64 {turn}, {WIDTH if vector else 1}")
             code.lines[place] = f"  {turn} = phi i64 [{first}, %{before}], [{after}, %{code.block}]"
             code.jump(head)

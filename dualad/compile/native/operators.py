@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...core.aval import Aval, is_weak, python_type
+from ...core.aval import Aval, is_weak, result_dtype
 from . import maths
 from .code import Lanes
 from .engine import LIBRARY
@@ -118,15 +118,6 @@ KNOWN = frozenset({
 })  # fmt: skip
 
 
-def _common(avals: Sequence[Aval]) -> np.dtype:
-    return np.result_type(*[_example(a) for a in avals])
-
-
-def _example(a: Aval):
-    kind = python_type(a) if is_weak(a) else a.dtype
-    return kind if isinstance(kind, np.dtype) else kind(0)
-
-
 def computed_in(name: str, avals: Sequence[Aval], params: dict, out: Aval) -> np.dtype:
     """Return the type that an operator computes in, or raise ``Refused``."""
     if is_weak(out) or out.dtype not in TYPES or any([a.dtype not in TYPES for a in avals]):
@@ -140,10 +131,10 @@ def computed_in(name: str, avals: Sequence[Aval], params: dict, out: Aval) -> np
     if name == "stop_gradient" and avals[0].dtype == out.dtype:
         return out.dtype
     if name == "where":
-        if avals[0].dtype == BOOL and len(avals) == 3 and _common(avals[1:]) == out.dtype:
+        if avals[0].dtype == BOOL and len(avals) == 3 and result_dtype(*avals[1:]) == out.dtype:
             return out.dtype
         raise Refused(name)
-    common = _common(avals)
+    common = result_dtype(*avals)
     if name in _COMPARISONS and out.dtype == BOOL:
         if common in TYPES and (common != BOOL or name in ("equal", "not_equal")):
             return common

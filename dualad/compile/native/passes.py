@@ -30,7 +30,7 @@ from .operators import TYPES, Refused
 from .products import PRODUCTS, Product, is_product, write_product
 from .reductions import REDUCED, Reduction, is_long, is_reduced, write_reduction
 from .stub import entered
-from .views import VIEWS, same_but_ones
+from .views import JOINS, VIEWS, same_but_ones
 
 __all__ = ["Pass", "find_passes", "is_known"]
 
@@ -44,8 +44,6 @@ _SHARED = 1 << 15
 _ELSEWHERE = VIEWS | REDUCED | PRODUCTS
 #: products that are worth being written as multiplications and a sum: fewer are written out (``lowering.py``)
 _SUMMED = 1025
-#: moves that take entries from here or there
-_JOINS = frozenset({"concatenate", "stack", "index_add", "index_set"})
 #: what makes a group stay with the other backend
 _FAILURES: tuple[type[Exception], ...] = (Refused, RuntimeError)
 #: equations that are worth a loop, if none is mathematics or a product
@@ -135,7 +133,7 @@ class Pass(Equations):
     def _before_moves(self, v: Variable) -> Variable | None:
         """Return what was computed of what an array shows, if that is one array."""
         while v in self.maker and self.maker[v][0].name in VIEWS:
-            if self.maker[v][0].name in _JOINS or type(self.maker[v][1][0]) is not Variable:
+            if self.maker[v][0].name in JOINS or type(self.maker[v][1][0]) is not Variable:
                 return None
             v = self.maker[v][1][0]
         return v if v in self.maker else None
@@ -168,7 +166,7 @@ class Pass(Equations):
                 continue
             seen.add(v)
             op, args, _, _ = self.maker[v]
-            if op.name in _JOINS or (alone and op.name in _WORTHY):
+            if op.name in JOINS or (alone and op.name in _WORTHY):
                 return False
             pending += [a for a in args if type(a) is Variable and a in self.maker]
         one_row = isinstance(axis, int) or [i for i in axis if x.aval.shape[i] != 1] == [len(x.aval.shape) - 1]

@@ -97,8 +97,8 @@ class Runtime:
 
     __slots__ = ("_linked", "bound", "front", "stub")
 
-    def __init__(self, linked: Linked, *others: Linked) -> None:
-        self._linked, found = (linked, *others), linked.addresses
+    def __init__(self, linked: Linked) -> None:
+        self._linked, found = linked, linked.addresses
         self.stub, self.front, self.bound = found["stub"], found["front"], found["bound"]
 
 
@@ -115,10 +115,7 @@ _KEPT: list[Runtime] = []
 @functools.cache
 def _compiled(made: Engine, places: Layout) -> Runtime | None:
     try:
-        # A loop over many numbers is worth the time that LLVM takes; the rest is run through once a call.
-        scan = made.compile(SCAN, ["nan_in"], {}, 1)
-        objects = _objects() | {"nan_in": scan.addresses["nan_in"]}
-        found = Runtime(made.compile(_text(places), ["stub", "front", "bound"], objects, 0), scan)
+        found = Runtime(made.compile(_text(places), ["stub", "front", "bound"], _objects(), 0))
         _KEPT.append(found)
         return found
     except RuntimeError:  # entries are in Python then
@@ -188,7 +185,7 @@ def _text(places: Layout) -> str:
     ``x = word p k`` reads the k-th word of a plan, ``x = object p k`` reads an address there; ``x = field T p k`` reads
     something of type T, k bytes inside an object.
     """
-    text = _DECLARATIONS + ARGUMENTS + STUB + FRONT + TESTS + CAPTURES + NAN
+    text = _DECLARATIONS + ARGUMENTS + STUB + FRONT + TESTS + CAPTURES + NAN + SCAN
     for name in Layout.__slots__:
         text = text.replace(f"${name}", str(getattr(places, name)))
 
@@ -236,7 +233,6 @@ declare ptr @PyTuple_GetItem(ptr, i64)
 declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 declare i32 @lib_memcmp(ptr, ptr, i64)
-declare i1 @nan_in(ptr, i64)
 @o_ndarray = external global i8
 @o_int = external global i8
 @o_true = external global i8

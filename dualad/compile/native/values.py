@@ -6,7 +6,6 @@ Entries behind the end of the last vector repeat its last one. Not for: what is 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -150,7 +149,7 @@ def parts_of(code: Code, value: Values) -> Sequence[str]:
 
 def take(code: Code, value: Values, row: np.ndarray, dtype_width: int) -> str:
     """Return a part whose lanes are entries of an array, by their positions."""
-    return _part(code, [value], row, dtype_width, value.aval.dtype)
+    return _part(code, [value], row.tolist(), dtype_width, value.aval.dtype, {})
 
 
 def gather(code: Code, sources: Sequence[Values], positions: np.ndarray, aval: Aval) -> Values:
@@ -158,44 +157,41 @@ def gather(code: Code, sources: Sequence[Values], positions: np.ndarray, aval: A
     width = width_of(aval)
     if not aval.size:
         return Values(aval, [])
-    parts = [_part(code, sources, row, width, aval.dtype) for row in in_chunks(positions, width)]
-    return Values(aval, parts)
+    known: dict[tuple[int, int], str] = {}
+    rows = in_chunks(positions, width).tolist()
+    return Values(aval, [_part(code, sources, row, width, aval.dtype, known) for row in rows])
 
 
-def _part(code: Code, sources: Sequence[Values], row: np.ndarray, width: int, dtype: np.dtype) -> str:
+def _part(
+    code: Code,
+    sources: Sequence[Values],
+    row: list[int],
+    width: int,
+    dtype: np.dtype,
+    known: dict[tuple[int, int], str],
+) -> str:
     b = Lanes(code, dtype, width)
-    if len(sources) == 1 and width == WIDTH and sources[0].aval.size >= WIDTH:
-        first = int(row[0])
-        size = sources[0].aval.size
-        if first >= 0 and first % WIDTH == 0 and sources[0].constant is None:
-            wanted = np.minimum(np.arange(first, first + WIDTH), size - 1)
-            if np.array_equal(row, wanted):
-                return part_of(code, sources[0], first // WIDTH)
+    first = row[0]
+    if len(sources) == 1 and width == WIDTH and first >= 0 and first % WIDTH == 0 and sources[0].constant is None:
+        last = sources[0].aval.size - 1
+        if last >= WIDTH - 1 and row == [min(first + i, last) for i in range(WIDTH)]:
+            return part_of(code, sources[0], first // WIDTH)
     # Of each lane: a text, or the vector and the lane in it.
-    lanes = [_entry(code, sources, int(p), dtype) for p in row]
+    lanes = _entries(code, sources, row, dtype, known)
     if width == 1:
         return _scalar(b, lanes[0])
     if all([x == lanes[0] for x in lanes]):
         return b.splat(_scalar(b.of(dtype), lanes[0]) if isinstance(lanes[0], tuple) else lanes[0])
-    vectors: dict[str, None] = {x[0]: None for x in lanes if isinstance(x, tuple)}
-    texts = {i: x for i, x in enumerate(lanes) if not isinstance(x, tuple)}
+    vectors: dict[str, dict[int, int]] = {}
+    texts: dict[int, str] = {}
+    for i, x in enumerate(lanes):
+        if isinstance(x, tuple):
+            vectors.setdefault(x[0], {})[i] = x[1]
+        else:
+            texts[i] = x
     if not vectors:
-        return b.joined([str(x) for x in lanes])
-    names = list(vectors)
-    out, where = names[0], [x[1] if isinstance(x, tuple) and x[0] == names[0] else None for x in lanes]
-    rest: list = [*names[1:]] or [None]
-    for name in rest:
-        chosen = []
-        for i, x in enumerate(lanes):
-            if name is not None and isinstance(x, tuple) and x[0] == name:
-                chosen.append(WIDTH + x[1])
-            else:
-                held = where[i]
-                chosen.append(held if held is not None else 0)
-        out = b.shuffled(out, out if name is None else name, chosen)
-        for i, x in enumerate(lanes):
-            if where[i] is not None or (name is not None and isinstance(x, tuple) and x[0] == name):
-                where[i] = i
+        return b.joined(list(texts.values()))
+    out = _merged(b, list(vectors.items()))
     if texts and not any([x.startswith("%") for x in texts.values()]):
         zero = literal(0, dtype)
         other = f"<{', '.join([f'{b.lane} {texts.get(i, zero)}' for i in range(WIDTH)])}>"
@@ -205,19 +201,43 @@ def _part(code: Code, sources: Sequence[Values], row: np.ndarray, width: int, dt
     return out
 
 
-def _entry(code: Code, sources: Sequence[Values], position: int, dtype: np.dtype) -> str | tuple[str, int]:
-    if position < 0:
-        return literal(0, dtype)
-    for value in sources:
-        size = math.prod(value.aval.shape)
-        if position < size:
-            if value.constant is not None:
-                return literal(value.constant.flat[position], dtype)
-            if size < WIDTH:
-                return part_of(code, value, position)
-            return part_of(code, value, position // WIDTH), position % WIDTH
-        position -= size
-    raise IndexError(position)
+def _merged(b: Lanes, vectors: list[tuple[str, dict[int, int]]]) -> str:
+    """Return a vector whose lanes are lanes of others, joined two by two: that is less to compile than one by one."""
+    if len(vectors) == 1:
+        name, places = vectors[0]
+        return b.shuffled(name, name, [places.get(i) for i in range(WIDTH)])
+    while len(vectors) > 1:
+        pairs = [
+            (b.shuffled(x, y, [WIDTH + j[i] if i in j else k.get(i) for i in range(WIDTH)]), {i: i for i in (*k, *j)})
+            for (x, k), (y, j) in zip(vectors[::2], vectors[1::2], strict=False)
+        ]
+        vectors = pairs + vectors[len(vectors) // 2 * 2 :]
+    return vectors[0][0]
+
+
+def _entries(
+    code: Code, sources: Sequence[Values], row: list[int], dtype: np.dtype, known: dict[tuple[int, int], str]
+) -> list[str | tuple[str, int]]:
+    found: list[str | tuple[str, int]] = []
+    sizes = [value.aval.size for value in sources]
+    for position in row:
+        if position < 0:
+            found.append(literal(0, dtype))
+            continue
+        k = 0
+        while position >= sizes[k]:
+            position -= sizes[k]
+            k += 1
+        value = sources[k]
+        if value.constant is not None:
+            found.append(literal(value.constant.flat[position], dtype))
+            continue
+        at, lane = divmod(position, WIDTH) if sizes[k] >= WIDTH else (position, None)
+        name = known.get((k, at))
+        if name is None:
+            name = known[k, at] = part_of(code, value, at)
+        found.append(name if lane is None else (name, lane))
+    return found
 
 
 def _scalar(b: Lanes, lane: str | tuple[str, int]) -> str:

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Box", "Index", "VIEWS", "broadcast_index", "check_view", "refolded", "same_but_ones", "source", "splits"]
+__all__ = [
+    "Box", "Index", "JOINS", "VIEWS", "broadcast_index", "check_view", "refolded", "same_but_ones", "source", "splits",
+]  # fmt: skip
 
 #: of an axis: a number, or (loop, step, offset)
 Index = tuple[Any, ...]
@@ -22,6 +24,8 @@ VIEWS = frozenset({
     "broadcast_to", "concatenate", "copy", "flip", "index", "index_add", "index_set", "reshape", "stack",
     "stop_gradient", "transpose",
 })  # fmt: skip
+#: those that take entries from here or there
+JOINS = frozenset({"concatenate", "index_add", "index_set", "stack"})
 
 
 def _affine(x: Any, start: int, step: int) -> Any:
@@ -43,6 +47,8 @@ def _first(x: Any, box: Box) -> int:
 def broadcast_index(shape: Sequence[int], index: Index) -> Index:
     """Return the index of an argument that is broadcast."""
     own = index[len(index) - len(shape) :]
+    if 1 not in shape:
+        return own
     return tuple([0 if n == 1 else x for n, x in zip(shape, own, strict=True)])
 
 

@@ -195,6 +195,23 @@ def test_a_long_axis_of_short_ones(n: int) -> None:
     same(lambda x, m: (x[1:] * m, x[::-1] + 1, np.concatenate([x, x * 2]) - 1), x, m)
 
 
+@pytest.mark.parametrize(("entries", "dtype"), [
+    (7, float), (8, float), (9, float), (16, float), (25, float), (9, np.float32), (17, np.int64), (8, np.int32),
+])  # fmt: skip
+def test_rows_are_moved_eight_entries_at_a_time(entries: int, dtype: type) -> None:
+    """Eight lanes of eight entries are eight rows of memory, read and written at once; what is left, one by one."""
+    x = (10 * numbers(71, entries, 1)).astype(dtype)
+
+    def f(x):
+        other = x[:, ::-1] * 2
+        return x + other, x > other, np.stack([x, other], axis=1), x[:, 2:5] * x[:, :1]
+
+    (group,) = da.jit(f)._specialised((x,), {}).program.compiled.groups
+    assert "1 loop over (71,)" in group.about
+    assert "store <8 x" in group.text
+    same(f, x)
+
+
 def test_entries_of_constants_of_another_dtype_are_their_own() -> None:
     """A whole number among constants becomes a float where it stands, not as the first of them."""
     whole = np.array([3, 3, 11])
