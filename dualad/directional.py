@@ -72,6 +72,12 @@ def directional(
     ArgumentError, ShapeError, DtypeError, TreeError
         If the order is less than 1, there are no directions, or they are not like ``x``.
 
+    Notes
+    -----
+    Series along lines: Griewank, Utke and Walther, *Evaluating higher derivative tensors by forward propagation of
+    univariate Taylor series* (2000). Random directions: Shi, Hu, Lin and Kawaguchi, *Stochastic Taylor derivative
+    estimator* (2024).
+
     Examples
     --------
     >>> import numpy as np
@@ -175,6 +181,11 @@ def biharmonic(
     -------
     callable
         A function of the same arguments; the result is like that of ``f``.
+
+    Raises
+    ------
+    DtypeError
+        If an argument to differentiate is an integer or boolean.
 
     Examples
     --------

@@ -50,14 +50,20 @@ def hessian(
     chunk_size, max_memory : int, optional
         How many columns, or about how many bytes, to compute at a time; all by default.
     executor : Executor, optional
-        Whose workers compute the columns, as for :func:`dualad.jacfwd`; the gradient is linearized here.
+        Whose workers compute the columns, as for :func:`dualad.jacfwd` of the gradient.
 
     Returns
     -------
     callable
         A function of the same arguments; each block has shape ``in.shape + in.shape`` (``out.shape`` in front, where
-        ``f`` returns more than one number), and the blocks of several
-        arguments are nested as the gradient is, twice.
+        ``f`` returns more than one number), and the blocks of several arguments are nested as the gradient is, twice.
+
+    Raises
+    ------
+    DtypeError
+        If an argument to differentiate is an integer or boolean.
+    OutputError
+        If a result is complex, without ``holomorphic``.
 
     Examples
     --------
@@ -89,6 +95,11 @@ def value_and_hessian(
     callable
         A function of the same arguments that returns ``(value, hessian)``; with ``has_aux``,
         ``((value, aux), hessian)``.
+
+    Raises
+    ------
+    DtypeError, OutputError
+        As for :func:`hessian`.
 
     Examples
     --------
@@ -151,6 +162,17 @@ def hvp(f: Callable[Args, Any], x: Any, v: Any, *args, has_aux: bool = False, **
     tree
         H(x)·v, like ``x``.
 
+    Raises
+    ------
+    OutputError
+        If the result is not a real scalar.
+    TreeError, ShapeError, DtypeError
+        If ``v`` is not like ``x``.
+
+    Notes
+    -----
+    One forward pass over the gradient: Pearlmutter, *Fast exact multiplication by the Hessian* (1994).
+
     Examples
     --------
     >>> import numpy as np
@@ -178,6 +200,11 @@ def value_and_hvp(f: Callable[Args, Any], x: Any, v: Any, *args, has_aux: bool =
         ``f(x, *args, **kwargs)``; with ``has_aux``, ``(value, aux)``.
     product : tree
         H(x)·v, like ``x``.
+
+    Raises
+    ------
+    OutputError, TreeError, ShapeError, DtypeError
+        As for :func:`hvp`.
 
     Examples
     --------
@@ -230,6 +257,13 @@ def hessian_diag(
     -------
     callable
         A function of the same arguments; the result is like the gradient.
+
+    Raises
+    ------
+    DtypeError
+        If an argument to differentiate is an integer or boolean.
+    OutputError
+        If the result is not a real scalar.
 
     Examples
     --------

@@ -107,6 +107,11 @@ def value_and_jacfwd(
         A function of the same arguments that returns ``(value, jacobian)``; with ``has_aux``,
         ``((value, aux), jacobian)``.
 
+    Raises
+    ------
+    DtypeError
+        As for :func:`jacfwd`.
+
     Examples
     --------
     >>> import numpy as np
@@ -259,6 +264,13 @@ def jacrev(
     callable
         As for :func:`jacfwd`, but with the arguments' dtype in each leaf.
 
+    Raises
+    ------
+    DtypeError
+        If an argument to differentiate is an integer or boolean.
+    OutputError
+        If an output is complex, without ``holomorphic``.
+
     Examples
     --------
     >>> import numpy as np
@@ -289,6 +301,11 @@ def value_and_jacrev(
     callable
         A function of the same arguments that returns ``(value, jacobian)``; with ``has_aux``,
         ``((value, aux), jacobian)``.
+
+    Raises
+    ------
+    DtypeError, OutputError
+        As for :func:`jacrev`.
 
     Examples
     --------
@@ -358,6 +375,15 @@ class jacobian:
         As for :func:`jacfwd`.
     mode : {"auto", "forward", "reverse"}
         ``"auto"`` chooses.
+
+    Raises
+    ------
+    ArgumentError
+        For another mode.
+    DtypeError
+        If an argument to differentiate is an integer, or complex without ``holomorphic``.
+    OutputError
+        In reverse mode, if an output is complex, without ``holomorphic``.
 
     Examples
     --------
@@ -462,6 +488,11 @@ def value_and_jacobian(f: Callable[Args, Out], *options: Any, **named_options: A
     callable
         A function of the same arguments that returns ``(value, jacobian)``; with ``has_aux``,
         ``((value, aux), jacobian)``.
+
+    Raises
+    ------
+    ArgumentError, DtypeError, OutputError
+        As for :func:`jacobian`.
 
     Examples
     --------

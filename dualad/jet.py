@@ -1,7 +1,7 @@
 """Derivatives of any order along a curve: ``jet``, ``taylor``, ``nth_derivative``.
 
 Each opens one level of power series (``series/``), runs the function once, and takes the coefficients of its result.
-Not for: the arithmetic of series, or sums over many directions (``operators.py``).
+Not for: the arithmetic of series, or sums over many directions (``directional.py``).
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ def jet(f: Callable, primals: Sequence, series: Sequence, factorial_scaled: bool
     -----
     Coefficients keep their digits to high orders, but not where the function removes a pole (``tanh(x) / x``): there
     errors grow as the pole's own coefficients do, and above about order 40 nothing may be left.
+
+    Propagation of Taylor coefficients: Griewank and Walther, *Evaluating derivatives* (2008), chapter 13.
 
     Examples
     --------

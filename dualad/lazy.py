@@ -2,7 +2,7 @@
 
 For: ``checkpoint``, which runs a function again for the sake of its residuals and wants no more of it than they take.
 A call that meets a Lazy tensor is noted, as in ``staged.py``; unlike there, its value can always be had, so Python
-branches work. Not for: what is computed again and what is kept (``checkpoint.py``).
+branches work. Not for: what is computed again and what is kept (``rules/checkpoint.py``).
 """
 
 from __future__ import annotations

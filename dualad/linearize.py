@@ -145,6 +145,17 @@ def linearize(f: Callable, *primals, has_aux: bool = False) -> tuple:
     aux : tree
         Only with ``has_aux``.
 
+    Raises
+    ------
+    OutputError
+        If ``f`` returns something that has no numbers.
+    TreeError, ShapeError, DtypeError
+        By ``lin``, for tangents that do not fit the primals.
+
+    Notes
+    -----
+    Radul, Paszke, Frostig, Johnson and Maclaurin, *You only linearize once: tangents transpose to gradients* (2023).
+
     Examples
     --------
     >>> import numpy as np

@@ -90,6 +90,11 @@ def make_program(f: Callable[Args, Any]) -> Callable[Args, Program]:
     callable
         A function of the arguments of ``f`` that returns a :class:`Program`.
 
+    Raises
+    ------
+    BranchError, ...
+        By that function, as :func:`trace`.
+
     Examples
     --------
     >>> import dualad as da
@@ -113,6 +118,11 @@ def eval_shape(f: Callable[Args, Any], *args: Args.args, **kwargs: Args.kwargs) 
     -------
     tree of Aval
         Like the result of ``f``; each leaf has ``shape`` and ``dtype``.
+
+    Raises
+    ------
+    BranchError, ...
+        If the function can't be traced, as for :func:`trace`.
 
     Examples
     --------

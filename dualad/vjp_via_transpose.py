@@ -150,6 +150,10 @@ def vjp(f: Callable, *primals, has_aux: bool = False) -> tuple:
     TreeError, ShapeError, DtypeError
         By ``pull``, for a cotangent that does not fit the output.
 
+    Notes
+    -----
+    The linear program of :func:`linearize`, walked backwards through the transposes of its operations.
+
     Examples
     --------
     >>> import numpy as np
@@ -308,6 +312,13 @@ def value_and_grad(
     callable
         A function of the same arguments that returns ``(value, gradient)``; with ``has_aux``,
         ``((value, aux), gradient)``.
+
+    Raises
+    ------
+    OutputError, DtypeError
+        As for :func:`grad`.
+    ArgumentError, TreeError
+        If ``in_axes`` does not fit the arguments, or shards have different lengths along it.
 
     Examples
     --------

@@ -102,6 +102,13 @@ def hessian_operator(f: Callable, x: Any, *args, **kwargs) -> Any:
     scipy.sparse.linalg.LinearOperator
         Symmetric, of shape (n, n), n being the number of entries of ``x``, which are taken in the order of its leaves.
 
+    Raises
+    ------
+    OutputError
+        If the result is not a real scalar.
+    ArgumentError
+        If SciPy is not installed.
+
     Examples
     --------
     >>> import numpy as np

@@ -100,6 +100,8 @@ def propagate(
     It may be batched with :func:`dualad.vmap` and differentiated, in ``mean``, ``cov``, ``std`` and whatever ``f``
     closes over; of a traced covariance only the shape is checked.
 
+    It is the law of propagation of uncertainty: JCGM 100:2008 (the GUM), 5.1 and 5.2.
+
     Examples
     --------
     >>> import numpy as np

@@ -1,7 +1,7 @@
 """Pictures with matplotlib, which is optional: a Jacobian's pattern.
 
-Not for terminals (``pattern.py``), nor for the page of a check (``html.py``). Nothing here is imported before a picture
-is asked for.
+Not for terminals (``diagnose/pattern.py``), nor for the page of a check (``html.py``). Nothing here is imported
+before a picture is asked for.
 """
 
 from __future__ import annotations

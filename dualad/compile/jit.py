@@ -29,7 +29,7 @@ from ..dual import Dual
 from ..errors import BranchError, ConversionError, DtypeError
 from ..jvp import as_primal
 from ..locks import new_lock
-from ..program.ir import Program
+from ..program.ir import Program, programs_in
 from ..program.variable import Variable
 from ..signatures import Args
 from ..surface.arguments import PerformanceNote
@@ -117,8 +117,7 @@ def _constants(traced: Traced) -> list:
         program = pending.pop()
         found += program.constants
         for _, _, params, _ in program.steps:
-            for value in params.values():
-                pending += [p for p in (value if isinstance(value, tuple) else (value,)) if isinstance(p, Program)]
+            pending += programs_in(params)
     return found
 
 

@@ -22,7 +22,7 @@ from ..core.watch import carried
 from ..ops.indexing import ARRAY, index
 from ..ops.joining import concatenate, stack
 from ..ops.shaping import transpose
-from ..program.ir import Program, live_steps
+from ..program.ir import Program, live_steps, map_programs, programs_in
 from ..program.variable import Variable, aval_of_atom
 from .repeats import Numbered, Repeat, find_repeats
 
@@ -46,7 +46,10 @@ def reroll(program: Program) -> Program:
         if not repeats:
             break
         program = _Roller(code, repeats).result()
-    steps = [carried(s, (s[0], s[1], _inside(s[2]), s[3])) if s[0].kind == "control" else s for s in program.steps]
+    steps = [
+        carried(s, (s[0], s[1], map_programs(s[2], reroll), s[3])) if s[0].kind == "control" else s
+        for s in program.steps
+    ]
     return Program(program.inputs, steps, program.outputs, program.name)
 
 
@@ -54,25 +57,11 @@ def rolled_loops(program: Program) -> list[tuple[int, Program]]:
     """Return the loops that were found again in a program: how often each is run, and its body."""
     found = []
     for op, _, params, _ in program.steps:
-        for value in params.values() if op.kind == "control" else ():
-            for part in value if isinstance(value, tuple) else (value,):
-                if isinstance(part, Program):
-                    if op is scan and part.name == _ROLLED:
-                        found.append((params["length"], part))
-                    found += rolled_loops(part)
+        for part in programs_in(params) if op.kind == "control" else ():
+            if op is scan and part.name == _ROLLED:
+                found.append((params["length"], part))
+            found += rolled_loops(part)
     return found
-
-
-def _inside(params: dict) -> dict:
-    """Roll up the programs among parameters."""
-    new = {}
-    for k, v in params.items():
-        if isinstance(v, Program):
-            v = reroll(v)
-        elif isinstance(v, tuple) and v and isinstance(v[0], Program):
-            v = tuple([reroll(p) for p in v])
-        new[k] = v
-    return new
 
 
 class _Loop:

@@ -20,7 +20,7 @@ from ..core.tracer import Tracer
 from ..core.watch import carried
 from ..ops.arithmetic import multiply
 from ..ops.shaping import broadcast_to, reshape, transpose
-from ..program.ir import Program, live_steps
+from ..program.ir import Program, live_steps, map_programs
 from ..program.variable import Variable, aval_of_atom
 
 __all__ = ["hashable", "is_elementwise", "is_pure", "simplify"]
@@ -95,7 +95,7 @@ class _Simplifier:
                 self.atoms[outs[0]] = same
                 return
             op, args, params = self.rewritten(op, args, params, outs)
-        params = _simplify_inside(params)
+        params = map_programs(params, simplify)
         key = _key(op, args, params) if pure else None
         if key is not None and (known := self.known.get(key)) is not None:
             self.atoms.update(zip(outs, known, strict=True))
@@ -276,21 +276,6 @@ def _fold(op: Any, args: list, params: dict, outs: Sequence) -> Any:
         return None
     value.setflags(write=False)
     return value if value.shape else value[()]
-
-
-def _simplify_inside(params: dict) -> dict:
-    """Simplify the programs among parameters: bodies of loops, branches."""
-    parts = [v[0] if isinstance(v, tuple) and v else v for v in params.values()] if params else ()
-    if not any([isinstance(v, Program) for v in parts]):
-        return params
-    new = {}
-    for k, v in params.items():
-        if isinstance(v, Program):
-            v = simplify(v)
-        elif isinstance(v, tuple) and v and isinstance(v[0], Program):
-            v = tuple([simplify(p) for p in v])
-        new[k] = v
-    return new
 
 
 # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────

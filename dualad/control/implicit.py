@@ -210,6 +210,11 @@ def custom_root(
     CapturedTensorError
         If ``solve`` reads a traced value, or ``f`` does and branches on values as well.
 
+    Notes
+    -----
+    The implicit function theorem, as an operator: Blondel et al., *Efficient and modular implicit differentiation*
+    (2022).
+
     Examples
     --------
     >>> import numpy as np
@@ -267,6 +272,10 @@ def fixed_point(
         If the iteration does not end within ``max_steps``, or leaves the finite numbers.
     TreeError, ShapeError, DtypeError
         If ``f`` or ``solve`` returns something that is not like ``x0``.
+
+    Notes
+    -----
+    Christianson, *Reverse accumulation and attractive fixed points* (1994), with the linear system solved at once.
 
     Examples
     --------

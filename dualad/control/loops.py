@@ -394,6 +394,10 @@ def associative_scan(f: Callable, xs: Any, reverse: bool = False, axis: int = 0)
     ArgumentError, ShapeError, TreeError
         If the lengths differ, or ``f`` returns something that is not like its arguments.
 
+    Notes
+    -----
+    Blelloch, *Prefix sums and their applications* (1990).
+
     Examples
     --------
     >>> import numpy as np

@@ -29,7 +29,7 @@ from ..jvp import output_leaves, split
 from ..liveness import Liveness
 from ..ops.kinds import repeat_lanes
 from ..program.check import check_linear
-from ..program.ir import Program
+from ..program.ir import Program, programs_in
 from ..program.variable import Variable, aval_of_atom
 from ..series.stream import Stream
 from ..series.tracer import Series, SeriesLevel
@@ -140,14 +140,10 @@ def output_avals(program: Program) -> list[Aval]:
 
 def mentions(program: Program, test: Callable[[Any, dict], bool]) -> bool:
     """Say whether ``test(op, params)`` holds for an equation of a program, or of a program inside it."""
-    for op, _, params, _ in program.steps:
-        if test(op, params):
-            return True
-        for value in params.values():
-            for part in value if isinstance(value, tuple) else (value,):
-                if isinstance(part, Program) and mentions(part, test):
-                    return True
-    return False
+    return any(
+        test(op, params) or any([mentions(part, test) for part in programs_in(params)])
+        for op, _, params, _ in program.steps
+    )
 
 
 def permute_inputs(program: Program, order: Sequence[int]) -> Program:

@@ -4,7 +4,7 @@ A name is known while the ``vmap(..., axis_name=...)`` that gives it runs, in it
 an operator's rule takes the lanes of a named level apart and maps something over them again, the new level takes the
 name over (``rename``); where it takes them one by one, or hands them to a user's rule, the name means nothing for a
 while (``unavailable``). Not for:
-what a collective computes (``collectives.py``).
+what a collective computes (``annex/collectives.py``).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 For: the questions that every tensor asks before it runs a rule, kept cheap for those who never open a context. One that
 switches tangents off silences the levels that were opened before it; a transform that starts inside works as ever. Not
-for: the context managers themselves (``hooks.py``, ``debug.py``) or what a watch is told (``watch.py``).
+for: the context managers themselves (``rules/hooks.py``, ``diagnose/debug.py``) or what a watch is told (``watch.py``).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 For: ``debug``, which sets one for a block of code, and the profiler, which sets one for all threads. Both are asked for
 only while ``contexts.py`` says that there is one somewhere, so an operation costs nothing more while nobody watches. A
 program that is written under a watch remembers the user's line of each of its equations (``Step``). Also here: the log
-of transposed equations. Not for: what a watch does with what it sees (``debug.py``, ``nonfinite.py``, ``profiling/``).
+of transposed equations. Not for: what a watch does with what it sees (``diagnose/``, ``profiling/``).
 """
 
 from __future__ import annotations

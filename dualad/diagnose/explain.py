@@ -27,7 +27,7 @@ from ..core.memory import flush_writes
 from ..core.tracer import Tracer
 from ..core.watch import Watch, run_rule
 from ..errors import ArgumentTypeError, ConversionError, DualadError, PlainBufferError, UnsupportedError
-from ..program.ir import Program
+from ..program.ir import programs_in
 from ..surface.arguments import operand
 from ..surface.unsupported import spelled
 from ..tree import flatten, is_array, tree_map
@@ -186,7 +186,7 @@ class _Observer(Watch):
                 use = said._replace(operators=(op.name,), count=int(said not in self.seen))
                 self.seen.add(said)
         self.note(use, line)
-        for program in _programs(params):
+        for program in programs_in(params):
             for step in program.steps:
                 inner, _, inner_params, outs = step
                 inexact = any([is_inexact(v.aval.dtype) for v in outs])
@@ -238,13 +238,6 @@ def _gather(uses: Sequence[Use]) -> list[Use]:
     rest = list(out.values())
     said = {use.name for use in rest if use.status != "constant"}
     return [use for use in rest if not (use.status == "constant" and use.operators and use.name in said)]
-
-
-def _programs(params: dict) -> Iterator[Program]:
-    for value in params.values():
-        for part in value if isinstance(value, (tuple, list)) else (value,):
-            if isinstance(part, Program):
-                yield part
 
 
 def _use_of(op, params: dict, moving: bool) -> Use:

@@ -7,13 +7,11 @@ optional. Not for: dense and triangular systems (``factorization.py``, ``triangu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import scipy.linalg as sl
 
 from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
-from .factorization import floating
+from .factorization import floating, solution_jvp
 from .kinds import add_tangents, stacked, unbroadcast
 from .samples import Domain
 from .triangular import over_stack
@@ -66,16 +64,6 @@ def _solve_shape(ab: Aval, b: Aval, *, lower: int, upper: int) -> Aval:
     return Aval((*stack, *b.shape[-2:]), dtype)
 
 
-def _solve_jvp(primals: Sequence, tangents: Sequence, *, lower: int, upper: int) -> tuple:
-    """Solve A ∂x = ∂b − ∂A x."""
-    ab, b = primals
-    x = banded_solve(ab, b, lower=lower, upper=upper)
-    right = tangents[1]
-    if tangents[0] is not None:
-        right = add_tangents(right, -_banded_product(tangents[0], x, lower, upper))
-    return x, banded_solve(ab, right, lower=lower, upper=upper)
-
-
 def _solve_transpose(ct: Array, ab: Array, b: Array, *, lower: int, upper: int) -> tuple:
     back = banded_solve(transpose_bands(ab, lower, upper), ct, lower=upper, upper=lower)
     return None, unbroadcast(back, b)
@@ -100,7 +88,7 @@ banded_solve = stacked(
     "banded_solve",
     impl=_solve,
     abstract_eval=_solve_shape,
-    jvp=_solve_jvp,
+    jvp=solution_jvp(lambda: banded_solve, _banded_product),
     linear_in=(1,),
     transpose=_solve_transpose,
     raises=True,

@@ -8,7 +8,9 @@ Not for: eigenvalues and singular values (``spectral.py``), determinants (``dete
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +21,8 @@ from .samples import well_conditioned
 
 __all__ = [
     "adjoint", "cholesky", "complex_floating", "complex_matrix", "directional_shape", "floating", "hermitian", "inv",
-    "least_motion", "matrix", "matrix_rank", "pinv", "qr", "solve", "square", "strictly_lower", "transposed",
+    "least_motion", "matrix", "matrix_rank", "pinv", "qr", "solution_batch", "solution_jvp", "solution_shape", "solve",
+    "square", "strictly_lower", "transposed",
 ]  # fmt: skip
 
 
@@ -97,7 +100,8 @@ _complex_regular = complex_matrix(_regular)
 # ∂x = A⁻¹ (∂b − ∂A x), linear in b, with transpose A⁻ᵀ. Right-hand sides are matrices; a vector is one column.
 
 
-def _solve_shape(a: Aval, b: Aval) -> Aval:
+def solution_shape(a: Aval, b: Aval, **_: Any) -> Aval:
+    """Return the aval of the solutions of (a stack of) systems."""
     square(a)
     if len(b.shape) < 2 or a.shape[-1] != b.shape[-2]:
         raise ValueError(f"solve: a matrix of size {a.shape[-1]} and a right-hand side of shape {b.shape} do not match")
@@ -106,43 +110,46 @@ def _solve_shape(a: Aval, b: Aval) -> Aval:
     return Aval((*stack, *b.shape[-2:]), dtype)
 
 
-def _solve_jvp(primals: Sequence, tangents: Sequence) -> tuple:
-    a, b = primals
-    ta, tb = tangents
-    x = solve(a, b)
-    if ta is None:
-        right = tb
-    else:
-        right = -(ta @ x) if tb is None else tb - ta @ x
-    return x, solve(a, right)
+def solution_jvp(solver: Callable, product: Callable) -> Callable:
+    """Return the JVP of the operator ``solver()``; ``product(ta, x)`` is what a tangent of the matrix makes of x."""
+
+    def jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
+        (a, b), (ta, tb), solve = primals, tangents, solver()
+        x = solve(a, b, **params)
+        if ta is None:
+            right = tb
+        else:
+            moved = product(ta, x, **params)
+            right = -moved if tb is None else tb - moved
+        return x, solve(a, right, **params)
+
+    return jvp
 
 
-def _solve_batch(size: int, values: Sequence, mapped: Sequence[bool]) -> Array:
-    a, b = values
-    if not mapped[0] and np.ndim(a) == 2:
-        # One matrix for all lanes: all their right-hand sides are columns of one, and the matrix is factorized once.
-        rows = np.moveaxis(b, -2, 0)
-        x = solve(a, rows.reshape((rows.shape[0], _size(rows.shape[1:]))))
-        return np.moveaxis(x.reshape(rows.shape), 0, -2)
-    ndim = max(np.ndim(v) - m for v, m in zip(values, mapped, strict=True))
-    return solve(*[align_ranks(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)])
+def solution_batch(solver: Callable) -> Callable:
+    """Return the batching rule of the operator ``solver()``, which takes stacks of matrices."""
 
+    def batch(size: int, values: Sequence, mapped: Sequence[bool], **params: Any) -> Array:
+        (a, b), solve = values, solver()
+        if not mapped[0] and np.ndim(a) == 2:
+            # One matrix for all lanes: all their right-hand sides are columns of one, and it is factorized once.
+            rows = np.moveaxis(b, -2, 0)
+            x = solve(a, rows.reshape((rows.shape[0], math.prod(rows.shape[1:]))), **params)
+            return np.moveaxis(x.reshape(rows.shape), 0, -2)
+        ndim = max(np.ndim(v) - m for v, m in zip(values, mapped, strict=True))
+        return solve(*[align_ranks(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)], **params)
 
-def _size(shape) -> int:
-    n = 1
-    for k in shape:
-        n *= k
-    return n
+    return batch
 
 
 solve = Primitive(
     "solve",
     impl=np.linalg.solve,
-    abstract_eval=_solve_shape,
-    jvp=_solve_jvp,
+    abstract_eval=solution_shape,
+    jvp=solution_jvp(lambda: solve, lambda ta, x: ta @ x),
     linear_in=(1,),
     transpose=lambda ct, a, b: (None, unbroadcast(solve(transposed(a), ct), b)),
-    batch=_solve_batch,
+    batch=solution_batch(lambda: solve),
     raises=True,
     samples=[
         (_regular(3, 3), (3, 2)), (_regular(3, 3), (3, 1)), (_regular(1, 1), (1, 1)), (_regular(2, 3, 3), (3, 2)),

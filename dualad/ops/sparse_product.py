@@ -3,14 +3,13 @@
 A matrix is its entries ``data`` and a :class:`Pattern`, the places where they stand in compressed rows. The entries may
 be traced like everything else; the pattern is constant. With ``transposed`` the operator is that of the transposed
 matrix, for which nothing is rearranged.
-Loaded with ``dualad.scipy.sparse``, for SciPy is optional. Not for: SciPy's classes (``dualad/scipy/sparse.py``).
+Loaded with ``dualad.scipy.sparse``, for SciPy is optional. Not for: SciPy's classes (``dualad/scipy/sparse/``).
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import scipy.sparse as ss
@@ -18,8 +17,8 @@ from scipy.sparse.linalg import splu
 
 from ..core.aval import Array, Aval, result_dtype
 from ..core.primitive import Primitive
-from .factorization import floating
-from .kinds import add_tangents, bilinear, repeat_lanes, unbroadcast
+from .factorization import floating, solution_jvp
+from .kinds import bilinear, repeat_lanes, unbroadcast
 from .samples import complex_normal
 
 __all__ = ["Pattern", "csr_product", "csr_solve"]
@@ -193,14 +192,6 @@ def _solve_shape(data, b, *, pattern, transposed) -> Aval:
     return Aval(b.shape, np.result_type(floating(data.dtype), floating(b.dtype)))
 
 
-def _solve_jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
-    data, b = primals
-    x, right = csr_solve(data, b, **params), tangents[1]
-    if tangents[0] is not None:
-        right = add_tangents(right, -csr_product(tangents[0], x, **params))
-    return x, csr_solve(data, right, **params)
-
-
 def _solve_transpose(ct: Array, data: Array, b: Array, *, pattern, transposed: bool) -> tuple:
     return None, unbroadcast(csr_solve(data, ct, pattern=pattern, transposed=not transposed), b)
 
@@ -227,7 +218,7 @@ csr_solve = Primitive(
     "csr_solve",
     impl=_solve,
     abstract_eval=_solve_shape,
-    jvp=_solve_jvp,
+    jvp=solution_jvp(lambda: csr_solve, csr_product),
     linear_in=(1,),
     transpose=_solve_transpose,
     batch=lambda size, values, mapped, *, pattern, transposed: _batch(

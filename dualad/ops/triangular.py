@@ -11,10 +11,19 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.linalg import get_lapack_funcs, solve_triangular
 
-from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
+from ..core.aval import Array, Aval
 from ..core.primitive import Primitive
-from .factorization import complex_matrix, floating, matrix, square, strictly_lower, transposed
-from .kinds import align_ranks, stacked, unbroadcast
+from .factorization import (
+    complex_matrix,
+    floating,
+    matrix,
+    solution_batch,
+    solution_jvp,
+    solution_shape,
+    strictly_lower,
+    transposed,
+)  # fmt: skip
+from .kinds import stacked, unbroadcast
 from .samples import Domain, well_conditioned
 from .sorting import permute
 
@@ -55,40 +64,8 @@ def _solve(a, b, *, lower, unit):
     return over_stack(one, (a, b), b.shape[-2:], dtype)
 
 
-def _solve_shape(a: Aval, b: Aval, *, lower, unit) -> Aval:
-    square(a)
-    if len(b.shape) < 2 or a.shape[-1] != b.shape[-2]:
-        raise ValueError(f"shapes of a {a.shape} and b {b.shape} are incompatible")
-    dtype = floating(result_dtype(a, b))
-    return Aval((*broadcast_shapes(Aval(a.shape[:-2], dtype), Aval(b.shape[:-2], dtype)), *b.shape[-2:]), dtype)
-
-
-def _solve_jvp(primals: Sequence, tangents: Sequence, *, lower: bool, unit: bool) -> tuple:
-    a, b = primals
-    ta, tb = tangents
-    x = triangular_solve(a, b, lower=lower, unit=unit)
-    right = tb
-    if ta is not None:
-        moved = triangle(ta, lower, unit) @ x
-        right = -moved if tb is None else tb - moved
-    return x, triangular_solve(a, right, lower=lower, unit=unit)
-
-
 def _solve_transpose(ct: Array, a: Array, b: Array, *, lower: bool, unit: bool) -> tuple:
     return None, unbroadcast(triangular_solve(transposed(a), ct, lower=not lower, unit=unit), b)
-
-
-def _solve_batch(size: int, values: Sequence, mapped: Sequence[bool], *, lower: bool, unit: bool) -> Array:
-    a, b = values
-    if not mapped[0] and np.ndim(a) == 2:
-        # One matrix for all lanes: all their right-hand sides are columns of one.
-        rows = np.moveaxis(b, -2, 0)
-        flat = rows.reshape((rows.shape[0], int(np.prod(rows.shape[1:]))))
-        x = triangular_solve(a, flat, lower=lower, unit=unit)
-        return np.moveaxis(x.reshape(rows.shape), 0, -2)
-    ndim = max(np.ndim(v) - m for v, m in zip(values, mapped, strict=True))
-    values = [align_ranks(v, ndim) if m else v for v, m in zip(values, mapped, strict=True)]
-    return triangular_solve(*values, lower=lower, unit=unit)
 
 
 _regular = well_conditioned()
@@ -98,11 +75,11 @@ _lower, _upper = {"lower": True, "unit": False}, {"lower": False, "unit": False}
 triangular_solve = Primitive(
     "triangular_solve",
     impl=_solve,
-    abstract_eval=_solve_shape,
-    jvp=_solve_jvp,
+    abstract_eval=solution_shape,
+    jvp=solution_jvp(lambda: triangular_solve, lambda ta, x, *, lower, unit: triangle(ta, lower, unit) @ x),
     linear_in=(1,),
     transpose=_solve_transpose,
-    batch=_solve_batch,
+    batch=solution_batch(lambda: triangular_solve),
     raises=True,
     samples=[
         (_regular(3, 3), (3, 2), _lower), (_regular(3, 3), (3, 1), _upper), (_regular(1, 1), (1, 1), _lower),

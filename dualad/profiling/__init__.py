@@ -2,7 +2,7 @@
 
 ``with dualad.profile() as p:`` measures; ``print(p.table())`` shows. While no profiler is on, nothing is measured and
 no operation asks whether one is: the watching versions of a few methods are put in place when a profiler starts and
-taken away when the last one stops. Not for: finding what is wrong with a derivative (``debug.py``, ``testing/``).
+taken away when the last one stops. Not for: finding what is wrong with a derivative (``diagnose/``, ``testing/``).
 """
 
 from __future__ import annotations

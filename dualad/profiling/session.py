@@ -44,6 +44,11 @@ class profile:
     dropped : int
         Events beyond ``limit``.
 
+    Raises
+    ------
+    ArgumentError
+        For other threads than ``"all"`` and ``"own"``; by ``table`` and ``rows``, for a key that they do not have.
+
     Notes
     -----
     An operation is measured where a transform sees it: a function called with plain arrays never enters dualad. Which

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.aval import aval_of, is_inexact
 from ..errors import BranchError, NotLinearError, ProgramError
-from .ir import Program
+from .ir import Program, programs_in
 from .variable import Variable
 
 __all__ = ["check", "check_linear"]
@@ -28,10 +28,8 @@ def check(program: Program) -> None:
             f"the program `{program.name}` has the same variable twice among its inputs.", _ONCE, _PRINTED
         )
     for i, equation in enumerate(program.equations):
-        for value in equation.params.values():
-            for part in value if isinstance(value, tuple) else (value,):
-                if isinstance(part, Program):
-                    check(part)
+        for part in programs_in(equation.params):
+            check(part)
         for a in equation.args:
             if isinstance(a, Variable) and a not in known:
                 raise ProgramError(

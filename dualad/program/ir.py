@@ -7,7 +7,7 @@ assigned once, so that evaluation, transposition and destruction are loops, neve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -24,7 +24,7 @@ from ..tree import flatten, is_array, treedef_outline, with_structures
 from .show import show
 from .variable import Equation, Variable
 
-__all__ = ["Program", "evaluate", "last_uses", "live_steps"]
+__all__ = ["Program", "evaluate", "last_uses", "live_steps", "map_programs", "programs_in"]
 
 #: ``str`` of a longer program leaves its middle out
 _PRINTED = 1000
@@ -183,6 +183,24 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<program {self.name}: {len(self.inputs)} inputs, {len(self.steps)} equations>"
+
+
+def programs_in(params: dict) -> Iterator[Program]:
+    """Yield the programs among an equation's parameters: bodies of loops, branches."""
+    for value in params.values():
+        if isinstance(value, (Program, tuple)):
+            yield from [part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, Program)]
+
+
+def map_programs(params: dict, function: Callable[[Program], Program]) -> dict:
+    """Return an equation's parameters with ``function`` of each program among them."""
+    new = params
+    for k, v in params.items():
+        if isinstance(v, Program):
+            new = {**new, k: function(v)}
+        elif isinstance(v, tuple) and v and isinstance(v[0], Program):
+            new = {**new, k: tuple([function(p) for p in v])}
+    return new
 
 
 def live_steps(steps: Sequence[tuple], outputs: Sequence[Any]) -> list[tuple]:

@@ -1,7 +1,7 @@
 """Programs whose constants are packed away: what ``residual_hooks`` makes of a linear program.
 
 A residual is packed at the moment it is recorded, so that the original can be freed at once, and unpacked each time
-the program is used. Not for: the context manager (``hooks.py``).
+the program is used. Not for: the context manager (``rules/hooks.py``).
 """
 
 from __future__ import annotations

@@ -71,6 +71,11 @@ def checkpoint_name(x: Any, name: str) -> Any:
     tree
         ``x``.
 
+    Raises
+    ------
+    ArgumentTypeError
+        If the name is no string.
+
     Examples
     --------
     >>> import numpy as np
@@ -457,6 +462,9 @@ def checkpoint(
     Notes
     -----
     The second run happens in the context of the first: ``np.errstate`` and context variables are as they were.
+
+    Griewank, *Achieving logarithmic growth of temporal and spatial complexity in reverse automatic differentiation*
+    (1992).
 
     Examples
     --------

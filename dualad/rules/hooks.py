@@ -128,6 +128,13 @@ class residual_hooks:
     unpack : callable
         Its inverse, called each time the pullback (or linear map) is used; it restores shape and dtype.
 
+    Raises
+    ------
+    ArgumentTypeError
+        If ``pack`` or ``unpack`` is not callable.
+    ShapeError, DtypeError
+        When the pullback is used, if ``unpack`` returns something of another shape or dtype.
+
     See Also
     --------
     checkpoint : compute again in place of keeping.
@@ -175,6 +182,11 @@ class no_tangents:
     ----------
     active : bool
         ``False`` switches tangents on again inside a context that has switched them off.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it decorates something that is not callable.
 
     Notes
     -----

@@ -206,6 +206,20 @@ def color(sparsity: Any, mode: str = "auto", order: str = "auto", decompression:
     Coloring
         Verified: each entry can be told.
 
+    Raises
+    ------
+    ArgumentError
+        For another mode, order or decompression.
+    ArgumentTypeError
+        If the pattern is no matrix.
+    SparsityError
+        If ``mode="symmetric"`` is asked for a pattern that is not symmetric.
+
+    Notes
+    -----
+    Columns that share no row go together: Curtis, Powell and Reid (1974). Symmetric patterns have star colourings, or
+    acyclic ones with substitution: Gebremedhin, Manne and Pothen, *What color is your Jacobian?* (2005).
+
     Examples
     --------
     >>> import numpy as np

@@ -57,9 +57,7 @@ class _SparseDerivative:
         ):
             if options[name] not in known:
                 raise ArgumentError(
-                    f"{where}: {name}={options[name]!r}.",
-                    "there is no such one",
-                    f"use one of {', '.join(map(repr, known))}",
+                    f"{where}: {name}={options[name]!r}.", "there is none", f"use one of {', '.join(map(repr, known))}"
                 )
         self._f, self._where, self._options = f, where, options
         self._prepared: list[Prepared] = []
@@ -538,6 +536,11 @@ class sparse_hessian(_SparseDerivative):
     callable
         A function of the same arguments that returns a matrix of shape (n, n), n being the number of entries of the
         chosen arguments.
+
+    Raises
+    ------
+    OutputError, ...
+        If the result is not a real scalar; the others of :func:`sparse_jacobian`.
 
     Examples
     --------

@@ -111,6 +111,13 @@ def hessian_sparsity(
     Sparsity
         Symmetric, of shape (n, n), n being the number of entries of the chosen arguments.
 
+    Raises
+    ------
+    OutputError
+        If the result is not a real scalar.
+    BranchError, SparsityError
+        As for :func:`jacobian_sparsity`.
+
     Examples
     --------
     >>> import numpy as np

@@ -30,21 +30,11 @@ _SVDResult = type(np.linalg.svd(np.eye(1)))
 
 
 def _matrix(a):
-    a = operand(a)
-    if np.ndim(a) < 2:
-        raise LinAlgError(f"{np.ndim(a)}-dimensional array given. Array must be at least two-dimensional")
-    return a
+    return factorization.matrix(array_operand(a))
 
 
 def _square(a):
-    a = _matrix(a)
-    if a.shape[-1] != a.shape[-2]:
-        raise LinAlgError("Last 2 dimensions of the array must be square")
-    return a
-
-
-def _adjoint(a):
-    return factorization.adjoint(a)
+    return factorization.square(array_operand(a))
 
 
 # ── products: NumPy's other names for them ───────────────────────────────────────────────────────────────────────
@@ -251,7 +241,8 @@ def matrix_rank(A: Array, tol: Any = None, hermitian: bool = False, *, rtol: Any
 def cholesky(a: Array, /, *, upper: bool = False) -> Array:
     """Factorize A = L Lᴴ, reading one triangle of A; the derivative is with respect to that triangle."""
     a = _square(a)
-    return in_order(_adjoint(factorization.cholesky(_adjoint(a))), "C") if upper else factorization.cholesky(a)
+    adjoint, factor = factorization.adjoint, factorization.cholesky
+    return in_order(adjoint(factor(adjoint(a))), "C") if upper else factor(a)
 
 
 @function(np.linalg.qr)
@@ -334,7 +325,7 @@ def _svd_of_hermitian(a, compute_uv: bool):
     values = np.take_along_axis(values, order, axis=-1)
     u = np.take_along_axis(u, np.expand_dims(order, -2), axis=-1)
     sign = np.where(np.signbit(values), -np.ones((), values.dtype), np.ones((), values.dtype))
-    return _SVDResult(u, np.abs(values), _adjoint(u * np.expand_dims(sign, -2)))
+    return _SVDResult(u, np.abs(values), factorization.adjoint(u * np.expand_dims(sign, -2)))
 
 
 @function(np.linalg.svdvals)
