@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,18 @@ from .ops.kinds import is_finite, known, scale, vanishes
 from .program.ir import Program
 from .program.variable import Variable
 
-__all__ = ["Liveness", "OpaqueError", "PoleParts", "signed"]
+__all__ = ["BodyLiveness", "Liveness", "Marked", "OpaqueError", "PoleParts", "signed"]
+
+
+class Marked(NamedTuple):
+    """What the transpose of an operator that runs programs returns, which knows the masks that come out of them.
+
+    ``live`` holds a mask for each argument (``None``: all is live), and ``hot`` whether its cotangent may be infinite.
+    """
+
+    cotangents: tuple
+    live: Sequence
+    hot: Sequence[bool]
 
 
 def _all(mask: Any) -> bool:
@@ -46,16 +57,9 @@ class Liveness:
     seeds : str
         What zeros among the cotangents are: ``"dead"``, ``"live"``, or, if the cotangents come out of another walk,
         what their sign says (``"signed"``, see ``signed``).
-    hot : bool
-        Whether the cotangents may be infinite although it is not known that they are.
-    assumed : bool
-        Take every zero for dead, and keep no masks: of a program that is the body of a loop.
     """
 
-    def __init__(
-        self, program: Program, cotangents: list, *, seeds: str = "dead", hot: bool = False, assumed: bool = False
-    ) -> None:
-        self._assumed = assumed
+    def __init__(self, program: Program, cotangents: list, *, seeds: str = "dead") -> None:
         #: entries that are zero for want of a path to them are False; None where there are no such entries
         self._live: dict[Variable, Any] = {}
         self._hot: set[Variable] = set()
@@ -70,9 +74,9 @@ class Liveness:
         for v, ct in zip(program.outputs, cotangents, strict=True):
             if type(v) is not Variable or ct is None:
                 continue
-            if hot or is_finite(ct) is False:
+            if is_finite(ct) is False:
                 self._hot.add(v)
-            if v in self._poles and not assumed:
+            if v in self._poles:
                 live: Any = None
                 if seeds != "live":
                     live = np.logical_not(vanishes(ct))
@@ -107,25 +111,33 @@ class Liveness:
 
     def _pull(self, op, args: Sequence, outs: Sequence[Variable], ct: Any, /, *given: Any, **params: Any) -> tuple:
         hot = bool(self._hot) and any([v in self._hot for v in outs])
-        live = [self._live.pop(v, None) for v in outs]
-        if op.multiple_results:
-            if op.strong_transpose is None:
-                results = op.transpose(ct, *given, **params)
-            else:
-                results = op.strong_transpose(ct, *given, live=False if self._assumed else live, hot=hot, **params)
-        elif op.strong_transpose is None:
+        live = [self._live.pop(v, None if v not in self._poles else _nowhere(v.aval)) for v in outs]
+        if op.marked_transpose is not None:
+            wanted = [type(a) is Variable and a in self._poles for a in args]
+            return self._note(args, op.marked_transpose(ct, *given, live=live, hot=hot, wanted=wanted, **params))
+        if op.strong_transpose is None:
             results = op.transpose(ct, *given, **params)
         else:
-            mask = False if self._assumed else live[0]
+            mask = live if op.multiple_results else live[0]
             results = op.strong_transpose(ct, *given, live=mask, hot=hot, **params)
             hot = hot or op.pole
         moved = [(a, c) for a, c in zip(args, results, strict=True) if type(a) is Variable and c is not None]
         if hot:
             self._hot.update([a for a, c in moved if is_finite(c) is not True])
-        if not self._assumed and any([a in self._poles for a, _ in moved]):
+        if any([a in self._poles for a, _ in moved]):
             for (a, _), mask in zip(moved, self._through(op, live, args, params, outs, len(moved)), strict=True):
                 self._add(a, mask)
         return results
+
+    def _note(self, args: Sequence, marked: Marked) -> tuple:
+        """Note what an operator that runs programs says of the cotangents that come out of them."""
+        for a, c, mask, hot in zip(args, *marked, strict=True):
+            if type(a) is Variable and c is not None:
+                if hot and is_finite(c) is not True:
+                    self._hot.add(a)
+                if a in self._poles:
+                    self._add(a, mask)
+        return marked.cotangents
 
     def _through(self, op, live: list, args: Sequence, params: dict, outs: Sequence[Variable], count: int) -> list:
         """Return the masks of the arguments that move, given those of the results."""
@@ -137,14 +149,14 @@ class Liveness:
                 return [live[0]] * count
         known = [i for i, a in enumerate(args) if type(a) is not Variable and is_inexact(aval_of(a).dtype)]
         factors = op.linear_positions(len(args), params)
-        if op.multiple_results or op.kind == "custom" or any([i not in factors for i in known]):
+        if (op.multiple_results and not op.moves) or op.kind == "custom" or any([i not in factors for i in known]):
             if any([mask is None for mask in live]):
                 return [None] * count
             found = functools.reduce(np.logical_or, [np.any(mask) for mask in live])
             return [np.broadcast_to(found, a.aval.shape) for a in args if type(a) is Variable][:count]
         # Where all is live and nothing but shapes is known, the same equation has the same answer each time.
         key = None
-        if live[0] is None and not params and len(known) + count == len(args):
+        if len(live) == 1 and live[0] is None and not params and len(known) + count == len(args):
             avals = [a.aval if type(a) is Variable else a for a in (*outs, *args)]
             key = op, tuple([type(a) is Aval for a in avals]), tuple([(a.shape, a.dtype) for a in map(aval_of, avals)])
             if key in self._answers:
@@ -154,7 +166,8 @@ class Liveness:
             a.aval if type(a) is Variable else beside(_marks(None, aval_of(a)), like) if i in known else a
             for i, a in enumerate(args)
         ]
-        back = op.transpose(beside(_marks(live[0], outs[0].aval), like), *given, **params)
+        marks = [beside(_marks(mask, v.aval), like) for mask, v in zip(live, outs, strict=True)]
+        back = op.transpose(marks if op.multiple_results else marks[0], *given, **params)
         masks = [c != 0 for c in back if c is not None]
         if key is not None:
             self._answers[key] = masks
@@ -238,15 +251,49 @@ class OpaqueError(Exception):
     """A pole part met a call that is not looked into."""
 
 
+def _nowhere(aval: Aval) -> np.ndarray:
+    """Return the mask of what no path leads to."""
+    return np.broadcast_to(np.False_, aval.shape)
+
+
 def _marks(live: Any, aval: Aval) -> Any:
     """Return numbers that are zero where nothing is live, and elsewhere unlikely to cancel each other."""
     marks = (1.5 + np.sin(np.arange(aval.size))).reshape(aval.shape).astype(aval.dtype)
     return marks if live is None else np.where(live, beside(marks, live), aval.dtype.type(0))
 
 
+class BodyLiveness(Liveness):
+    """What is known of the cotangents of a program that is run by an operator: what the operator was told of them.
+
+    Parameters
+    ----------
+    program, cotangents
+        As for any walk. A cotangent that is ``None`` has no path to it.
+    live : sequence
+        A mask for each of its outputs, ``None`` where all is live.
+    hot : sequence of bool
+        Which of their cotangents may be infinite.
+    """
+
+    def __init__(self, program: Program, cotangents: list, live: Sequence, hot: Sequence[bool]) -> None:
+        super().__init__(program, [None] * len(live))
+        # What stands behind the inputs is not known, so all masks are kept.
+        self._poles.update(program.inputs, *[step[3] for step in program.steps])
+        for v, ct, mask, may_be_infinite in zip(program.outputs, cotangents, live, hot, strict=True):
+            if type(v) is Variable and ct is not None:
+                self._add(v, mask)
+                if may_be_infinite:
+                    self._hot.add(v)
+
+    def of(self, v: Variable) -> tuple[Any, bool]:
+        """Return the mask of an input, and whether its cotangent may be infinite."""
+        self.gather(v)
+        return self._live.get(v, _nowhere(v.aval)), v in self._hot
+
+
 def _may_be_a_pole(op, args: Sequence) -> bool:
     """Say whether an equation may multiply by an infinity (or divide by zero), as far as is known."""
-    if op.kind == "custom" or (op.multiple_results and op.strong_transpose is not None):
+    if op.kind == "custom" or op.marked_transpose is not None:
         return not op.effect
     factors = [a for a in args if type(a) is not Variable] if op.strong_transpose is not None else []
     return any([is_finite(a) is not True or not _all(a) for a in factors])

@@ -7,7 +7,6 @@ transpose is a call again: forward and backward passes both run compiled. Not fo
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,17 +16,19 @@ from ..control.control_ops import (
     as_declared,
     as_it_runs,
     filled,
-    for_unknown,
     given,
     holds_staged,
+    marked,
     not_linear,
     sees_steps,
     spread,
     strong_avals,
 )
 from ..control.subprograms import (
+    Transposed,
     batch_program,
     jvp_program,
+    mask_programs,
     mentions,
     partial_eval_jvp,
     repeat_lanes,
@@ -38,11 +39,11 @@ from ..control.subprograms import (
     together,
     transpose_program,
 )
+from ..core.arguments import replaced
 from ..core.aval import Aval, is_weak
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
-from ..liveness import Liveness, signed
 from ..locks import new_lock
 from ..ops.kinks import _convention
 from ..program.ir import Program
@@ -160,19 +161,36 @@ def _separate(program: Program, moving: Sequence[bool]) -> tuple:
     return CallProgram(known), CallProgram(part.linear), part.moving, part.sources
 
 
-def _call_transpose(ct, *args, live=None, hot=False, program, linear):
+def _call_transpose(ct, *args, program, linear):
+    live = [None] * len(ct)
+    return _call_marked_transpose(ct, *args, live=live, hot=False, wanted=(), program=program, linear=linear).cotangents
+
+
+def _call_marked_transpose(ct, *args, live, hot, wanted, program, linear):
     if not linear:
         raise not_linear("call")
-    # The zeros of the cotangents are nearly always all live; where they are not, their signs tell.
-    seeds = "dead" if live is False else "live"
-    if live and any([mask is not None for mask in live]):
-        seeds = "signed"
-        ct = [signed(c, mask) for c, mask in zip(ct, live, strict=True)]
-    zeros_of = functools.partial(Liveness, seeds=seeds, hot=hot, assumed=live is False)
-    make = lambda: CallProgram(transpose_program(program, linear, zeros_of=zeros_of))
-    back = program.derived(make, "transpose", linear, seeds, hot)
-    out = bind(call, (*ct, *args[linear:]), {"program": back, "linear": len(ct)})
-    return for_unknown(out, args)
+    partial = tuple([m is not None for m in live])
+    make = lambda: _transposed(program, linear, partial, hot)
+    found, back = program.derived(make, "transpose", linear, partial, hot)
+    masks, marks = [m for m in live if m is not None], [None] * linear
+    chosen = tuple([i for i in range(linear) if found.partial[i] and wanted and wanted[i]])
+    if chosen:
+        marking = lambda: _marking(found, chosen, len(args) - linear)
+        program, kept = program.derived(marking, "marks", linear, partial, hot, chosen)
+        known = [args[linear + i] for i in kept]
+        marks = replaced(marks, chosen, bind(call, (*known, *masks), {"program": program, "linear": 0}))
+    out = bind(call, (*ct, *args[linear:], *masks), {"program": back, "linear": len(ct)})
+    return marked(out, marks, found.hot, args)
+
+
+def _transposed(program: Program, linear: int, partial: Sequence[bool], hot: bool) -> tuple[Transposed, CallProgram]:
+    found = transpose_program(program, linear, told=(partial, [hot] * len(partial)))
+    return found, CallProgram(found.program)
+
+
+def _marking(found: Transposed, chosen: Sequence[int], known: int) -> tuple[CallProgram, list[int]]:
+    (program,), kept = mask_programs([found], chosen, known)
+    return CallProgram(program), kept
 
 
 def _call_batch(size, values, mapped, *, program, linear):
@@ -208,6 +226,7 @@ call = Primitive(
     linear_in=lambda count, params: range(params["linear"]),
     joint=True,
     transpose=_call_transpose,
+    marked_transpose=_call_marked_transpose,
     batch=_call_batch,
     samples=_call_samples,
     multiple_results=True,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..batched import Batched, BatchLevel, LaneDivergence
+from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.axes import rename
 from ..core.blocks import refuse_lazy
@@ -21,6 +22,7 @@ from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer, beneath
 from ..errors import NotLinearError, RuleMissingError, UnsupportedError
+from ..liveness import Marked
 from ..ops.kinds import repeat_lanes
 from ..program.ir import Program
 from ..program.variable import Variable
@@ -30,6 +32,7 @@ from ..staged import Staged
 from .subprograms import (
     batch_program,
     jvp_program,
+    mask_programs,
     mentions,
     output_avals,
     partial_eval_jvp,
@@ -46,7 +49,7 @@ from .subprograms import (
 
 __all__ = [
     "all_plain", "as_declared", "as_it_runs", "eager_while", "either", "filled", "for_unknown", "given", "holds_staged",
-    "not_linear", "sees_steps", "spread", "strong_avals", "switch", "switch_linearly", "while_loop",
+    "marked", "not_linear", "sees_steps", "spread", "strong_avals", "switch", "switch_linearly", "while_loop",
 ]  # fmt: skip
 
 
@@ -206,9 +209,33 @@ def switch_linearly(index, args: list, unknown: list[bool], branches: tuple) -> 
 def _switch_transpose(ct, *args, branches, linear, results=None):
     if not linear:
         raise not_linear("switch")
-    back = tuple([transpose_program(b, linear) for b in branches])
+    back = tuple([transpose_program(b, linear).program for b in branches])
     out = bind(switch, (*ct, *args[linear:]), {"branches": back, "linear": len(ct)})
     return for_unknown(out, args)
+
+
+def _switch_marked_transpose(ct, *args, live, hot, wanted, branches, linear, results=None):
+    if not linear:
+        raise not_linear("switch")
+    told = [m is not None for m in live], [hot] * len(ct)
+    parts = [transpose_program(b, linear, told=told) for b in branches]
+    given = [m for m in live if m is not None]
+    index, known = args[linear], args[linear + 1 :]
+    chosen = [i for i in range(linear) if wanted[i] and any([p.partial[i] for p in parts])]
+    masks = [None] * linear
+    if chosen:
+        marks, kept = mask_programs(parts, chosen, len(known))
+        out = bind(switch, (index, *[known[i] for i in kept], *given), {"branches": tuple(marks), "linear": 0})
+        masks = replaced(masks, chosen, out)
+    back = tuple([p.program for p in parts])
+    out = bind(switch, (*ct, index, *known, *given), {"branches": back, "linear": len(ct)})
+    return marked(out, masks, [any(flags) for flags in zip(*[p.hot for p in parts], strict=True)], args)
+
+
+def marked(cotangents: Sequence, masks: Sequence, hot: Sequence[bool], args: Sequence) -> Marked:
+    """Return the cotangents of an operator that is linear in its first arguments, and what is known of their zeros."""
+    rest = len(args) - len(cotangents)
+    return Marked(for_unknown(cotangents, args), [*masks, *[None] * rest], [*hot, *[False] * rest])
 
 
 def for_unknown(cotangents: Sequence, args: Sequence) -> tuple:
@@ -309,6 +336,7 @@ switch = Primitive(
     linear_in=lambda count, params: range(params["linear"]),
     joint=True,
     transpose=_switch_transpose,
+    marked_transpose=_switch_marked_transpose,
     batch=_switch_batch,
     samples=_switch_samples,
     multiple_results=True,

@@ -14,6 +14,7 @@ import numpy as np
 from ..core.aval import Aval, aval_of
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
+from ..ops.kinds import known as plain
 from ..ops.kinds import repeat_lanes
 from ..program.ir import Program, live_steps
 from ..program.variable import Variable
@@ -26,13 +27,16 @@ from .control_ops import (
     filled,
     for_unknown,
     holds_staged,
+    marked,
     not_linear,
     sees_steps,
     spread,
     strong_avals,
 )  # fmt: skip
 from .subprograms import (
+    Transposed,
     batch_program,
+    mask_programs,
     mentions,
     partial_eval_jvp,
     permute_inputs,
@@ -40,6 +44,7 @@ from .subprograms import (
     series_program,
     spread_orders,
     stage,
+    strong_aval,
     together,
     transpose_program,
     zeros,
@@ -175,19 +180,96 @@ def _hoisted(program: Program, wanted: list, inputs: int, primals: Sequence) -> 
 def _scan_transpose(ct, *args, body, length, reverse, counts, linear):
     if not linear:
         raise not_linear("scan")
+    found = transpose_program(body, sum(counts[:3]), range(counts[0]))
+    params = {"length": length, "reverse": reverse}
+    return for_unknown(_run_back(found.program, ct, args, [], counts, **params), args)
+
+
+def _run_back(back: Program, ct: Sequence, args: Sequence, masks: Sequence, counts: Sequence[int], length, reverse):
+    """Bind (sums for constants, cotangents of carry and ys, residuals) → cotangents of constants, carry and xs."""
     nc, nk, nx, more = counts
-    back = transpose_program(body, nc + nk + nx, range(nc))
-    # (sums for the constants, cotangents of carry and of ys, residuals) → cotangents of constants, carry and xs
     started = [zeros(aval_of(a)) for a in args[:nc]]
-    out = bind(
+    return bind(
         scan,
-        (*started, *ct, *args[nc + nk + nx :]),
+        (*started, *ct, *args[nc + nk + nx :], *masks),
         {
             "body": back, "length": length, "reverse": not reverse,
             "counts": (0, nc + nk, len(ct) - nk, more), "linear": True,
         },
     )  # fmt: skip
-    return for_unknown(out, args)
+
+
+def _scan_marked_transpose(ct, *args, live, hot, wanted, body, length, reverse, counts, linear):
+    if not linear:
+        raise not_linear("scan")
+    nc, nk, nx, _ = counts
+    # Which cotangents are dead in all steps, which have dead entries in any step, and which may be infinite in any.
+    dead = [m is not None and (numbers := plain(m)) is not None and not np.any(numbers) for m in live]
+    partial, may = [m is not None and not d for m, d in zip(live, dead, strict=True)], [hot] * len(ct)
+    while True:
+        found = transpose_program(body, nc + nk + nx, range(nc), (partial, may), dead)
+        out = slice(nc, nc + nk)
+        stay = [d and f for d, f in zip(dead, found.dead[out], strict=False)]
+        some = [not s and (d or p or f) for s, d, p, f in zip(stay, dead, partial, found.partial[out], strict=False)]
+        burn = either(may[:nk], found.hot[out])
+        if [*stay, *some, *burn] == [*dead[:nk], *partial[:nk], *may[:nk]]:
+            break
+        dead[:nk], partial[:nk], may[:nk] = stay, some, burn
+    params = {"length": length, "reverse": reverse}
+    masks, rows = _masks(found, live, partial, wanted, args, counts, **params)
+    out = _run_back(found.program, ct, args, rows, counts, **params)
+    return marked(out, masks, found.hot, args)
+
+
+def _masks(found: Transposed, live: Sequence, partial: Sequence[bool], wanted, args, counts, length, reverse) -> tuple:
+    """Scan the masks of the cotangents, which do not depend on these; return those of the vectors, and all steps' rows.
+
+    Their scan comes first, so that the cotangents' is linear and reads the masks like any other residual.
+    """
+    nc, nk, nx, more = counts
+    carried = [i for i in range(nk) if partial[i]]
+    sums = [i for i in range(nc) if wanted[i] and found.partial[i]]
+    outer = [i for i in range(nx) if wanted[nc + nk + i] and found.partial[nc + nk + i]]
+    given = [m for m, p in zip(live[nk:], partial[nk:], strict=True) if p]
+    if not (carried or sums or outer):
+        return [None] * (nc + nk + nx), given
+    known = args[nc + nk + nx :]
+    chosen = [*[nc + i for i in carried], *sums, *[nc + nk + i for i in outer]]
+    (marks,), kept = mask_programs([found], chosen, len(known))
+    run, a, b = runner(marks), sum([i < more for i in kept]), len(carried)
+
+    def step(*flat):
+        constants, now, totals, rows, more_rows = _groups(flat, (a, b, len(sums), len(kept) - a))
+        out = run(*constants, *rows, *now, *more_rows)
+        totals = [np.logical_or(t, m) for t, m in zip(totals, out[b : b + len(sums)], strict=True)]
+        return [*out[:b], *totals, *now, *out[b + len(sums) :]]
+
+    first = [
+        np.ones(ct.shape, bool) if m is None else m
+        for i in carried
+        for m, ct in [(live[i], found.program.inputs[nc + i].aval)]
+    ]
+    totals = [np.zeros(aval_of(args[i]).shape, bool) for i in sums]
+    read = [known[i] for i in kept]
+    stacks = [*read[a:], *given]
+    avals = [
+        *[strong_aval(aval_of(x)) for x in (*read[:a], *first, *totals)],
+        *[Aval(x.shape[1:], x.dtype) for x in map(aval_of, stacks)],
+    ]
+    body = stage(step, avals, marks.name, "scan").program
+    out = bind(
+        scan,
+        (*read[:a], *first, *totals, *stacks),
+        {
+            "body": body, "length": length, "reverse": not reverse,
+            "counts": (a, b + len(sums), len(stacks), 0), "linear": False,
+        },
+    )  # fmt: skip
+    last, totals, rows, of_xs, _ = _groups(out, (b, len(sums), b, len(outer)))
+    masks: list = [None] * (nc + nk + nx)
+    for i, m in zip(chosen, (*last, *totals, *of_xs), strict=True):
+        masks[i] = m
+    return masks, [*rows, *given]
 
 
 def _scan_batch(size, values, mapped, *, body, length, reverse, counts, linear):
@@ -236,6 +318,7 @@ scan = Primitive(
     linear_in=lambda count, params: range(sum(params["counts"][:3])) if params["linear"] else (),
     joint=True,
     transpose=_scan_transpose,
+    marked_transpose=_scan_marked_transpose,
     batch=_scan_batch,
     samples=_scan_samples,
     multiple_results=True,

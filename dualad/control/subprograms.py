@@ -9,7 +9,6 @@ themselves (``control_ops.py``).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -26,19 +25,19 @@ from ..core.tracer import Tracer
 from ..core.watch import carried
 from ..dual import Dual, DualLevel
 from ..jvp import output_leaves, split
-from ..liveness import Liveness
+from ..liveness import BodyLiveness
 from ..ops.kinds import repeat_lanes
 from ..program.check import check_linear
-from ..program.ir import Program, programs_in
+from ..program.ir import Program, live_steps, programs_in
 from ..program.variable import Variable, aval_of_atom
 from ..series.stream import Stream
 from ..series.tracer import Series, SeriesLevel
 from ..staged import Staged, StagedLevel
 
 __all__ = [
-    "Separated", "StagedBody", "batch_program", "captured_inputs", "jvp_program", "mentions", "output_avals",
-    "partial_eval_jvp", "permute_inputs", "runner", "series_program", "spread_orders", "stage", "strong_aval",
-    "together", "transpose_program", "zeros",
+    "Separated", "StagedBody", "Transposed", "batch_program", "captured_inputs", "jvp_program", "mask_programs",
+    "mentions", "output_avals", "partial_eval_jvp", "permute_inputs", "runner", "series_program", "spread_orders",
+    "stage", "strong_aval", "together", "transpose_program", "zeros",
 ]  # fmt: skip
 
 
@@ -309,31 +308,63 @@ def together(values: Sequence, moving: Sequence[bool], order: int) -> list:
     return [[next(rest) for _ in range(order + 1)] if m else next(rest) for m in moving]
 
 
-#: of a body that is transposed once, for cotangents that are not known: each of their zeros counts as dead
-_ALL_DEAD = functools.partial(Liveness, assumed=True)
+# ── transposes ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Transposed(NamedTuple):
+    """A transposed program, and what becomes of the masks of its cotangents (``liveness.py``).
+
+    ``program`` takes sums to add to, the cotangents of the results, the known inputs, and a mask for each result that
+    has one. ``marks`` takes the same known inputs and masks and returns a mask for every vector. ``partial`` says
+    for which vectors that is not true everywhere, ``hot`` which of their cotangents may be infinite, and ``dead`` to
+    which nothing leads.
+    """
+
+    program: Program
+    marks: Program
+    partial: list[bool]
+    hot: list[bool]
+    dead: list[bool]
 
 
 def transpose_program(
-    program: Program, vectors: int, sums: Sequence[int] = (), zeros_of: Callable[[Program, list], Liveness] = _ALL_DEAD
-) -> Program:
-    """Transpose a linear program in its first inputs; ``zeros_of`` says what is known of the zeros of its cotangents.
+    program: Program,
+    vectors: int,
+    sums: Sequence[int] = (),
+    told: tuple[Sequence[bool], Sequence[bool]] | None = None,
+    dead: Sequence[bool] = (),
+) -> Transposed:
+    """Transpose a linear program in its first inputs, and add to sums those at the positions ``sums``.
 
-    The result takes sums to add to (one for each position in ``sums``), the cotangents of the program's results and
-    the program's remaining inputs; it returns the cotangents of its vectors.
+    Parameters
+    ----------
+    told : tuple of sequences of bool, optional
+        For each result, whether its cotangent comes with a mask of what is live in it, and whether it may be infinite.
+        Without this the walk back is plain.
+    dead : sequence of bool, optional
+        For each result, whether its cotangent is zero whenever this runs, since nothing leads there.
     """
     places = {i: k for k, i in enumerate(sums)}
+    partial, hot = told or ([False] * len(program.outputs),) * 2
     with StagedLevel("control flow", owning=True, linear=False) as level:
         started = [level.new_input(strong_aval(program.inputs[i].aval)) for i in sums]
         cts = [level.new_input(strong_aval(a)) for a in output_avals(program)]
         rest = {v: level.new_input(v.aval) for v in program.inputs[vectors:]}
+        live = [
+            level.new_input(Aval(a.shape, np.dtype(bool))) if p else None
+            for a, p in zip(output_avals(program), partial, strict=True)
+        ]
+        inputs = list(level.inputs)
         steps = [
             (op, [rest.get(a, a) if type(a) is Variable else a for a in args], params, outs)
             for op, args, params, outs in program.steps
         ]
         outputs = [rest.get(o, o) if type(o) is Variable else o for o in program.outputs]
         bound = Program(program.inputs[:vectors], steps, outputs, program.name)
+        given = [None if d else c for c, d in zip(cts, dead or [False] * len(cts), strict=True)]
+        zeros_of = None if told is None else BodyLiveness(bound, given, live, hot)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            back = backward(bound, cts, zeros_of(bound, cts))
+            back = backward(bound, given, zeros_of)
         results = []
         for i, (c, v) in enumerate(zip(back, bound.inputs, strict=True)):
             if i in places:
@@ -341,7 +372,35 @@ def transpose_program(
                 results.append(start if c is None else start + _like(c, v.aval))
             else:
                 results.append(zeros(v.aval) if c is None else _like(c, v.aval))
-        return level.finish(results, program.name)
+        found = [(None, False) if zeros_of is None else zeros_of.of(v) for v in bound.inputs]
+        masks = [
+            np.broadcast_to(True if m is None else m, v.aval.shape)
+            for (m, _), v in zip(found, bound.inputs, strict=True)
+        ]
+        both = level.finish([*results, *masks], program.name)
+    cut, skipped = len(results), len(started) + len(cts)
+    of_cotangents, of_masks = [
+        Program(ins, live_steps(both.steps, outs), outs, program.name)
+        for ins, outs in ((inputs, both.outputs[:cut]), (inputs[skipped:], both.outputs[cut:]))
+    ]
+    partial, hot = [m is not None for m, _ in found], [h for _, h in found]
+    return Transposed(of_cotangents, of_masks, partial, hot, [c is None for c in back])
+
+
+def mask_programs(
+    transposed: Sequence[Transposed], wanted: Sequence[int], known: int
+) -> tuple[list[Program], list[int]]:
+    """Return programs of the masks of some vectors, and which of the known inputs they read: few, and often none."""
+    programs = []
+    for t in transposed:
+        outputs = [t.marks.outputs[i] for i in wanted]
+        programs.append(Program(t.marks.inputs, live_steps(t.marks.steps, outputs), outputs, t.marks.name))
+    read = {
+        a for p in programs for step in (*p.steps, (None, p.outputs)) for a in step[1] if type(a) is Variable
+    }  # fmt: skip
+    kept = [i for i in range(known) if any([p.inputs[i] in read for p in programs])]
+    order = [*kept, *range(known, len(transposed[0].marks.inputs))]
+    return [permute_inputs(p, order) for p in programs], kept
 
 
 def _like(ct, aval: Aval):

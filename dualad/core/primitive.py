@@ -69,6 +69,9 @@ class Primitive:
     strong_transpose : callable or None
         ``transpose`` beside a pole, of an operator that multiplies by what may be infinite or zero. It is told
         ``live`` and ``hot`` as well, of which ``factor_transpose`` in ``ops/kinds.py`` makes use.
+    marked_transpose : callable or None
+        ``strong_transpose`` of an operator that runs programs, which knows more: it is told a mask for each result in
+        ``live``, ``hot``, and in ``wanted`` which arguments need one, and returns a ``Marked`` (``liveness.py``).
     pole : bool
         Whether it stands in programs where a factor may be infinite (``scale``).
     sparse_transpose : bool
@@ -116,6 +119,7 @@ class Primitive:
     numpy: Sequence[Callable] = ()
     multiple_results: bool = False
     strong_transpose: Callable | None = None
+    marked_transpose: Callable | None = None
     pole: bool = False
     sparse_transpose: bool = False
     effect: bool = False

@@ -463,16 +463,13 @@ def factor_transpose(ct: Array, aval: Aval, d: Array, live: Any, hot: bool) -> A
         The cotangent of the product, and its known factor.
     aval : Aval
         Of x.
-    live : array or tensor of bool, None or False
-        Where the cotangent is not dead; ``None`` is everywhere. A dead zero wins against an infinite ``d``. With
-        ``False`` every zero is dead.
+    live : array or tensor of bool, or None
+        Where the cotangent is not dead; ``None`` is everywhere. A dead zero wins against an infinite ``d``.
     hot : bool
         Whether the cotangent may be infinite, from a pole that x meets later: then a ``d`` of zero wins.
     """
-    if live is False and not hot:
-        return unbroadcast(scaled(ct, d), aval)
     if live is not None and not is_finite(d):
-        d = np.where(np.logical_not(vanishes(ct)) if live is False else beside(live, d), d, 0)
+        d = np.where(beside(live, d), d, 0)
     return unbroadcast(scale(d, ct) if hot else ct * d, aval)
 
 
@@ -483,9 +480,13 @@ scale = Primitive(
     impl=_scale,
     abstract_eval=_product_shape,
     jvp=_scale_jvp,
-    linear_in=(0,),
-    transpose=lambda ct, t, d: (unbroadcast(ct * d, t), None),
-    strong_transpose=lambda ct, t, d, live, hot: (factor_transpose(ct, t, d, live, hot), None),
+    linear_in=(0, 1),  # in a body that was transposed the factor is the vector
+    transpose=lambda ct, t, d: (unbroadcast(ct * d, t), None) if type(t) is Aval else (None, unbroadcast(ct * t, d)),
+    strong_transpose=lambda ct, t, d, live, hot: (
+        (factor_transpose(ct, t, d, live, hot), None)
+        if type(t) is Aval
+        else (None, factor_transpose(ct, d, t, live, hot))
+    ),
     batch=batch_elementwise(lambda t, d: bind(scale, (t, d), {})),
     samples=[((3,), (3,)), ((2, 1), (3,)), ((), (2,))],
     pole=True,

@@ -65,7 +65,7 @@ def test_what_a_declaration_does_not_say_is_not_so() -> None:
     op = Primitive("test defaults", **FIELDS)
     facts = "joint moves collects multiple_results pole sparse_transpose effect contracts reruns raises sees_steps"
     assert not any(getattr(op, fact) for fact in facts.split())
-    missing = "transpose batch strong_transpose across place_read"
+    missing = "transpose batch strong_transpose marked_transpose across place_read"
     assert all(getattr(op, rule) is None for rule in missing.split())
     assert op.linear_in == op.numpy == op.given == () and op.kind == "op"
     assert repr(op) == "<primitive test defaults>" and not hasattr(op, "__dict__")

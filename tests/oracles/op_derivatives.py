@@ -248,6 +248,11 @@ def check_transpose(s: Subject) -> None:
         ct = _cotangent(rng, f, args)
         given = [Aval(np.shape(a), np.asarray(a).dtype) if i in group else a for i, a in enumerate(s.args)]
         rules = {"transpose": s.op.transpose}
+        if s.op.marked_transpose is not None:
+            told = {"live": [None] * len(ct), "wanted": [i in group for i in range(len(s.args))]}
+            for hot in (False, True):
+                rule = functools.partial(s.op.marked_transpose, **told, hot=hot)
+                rules[f"marked_transpose, {hot=}"] = lambda *given, rule=rule, **params: rule(*given, **params)[0]
         if s.op.strong_transpose is not None:
             for hot in (False, True):
                 rules[f"strong_transpose, {hot=}"] = functools.partial(s.op.strong_transpose, live=None, hot=hot)
