@@ -7,18 +7,21 @@ it is refused a write or an index does it run again, from its beginning, with a 
 all that is computed from them (``buffer.py``).
 
 Nothing that the first run did to an argument is seen by the second: small arrays are kept, tensors get boxes of their
-own. A large array is not copied; if the function writes plain numbers into it, that is an error. Not for: arrays that
+own. A large array is not copied; if the function writes plain numbers into it, that is an error. So is a write that the
+function's other names for the same memory don't see: another argument, or a variable from outside. Not for: arrays that
 the function makes itself or finds in its closure, which only ``dualad.numpy`` and ``lift`` reach.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import optree
 
+from ..errors import InPlaceError
 from ..tree import NAMESPACE
 from .buffer import Buffer
 from .memory import record, unshared
@@ -29,6 +32,9 @@ __all__ = ["Again", "keep_arrays"]
 #: arrays of up to so many entries are kept as they were
 _SMALL = 10_000
 
+#: how hard it is looked for an entry that two arrays share
+_WORK = 1000
+
 #: of a function that fills in nothing
 _NOTHING = (None, ())
 
@@ -36,7 +42,7 @@ _NOTHING = (None, ())
 class _Kept:
     """A plain array among the arguments, as it was before the function ran."""
 
-    __slots__ = ("array", "copy")
+    __slots__ = ("array", "before", "copy", "made")
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -47,12 +53,22 @@ class _Kept:
         if self.copy is None:
             out = Buffer(self.array)
         else:
-            if self.array.flags.writeable and self.array.tobytes() != self.copy.tobytes():
+            self.before = self.copy.tobytes()
+            if self.array.flags.writeable and self.array.tobytes() != self.before:
                 self.array[...] = self.copy
             out = Buffer(self.copy)
         memory = record(out)
         memory.unknown, memory.strides = self.copy is None, self.array.strides
+        self.made = out
         return out
+
+    def passed_by(self) -> bool:
+        """Say whether the array was written to by another name than the buffer."""
+        return self.copy is not None and self.array.tobytes() != self.before
+
+    def written(self) -> bool:
+        """Say whether the buffer was written to."""
+        return type(self.made) is not Buffer or (self.copy is not None and self.made._value.tobytes() != self.before)
 
 
 def keep_arrays(f: Callable, args: Any, kwargs: dict) -> Again | None:
@@ -98,6 +114,20 @@ class Again:
         leaves = [buffers.get(id(x), x) for x in self._leaves]
         args, kwargs, rest = optree.tree_unflatten(self._tree, leaves)
         return self._f if self._fill is None else self._fill(*rest), args, kwargs
+
+    def check(self) -> None:
+        """Raise if the function wrote to memory that it has by two names, of which one can't have seen it."""
+        kept = list(self.arrays.values())
+        pairs = [(a, b) for a, b in itertools.permutations(kept, 2) if np.may_share_memory(a.array, b.array, _WORK)]
+        twice = [a for a, _ in pairs if a.written()] or [a for a in kept if a.passed_by()]
+        if twice:
+            raise InPlaceError(
+                f"an array of shape {twice[0].array.shape} was written to, of which the function has the memory by two"
+                " names: as an argument, and by another argument or from outside.",
+                "what stands for an argument that takes traced values or indices has memory of its own, so a write by"
+                " one name is not seen by the other",
+                "pass a copy (np.copy(a)), or make the second name inside the function, from the argument: b = a[1:]",
+            )
 
 
 def _box(x: Tracer) -> Tracer:

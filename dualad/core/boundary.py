@@ -41,21 +41,27 @@ def run(f, args, kwargs, writable=False):
     if again is None:
         return _run(f, args, kwargs)
     if writable:
-        return _run(*again.call())
+        return _run_again(again)
     around = noted.get()
-    before = 0 if around is None else len(around)
+    before = len(around or ())
     try:
         return _run(f, args, kwargs)
     except (ConversionError, InPlaceError, PlainBufferError) as error:
         refusal = error
     try:
-        out = _run(*again.call())
+        out = _run_again(again)
     except InPlaceError as error:
         raise error from refusal
     except Exception as error:
         raise refusal from error
     if around is not None:
         del around[before:]  # what the first run was refused is forgotten
+    return out
+
+
+def _run_again(again):
+    out = _run(*again.call())
+    again.check()
     return out
 
 

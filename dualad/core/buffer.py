@@ -226,7 +226,7 @@ class Buffer(Tracer, opaque=True):
         return str(self._value)
 
     def __repr__(self) -> str:
-        return repr(self._value).replace("array(", "Buffer(", 1)
+        return repr(self._value).replace("array(", "Buffer(")
 
     # What no tensor has; protocols that would give the memory away stay closed.
     flags = property(lambda self: self._value.flags, doc="As ``ndarray.flags``.")
@@ -342,7 +342,7 @@ def buffered(x: Any, *sources: Any) -> Any:
         return Buffer(x if x.base is not None or x.flags.c_contiguous else np.ascontiguousarray(x))
     if kind is list or kind is tuple:
         return kind([buffered(item, *sources) for item in x])
-    if isinstance(x, tuple) and hasattr(x, "_make"):
+    if hasattr(x, "_make"):
         return x._make([buffered(item, *sources) for item in x])
     return x
 

@@ -69,10 +69,12 @@ def spread(w: np.ndarray, singular: bool = False) -> np.ndarray:
     largest = np.max(size, axis=-1, keepdims=True)
     close = np.abs(w[..., :, None] - w[..., None, :]) <= tolerance(w) * largest[..., None]
     members = np.sum(close, axis=-1)
-    place = np.sum(np.tril(close, -1), axis=-1) - (members - 1) / 2
+    rank = np.sum(np.tril(close, -1), axis=-1)
+    place = rank - (members - 1) / 2
+    sized = size > 1e-8 * largest
     if singular:  # beside zero they keep one sign, for 1/(sᵢ + sⱼ) stands in their derivatives too
-        place = np.where(size > 1e-8 * largest, place, place + (members + 1) / 2)
-    unit = np.where(size > 1e-8 * largest, size, np.where(largest > 0, largest, 1.0))
+        place = np.where(sized, place, rank + 1)
+    unit = np.where(sized, size, np.where(largest > 0, largest, 1.0))
     return np.where(members > 1, w + step * unit * place / np.maximum((members - 1) / 2, 1), w).astype(w.dtype)
 
 
@@ -113,7 +115,7 @@ def settle(function: Callable, args: tuple, kwargs: dict, out: Any) -> Any:
 
 def _inside() -> bool:
     """Say whether the call that asks is made by another one of its kind."""
-    frame, calls = sys._getframe(2), 0
+    frame, calls = sys._getframe(), 0
     while frame is not None and calls < 2:
         calls += frame.f_code in callers
         frame = frame.f_back

@@ -27,7 +27,7 @@ _MAKERS = (
 )
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@dataclass(slots=True, eq=False)
 class Primitive:
     """One operator: a primitive of the library.
 
@@ -185,7 +185,7 @@ def _primitive_named(name: str, module: str) -> Primitive:
 
 def _find_declaration() -> str:
     """Return ``file:line`` of the declaration: the nearest frame that is neither in this file nor in a kind."""
-    frame = sys._getframe(1)
+    frame = sys._getframe()
     while frame.f_code.co_filename in _MAKERS and frame.f_code.co_name != "<module>":
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -15,6 +15,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.optimize
 
 import dualad as da
 from dualad.core.swallowed import RefusalSwallowedWarning
@@ -172,3 +173,43 @@ def test_an_error_of_the_second_run_is_told_with_the_first() -> None:
     with pytest.raises(InPlaceError, match="mine") as caught:
         da.vmap(f, (0, None))(X, np.zeros(3))
     assert isinstance(caught.value.__cause__, DualadError)
+
+
+@pytest.mark.parametrize("name", [name for name in REWORDED if name != "index"])
+def test_an_error_is_told_once_however_many_transforms_it_passes(name: str) -> None:
+    f, kind, _, _ = REWORDED[name]
+    said = []
+    for run in (f, lambda x: da.jvp(f, (x,), (X,))[0], lambda x: da.grad(lambda y: da.jvp(f, (y,), (X,))[0])(x)):
+        with pytest.raises(kind) as caught:
+            da.jvp(run, (X,), (X,))
+        said.append((caught.value.what, caught.value.instead))
+    assert said[0] == said[1] and said[2][0].count("\n  At: ") == 1
+
+
+def test_a_refusal_that_went_through_scipy_keeps_its_words() -> None:
+    with pytest.raises(ConversionError) as caught:
+        da.jvp(lambda x: scipy.optimize.curve_fit(lambda t, a: a * t, np.arange(2.0), x)[0], (X,), (X,))
+    first = caught.value.what.splitlines()[0]
+    assert first.startswith("a function of SciPy was given a tensor: a Dual tensor (of `jvp`) of shape (2,)")
+
+
+@pytest.mark.parametrize("solver", ["brentq", "brenth", "ridder", "bisect"])
+@pytest.mark.parametrize("run", [lambda f: da.jvp(f, (2.0,), (1.0,)), lambda f: da.vmap(f)(X)], ids=["jvp", "vmap"])
+def test_where_c_drops_a_refusal_the_function_of_scipys_is_named(solver: str, run) -> None:
+    """C goes on with an error that is set, or with a number of its own; what comes up then has other words."""
+    with pytest.raises(ConversionError, match="a function of SciPy was given a tensor") as caught:
+        run(lambda x: getattr(scipy.optimize, solver)(lambda p: p * p - x, 0.0, 5.0))
+    assert f"dualad.scipy.optimize.{solver}" in caught.value.instead
+
+
+def test_scipys_errors_about_plain_numbers_stay_as_they_are() -> None:
+    for wrong in (
+        lambda: scipy.linalg.solve_triangular(np.eye(3), np.ones(2)),
+        lambda: scipy.linalg.cholesky(-np.eye(2)),
+        lambda: scipy.optimize.brentq(lambda p: p * p + 1.0, 0.0, 5.0),
+    ):
+        with pytest.raises((ValueError, TypeError)) as plain:
+            wrong()
+        with pytest.raises(type(plain.value)) as caught:
+            da.jvp(lambda x, wrong=wrong: x * np.sum(wrong()), (X,), (X,))
+        assert type(caught.value) is type(plain.value) and str(caught.value) == str(plain.value)

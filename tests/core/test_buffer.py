@@ -543,28 +543,3 @@ def test_one_at_a_time(program):
     h = 1e-6
     onp.testing.assert_allclose(tangent, (program(POINT + h) - program(POINT - h)) / (2 * h), atol=1e-8)
     onp.testing.assert_allclose(da.jacrev(program)(POINT).sum(-1), tangent)
-
-
-def test_a_copy_is_the_askers_own():
-    def f(x):
-        b = np.zeros(2)
-        for mine in (onp.array(b), onp.asarray(b, onp.float32), onp.array(b, dtype=float, copy=True)):
-            mine[:] = 9.0
-            assert b.tolist() == [0.0, 0.0]
-        assert onp.asarray(b, onp.float32).dtype == onp.float32
-        b[0] = x[0]
-        return b
-
-    da.jvp(f, (POINT,), (POINT,))
-
-
-def test_other_libraries_get_their_turn():
-    class Asked:
-        def __array_function__(self, function, types, args, kwargs):
-            return f"asked for {function.__name__}"
-
-    def f(x):
-        assert onp.concatenate([np.zeros(2), Asked()]) == "asked for concatenate"
-        return x
-
-    da.jvp(f, (POINT,), (POINT,))

@@ -267,3 +267,21 @@ def test_a_tensor_is_found_wherever_it_stands() -> None:
         return x
 
     under_jvp(f, 1.5)
+
+
+def test_what_is_no_index_says_how_to_make_one() -> None:
+    def f(x, i):
+        with pytest.raises(ConversionError, match=r"operator\.index") as asked:
+            operator.index(x)
+        assert "int(round(x))" in asked.value.instead
+        with pytest.raises(ConversionError, match=r"operator\.index") as asked:
+            [1, 2, 3][i]
+        assert "np.asarray(array, like=x)[x]" in asked.value.instead
+        return x
+
+    da.trace(f, 1.5, 1)
+
+
+def test_a_tensor_half_made_can_be_shown() -> None:
+    """A debugger shows what it finds, in the middle of a constructor too."""
+    assert repr(object.__new__(da.Dual)).startswith("<Dual tensor that can't be shown: AttributeError")

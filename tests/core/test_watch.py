@@ -151,3 +151,21 @@ def test_the_log_names_what_is_transposed(caplog) -> None:
 
 def test_an_operation_of_plain_arrays_under_a_watch_is_numpys() -> None:
     assert Watch().operation(None, OPS["multiply"], (2.0, 3.0), {}) == 6.0
+
+
+def test_a_watch_sees_the_function_of_the_outermost_transform_and_its_result() -> None:
+    class Seen(Watch):
+        def __init__(self):
+            self.calls, self.results = [], []
+
+        def calling(self, f, args, kwargs):
+            self.calls.append(len(args))
+            return self.results.append
+
+    watch = Seen()
+    nested = lambda x: da.jvp(lambda y: y * y, (x,), (1.0,))[1]
+    with watch.on():
+        for _ in range(2):
+            assert da.jvp(nested, (3.0,), (1.0,)) == (6.0, 2.0)
+    da.jvp(nested, (3.0,), (1.0,))
+    assert watch.calls == [1, 1] and len(watch.results) == 2

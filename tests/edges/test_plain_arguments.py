@@ -15,6 +15,7 @@ from dualad.errors import ConversionError, InPlaceError
 X = np.array([0.5, 1.5, -0.7])
 BASE = np.arange(1.0, 5.0)
 TABLE = np.arange(12.0).reshape(3, 4) ** 1.1
+LARGE = np.zeros(20_000)
 
 
 def entry(x, base):
@@ -219,3 +220,79 @@ def test_the_same_array_twice_is_one_array():
     base = BASE.copy()
     assert da.grad(f)(5.0, base, base) == 1.0
     np.testing.assert_array_equal(base, BASE)
+
+
+def test_two_names_for_one_memory_are_refused_where_one_is_written_to():
+    """What stands for an argument has memory of its own: a write would not be seen by the other name."""
+    base = np.zeros(4)
+
+    def traced(x, a, b):
+        a[1] = x
+        return b[0] * 1.0
+
+    def plain(i, a, b):
+        a[1] = 3.0
+        return b[i] * 1.0
+
+    def outside(x, a):
+        base[0] = 7.0
+        a[1] = x
+        return a[0] * x
+
+    lanes = np.array([0, 1])
+    for f, x, args in (
+        (traced, X[:2], (base, base[1:])), (traced, X[:2], (base[::-1], base[2:])), (plain, lanes, (base, base[1:])),
+        (traced, X[:2], (LARGE, LARGE[1:])), (outside, X[:2], (base,)),
+    ):  # fmt: skip
+        with pytest.raises(InPlaceError, match="by two names") as caught:
+            da.vmap(f, in_axes=(0, *[None] * len(args)))(x, *args)
+        assert "np.copy(a)" in caught.value.instead
+        base[:] = 0.0
+    copied = da.vmap(lambda x, a: traced(x, a := np.copy(a), a[1:]), in_axes=(0, None))(X, base)
+    np.testing.assert_array_equal(copied, X)
+
+
+def test_two_names_for_one_memory_are_no_matter_where_nothing_is_written():
+    table = TABLE.ravel()
+    read = lambda i, a, b: a[i] * b[i]
+    np.testing.assert_array_equal(
+        da.vmap(read, (0, None, None))(np.array([0, 3]), table, table[1:]), table[[0, 3]] * table[[1, 4]]
+    )
+    evens, odds = table[::2], table[1::2]
+
+    def apart(x, a, b):
+        a[0] = x
+        return a[0] + b[0]
+
+    np.testing.assert_array_equal(da.vmap(apart, (0, None, None))(X, evens, odds), X + odds[0])
+
+
+def test_up_to_ten_thousand_entries_are_kept_for_the_second_run():
+    def f(x, a):
+        a += 1.0
+        a[1] = x
+        return np.sum(a)
+
+    array = np.zeros(10_000)
+    assert da.grad(f)(2.0, array) == 1.0 and not array.any()
+    with pytest.raises(InPlaceError, match="runs twice"):
+        da.grad(f)(2.0, np.zeros(10_001))
+
+
+def test_an_array_that_can_not_be_written_to_is_read():
+    array = BASE.copy()
+    array.flags.writeable = False
+    np.testing.assert_array_equal(da.vmap(lambda i, a: a[i], (0, None))(np.array([0, 2]), array), [1.0, 3.0])
+
+
+def test_a_write_beneath_an_array_that_can_not_be_written_to_is_refused_too():
+    base = np.zeros(3)
+    view = base[:]
+    view.flags.writeable = False
+
+    def f(i, v):
+        base[0] = 7.0
+        return v[i] * 1.0
+
+    with pytest.raises(InPlaceError, match="by two names"):
+        da.vmap(f, in_axes=(0, None))(np.array([0, 1]), view)
