@@ -99,6 +99,15 @@ TABLE = {
     "chunk_size: float": (lambda: da.vmap(np.sin, chunk_size=1.5)(X), ArgumentError, "chunk_size=1.5"),
     "max_memory: negative": (lambda: da.jacrev(np.sin, max_memory=-1)(X), ArgumentError, "max_memory=-1"),
     "jacobian: mode": (lambda: da.jacobian(np.sin, mode="x")(X), ArgumentError, "mode='x'"),
+    "hessian_operator: array": (
+        lambda: da.hessian_operator(np.sin, X), OutputError, "hessian_operator: the function returned an array"
+    ),
+    "sparse_hessian: array": (
+        lambda: da.sparse_hessian(np.sin)(X), OutputError, "sparse_hessian: the function returned an array"
+    ),
+    "hessian_sparsity: array": (
+        lambda: da.hessian_sparsity(np.sin, X), OutputError, "hessian_sparsity: the function returned an array"
+    ),
     "hvp: shape": (lambda: da.hvp(total, X, np.ones(3)), ShapeError, r"\(3,\)"),
     "hvp: tree": (lambda: da.hvp(total, X, (X,)), TreeError, "another structure"),
     "linear map: shape": (lambda: da.linearize(np.sin, X)[1](np.ones(3)), ShapeError, r"\(3,\)"),

@@ -17,7 +17,7 @@ from ..core.frames import public
 from ..errors import ArgumentError
 from ..linearize import Linear, linearize
 from ..tree import is_array, tree_map
-from ..vjp_via_transpose import grad, linear_transpose
+from ..vjp_via_transpose import gradients, linear_transpose
 from ..vmap import vmap
 
 __all__ = ["as_linear_operator", "hessian_operator"]
@@ -120,4 +120,5 @@ def hessian_operator(f: Callable, x: Any, *args, **kwargs) -> Any:
     """
     check_callable(f, "hessian_operator")
     point = tree_map(lambda v: np.asarray(v)[()] if is_array(v) else v, x)
-    return linearize(grad(lambda y: f(y, *args, **kwargs)), point)[1].as_linear_operator()
+    first = gradients(lambda y: f(y, *args, **kwargs), None, None, False, False, "hessian_operator")
+    return linearize(lambda y: first(y)[1], point)[1].as_linear_operator()

@@ -22,7 +22,7 @@ from ..program.ir import Program
 from ..selection import select
 from ..trace import trace
 from ..tree import LeafName, flatten, flatten_result, is_array
-from ..vjp_via_transpose import value_and_grad
+from ..vjp_via_transpose import gradients
 
 __all__ = ["Problem"]
 
@@ -67,7 +67,7 @@ class Problem:
         chosen = optree.tree_unflatten(self.tree, [next(given) if is_array(x) else x for x in self.leaves])
         if not self.second:
             return function(*chosen)
-        gradient = value_and_grad(function, argnums=tuple(range(len(chosen))), has_aux=self.has_aux)
+        gradient = gradients(function, tuple(range(len(chosen))), None, self.has_aux, False, self.where)
         value, found = gradient(*chosen)
         return [g for g, x in zip(flatten(found)[0], self.leaves, strict=True) if is_array(x)], value
 

@@ -282,6 +282,14 @@ def dblquad(
     -------
     value, abserr
         As of SciPy's.
+
+    Examples
+    --------
+    >>> import dualad as da
+    >>> from dualad.scipy.integrate import dblquad
+    >>> volume = lambda h: dblquad(lambda y, x: h * x * y, 0.0, 1.0, 0.0, lambda x: x)[0]
+    >>> float(da.grad(volume)(2.0).round(9))
+    0.125
     """
     inner = lambda x, *rest: (_bound(gfun, x), _bound(hfun, x))
     return nquad(func, [inner, (a, b)], args=args, opts={"epsabs": epsabs, "epsrel": epsrel})
@@ -303,6 +311,14 @@ def tplquad(
     -------
     value, abserr
         As of SciPy's.
+
+    Examples
+    --------
+    >>> import dualad as da
+    >>> from dualad.scipy.integrate import tplquad
+    >>> box = lambda a: tplquad(lambda z, y, x: x, 0.0, a, 0.0, 1.0, 0.0, 1.0)[0]
+    >>> float(da.grad(box)(3.0).round(9))
+    3.0
     """
     innermost = lambda y, x, *rest: (_bound(qfun, x, y), _bound(rfun, x, y))
     inner = lambda x, *rest: (_bound(gfun, x), _bound(hfun, x))
