@@ -2,8 +2,8 @@
 
 A result is written by asking for its entry at an index; what it is computed from is asked for in turn, down to arrays
 in memory. Where a join or a border changes the answer, an axis is cut, so bodies have no branches. Entries are computed
-in vectors along the last axis; each by the same operations, whatever the cut and the number of threads. Not for: which
-equations come here, or running the loops (``passes.py``).
+in vectors along the last axis; each by the same operations, whatever the cut and the number of threads. Not for: the
+loops around entries (``domains.py``), which equations come here, or running the loops (``passes.py``).
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ import numpy as np
 
 from ...core.aval import Aval, aval_of
 from ...program.variable import Variable, aval_of_atom
+from .bands import Bands, Meeting, met_at
 from .code import WIDTH, Code, Lanes, literal
 from .lowering import trailing
-from .operators import BOOL, DOUBLE, LONG, Refused, computed_in, convert, elementwise
+from .operators import BOOL, LONG, Refused, computed_in, convert, elementwise
 from .values import load_lanes, store_lanes, stored
 from .views import JOINS, VIEWS, Box, Index, broadcast_index, refolded, same_but_ones, source, splits
 
-__all__ = ["Kernel", "Writer", "clipped", "diagonal_of", "find_cuts", "is_counted", "is_uniform", "write_kernel"]
+__all__ = ["Kernel", "Writer", "clipped", "find_cuts", "is_counted", "is_uniform"]
 
 #: short reductions, with the operator that joins two entries
 _SHORT = {"sum": "add", "max": "maximum", "min": "minimum"}
-#: parts that a domain is cut into, at most
-_PARTS = 64
 
 
 def is_uniform(x: Any) -> bool:
@@ -51,32 +50,6 @@ def is_counted(x: Any) -> bool:
     )
 
 
-def diagonal_of(x: Any) -> tuple[int, Any, Any] | None:
-    """Return ``k, on, off`` of a constant that is ``on`` where column minus row is k and ``off`` elsewhere, to the bit.
-
-    Bases of Jacobians and Hessians are such, and so are their parts.
-    """
-    if not isinstance(x, np.ndarray) or x.ndim != 2 or x.dtype != DOUBLE or not x.dtype.isnative or min(x.shape) < 2:
-        return None
-    bits = np.ascontiguousarray(x).view(np.int64)
-    rows, columns = x.shape
-    for corner in ((-1, 0), (0, -1)):
-        if np.count_nonzero(bits[0] != bits[corner]) > 1:  # most constants are seen to be none by their first row
-            continue
-        others = bits != bits[corner]
-        if not 0 < np.count_nonzero(others) <= min(x.shape):
-            continue
-        places = np.flatnonzero(others)
-        first, k = places[0] // columns, int(places[0] % columns - places[0] // columns)
-        length = min(rows, columns - k) - max(0, -k)
-        at = np.arange(first, first + length)
-        if places.size == length and np.array_equal(places, at * columns + at + k):
-            on = bits[at, at + k]
-            if (on == on[0]).all():
-                return k, x[first, first + k], x[corner]
-    return None
-
-
 class Kernel:
     """Arrays of one shape that are written in one loop nest.
 
@@ -88,6 +61,12 @@ class Kernel:
         self.outs, self.flat, self.lanes = list(outs), flat, lanes
         aval = outs[0].aval
         self.shape = (aval.size,) if flat else aval.shape[:1] if lanes else aval.shape
+        #: constants that are known by their diagonals, by id
+        self.bands: dict[int, Bands] = {}
+        #: arrays that it has read, and the indices, if they are known
+        self.loaded: set[tuple[Variable, Index]] = set()
+        #: whether the entries of each row are all computed for that row
+        self.whole = True
 
     @property
     def work(self) -> int:
@@ -124,6 +103,13 @@ class Writer:
         last = len(kernel.shape) - 1
         low, high = box.get(last, (0, 0))
         self.axis = last if high - low >= WIDTH else None
+        #: axes along which the counter of a vector's first lane goes on
+        self.moving = {self.axis}
+        #: of the entries that are written: how far apart two counters are, or that they meet no diagonal
+        self.apart: int | None = None
+        self.off = False
+        #: where diagonals of constants are met; None stands for places that are not known by two counters
+        self.meetings: list[tuple[Meeting, Bands] | None] = []
         self.known: dict[tuple[int, Index], tuple[str, int]] = {}
         self.inline = False
         self.own = set(kernel.outs)
@@ -147,11 +133,12 @@ class Writer:
             if all([isinstance(i, int) for i in index]):
                 return literal(a[index], a.dtype), 1
             if id(a) not in self.buffers:
-                return self.counted(int(a[0]), index[0]) if a.ndim == 1 else self.diagonal(a, index)
+                return self.counted(int(a[0]), index[0]) if a.ndim == 1 else self.banded(a, index)
             return self.load(self.buffers[id(a)], self.kernel.laid_out(a.shape), a.dtype, index)
         if a in self.buffers and not computed:
             if a in self.own:
                 raise Refused("an array that is read where it may not be written yet")
+            self.kernel.loaded.add((a, index))
             return self.load(self.buffers[a], self.kernel.laid_out(a.aval.shape), a.aval.dtype, index)
         key = (id(a), index)
         found = self.known.get(key)
@@ -164,21 +151,39 @@ class Writer:
         axis, step, offset = x
         one = Lanes(self.code, LONG, 1)
         here = one.add(one.mul(self.counters[axis], str(step)), str(offset + first))
-        if axis != self.axis:
+        if axis not in self.moving:
             return here, 1
         b = Lanes(self.code, LONG, WIDTH)
         return b.add(b.splat(here), f"<{', '.join([f'i64 {step * i}' for i in range(WIDTH)])}>"), WIDTH
 
-    def diagonal(self, a: np.ndarray, index: Index) -> tuple[str, int]:
-        """Return an entry of a constant that has one number on a diagonal and one elsewhere."""
-        k, on, off = diagonal_of(a) or (0, 0.0, 0.0)
+    def banded(self, a: np.ndarray, index: Index) -> tuple[str, int]:
+        """Return an entry of a constant that is one number but for some diagonals."""
+        off, on = bands = self.kernel.bands[id(a)]
+        meeting = met_at(*index)
+        self.meetings.append((meeting, bands) if meeting else None)
+        if meeting and (self.off or self.apart is not None):
+            k = meeting.diagonal(self.apart) if self.apart is not None else None
+            return self.on_diagonal(a, k, index[0]) if k in on else (literal(off, a.dtype), 1)
         (row, left), (column, right) = [(str(i), 1) if isinstance(i, int) else self.counted(0, i) for i in index]
         width = max(left, right)
-        row = Lanes(self.code, LONG, left).add(row, k)
-        b = Lanes(self.code, LONG, width)
-        mask = b.compare("eq", b.splat(row) if left < width else row, b.splat(column) if right < width else column)
-        numbers = Lanes(self.code, a.dtype, width)
-        return numbers.select(mask, numbers.constant(on), numbers.constant(off)), width
+        column = Lanes(self.code, LONG, width).splat(column) if right < width else column
+        b, numbers = Lanes(self.code, LONG, width), Lanes(self.code, a.dtype, width)
+        entry = numbers.constant(off)
+        for k in on:
+            here = Lanes(self.code, LONG, left).add(row, k)
+            x, lanes = self.on_diagonal(a, k, index[0])
+            mask = b.compare("eq", b.splat(here) if left < width else here, column)
+            entry = numbers.select(mask, numbers.splat(x) if lanes < width else x, entry)
+        return entry, width
+
+    def on_diagonal(self, a: np.ndarray, k: int, row: Any) -> tuple[str, int]:
+        """Return the number of a row on a diagonal."""
+        on = self.kernel.bands[id(a)].on[k]
+        if not isinstance(on, np.ndarray):
+            return literal(on, a.dtype), 1
+        if isinstance(row, int):
+            return literal(on[row], a.dtype), 1
+        return self.load(self.buffers[id(a), k], on.shape, on.dtype, (row,))
 
     def compute(self, a: Variable, index: Index) -> tuple[str, int]:
         op, args, params, avals = self.about(a)
@@ -187,6 +192,7 @@ class Writer:
         if op.name == "reshape" and not same_but_ones(avals[0].shape, a.aval.shape):
             # The argument is in memory, one entry after the other: it has this shape as well.
             key = args[0] if type(args[0]) is Variable else id(args[0])
+            self.kernel.loaded.add((args[0], ()))
             return self.load(self.buffers[key], a.aval.shape, a.aval.dtype, index)
         if op.name in VIEWS:
             shapes = [v.shape for v in avals]
@@ -271,7 +277,7 @@ class Writer:
             axis, step, start = x
             offset += stride * start
             moving.append((stride * step, self.counters[axis]))
-            if axis == self.axis:
+            if axis in self.moving:
                 move += stride * step
         kind, at = kind or stored(dtype), pointer
         for factor, counter in moving:
@@ -437,79 +443,6 @@ def _every_source(name: str, shapes: Sequence, params: dict, out: tuple[int, ...
         place = source(name, shapes, params, out, index, {})
         if place is not None:
             yield place
-
-
-def write_kernel(name: str, kernel: Kernel, maker: dict, number: dict[Any, int], inline: bool) -> str:
-    """Return the function ``@name(arrays, from, to)`` that writes a kernel's arrays between two rows of its first axis.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    kernel : Kernel
-        What it writes.
-    maker : dict
-        The equation of each variable.
-    number : dict
-        The place in the table of arrays of each variable and constant that is in memory.
-    inline : bool
-        Whether mathematics is written in place.
-    """
-    code = Code()
-    cuts = find_cuts(kernel, maker, number, [(v, home) for v in kernel.outs for home in kernel.homes(v)])
-    if math.prod([len(c) for c in cuts]) > _PARTS:
-        raise Refused("a domain in many parts")
-    buffers = {key: code.pointer_in("%arrays", i) for key, i in number.items()}
-    for parts in itertools.product(*cuts):
-        _loops(code, kernel, maker, buffers, parts, inline)
-    text = [*code.declared.values(), f"define void @{name}(ptr %arrays, i64 %from, i64 %to) {{", "start:"]
-    return "\n".join([*text, *code.lines, "  ret void", "}"])
-
-
-def _loops(
-    code: Code, kernel: Kernel, maker: dict, buffers: dict, parts: Sequence[tuple[int, int]], inline: bool
-) -> None:
-    """Write the loops over one part of a domain."""
-    box = dict(enumerate(parts))
-    counters = [code.name() for _ in parts]
-    writer = Writer(code, kernel, maker, buffers, box, counters)
-    writer.inline = inline
-    last = len(parts) - 1
-
-    def nest(axis: int) -> None:
-        low, high = box[axis]
-        vector = axis == writer.axis
-        first, end = str(low), str(high)
-        if axis == 0:
-            first, end = clipped(code, low, high)
-        before, head, body, leave = code.block, code.label(), code.label(), code.label()
-        code.jump(head)
-        code.begin(head)
-        turn = counters[axis] if not vector else code.name()
-        place = len(code.lines)
-        code.lines.append("")
-        code.branch(code.new(f"icmp slt i64 {turn}, {end}"), body, leave)
-        code.begin(body)
-        with code.scope():
-            if vector:  # the last vector may begin before the one ahead of it ends: it writes the same numbers again
-                beyond = code.new(f"icmp sgt i64 {turn}, {high - WIDTH}")
-                code.lines.append(f"  {counters[axis]} = select i1 {beyond}, i64 {high - WIDTH}, i64 {turn}")
-            if axis < last:
-                nest(axis + 1)
-            else:
-                homes = [(v, kernel.homes(v)) for v in kernel.outs]
-                values = [[writer.entry(v, index, computed=True) for index in indices] for v, indices in homes]
-                for (v, indices), entries in zip(homes, values, strict=True):
-                    written = writer.write_rows(buffers[v], v, entries) if kernel.lanes else 0
-                    for index, value in zip(indices[written:], entries[written:], strict=True):
-                        writer.write(buffers[v], v, value, index)
-            after = code.new(f"add i64 {turn}, {WIDTH if vector else 1}")
-            code.lines[place] = f"  {turn} = phi i64 [{first}, %{before}], [{after}, %{code.block}]"
-            code.jump(head)
-        code.begin(leave)
-
-    with code.scope():
-        nest(0)
 
 
 def clipped(code: Code, low: int, high: int) -> tuple[str, str]:

@@ -16,19 +16,23 @@ from typing import Any
 import numpy as np
 
 from ...core.aval import is_weak
+from ...core.tables import OPS
 from ...program.ir import Program
 from ...program.variable import Variable, aval_of_atom
 from ..gather import Place, gather
 from ..threads import shared_out
+from .bands import Bands, bands_of
 from .code import WIDTH, Code
 from .contractions import as_sum
+from .domains import write_kernel
 from .engine import LIBRARY, Engine, engine
 from .equations import Equations, are_entries, as_arrays, pointers
-from .kernels import Kernel, diagonal_of, is_counted, is_uniform, write_kernel
+from .kernels import Kernel, is_counted, is_uniform
 from .maths import KERNELS
 from .operators import TYPES, Refused
 from .products import PRODUCTS, Product, is_product, write_product
 from .reductions import REDUCED, Reduction, is_long, is_reduced, write_reduction
+from .regions import Call, joined
 from .stub import entered
 from .views import JOINS, VIEWS, same_but_ones
 
@@ -54,13 +58,13 @@ _HURRY = 1500
 #: a first axis of so many entries may be the vector, where the others have so few, and all arrays together so many
 _BATCH, _FEW, _MOST = 64, 256, 3000
 #: operators that take a cycle or less, and so many of them that something is stored
-_QUICK, _DEAR = frozenset({"add", "multiply", "negative", "scale", "subtract"}), 10
+_QUICK, _DEAR = frozenset({"add", "multiply", "negative", "scale", "subtract", "where"}), 10
 #: arrays that are worth a loop
 _LARGE = 128
 
 
-def is_known(step: tuple) -> bool:
-    """Say whether an equation can be a loop, or a part of one."""
+def is_known(step: tuple, least: int | None = None) -> bool:
+    """Say whether an equation can be a loop, or a part of one, on arrays of more than ``least`` entries."""
     op, args, params, outs = step
     if len(outs) != 1 or op.multiple_results or op.kind == "native":
         return False
@@ -71,7 +75,7 @@ def is_known(step: tuple) -> bool:
         return False
     if not out.shape and op.name not in REDUCED:
         return False
-    if max([a.size for a in (*avals, out)]) <= _LARGE:
+    if max([a.size for a in (*avals, out)]) <= (_LARGE if least is None else least):
         return False
     try:
         if op.name in REDUCED:
@@ -89,14 +93,20 @@ class Pass(Equations):
     def __init__(self, steps: list[tuple], writes: list[Variable], free: set[Variable] | None = None) -> None:
         self.free = free or set()
         #: constants that are known by row and column
-        self._diagonals: set[int] = set()
+        self.bands: dict[int, Bands] = {}
         moves = VIEWS - {"reshape"}
         self._as_they_lie = {id(a) for s in steps if s[0].name in _ELSEWHERE and s[0].name not in moves for a in s[1]}
         super().__init__(steps, writes)
+        for key, bands in self.bands.items():
+            rows = {(key, k): on for k, on in bands.on.items() if isinstance(on, np.ndarray)}
+            self.reads += rows.values()
+            self._keys += rows
 
     def is_read(self, constant: Any) -> bool:
-        if id(constant) not in self._as_they_lie and diagonal_of(constant):
-            self._diagonals.add(id(constant))
+        if id(constant) in self.bands:
+            return False
+        if id(constant) not in self._as_they_lie and (found := bands_of(constant)):
+            self.bands[id(constant)] = found
             return False
         return not is_uniform(constant) and not is_counted(constant)
 
@@ -148,7 +158,7 @@ class Pass(Equations):
             for a in args:
                 if type(a) is Variable and a in self.maker:
                     work[v], size[v] = work[v] + work[a], max(size[v], size[a])
-                elif type(a) is Variable or not (id(a) in self._diagonals or is_uniform(a)):
+                elif type(a) is Variable or not (id(a) in self.bands or is_uniform(a)):
                     size[v] = max(size[v], aval_of_atom(a).size)
         return {v for v in self.maker if work[v] < _DEAR and 8 * size[v] <= v.aval.size}
 
@@ -241,7 +251,7 @@ class Pass(Equations):
                 return False
             for a in args:
                 aval = aval_of_atom(a)
-                if id(a) in self._diagonals or (aval.size != 1 and (aval.size != size or aval.shape != shape)):
+                if id(a) in self.bands or (aval.size != 1 and (aval.size != size or aval.shape != shape)):
                     return False
                 if type(a) is Variable:
                     pending.append(a)
@@ -251,7 +261,7 @@ class Pass(Equations):
 
     def compile(self, made: Engine) -> None:
         """Write and compile the loops; raise ``Refused`` where that turns out to be impossible."""
-        if self._in_lanes():
+        if self.in_lanes():
             try:
                 self._finish(made, self.writes, [Kernel(self.writes, False, True)])
                 return
@@ -260,7 +270,7 @@ class Pass(Equations):
         held = self._in_memory()
         self._finish(made, held, self._kernels(held))
 
-    def _in_lanes(self) -> bool:
+    def in_lanes(self) -> bool:
         """Say whether everything has the same long first axis, and little besides."""
         if any([is_long(s) or s[0].name in PRODUCTS or not s[3][0].aval.shape for s in self.steps]):
             return False
@@ -272,11 +282,13 @@ class Pass(Equations):
         return short and max(per_lane) <= _FEW and sum(per_lane) <= _MOST
 
     def _finish(self, made: Engine, held: list[Variable], kernels: list[Kernel]) -> None:
+        for k in kernels:
+            k.bands = self.bands
         self.about = f"{len(kernels)} loop{'s' * (len(kernels) > 1)} over {', '.join([str(k.shape) for k in kernels])}"
         held = [*held, *[v for k in kernels if isinstance(k, Reduction) for v in k.partial]]
         number = {key: i for i, key in enumerate([*self._keys, *held])}
         texts: list[str] = []
-        calls: list[tuple[str, int, int]] = []
+        each: list[tuple[Kernel, list[Call]]] = []
         try:
             for i, k in enumerate(kernels):
                 name, inline = f"kernel{i}", math.prod(k.shape) >= _INLINED
@@ -285,14 +297,17 @@ class Pass(Equations):
                         text, names = write_product(name, k, number)
                     else:
                         text, names = write_reduction(name, k, self.maker, number, inline)
-                    calls += [(name, k.rows if name == names[0] else 1, k.step) for name in names]
+                    own = [(name, k.rows if name == names[0] else 1, k.step) for name in names]
                 else:
                     text = write_kernel(name, k, self.maker, number, inline)
                     rows = max(1, _BLOCK * k.shape[0] // math.prod(k.shape))
-                    calls.append((name, k.shape[0], -(-rows // 8) * 8 if len(k.shape) == 1 else rows))
+                    own = [(name, k.shape[0], -(-rows // 8) * 8 if len(k.shape) == 1 else rows)]
                 texts.append(text)
+                each.append((k, own))
         except KeyError as error:
             raise Refused(str(error)) from None
+        regions, calls = joined(each)
+        texts += regions
         heads = {line for t in texts for line in t.splitlines() if line.startswith("declare")}
         bodies = ["\n".join([x for x in t.splitlines() if not x.startswith("declare")]) for t in texts]
         self.text = "\n".join([*sorted(heads), *bodies])
@@ -307,7 +322,7 @@ class Pass(Equations):
         plans = [(kind(linked.addresses[name]), rows, step) for name, rows, step in calls]
         self.run = _runner(self, held, plans, linked)
 
-    def _in_one(self, held: list[Variable], calls: list[tuple[str, int, int]]) -> tuple[str, int]:
+    def _in_one(self, held: list[Variable], calls: list[Call]) -> tuple[str, int]:
         """Return a function that runs the loops one after the other, and the bytes of memory that it needs."""
         code, scratch = Code(), 0
         table = code.new(f"alloca [{len(self.reads) + len(held)} x ptr]")
@@ -352,19 +367,67 @@ def find_passes(program: Program) -> list[tuple]:
     steps: list[tuple] = []
     free: set[Variable] = set()
     for step in program.steps:
+        if step[0].name == "split" and aval_of_atom(step[1][0]).size > _LARGE:
+            steps += _as_indices(step)
+            continue
         summed = as_sum(step, _SUMMED, is_known)
         steps += summed
         if len(summed) > 1:
             free.update([s[3][0] for s in summed if s[0].name == "sum"])
-    if not any([is_known(step) for step in steps]):
+    large = {step[3] for step in steps if is_known(step)}
+    if not large:
         return program.steps
     program = Program(program.inputs, steps, program.outputs, program.name)
-    place = lambda step, group, depends: Place.HERE if is_known(step) else Place.NOWHERE
-    return gather(program, place, lambda steps, writes: _join(steps, writes, made, free))
+    small = _leading(program, large)
+    place = lambda step, group, depends: Place.HERE if step[3] in large or step[3] in small else Place.NOWHERE
+    return gather(program, place, lambda steps, writes: _join(steps, writes, made, free, small))
 
 
-def _join(steps: list[tuple], writes: list[Variable], made: Engine, free: set[Variable]) -> list[tuple]:
+def _as_indices(step: tuple) -> list[tuple]:
+    """Return for each part that an array is split into the equation that takes it."""
+    _, (x, *_), params, outs = step
+    full, starts = [(0, n, 1) for n in aval_of_atom(x).shape], [0, *np.cumsum(params["sizes"]).tolist()]
+    steps = []
+    for i, v in enumerate(outs):
+        template = [*full]
+        template[params["axis"]] = (starts[i], starts[i + 1], 1)
+        steps.append((OPS["index"], [x], {"template": tuple(template)}, (v,)))
+    return steps
+
+
+def _leading(program: Program, large: set[tuple]) -> set[tuple]:
+    """Return equations on smaller arrays, by their results, of which only those on large ones make use."""
+    some: set[tuple] = set()
+    behind: set[Variable] = set()
+    for step in program.steps:
+        if is_known(step, 1) and step[0].name not in REDUCED | PRODUCTS and behind.isdisjoint(_variables(step[1])):
+            some.add(step[3])
+        else:
+            behind.update(step[3])
+    some -= large
+    elsewhere = {*_variables(program.outputs)}
+    for step in reversed(program.steps):
+        if step[3] not in large and not (step[3] in some and elsewhere.isdisjoint(step[3])):
+            some.discard(step[3])
+            elsewhere.update(_variables(step[1]))
+    return some
+
+
+def _variables(atoms: Sequence) -> list[Variable]:
+    return [a for a in atoms if type(a) is Variable]
+
+
+def _join(
+    steps: list[tuple], writes: list[Variable], made: Engine, free: set[Variable], small: set[tuple]
+) -> list[tuple]:
     """Return equations as one, if that is worth it and can be done."""
+    first = [s for s in steps if s[3] in small]
+    if first:
+        rest = [s for s in steps if s[3] not in small]
+        if not rest:
+            return steps
+        if Pass(rest, writes, free).in_lanes():  # where each lane would compute them again
+            return [*first, *_join(rest, writes, made, free, set())]
     work = [s for s in steps if s[0].name not in VIEWS]
     if len(work) < _WORTH and not any([s[0].name in _WORTHY for s in work]):
         return steps

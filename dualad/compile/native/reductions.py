@@ -99,7 +99,7 @@ class Reduction(Kernel):
         #: rows of a piece of columns, where nobody asks for NumPy's order and they are too many for a thread alone
         self.stretch = 0
         if free and not self.in_rows and self.axis == 0 and len(self.shape) == 2 and self.shape[1] >= WIDTH:
-            stretch = max(WIDTH, 2 * block // self.shape[1])
+            stretch = -(-max(1, 2 * block // self.shape[1]) // WIDTH) * WIDTH
             if self.shape[0] > 8 * stretch:
                 self.stretch = stretch
                 self.pieces = list(range(0, self.shape[0], stretch)) + [self.shape[0]]

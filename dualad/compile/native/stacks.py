@@ -109,6 +109,7 @@ class _Domain(Kernel):
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.outs, self.flat, self.lanes, self.shape = [], False, False, shape
+        self.bands, self.loaded = {}, set()
 
     @property
     def index(self) -> Index:
@@ -120,7 +121,7 @@ class _Lanewise(Writer):
 
     def __init__(self, code: Code, domain: _Domain, maker: dict, buffers: dict, box: dict, counters: list[str]) -> None:
         super().__init__(code, domain, maker, buffers, box, counters)
-        self.axis = 0
+        self.axis, self.moving = 0, {0}
 
     def load(self, pointer: str, shape: tuple[int, ...], dtype: np.dtype, index: Index) -> tuple[str, int]:
         if not pointer.startswith("%room"):

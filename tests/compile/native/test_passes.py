@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.compile.native import groups, kernels, passes
+from dualad.compile.native import domains, groups, passes
+from dualad.compile.native.bands import bands_of
 
 pytestmark = pytest.mark.usefixtures("native_backend")
 
@@ -143,8 +144,8 @@ def test_arguments_that_are_not_in_order(view) -> None:
 
 
 def test_a_wrong_cut_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    cuts = kernels.find_cuts
-    monkeypatch.setattr(kernels, "find_cuts", lambda *args: [[(a[0][0], a[-1][1])] for a in cuts(*args)])
+    cuts = domains.find_cuts
+    monkeypatch.setattr(domains, "find_cuts", lambda *args: [[(a[0][0], a[-1][1])] for a in cuts(*args)])
     with pytest.raises(AssertionError):
         same(stencil, numbers(20))
 
@@ -248,22 +249,11 @@ def test_constants_that_are_diagonals_are_known_by_row_and_column(shape: tuple[i
     ):
         a = np.full(shape, off)
         a[np.eye(*shape, k, dtype=bool)] = on
-        assert np.array_equal(kernels.diagonal_of(a), (k, on, off), equal_nan=True)
+        found = bands_of(a)
+        assert list(found.on) == [k]
+        assert np.array_equal((found.on[k], found.off), (on, off), equal_nan=True)
         a.setflags(write=False)
         same(lambda x, y, a=a: (a * x + y[:, None], a.T - x[:, None] * 2, a[:, ::-1] * x, np.stack([a, a * x])), x, y)
-
-
-@pytest.mark.parametrize("shape", [(2, 2), (2, 7), (3, 3), (5, 4), (1, 4)])
-def test_what_is_no_diagonal_is_not_taken_for_one(shape: tuple[int, int]) -> None:
-    rows, columns = shape
-    for k in range(-rows, columns + 1):
-        for place in range(rows * columns):
-            a = np.eye(*shape, k)
-            a.flat[place] = -0.0 if a.flat[place] == 0 else 0.5
-            found = kernels.diagonal_of(a)
-            if found:
-                on = np.arange(columns) - np.arange(rows)[:, None] == found[0]
-                assert np.where(on, *found[1:]).tobytes() == a.tobytes()
 
 
 def test_what_is_cheap_is_computed_where_it_is_read() -> None:

@@ -104,3 +104,26 @@ def test_another_order_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reductions, "_LEAF", 64)
     with pytest.raises(AssertionError):
         same(lambda x: np.sum(x * x), numbers(5000))
+
+
+def logistic(w, v, x, y):
+    return da.hvp(lambda w: np.sum(np.log1p(np.exp(-y * (x @ w)))) + np.sum(w * w), w, v)
+
+
+@pytest.mark.parametrize("rows", [131, 136, 139, 144, 150, 203])
+def test_loops_through_the_same_rows_are_one(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of a matrix are read in pieces, by all loops; the bits are those of loops apart, for any threads."""
+    r = np.random.default_rng(rows)
+    args = r.normal(size=9), r.normal(size=9), r.normal(size=(rows, 9)), np.sign(r.normal(size=rows))
+    monkeypatch.setattr(passes, "_SUMMED", 9)
+    found = []
+    for count in (1, 3, 7):
+        da.threads(count)
+        fast = da.jit(logistic)
+        found.append(fast(*args))
+        texts = [g.text for g in fast._specialised(args, {}).program.compiled.groups]
+        assert any(["@region" in t for t in texts]) == (rows % 16 in (0, *range(8, 16)))
+    monkeypatch.setattr(passes, "joined", lambda kernels: ([], [call for _, own in kernels for call in own]))
+    apart = da.jit(logistic)(*args)
+    assert all([x.tobytes() == apart.tobytes() for x in found])
+    np.testing.assert_allclose(apart, logistic(*args), rtol=1e-12)

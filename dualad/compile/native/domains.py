@@ -1,0 +1,174 @@
+"""Loops over a domain, part by part, with the entries that ``kernels.py`` writes in their bodies.
+
+A part is where all entries come from the same places, so bodies have no branches. Where an array differs from what it
+is elsewhere on some diagonals of constants, these are written after all else, in loops of their own. Not for: what an
+entry is, or loops that add up (``reductions.py``).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .bands import offsets_met
+from .code import WIDTH, Code
+from .kernels import Kernel, Writer, clipped, find_cuts
+from .operators import Refused
+from .views import Box
+
+__all__ = ["Part", "write_kernel"]
+
+#: parts that a domain is cut into, at most
+_PARTS = 64
+#: diagonals that are written by themselves, in all parts of a domain; and entries of a domain for which it is worth it
+_DIAGONALS, _WIDE = 48, 512
+
+
+def write_kernel(name: str, kernel: Kernel, maker: dict, number: dict[Any, int], inline: bool) -> str:
+    """Return the function ``@name(arrays, from, to)`` that writes a kernel's arrays between two rows of its first axis.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    kernel : Kernel
+        What it writes.
+    maker : dict
+        The equation of each variable.
+    number : dict
+        The place in the table of arrays of each variable and constant that is in memory.
+    inline : bool
+        Whether mathematics is written in place.
+    """
+    if not kernel.shape:
+        raise Refused("a number")
+    code = Code()
+    cuts = find_cuts(kernel, maker, number, [(v, home) for v in kernel.outs for home in kernel.homes(v)])
+    if math.prod([len(c) for c in cuts]) > _PARTS:
+        raise Refused("a domain in many parts")
+    buffers = {key: code.pointer_in("%arrays", i) for key, i in number.items()}
+    domains = [Part(code, kernel, maker, buffers, parts, inline) for parts in itertools.product(*cuts)]
+    if sum([len(d.offsets) for d in domains]) > _DIAGONALS:
+        for domain in domains:
+            domain.offsets = []
+    for domain in domains:
+        domain.write()
+    kernel.whole = len(cuts[0]) == 1 and not any([d.offsets for d in domains])
+    text = [*code.declared.values(), f"define void @{name}(ptr %arrays, i64 %from, i64 %to) {{", "start:"]
+    return "\n".join([*text, *code.lines, "  ret void", "}"])
+
+
+class Part:
+    """The loops over one part of a domain."""
+
+    def __init__(
+        self, code: Code, kernel: Kernel, maker: dict, buffers: dict, parts: Sequence[tuple[int, int]], inline: bool
+    ) -> None:
+        self.code, self.kernel, self.maker, self.buffers, self.inline = code, kernel, maker, buffers, inline
+        self.box: Box = dict(enumerate(parts))
+        self.homes = [(v, kernel.homes(v)) for v in kernel.outs]
+        #: axes that say where diagonals are, and by how far their counters are apart there
+        self.pair, self.offsets = (0, 0), list[int]()
+        #: whether off the diagonals entries are the same along the last axis
+        self.level = False
+        if kernel.bands and math.prod([high - low for low, high in parts]) >= _WIDE:
+            self._look()
+
+    def writer(self, code: Code, counters: list[str]) -> Writer:
+        writer = Writer(code, self.kernel, self.maker, self.buffers, self.box, counters)
+        writer.inline = self.inline
+        return writer
+
+    def entries(self, writer: Writer) -> list[list[tuple[str, int]]]:
+        return [[writer.entry(v, index, computed=True) for index in indices] for v, indices in self.homes]
+
+    def _look(self) -> None:
+        """Find out by a draft which diagonals are met."""
+        writer = self.writer(Code(), [f"%i{axis}" for axis in self.box])
+        writer.off = True
+        entries = self.entries(writer)
+        met = [m for m in writer.meetings if m]
+        found = offsets_met(met) if met and len(met) == len(writer.meetings) else None
+        if found is None:
+            return
+        self.pair, offsets = found
+        self.offsets = [d for d in offsets if self._span(d)[0] < self._span(d)[1]]
+        self.level = writer.axis is not None and all([width == 1 for some in entries for _, width in some])
+
+    def _span(self, apart: int) -> tuple[int, int]:
+        """Return from where to where the first of two counters goes, the other one being so far apart."""
+        (low, high), (first, end) = [self.box[axis] for axis in self.pair]
+        return max(low, first - apart), min(high, end - apart)
+
+    def write(self) -> None:
+        counters = [self.code.name() for _ in self.box]
+        writer = self.writer(self.code, counters)
+        writer.off = bool(self.offsets)
+        with self.code.scope():
+            self.nest(writer, list(self.box), self.box, self.level and writer.off)
+        for apart in self.offsets:
+            with self.code.scope():
+                self.diagonal(apart)
+
+    def diagonal(self, apart: int) -> None:
+        """Write the entries where two counters are so far apart."""
+        low, high = self.pair
+        first, end = self._span(apart)
+        counters = [self.code.name() for _ in self.box]
+        writer = self.writer(self.code, counters)
+        writer.apart = apart
+        axes = [axis for axis in self.box if axis != high]
+        if high == len(self.box) - 1:  # vectors go along the diagonal
+            writer.axis = low if end - first >= WIDTH else None
+            writer.moving = {low, high} if writer.axis is not None else set()
+        spans = {**self.box, low: (first, end)}
+        self.nest(writer, axes, spans, follow=lambda: self._follow(counters, apart))
+
+    def _follow(self, counters: list[str], apart: int) -> None:
+        low, high = self.pair
+        counters[high] = self.code.value(f"add i64 {counters[low]}, {apart}")
+
+    def nest(
+        self, writer: Writer, axes: Sequence[int], spans: Box, level: bool = False, follow: Callable | None = None
+    ) -> None:
+        """Write loops over axes, and in the innermost one what the writer says.
+
+        With ``level``, entries are the same along the last axis, and computed before its loop. ``follow`` is called
+        where the counters of all loops are there.
+        """
+        code, counters, axis = self.code, writer.counters, axes[0]
+        low, high = spans[axis]
+        vector = axis == writer.axis
+        first, end = str(low), str(high)
+        if level and len(axes) == 1:
+            self.entries(writer)
+        if axis == 0:
+            first, end = clipped(code, low, high)
+        before, head, body, leave = code.block, code.label(), code.label(), code.label()
+        code.jump(head)
+        code.begin(head)
+        turn = counters[axis] if not vector else code.name()
+        place = len(code.lines)
+        code.lines.append("")
+        code.branch(code.new(f"icmp slt i64 {turn}, {end}"), body, leave)
+        code.begin(body)
+        with code.scope():
+            if vector:  # the last vector may begin before the one ahead of it ends: it writes the same numbers again
+                beyond = code.new(f"icmp sgt i64 {turn}, {high - WIDTH}")
+                code.lines.append(f"  {counters[axis]} = select i1 {beyond}, i64 {high - WIDTH}, i64 {turn}")
+            if len(axes) > 1:
+                self.nest(writer, axes[1:], spans, level, follow)
+            else:
+                if follow is not None:
+                    follow()
+                values = self.entries(writer)
+                for (v, indices), entries in zip(self.homes, values, strict=True):
+                    written = writer.write_rows(self.buffers[v], v, entries) if self.kernel.lanes else 0
+                    for index, value in zip(indices[written:], entries[written:], strict=True):
+                        writer.write(self.buffers[v], v, value, index)
+            after = code.new(f"add i64 {turn}, {WIDTH if vector else 1}")
+            code.lines[place] = f"  {turn} = phi i64 [{first}, %{before}], [{after}, %{code.block}]"
+            code.jump(head)
+        code.begin(leave)
