@@ -247,14 +247,14 @@ class Jitted(HasFront):
                     continue
                 if not spec.agrees(out):
                     continue
-                return self._finish(spec, out, leaves, arrays)
-            return self._run(spec, args, kwargs, leaves, arrays)
+                return self._finish(spec, out, arrays)
+            return self._run(spec, args, kwargs, arrays)
         spec = self._specialise(leaves, tree, flags, key)
-        result = self._run(spec, args, kwargs, leaves, arrays)
+        result = self._run(spec, args, kwargs, arrays)
         self._add_entry(spec, args, kwargs)
         return result
 
-    def _run(self, spec: _Specialisation, args: tuple, kwargs: dict, leaves: list, arrays: list) -> Any:
+    def _run(self, spec: _Specialisation, args: tuple, kwargs: dict, arrays: list) -> Any:
         traced = spec.traced
         if traced.captured:
             out = bind(call, self._operands(spec, arrays), {"program": spec.program, "linear": 0})
@@ -262,9 +262,9 @@ class Jitted(HasFront):
             return self.f(*args, **kwargs)
         else:
             out = spec.run(arrays)
-        return self._finish(spec, out, leaves, arrays)
+        return self._finish(spec, out, arrays)
 
-    def _finish(self, spec: _Specialisation, out: Sequence, leaves: list, arrays: list) -> Any:
+    def _finish(self, spec: _Specialisation, out: Sequence, arrays: list) -> Any:
         traced = spec.traced
         for i, x in zip(traced.written, out[spec.results :], strict=False):
             if not arrays[i].flags.writeable:

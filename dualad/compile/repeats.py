@@ -255,7 +255,7 @@ def _refined(code: Numbered, start: int, length: int, period: int) -> Repeat | N
     # Before the middle and after it, up to what is different.
     a = int(np.flatnonzero(bad[:middle])[-1]) + 1 if bad[:middle].any() else 0
     b = middle + int(np.argmax(bad[middle:])) if bad[middle:].any() else count
-    a = _with_first(a, bad, behind, refs, base, relative, ages, middle)
+    a = _with_first(a, behind, refs, base, relative, ages, middle)
     outside = refs[:, ~relative & (refs[middle] >= 0)]
     newest = outside.max(1) if outside.shape[1] else np.full(count, -1)
     while b - a >= _LEAST and newest[a:b].max() >= base[a]:
@@ -276,8 +276,7 @@ def _refined(code: Numbered, start: int, length: int, period: int) -> Repeat | N
 
 
 def _with_first(
-    a: int, bad: np.ndarray, behind: np.ndarray, refs: np.ndarray, base: np.ndarray, relative: np.ndarray,
-    ages: np.ndarray, middle: int,
+    a: int, behind: np.ndarray, refs: np.ndarray, base: np.ndarray, relative: np.ndarray, ages: np.ndarray, middle: int
 ) -> int:  # fmt: skip
     """Return where the loop can begin: in its first iterations, what it carries comes from elsewhere."""
     for start in range(max(0, a - _OLDEST), a):

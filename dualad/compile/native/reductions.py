@@ -35,7 +35,7 @@ _LEAF = 128
 _COLUMNS, _ROWS = 4, 4
 
 
-def _axes(op: Any, aval: Aval, params: dict) -> tuple[int, ...]:
+def _axes(aval: Aval, params: dict) -> tuple[int, ...]:
     """Return the axes along which something is added up, but for those of one entry."""
     axis = params["axis"]
     return tuple([i for i in ((axis,) if isinstance(axis, int) else sorted(axis)) if aval.shape[i] != 1])
@@ -65,7 +65,7 @@ def is_reduced(step: tuple) -> bool:
         return False
     if not is_long(step):
         return True
-    axes, last = _axes(op, aval, params), len(aval.shape) - 1
+    axes, last = _axes(aval, params), len(aval.shape) - 1
     if not axes or math.prod([aval.shape[i] for i in axes]) <= SHORT:
         return False
     if op.name == "cumsum":
@@ -88,7 +88,7 @@ class Reduction(Kernel):
         super().__init__([s[3][0] for s in steps], flat)
         self.running, self.backward = op.name == "cumsum", bool(params.get("reverse"))
         self.shape = (aval.size,) if flat else aval.shape
-        self.axis = 0 if flat else _axes(op, aval, params)[0]
+        self.axis = 0 if flat else _axes(aval, params)[0]
         self.in_rows = self.axis == len(self.shape) - 1
         self.states = [ACCUMULATORS[s[0].name](aval_of_atom(s[1][0]).dtype) for s in steps]
         kept = [n for i, n in enumerate(self.shape) if i != self.axis]
