@@ -35,6 +35,8 @@ __all__ = ["Decision", "Traced", "trace_for_jit", "write_down"]
 
 #: a function whose trace takes longer is not traced a second time to see whether it does the same again
 SECOND_TRACE = 0.05
+#: bytes of arrays that are compared at a time
+_BLOCK = 1 << 18
 
 
 class Decision(NamedTuple):
@@ -109,8 +111,14 @@ class _JitLevel(StagedLevel):
         return value
 
 
-def _same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
-    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+def _same_bytes(a: np.ndarray | np.generic, b: np.ndarray | np.generic) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.nbytes <= _BLOCK or a.dtype.hasobject or not (a.flags.c_contiguous and b.flags.c_contiguous):
+        return a.tobytes() == b.tobytes()
+    kind = np.int64 if a.dtype.itemsize % 8 == 0 else np.uint8  # large ones part by part, without a copy
+    a, b, count = a.reshape(-1).view(kind), b.reshape(-1).view(kind), _BLOCK // np.dtype(kind).itemsize
+    return all([np.array_equal(a[i : i + count], b[i : i + count]) for i in range(0, a.size, count)])
 
 
 def trace_for_jit(f: Callable, leaves: Sequence, tree, is_input: Sequence[bool], along: bool = False) -> Traced:
@@ -295,7 +303,7 @@ def _atoms_agree(x: Any, y: Any, same: dict, arrays: dict) -> bool:
     if type(x) is not type(y):
         return False
     if isinstance(x, (np.ndarray, np.generic)):
-        return x.shape == y.shape and x.dtype == y.dtype and x.tobytes() == y.tobytes()
+        return _same_bytes(x, y)
     return bool(x == y) or (x != x and y != y)
 
 

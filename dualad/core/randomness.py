@@ -99,6 +99,7 @@ class drawing:
 # ── generators that nobody looks at ──────────────────────────────────────────────────────────────────────────────
 
 _DEEP = 3
+_OWN = __name__.partition(".")[0] + "."
 
 
 class Watched:
@@ -170,7 +171,8 @@ def _reachable(f: Any) -> Iterator[Any]:
                 except ValueError:  # not yet filled
                     continue
             names = x.__globals__
-            pending += [(names[name], deep + 1) for name in x.__code__.co_names if name in names]
+            if not str(names.get("__name__")).startswith(_OWN):  # no module of the package has a generator
+                pending += [(names[name], deep + 1) for name in x.__code__.co_names if name in names]
             if hasattr(x, "__wrapped__"):
                 pending.append((x.__wrapped__, deep))
         elif isinstance(x, Transformed):

@@ -248,6 +248,24 @@ def test_random_numbers_of_a_slow_function_are_refused() -> None:
         da.jit(da.grad(f))(1.0)
 
 
+@pytest.mark.parametrize("dtype", [float, np.int64, np.int16, bool])
+@pytest.mark.parametrize("place", [0, 140_000, 200_002])
+def test_large_constants_are_compared_to_the_last_entry(place: int, dtype: type) -> None:
+    turn = []
+
+    def f(x):
+        a = np.zeros(200_003, dtype)
+        a[place] = len(turn) % 2
+        turn.append(0)
+        return np.sum(x * a[::-1]) + np.sum(np.where(a, x, 1.0)) + np.sum(x * a.reshape(-1, 1).T)
+
+    with pytest.raises(NotRepeatableError):
+        da.jit(f)(2.0)
+    turn.clear()
+    half = da.jit(lambda x: (turn.append(0), f(x))[1])  # the same at each trace
+    assert np.isfinite(half(2.0))
+
+
 def test_residual_hooks_are_not_compiled_in() -> None:
     fast = da.jit(da.grad(smooth))
     with da.residual_hooks(lambda x: x, lambda x: x):

@@ -28,6 +28,8 @@ __all__ = ["Kernel", "Writer", "clipped", "find_cuts", "is_counted", "is_uniform
 
 #: short reductions, with the operator that joins two entries
 _SHORT = {"sum": "add", "max": "maximum", "min": "minimum"}
+#: entries of constants that are looked at at a time
+_BLOCK = 1 << 15
 
 
 def is_uniform(x: Any) -> bool:
@@ -46,7 +48,7 @@ def is_counted(x: Any) -> bool:
         and x.dtype.isnative
         and x.size > 1
         and x[-1] - x[0] == x.size - 1
-        and bool((x[1:] - x[:-1] == 1).all())
+        and all([(np.diff(x[i : i + _BLOCK + 1]) == 1).all() for i in range(0, x.size - 1, _BLOCK)])
     )
 
 
