@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
@@ -26,6 +27,7 @@ from .control_ops import (
     either,
     filled,
     for_unknown,
+    given,
     holds_staged,
     marked,
     not_linear,
@@ -36,6 +38,7 @@ from .control_ops import (
 from .subprograms import (
     Transposed,
     batch_program,
+    inputs_read,
     mask_programs,
     mentions,
     partial_eval_jvp,
@@ -216,23 +219,33 @@ def _scan_marked_transpose(ct, *args, live, hot, wanted, body, length, reverse, 
             break
         dead[:nk], partial[:nk], may[:nk] = stay, some, burn
     params = {"length": length, "reverse": reverse}
-    masks, rows = _masks(found, live, partial, wanted, args, counts, **params)
-    out = _run_back(found.program, ct, args, rows, counts, **params)
+    cut = len(found.program.inputs) - sum(partial)
+    read = inputs_read([found.program], range(cut, len(found.program.inputs)))
+    # Of what is wanted outside, and of what the transposed body reads, only what a mask is carried for needs a scan.
+    wanted = [w and f and not d for w, f, d in zip(wanted, found.partial, found.dead, strict=False)]
+    masks, rows = (
+        [np.broadcast_to(False, aval_of(a).shape) if d else None for a, d in zip(args, found.dead, strict=False)],
+        [],
+    )
+    if any(wanted) or any([i - cut < sum(partial[:nk]) for i in read]):
+        masks, rows = _masks(found, masks, live, partial, wanted, args, counts, **params)
+    else:
+        rows = [*[None] * sum(partial[:nk]), *given(live[nk:], partial[nk:])]
+    back = permute_inputs(found.program, [*range(cut), *read])
+    out = _run_back(back, ct, args, [rows[i - cut] for i in read], counts, **params)
     return marked(out, masks, found.hot, args)
 
 
-def _masks(found: Transposed, live: Sequence, partial: Sequence[bool], wanted, args, counts, length, reverse) -> tuple:
+def _masks(found: Transposed, masks: list, live, partial, wanted, args, counts, length, reverse) -> tuple[list, list]:
     """Scan the masks of the cotangents, which do not depend on these; return those of the vectors, and all steps' rows.
 
     Their scan comes first, so that the cotangents' is linear and reads the masks like any other residual.
     """
     nc, nk, nx, more = counts
     carried = [i for i in range(nk) if partial[i]]
-    sums = [i for i in range(nc) if wanted[i] and found.partial[i]]
-    outer = [i for i in range(nx) if wanted[nc + nk + i] and found.partial[nc + nk + i]]
-    given = [m for m, p in zip(live[nk:], partial[nk:], strict=True) if p]
-    if not (carried or sums or outer):
-        return [None] * (nc + nk + nx), given
+    sums = [i for i in range(nc) if wanted[i]]
+    outer = [i for i in range(nx) if wanted[nc + nk + i]]
+    of_ys = given(live[nk:], partial[nk:])
     known = args[nc + nk + nx :]
     chosen = [*[nc + i for i in carried], *sums, *[nc + nk + i for i in outer]]
     (marks,), kept = mask_programs([found], chosen, len(known))
@@ -251,7 +264,7 @@ def _masks(found: Transposed, live: Sequence, partial: Sequence[bool], wanted, a
     ]
     totals = [np.zeros(aval_of(args[i]).shape, bool) for i in sums]
     read = [known[i] for i in kept]
-    stacks = [*read[a:], *given]
+    stacks = [*read[a:], *of_ys]
     avals = [
         *[strong_aval(aval_of(x)) for x in (*read[:a], *first, *totals)],
         *[Aval(x.shape[1:], x.dtype) for x in map(aval_of, stacks)],
@@ -266,10 +279,7 @@ def _masks(found: Transposed, live: Sequence, partial: Sequence[bool], wanted, a
         },
     )  # fmt: skip
     last, totals, rows, of_xs, _ = _groups(out, (b, len(sums), b, len(outer)))
-    masks: list = [None] * (nc + nk + nx)
-    for i, m in zip(chosen, (*last, *totals, *of_xs), strict=True):
-        masks[i] = m
-    return masks, [*rows, *given]
+    return replaced(masks, chosen, (*last, *totals, *of_xs)), [*rows, *of_ys]
 
 
 def _scan_batch(size, values, mapped, *, body, length, reverse, counts, linear):

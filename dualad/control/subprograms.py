@@ -35,9 +35,9 @@ from ..series.tracer import Series, SeriesLevel
 from ..staged import Staged, StagedLevel
 
 __all__ = [
-    "Separated", "StagedBody", "Transposed", "batch_program", "captured_inputs", "jvp_program", "mask_programs",
-    "mentions", "output_avals", "partial_eval_jvp", "permute_inputs", "runner", "series_program", "spread_orders",
-    "stage", "strong_aval", "together", "transpose_program", "zeros",
+    "Separated", "StagedBody", "Transposed", "batch_program", "captured_inputs", "inputs_read", "jvp_program",
+    "mask_programs", "mentions", "output_avals", "partial_eval_jvp", "permute_inputs", "runner", "series_program",
+    "spread_orders", "stage", "strong_aval", "together", "transpose_program", "zeros",
 ]  # fmt: skip
 
 
@@ -395,12 +395,15 @@ def mask_programs(
     for t in transposed:
         outputs = [t.marks.outputs[i] for i in wanted]
         programs.append(Program(t.marks.inputs, live_steps(t.marks.steps, outputs), outputs, t.marks.name))
-    read = {
-        a for p in programs for step in (*p.steps, (None, p.outputs)) for a in step[1] if type(a) is Variable
-    }  # fmt: skip
-    kept = [i for i in range(known) if any([p.inputs[i] in read for p in programs])]
+    kept = inputs_read(programs, range(known))
     order = [*kept, *range(known, len(transposed[0].marks.inputs))]
     return [permute_inputs(p, order) for p in programs], kept
+
+
+def inputs_read(programs: Sequence[Program], positions: Sequence[int]) -> list[int]:
+    """Return those of some positions at which an input of any of these programs is read."""
+    read = {a for p in programs for step in (*p.steps, (None, p.outputs)) for a in step[1] if type(a) is Variable}
+    return [i for i in positions if any([p.inputs[i] in read for p in programs])]
 
 
 def _like(ct, aval: Aval):

@@ -158,7 +158,11 @@ def test_masks_that_leave_a_body() -> None:
     def branch(x):
         return da.cond(_always(x), lambda y: y[1:] * 2.0, lambda y: y[:1], np.sqrt(x))
 
+    def unread(x):
+        return da.scan(lambda s, _: ((s[0] * s[0], np.sin(s[1])), None), (x, np.sqrt(x)), None, length=2)[0][0]
+
     x = np.array([0.0, 4.0])
+    everywhere(unread, x, [[0.0, 0.0], [0.0, 256.0]])
     everywhere(rows, x, [0.0, 0.25])
     everywhere(carry, x, [[0.0, 0.0], [0.0, 0.0]])
     everywhere(constant, x, [[0.0, 0.0], [0.0, 0.25]])
@@ -200,3 +204,6 @@ def test_a_body_without_dead_entries_has_no_masks() -> None:
     f = lambda x: np.sum(da.scan(lambda c, v: (np.tanh(c * v), c * c), x, np.ones((3, 2)))[0])
     text = str(da.trace(da.grad(f), np.ones(2)))
     assert text.count("scan") == 2 and "bool" not in text
+    relu = lambda x: np.sum(da.scan(lambda c, v: (np.maximum(W @ c + v, 0.0), None), x, np.ones((3, 2)))[0])
+    W = np.ones((2, 2))
+    assert str(da.trace(da.grad(relu), np.ones(2))).count("scan") == 2
