@@ -185,6 +185,25 @@ def test_random_directions_estimate_a_laplacian() -> None:
     np.testing.assert_allclose(found, da.laplacian(g)(x), atol=0.5)
 
 
+INNER = {"abs": np.abs, "exp": np.exp, "square": lambda x: x * x, "where": lambda x: np.where(x > 0, x, -0.5 * x)}
+OUTER = {
+    "power": lambda x, y: np.abs(x) ** y, "divide": np.divide, "multiply": np.multiply, "arctan2": np.arctan2,
+    "hypot": np.hypot, "logaddexp": np.logaddexp, "solve": lambda x, y: np.linalg.solve(np.diag(x + 3) + 0.1, y),
+    "matmul": lambda x, y: np.outer(x, y) @ y, "scan": lambda x, y: da.scan(lambda c, v: (c * v + y[0],) * 2, y, x)[1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("outer", OUTER)
+@pytest.mark.parametrize("inner", INNER)
+def test_sums_over_directions_in_a_program(inner: str, outer: str) -> None:
+    """The degrees of coefficients that are constants, and of others that are not yet known to end, add up."""
+    for sides in (lambda x: (INNER[inner](x), x), lambda x: (x, INNER[inner](x)), lambda x: (INNER[inner](x), x[::-1])):
+        g = lambda x, sides=sides: np.sum(OUTER[outer](*sides(x)) * np.arange(1.0, 4.0))
+        expected = np.trace(da.hessian(g)(X))
+        np.testing.assert_allclose(da.laplacian(g)(X), expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(da.trace(da.laplacian(g), X)(X), expected, rtol=1e-9, atol=1e-12)
+
+
 REFUSED = {
     "order": (lambda: da.directional(f, X, np.eye(3), order=0), ArgumentError, "order=0"),
     "no directions": (lambda: da.directional(f, X, np.zeros((0, 3)), order=2), ArgumentError, "numbers of directions"),

@@ -79,7 +79,7 @@ def _divide(call: Any, moving: list[int]) -> Stream | None:
         total = _minus(None if n is None else n.coef(k), convolve(d, y, k, strong=call.level.strong, least=1))
         return None if total is None else total / d0
 
-    y = call.stream(first, more, degree=0 if n is None else n.degree)
+    y = call.stream(first, more)
     return y
 
 
@@ -312,7 +312,7 @@ def _solve(call: Any, moving: list[int]) -> Stream:
         total = _minus(None if b is None else b.coef(k), inside)
         return None if total is None else solve(call.zeroth[0], total)
 
-    y = call.stream(first, more, degree=0 if b is None else b.degree)
+    y = call.stream(first, more)
     return y
 
 

@@ -47,13 +47,17 @@ _INLINE = frozenset({"checkpoint_call", "custom_vmap_call", "linear_call"})
 
 
 class Call:
-    """One call of an operator on series: ``streams`` has ``None`` for what is a constant, ``zeroth`` the values."""
+    """One call of an operator on series: ``streams`` has ``None`` for what is a constant, ``zeroth`` the values.
 
-    __slots__ = ("args", "level", "op", "params", "streams", "wrap", "zeroth")
+    ``degree`` is the order, in the variable of the whole, of the coefficient 0 of its results.
+    """
+
+    __slots__ = ("args", "degree", "level", "op", "params", "streams", "wrap", "zeroth")
 
     def __init__(self, level, wrap, op, args, streams, zeroth, params) -> None:
         self.level, self.wrap, self.op, self.params = level, wrap, op, params
         self.args, self.streams, self.zeroth = args, streams, zeroth
+        self.degree = _degree(op, streams, params)
 
     def on(self, k: int, zeros: Sequence = ()) -> Any:
         """Run the operator on the coefficients of order k; where they are zero, on those of ``zeros``."""
@@ -69,12 +73,12 @@ class Call:
         """Whether all coefficients and all constants are plain."""
         return all([type(a) in PLAIN if s is None else s.plain for s, a in zip(self.streams, self.args, strict=True)])
 
-    def stream(self, first: Any, more: Callable, last: int | None = None, degree: int = 0) -> Stream:
+    def stream(self, first: Any, more: Callable, last: int | None = None) -> Stream:
         """Make a stream of a result: plain, if all that it is made of is; without ``last`` it may have no end."""
         level = self.level
         last = level.order if last is None else min(last, level.order)
         plain = level.pick is None and type(first) in PLAIN and self.plain
-        return Stream(first, more, last, plain=plain, degree=degree, pick=level.pick)
+        return Stream(first, more, last, plain=plain, degree=self.degree, pick=level.pick)
 
     def moving(self) -> list[int]:
         """Return the positions of series that are not constant."""
@@ -85,10 +89,12 @@ def stream_of(level, wrap: Callable, op: Primitive, args: Sequence, streams: lis
     """Return the result of an operator as series of a level; ``wrap`` makes a tensor of a stream."""
     moving = [s for s in streams if s is not None and s.last > 0]
     if not moving:
-        out = bind(op, zeroth, params)
-        if not op.multiple_results:
-            return wrap(Stream(out, None, 0), level) if is_inexact(aval_of(out).dtype) else out
-        return tuple([wrap(Stream(o, None, 0), level) if is_inexact(aval_of(o).dtype) else o for o in out])
+        out, degree = bind(op, zeroth, params), _degree(op, streams, params)
+        constants = [
+            wrap(Stream(o, None, 0, degree=degree, pick=level.pick), level) if is_inexact(aval_of(o).dtype) else o
+            for o in (out if op.multiple_results else (out,))
+        ]
+        return tuple(constants) if op.multiple_results else constants[0]
     if level.memo is None:
         made = _now(Call(level, wrap, op, args, streams, zeroth, params))
     else:
@@ -111,6 +117,15 @@ def stream_of(level, wrap: Callable, op: Primitive, args: Sequence, streams: lis
     if not op.multiple_results:
         return wrap(made, level) if type(made) is Stream else made
     return tuple([wrap(s, level) if type(s) is Stream else s for s in made])
+
+
+def _degree(op: Primitive, streams: Sequence, params: dict) -> int:
+    """Return the order, in the variable of the whole, of the coefficient 0 of an operator's results."""
+    degrees = [0 if s is None else s.degree for s in streams]
+    if not any(degrees):
+        return 0
+    linear = op.linear_positions(len(streams), params)
+    return max(degrees) if op.joint else sum([d for i, d in enumerate(degrees) if i in linear])
 
 
 def _now(call: Call) -> Any:
@@ -251,9 +266,9 @@ def _linearly(call: Call, i: int) -> Any:
         values[i] = s.upto(last)
         out = op.batch(last + 1, values, [j == i for j in range(len(values))], **call.params)
         if op.multiple_results:
-            return tuple([_of_block(o, s.degree) for o in out])
-        return _of_block(out, s.degree)
-    return _by_order(call, lambda k, out: None if s.coef(k) is None else call.on(k), s.last, s.degree)
+            return tuple([_of_block(o, call.degree) for o in out])
+        return _of_block(out, call.degree)
+    return _by_order(call, lambda k, out: None if s.coef(k) is None else call.on(k), s.last)
 
 
 def _of_block(block: np.ndarray, degree: int) -> Any:
@@ -262,25 +277,23 @@ def _of_block(block: np.ndarray, degree: int) -> Any:
     return Stream(block[0], None, len(block) - 1, block=block, degree=degree)
 
 
-def _by_order(call: Call, run: Callable[[int, Any], Any], last: int, degree: int) -> Any:
+def _by_order(call: Call, run: Callable[[int, Any], Any], last: int) -> Any:
     """Make streams of which each coefficient is one call; of several results they share it."""
     first = call.on(0)
     if not call.op.multiple_results:
-        return call.stream(first, run, last, degree) if is_inexact(aval_of(first).dtype) else first
+        return call.stream(first, run, last) if is_inexact(aval_of(first).dtype) else first
     once = functools.cache(lambda k: run(k, None))
 
     def part(n):
         return lambda k, out: None if once(k) is None else once(k)[n]
 
-    return tuple(
-        [call.stream(x, part(n), last, degree) if is_inexact(aval_of(x).dtype) else x for n, x in enumerate(first)]
-    )
+    return tuple([call.stream(x, part(n), last) if is_inexact(aval_of(x).dtype) else x for n, x in enumerate(first)])
 
 
 def _jointly(call: Call, linear: Sequence[int], moving: list[int]) -> Any:
     """Run an operator that is linear in several arguments together: a constant has a coefficient of order 0 only."""
     op, streams = call.op, call.streams
-    last, degree = max([streams[i].last for i in moving]), max([streams[i].degree for i in moving])
+    last = max([streams[i].last for i in moving])
     zeros = [_zero_like(z) if i in linear else None for i, z in enumerate(call.zeroth)]
     whole = _whole(call, moving)
     if whole is not None and not op.multiple_results and op.name != "filled":
@@ -301,16 +314,16 @@ def _jointly(call: Call, linear: Sequence[int], moving: list[int]) -> Any:
             block[1:] = -values[1] if op.name == "subtract" and moving[0] == 1 else values[moving[0]]
         else:
             block[1:] = op.batch(last, values, mapped, **call.params)
-        return Stream(block[0], None, last, block=block, degree=degree)
+        return Stream(block[0], None, last, block=block, degree=call.degree)
     if op.name in ("add", "subtract"):
-        return _sum(call, moving, last, degree)
+        return _sum(call, moving, last)
 
     def run(k, out):
         if all([streams[i].coef(k) is None for i in moving]):
             return None
         return call.on(k, zeros)
 
-    return _by_order(call, run, last, degree)
+    return _by_order(call, run, last)
 
 
 def _zero_like(x: Any) -> Any:
@@ -321,7 +334,7 @@ def _zero_like(x: Any) -> Any:
     return np.zeros(aval.shape, aval.dtype)[()]
 
 
-def _sum(call: Call, moving: list[int], last: int, degree: int) -> Stream:
+def _sum(call: Call, moving: list[int], last: int) -> Stream:
     x, y = [call.streams[i] if i in moving else None for i in (0, 1)]
     minus = call.op.name == "subtract"
 
@@ -337,7 +350,7 @@ def _sum(call: Call, moving: list[int], last: int, degree: int) -> Stream:
             return -b if minus else b
         return a - b if minus else a + b
 
-    return call.stream(call.on(0), run, last, degree)
+    return call.stream(call.on(0), run, last)
 
 
 # ── products ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -347,12 +360,10 @@ def _product(call: Call, moving: list[int]) -> Stream:
     """Convolve the series of an operator that is linear in each of them."""
     op, streams, zeroth, params, level = call.op, call.streams, call.zeroth, call.params, call.level
     factors = [streams[i] for i in moving]
-    last, degree = sum([s.last for s in factors]), sum([s.degree for s in factors])
+    last = sum([s.last for s in factors])
     first = bind(op, zeroth, params)
     if op.name == "multiply":
-        product = call.stream(
-            first, lambda k, out: convolve(factors[0], factors[1], k, out, strong=level.strong), last, degree
-        )
+        product = call.stream(first, lambda k, out: convolve(factors[0], factors[1], k, out, strong=level.strong), last)
         product.fleeting = True
         return product
     if op.batch is not None and call.plain and len(factors) == 2:
@@ -369,7 +380,7 @@ def _product(call: Call, moving: list[int]) -> Stream:
             values[j] = y.upto(k - low)[k - high :][::-1]
             return op.batch(high - low + 1, values, mapped, **params).sum(0)
 
-        return call.stream(first, pairs, last, degree)
+        return call.stream(first, pairs, last)
 
     def combine(k, left, chosen, rest):
         if not rest:
@@ -377,7 +388,7 @@ def _product(call: Call, moving: list[int]) -> Stream:
             for i, c in zip(moving, chosen, strict=True):
                 values[i] = c
             out = bind(op, values, params)
-            return out if level.pick is None else level.pick(out, k + degree)
+            return out if level.pick is None else level.pick(out, k + call.degree)
         total = None
         for j in range(min(left, rest[0].last) + 1) if len(rest) > 1 else (left,):
             c = rest[0].coef(j)
@@ -386,7 +397,7 @@ def _product(call: Call, moving: list[int]) -> Stream:
                 total = part if total is None else total + part
         return total
 
-    return call.stream(first, lambda k, out: combine(k, k, [], factors), last, degree)
+    return call.stream(first, lambda k, out: combine(k, k, [], factors), last)
 
 
 # ── all others ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -396,9 +407,6 @@ def _derived(call: Call) -> Any:
     """Make streams of which the coefficients are those of J(x)·x′, by the operator's own JVP rule."""
     op, level = call.op, call.level
     first = bind(op, call.zeroth, call.params)
-    linear = op.linear_positions(len(call.args), call.params)
-    degrees = [(s.degree, i in linear) for i, s in enumerate(call.streams) if s is not None]
-    degree = sum([d for d, inside in degrees if inside]) if not op.joint else max([d for d, _ in degrees])
     streams: list[Any] = []
 
     @functools.cache
@@ -432,7 +440,7 @@ def _derived(call: Call) -> Any:
 
     values = first if op.multiple_results else (first,)
     for n, x in enumerate(values):
-        streams.append(call.stream(x, coefficient(n), degree=degree) if is_inexact(aval_of(x).dtype) else x)
+        streams.append(call.stream(x, coefficient(n)) if is_inexact(aval_of(x).dtype) else x)
     return tuple(streams) if op.multiple_results else streams[0]
 
 
@@ -464,7 +472,7 @@ def _summed_second(call: Call, i: int) -> Stream:
         part = times(squares, bend)
         return part if total is None else total + part
 
-    return call.stream(first, more, 2, 0)
+    return call.stream(first, more, 2)
 
 
 def _differentiated(call: Call, i: int) -> tuple[Any, Any]:
@@ -510,20 +518,18 @@ def _of_program(call: Call, rule: Callable) -> tuple:
     """Run a program of series to the orders that are known; where they come one by one, again for each."""
     runs: dict[int, Sequence] = {}
 
-    degree = max([s.degree for s in call.streams if s is not None])
+    call.degree = max([s.degree for s in call.streams if s is not None])
     pick = call.level.pick
 
-    def through(s: Stream, order: int) -> list:
+    def through(s: Stream, order: int) -> Any:
         coefs = s.through(order)
         # A program knows nothing of sums over directions: it is given them in lanes, and its results are summed.
-        return coefs if pick is None else [pick.spread(c, k + s.degree) for k, c in enumerate(coefs)]
+        coefs = coefs if pick is None else [pick.spread(c, k + s.degree) for k, c in enumerate(coefs)]
+        return coefs if s.last else coefs[0]
 
     def run(order: int) -> Sequence:
         if order not in runs:
-            values = [
-                z if s is None or not s.last else through(s, order)
-                for s, z in zip(call.streams, call.zeroth, strict=True)
-            ]
+            values = [z if s is None else through(s, order) for s, z in zip(call.streams, call.zeroth, strict=True)]
             runs.clear()
             runs[order] = rule(order, values, call.params)
         return runs[order]
@@ -545,7 +551,7 @@ def _of_program(call: Call, rule: Callable) -> tuple:
             made.append(value)
             continue
         last = (len(x) - 1 if type(x) is list else 0) if complete else call.level.order
-        made.append(call.stream(value, part(n), last, degree))
+        made.append(call.stream(value, part(n), last))
     return tuple(made)
 
 
