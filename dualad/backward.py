@@ -18,7 +18,7 @@ from .core.tracer import Tracer, beneath
 from .core.watch import logged_walk
 from .dual import Dual
 from .errors import RuleMissingError
-from .lazy import Lazy
+from .lazy import Lazy, asking
 from .liveness import Liveness, OpaqueError, PoleParts
 from .ops.joining import gathered
 from .ops.kinds import is_finite, known
@@ -162,7 +162,8 @@ def _without_collisions(program: Program, cotangents: list, results: list, seeds
     """Replace NaN that is ∞ − ∞ of one and the same pole, where forward mode does not reach it."""
     parts = PoleParts(program, cotangents, seeds=seeds)
     try:
-        finite = backward(program, parts.cotangents, parts)
+        with asking():
+            finite = backward(program, parts.cotangents, parts)
     except OpaqueError:
         return results
     return [parts.settle(v, r, f) for v, r, f in zip(program.inputs, results, finite, strict=True)]

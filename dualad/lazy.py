@@ -12,7 +12,9 @@ import math
 import warnings
 import weakref
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +29,19 @@ from .errors import BranchError, NotRepeatableError
 from .ops.kinds import is_finite, known
 from .program.ir import Program
 
-__all__ = ["FirstRun", "Lazy", "LazyLevel", "force", "forced"]
+__all__ = ["FirstRun", "Lazy", "LazyLevel", "asking", "force", "forced"]
+
+_asking: ContextVar[bool] = ContextVar("dualad_asking", default=False)
+
+
+@contextmanager
+def asking() -> Iterator[None]:
+    """Let numbers here be those of a question about zeros, which one run of a function may ask and another not."""
+    token = _asking.set(True)
+    try:
+        yield
+    finally:
+        _asking.reset(token)
 
 
 class _Node:
@@ -52,17 +66,35 @@ class FirstRun:
     ``names`` are the operators whose results were kept, in order. ``raised`` says whether an operator failed (or may
     have), which the function may have caught. ``constants`` holds fingerprints of the arrays and numbers that traced
     values met, by operator, shape and dtype; ``numbers`` are those numbers, and ``settings`` the parameters of each
-    operator.
+    operator. All of these may come from the arguments that were no traced values, ``still``; and which way it went may
+    depend on whether its arguments were ``known``.
     """
 
-    __slots__ = ("constants", "names", "numbers", "raised", "settings")
+    __slots__ = ("constants", "known", "names", "numbers", "raised", "settings", "still")
 
     def __init__(self, raised: bool = False) -> None:
         self.constants: dict[tuple, list] = {}
         self.names: list[str] = []
-        self.numbers: set[tuple] = set()
+        self.numbers: set[tuple] | None = set()
         self.settings: dict[str, set] = {}
         self.raised = raised
+        self.still: list = []
+        self.known = True
+
+    def have_arguments(self, arguments: Sequence, moved: Sequence[int]) -> None:
+        """Remember the arguments that were no traced values, and whether the numbers in all of them were known."""
+        self.still = [x for i, x in enumerate(arguments) if i not in moved]
+        self.known = all([known(x) is not None for x in arguments])
+
+    def beside(self, other: FirstRun) -> FirstRun:
+        """Return what of this a run with the arguments of ``other`` has to repeat."""
+        alike = len(other.still) == len(self.still) and all(map(_same, other.still, self.still))
+        if alike and other.known == self.known:
+            return self
+        other.names, other.raised, other.numbers = self.names, self.raised, None
+        if alike:
+            other.constants = self.constants
+        return other
 
     def note(self, name: str, constant: np.ndarray) -> None:
         """Remember an array that a traced value met."""
@@ -89,6 +121,12 @@ class _Fingerprint(NamedTuple):
     def alike(self, other: _Fingerprint) -> bool:
         pairs = zip(self.numbers, other.numbers, strict=False)
         return len(self.numbers) == len(other.numbers) and all([abs(x - y) <= self.tolerance for x, y in pairs])
+
+
+def _same(x: object, y: object) -> bool:
+    if isinstance(x, Tracer) or isinstance(y, Tracer):
+        return False
+    return x is y or (np.shape(x) == np.shape(y) and np.asarray(x).tobytes() == np.asarray(y).tobytes())
 
 
 def _setting(x: object) -> object:
@@ -222,6 +260,8 @@ class LazyLevel(Level):
 
     def _compare(self, name: str, args: list, params: dict) -> None:
         """Remember the numbers and the parameters of a call, or see that they are those of the first run."""
+        if self.first.numbers is None:
+            return
         for a in args:
             if isinstance(a, (bool, int, float, complex, np.generic)):
                 number = name, type(a), a
@@ -229,17 +269,28 @@ class LazyLevel(Level):
                     self._see(name, np.asarray(a), f"{a!r}, a number")
                     self.first.numbers.add(number)
         if params:
-            known = self.first.settings.get(name)
-            found = _setting(params)
+            met, found = self.first.settings.get(name), _setting(params)
             if not self._again:
                 self.first.settings.setdefault(name, set()).add(found)
-            elif known is not None and found not in known:
+                self._look_into(params)
+            elif met is not None and found not in met and not _asking.get():
                 raise self._not_repeated(f"`{name}` with other settings than in its first run")
+
+    def _look_into(self, params: dict) -> None:
+        """Remember the arrays in programs, of which a run that knows its numbers takes one and carries it out."""
+        for x in params.values():
+            for program in x if isinstance(x, tuple) else (x,):
+                if isinstance(program, Program):
+                    for op, args, inner, _ in program.steps:
+                        for a in args:
+                            if type(a) is np.ndarray:
+                                self.first.note(op.name, a)
+                        self._look_into(inner)
 
     def _see(self, name: str, value: np.ndarray, what: str) -> None:
         if not self._again:
             self.first.note(name, value)
-        elif not self.first.knows(name, value):
+        elif not (self.first.knows(name, value) or _asking.get()):
             raise NotRepeatableError(
                 f"{self.transform}: run again, the function met other numbers in {what} of shape {value.shape} and"
                 f" dtype {value.dtype} ({name}) than in its first run.",
@@ -385,6 +436,12 @@ def forced(xs: Iterable) -> list:
 def force(nodes: list[_Node]) -> None:
     """Compute calls and what they depend on: a loop with a stack of its own, for programs of any depth."""
     stack = [n for n in reversed(nodes) if n.results is None]
+    if stack:
+        with asking():  # a checkpoint around this one has not met these numbers itself
+            _compute(stack)
+
+
+def _compute(stack: list[_Node]) -> None:
     while stack:
         node = stack[-1]
         if node.results is not None:

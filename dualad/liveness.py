@@ -21,6 +21,7 @@ import numpy as np
 
 from .core.aval import Aval, aval_of, is_inexact
 from .core.constants import beside, foreign
+from .lazy import asking
 from .ops.joining import gathered
 from .ops.kinds import is_finite, known, scale, vanishes
 from .program.ir import Program
@@ -99,7 +100,8 @@ class Liveness:
         """Note that the cotangents of the places that were read are gathered."""
         if v in self._reads:
             marks = [(template, _marks(live, aval)) for template, live, aval in self._reads.pop(v)]
-            self._add(v, gathered(None, marks, Aval(v.aval.shape, np.dtype(float))) != 0)
+            with asking():
+                self._add(v, gathered(None, marks, Aval(v.aval.shape, np.dtype(float))) != 0)
 
     def _add(self, v: Variable, live: Any) -> None:
         if live is not None and _all(live):
@@ -167,8 +169,9 @@ class Liveness:
             for i, a in enumerate(args)
         ]
         marks = [beside(_marks(mask, v.aval), like) for mask, v in zip(live, outs, strict=True)]
-        back = op.transpose(marks if op.multiple_results else marks[0], *given, **params)
-        masks = [c != 0 for c in back if c is not None]
+        with asking():
+            back = op.transpose(marks if op.multiple_results else marks[0], *given, **params)
+            masks = [c != 0 for c in back if c is not None]
         if key is not None:
             self._answers[key] = masks
         return masks

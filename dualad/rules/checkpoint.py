@@ -236,6 +236,7 @@ def _first_run(call: Call, primals: Sequence, moved: list[int], policy: Callable
             program = staged.finish(tangents, where)
         out = forced([v for v, _ in pairs])
         kept = lazy.kept()
+        lazy.first.have_arguments(primals, moved)
     return out, program, lazy.first, kept
 
 
@@ -279,6 +280,9 @@ def _derivative(call: Call, moved: list[int], live: list[int], policy, runs: lis
 def _run_again(call, primals, kept, vectors, moved, live, policy, run: FirstRun, through: Callable) -> list:
     """Run the function a second time, lazily, and push tangents or pull cotangents through it."""
     f, chosen = _of_moved(call, primals, moved)
+    this = FirstRun()
+    this.have_arguments(primals, moved)
+    run = run.beside(this)
     with LazyLevel(f"checkpoint of `{call.name}`", policy, run, kept) as lazy:
 
         def differentiable(*values):

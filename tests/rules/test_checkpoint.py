@@ -245,3 +245,35 @@ def test_values_that_decide_in_a_checkpoint(f) -> None:
     tangents = np.stack([T, T, T])
     expected = np.stack([da.jvp(f, (x,), (T,))[1] for x in lanes])
     np.testing.assert_allclose(da.jvp(da.vmap(g), (lanes,), (tangents,))[1], expected)
+
+
+def test_what_is_still_in_one_run_and_a_number_in_another() -> None:
+    f = da.checkpoint(lambda x, t: np.sin(x) * t * 2.0 + x * 3.0 * t + np.einsum("i,j,j->i", x, np.cos(x), T) * t)
+    for t in (0.3, np.float64(0.7), np.array(0.9)):
+        loss = lambda x: np.sum(f(x, t) * x)
+        expected = da.hessian(loss)(X)
+        np.testing.assert_allclose(da.jacrev(da.grad(da.jit(loss)))(X), expected)
+        np.testing.assert_allclose(
+            da.jit(lambda x, t: da.jacrev(da.grad(lambda x: np.sum(f(x, t) * x)))(x))(X, t), expected
+        )
+        inner = da.jit(lambda x, t: f(x, t))
+        np.testing.assert_allclose(da.jacrev(da.grad(lambda x: np.sum(inner(x, t) * x)))(X), expected)
+
+
+def test_ways_that_differ_with_what_is_known() -> None:
+    def branches(x):
+        y = x * 0.44
+        return da.cond(np.sum(y) > -0.24, lambda v: np.sin(v) * -0.7 * T, lambda v: np.cos(v) * X * 1.5, y)
+
+    def mapped(x):
+        y = da.vmap(lambda a: np.sum(np.sin(a * x)))(T)
+        return np.where(y > -0.01, y * y, np.exp(-y * y))
+
+    for f in (branches, mapped):
+        for x in (X, -X):
+            expected = da.jacfwd(f)(x)
+            np.testing.assert_allclose(da.jit(da.jacrev(da.checkpoint(f)))(x), expected)
+            np.testing.assert_allclose(da.jacrev(da.jit(da.checkpoint(f)))(x), expected)
+            twice = lambda g: da.grad(lambda x: np.sum(g(x) * x))
+            curved = da.jacfwd(twice(f))(x)
+            np.testing.assert_allclose(da.jacrev(da.checkpoint(twice(da.checkpoint(f))))(x), curved, atol=1e-12)
