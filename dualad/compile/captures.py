@@ -114,7 +114,7 @@ def writeable(a: np.ndarray) -> bool:
         if a.base is None:
             return False
         a = a.base
-    return True
+    return not isinstance(a, (np.number, np.bool_))  # an array made of one of NumPy's numbers, repeated: it stays that
 
 
 def _equal(a: Any, b: Any) -> bool:

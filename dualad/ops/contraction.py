@@ -304,6 +304,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 def _einsum_strong(*operands, subscripts: str, optimize):
     ct, *factors = operands
     if is_finite(ct) or ct.dtype.kind == "c":
+        if len(factors) == 1 and _is_plain_product(subscripts) and ct.shape[-1] == factors[0].shape[0]:
+            return np.tensordot(ct, factors[0], 1)  # which needs no transposes, of einsum's as many as three
         return np.einsum(subscripts, *operands, optimize=optimize)
     known, signs = np.isfinite(ct), [np.sign(a) for a in factors]
     total = np.einsum(subscripts, np.where(known, ct, 0), *factors, optimize=optimize)
@@ -312,6 +314,15 @@ def _einsum_strong(*operands, subscripts: str, optimize):
     met = np.einsum(subscripts, (~known).astype(ct.dtype), *[np.abs(s) for s in signs], optimize=optimize)
     infinite = np.where(balance == met, np.inf, np.where(balance == -met, -np.inf, np.nan))
     return np.where(met > 0, infinite, total).astype(total.dtype)[()]
+
+
+@functools.cache
+def _is_plain_product(subscripts: str) -> bool:
+    """Say whether a contraction of two arrays goes over the last axis of one and the first of the other alone."""
+    (left, right), output = _split(subscripts)
+    letters = left + right[1:]
+    free = letters.replace(left[-1:], "")
+    return left[-1:] == right[:1] != "" and output == free != "" and len(set(letters)) == len(letters)
 
 
 def _contract_strongly(subscripts: str, *operands, optimize):

@@ -225,3 +225,16 @@ def test_equal_statics_that_a_function_can_tell_apart(first: Any, second: Any) -
             assert found.dtype == expected.dtype
             np.testing.assert_array_equal(found, expected)
             np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+def test_a_number_that_is_repeated_is_a_constant() -> None:
+    """Seeds of gradients are; what shows an array that can be written to is not."""
+    x = np.linspace(0.1, 1.0, 10)
+    fast = da.jit(da.grad(lambda x: 0.1 * np.sum(np.sin(x) * x)))
+    assert "captured" not in fast.explain(x)
+    number = np.array(2.0)
+    shown = np.broadcast_to(number, (10,))
+    fast = da.jit(lambda x: x * shown)
+    np.testing.assert_array_equal(fast(x), 2 * x)
+    number[...] = 3
+    np.testing.assert_array_equal(fast(x), 3 * x)

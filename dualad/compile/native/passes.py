@@ -127,7 +127,7 @@ class Pass(Equations):
                 shapes = [aval_of_atom(a).shape for a in args]
                 moved = op.name == "reshape" and not same_but_ones(shapes[0], out.aval.shape)
                 spread = op.name == "broadcast_to" or (op.name not in _ELSEWHERE and out.aval.shape != v.aval.shape)
-                other = op.name in _ELSEWHERE
+                other = op.name in _ELSEWHERE and (moved or op.name != "reshape")
                 stored = op.name not in VIEWS or v not in cheap
                 if moved or (self.maker[v][0].name not in VIEWS and other and stored and len(users) > 1):
                     held.add(v)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...core.aval import Aval
 from ...program.variable import Variable, aval_of_atom
@@ -29,8 +29,8 @@ __all__ = ["REDUCED", "Reduction", "SHORT", "is_long", "is_reduced", "write_redu
 REDUCED = frozenset({"sum", "max", "min", "argmax", "argmin", "cumsum"})
 #: entries of a sum that is added up where it is read
 SHORT = 7
-#: entries that NumPy adds in eight sums side by side
-_LEAF = 128
+#: entries that NumPy adds in eight sums side by side, and as many of products, for which it has no order
+_LEAF, _FREE_LEAF = 128, 4096
 #: vectors of columns, and rows, that are added up together
 _COLUMNS, _ROWS = 4, 4
 
@@ -162,6 +162,33 @@ def write_reduction(
     return f"{writes.tree()}\n{writes.every_row()}", [name]
 
 
+class _Product(NamedTuple):
+    """A product that joins a total; with ``strong``, zeros of the first factor are no part of it."""
+
+    strong: bool
+    x: str
+    y: str
+
+    def at(self, b: Lanes, lane: int) -> _Product:
+        return _Product(self.strong, b.at(self.x, lane), b.at(self.y, lane))
+
+
+def _join(s: Accumulator, b: Lanes, total: tuple[str, ...], x: str | _Product, at: str) -> tuple[str, ...]:
+    """Write how an entry or a product joins a total."""
+    if not isinstance(x, _Product):
+        return s.step(b, total, x, at)
+    (before,) = total
+    new = b.fma(x.x, x.y, before)
+    return (b.select(b.compare("oeq", x.x, 0.0), before, new) if x.strong else new,)
+
+
+def _across(b: Lanes, x: str) -> str:
+    """Return the sum of eight lanes, neighbours first."""
+    for by in (1, 2, 4):
+        x = b.add(x, b.shuffled(x, x, [i ^ by for i in range(WIDTH)]))
+    return b.at(x, 0)
+
+
 class _Loops:
     """The functions of one kernel."""
 
@@ -175,6 +202,15 @@ class _Loops:
         if rows and self.outer and kernel.shape[self.outer[-1]] >= _ROWS and not self._is_long_winded():
             self.together = _ROWS
         self.states = kernel.states * self.together
+        self.products = [self._as_product(s[1][0]) for s in kernel.steps]
+
+    def _as_product(self, v: Variable) -> tuple | None:
+        """Return the equation of a product that is added up without rounding in between, as BLAS does."""
+        if not self.kernel.free or v in self.number or v not in self.maker:
+            return None
+        step = self.maker[v]
+        floats = all([aval_of_atom(a).dtype == v.aval.dtype for a in step[1]]) and v.aval.dtype.kind == "f"
+        return step if floats and step[0].name in ("multiply", "scale") else None
 
     def _is_long_winded(self) -> bool:
         """Say whether what is added up takes many instructions."""
@@ -192,7 +228,7 @@ class _Loops:
         self.buffers = {key: self.code.pointer_in("%arrays", i) for key, i in self.number.items()}
         return self.code
 
-    def every_entry(self, rows: list[str], counter: str) -> tuple[list[str], list[Lanes]]:
+    def every_entry(self, rows: list[str], counter: str) -> tuple[list[Any], list[Lanes]]:
         """Write the entries of rows that are added up together."""
         names, lanes = [], []
         for row in self._rows(rows):
@@ -210,18 +246,20 @@ class _Loops:
             found.append([*rows[:-1], one.select(one.compare("sgt", x, most), most, x)])
         return found
 
-    def entries(self, counters: list[str]) -> tuple[list[str], list[Lanes]]:
-        """Write the entries that join the totals, at one place; vectors where the last axis is one."""
+    def entries(self, counters: list[str]) -> tuple[list[Any], list[Lanes]]:
+        """Write what joins the totals, at one place: entries, or ``_Product``s; vectors where the last axis is one."""
         kernel = self.kernel
         box = {i: (0, n) for i, n in enumerate(kernel.shape)}
         writer = Writer(self.code, kernel, self.maker, self.buffers, box, counters)
         writer.inline = self.inline
         width = 1 if writer.axis is None else WIDTH
         names, lanes = [], []
-        for _, args, _, _ in kernel.steps:
+        for (_, args, _, _), product in zip(kernel.steps, self.products, strict=True):
             b = Lanes(self.code, aval_of_atom(args[0]).dtype, width)
-            x, w = writer.entry(args[0], kernel.index)
-            names.append(b.splat(x) if w < width else x)
+            factors = [args[0]] if product is None else product[1]
+            found = [writer.operand(a, kernel.below(aval_of_atom(a).shape, kernel.index)) for a in factors]
+            wide = [b.splat(x) if w < width else x for x, w in found]
+            names.append(wide[0] if product is None else _Product(product[0].name == "scale", *wide))
             lanes.append(b)
         return names, lanes
 
@@ -277,7 +315,7 @@ class _Loops:
         code = self.open()
         rows = [f"%c{i}" for i in self.outer]
         whole, small, split = code.label(), code.label(), code.label()
-        code.branch(code.new(f"icmp sle i64 %n, {_LEAF}"), small, split)
+        code.branch(code.new(f"icmp sle i64 %n, {_FREE_LEAF if self.kernel.free else _LEAF}"), small, split)
         code.begin(split)
         with code.scope():
             given = ", ".join(["ptr %arrays", *[f"i64 {c}" for c in rows]])
@@ -315,13 +353,16 @@ class _Loops:
             left = list(carried)
             for s, x, b in zip(states, names, lanes, strict=True):
                 acc, left = tuple(left[: len(s.dtypes)]), left[len(s.dtypes) :]
-                new += s.step(b, acc, x, self._places(counter) if len(s.dtypes) > 1 else "")
+                new += _join(s, b, acc, x, self._places(counter) if len(s.dtypes) > 1 else "")
             return new
 
         left = self.code.loop("%from", end, WIDTH, turn, starts)
-        totals = []
-        for s in states:
+        totals: list[tuple[str, ...]] = []
+        for k, s in enumerate(states):
             acc, left = left[: len(s.dtypes)], left[len(s.dtypes) :]
+            if self.kernel.steps[k % len(self.kernel.steps)][0].name == "sum":
+                totals.append((_across(Lanes(code, s.dtypes[0], WIDTH), acc[0]),))
+                continue
             lanes = [tuple([Lanes(code, d, WIDTH).at(x, i) for d, x in zip(s.dtypes, acc, strict=True)])
                      for i in range(WIDTH)]  # fmt: skip
             while len(lanes) > 1:
@@ -338,7 +379,9 @@ class _Loops:
                 for lane in range(WIDTH - self.n % WIDTH, WIDTH):
                     at = str(self.n - WIDTH + lane)
                     totals = [
-                        s.combine(self._one(s), t, (b.at(x, lane), at)[: len(s.dtypes)])
+                        _join(s, self._one(s), t, x.at(b, lane), at)
+                        if isinstance(x, _Product)
+                        else s.combine(self._one(s), t, (b.at(x, lane), at)[: len(s.dtypes)])
                         for s, t, x, b in zip(states, totals, names, wide, strict=True)
                     ]
                 self._put(totals, "%totals")
@@ -447,7 +490,7 @@ class _Loops:
                     every = {**counters, kernel.axis: here, last: p}
                     names, lanes = self.entries([every[i] for i in range(len(kernel.shape))])
                     for k, (s, x, w) in enumerate(zip(states, names, lanes, strict=True)):
-                        new[k] += s.step(w, (carried[k * together + u],), x, "")
+                        new[k] += _join(s, w, (carried[k * together + u],), x, "")
                         if kernel.running:
                             self._store(kernel.outs[k], new[k][-1], w, every)
                 return [x for row in new for x in row]

@@ -127,3 +127,23 @@ def test_loops_through_the_same_rows_are_one(rows: int, monkeypatch: pytest.Monk
     apart = da.jit(logistic)(*args)
     assert all([x.tobytes() == apart.tobytes() for x in found])
     np.testing.assert_allclose(apart, logistic(*args), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(40, 9), (203, 9), (150, 16), (203, 130)])
+def test_zeros_of_a_matrix_win_against_infinite_cotangents(rows: int, columns: int, monkeypatch) -> None:
+    monkeypatch.setattr(passes, "_SUMMED", 9)
+    r = np.random.default_rng(rows)
+    x, w = r.normal(size=(rows, columns)), r.normal(size=columns)
+    x[r.random(x.shape) < 0.3] = 0.0
+    x[5] = 0.0
+    x[7] = 0.0
+    x[7, 2] = np.nan if columns == 16 else 0.0
+    f = da.grad(lambda w, x: np.sum(np.sqrt(np.abs(x @ w))))
+    with np.errstate(all="ignore"):
+        expected = f(w, x)
+    assert np.isfinite(expected).all() == (columns != 16)
+    for count in (1, 3):
+        da.threads(count)
+        fast = da.jit(f)
+        np.testing.assert_allclose(fast(w, x), expected, rtol=1e-9, equal_nan=True)
+    assert any(["fma" in g.text for g in fast._specialised((w, x), {}).program.compiled.groups])
