@@ -22,7 +22,7 @@ from .lazy import Lazy, asking
 from .liveness import Liveness, OpaqueError, PoleParts
 from .ops.joining import gathered
 from .ops.kinds import is_finite, known
-from .program.ir import Program
+from .program.ir import Program, programs_in
 from .program.packed import unpacked
 from .program.variable import Variable
 from .staged import Staged
@@ -121,7 +121,7 @@ def pull_back(program: Program, cotangents: list, seeds: str = "dead", others: l
 
 def _walk_back(program: Program, cotangents: list, walk: Callable | None, seeds: str, once: bool) -> list:
     # A hook is called once per pull: where there is one, there is no second walk.
-    once = once or any([step[0].effect for step in program.steps])
+    once = once or _has_effect(program)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         if not once and not _being_written(program, cotangents):
             results = backward(program, cotangents, walk=logged_walk(walk))
@@ -134,6 +134,16 @@ def _walk_back(program: Program, cotangents: list, walk: Callable | None, seeds:
         elif not once and any([_has_nan(r) for r in results]):
             results = _without_collisions(program, cotangents, results, seeds)
     return results
+
+
+def _has_effect(program: Program) -> bool:
+    """Say whether there is a hook in a program or in a body, which is written down anew for each walk."""
+    for op, _, params, _ in program.steps:
+        if op.effect or (
+            op.marked_transpose is not None and "program" not in params and any(map(_has_effect, programs_in(params)))
+        ):
+            return True
+    return False
 
 
 #: the last equations of a program, which a walk meets first

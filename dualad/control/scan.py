@@ -50,6 +50,7 @@ from .subprograms import (
     strong_aval,
     together,
     transpose_program,
+    without_effects,
     zeros,
 )
 
@@ -209,8 +210,10 @@ def _scan_marked_transpose(ct, *args, live, hot, wanted, body, length, reverse, 
     # Which cotangents are dead in all steps, which have dead entries in any step, and which may be infinite in any.
     dead = [m is not None and (numbers := plain(m)) is not None and not np.any(numbers) for m in live]
     partial, may = [m is not None and not d for m, d in zip(live, dead, strict=True)], [hot] * len(ct)
+    hooked = mentions(body, lambda op, params: op.effect)
+    tried = without_effects(body) if hooked else body
     while True:
-        found = transpose_program(body, nc + nk + nx, range(nc), (partial, may), dead)
+        found = transpose_program(tried, nc + nk + nx, range(nc), (partial, may), dead)
         out = slice(nc, nc + nk)
         stay = [d and f for d, f in zip(dead, found.dead[out], strict=False)]
         some = [not s and (d or p or f) for s, d, p, f in zip(stay, dead, partial, found.partial[out], strict=False)]
@@ -218,6 +221,8 @@ def _scan_marked_transpose(ct, *args, live, hot, wanted, body, length, reverse, 
         if [*stay, *some, *burn] == [*dead[:nk], *partial[:nk], *may[:nk]]:
             break
         dead[:nk], partial[:nk], may[:nk] = stay, some, burn
+    if hooked:  # a hook is called once
+        found = transpose_program(body, nc + nk + nx, range(nc), (partial, may), dead)
     params = {"length": length, "reverse": reverse}
     cut = len(found.program.inputs) - sum(partial)
     read = inputs_read([found.program], range(cut, len(found.program.inputs)))

@@ -28,7 +28,7 @@ from ..jvp import output_leaves, split
 from ..liveness import BodyLiveness
 from ..ops.kinds import repeat_lanes
 from ..program.check import check_linear
-from ..program.ir import Program, live_steps, programs_in
+from ..program.ir import Program, live_steps, map_programs, programs_in
 from ..program.variable import Variable, aval_of_atom
 from ..series.stream import Stream
 from ..series.tracer import Series, SeriesLevel
@@ -37,7 +37,7 @@ from ..staged import Staged, StagedLevel
 __all__ = [
     "Separated", "StagedBody", "Transposed", "batch_program", "captured_inputs", "inputs_read", "jvp_program",
     "mask_programs", "mentions", "output_avals", "partial_eval_jvp", "permute_inputs", "runner", "series_program",
-    "spread_orders", "stage", "strong_aval", "together", "transpose_program", "zeros",
+    "spread_orders", "stage", "strong_aval", "together", "transpose_program", "without_effects", "zeros",
 ]  # fmt: skip
 
 
@@ -143,6 +143,22 @@ def mentions(program: Program, test: Callable[[Any, dict], bool]) -> bool:
         test(op, params) or any([mentions(part, test) for part in programs_in(params)])
         for op, _, params, _ in program.steps
     )
+
+
+def without_effects(program: Program) -> Program:
+    """Return a program without hooks: what goes through one passes by. A compiled program stays as it is."""
+    if type(program) is not Program:
+        return program
+    passed: dict[Variable, Any] = {}
+    steps = []
+    for op, args, params, outs in program.steps:
+        read = [passed.get(a, a) if type(a) is Variable else a for a in args]
+        if op.effect:
+            passed[outs[0]] = read[0]
+        else:
+            steps.append((op, read, map_programs(params, without_effects), outs))
+    outputs = [passed.get(o, o) if type(o) is Variable else o for o in program.outputs]
+    return Program(program.inputs, steps, outputs, program.name)
 
 
 def permute_inputs(program: Program, order: Sequence[int]) -> Program:

@@ -109,6 +109,34 @@ def test_all_first_derivatives(row: str, body: str) -> None:
     run(row, body, WRAPPERS)
 
 
+ORDERS: dict[str, Callable] = {
+    "forward of traced reverse": lambda f: da.jacfwd(written(da.jacrev(f))),
+    "reverse of traced forward": lambda f: da.jacrev(written(da.jacfwd(f))),
+    "traced forward of reverse": lambda f: written(da.jacfwd(da.jacrev(f))),
+    "traced reverse of reverse": lambda f: written(da.jacrev(da.jacrev(f))),
+    "jit of forward of reverse": lambda f: da.jit(da.jacfwd(da.jacrev(f))),
+}
+
+
+@pytest.mark.parametrize("body", ["scan, carried", "scan, captured", "map", "scan in cond"])
+@pytest.mark.parametrize("row", ["where root", "where root squared", "an index", "maximum", "smooth"])
+def test_second_derivatives(row: str, body: str) -> None:
+    f, x = TABLE[row]
+    f = BODIES[body](f)
+    expected = da.jacfwd(da.jacfwd(f))(x)
+    for name, order in ORDERS.items():
+        np.testing.assert_allclose(order(f)(x), expected, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+def test_second_derivatives_beside_a_pole_in_a_program() -> None:
+    """Products of tangents are plain where nothing is known, so an entry may be NaN that is 0 on known values."""
+    f, x = BODIES["scan, carried"](lambda x: np.sqrt(x) ** 3), np.array([0.0, 4.0])
+    known, found = da.jacfwd(da.jacfwd(f))(x), da.jacfwd(written(da.jacrev(f)))(x)
+    wild = ~np.isfinite(found)
+    assert np.isnan(known).sum() < wild.sum() and not (wild < np.isnan(known)).any()
+    np.testing.assert_allclose(found[~wild], known[~wild], rtol=1e-12)
+
+
 def everywhere(f: Callable, x, expected) -> None:
     """Check a function's forward numbers, and that all wrappers give them."""
     check(da.jacfwd(f)(x), expected)
@@ -167,6 +195,20 @@ def test_masks_that_leave_a_body() -> None:
     everywhere(carry, x, [[0.0, 0.0], [0.0, 0.0]])
     everywhere(constant, x, [[0.0, 0.0], [0.0, 0.25]])
     everywhere(branch, x, [[0.0, 0.5]])
+
+
+def test_a_hook_in_a_body_is_called_once_where_the_body_is_transposed() -> None:
+    called = []
+
+    def step(c, _):
+        c = da.grad_hook(c, lambda ct: called.append(ct))
+        return np.sqrt(c) * c, None
+
+    f = lambda x: np.sum(da.scan(step, x, None, length=2)[0])
+    x = np.array([0.0, 4.0])
+    program = da.trace(f, x + 1.0)
+    np.testing.assert_allclose(da.grad(program)(x), da.jacfwd(f)(x))
+    assert len(called) == 1
 
 
 def test_a_result_that_nothing_reads() -> None:
