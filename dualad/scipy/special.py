@@ -82,7 +82,9 @@ def _logsumexp(a, b, return_sign: bool):
     with np.errstate(divide="ignore", invalid="ignore"):
         if b is None and a.dtype.kind != "c" and not return_sign:
             # The largest term is one: taken away before the logarithm, it leaves the digits of the others.
-            first = np.arange(a.shape[-1]) == np.argmax(stop_gradient(a), axis=-1, keepdims=True)
+            places = np.arange(a.shape[-1])
+            places.setflags(write=False)  # so that a program need not copy it
+            first = places == np.argmax(stop_gradient(a), axis=-1, keepdims=True)
             rest = np.sum(np.where(first, np.expm1(a - shift), np.exp(a - shift)), axis=-1)
             return np.log1p(rest) + shift[..., 0], None
         terms = np.exp(a - shift)
