@@ -60,7 +60,7 @@ class DualadError(Exception):
         super().__init__("\n".join(lines))
 
     def __reduce__(self):
-        return type(self), (self.what, self.why, self.instead)
+        return type(self), (self.what, self.why, self.instead), {"told": self.told}
 
 
 class EscapedTensorError(DualadError, RuntimeError):
@@ -253,7 +253,7 @@ class NonFiniteError(DualadError, FloatingPointError):
     origin: Any = None
 
     def __reduce__(self):
-        return type(self), (self.what, self.why, self.instead), {"origin": self.origin}
+        return type(self), (self.what, self.why, self.instead), {"told": self.told, "origin": self.origin}
 
 
 class ConvergenceError(DualadError, ArithmeticError):

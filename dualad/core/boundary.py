@@ -21,7 +21,7 @@ from ..errors import (
 )
 from .above import ABOVE
 from .again import keep_arrays
-from .contexts import active, in_use
+from .contexts import active
 from .frames import users_line_of
 from .libraries import about_library, refusal_behind
 from .swallowed import Refusals
@@ -67,7 +67,7 @@ def _run_again(again):
 
 def _run(f, args, kwargs):
     """Call ``f``; re-raise a refusal of ours that a foreign library has wrapped in an error of its own."""
-    watch = active() if in_use else None
+    watch = active()
     look = None if watch is None or running.get() else watch.calling(f, args, kwargs)
     inside = running.set(True)
     refusals, returned = Refusals(), False
@@ -83,23 +83,17 @@ def _run(f, args, kwargs):
             raise
         # `out[:] = x` asks the tensor for a plain array directly: the refusal is ours, but knows no line yet.
         better = about_library(ours) or _about_sparse(ours) or _about_objects(ours) or _about_scipy(ours)
-        if better is None and _AT in ours.what:
-            ours.told = True
-            raise
-        error = better or ours
-        error = type(error)(f"{error.what}{_AT}{_user_line(ours)}", error.why, error.instead)
-        error.told = True
-        raise error.with_traceback(ours.__traceback__) from None
+        raise _told(better or ours, ours).with_traceback(ours.__traceback__) from None
     except (InPlaceError, UnsupportedError) as ours:  # NumPy's, into a target that it made of an object array
         better = about_library(ours) or (_about_objects(ours) if isinstance(ours, InPlaceError) else None)
         if better is None:
             raise
-        raise type(better)(f"{better.what}{_AT}{_user_line(ours)}", better.why, better.instead) from ours
+        raise _told(better, ours) from ours
     except BranchError as ours:
         better = None if ours.told else _about_scipy(ours)
         if better is None:
             raise
-        raise type(better)(f"{better.what}{_AT}{_user_line(ours)}", better.why, better.instead) from ours
+        raise _told(better, ours) from ours
     except DualadError:
         raise
     except (TypeError, ValueError, IndexError, NotImplementedError, AttributeError, RuntimeError) as foreign:
@@ -112,20 +106,26 @@ def _run(f, args, kwargs):
             ours = next((e for about in _ABOUT if (e := about(foreign)) is not None), None)
         if ours is None:
             raise
-        error = type(ours)(f"{ours.what}{_AT}{_user_line(foreign)}", ours.why, ours.instead)
-        error.told = True
-        raise error from foreign
+        raise _told(ours, foreign) from foreign
     except Exception as foreign:  # of a library's own kind
         # MINPACK says only that something is wrong, and C that an error was set: what they were refused is noted.
         ours = about_library(foreign) or (_about_scipy(foreign) if refusals else None)
         if ours is None:
             raise
-        raise type(ours)(f"{ours.what}{_AT}{_user_line(foreign)}", ours.why, ours.instead) from foreign
+        raise _told(ours, foreign) from foreign
     finally:
         running.reset(inside)
         noted.reset(around)
         if refusals:
             refusals.settle(returned)
+
+
+def _told(words: DualadError, error: BaseException) -> DualadError:
+    """Return the words for an error with the user's line; transforms around this one leave them as they are."""
+    last = users_line_of(error)
+    said = type(words)(f"{words.what}{_AT}{last.filename}:{last.lineno}: {last.line}", words.why, words.instead)
+    said.told = True
+    return said
 
 
 def _about_index(error: BaseException) -> DualadError | None:
@@ -249,8 +249,3 @@ _ABOUT = (
     _about_objects,
     _about_compiled,
 )
-
-
-def _user_line(error: BaseException) -> str:
-    last = users_line_of(error)
-    return f"{last.filename}:{last.lineno}: {last.line}"

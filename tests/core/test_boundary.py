@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fractions
 import json
+import pickle
 import re
 import statistics
 import warnings
@@ -175,9 +176,18 @@ def test_an_error_of_the_second_run_is_told_with_the_first() -> None:
     assert isinstance(caught.value.__cause__, DualadError)
 
 
-@pytest.mark.parametrize("name", [name for name in REWORDED if name != "index"])
+ONCE = {name: row[:2] for name, row in REWORDED.items() if name != "index"} | {
+    "set by C": (lambda x: scipy.optimize.brentq(lambda p: p * p - x[0], 0.0, 5.0), ConversionError),
+    "a branch of SciPy's": (
+        lambda x: da.trace(lambda y: scipy.optimize.newton(lambda p: p - y, 1.0), x[0]),
+        ConversionError,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ONCE)
 def test_an_error_is_told_once_however_many_transforms_it_passes(name: str) -> None:
-    f, kind, _, _ = REWORDED[name]
+    f, kind = ONCE[name]
     said = []
     for run in (f, lambda x: da.jvp(f, (x,), (X,))[0], lambda x: da.grad(lambda y: da.jvp(f, (y,), (X,))[0])(x)):
         with pytest.raises(kind) as caught:
@@ -213,3 +223,47 @@ def test_scipys_errors_about_plain_numbers_stay_as_they_are() -> None:
         with pytest.raises(type(plain.value)) as caught:
             da.jvp(lambda x, wrong=wrong: x * np.sum(wrong()), (X,), (X,))
         assert type(caught.value) is type(plain.value) and str(caught.value) == str(plain.value)
+
+
+def test_an_error_that_was_told_in_another_process_is_told_once() -> None:
+    f, kind, *_ = REWORDED["slice"]
+    with pytest.raises(kind) as caught:
+        da.jvp(f, (X,), (X,))
+
+    def again(x):
+        raise pickle.loads(pickle.dumps(caught.value))
+
+    with pytest.raises(kind) as later:
+        da.jvp(again, (X,), (X,))
+    assert str(later.value) == str(caught.value)
+
+
+SCIPY: dict = {"__name__": "scipy.optimize._zeros_py"}
+exec(  # a function that goes on with a number of its own, as C does, and says something of that
+    """
+def brentq(f):
+    try:
+        float(f())
+    except Exception:
+        pass
+    raise ValueError("no bracket\\nat all")
+""",
+    SCIPY,
+)
+
+
+def test_what_scipy_says_after_it_was_refused_a_number_is_about_the_tensor() -> None:
+    with pytest.raises(ConversionError, match=r"was given a tensor: no bracket\n  At: ") as caught:
+        da.trace(lambda x: SCIPY["brentq"](lambda: x), 1.0)
+    assert "dualad.scipy.optimize.brentq" in caught.value.instead
+
+    def refused_elsewhere(x):
+        try:
+            float(x)
+        except DualadError:
+            pass
+        return x * SCIPY["brentq"](lambda: 1.0)
+
+    with pytest.raises(ValueError, match="no bracket") as own:
+        da.trace(refused_elsewhere, 1.0)
+    assert type(own.value) is ValueError
