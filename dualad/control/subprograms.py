@@ -371,10 +371,14 @@ def transpose_program(
             for a, p in zip(output_avals(program), partial, strict=True)
         ]
         inputs = list(level.inputs)
-        steps = [
-            (op, [rest.get(a, a) if type(a) is Variable else a for a in args], params, outs)
-            for op, args, params, outs in program.steps
-        ]
+        steps = []
+        for op, args, params, outs in program.steps:
+            args = [rest.get(a, a) if type(a) is Variable else a for a in args]
+            if any([type(a) is Variable for a in args]):
+                steps.append((op, args, params, outs))
+            else:  # what a transpose has computed of a residual, such as the inverse of a permutation
+                found = bind(op, args, params)
+                rest.update(zip(outs, found if op.multiple_results else [found], strict=True))
         outputs = [rest.get(o, o) if type(o) is Variable else o for o in program.outputs]
         bound = Program(program.inputs[:vectors], steps, outputs, program.name)
         given = [None if d else c for c, d in zip(cts, dead or [False] * len(cts), strict=True)]

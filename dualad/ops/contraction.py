@@ -298,7 +298,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #
 # A sum of products leaves 0·∞ out term by term where a zero of a *factor* wins, as `scale(factor, c)` does for one
 # product (`kinds.py`). The terms with an infinite entry of c are ±∞, NaN or nothing. The same contraction of signs
-# counts them: `met` of them there are, and all have one sign if their sum `balance` is ±met.
+# counts them: `met` of them there are, and all have one sign if their sum `balance` is ±met. Terms with an infinite
+# factor count too; where one meets a zero, the sum is NaN.
 
 
 def _einsum_strong(*operands, subscripts: str, optimize):
@@ -307,13 +308,24 @@ def _einsum_strong(*operands, subscripts: str, optimize):
         if len(factors) == 1 and _is_plain_product(subscripts) and ct.shape[-1] == factors[0].shape[0]:
             return np.tensordot(ct, factors[0], 1)  # which needs no transposes, of einsum's as many as three
         return np.einsum(subscripts, *operands, optimize=optimize)
+    count = lambda c, given: np.einsum(subscripts, c.astype(ct.dtype), *given, optimize=optimize)
     known, signs = np.isfinite(ct), [np.sign(a) for a in factors]
-    total = np.einsum(subscripts, np.where(known, ct, 0), *factors, optimize=optimize)
-    sign = np.where(known | np.isnan(ct), 0, np.sign(ct)).astype(ct.dtype)
-    balance = np.einsum(subscripts, sign, *signs, optimize=optimize)
-    met = np.einsum(subscripts, (~known).astype(ct.dtype), *[np.abs(s) for s in signs], optimize=optimize)
+    sign = np.where(known | np.isnan(ct), 0, np.sign(ct))
+    balance, met = count(sign, signs), count(~known, [np.abs(s) for s in signs])
+    wide = [np.isinf(a) for a in factors]
+    lost = np.zeros(())
+    if any([w.any() for w in wide]):
+        only = lambda c, given: (
+            count(c, given) - count(c, [np.where(w, 0, a) for a, w in zip(given, wide, strict=True)])
+        )
+        sizes, ones = [np.abs(s) for s in signs], [np.ones_like(a) for a in factors]
+        sign = np.where(known, np.sign(ct), 0)
+        balance, met = balance + only(sign, signs), met + only(sign != 0, sizes)
+        lost = only(np.ones_like(known), ones) - only((sign != 0) | ~known, sizes)
+        factors = [np.where(w, 0, a) for a, w in zip(factors, wide, strict=True)]
+    total = count(np.where(known, ct, 0), factors)
     infinite = np.where(balance == met, np.inf, np.where(balance == -met, -np.inf, np.nan))
-    return np.where(met > 0, infinite, total).astype(total.dtype)[()]
+    return np.where(lost > 0, np.nan, np.where(met > 0, infinite, total)).astype(total.dtype)[()]
 
 
 @functools.cache

@@ -423,3 +423,32 @@ def test_a_scan_of_no_steps_computes_nothing_for_its_gradient() -> None:
     assert np.array_equal(
         da.trace(da.grad(f, 1), np.zeros((2, 2)), np.ones(2))(np.zeros((2, 2)), np.ones(2)), np.ones(2)
     )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        np.sort,
+        lambda x: np.sort(x * x) * 0.5,
+        lambda x: np.partition(x, 1) * 0.7,
+        lambda x: x[np.argsort(x)] * np.sin(x),
+        lambda x: np.median(x) * np.cos(x) + x * 0.2,
+    ],
+)
+def test_reverse_of_reverse_of_what_a_transpose_computes_in_a_body(body) -> None:
+    """The transpose of a permutation sorts it: a step of a linear body that does not depend on its cotangents."""
+    x = np.array([2.48, 0.14, 1.78])
+    step = lambda x, _: (body(x), None)
+
+    def pulled(f):
+        return lambda x: np.sum(da.vjp(f, x)[1](np.cos(x))[0] * x)
+
+    expected = da.grad(pulled(lambda x: body(body(x))))(x)
+    for f in (
+        pulled(lambda x: da.scan(step, x, None, length=2)[0]),
+        pulled(lambda x: da.cond(x[0] > 0, lambda x: body(body(x)), np.sin, x)),
+        pulled(da.jit(lambda x: body(body(x)))),
+    ):
+        np.testing.assert_allclose(da.trace(da.grad(f), x)(x), expected)
+        np.testing.assert_allclose(da.jit(da.grad(f))(x), expected)
+        np.testing.assert_allclose(da.grad(f)(x), expected)
