@@ -190,6 +190,10 @@ OUTER = {
     "power": lambda x, y: np.abs(x) ** y, "divide": np.divide, "multiply": np.multiply, "arctan2": np.arctan2,
     "hypot": np.hypot, "logaddexp": np.logaddexp, "solve": lambda x, y: np.linalg.solve(np.diag(x + 3) + 0.1, y),
     "matmul": lambda x, y: np.outer(x, y) @ y, "scan": lambda x, y: da.scan(lambda c, v: (c * v + y[0],) * 2, y, x)[1],
+    "square of a scan": lambda x, y: np.sin(da.scan(lambda c, v: (c * v + y[0],) * 2, y, x)[1] ** 2),
+    "while": lambda x, y: np.exp(da.while_loop(lambda c: np.sum(c) < 2, lambda c: c * y + 0.5, x)),
+    "cond": lambda x, y: da.cond(x[0] > 9, np.sin, np.cos, x * y) ** 2 * y,
+    "count": lambda x, y: (lambda n, z: z[n] * y * z)(*da.fori_loop(0, 2, lambda i, c: (c[0] + 1, c[1] * y), (0, x))),
 }  # fmt: skip
 
 

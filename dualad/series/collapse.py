@@ -26,9 +26,14 @@ class Collapse:
         self.lanes, self.order, self.weights = lanes, order, weights
 
     def __call__(self, c: Any, degree: int) -> Any:
-        """Return a coefficient of a degree, summed if it is the highest one."""
-        if degree != self.order or not self._has_lanes(c):
+        """Return a coefficient of a degree, summed if it is the highest one, and in one lane if it is the lowest.
+
+        A value has no direction; where a program gives it lanes with all its results, they are equal.
+        """
+        if degree not in (0, self.order) or not self._has_lanes(c):
             return c
+        if degree == 0:
+            return c._value[0]
         return np.sum(c._value, 0) if self.weights is None else np.tensordot(self._weights(c), c._value, 1)
 
     def product(self, x: Any, y: Any, degree: int) -> Any:

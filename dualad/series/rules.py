@@ -548,7 +548,7 @@ def _of_program(call: Call, rule: Callable) -> tuple:
     for n, x in enumerate(first):
         value = x[0] if type(x) is list else x
         if not is_inexact(aval_of(value).dtype):
-            made.append(value)
+            made.append(value if pick is None else pick(value, 0))
             continue
         last = (len(x) - 1 if type(x) is list else 0) if complete else call.level.order
         made.append(call.stream(value, part(n), last))
