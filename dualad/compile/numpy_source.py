@@ -17,8 +17,9 @@ from ..control.subprograms import mentions
 from ..core.aval import is_weak
 from ..program.ir import Program
 from .native.engine import Tally, note_once, tally
+from .native.equations import Equations
 from .native.groups import Group, find_groups
-from .native.passes import find_passes
+from .native.passes import Pass, find_passes
 from .native.stacks import find_stacks
 from .quiet_errors import quietly
 from .simplify import is_pure
@@ -38,7 +39,7 @@ class Compiled:
     __slots__ = ("calls", "groups", "machine", "program", "regions", "run", "source")
 
     def __init__(
-        self, program: Program, source: str, run: Callable, calls: dict, regions: list, groups: Sequence[Group] = ()
+        self, program: Program, source: str, run: Callable, calls: dict, regions: list, groups: Sequence[Equations] = ()
     ) -> None:
         self.program, self.run, self.calls, self.regions, self.groups = program, run, calls, regions, tuple(groups)
         self.source = "\n\n".join([source, *[f"; native code\n{g.text}" for g in groups]])
@@ -59,9 +60,9 @@ def _compile(program: Program) -> Compiled:
     steps = program.steps
     for find in (find_stacks, find_passes, find_groups):
         steps = find(Program(program.inputs, steps, program.outputs, program.name))
-    if len(steps) == 1 and type(steps[0][0]) is Group:
-        group = steps[0][0]
-        if list(program.inputs) == group.reads and list(program.outputs) == group.writes:
+    if len(steps) == 1 and isinstance(group := steps[0][0], (Group, Pass)):
+        same = _are_same(program.inputs, group.reads) and _are_same(program.outputs, group.writes)
+        if same and (type(group) is Group or all([v.aval.shape for v in group.writes])):
             return Compiled(program, "", group.run, {"native": 1}, [], [group])
     numbers = not mentions(program, lambda op, params: not is_pure(op, params))
     writer = _Writer(numbers)
@@ -87,6 +88,10 @@ def _compile(program: Program) -> Compiled:
         f"        return in_numpy({given})",
     ]
     return _finish(program, name, writer, body)
+
+
+def _are_same(a: Sequence, b: Sequence) -> bool:
+    return len(a) == len(b) and all([x is y for x, y in zip(a, b, strict=True)])
 
 
 _count = [0]

@@ -24,6 +24,8 @@ __all__ = ["Part", "write_kernel"]
 _PARTS = 64
 #: diagonals that are written by themselves, in all parts of a domain; and entries of a domain for which it is worth it
 _DIAGONALS, _WIDE = 48, 512
+#: vectors of a row that are written without a loop
+_STRAIGHT = 32
 
 
 def write_kernel(name: str, kernel: Kernel, maker: dict, number: dict[Any, int], inline: bool) -> str:
@@ -83,6 +85,14 @@ class Part:
 
     def entries(self, writer: Writer) -> list[list[tuple[str, int]]]:
         return [[writer.entry(v, index, computed=True) for index in indices] for v, indices in self.homes]
+
+    def _write(self, writer: Writer) -> None:
+        """Write the entries at the places that the counters say."""
+        values = self.entries(writer)
+        for (v, indices), entries in zip(self.homes, values, strict=True):
+            written = writer.write_rows(self.buffers[v], v, entries) if self.kernel.lanes else 0
+            for index, value in zip(indices[written:], entries[written:], strict=True):
+                writer.write(self.buffers[v], v, value, index)
 
     def _look(self) -> None:
         """Find out by a draft which diagonals are met."""
@@ -144,6 +154,11 @@ class Part:
         first, end = str(low), str(high)
         if level and len(axes) == 1:
             self.entries(writer)
+            if axis and high - low <= _STRAIGHT * WIDTH:
+                for place in (*range(low, high - WIDTH, WIDTH), high - WIDTH):
+                    counters[axis] = str(place)
+                    self._write(writer)
+                return
         if axis == 0:
             first, end = clipped(code, low, high)
         before, head, body, leave = code.block, code.label(), code.label(), code.label()
@@ -163,11 +178,7 @@ class Part:
             else:
                 if follow is not None:
                     follow()
-                values = self.entries(writer)
-                for (v, indices), entries in zip(self.homes, values, strict=True):
-                    written = writer.write_rows(self.buffers[v], v, entries) if self.kernel.lanes else 0
-                    for index, value in zip(indices[written:], entries[written:], strict=True):
-                        writer.write(self.buffers[v], v, value, index)
+                self._write(writer)
             after = code.new(f"add i64 {turn}, {WIDTH if vector else 1}")
             code.lines[place] = f"  {turn} = phi i64 [{first}, %{before}], [{after}, %{code.block}]"
             code.jump(head)
