@@ -265,14 +265,18 @@ def _index_add(ct, *arrays, template, shape):
     one, size = math.prod(shape[lanes:]), math.prod(shape[:lanes])
     if len(shape) - lanes == 1 and len(native) - lanes == 1 and isinstance(native[-1], np.ndarray):
         positions = native[-1].reshape(-1)
-        if positions.size and positions.min() < 0:
-            positions = np.where(positions < 0, positions + one, positions)
+        if positions.size and (low := positions.min()) < 0:
+            if low < -one:
+                raise IndexError(f"index {int(low)} is out of bounds for axis with size {one}")
+            positions = np.where(positions < 0, positions.astype(np.intp) + one, positions)
     else:
         positions = np.arange(one).reshape(shape[lanes:])[native[lanes:]].reshape(-1)
     if not lanes:
         return _sum_up(positions, np.ravel(ct), one).reshape(shape)[()]
     rows = ct.reshape((size, positions.size))
     if size > 1 and positions.size < _SHORT:  # many short lanes: all in one go
+        if positions.size and (high := positions.max()) >= one:  # an entry of the next lane
+            raise IndexError(f"index {int(high)} is out of bounds for axis with size {one}")
         positions = (positions + one * np.arange(size)[:, None]).reshape(-1)
         return _sum_up(positions, rows.reshape(-1), size * one).reshape(shape)
     out = np.empty_like(ct, order="C", shape=(size, one))

@@ -70,4 +70,5 @@ def test_machine_code_is_what_the_verdict_says(op, native_backend, monkeypatch) 
 def test_what_machine_code_is_known_for() -> None:
     assert machine_code(OPS["sin"]) == ("registers", "loops", "stacks")
     assert machine_code(OPS["solve"]) == ("stacks",) and "registers" in machine_code(OPS["scan"])
+    assert all(["registers" in machine_code(OPS[name]) for name in ("index", "index_add", "index_set")])
     assert machine_code(OPS["custom_jvp_call"]) == machine_code(OPS["fft"]) == ()

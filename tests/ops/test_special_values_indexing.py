@@ -31,6 +31,16 @@ def test_repeated_rows():
     np.testing.assert_array_equal(gradient, np.repeat([[0.0], [3], [2], [1]], 4, axis=1))
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.uint32])
+def test_positions_of_every_type(dtype):
+    i = np.array([1, 3, 1, 9 if dtype(0).dtype.kind == "u" else -1], dtype)
+    x = RNG.normal(size=300)
+    expected = np.zeros(300)
+    np.add.at(expected, i, 1.0)
+    np.testing.assert_array_equal(sum_grad(lambda x: x[i], x), expected)
+    np.testing.assert_array_equal(da.jit(lambda x, i: sum_grad(lambda x: x[i], x))(x, i), expected)
+
+
 def test_repeated_pairs():
     gradient = sum_grad(lambda x: x[[1, 1, 3, 2, 1, 2], [0, 0, 1, 2, 0, 2]], RNG.normal(size=(4, 4)))
     expected = np.zeros((4, 4))

@@ -58,6 +58,15 @@ class Equations:
         """Write and compile the function; raise ``Refused`` where that turns out to be impossible."""
         raise NotImplementedError
 
+    def ask_numpy(self, *args: Any) -> tuple:
+        """Return what the equations themselves make of arguments, or raise what they raise."""
+        env: dict[Any, Any] = dict(zip(self._keys, args, strict=True))
+        with np.errstate(all="ignore"):
+            for op, given, params, outs in self.steps:
+                out = op.impl(*[env[a] if type(a) is Variable else a for a in given], **params)
+                env.update(zip(outs, out if op.multiple_results else (out,), strict=True))
+        return tuple([np.require(env[v], v.aval.dtype, "C")[()] for v in self.writes])
+
     def as_one(self, made: Engine, failures: tuple[type[Exception], ...]) -> list[tuple]:
         """Return the equation that stands for these, or these where they can't be compiled."""
         try:

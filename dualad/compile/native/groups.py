@@ -21,7 +21,7 @@ from .loops import LOOPS, check_loop, weight_of_loop
 from .lowering import SMALL, Lowering, check, weight
 from .operators import TYPES, Refused
 from .stub import entered
-from .values import Values, store
+from .values import Values, is_uniform, store
 
 __all__ = ["Group", "find_groups", "is_known"]
 
@@ -46,7 +46,7 @@ class Group(Equations):
         self.about = "registers"
 
     def is_read(self, constant: Any) -> bool:
-        return isinstance(constant, np.ndarray) and constant.size > SMALL
+        return isinstance(constant, np.ndarray) and constant.size > SMALL and not is_uniform(constant)
 
     def compile(self, made: Engine) -> None:
         """Write and compile the function; raise ``Refused`` where that turns out to be impossible."""
@@ -80,7 +80,14 @@ class Group(Equations):
             None if type(a) is Variable and a not in self._used else v for a, v in zip(self.reads, avals, strict=True)
         ]
         self.run = entered(
-            made, self.text, (looked_at, writes), lowering.scratch, level, lowering.needs_python, releases
+            made,
+            self.text,
+            (looked_at, writes),
+            lowering.scratch,
+            level,
+            lowering.needs_python,
+            releases,
+            self.ask_numpy,
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,22 +21,18 @@ from .bands import Bands, Meeting, met_at
 from .code import WIDTH, Code, Lanes, literal
 from .lowering import trailing
 from .operators import BOOL, LONG, Refused, computed_in, convert, elementwise
-from .values import load_lanes, store_lanes, stored
-from .views import JOINS, VIEWS, Box, Index, broadcast_index, refolded, same_but_ones, source, splits
+from .positions import STATUS, Places, checked
+from .values import is_uniform, load_lanes, store_lanes, stored
+from .views import JOINS, VIEWS, Box, Index, affine, broadcast_index, refolded, same_but_ones, source, splits
 
-__all__ = ["Kernel", "Writer", "clipped", "find_cuts", "is_counted", "is_uniform"]
+__all__ = ["Kernel", "Writer", "clipped", "find_cuts", "in_memory_as", "is_counted"]
 
 #: short reductions, with the operator that joins two entries
 _SHORT = {"sum": "add", "max": "maximum", "min": "minimum"}
+#: operators whose results have the numbers of their arguments, in the same order
+_SAME = frozenset({"copy", "reshape", "stop_gradient"})
 #: entries of constants that are looked at at a time
 _BLOCK = 1 << 15
-
-
-def is_uniform(x: Any) -> bool:
-    """Say whether a constant is one number everywhere."""
-    if not isinstance(x, np.ndarray) or x.size == 1 or not any(x.strides):
-        return True
-    return x.size <= 4096 and x.tobytes() == x.size * x.reshape(-1)[:1].tobytes()
 
 
 def is_counted(x: Any) -> bool:
@@ -50,6 +46,13 @@ def is_counted(x: Any) -> bool:
         and x[-1] - x[0] == x.size - 1
         and all([(np.diff(x[i : i + _BLOCK + 1]) == 1).all() for i in range(0, x.size - 1, _BLOCK)])
     )
+
+
+def in_memory_as(v: Any, maker: dict, held: Container) -> Any:
+    """Return the array whose numbers are those of another, in the same order: it is not copied to be read anywhere."""
+    while type(v) is Variable and v in maker and v not in held and maker[v][0].name in _SAME:
+        v = maker[v][1][0]
+    return v
 
 
 class Kernel:
@@ -196,6 +199,8 @@ class Writer:
             key = args[0] if type(args[0]) is Variable else id(args[0])
             self.kernel.loaded.add((args[0], ()))
             return self.load(self.buffers[key], a.aval.shape, a.aval.dtype, index)
+        if op.name == "gather":
+            return self.gathered(args, params, a.aval, index)
         if op.name in VIEWS:
             shapes = [v.shape for v in avals]
             place = source(op.name, shapes, params, a.aval.shape, index, self.box)
@@ -213,6 +218,55 @@ class Writer:
             op, args, params, _ = self.maker[a]
             found = self.equations[id(a)] = (op, args, params, [aval_of_atom(x) for x in args])
         return found
+
+    def gathered(self, args: Sequence, params: dict, out: Aval, index: Index) -> tuple[str, int]:
+        """Read the entry that an index means, which is computed."""
+        x, *arrays = args
+        shape = aval_of_atom(x).shape
+        where = Places(params["template"], shape, [aval_of_atom(a).shape for a in arrays])
+        x = in_memory_as(x, self.maker, self.buffers)
+        if type(x) is Variable:
+            self.kernel.loaded.add((x, ()))
+        pointer = self.buffers[x if type(x) is Variable else id(x)]
+        at, move = self.address(pointer, shape, out.dtype, self.known_axes(where, index))
+        offset, width = self.offset(where, arrays, index)
+        kind, code = stored(out.dtype), self.code
+        if width == 1:
+            return self.load_from(code.value(f"getelementptr {kind}, ptr {at}, i64 {offset}"), move, out.dtype)
+        b, one = Lanes(code, LONG, WIDTH), Lanes(code, out.dtype, 1)
+        if move:
+            offset = b.add(offset, f"<{', '.join([f'i64 {move * i}' for i in range(WIDTH)])}>")
+        places = [code.value(f"getelementptr {kind}, ptr {at}, i64 {b.at(offset, i)}") for i in range(WIDTH)]
+        return Lanes(code, out.dtype, WIDTH).joined([load_lanes(one, p) for p in places]), WIDTH
+
+    def known_axes(self, where: Places, index: Index) -> Index:
+        """Return the part of a place that is known."""
+        return tuple([
+            e if type(e) is int else 0 if len(e) == 2 else affine(index[e[2]], e[0], e[1]) for e in where.axes
+        ])  # fmt: skip
+
+    def offset(self, where: Places, arrays: Sequence, index: Index) -> tuple[str, int]:
+        """Return the part of a place that is computed; an index that is none ends the function."""
+        given = [self.operand(a, where.array_index(j, index)) for j, a in enumerate(arrays)]
+        strides = {e[1]: (n, s) for n, s, e in zip(where.shape, where.strides, where.axes, strict=True)
+                   if type(e) is tuple and len(e) == 2}  # fmt: skip
+        kinds = [Lanes(self.code, aval_of_atom(a).dtype, w) for a, (_, w) in zip(arrays, given, strict=True)]
+        asked = [(b, x, strides[j][0]) for j, (b, (x, _)) in enumerate(zip(kinds, given, strict=True))]
+        width, total = max([w for _, w in given]), ""
+        wide = Lanes(self.code, LONG, width)
+        for j, x in enumerate(checked(self.code, asked, self._leave)):
+            x = wide.splat(x) if kinds[j].width < width else x
+            x = wide.mul(x, strides[j][1]) if strides[j][1] != 1 else x
+            total = wide.add(total, x) if total else x
+        return total, width
+
+    def _leave(self, bad: str) -> None:
+        code, out, go = self.code, self.code.label(), self.code.label()
+        code.branch(bad, out, go)
+        code.begin(out)
+        code.effect(f"store i64 1, ptr {self.buffers[STATUS]}")
+        code.effect("ret void")
+        code.begin(go)
 
     def operand(self, x: Any, index: Index) -> tuple[str, int]:
         # What this loop nest writes is known at the index that it is written at, and nowhere else.
@@ -295,7 +349,10 @@ class Writer:
             first = place - place % WIDTH
             if first + WIDTH <= row:
                 return self.tile(pointer, dtype, first, row)[place - first], WIDTH
-        at, move = self.address(pointer, shape, dtype, index)
+        return self.load_from(*self.address(pointer, shape, dtype, index), dtype)
+
+    def load_from(self, at: str, move: int, dtype: np.dtype) -> tuple[str, int]:
+        """Load an entry, or a vector of those that lie so far apart."""
         if self.axis is None or move == 0:
             return load_lanes(Lanes(self.code, dtype, 1), at), 1
         b = Lanes(self.code, dtype, WIDTH)
@@ -394,7 +451,11 @@ def find_cuts(
             return
         if op.name == "reshape" and not same_but_ones(shapes[0], a.aval.shape):
             return
-        if op.name in VIEWS:
+        if op.name == "gather":
+            where = Places(params["template"], shapes[0], shapes[1:])
+            for j, x in enumerate(args[1:]):
+                look(x, where.array_index(j, index))
+        elif op.name in VIEWS:
             for loop, place in splits(op.name, shapes, params, a.aval.shape, index):
                 if 0 < place < kernel.shape[loop]:
                     places[loop].add(place)

@@ -12,10 +12,14 @@ import numpy as np
 
 from ...control.control_ops import strong_aval
 from ...core.aval import Aval, aval_of, is_weak
-from ...program.variable import Variable
+from ...program.ir import Program
+from ...program.variable import Variable, aval_of_atom
+from .carries import Changed, written_in_place
 from .code import Lanes
+from .indices import copied, in_memory, is_table
 from .lowering import SMALL, check
 from .operators import LONG, TYPES, Refused, convert
+from .positions import is_computed
 from .values import Values, at, chunks, parts_of, store, width_of
 
 __all__ = ["LOOPS", "check_loop", "weight_of_loop"]
@@ -38,10 +42,17 @@ def _bodies(name: str, params: dict) -> list:
 def check_loop(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable]) -> None:
     """Raise ``Refused`` for a loop or a branch that is not known here."""
     name = op.name
+    anywhere, changes = _in_memory_already(op, args, params), set()
     if name == "scan":
         nc, nk, nx, more = params["counts"]
         rows = {*range(nc + nk, nc + nk + nx), *range(nc + nk + nx + more, len(args))}
         large = list(outs[nk:])
+        for i, nodes in carried_in_memory(params).items():
+            anywhere.add(nc + i)
+            large.append(outs[i])
+            changes |= nodes
+            if aval_of_atom(args[nc + i]) != outs[i].aval or is_weak(aval_of_atom(args[nc + i])):
+                raise Refused("a carry of another type")
         if not params["length"]:
             raise Refused("a loop without turns")
         if any([is_weak(v.aval) for v in params["body"].inputs[nc : nc + nk]]):
@@ -50,11 +61,11 @@ def check_loop(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variab
         rows, large = set(), []
     for i, a in enumerate(args):
         aval = a.aval if type(a) is Variable else None
-        if aval is None and i in rows and isinstance(a, np.ndarray) and a.size > SMALL:
+        if aval is None and (i in rows or i in anywhere) and isinstance(a, np.ndarray) and a.size > SMALL:
             aval = aval_of(a)
         if aval is None:
             _constant(a)
-        elif aval.dtype not in TYPES or not aval.size or (aval.size > SMALL and i not in rows):
+        elif aval.dtype not in TYPES or not aval.size or (aval.size > SMALL and i not in rows | anywhere):
             raise Refused(name)
     for v in outs:
         if v.aval.dtype not in TYPES or not v.aval.size or is_weak(v.aval):
@@ -65,14 +76,39 @@ def check_loop(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variab
         for step in program.steps:
             if step[0].name in LOOPS:
                 check_loop(*step)
-            else:
+            elif step[3][0] not in changes:
                 check(*step)
         for o in program.outputs:
             aval = o.aval if type(o) is Variable else None
             if aval is None:
                 _constant(o)
-            elif aval.size > SMALL or not aval.size:
+            elif (aval.size > SMALL and o not in changes) or not aval.size:
                 raise Refused(name)
+
+
+def carried_in_memory(params: dict) -> dict[int, set[Variable]]:
+    """Return which carries of a scan are in memory, with their changes."""
+    body, (nc, nk, _, _) = params["body"], params["counts"]
+    return written_in_place(body, body.inputs[nc : nc + nk], body.outputs[:nk], SMALL)
+
+
+def _in_memory_already(op: Any, args: Sequence[Any], params: dict) -> set[int]:
+    """Return the arguments that a loop reads by indices alone, which may be of any length."""
+    name, found = op.name, set()
+    for i, a in enumerate(args):
+        if aval_of_atom(a).size <= SMALL:
+            continue
+        if name == "scan":
+            inside = [(params["body"], i)] if i < params["counts"][0] else []
+        elif name == "while_loop":
+            first, second = params["constants"]
+            inside = [(params["test"], i)] if i < first else [(params["body"], i - first)] if i < first + second else []
+        else:
+            k = params["linear"]
+            inside = [(b, i - (i > k)) for b in params["branches"]] if i != k else []
+        if inside and all([is_table(program, program.inputs[j]) for program, j in inside]):
+            found.add(i)
+    return found
 
 
 def _constant(a: Any) -> None:
@@ -134,16 +170,16 @@ def _ready(lowering: Any, value: Values) -> Values:
     return value
 
 
-def _in_memory(lowering: Any, value: Values) -> str:
-    """Return the address of an array, which is written to memory if it is in registers."""
-    code = lowering.code
-    if value.constant is not None:
-        return code.table(value.constant)
-    if value.parts is None:
-        return value.pointer
-    pointer = lowering.room(value.aval)
-    store(code, value, pointer)
-    return pointer
+def _held(lowering: Any, value: Values, body: Program, v: Variable) -> Values:
+    """Return what a loop reads at each turn: also in memory if it is read by indices, if it is long there alone."""
+    if value.aval.dtype == v.aval.dtype and value.aval.shape == v.aval.shape and value.aval.shape:
+        asked = any([step[0].name == "index" and step[1][0] is v and is_computed(step) for step in body.steps])
+        if value.aval.size > SMALL or (asked and is_table(body, v)):
+            return Values(v.aval, pointer=in_memory(lowering, value))
+        if asked:
+            parts = in_form(lowering, _ready(lowering, value), v.aval)
+            return Values(v.aval, parts, pointer=in_memory(lowering, value))
+    return Values(v.aval, in_form(lowering, _ready(lowering, value), v.aval))
 
 
 def _scan(lowering: Any, args: list, params: dict, outs: Sequence[Variable], targets: dict) -> list[Values]:
@@ -152,23 +188,31 @@ def _scan(lowering: Any, args: list, params: dict, outs: Sequence[Variable], tar
     inputs = [v.aval for v in body.inputs]
     given: dict[int, Values] = {}
     for i in (*range(nc), *range(nc + nk + nx, nc + nk + nx + more)):
-        given[i] = Values(inputs[i], in_form(lowering, _ready(lowering, args[i]), inputs[i]))
-    rows = {i: _in_memory(lowering, args[i]) for i in range(nc + nk, len(args)) if i not in given}
+        given[i] = _held(lowering, args[i], body, body.inputs[i])
+    rows = {i: in_memory(lowering, args[i]) for i in range(nc + nk, len(args)) if i not in given}
     stacks = [targets.get(v) or (lowering.room(v.aval) if v in lowering.read_later else "") for v in outs[nk:]]
-    before, head = code.block, code.label()
-    starts = [_ready(lowering, a) for a in args[nc : nc + nk]]
-    for s, aval in zip(starts, inputs[nc : nc + nk], strict=True):
-        in_form(lowering, s, aval)  # what it takes is written before the loop
+    head = code.label()
+    held: dict[int, Changed] = {}
+    for i, nodes in carried_in_memory(params).items():
+        held[i] = Changed(code, inputs[nc + i], targets.get(outs[i]) or lowering.room(inputs[nc + i]))
+        copied(code, args[nc + i], held[i].pointer)
+        lowering.changes |= nodes
+    loose = [i for i in range(nk) if i not in held]
+    starts = [_ready(lowering, args[nc + i]) for i in loose]
+    for s, i in zip(starts, loose, strict=True):
+        in_form(lowering, s, inputs[nc + i])  # what it takes is written before the loop
+    before = code.block
     code.jump(head)
     code.begin(head)
     counter, place = code.name(), len(code.lines)
     code.lines.append("")
-    carried = _Carried(lowering, starts, inputs[nc : nc + nk], before)
+    carried = _Carried(lowering, starts, [inputs[nc + i] for i in loose], before)
     with code.scope():
         if length > _LONG:
             _asked(lowering, counter)
         turn = code.value(f"sub i64 {length - 1}, {counter}") if params["reverse"] else counter
-        given |= dict(zip(range(nc, nc + nk), carried.values, strict=True))
+        given |= {nc + i: c for i, c in zip(loose, carried.values, strict=True)}
+        given |= {nc + i: c for i, c in held.items()}
         for i, pointer in rows.items():
             given[i] = Values(inputs[i], pointer=_row(code, pointer, inputs[i], args[i].aval.dtype, turn))
         results = lowering.program(body, [given[i] for i in range(len(inputs))])
@@ -178,15 +222,22 @@ def _scan(lowering: Any, args: list, params: dict, outs: Sequence[Variable], tar
             aval = Aval(v.aval.shape[1:], v.aval.dtype)
             y = Values(aval, in_form(lowering, y, aval))
             store(code, y, _row(code, pointer, aval, aval.dtype, turn))
-        carried.close(lowering, results[:nk])
-        final = [Values(strong_aval(c.aval), in_form(lowering, r, c.aval))
-                 for c, r in zip(carried.values, results[:nk], strict=True)]  # fmt: skip
+        final: dict[int, Values] = {}
+        for i, c in zip(loose, carried.values, strict=True):
+            final[i] = Values(strong_aval(c.aval), in_form(lowering, results[i], c.aval))
+        for i, start in held.items():
+            results[i].write(counter)
+            final[i] = Values(strong_aval(start.aval), pointer=start.pointer)
+        carried.close(lowering, [results[i] for i in loose])
         after = code.new(f"add i64 {counter}, 1")
         code.lines[place] = f"  {counter} = phi i64 [0, %{before}], [{after}, %{code.block}]"
         end = code.label()
         code.branch(code.new(f"icmp slt i64 {after}, {length}"), head, end)
         code.begin(end)
-    return [*final, *[Values(v.aval, pointer=p) for p, v in zip(stacks, outs[nk:], strict=True)]]
+    return [
+        *[final[i] for i in range(nk)],
+        *[Values(v.aval, pointer=p) for p, v in zip(stacks, outs[nk:], strict=True)],
+    ]
 
 
 def _row(code: Any, pointer: str, aval: Aval, dtype: np.dtype, turn: str) -> str:

@@ -14,8 +14,11 @@ import numpy as np
 from ...core.aval import Aval, aval_of, is_weak
 from ...program.ir import Program
 from ...program.variable import Variable, aval_of_atom
+from .carries import Changed, change, read_changed
 from .code import WIDTH, Code, Lanes
+from .indices import check_index, read, weight_of_index, written_to
 from .operators import BOOL, KNOWN, TYPES, Refused, computed_in, convert, elementwise
+from .positions import INDEXED, is_computed
 from .values import Values, chunks, gather, in_chunks, parts_of, places, take, width_of
 
 __all__ = ["Lowering", "MOVES", "SMALL", "check", "count_moved", "trailing", "weight"]
@@ -45,6 +48,9 @@ def check(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable]) 
     """Raise ``Refused`` for an equation that ``Lowering`` does not know."""
     name, avals = op.name, [aval_of_atom(a) for a in args]
     results = [v.aval for v in outs]
+    if is_indexed((op, args, params, outs)):
+        check_index((op, args, params, outs), SMALL)
+        return
     for aval in (*avals, *results):
         if aval.dtype not in TYPES or aval.size > SMALL or not aval.dtype.isnative:
             raise Refused(name)
@@ -73,9 +79,16 @@ def check(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable]) 
         raise Refused(name)
 
 
+def is_indexed(step: tuple) -> bool:
+    """Say whether an equation has an index that is computed, or reads from a long array."""
+    return is_computed(step) or (step[0].name == "index" and aval_of_atom(step[1][0]).size > SMALL)
+
+
 def weight(op: Any, args: Sequence[Any], outs: Sequence[Variable]) -> int:
     """Return about how many instructions an equation becomes."""
     most = max([chunks(v.aval) for v in outs], default=1)
+    if op.name in INDEXED and is_indexed((op, args, {}, outs)):
+        return weight_of_index((op, args, {}, outs))
     if op.name in MOVES:
         return 2 * most
     if op.name in ("sum", "prod", "max", "min", "all", "any", "cumsum"):
@@ -96,6 +109,8 @@ class Lowering:
         self.needs_python = False
         #: variables that an equation or a result reads
         self.read_later: set[Variable] = set()
+        #: variables that are changes of a carry in memory
+        self.changes: set[Variable] = set()
 
     def room(self, aval: Aval) -> str:
         """Return the address of memory for an array."""
@@ -115,9 +130,16 @@ class Lowering:
 
     def steps(self, steps: Sequence[tuple], env: dict, targets: dict[Any, str]) -> None:
         self.read_later.update([a for step in steps for a in step[1] if type(a) is Variable])
-        for op, args, params, outs in steps:
+        for step in steps:
+            op, args, params, outs = step
             given = [self.read(a, env) for a in args]
-            if op.name in self.loops:
+            if outs and outs[0] in self.changes:
+                results = [change(self, step, given)]
+            elif op.name == "index" and isinstance(given[0], Changed):
+                results = [(read_changed if given[0].is_changed else read)(self, step, given)]
+            elif op.name in INDEXED and is_indexed(step):
+                results = [read(self, step, given) if op.name == "index" else written_to(self, step, given)]
+            elif op.name in self.loops:
                 results = self.loops[op.name](self, given, params, outs, targets)
             else:
                 results = self.equation(op, given, params, outs)

@@ -27,13 +27,16 @@ from .contractions import as_sum
 from .domains import write_kernel
 from .engine import LIBRARY, Engine, engine
 from .equations import Equations, are_entries, as_arrays, pointers
-from .kernels import Kernel, is_counted, is_uniform
+from .kernels import Kernel, in_memory_as, is_counted
 from .maths import KERNELS
 from .operators import TYPES, Refused
+from .positions import ELSEWHERE, STATUS, in_long, is_computed
 from .products import PRODUCTS, Product, is_product, write_product
 from .reductions import REDUCED, Reduction, is_long, is_reduced, write_reduction
 from .regions import Call, joined
+from .scatters import BY_VALUE, Scatter, by_value, is_by_value, write_scatter
 from .stub import entered
+from .values import is_uniform
 from .views import JOINS, VIEWS, same_but_ones
 
 __all__ = ["Pass", "find_passes", "is_known"]
@@ -45,7 +48,9 @@ _INLINED = 1 << 16
 #: entries that are worth more than one thread
 _SHARED = 1 << 15
 #: operators that read entries of their arguments at other places than those of their results
-_ELSEWHERE = VIEWS | REDUCED | PRODUCTS
+_ELSEWHERE = VIEWS | REDUCED | PRODUCTS | {"scatter"}
+#: moves that may leave entries out
+_PARTS = frozenset({"index", "index_set"})
 #: products that are worth being written as multiplications and a sum: fewer are written out (``lowering.py``)
 _SUMMED = 1025
 #: what makes a group stay with the other backend
@@ -78,6 +83,8 @@ def is_known(step: tuple, least: int | None = None) -> bool:
     if max([a.size for a in (*avals, out)]) <= (_LARGE if least is None else least):
         return False
     try:
+        if is_computed(step):
+            return is_by_value(step)
         if op.name in REDUCED:
             return is_reduced(step)
         if op.name in PRODUCTS:
@@ -94,6 +101,10 @@ class Pass(Equations):
         self.free = free or set()
         #: constants that are known by row and column
         self.bands: dict[int, Bands] = {}
+        steps = [by_value(s) for s in steps]
+        self._sources = {id(s[1][0]) for s in steps if s[0].name == "gather"}
+        #: whether an index may be none
+        self._is_asked = any([s[0].name in BY_VALUE.values() for s in steps])
         moves = VIEWS - {"reshape"}
         self._as_they_lie = {id(a) for s in steps if s[0].name in _ELSEWHERE and s[0].name not in moves for a in s[1]}
         super().__init__(steps, writes)
@@ -103,6 +114,8 @@ class Pass(Equations):
             self._keys += rows
 
     def is_read(self, constant: Any) -> bool:
+        if id(constant) in self._sources:
+            return True
         if id(constant) in self.bands:
             return False
         if id(constant) not in self._as_they_lie and (found := bands_of(constant)):
@@ -119,7 +132,8 @@ class Pass(Equations):
             for a in step[1]:
                 if type(a) is Variable and a in self.maker:
                     readers.setdefault(a, []).append(step)
-        held = {*self.writes, *[s[3][0] for s in self.steps if is_long(s)]}
+        held = {*self.writes, *[s[3][0] for s in self.steps if is_long(s)], *self._left_out()}
+        held |= self._read_by_value(held)
         cheap = self._cheap()
         for v in reversed(self.maker):
             users = readers.get(v, [])
@@ -127,7 +141,7 @@ class Pass(Equations):
                 shapes = [aval_of_atom(a).shape for a in args]
                 moved = op.name == "reshape" and not same_but_ones(shapes[0], out.aval.shape)
                 spread = op.name == "broadcast_to" or (op.name not in _ELSEWHERE and out.aval.shape != v.aval.shape)
-                other = op.name in _ELSEWHERE and (moved or op.name != "reshape")
+                other = _is_elsewhere(op, args, v) and (moved or op.name != "reshape")
                 stored = op.name not in VIEWS or v not in cheap
                 if moved or (self.maker[v][0].name not in VIEWS and other and stored and len(users) > 1):
                     held.add(v)
@@ -139,6 +153,27 @@ class Pass(Equations):
             if is_long(step) and not self._can_be_added_up(step, held):
                 held.add(step[1][0])
         return [v for v in self.maker if v in held]
+
+    def _read_by_value(self, held: set) -> set[Variable]:
+        """Return what is read at computed places, and what is added there."""
+        found: list[Any] = []
+        for op, args, _, outs in self.steps:
+            if op.name == "gather":
+                found.append(in_memory_as(args[0], self.maker, held))
+            elif op.name == "scatter":
+                found += [*args, *outs]
+        return {v for v in found if type(v) is Variable and v in self.maker}
+
+    def _left_out(self) -> list[Variable]:
+        """Return what is read at computed places of which only a part is asked for: all of them are to be looked at."""
+        pending = [a for s in self.steps if s[0].name in _PARTS for a in s[1]] if self._is_asked else []
+        seen: set[Variable] = set()
+        while pending:
+            v = pending.pop()
+            if type(v) is Variable and v in self.maker and v not in seen:
+                seen.add(v)
+                pending += self.maker[v][1]
+        return [v for v in seen if self.maker[v][0].name == "gather"]
 
     def _before_moves(self, v: Variable) -> Variable | None:
         """Return what was computed of what an array shows, if that is one array."""
@@ -193,6 +228,8 @@ class Pass(Equations):
                 op, (x,), params, _ = self.maker[v]
                 kind = (x.aval.shape, op.name == "cumsum" and id(v), np.sum(params["axis"]), not v.aval.shape,
                         v in self.free)  # fmt: skip
+            elif self.maker[v][0].name == "scatter":
+                kind = ("scatter", id(v))
             elif self.maker[v][0].name in PRODUCTS:
                 op, args, params, _ = self.maker[v]
                 kind = (op.name, params.get("mode"), *[a.aval.shape for a in args], v.aval.dtype)
@@ -204,6 +241,8 @@ class Pass(Equations):
                 whole = len(steps[0][1][0].aval.shape) > 1 and outs[0].aval.size == 1 and steps[0][0].name != "cumsum"
                 flat = whole and self._is_flat([s[1][0] for s in steps], inside)
                 made.append(Reduction(steps, flat, _BLOCK, outs[0] in self.free))
+            elif self.maker[outs[0]][0].name == "scatter":
+                made.append(Scatter(self.maker[outs[0]], _BLOCK))
             elif self.maker[outs[0]][0].name in PRODUCTS:
                 made.append(Product([self.maker[v] for v in outs], _BLOCK))
             else:
@@ -229,13 +268,13 @@ class Pass(Equations):
 
     def _is_apart(self, v: Variable) -> bool:
         """Say whether an array is written by a loop of its own kind."""
-        return is_long(self.maker[v]) or self.maker[v][0].name in PRODUCTS
+        return is_long(self.maker[v]) or self.maker[v][0].name in PRODUCTS | {"scatter"}
 
     def _below(self, v: Variable, here: bool, shape: tuple[int, ...]) -> list[tuple[Variable, bool]]:
         """Return what an array is computed from, and whether its entries are then those at the same place."""
         op, args, _, _ = self.maker[v]
-        here = here and op.name not in _ELSEWHERE
-        return [(a, here and a.aval.shape == shape) for a in args if type(a) is Variable and a in self.maker]
+        same = [here and not _is_elsewhere(op, args, a) and aval_of_atom(a).shape == shape for a in args]
+        return [(a, s) for a, s in zip(args, same, strict=True) if type(a) is Variable and a in self.maker]
 
     def _is_flat(self, roots: list[Variable], inside: set, outs: Sequence[Variable] = ()) -> bool:
         """Say whether entries depend on those at the same place alone."""
@@ -247,7 +286,7 @@ class Pass(Equations):
                 continue
             seen.add(v)
             op, args, _, _ = self.maker[v]
-            if op.name in VIEWS - {"copy", "stop_gradient"} or op.name in REDUCED | PRODUCTS:
+            if op.name in VIEWS - {"copy", "stop_gradient"} or op.name in REDUCED | PRODUCTS | {"gather", "scatter"}:
                 return False
             for a in args:
                 aval = aval_of_atom(a)
@@ -272,7 +311,7 @@ class Pass(Equations):
 
     def in_lanes(self) -> bool:
         """Say whether everything has the same long first axis, and little besides."""
-        if any([is_long(s) or s[0].name in PRODUCTS or not s[3][0].aval.shape for s in self.steps]):
+        if self._is_asked or any([is_long(s) or s[0].name in PRODUCTS or not s[3][0].aval.shape for s in self.steps]):
             return False
         length = self.writes[0].aval.shape[0]
         if length < _BATCH or any([v.aval.shape[0] != length for v in self.writes]):
@@ -285,15 +324,17 @@ class Pass(Equations):
         for k in kernels:
             k.bands = self.bands
         self.about = f"{len(kernels)} loop{'s' * (len(kernels) > 1)} over {', '.join([str(k.shape) for k in kernels])}"
-        held = [*held, *[v for k in kernels if isinstance(k, Reduction) for v in k.partial]]
-        number = {key: i for i, key in enumerate([*self._keys, *held])}
+        held = [*held, *[v for k in kernels if isinstance(k, (Reduction, Scatter)) for v in k.partial]]
+        number = {key: i for i, key in enumerate([*self._keys, *held, STATUS])}
         texts: list[str] = []
         each: list[tuple[Kernel, list[Call]]] = []
         try:
             for i, k in enumerate(kernels):
                 name, inline = f"kernel{i}", math.prod(k.shape) >= _INLINED
-                if isinstance(k, (Product, Reduction)):
-                    if isinstance(k, Product):
+                if isinstance(k, (Product, Reduction, Scatter)):
+                    if isinstance(k, Scatter):
+                        text, names = write_scatter(name, k, self.maker, number)
+                    elif isinstance(k, Product):
                         text, names = write_product(name, k, number)
                     else:
                         text, names = write_reduction(name, k, self.maker, number, inline)
@@ -314,7 +355,7 @@ class Pass(Equations):
         if sum([k.work for k in kernels]) < _SHARED:
             self.text, scratch = self._in_one(held, calls)
             avals = [aval_of_atom(a) for a in self.reads], [v.aval for v in self.writes]
-            self.run = entered(made, self.text, avals, scratch, 1)
+            self.run = entered(made, self.text, avals, scratch, 1, again=self.ask_numpy)
             return
         level = 1 if self.text.count("\n") > _HURRY else 2
         linked = made.compile(self.text, [name for name, _, _ in calls], {}, level)
@@ -325,7 +366,7 @@ class Pass(Equations):
     def _in_one(self, held: list[Variable], calls: list[Call]) -> tuple[str, int]:
         """Return a function that runs the loops one after the other, and the bytes of memory that it needs."""
         code, scratch = Code(), 0
-        table = code.new(f"alloca [{len(self.reads) + len(held)} x ptr]")
+        table = code.new(f"alloca [{len(self.reads) + len(held) + 1} x ptr]")
         for i in range(len(self.reads) + len(held)):
             v = held[i - len(self.reads)] if i >= len(self.reads) else None
             if v is None or v in self.writes:
@@ -335,9 +376,15 @@ class Pass(Equations):
                 pointer = code.value(f"getelementptr i8, ptr %scratch, i64 {scratch}")
                 scratch += -(-v.aval.size * v.aval.dtype.itemsize // 64) * 64
             code.effect(f"store ptr {pointer}, ptr {code.value(f'getelementptr ptr, ptr {table}, i64 {i}')}")
+        status = code.new("alloca i64")
+        code.effect(f"store i64 0, ptr {status}")
+        last = code.value(f"getelementptr ptr, ptr {table}, i64 {len(self.reads) + len(held)}")
+        code.effect(f"store ptr {status}, ptr {last}")
         for name, rows, _ in calls:
             code.effect(f"call void @{name}(ptr {table}, i64 0, i64 {rows})")
-        body = ["define i32 @body(ptr %in, ptr %out, ptr %scratch) {", "start:", *code.lines, "  ret i32 0", "}"]
+        bad = code.new(f"icmp ne i64 {code.new(f'load i64, ptr {status}')}, 0")
+        code.effect(f"ret i32 {code.value(f'select i1 {bad}, i32 {ELSEWHERE}, i32 0')}")
+        body = ["define i32 @body(ptr %in, ptr %out, ptr %scratch) {", "start:", *code.lines, "}"]
         return "\n".join([self.text, *body]), scratch
 
 
@@ -348,11 +395,14 @@ def _runner(group: Pass, held: list[Variable], plans: list[tuple], linked: Any) 
 
     def run(*args):
         made = [np.empty(v.aval.shape, v.aval.dtype) for v in held]
-        arrays = [*as_arrays(args, avals), *made]
+        status = np.zeros(1, np.int64)
+        arrays = [*as_arrays(args, avals), *made, status]
         table = pointers(arrays)
         pointer = ctypes.addressof(table)
         for function, rows, step in plans:
             shared_out(functools.partial(function, pointer), rows, step, context)
+        if status[0]:
+            return group.ask_numpy(*args)
         return tuple([made[i] for i in places])
 
     run.linked = linked  # type: ignore[attr-defined]
@@ -366,7 +416,7 @@ def find_passes(program: Program) -> list[tuple]:
         return program.steps
     steps: list[tuple] = []
     free: set[Variable] = set()
-    for step in program.steps:
+    for step in [s for given in program.steps for s in in_long(given)]:
         if step[0].name == "split" and aval_of_atom(step[1][0]).size > _LARGE:
             steps += _as_indices(step)
             continue
@@ -428,10 +478,16 @@ def _join(
             return steps
         if Pass(rest, writes, free).in_lanes():  # where each lane would compute them again
             return [*first, *_join(rest, writes, made, free, set())]
-    work = [s for s in steps if s[0].name not in VIEWS]
+    work = [s for s in steps if s[0].name not in VIEWS or is_computed(s)]
     if len(work) < _WORTH and not any([s[0].name in _WORTHY for s in work]):
         return steps
     if not writes:
         return steps
     group = Pass(steps, writes, free)
-    return group.as_one(made, _FAILURES)
+    found = group.as_one(made, _FAILURES)
+    return steps if found is group.steps else found
+
+
+def _is_elsewhere(op: Any, args: Sequence[Any], v: Any) -> bool:
+    """Say whether an operator reads entries of an argument at other places than those of its result."""
+    return op.name in _ELSEWHERE or (op.name == "gather" and args[0] is v)

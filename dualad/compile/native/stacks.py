@@ -27,8 +27,9 @@ from .code import WIDTH, Code, Lanes
 from .dense import Dense
 from .engine import Engine, engine
 from .equations import Equations, are_entries, as_arrays, pointers
-from .kernels import Kernel, Writer, find_cuts, is_uniform
+from .kernels import Kernel, Writer, find_cuts
 from .operators import DOUBLE, TYPES, Refused
+from .values import is_uniform
 from .views import VIEWS, Index, broadcast_index, same_but_ones
 
 __all__ = ["Stack", "find_stacks", "is_known"]
@@ -290,14 +291,6 @@ class Stack(Equations):
             self.factors[key] = factors, pivots
         return self.factors[key]
 
-    def ask_numpy(self, args: Sequence[Any]) -> tuple:
-        """Return what the equations themselves make of arguments, or raise what they raise."""
-        env: dict[Any, Any] = dict(zip(self._keys, args, strict=True))
-        with np.errstate(all="ignore"):
-            for op, given, params, (out,) in self.steps:
-                env[out] = op.impl(*[env[a] if type(a) is Variable else a for a in given], **params)
-        return tuple([np.ascontiguousarray(env[v]) for v in self.writes])
-
 
 def _runner(group: Stack, function: Callable, linked: Any) -> Callable:
     avals = [aval_of_atom(a) for a in group.reads]
@@ -309,7 +302,7 @@ def _runner(group: Stack, function: Callable, linked: Any) -> Callable:
         arrays = [*as_arrays(args, avals), *made, status]
         table = pointers(arrays)
         shared_out(functools.partial(function, ctypes.addressof(table)), group.size, _BLOCK, context)
-        return group.ask_numpy(args) if status[0] else tuple(made)
+        return group.ask_numpy(*args) if status[0] else tuple(made)
 
     run.linked = linked  # type: ignore[attr-defined]
     return run

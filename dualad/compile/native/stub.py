@@ -16,6 +16,7 @@ import numpy as np
 from ...core.aval import Aval, is_weak
 from .engine import Engine
 from .operators import BOOL, DOUBLE, INT, LONG, SINGLE
+from .positions import ELSEWHERE
 from .runtime import as_plan, builtin, runtime
 
 __all__ = ["as_declared", "entered", "python_entry"]
@@ -31,11 +32,12 @@ _MOST = 4000
 
 
 def _plan(
-    reads: Sequence[Aval | None], writes: Sequence[Aval], body: int, scratch: int, releases: bool, miss: Callable
-) -> bytes:
+    reads: Sequence[Aval | None], writes: Sequence[Aval], body: int, scratch: int, releases: bool, miss: Callable,
+    again: Callable | None,
+) -> bytes:  # fmt: skip
     """Return what the entry has to know: eight words, six for each argument, three for each result, and lengths."""
     first = 8 + 6 * len(reads)
-    words = [len(reads), len(writes), body, scratch, int(releases), id(miss), first, 0]
+    words = [len(reads), len(writes), body, scratch, int(releases), id(miss), first, id(again or miss)]
     lengths: list[int] = []
     start = first + 3 * len(writes)
     for aval in reads:
@@ -59,7 +61,7 @@ def _plan(
 
 def entered(
     made: Engine, body: str, avals: tuple[Sequence[Aval | None], Sequence[Aval]], scratch: int, level: int,
-    needs_python: bool = False, releases: bool = False,
+    needs_python: bool = False, releases: bool = False, again: Callable | None = None,
 ) -> Callable:  # fmt: skip
     """Compile a function ``@body`` and return it, with its entry, as a Python function.
 
@@ -79,6 +81,8 @@ def entered(
         Whether it calls Python.
     releases : bool
         Whether other threads of Python may run meanwhile.
+    again : callable, optional
+        What is called with the same arguments if the function returns ``ELSEWHERE``.
     """
     functions: list[Callable] = []
 
@@ -91,11 +95,11 @@ def entered(
 
     linked = made.compile(body, ["body"], {}, level)
     address = linked.addresses["body"]
-    functions.append(python_entry(address, *avals, scratch, linked, needs_python))
+    functions.append(python_entry(address, *avals, scratch, linked, needs_python, again))
     shared = runtime(made)
     if shared is not None and len(avals[0]) + len(avals[1]) <= _MOST:
-        plan = _plan(*avals, address, scratch, releases, miss)
-        functions.append(builtin(shared.stub, plan, (linked, miss)))
+        plan = _plan(*avals, address, scratch, releases, miss, again)
+        functions.append(builtin(shared.stub, plan, (linked, miss, again)))
     return functions[-1]
 
 
@@ -117,8 +121,9 @@ def as_declared(x: Any, aval: Aval) -> Any:
 
 
 def python_entry(
-    address: int, reads: Sequence[Aval | None], writes: Sequence[Aval], scratch: int, keep: Any, needs_python: bool
-) -> Callable:
+    address: int, reads: Sequence[Aval | None], writes: Sequence[Aval], scratch: int, keep: Any, needs_python: bool,
+    again: Callable | None = None,
+) -> Callable:  # fmt: skip
     """Return a function that does in Python what the entry in machine code does, where that can't be trusted."""
     kind = ctypes.PYFUNCTYPE if needs_python else ctypes.CFUNCTYPE
     body = kind(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(address)
@@ -130,6 +135,8 @@ def python_entry(
         room = np.empty(scratch, np.uint8)
         table = lambda arrays: (ctypes.c_void_p * max(1, len(arrays)))(*[a.ctypes.data for a in arrays])
         status = body(table(given), table(made), room.ctypes.data)
+        if status == ELSEWHERE and again is not None:
+            return again(*args)
         if status:
             raise KeyboardInterrupt
         return tuple([m if m.shape else m[()] for m in made])

@@ -224,8 +224,21 @@ free:
   call void @PyMem_RawFree(ptr %work)
   br label %judge
 judge:
-  %well = icmp eq i32 %status, 0
-  br i1 %well, label %scalars, label %fail
+  switch i32 %status, label %fail [i32 0, label %scalars i32 2, label %again]
+
+again:
+  %a = phi i64 [0, %judge], [%a1, %lose]
+  %anext = icmp slt i64 %a, %writes
+  br i1 %anext, label %lose, label %elsewhere
+lose:
+  %a1 = add i64 %a, 1
+  %useless = object %made %a
+  call void @Py_DecRef(ptr %useless)
+  br label %again
+elsewhere:
+  %numpy = object %plan 7
+  %computed = call ptr @PyObject_Vectorcall(ptr %numpy, ptr %args, i64 %count, ptr null)
+  ret ptr %computed
 
 scalars:
   %s = phi i64 [0, %judge], [%s1, %scalar], [%s1, %number]

@@ -7,6 +7,7 @@ Entries behind the end of the last vector repeat its last one. Not for: what is 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ __all__ = [
     "chunks",
     "gather",
     "in_chunks",
+    "is_uniform",
     "load",
     "load_lanes",
     "parts_of",
@@ -30,6 +32,13 @@ __all__ = [
     "take",
     "width_of",
 ]
+
+
+def is_uniform(x: Any) -> bool:
+    """Say whether a constant is one number everywhere."""
+    if not isinstance(x, np.ndarray) or x.size == 1 or not any(x.strides):
+        return True
+    return x.size <= 4096 and x.tobytes() == x.size * x.reshape(-1)[:1].tobytes()
 
 
 class Values:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "Box", "Index", "JOINS", "VIEWS", "broadcast_index", "check_view", "refolded", "same_but_ones", "source", "splits",
+    "Box", "Index", "JOINS", "VIEWS", "affine", "broadcast_index", "check_view", "refolded", "same_but_ones", "source",
+    "splits",
 ]  # fmt: skip
 
 #: of an axis: a number, or (loop, step, offset)
@@ -28,7 +29,8 @@ VIEWS = frozenset({
 JOINS = frozenset({"concatenate", "index_add", "index_set", "stack"})
 
 
-def _affine(x: Any, start: int, step: int) -> Any:
+def affine(x: Any, start: int, step: int) -> Any:
+    """Return a place of an axis of which so many are left out at the start, and between two."""
     return start + step * x if isinstance(x, int) else (x[0], step * x[1], start + step * x[2])
 
 
@@ -113,7 +115,7 @@ def source(
         return 0, tuple(where)
     if name == "flip":
         n = shapes[0]
-        return 0, tuple([_affine(x, n[i] - 1, -1) if i in params["axes"] else x for i, x in enumerate(index)])
+        return 0, tuple([affine(x, n[i] - 1, -1) if i in params["axes"] else x for i, x in enumerate(index)])
     if name == "reshape":
         left = iter([x for x, n in zip(index, out, strict=True) if n != 1])
         return 0, tuple([0 if n == 1 else next(left) for n in shapes[0]])
@@ -125,7 +127,7 @@ def source(
             elif e is None:
                 given.pop(0)
             else:
-                found.append(_affine(given.pop(0), e[0], e[2]))
+                found.append(affine(given.pop(0), e[0], e[2]))
         return 0, (*found, *given)
     if name == "stack":
         axis = params["axis"]

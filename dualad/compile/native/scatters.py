@@ -1,0 +1,134 @@
+"""Indices of large arrays that are computed: which equations read or add by them, and the loops that add.
+
+Entries are added to zeros one after the other, in the order in which NumPy does: so repeated positions have NumPy's
+bits, and float32 numbers are added in double precision where NumPy does that. Rows of a first axis that is indexed as a
+whole are shared out among threads. Not for: reading (``kernels.py``), or small arrays (``indices.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...core.aval import Aval, is_weak
+from ...program.variable import Variable, aval_of_atom
+from .code import Code, Lanes
+from .indices import each_entry, sums_in_double
+from .kernels import Kernel, Writer, clipped
+from .operators import DOUBLE, convert
+from .positions import Places, is_computed, places_of
+from .values import load_lanes, store_lanes, stored
+
+__all__ = ["BY_VALUE", "Scatter", "by_value", "is_by_value", "write_scatter"]
+
+#: what equations with computed indices are called in a group
+BY_VALUE = {"index": "gather", "index_add": "scatter"}
+
+
+class _ByValue:
+    """An operator under the name that it has where its index is computed."""
+
+    multiple_results = effect = raises = False
+
+    def __init__(self, op: Any) -> None:
+        self.name, self.impl, self.kind = BY_VALUE[op.name], op.impl, op.kind
+
+
+def by_value(step: tuple) -> tuple:
+    """Return an equation with its operator under another name if its index is computed."""
+    return (_ByValue(step[0]), *step[1:]) if is_computed(step) else step
+
+
+def is_by_value(step: tuple) -> bool:
+    """Say whether an equation with a computed index is known here; it may raise ``Refused``, too."""
+    op, args, params, (out,) = step
+    if op.name not in BY_VALUE or is_weak(out.aval) or out.aval.dtype != aval_of_atom(args[0]).dtype:
+        return False
+    where = places_of(op.name, args, params)
+    return bool(where.out) and where.out == (out.aval if op.name == "index" else aval_of_atom(args[0])).shape
+
+
+class Scatter(Kernel):
+    """The result of adding entries to zeros; its domain is that of the entries."""
+
+    def __init__(self, step: tuple, block: int) -> None:
+        super().__init__([step[3][0]], False)
+        (_, args, params, (v,)) = self.step_ = step
+        self.shape, self.whole = aval_of_atom(args[0]).shape, False
+        self.where = Places(params["template"], v.aval.shape, [aval_of_atom(a).shape for a in args[1:]])
+        self.is_shared = self.where.axes[0] == (0, 1, 0) and self.shape[0] == v.aval.shape[0]
+        self.rows = self.shape[0] if self.is_shared else 1
+        self.step = max(1, block * self.rows // math.prod(self.shape))
+        wide = sums_in_double(v.aval.dtype, math.prod(self.shape), v.aval.size)
+        #: where sums in double precision are until they are whole
+        self.partial = [Variable(Aval(v.aval.shape, DOUBLE))] if wide else []
+
+    @property
+    def work(self) -> int:
+        return math.prod(self.shape) + self.outs[0].aval.size // 8
+
+
+def write_scatter(name: str, kernel: Scatter, maker: dict, number: dict[Any, int]) -> tuple[str, list[str]]:
+    """Return functions ``(arrays, from, to)`` as text, and the names of those that are called, in order."""
+    code, v, where = Code(), kernel.outs[0], kernel.where
+    buffers = {key: code.pointer_in("%arrays", i) for key, i in number.items()}
+    target = kernel.partial[0] if kernel.partial else v
+    pointer, dtype = buffers[target], target.aval.dtype
+    ct, *arrays = kernel.step_[1]
+    first, end = clipped(code, 0, kernel.rows)
+    row = v.aval.size // kernel.rows * dtype.itemsize
+    begin = code.value(f"getelementptr i8, ptr {pointer}, i64 {code.value(f'mul i64 {first}, {row}')}")
+    count = code.value(f"mul i64 {code.value(f'sub i64 {end}, {first}')}, {row}")
+    code.declare("@llvm.memset.p0.i64", "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+    code.effect(f"call void @llvm.memset.p0.i64(ptr {begin}, i8 0, i64 {count}, i1 false)")
+    last = len(kernel.shape)
+    whole = where.place + len(where.advanced)
+    index = tuple([0 if n == 1 else (i, 1, 0) for i, n in enumerate(kernel.shape)])
+    b = Lanes(code, dtype, 1)
+
+    def add(counters: list[str], offset: str) -> None:
+        writer = _Single(code, kernel, maker, buffers, {i: (0, n) for i, n in enumerate(kernel.shape)}, counters)
+        x, _ = writer.operand(ct, index)
+        at, _ = writer.address(pointer, v.aval.shape, dtype, writer.known_axes(where, index))
+        at = code.value(f"getelementptr {stored(dtype)}, ptr {at}, i64 {offset}")
+        old = code.new(f"load {b.type}, ptr {at}, align {dtype.itemsize}")
+        store_lanes(b, b.add(old, convert(b.of(v.aval.dtype), x, dtype)), at)
+
+    def nest(counters: list[str], offset: str) -> None:
+        axis = len(counters)
+        if axis == whole:
+            box = {i: (0, n) for i, n in enumerate(kernel.shape)}
+            left = [*counters, *["0"] * (last - axis)]
+            offset, _ = _Single(code, kernel, maker, buffers, box, left).offset(where, arrays, index)
+        if axis == last:
+            add(counters, offset)
+            return
+        low, high = (first, end) if axis == 0 and kernel.is_shared else ("0", str(kernel.shape[axis]))
+        code.loop(low, high, 1, lambda turn: nest([*counters, turn], offset))
+
+    nest([], "")
+    text, names = _function(code, name), [name]
+    if kernel.partial:
+        code = Code()
+        wide, out = [code.pointer_in("%arrays", number[a]) for a in (target, v)]
+        to = lambda lanes, i: convert(
+            lanes.of(DOUBLE), load_lanes(lanes.of(DOUBLE), code.value(f"getelementptr double, ptr {wide}, i64 {i}")),
+            lanes.dtype,
+        )  # fmt: skip
+        each_entry(code, v.aval, to, out)
+        names.append(f"{name}_joined")
+        text = f"{text}\n{_function(code, names[1])}"
+    return text, names
+
+
+class _Single(Writer):
+    """Computes entries one by one."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.axis, self.moving = None, set()
+
+
+def _function(code: Code, name: str) -> str:
+    head = [*code.declared.values(), f"define void @{name}(ptr %arrays, i64 %from, i64 %to) {{", "start:"]
+    return "\n".join([*head, *code.lines, "  ret void", "}"])
