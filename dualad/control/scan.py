@@ -6,7 +6,7 @@ reads them; reverse mode runs the second one backwards. Not for: functions of us
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,13 @@ from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
+from ..core.tracer import Tracer
 from ..ops.kinds import known as plain
 from ..ops.kinds import repeat_lanes
 from ..program.ir import Program, live_steps
 from ..program.variable import Variable
 from ..series.rules import declare
+from ..staged import Staged
 from .control_ops import (
     all_plain,
     as_declared,
@@ -55,6 +57,9 @@ from .subprograms import (
 )
 
 __all__ = ["scan"]
+
+#: so many steps are run while a program is written, to know its masks there; more are left to the program
+_FEW = 64
 
 
 # ── scan(*constants, *carry, *xs, *residual constants, *residual xs; body, length, reverse, counts, linear) ──────
@@ -233,7 +238,8 @@ def _scan_marked_transpose(ct, *args, live, hot, wanted, body, length, reverse, 
         [],
     )
     if any(wanted) or any([i - cut < sum(partial[:nk]) for i in read]):
-        masks, rows = _masks(found, masks, live, partial, wanted, args, counts, **params)
+        run = _as_written(ct) if length > _FEW else bind
+        masks, rows = _masks(found, masks, live, partial, wanted, args, counts, run, **params)
     else:
         rows = [*[None] * sum(partial[:nk]), *given(live[nk:], partial[nk:])]
     back = permute_inputs(found.program, [*range(cut), *read])
@@ -241,7 +247,18 @@ def _scan_marked_transpose(ct, *args, live, hot, wanted, body, length, reverse, 
     return marked(out, masks, found.hot, args)
 
 
-def _masks(found: Transposed, masks: list, live, partial, wanted, args, counts, length, reverse) -> tuple[list, list]:
+def _as_written(cotangents: Sequence) -> Callable:
+    """Return what binds an operator in the program that is being written, also where all its arguments are known."""
+    staged = next((c for c in cotangents if type(c) is Staged), None)
+
+    def run(op, args, params):
+        plain_ones = staged is None or len(args) < 2 or any([isinstance(a, Tracer) for a in args])
+        return bind(op, args, params) if plain_ones else staged.process(op, args, params)
+
+    return run
+
+
+def _masks(found: Transposed, masks, live, partial, wanted, args, counts, run_scan, length, reverse) -> tuple:
     """Scan the masks of the cotangents, which do not depend on these; return those of the vectors, and all steps' rows.
 
     Their scan comes first, so that the cotangents' is linear and reads the masks like any other residual.
@@ -275,7 +292,7 @@ def _masks(found: Transposed, masks: list, live, partial, wanted, args, counts, 
         *[Aval(x.shape[1:], x.dtype) for x in map(aval_of, stacks)],
     ]
     body = stage(step, avals, marks.name, "scan").program
-    out = bind(
+    out = run_scan(
         scan,
         (*read[:a], *first, *totals, *stacks),
         {

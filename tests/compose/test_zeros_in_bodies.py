@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import dualad as da
+from dualad.control.scan import scan
 from tests.compose.test_reverse_equals_forward import check, gradients
 from tests.compose.zeros_table import TABLE
 from tests.gaps import marks
@@ -253,3 +254,18 @@ def test_a_body_without_dead_entries_has_no_masks() -> None:
     relu = lambda x: np.sum(da.scan(lambda c, v: (np.maximum(W @ c + v, 0.0), None), x, np.ones((3, 2)))[0])
     W = np.ones((2, 2))
     assert str(da.trace(da.grad(relu), np.ones(2))).count("scan") == 2
+
+
+@pytest.mark.parametrize("before", [np.sin, np.sqrt])
+def test_masks_of_many_steps_are_left_to_the_program(before: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not run step by step while it is written, where all that they depend on is known."""
+    run, lengths = scan.impl, []
+    monkeypatch.setattr(scan, "impl", lambda *args, **params: lengths.append(params["length"]) or run(*args, **params))
+
+    def f(x):
+        return da.scan(lambda c, i: (0.9 * c + x[i] * x[i], None), 0.3, np.arange(1000))[0]
+
+    x = np.linspace(0.1, 1.0, 1000)
+    expected = 2 * before(x) * 0.9 ** np.arange(999.0, -1.0, -1.0) * da.jvp(before, (x,), (np.ones(1000),))[1]
+    np.testing.assert_allclose(da.grad(lambda x: da.jit(f)(before(x)))(x), expected, rtol=1e-12)
+    assert 1000 not in lengths
