@@ -16,6 +16,7 @@ from ..core.tracer import PLAIN
 from ..ops import scans
 from ..ops.choice import where as select
 from ..ops.indexing import ARRAY, index
+from ..ops.kinds import is_finite
 from ..ops.norms import vector_norm
 from ..ops.reductions import reduced_shape
 from ..ops.shaping import stop_gradient
@@ -413,6 +414,13 @@ def _take(x, places):
     return index(x, places, template=(ARRAY,))
 
 
+def _beside_infinities(x, x0, f0, slope, x1, f1):
+    """Return what NumPy's interpolation says where a value is infinite: a knot's own, else seen from the right end."""
+    other = f1 + (x - x1) * slope
+    other = select(np.isnan(other) & (f0 == f1), f0, other)
+    return select(x == x1, f1, select(x == x0, f0, other))
+
+
 @function(np.interp, kind="composite")
 def interp(x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None, period: Any = None) -> Array:
     """Interpolate linearly. At a knot the derivative in x is the slope on its right (at the last one, on its left)."""
@@ -433,13 +441,16 @@ def interp(x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None, 
         fp = np.concatenate([fp[-1:], fp, fp[:1]])
     left, right = fp[0] if left is None else left, fp[-1] if right is None else right
     if len(xp) == 1:
-        inside = fp[0] + 0 * x
+        inside = fp[0]
     else:
         j = np.clip(np.searchsorted(xp, x, "right") - 1, 0, len(xp) - 2)
-        x0, f0, f1 = _take(xp, j), _take(fp, j), _take(fp, j + 1)
-        width = _take(xp, j + 1) - x0
+        x0, x1, f0, f1 = _take(xp, j), _take(xp, j + 1), _take(fp, j), _take(fp, j + 1)
+        width = x1 - x0
         flat = width == 0
-        inside = select(flat, f1, f0 + (x - x0) * ((f1 - f0) / select(flat, 1, width)))
+        slope = (f1 - f0) / select(flat, 1, width)
+        inside = select(flat, f1, f0 + (x - x0) * slope)
+        if not (is_finite(fp) and is_finite(xp)) and fp.dtype.kind != "c":
+            inside = select(np.isnan(inside), _beside_infinities(x, x0, f0, slope, x1, f1), inside)
     return select(x < xp[0], left, select(x > xp[-1], right, inside))
 
 

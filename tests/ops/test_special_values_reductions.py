@@ -256,3 +256,21 @@ def test_interp_with_a_repeated_knot() -> None:
     value, slope = da.jvp(lambda x: np.interp(x, xp, fp), (x,), (np.ones(2),))
     np.testing.assert_array_equal(value, [1.5, 5.0])
     assert np.isfinite(slope).all()
+
+
+def test_interp_of_values_that_are_not_finite() -> None:
+    """A knot has its own value, and what is NaN from one end may be a number from the other, as NumPy has it."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        n = rng.integers(1, 5)
+        xp, fp = rng.integers(-2, 3, (2, n)).astype(float)
+        xp[rng.integers(n)], fp[rng.integers(n)] = rng.choice([1.0, np.inf, -np.inf], 2)
+        fp[rng.integers(n)] = rng.choice([0.0, 1.0, NAN])
+        xp.sort()
+        x = np.concatenate([rng.uniform(-3, 3, 4), xp, [np.inf, -np.inf, NAN]])
+        with np.errstate(invalid="ignore"):
+            expected = np.interp(x, xp, fp)
+            value = da.jvp(np.interp, (x, xp, fp), (np.ones_like(x), xp, fp))[0]
+            written = da.trace(np.interp, x, xp, fp)(x, xp, fp)
+        np.testing.assert_array_equal(value, expected)
+        np.testing.assert_array_equal(written, expected)
