@@ -417,7 +417,7 @@ def _take(x, places):
 def _beside_infinities(x, x0, f0, slope, x1, f1):
     """Return what NumPy's interpolation says where a value is infinite: a knot's own, else seen from the right end."""
     other = f1 + (x - x1) * slope
-    other = select(np.isnan(other) & (f0 == f1), f0, other)
+    other = select(np.isnan(other) & (f0 == f1) & ~np.isnan(x), f0, other)
     return select(x == x1, f1, select(x == x0, f0, other))
 
 
@@ -448,7 +448,7 @@ def interp(x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None, 
         width = x1 - x0
         flat = width == 0
         slope = (f1 - f0) / select(flat, 1, width)
-        inside = select(flat, f1, f0 + (x - x0) * slope)
+        inside = select(flat & ~np.isnan(x), f1, f0 + (x - x0) * slope)
         if not (is_finite(fp) and is_finite(xp)) and fp.dtype.kind != "c":
             inside = select(np.isnan(inside), _beside_infinities(x, x0, f0, slope, x1, f1), inside)
     return select(x < xp[0], left, select(x > xp[-1], right, inside))
