@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .frames import PACKAGE
 from .transformed import Transformed
 
 __all__ = ["DIFFERENT", "Draws", "RandomnessWarning", "Run", "Watched", "drawing", "runs"]
@@ -99,7 +100,6 @@ class drawing:
 # ── generators that nobody looks at ──────────────────────────────────────────────────────────────────────────────
 
 _DEEP = 3
-_OWN = __name__.partition(".")[0] + "."
 
 
 class Watched:
@@ -171,7 +171,7 @@ def _reachable(f: Any) -> Iterator[Any]:
                 except ValueError:  # not yet filled
                     continue
             names = x.__globals__
-            if not str(names.get("__name__")).startswith(_OWN):  # no module of the package has a generator
+            if not x.__code__.co_filename.startswith(PACKAGE):  # no module of the package has a generator
                 pending += [(names[name], deep + 1) for name in x.__code__.co_names if name in names]
             if hasattr(x, "__wrapped__"):
                 pending.append((x.__wrapped__, deep))

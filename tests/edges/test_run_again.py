@@ -68,7 +68,7 @@ def test_an_array_written_between_the_runs_is_told():
     w /= 10
     np.testing.assert_allclose(pull(1.0)[0], expected)
     w[:] = w[::-1].copy()  # the same numbers in another order
-    with pytest.raises(NotRepeatableError, match="written to in between"):
+    with pytest.raises(NotRepeatableError, match="other numbers in a constant array"):
         pull(1.0)
 
     def local(x):
