@@ -19,14 +19,16 @@ from .core.coincidence import resolved
 from .core.constants import foreign
 from .core.frames import public
 from .core.transformed import Transformed, transform
-from .errors import OutputError
+from .dual import check_tangent
+from .errors import DualadError, OutputError
 from .jacobian import check_chosen, forward, reverse
 from .jvp import jvp, without_value
 from .linearize import Linear, linearize
 from .over_basis import over_basis
 from .selection import select
 from .signatures import Args, Out
-from .tree import flatten, is_array
+from .surface.arguments import plain_leaf
+from .tree import LeafName, flatten, flatten_like, is_array
 from .vjp_via_transpose import check_differentiable, gradients
 
 __all__ = ["hessian", "hessian_diag", "hvp", "trace_of_hessian", "value_and_hessian", "value_and_hvp"]
@@ -225,8 +227,19 @@ def _value_and_product(f: Callable, x, v, args: tuple, kwargs: dict, has_aux: bo
         value, derivative = first(y)
         return derivative, value
 
-    _, product, value = jvp(gradient, (x,), (v,), has_aux=True)
+    try:
+        _, product, value = jvp(gradient, (x,), (v,), has_aux=True)
+    except DualadError:
+        _check_direction(x, v, where)  # by the name that it has here
+        raise
     return value, product
+
+
+def _check_direction(x, v, where: str) -> None:
+    leaves, treedef = flatten(x)
+    for i, (primal, tangent) in enumerate(zip(leaves, flatten_like(treedef, v, "v", "x"), strict=True)):
+        if tangent is not None and is_array(primal):
+            check_tangent(primal, plain_leaf(tangent, LeafName(v, "v", i), where), LeafName(v, "v", i), where)
 
 
 @transform

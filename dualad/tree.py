@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from .errors import ArgumentError, TreeError
+from .errors import ArgumentError, ArgumentTypeError, TreeError
 
 __all__ = [
     "ARRAYS", "LEAVES_SEEN_AS", "LeafName", "NAMESPACE", "flatten", "flatten_like", "flatten_prefix", "flatten_result",
@@ -263,6 +263,13 @@ def register_dataclass(cls: type, static: Sequence[str] = ()) -> type:
     type
         ``cls`` itself.
 
+    Raises
+    ------
+    ArgumentTypeError
+        If ``cls`` is no dataclass.
+    ArgumentError
+        If a static name is no field of it.
+
     Examples
     --------
     >>> from dataclasses import dataclass
@@ -275,6 +282,12 @@ def register_dataclass(cls: type, static: Sequence[str] = ()) -> type:
     >>> da.grad(lambda p: p.x * p.y)(Point(2.0, 5.0))
     Point(x=np.float64(5.0), y=np.float64(2.0))
     """
+    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
+        raise ArgumentTypeError(
+            f"register_dataclass: {cls!r} is no dataclass.",
+            "its fields are the children of the tree",
+            "decorate the class with @dataclass, below @register_dataclass, or use register_node",
+        )
     names = [field.name for field in dataclasses.fields(cls)]
     fixed = {*static, *[field.name for field in dataclasses.fields(cls) if field.metadata.get("static")]}
     if unknown := sorted(fixed - {*names}):
@@ -321,6 +334,13 @@ def register_node(cls: type, flatten_instance: Callable, unflatten: Callable) ->
     type
         ``cls`` itself.
 
+    Raises
+    ------
+    ArgumentTypeError
+        If ``cls`` is no class, or one of the others can't be called.
+    ArgumentError
+        If its instances are trees already.
+
     Examples
     --------
     >>> import dualad as da
@@ -331,7 +351,25 @@ def register_node(cls: type, flatten_instance: Callable, unflatten: Callable) ->
     >>> da.grad(lambda p: p.a * p.b)(Pair(3.0, 4.0)).a
     np.float64(4.0)
     """
-    optree.register_pytree_node(cls, flatten_instance, unflatten, namespace=NAMESPACE)
+    for name, x, right, what in (
+        ("cls", cls, isinstance(cls, type), "a class"),
+        ("flatten_instance", flatten_instance, callable(flatten_instance), "a function"),
+        ("unflatten", unflatten, callable(unflatten), "a function"),
+    ):
+        if not right:
+            raise ArgumentTypeError(
+                f"register_node: {name} is {x!r} of type {type(x).__name__}.",
+                "a class is registered with the functions that take its instances apart and make new ones",
+                f"pass {what}",
+            )
+    try:
+        optree.register_pytree_node(cls, flatten_instance, unflatten, namespace=NAMESPACE)
+    except ValueError as error:
+        raise ArgumentError(
+            f"register_node: instances of `{cls.__qualname__}` are trees already.",
+            "a class is registered once, and Python's own containers are from the start",
+            "leave the call out, or derive a class and register that",
+        ) from error
     return cls
 
 

@@ -108,7 +108,12 @@ TABLE = {
     "hessian_sparsity: array": (
         lambda: da.hessian_sparsity(np.sin, X), OutputError, "hessian_sparsity: the function returned an array"
     ),
-    "hvp: shape": (lambda: da.hvp(total, X, np.ones(3)), ShapeError, r"\(3,\)"),
+    "hvp: shape": (lambda: da.hvp(total, X, np.ones(3)), ShapeError, r"hvp: v has shape \(3,\)"),
+    "hvp: dtype": (lambda: da.hvp(total, {"a": X}, {"a": X + 1j}), DtypeError, r"hvp: v\['a'\] has dtype complex"),
+    "register_dataclass": (lambda: da.register_dataclass(int), ArgumentTypeError, "is no dataclass"),
+    "register_node: class": (lambda: da.register_node(3, list, list), ArgumentTypeError, "cls is 3"),
+    "register_node: function": (lambda: da.register_node(Exception, 3, list), ArgumentTypeError, "flatten_instance"),
+    "register_node: twice": (lambda: da.register_node(dict, list, list), ArgumentError, "trees already"),
     "hvp: tree": (lambda: da.hvp(total, X, (X,)), TreeError, "another structure"),
     "linear map: shape": (lambda: da.linearize(np.sin, X)[1](np.ones(3)), ShapeError, r"\(3,\)"),
     "linear map: arity": (lambda: da.linearize(np.sin, X)[1](X, X), TreeError, "another structure"),
