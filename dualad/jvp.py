@@ -13,7 +13,7 @@ import numpy as np
 import optree
 
 from .containers import advice, has_own_arithmetic, refuse_array_like
-from .core.arguments import check_callable
+from .core.arguments import check_callable, own_results
 from .core.aval import aval_of, is_inexact
 from .core.boundary import run
 from .core.coincidence import resolved
@@ -111,7 +111,8 @@ def jvp(f: Callable, primals: Sequence, tangents: Sequence, *, has_aux: bool = F
     if (watch := active()) is not None:
         watch.finished("jvp", [p for p, _ in pairs], [t for _, t in pairs])
     value = optree.tree_unflatten(out_tree, [p for p, _ in pairs])
-    tangent = optree.tree_unflatten(out_tree, [shown_tangent(p, t) for p, t in pairs])
+    shown = own_results([shown_tangent(p, t) for p, t in pairs], tangent_leaves)
+    tangent = optree.tree_unflatten(out_tree, shown)
     return (value, tangent, aux) if has_aux else (value, tangent)
 
 

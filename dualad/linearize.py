@@ -16,7 +16,7 @@ import optree
 
 from .containers import refuse_array_like
 from .core.above import ABOVE
-from .core.arguments import check_callable
+from .core.arguments import check_callable, own_results
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
 from .core.constants import foreign
@@ -79,7 +79,7 @@ class Linear:
             arguments.append(t if hasattr(t, "shape") else np.asarray(t, aval.dtype)[()])
         results = iter(self.flat(arguments))
         outs = [next(results) if is_inexact(a.dtype) else shown_tangent(a, None) for a in self._out_avals]
-        return optree.tree_unflatten(self._out_tree, outs)
+        return optree.tree_unflatten(self._out_tree, own_results(outs, arguments))
 
     @property
     def in_avals(self) -> list[Aval | None]:

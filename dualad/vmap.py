@@ -18,7 +18,7 @@ from .batched import Batched, BatchLevel, LaneDivergence
 from .chunks import check_chunks, in_chunks, refuse_traced
 from .containers import refuse_array_like
 from .core.above import ABOVE
-from .core.arguments import check_callable
+from .core.arguments import check_callable, own_results
 from .core.axes import Lanes, check_new, rename
 from .core.boundary import run
 from .core.contexts import active
@@ -414,6 +414,7 @@ def _out(x, axis, size: int, name: str):
             "there is no such place for the batch axis",
             f"choose an axis from {-ndim} to {ndim - 1}",
         )
+    (value,) = own_results([value])
     return np.moveaxis(value, 0, axis) if axis % ndim else value
 
 

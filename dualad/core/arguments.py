@@ -1,13 +1,15 @@
-"""Checks and arrangements of arguments that many functions share. Not for: anything that only one function asks."""
+"""Checks and arrangements of arguments and results that many functions share. Not for: what only one function asks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..errors import ArgumentTypeError
 
-__all__ = ["check_callable", "replaced"]
+__all__ = ["check_callable", "own_results", "replaced"]
 
 
 def check_callable(f: Any, where: str, what: str = "the function") -> None:
@@ -26,3 +28,13 @@ def replaced(values: Sequence, positions: Iterable[int], new: Iterable) -> list:
     for i, x in zip(positions, new, strict=True):
         full[i] = x
     return full
+
+
+def own_results(results: list, given: Sequence = ()) -> list:
+    """Return results that the caller can write to, and that share no memory with the arrays that were given.
+
+    What a rule has repeated without memory (``np.broadcast_to``) is read-only; what was only moved is the argument.
+    """
+    taken = {id(a) for g in given if isinstance(g, np.ndarray) for a in (g, g.base) if a is not None}
+    shared = lambda x: not x.flags.writeable or not taken.isdisjoint((id(x), id(x.base)))
+    return [x.copy() if type(x) is np.ndarray and shared(x) else x for x in results]
