@@ -35,6 +35,12 @@ def own_results(results: list, given: Sequence = ()) -> list:
 
     What a rule has repeated without memory (``np.broadcast_to``) is read-only; what was only moved is the argument.
     """
-    taken = {id(a) for g in given if isinstance(g, np.ndarray) for a in (g, g.base) if a is not None}
-    shared = lambda x: not x.flags.writeable or not taken.isdisjoint((id(x), id(x.base)))
-    return [x.copy() if type(x) is np.ndarray and shared(x) else x for x in results]
+    return [x.copy() if type(x) is np.ndarray and _is_shared(x, given) else x for x in results]
+
+
+def _is_shared(x: np.ndarray, given: Sequence) -> bool:
+    base = x.base
+    for g in given:
+        if x is g or (base is not None and (base is g or (type(g) is np.ndarray and base is g.base))):
+            return True
+    return not x.flags.writeable
