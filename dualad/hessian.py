@@ -239,7 +239,8 @@ def _check_direction(x, v, where: str) -> None:
     leaves, treedef = flatten(x)
     for i, (primal, tangent) in enumerate(zip(leaves, flatten_like(treedef, v, "v", "x"), strict=True)):
         if tangent is not None and is_array(primal):
-            check_tangent(primal, plain_leaf(tangent, LeafName(v, "v", i), where), LeafName(v, "v", i), where)
+            name = LeafName(v, "v", i)
+            check_tangent(primal, plain_leaf(tangent, name, where), name, where)
 
 
 @transform

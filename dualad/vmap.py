@@ -406,7 +406,7 @@ def _out(x, axis, size: int, name: str):
                 "give it an axis such as out_axes=0, or reduce it in the function",
             )
         return x.value
-    value = _repeat(x.value, size) if isinstance(x, _Same) else x
+    value = repeat_lanes(x.value, size) if isinstance(x, _Same) else x
     ndim = len(value.shape)
     if not -ndim <= axis < ndim:
         raise ArgumentError(
@@ -438,7 +438,7 @@ def _is_one(column: Sequence) -> bool:
 
 def _join(column: Sequence, counts: list[int], name: str) -> Any:
     """Join results of so many lanes each along the batch axis."""
-    blocks = [_repeat(x.value, n) if isinstance(x, _Same) else x for x, n in zip(column, counts, strict=True)]
+    blocks = [repeat_lanes(x.value, n) if isinstance(x, _Same) else x for x, n in zip(column, counts, strict=True)]
     shapes = {b.shape[1:] for b in blocks}
     if len(shapes) > 1:
         raise OutputError(
@@ -506,12 +506,6 @@ def _name_lanes(error: Exception, lanes: np.ndarray | None, size: int, name: str
     if lanes is not None:
         which = ", ".join(map(str, lanes[:8])) + (", …" if len(lanes) > 8 else "")
         error.add_note(f"vmap({name}): raised in lane{'s' if len(lanes) > 1 else ''} {which} of {size}")
-
-
-def _repeat(x, size: int):
-    """Give an unmapped result its batch axis, as an array of its own (a broadcast view would be read-only)."""
-    out = repeat_lanes(x, size)
-    return out.copy() if isinstance(out, np.ndarray) else out
 
 
 class _ArgumentName(LeafName):

@@ -252,8 +252,9 @@ def _as_written(cotangents: Sequence) -> Callable:
     staged = next((c for c in cotangents if type(c) is Staged), None)
 
     def run(op, args, params):
-        plain_ones = staged is None or len(args) < 2 or any([isinstance(a, Tracer) for a in args])
-        return bind(op, args, params) if plain_ones else staged.process(op, args, params)
+        if staged is None or len(args) < 2 or any([isinstance(a, Tracer) for a in args]):
+            return bind(op, args, params)
+        return staged.process(op, args, params)
 
     return run
 
