@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import array
 import numbers
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,21 +28,22 @@ _BUILT_IN = frozenset({("cupy", "ndarray"), ("dask.array", "Array")})
 #: types given to ``register_array``
 _registered: set[type] = set()
 
-#: type -> whether it is one of these
-_carries: dict[type, bool] = {}
+_answers: list = []
 
 
+def _remembered(judge: Callable[[type], bool]) -> Callable[[type], bool]:
+    """Remember what is said of a type, until another one is registered."""
+    _answers.append(lru_cache(1000)(judge))
+    return _answers[-1]
+
+
+@_remembered
 def can_carry(kind: type) -> bool:
     """Say whether arrays of a type that is not NumPy's own can carry a tangent or a batch axis."""
-    known = _carries.get(kind)
-    if known is None:
-        if len(_carries) > 1000:
-            _carries.clear()
-        of = kind.__module__
-        known = _carries[kind] = kind in _registered or any(
-            kind.__name__ == name and (of == package or of.startswith(f"{package}.")) for package, name in _BUILT_IN
-        )
-    return known
+    of = kind.__module__
+    return kind in _registered or any(
+        kind.__name__ == name and (of == package or of.startswith(f"{package}.")) for package, name in _BUILT_IN
+    )
 
 
 def register_array(kind: type) -> type:
@@ -96,8 +99,8 @@ def register_array(kind: type) -> type:
         instead = "pass np.asarray(x) to the transform, or give the class NumPy's protocols"
     else:
         _registered.add(kind)
-        _carries.pop(kind, None)
-        _known.pop(kind, None)
+        for answers in _answers:
+            answers.cache_clear()
         return kind
     raise ArgumentTypeError(f"register_array: {problem}.", why, instead)
 
@@ -111,21 +114,10 @@ _ARITHMETIC = frozenset(
     | {"all", "any", "clip", "cumprod", "cumsum", "dot", "max", "mean", "min", "prod", "ptp", "std", "sum", "var"}
 )  # fmt: skip
 
-#: type -> whether it computes by rules of its own; types only, so that nothing of the user's is kept alive for long
-_known: dict[type, bool] = {}
 
-
+@_remembered
 def has_own_arithmetic(kind: type) -> bool:
     """Say whether objects of a type compute by rules of their own, which a tensor beside them would lose."""
-    known = _known.get(kind)
-    if known is None:
-        if len(_known) > 1000:
-            _known.clear()
-        known = _known[kind] = _judge(kind)
-    return known
-
-
-def _judge(kind: type) -> bool:
     if issubclass(kind, np.ndarray):
         own = kind.__mro__[: kind.__mro__.index(np.ndarray)]
         return any(not _ARITHMETIC.isdisjoint(vars(cls)) for cls in own)

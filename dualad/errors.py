@@ -59,152 +59,108 @@ class DualadError(Exception):
         lines.append(f"  Help: python -m dualad help {self.code}")
         super().__init__("\n".join(lines))
 
+    def __init_subclass__(cls, code: str = "", title: str = "", refuses: bool = False) -> None:
+        super().__init_subclass__()
+        if code:  # without one, a class has those of the class that it is derived from
+            cls.code, cls.title, cls.refuses = code, title, refuses
+
     def __reduce__(self):
         return type(self), (self.what, self.why, self.instead), {"told": self.told}
 
 
-class EscapedTensorError(DualadError, RuntimeError):
+class EscapedTensorError(
+    DualadError, RuntimeError, code="DAD001", title="a tensor escaped its transform", refuses=True
+):
     """A tensor was used after the transform that made it had returned."""
 
-    code = "DAD001"
-    title = "a tensor escaped its transform"
-    refuses = True
 
-
-class TreeError(DualadError, TypeError):
+class TreeError(DualadError, TypeError, code="DAD002", title="trees of different structure"):
     """Two trees that must have the same structure have not."""
 
-    code = "DAD002"
-    title = "trees of different structure"
 
-
-class ShapeError(DualadError, ValueError):
+class ShapeError(DualadError, ValueError, code="DAD003", title="shapes that do not agree"):
     """Two shapes that must agree do not."""
 
-    code = "DAD003"
-    title = "shapes that do not agree"
 
-
-class DtypeError(DualadError, TypeError):
+class DtypeError(DualadError, TypeError, code="DAD004", title="a dtype that can't carry the derivative"):
     """A dtype can't carry what is asked of it."""
 
-    code = "DAD004"
-    title = "a dtype that can't carry the derivative"
 
-
-class ArgumentError(DualadError, ValueError):
+class ArgumentError(DualadError, ValueError, code="DAD005", title="a transform's argument has an impossible value"):
     """An argument of a transform has a value that makes no sense."""
 
-    code = "DAD005"
-    title = "a transform's argument has an impossible value"
 
-
-class ArgumentTypeError(DualadError, TypeError):
+class ArgumentTypeError(DualadError, TypeError, code="DAD006", title="a transform's argument has the wrong type"):
     """An argument of a transform has the wrong type."""
 
-    code = "DAD006"
-    title = "a transform's argument has the wrong type"
 
-
-class OutputError(DualadError, TypeError):
+class OutputError(DualadError, TypeError, code="DAD007", title="a function's output can't be used by the transform"):
     """A function returned something that the transform can't differentiate or batch."""
 
-    code = "DAD007"
-    title = "a function's output can't be used by the transform"
 
-
-class ConversionError(DualadError, TypeError):
+class ConversionError(
+    DualadError, TypeError, code="DAD008", title="a conversion that would drop the derivative", refuses=True
+):
     """A tensor would lose its tangent, its batch axis or its name in a conversion to a plain value."""
 
-    code = "DAD008"
-    title = "a conversion that would drop the derivative"
-    refuses = True
 
-
-class UnsupportedError(DualadError, NotImplementedError):
+class UnsupportedError(
+    DualadError, NotImplementedError, code="DAD009", title="a function that is not supported on tensors", refuses=True
+):
     """A NumPy or SciPy function has no meaning on tensors, or is not supported yet."""
 
-    code = "DAD009"
-    title = "a function that is not supported on tensors"
-    refuses = True
 
-
-class RuleMissingError(DualadError, NotImplementedError):
+class RuleMissingError(
+    DualadError, NotImplementedError, code="DAD010", title="an operator without this derivative rule", refuses=True
+):
     """An operator has no derivative (or no transpose) in the argument asked for."""
 
-    code = "DAD010"
-    title = "an operator without this derivative rule"
-    refuses = True
 
-
-class NotLinearError(DualadError, TypeError):
+class NotLinearError(DualadError, TypeError, code="DAD011", title="a function that must be linear is not"):
     """A function that must be linear is not."""
 
-    code = "DAD011"
-    title = "a function that must be linear is not"
 
-
-class BranchError(DualadError, TypeError):
+class BranchError(
+    DualadError, TypeError, code="DAD012", title="a Python branch on a value that is not one value", refuses=True
+):
     """A Python branch was asked to choose one way for values that are several or unknown."""
 
-    code = "DAD012"
-    title = "a Python branch on a value that is not one value"
-    refuses = True
 
-
-class PlainBufferError(DualadError, TypeError):
+class PlainBufferError(
+    DualadError, TypeError, code="DAD013", title="a tensor written into a plain array", refuses=True
+):
     """A tensor was written into a plain array, which can't hold it."""
 
-    code = "DAD013"
-    title = "a tensor written into a plain array"
-    refuses = True
 
-
-class InPlaceError(DualadError, TypeError):
+class InPlaceError(
+    DualadError, TypeError, code="DAD014", title="an in-place write that can't be carried out", refuses=True
+):
     """An in-place write on a tensor can't be carried out faithfully."""
 
-    code = "DAD014"
-    title = "an in-place write that can't be carried out"
-    refuses = True
 
-
-class DeclarationError(DualadError, TypeError):
+class DeclarationError(DualadError, TypeError, code="DAD015", title="an operator declared wrongly"):
     """An operator's declaration lacks what it must have; raised at import."""
 
-    code = "DAD015"
-    title = "an operator declared wrongly"
 
-
-class ProgramError(DualadError, ValueError):
+class ProgramError(DualadError, ValueError, code="DAD016", title="a malformed program"):
     """A program is malformed, or its text can't be read."""
 
-    code = "DAD016"
-    title = "a malformed program"
 
-
-class CapturedTensorError(DualadError, TypeError):
+class CapturedTensorError(
+    DualadError, TypeError, code="DAD017", title="a traced value that came in through a closure", refuses=True
+):
     """A function with a rule of its own read a traced value that is not one of its arguments."""
 
-    code = "DAD017"
-    title = "a traced value that came in through a closure"
-    refuses = True
 
-
-class NotRepeatableError(DualadError, RuntimeError):
+class NotRepeatableError(DualadError, RuntimeError, code="DAD019", title="a function that can't be repeated"):
     """A function that is run or traced again (``checkpoint``, ``jit``) did something else than the first time."""
 
-    code = "DAD019"
-    title = "a function that can't be repeated"
 
-
-class LoadingError(DualadError, ImportError):
+class LoadingError(DualadError, ImportError, code="DAD020", title="a module that can't be loaded"):
     """A user's module can't be loaded, or can't be loaded a second time with other import targets."""
 
-    code = "DAD020"
-    title = "a module that can't be loaded"
 
-
-class UsageError(DualadError, ValueError):
+class UsageError(DualadError, ValueError, code="DAD021", title="a command that can't be carried out"):
     """The command line was asked for something that can't be found or done.
 
     Attributes
@@ -213,33 +169,24 @@ class UsageError(DualadError, ValueError):
         What the command ends with: 2, or 3 where a target is there but has nothing to check in it.
     """
 
-    code = "DAD021"
-    title = "a command that can't be carried out"
     exit_status = 2
 
 
-class CheckError(DualadError, AssertionError):
+class CheckError(DualadError, AssertionError, code="DAD022", title="a derivative that disagrees with an oracle"):
     """A derivative disagrees with an oracle, or no oracle could judge it."""
 
-    code = "DAD022"
-    title = "a derivative that disagrees with an oracle"
 
-
-class KinkError(DualadError, ArithmeticError):
+class KinkError(DualadError, ArithmeticError, code="DAD024", title="a derivative at a kink"):
     """Under ``kinks("raise")``: a derivative was taken where the function has a corner."""
 
-    code = "DAD024"
-    title = "a derivative at a kink"
 
-
-class SingularMatrixError(DualadError, np.linalg.LinAlgError):
+class SingularMatrixError(DualadError, np.linalg.LinAlgError, code="DAD041", title="a derivative at a singular matrix"):
     """A derivative was taken at a singular matrix, where the function has none."""
 
-    code = "DAD041"
-    title = "a derivative at a singular matrix"
 
-
-class NonFiniteError(DualadError, FloatingPointError):
+class NonFiniteError(
+    DualadError, FloatingPointError, code="DAD018", title="a value, a tangent or a cotangent became non-finite"
+):
     """Under ``debug(nan=True)``: a value, a tangent or a cotangent became infinite or NaN.
 
     Attributes
@@ -248,22 +195,19 @@ class NonFiniteError(DualadError, FloatingPointError):
         Where it did: operation, phase, line, operands, index, level.
     """
 
-    code = "DAD018"
-    title = "a value, a tangent or a cotangent became non-finite"
     origin: Any = None
 
     def __reduce__(self):
         return type(self), (self.what, self.why, self.instead), {"told": self.told, "origin": self.origin}
 
 
-class ConvergenceError(DualadError, ArithmeticError):
+class ConvergenceError(DualadError, ArithmeticError, code="DAD023", title="an iteration that did not converge"):
     """An iteration did not reach its tolerance, so there is no point at which a derivative could be taken."""
 
-    code = "DAD023"
-    title = "an iteration that did not converge"
 
-
-class GradcheckError(DualadError, AssertionError, RuntimeError):
+class GradcheckError(
+    DualadError, AssertionError, RuntimeError, code="DAD025", title="a derivative that a gradient check found wrong"
+):
     """A gradient check found a derivative, or a rule, that contradicts the function or itself.
 
     Attributes
@@ -278,9 +222,6 @@ class GradcheckError(DualadError, AssertionError, RuntimeError):
         The two Jacobians (in fast mode, their products with random vectors).
     """
 
-    code = "DAD025"
-    title = "a derivative that a gradient check found wrong"
-
     check = ""
     output: Any = None
     input: Any = None
@@ -289,47 +230,32 @@ class GradcheckError(DualadError, AssertionError, RuntimeError):
     numerical: Any = None
 
 
-class ForeignArrayError(DualadError, TypeError):
+class ForeignArrayError(
+    DualadError, TypeError, code="DAD031", title="an array with arithmetic of its own met a tensor", refuses=True
+):
     """An array of another library, with arithmetic of its own, met a tensor."""
 
-    code = "DAD031"
-    title = "an array with arithmetic of its own met a tensor"
-    refuses = True
 
-
-class RefusalSwallowedError(DualadError, RuntimeError):
+class RefusalSwallowedError(DualadError, RuntimeError, code="DAD032", title="a refusal that the function caught"):
     """Under ``debug``: a function caught a refusal and returned all the same."""
 
-    code = "DAD032"
-    title = "a refusal that the function caught"
 
-
-class DifferentValueError(DualadError, AssertionError):
+class DifferentValueError(
+    DualadError, AssertionError, code="DAD033", title="another value under a transform than without"
+):
     """The value that a transform computed is not what the function returns on plain arrays."""
 
-    code = "DAD033"
-    title = "another value under a transform than without"
 
-
-class SparsityError(DualadError, ValueError):
+class SparsityError(DualadError, ValueError, code="DAD036", title="a sparsity pattern that does not hold"):
     """A sparsity pattern misses entries, does not fit, or is too dense to be held."""
 
-    code = "DAD036"
-    title = "a sparsity pattern that does not hold"
 
-
-class TravelError(DualadError, TypeError):
+class TravelError(DualadError, TypeError, code="DAD061", title="a function that can't be sent to a worker"):
     """A function can't be sent to the workers of an executor."""
 
-    code = "DAD061"
-    title = "a function that can't be sent to a worker"
 
-
-class WorkerLostError(DualadError, RuntimeError):
+class WorkerLostError(DualadError, RuntimeError, code="DAD062", title="a worker died"):
     """A worker of an executor died, and its work is lost."""
-
-    code = "DAD062"
-    title = "a worker died"
 
 
 def catalogue() -> list[type[DualadError]]:

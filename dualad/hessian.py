@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from .basis import split_last
+from .basis import over_basis, split_last
 from .chunks import check_chunks, refuse_traced
 from .core.arguments import check_callable
 from .core.aval import aval_of
@@ -24,7 +24,6 @@ from .errors import DualadError, OutputError
 from .jacobian import check_chosen, forward, reverse
 from .jvp import jvp, without_value
 from .linearize import Linear, linearize
-from .over_basis import over_basis
 from .selection import select
 from .signatures import Args, Out
 from .surface.arguments import plain_leaf

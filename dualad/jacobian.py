@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from .basis import split_last, standard_basis
+from .basis import OverBasis, join, over_basis, share_out, split_last
 from .batched import Batched
 from .chunks import check_chunks, refuse_traced
 from .core.arguments import check_callable
@@ -24,12 +24,10 @@ from .core.transformed import Transformed, importable_name, named, reduced, tran
 from .errors import ArgumentError, DtypeError, OutputError
 from .jvp import jvp, without_value
 from .linearize import Linear, Linearization, stage_tangents
-from .over_basis import OverBasis, join, over_basis, share_out
 from .selection import Selection, select
 from .signatures import Args, Out
 from .tree import LeafName, flatten, flatten_result, is_array, is_picklable, with_structures
 from .vjp_via_transpose import Pullback, check_differentiable, vjp
-from .vmap import vmap
 
 __all__ = [
     "check_chosen", "forward", "jacfwd", "jacobian", "jacrev", "reverse", "value_and_jacfwd", "value_and_jacobian",
@@ -192,8 +190,8 @@ class _Columns:
             return columns, [x for x in known if isinstance(x, Batched)]
 
         likes = [foreign(x) for x in leaves if is_array(x)]
-        basis = standard_basis([aval_of(x) for x in leaves if is_array(x)], start, stop, likes)
-        columns, batched = vmap(push, randomness="same")(*basis)
+        avals = [aval_of(x) for x in leaves if is_array(x)]
+        columns, batched = OverBasis(push, avals, likes)(start, stop)
         rest = iter(batched)
         known = [next(rest)[0] if x is None else x for x in kept["known"]]
         beside: Any = optree.tree_unflatten(kept["known_tree"], known)

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ..basis import over_basis
 from ..errors import ArgumentError
 from ..linearize import Linear
-from ..over_basis import over_basis
 
 __all__ = ["Spy", "choose_style", "draw", "spy"]
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..backward import pull_back
+from ..basis import split_last
 from ..core.aval import Aval
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
@@ -27,11 +28,7 @@ _CACHE = 1 << 17
 
 def split_flat(flat: np.ndarray, avals: list[Aval]) -> list[np.ndarray]:
     """Cut the last axis of an array into pieces of the avals' shapes and dtypes."""
-    parts, start = [], 0
-    for a in avals:
-        parts.append(flat[..., start : start + a.size].reshape(flat.shape[:-1] + a.shape).astype(a.dtype))
-        start += a.size
-    return parts
+    return [part.astype(a.dtype) for part, a in zip(split_last(flat, avals), avals, strict=True)]
 
 
 class Products:
