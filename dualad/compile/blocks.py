@@ -8,20 +8,21 @@ Not for: reductions, or arrays that are small enough to stay in the cache as the
 
 from __future__ import annotations
 
-import contextvars
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..ops.kinds import is_finite
-from ..program.ir import Program
+from ..program.ir import Program, last_uses
 from ..program.variable import Variable, aval_of_atom
 from .gather import Place, gather
+from .native.equations import Equations
 from .simplify import is_elementwise
 from .threads import shared_out
 
-__all__ = ["Region", "find_regions", "run_region", "strong_product"]
+__all__ = ["Region", "find_regions", "strong_product"]
 
 #: regions are made of results with so many entries and more
 LARGE = 1 << 15
@@ -29,67 +30,85 @@ LARGE = 1 << 15
 BLOCK = 1 << 13
 
 
-class Region:
-    """A group of equations: the atoms it reads, the variables it writes, and how a block of it is run."""
-
-    __slots__ = ("flat", "kinds", "name", "outs", "plan", "reads", "shape", "steps", "writes")
-
-    kind = "region"
-    multiple_results = True
-    effect = raises = False
+class Region(Equations):
+    """Elementwise equations of one shape, and how a block of them is run."""
 
     def __init__(self, steps: list[tuple], writes: list[Variable]) -> None:
-        self.steps, self.writes = steps, writes
+        super().__init__(steps, writes)
+        self.run = self._run
         self.shape = steps[0][3][0].aval.shape
-        made = {step[3][0] for step in steps}
-        reads: dict[Any, Any] = {}
-        for step in steps:
-            for a in step[1]:
-                if not (type(a) is Variable and a in made):
-                    reads.setdefault(a if type(a) is Variable else ("constant", id(a)), a)
-        self.reads = list(reads.values())
-        self.name = "+".join([step[0].name for step in steps])
         shapes = [aval_of_atom(a).shape for a in self.reads]
         self.flat = all([s in ((), self.shape) for s in shapes])
         full = len(self.shape)
         #: per read: whether it is cut with the blocks
         self.kinds = [len(s) == full and (self.flat or s[0] == self.shape[0]) and s != () for s in shapes]
-        self._plan(list(reads))
+        #: dtypes of what lies between the equations
+        self.buffers: list[np.dtype] = []
+        self.plan = list(self._planned())
 
-    def _plan(self, keys: list) -> None:
-        """Give every equation the slots it reads and the buffer it writes to."""
-        slot = {key: i for i, key in enumerate(keys)}
-        last: dict[Variable, int] = {}
-        for i, (_, args, _, _) in enumerate(self.steps):
-            for a in args:
-                if type(a) is Variable:
-                    last[a] = i
+    def is_read(self, constant: Any) -> bool:
+        return True
+
+    def _planned(self) -> Iterator[tuple]:
+        """Give every equation the slots it reads and the buffer, or the result (from -1 down), that it writes to."""
+        slot = {key: i for i, key in enumerate(self._keys)}
         free: dict[str, list[int]] = {}
         held: dict[Variable, tuple[str, int]] = {}
-        buffers: list[np.dtype] = []
-        self.plan: list[tuple] = []
-        for i, (op, args, params, (out,)) in enumerate(self.steps):
-            reads = [slot[a if type(a) is Variable else ("constant", id(a))] for a in args]
-            for a in {a for a in args if type(a) is Variable and last[a] == i and a in held}:
-                dtype, number = held.pop(a)
-                free.setdefault(dtype, []).append(number)
+        for (op, args, params, (out,)), dead in zip(self.steps, last_uses(self.steps, self.writes), strict=True):
+            for v in dead:
+                if v in held:
+                    kind, number = held.pop(v)
+                    free.setdefault(kind, []).append(number)
+            target = None
             if out in self.writes:
                 target = -1 - self.writes.index(out)
             elif type(op.impl) is np.ufunc:
-                dtype = out.aval.dtype
-                stock = free.get(dtype.str)
-                if stock:
+                if stock := free.get(out.aval.dtype.str):
                     target = stock.pop()
                 else:
-                    target = len(buffers)
-                    buffers.append(dtype)
-                held[out] = dtype.str, target
-            else:
-                target = None
+                    target = len(self.buffers)
+                    self.buffers.append(out.aval.dtype)
+                held[out] = out.aval.dtype.str, target
             slot[out] = len(slot)
             impl = strong_product if op.name == "scale" and not params else op.impl
-            self.plan.append((impl, type(op.impl) is np.ufunc, reads, params, target))
-        self.outs = buffers
+            reads = [slot[a if type(a) is Variable else id(a)] for a in args]
+            yield impl, type(op.impl) is np.ufunc, reads, params, target
+
+    def _run(self, *reads: Any) -> list[np.ndarray]:
+        """Compute what it writes, as new arrays."""
+        results = [np.empty(self.shape, v.aval.dtype) for v in self.writes]
+        if not self.flat:
+            length = self.shape[0]
+            step = max(1, BLOCK * length // results[0].size)
+            shared_out(functools.partial(self._run_part, reads, results, step), length, step)
+            return results
+        targets = [r.reshape(-1) for r in results]
+        flat = [np.ascontiguousarray(x).reshape(-1) if cut else x for x, cut in zip(reads, self.kinds, strict=True)]
+        shared_out(functools.partial(self._run_part, flat, targets, BLOCK), results[0].size, BLOCK)
+        return results
+
+    def _run_part(self, reads: Sequence, targets: list, step: int, low: int, high: int) -> None:
+        row = self.shape[1:] if not self.flat else ()
+        whole = [np.empty((min(step, high - low), *row), dtype) for dtype in self.buffers]
+        cut = [i for i, k in enumerate(self.kinds) if k]
+        for start in range(low, high, step):
+            stop = min(start + step, high)
+            values = list(reads)
+            for i in cut:
+                values[i] = values[i][start:stop]
+            buffers = whole if stop - start == step or not whole else [b[: stop - start] for b in whole]
+            for impl, is_ufunc, slots, params, target in self.plan:
+                given = [values[s] for s in slots]
+                if target is None:
+                    values.append(impl(*given, **params))
+                elif target >= 0:
+                    values.append(impl(*given, buffers[target]))
+                elif is_ufunc:
+                    values.append(impl(*given, targets[-1 - target][start:stop]))
+                else:
+                    out = targets[-1 - target][start:stop]
+                    out[...] = impl(*given, **params)
+                    values.append(out)
 
 
 def _joins(op: Any, params: dict, outs: Sequence[Variable]) -> bool:
@@ -119,52 +138,6 @@ def find_regions(program: Program) -> list[tuple]:
         return [(region, region.reads, {}, tuple(writes))]
 
     return gather(program, place, join)
-
-
-def run_region(region: Region, reads: Sequence) -> list[np.ndarray]:
-    """Compute a region: what it writes, as new arrays."""
-    shape = region.shape
-    results = [np.empty(shape, v.aval.dtype) for v in region.writes]
-    targets = results
-    if region.flat:
-        length, step = results[0].size, BLOCK
-        targets = [r.reshape(-1) for r in results]
-        reads = [np.ascontiguousarray(x).reshape(-1) if cut else x for x, cut in zip(reads, region.kinds, strict=True)]
-    else:
-        length = shape[0]
-        step = max(1, BLOCK * length // results[0].size)
-    context = contextvars.copy_context
-
-    def part(low: int, high: int) -> None:
-        _run(region, reads, targets, low, high, step)
-
-    shared_out(part, length, step, context)
-    return results
-
-
-def _run(region: Region, reads: Sequence, targets: list, low: int, high: int, step: int) -> None:
-    row = region.shape[1:] if not region.flat else ()
-    whole = [np.empty((min(step, high - low), *row), dtype) for dtype in region.outs]
-    cut = [i for i, k in enumerate(region.kinds) if k]
-    plan = region.plan
-    for start in range(low, high, step):
-        stop = min(start + step, high)
-        values = list(reads)
-        for i in cut:
-            values[i] = values[i][start:stop]
-        buffers = whole if stop - start == step or not whole else [b[: stop - start] for b in whole]
-        for impl, is_ufunc, slots, params, target in plan:
-            given = [values[s] for s in slots]
-            if target is None:
-                values.append(impl(*given, **params))
-            elif target >= 0:
-                values.append(impl(*given, buffers[target]))
-            elif is_ufunc:
-                values.append(impl(*given, targets[-1 - target][start:stop]))
-            else:
-                out = targets[-1 - target][start:stop]
-                out[...] = impl(*given, **params)
-                values.append(out)
 
 
 def strong_product(t: Any, d: Any) -> Any:

@@ -8,7 +8,9 @@ that is not known here is a call of its ``impl``. Not for: blocks of large array
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 from ..control.subprograms import mentions
 from ..core.aval import is_weak
 from ..program.ir import Program
+from .blocks import Region, find_regions
 from .native.engine import Tally, note_once, tally
 from .native.equations import Equations
 from .native.groups import Group, find_groups
@@ -29,6 +32,7 @@ from .source_values import ARRAY, PYTHON, Value, identifier
 __all__ = ["Compiled", "compile_program"]
 
 
+@dataclass(slots=True)
 class Compiled:
     """A compiled program: ``run(*arrays)`` returns a tuple; ``source`` is its text.
 
@@ -36,14 +40,16 @@ class Compiled:
     says what was compiled to machine code for it, and what was read from the disk.
     """
 
-    __slots__ = ("calls", "groups", "machine", "program", "regions", "run", "source")
+    program: Program
+    source: str
+    run: Callable
+    calls: Mapping[str, int]
+    regions: Sequence[Region] = ()
+    groups: Sequence[Equations] = ()
+    machine: Tally = field(default_factory=Tally)
 
-    def __init__(
-        self, program: Program, source: str, run: Callable, calls: dict, regions: list, groups: Sequence[Equations] = ()
-    ) -> None:
-        self.program, self.run, self.calls, self.regions, self.groups = program, run, calls, regions, tuple(groups)
-        self.source = "\n\n".join([source, *[f"; native code\n{g.text}" for g in groups]])
-        self.machine = Tally()
+    def __post_init__(self) -> None:
+        self.source = "\n\n".join([self.source, *[f"; native code\n{g.text}" for g in self.groups]])
 
 
 def compile_program(program: Program) -> Compiled:
@@ -58,12 +64,12 @@ def _compile(program: Program) -> Compiled:
     name = identifier(program.name)
     note_once()
     steps = program.steps
-    for find in (find_stacks, find_passes, find_groups):
+    for find in (find_stacks, find_passes, find_groups, find_regions):
         steps = find(Program(program.inputs, steps, program.outputs, program.name))
     if len(steps) == 1 and isinstance(group := steps[0][0], (Group, Pass)):
         same = _are_same(program.inputs, group.reads) and _are_same(program.outputs, group.writes)
         if same and (type(group) is Group or all([v.aval.shape for v in group.writes])):
-            return Compiled(program, "", group.run, {"native": 1}, [], [group])
+            return Compiled(program, "", group.run, {"native": 1}, groups=[group])
     numbers = not mentions(program, lambda op, params: not is_pure(op, params))
     writer = _Writer(numbers)
     grouped = Program(program.inputs, steps, program.outputs, program.name)
@@ -125,9 +131,9 @@ class _Writer:
         self.raising = False
         #: whether a call may warn
         self.warning = False
-        self.calls: dict[str, int] = {}
-        self.regions: list = []
-        self.groups: list = []
+        self.calls: Counter[str] = Counter()
+        self.regions: list[Region] = []
+        self.groups: list[Equations] = []
         self._names = 0
 
     def function(self, program: Program) -> list[str]:
@@ -154,6 +160,3 @@ class _Writer:
             self._known[id(thing)] = known
             self._kept.append(thing)
         return known
-
-    def count(self, what: str) -> None:
-        self.calls[what] = self.calls.get(what, 0) + 1

@@ -10,65 +10,46 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["BOOLEAN", "FLOAT", "MATHEMATICS"]
+__all__ = ["BOOLEAN", "FLOAT", "LOGICAL", "MATHEMATICS", "SIGNS"]
 
-#: operator -> its expression in float arguments, for a float result
-FLOAT: dict[str, str] = {
-    "add": "({0} + {1})",
-    "subtract": "({0} - {1})",
-    "multiply": "({0} * {1})",
-    "divide": "({0} / {1})",
-    "negative": "(-{0})",
-    "square": "({0} * {0})",
-    "reciprocal": "(1.0 / {0})",
-    "sqrt": "sqrt({0})",
-    "absolute": "fabs({0})",
-    "fabs": "fabs({0})",
-    "copysign": "copysign({0}, {1})",
-    "exp": "exp({0})",
-    "exp2": "exp2({0})",
-    "expm1": "expm1({0})",
-    "log": "log({0})",
-    "log2": "log2({0})",
-    "log10": "log10({0})",
-    "log1p": "log1p({0})",
-    "sin": "sin({0})",
-    "cos": "cos({0})",
-    "tan": "tan({0})",
-    "arcsin": "asin({0})",
-    "arccos": "acos({0})",
-    "arctan": "atan({0})",
-    "sinh": "sinh({0})",
-    "cosh": "cosh({0})",
-    "tanh": "tanh({0})",
-    "arcsinh": "asinh({0})",
-    "arccosh": "acosh({0})",
-    "arctanh": "atanh({0})",
-    "arctan2": "atan2({0}, {1})",
-    "power": "pow({0}, {1})",
-    "stop_gradient": "{0}",
-    "copy": "{0}",
-    "positive": "{0}",
-}
+#: operators between two numbers, for a number and for a truth value
+SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
+_COMPARISONS = {
+    "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
+}  # fmt: skip
+
+#: operators that ``math`` has under the same name, and under another one
+_SAME_NAME = (
+    "copysign", "cos", "cosh", "exp", "exp2", "expm1", "fabs", "isfinite", "isinf", "log", "log10", "log1p", "log2",
+    "sin", "sinh", "sqrt", "tan", "tanh",
+)  # fmt: skip
+_OTHER_NAME = {
+    "absolute": "fabs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctan2": "atan2", "arctanh": "atanh", "power": "pow",
+}  # fmt: skip
+_OF_TWO = ("arctan2", "copysign", "power")
+_CALLS = {**dict(zip(_SAME_NAME, _SAME_NAME, strict=True)), **_OTHER_NAME}
+_TEXTS = {op: f"{name}({{0}}, {{1}})" if op in _OF_TWO else f"{name}({{0}})" for op, name in _CALLS.items()}
+
+#: what the expressions call
+MATHEMATICS = {name: getattr(math, name) for name in _CALLS.values()}
 
 #: operator -> its expression in float arguments, for a truth value
 BOOLEAN: dict[str, str] = {
-    "less": "({0} < {1})",
-    "less_equal": "({0} <= {1})",
-    "greater": "({0} > {1})",
-    "greater_equal": "({0} >= {1})",
-    "equal": "({0} == {1})",
-    "not_equal": "({0} != {1})",
+    **{op: f"({{0}} {sign} {{1}})" for op, sign in _COMPARISONS.items()},
+    **{op: _TEXTS[op] for op in ("isfinite", "isinf")},
     "isnan": "({0} != {0})",
-    "isfinite": "isfinite({0})",
-    "isinf": "isinf({0})",
 }
 
-#: what the expressions call
-MATHEMATICS = {
-    name: getattr(math, name)
-    for name in (
-        "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "copysign", "cos", "cosh", "exp", "exp2", "expm1",
-        "fabs", "isfinite", "isinf", "log", "log10", "log1p", "log2", "pow", "sin", "sinh", "sqrt", "tan", "tanh",
-    )
-}  # fmt: skip
+#: operator -> its expression in float arguments, for a float result
+FLOAT: dict[str, str] = {
+    **{op: f"({{0}} {sign} {{1}})" for op, sign in SIGNS.items()},
+    **{op: text for op, text in _TEXTS.items() if op not in BOOLEAN},
+    "negative": "(-{0})",
+    "square": "({0} * {0})",
+    "reciprocal": "(1.0 / {0})",
+    **dict.fromkeys(("copy", "positive", "stop_gradient"), "{0}"),
+}
+
+#: operator -> its expression in truth values
+LOGICAL = {"logical_and": "({0} and {1})", "logical_or": "({0} or {1})", "logical_not": "(not {0})"}

@@ -16,11 +16,9 @@ from ..core.aval import Aval, aval_of, is_weak
 from ..ops.indexing import _native
 from ..program.ir import Program, last_uses
 from ..program.variable import Variable
-from .blocks import Region, find_regions, run_region, strong_product
-from .native.groups import Group
-from .native.passes import Pass
-from .native.stacks import Stack
-from .scalars import BOOLEAN, FLOAT, MATHEMATICS
+from .blocks import Region, strong_product
+from .native.equations import Equations
+from .scalars import BOOLEAN, FLOAT, LOGICAL, MATHEMATICS, SIGNS
 from .simplify import is_elementwise, is_pure
 from .source_entries import in_entries, is_small
 from .source_loops import LOOPS
@@ -29,7 +27,6 @@ from .stacked_calls import in_shares, is_shared
 
 __all__ = ["Block", "as_scalar"]
 
-_SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 #: dtypes beside which a Python float is not the float64 it stands for
 _NARROW = frozenset({"float16", "float32", "complex64"})
 #: loops deeper than this are calls: Python nests twenty blocks at most
@@ -38,7 +35,7 @@ _DEEPEST = 6
 _REUSED = 1 << 15
 #: operators whose result is memory of its own
 _FRESH = frozenset({"sum", "prod", "max", "min", "concatenate", "stack", "cumsum", "astype", "sort", "solve", "inv",
-                    "cholesky", "convolve"})  # fmt: skip
+                    "cholesky", "convolve", "scale"})  # fmt: skip
 #: and those of which that is so for two arguments and more: of one they may show an argument
 _CONTRACTIONS = frozenset({"einsum", "einsum_strong"})
 
@@ -68,22 +65,19 @@ class Block:
     def program(self, program: Program, inputs: Sequence[Value]) -> list[Value]:
         """Write a program's equations; return its results."""
         env: dict[Variable, Value] = dict(zip(program.inputs, inputs, strict=True))
-        steps = find_regions(program) if self.depth == 0 else program.steps
-        dying = last_uses(steps, program.outputs)
-        for i, (op, args, params, outs) in enumerate(steps):
-            if type(op) is Region:
-                self.region(op, env)
-                continue
-            if type(op) in (Group, Pass, Stack):
+        for (op, args, params, outs), dying in zip(
+            program.steps, last_uses(program.steps, program.outputs), strict=True
+        ):
+            if isinstance(op, Equations):
                 self.group(op, env)
                 continue
             given = [env[a] if type(a) is Variable else self.constant(a) for a in args]
-            dead = [env[v] for v in dying[i] if v in env]
+            dead = [env[v] for v in dying if v in env]
             if op.kind == "control":
                 self.alone.difference_update([a.text for a in given])
             results = self.equation(op, given, params, outs, dead)
             env.update(zip(outs, results, strict=True))
-            for v in dying[i]:
+            for v in dying:
                 value = env.pop(v, None)
                 if value is None:
                     continue
@@ -92,33 +86,27 @@ class Block:
                     self.alone.discard(value.text)
         return [env[o] if type(o) is Variable else self.constant(o) for o in program.outputs]
 
-    def region(self, region: Region, env: dict) -> None:
-        """Write a group of elementwise equations that is run block by block."""
-        self.writer.regions.append(region)
-        self.writer.count("block")
-        name = self.writer.bind("in_blocks", run_region)
-        which = self.writer.bind("region", region)
-        reads = ", ".join([self.as_array(env[v] if type(v) is Variable else self.constant(v)) for v in region.reads])
-        names = [self.writer.name() for _ in region.writes]
-        self.write(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {name}({which}, ({reads},))")
-        self.writer.warning = True
-        for v, text in zip(region.writes, names, strict=True):
-            env[v] = Value(text, ARRAY, v.aval, True)
-            self.alone.add(text)
-
-    def group(self, group: Group | Pass | Stack, env: dict) -> None:
-        """Write the call of a function of machine code."""
-        self.writer.groups.append(group)
-        self.writer.count("native")
-        name = self.writer.bind("native", group.run)
+    def group(self, group: Equations, env: dict) -> None:
+        """Write the call of equations that run together: block by block, or in machine code."""
+        in_blocks = type(group) is Region
+        (self.writer.regions if in_blocks else self.writer.groups).append(group)
+        self.writer.calls["block" if in_blocks else "native"] += 1
+        self.writer.warning = self.writer.warning or in_blocks
+        as_they_are = () if in_blocks else (FLOAT_FORM, BOOL_FORM)
         reads = [env[v] if type(v) is Variable else self.constant(v) for v in group.reads]
-        texts = [r.text if r.form in (FLOAT_FORM, BOOL_FORM) else self.as_array(r) for r in reads]
-        names = [self.writer.name() for _ in group.writes]
-        self.write(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {name}({', '.join(texts)})")
+        texts = [r.text if r.form in as_they_are else self.as_array(r) for r in reads]
+        names = self.call(self.writer.bind("in_blocks" if in_blocks else "native", group.run), texts, len(group.writes))
         for v, text in zip(group.writes, names, strict=True):
             env[v] = Value(text, ARRAY, v.aval, True)
             if v.aval.shape:
                 self.alone.add(text)
+
+    def call(self, function: str, texts: Sequence[str], results: int, several: bool = True) -> list[str]:
+        """Write a call; return the names of its results, of which there may be ``several``."""
+        names = [self.writer.name() for _ in range(results)]
+        targets = f"{', '.join(names)}{',' if several and results == 1 else ''} = " if names else ""
+        self.write(f"{targets}{function}({', '.join(texts)})")
+        return names
 
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -143,9 +131,7 @@ class Block:
         if value.form == ENTRIES:
             key = (value.aval.shape, *value.entries)
             if key not in self.packed:
-                shape = value.aval.shape
-                reshaped = f".reshape({shape!r})" if len(shape) > 1 else ""
-                self.packed[key] = self.new(f"array([{', '.join(value.entries)}]){reshaped}", ARRAY, value.aval).text
+                self.packed[key] = self.new(_joined(value), ARRAY, value.aval).text
             return self.packed[key]
         return value.text
 
@@ -190,8 +176,7 @@ class Block:
         if value.form == PYTHON:
             return value.text
         if value.form == ENTRIES:  # a new array for each result
-            shape = value.aval.shape
-            return f"array([{', '.join(value.entries)}])" + (f".reshape({shape!r})" if len(shape) > 1 else "")
+            return _joined(value)
         if not value.aval.shape:
             return f"{self.writer.bind('as_scalar', as_scalar)}({value.text})"
         return value.text if value.fresh else f"{value.text}.copy()"
@@ -204,26 +189,26 @@ class Block:
             and len(outs) == 1
             and (value := self.number(op, args, params, outs[0].aval)) is not None
         ):
-            self.writer.count("number")
+            self.writer.calls["number"] += 1
             return [value]
         if self.writer.numbers and (results := in_entries(self, op, args, params, outs)) is not None:
-            self.writer.count("number")
+            self.writer.calls["number"] += 1
             return results
         if op.kind == "control" and self.depth < _DEEPEST and op.name in LOOPS:
             results = LOOPS[op.name](self, args, params, outs)
             if results is not None:
-                self.writer.count("loop")
+                self.writer.calls["loop"] += 1
                 return results
         self.writer.warning = True
         args = [Value(self.as_array(a), ARRAY, a.aval) if a.form == ENTRIES else a for a in args]
         if is_elementwise(op) and not params and not op.multiple_results and op.name not in ("scale", "where"):
-            self.writer.count("ufunc")
+            self.writer.calls["ufunc"] += 1
             return [self.ufunc(op, args, outs[0].aval, dead)]
         simple = None if op.multiple_results else self.known(op, args, params, outs[0].aval)
         if simple is not None:
-            self.writer.count("library")
+            self.writer.calls["library"] += 1
             return [simple]
-        self.writer.count("library" if is_pure(op, params) else "callback")
+        self.writer.calls["library" if is_pure(op, params) else "callback"] += 1
         texts = [self.as_array(a) for a in args]
         for a in args:
             self.alone.discard(a.text)
@@ -231,9 +216,7 @@ class Block:
         impl = in_shares(op.impl, [v.aval for v in outs]) if shared else op.impl
         call = self.writer.bind(identifier(op.name), impl)
         texts += [f"{k}={self.parameter(v)}" for k, v in params.items()]
-        names = [self.writer.name() for _ in outs]
-        left = ", ".join(names) + ("," if op.multiple_results and len(outs) == 1 else "")
-        self.write(f"{left} = {call}({', '.join(texts)})" if names else f"{call}({', '.join(texts)})")
+        names = self.call(call, texts, len(outs), op.multiple_results)
         fresh = shared or op.name in _FRESH or (op.name in _CONTRACTIONS and len(args) > 1)
         return [Value(n, ARRAY, strong_aval(v.aval), fresh) for n, v in zip(names, outs, strict=True)]
 
@@ -256,13 +239,15 @@ class Block:
         if any([a.aval.shape for a in args]):
             return None
         kinds = [a.aval.dtype for a in args]
+        numbers = all([k == DOUBLE or _whole(a) for k, a in zip(kinds, args, strict=True)])
+        expression, form = None, FLOAT_FORM
         if out.dtype == DOUBLE:
             if name == "where":
                 if kinds[0] == BOOL and kinds[1] == kinds[2] == DOUBLE:
                     c, x, y = [self.as_float(a) for a in args]
                     return self.new(f"{x} if {c} else {y}", FLOAT_FORM, out)
                 return None
-            if not all([k == DOUBLE or _whole(a) for k, a in zip(kinds, args, strict=True)]):
+            if not numbers:
                 return None
             if name == "scale":
                 return self.strong_product(args, params, out)
@@ -274,19 +259,10 @@ class Block:
                 call = f"float({self.writer.bind(name, op.impl)}({x}, {y}))"
                 return self.new(exact.format(call), FLOAT_FORM, out)
             expression = FLOAT.get(name)
-            if expression is None:
-                return None
-            form = FLOAT_FORM
         elif out.dtype == BOOL:
-            if name in ("logical_and", "logical_or", "logical_not") and all([k == BOOL for k in kinds]):
-                words = {"logical_and": "({0} and {1})", "logical_or": "({0} or {1})", "logical_not": "(not {0})"}
-                return self.new(words[name].format(*[self.as_float(a) for a in args]), BOOL_FORM, out)
-            if not all([k == DOUBLE or _whole(a) for k, a in zip(kinds, args, strict=True)]) or DOUBLE not in kinds:
-                return None
-            expression, form = BOOLEAN.get(name), BOOL_FORM
-            if expression is None:
-                return None
-        else:
+            table = LOGICAL if all([k == BOOL for k in kinds]) else BOOLEAN if numbers and DOUBLE in kinds else {}
+            expression, form = table.get(name), BOOL_FORM
+        if expression is None:
             return None
         texts = [self.floating(a) for a in args]
         for word in MATHEMATICS:
@@ -343,7 +319,7 @@ class Block:
             self.write(f"{name} = {call}({', '.join(texts)}, {target})")
             value = Value(name, ARRAY, out, True)
         else:
-            symbol = _SYMBOLS.get(op.name)
+            symbol = SIGNS.get(op.name)
             if symbol and any([a.aval.shape for a in args]):
                 text = f"{texts[0]} {symbol} {texts[1]}"
             elif op.name == "negative" and args[0].aval.shape:
@@ -373,9 +349,7 @@ class Block:
         x = args[0] if args else None
         if name == "scale":
             if any([a.form == PYTHON for a in args]):
-                return self.new(
-                    f"{bind('scale', op.impl)}({', '.join(texts + self._keywords(params))})", ARRAY, out, True
-                )
+                return None
             return self.new(f"{bind('strong_product', strong_product)}({', '.join(texts)})", ARRAY, out, True)
         if name == "where" and out.shape:
             return self.new(f"{bind('where', np.where)}({', '.join(texts)})", ARRAY, out, True)
@@ -389,10 +363,8 @@ class Block:
             return self.new(f"{bind('concatenate', np.concatenate)}(({joined}), {params['axis']})", ARRAY, out, True)
         if x is None or x.form != ARRAY or not x.aval.shape or x.text in self.writer.names:
             return None
-        if name in ("sum", "prod", "max", "min") and set(params) <= {"axis", "keepdims"} and params["axis"]:
-            function = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[name].reduce
-            if name in ("max", "min"):
-                return None  # what they do with NaN and empty axes is their impl's
+        if name in ("sum", "prod") and set(params) <= {"axis", "keepdims"} and params["axis"]:
+            function = (np.add if name == "sum" else np.multiply).reduce
             axis = params["axis"]
             axis = axis[0] if len(axis) == 1 else None if len(axis) == len(x.aval.shape) else axis
             keep = params.get("keepdims", False)
@@ -412,13 +384,16 @@ class Block:
             return self.new(f"{texts[0]}[{index}]", ARRAY, out, False)
         return None
 
-    def _keywords(self, params: dict) -> list[str]:
-        return [f"{k}={self.parameter(v)}" for k, v in params.items()]
-
 
 def as_scalar(x: Any) -> Any:
     """Return a result without axes as NumPy's scalar; computed from Python numbers alone it may be one of them."""
     return np.asarray(x)[()]
+
+
+def _joined(value: Value) -> str:
+    """Return the text of an array of entries."""
+    shape = value.aval.shape
+    return f"array([{', '.join(value.entries)}])" + (f".reshape({shape!r})" if len(shape) > 1 else "")
 
 
 def _whole(value: Value) -> bool:

@@ -37,9 +37,11 @@ def _names(values: Sequence[Value]) -> str:
     return ", ".join([n for v in values for n in (v.entries or (v.text,))])
 
 
-def _texts(block: Any, values: Sequence[Value], like: Sequence[Value]) -> str:
-    """Return the texts of values in the forms that others have."""
-    return ", ".join([t for v, k in zip(values, like, strict=True) for t in _in_form(block, v, k.form)])
+def _assign(block: Any, names: Sequence[Value], values: Sequence[Value]) -> None:
+    """Write an assignment of values, in the forms that the names have."""
+    if names:
+        texts = [t for v, k in zip(values, names, strict=True) for t in _in_form(block, v, k.form)]
+        block.write(f"{_names(names)} = {', '.join(texts)}")
 
 
 def _in_form(block: Any, value: Value, form: str) -> Sequence[str]:
@@ -69,23 +71,19 @@ def _scan(block: Any, args: list[Value], params: dict, outs: Sequence[Variable])
         given[i] = value
     carries = [_variable(block, inputs[i].aval) for i in range(nc, nc + nk)]
     given.update(zip(range(nc, nc + nk), carries, strict=True))
-    if carries:
-        starts = _texts(block, args[nc : nc + nk], carries)
-        write(f"{_names(carries)} = {starts}")
+    _assign(block, carries, args[nc : nc + nk])
     rows: list[tuple[str, str]] = []
     inner = block.inner()
-    number = name()
+    number, backwards = name(), "[::-1]" if params["reverse"] else ""
     for i in (*range(nc + nk, nc + nk + nx), *range(nc + nk + nx + more, len(args))):
         aval, text = inputs[i].aval, block.as_array(args[i])
         block.alone.discard(args[i].text)
         if not aval.shape and ((aval.dtype == DOUBLE and block.writer.numbers) or is_weak(aval)):
             row = name()
-            backwards = "[::-1]" if params["reverse"] else ""
             rows.append((row, f"{text}.tolist(){backwards}"))
             given[i] = Value(row, PYTHON if is_weak(aval) else FLOAT_FORM, aval)
         elif block.writer.numbers and is_small(aval) and aval.dtype == DOUBLE:
             value = _variable(block, aval)
-            backwards = "[::-1]" if params["reverse"] else ""
             flat = text if len(aval.shape) == 1 else f"{text}.reshape(({length}, {aval.size}))"
             rows.append((f"({_names([value])},)", f"{flat}.tolist(){backwards}"))
             given[i] = value
@@ -98,10 +96,8 @@ def _scan(block: Any, args: list[Value], params: dict, outs: Sequence[Variable])
         write(f"{stack} = []" if as_list else f"{stack} = empty({o.aval.shape!r}, {block.parameter(o.aval.dtype)})")
         stacks.append((stack, as_list, o.aval))
     count = f"range({length - 1}, -1, -1)" if params["reverse"] else f"range({length})"
-    if rows:
-        write(f"for {number}, {', '.join([r for r, _ in rows])} in zip({count}, {', '.join([t for _, t in rows])}):")
-    else:
-        write(f"for {number} in {count}:")
+    names, texts = [", ".join(parts) for parts in zip((number, count), *rows, strict=True)]
+    write(f"for {names} in {f'zip({texts})' if rows else count}:")
     results = inner.program(body, [given[i] for i in range(len(inputs))])
     for (stack, as_list, _), y in zip(stacks, results[nk:], strict=True):
         if as_list:
@@ -109,14 +105,12 @@ def _scan(block: Any, args: list[Value], params: dict, outs: Sequence[Variable])
             inner.write(f"{stack}.append({f'({entries},)' if y.aval.shape else entries})")
         else:
             inner.write(f"{stack}[{number}] = {inner.as_array(y)}")
-    if carries:
-        new = _texts(inner, results[:nk], carries)
-        inner.write(f"{_names(carries)} = {new}")
+    _assign(inner, carries, results[:nk])
     block.lines += inner.lines or [inner.indent + "pass"]
     finished = []
     for stack, as_list, aval in stacks:
         if as_list:
-            joined = f"array({stack}{'[::-1]' if params['reverse'] else ''}, dtype=float64)"
+            joined = f"array({stack}{backwards}, dtype=float64)"
             joined += f".reshape({aval.shape!r})" if len(aval.shape) > 1 else ""
             finished.append(block.new(joined, ARRAY, aval, True))
         else:
@@ -134,17 +128,13 @@ def _while_loop(block: Any, args: list[Value], params: dict, outs: Sequence[Vari
         return None
     avals = [v.aval for v in body.inputs[b:]]
     carries = [_variable(block, aval) for aval in avals]
-    if carries:
-        starts = _texts(block, args[a + b :], carries)
-        block.write(f"{_names(carries)} = {starts}")
+    _assign(block, carries, args[a + b :])
     block.write("while True:")
     inner = block.inner()
     (going,) = inner.program(test, [*args[:a], *carries])
     inner.write(f"if not {inner.as_array(going) if going.form == ARRAY else going.text}: break")
     results = inner.program(body, [*args[a : a + b], *carries])
-    if carries:
-        new = _texts(inner, results, carries)
-        inner.write(f"{_names(carries)} = {new}")
+    _assign(inner, carries, results)
     block.lines += inner.lines
     return [_carry(c, v.aval) for c, v in zip(carries, outs, strict=True)]
 

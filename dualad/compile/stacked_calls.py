@@ -6,7 +6,6 @@ what machine code does (``native/stacks.py``).
 
 from __future__ import annotations
 
-import contextvars
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -41,7 +40,7 @@ def in_shares(impl: Callable, outs: Sequence[Aval]) -> Callable:
                 for whole, some in zip(made, found if isinstance(found, tuple) else (found,), strict=True):
                     whole[first : first + _STEP] = some
 
-        shared_out(part, len(x), _STEP, contextvars.copy_context)
+        shared_out(part, len(x), _STEP)
         return tuple(made) if len(made) > 1 else made[0]
 
     return call

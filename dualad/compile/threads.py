@@ -5,6 +5,7 @@ Not for: anything whose result could depend on how work is divided; it is only e
 
 from __future__ import annotations
 
+import contextvars
 import os
 import threading
 from collections.abc import Callable
@@ -70,7 +71,7 @@ def threads(n: int | None = None) -> int:
     return _available() if _count is None else _count
 
 
-def shared_out(part: Callable[[int, int], None], length: int, step: int, context: Callable) -> None:
+def shared_out(part: Callable[[int, int], None], length: int, step: int) -> None:
     """Call ``part(low, high)`` for ranges that cover ``range(length)``, cut at multiples of ``step``.
 
     Whoever is free takes the next range, this thread too: on a busy machine it does most of them itself, and never
@@ -98,7 +99,7 @@ def shared_out(part: Callable[[int, int], None], length: int, step: int, context
             _pool = ThreadPoolExecutor(max(1, threads() - 1), "dualad")
         # A pool that another thread has just shut down takes no more work: then this thread does it all.
         try:
-            futures = [_pool.submit(context().run, work) for _ in range(count - 1)]
+            futures = [_pool.submit(contextvars.copy_context().run, work) for _ in range(count - 1)]
         except RuntimeError:
             futures = []
     try:

@@ -6,7 +6,6 @@ more than once. Rows of the first axis are shared out among threads. Not for: th
 
 from __future__ import annotations
 
-import contextvars
 import ctypes
 import functools
 import math
@@ -391,7 +390,6 @@ class Pass(Equations):
 def _runner(group: Pass, held: list[Variable], plans: list[tuple], linked: Any) -> Callable:
     avals = [aval_of_atom(a) for a in group.reads]
     places = [held.index(v) for v in group.writes]
-    context = contextvars.copy_context
 
     def run(*args):
         made = [np.empty(v.aval.shape, v.aval.dtype) for v in held]
@@ -400,7 +398,7 @@ def _runner(group: Pass, held: list[Variable], plans: list[tuple], linked: Any) 
         table = pointers(arrays)
         pointer = ctypes.addressof(table)
         for function, rows, step in plans:
-            shared_out(functools.partial(function, pointer), rows, step, context)
+            shared_out(functools.partial(function, pointer), rows, step)
         if status[0]:
             return group.ask_numpy(*args)
         return tuple([made[i] for i in places])

@@ -8,7 +8,6 @@ raises, or returns, what it would have. Not for: the routines on matrices (``den
 
 from __future__ import annotations
 
-import contextvars
 import ctypes
 import functools
 import itertools
@@ -294,14 +293,13 @@ class Stack(Equations):
 
 def _runner(group: Stack, function: Callable, linked: Any) -> Callable:
     avals = [aval_of_atom(a) for a in group.reads]
-    context = contextvars.copy_context
 
     def run(*args):
         made = [np.empty(v.aval.shape, v.aval.dtype) for v in group.writes]
         status = np.zeros(1, np.int64)
         arrays = [*as_arrays(args, avals), *made, status]
         table = pointers(arrays)
-        shared_out(functools.partial(function, ctypes.addressof(table)), group.size, _BLOCK, context)
+        shared_out(functools.partial(function, ctypes.addressof(table)), group.size, _BLOCK)
         return group.ask_numpy(*args) if status[0] else tuple(made)
 
     run.linked = linked  # type: ignore[attr-defined]
