@@ -1,4 +1,4 @@
-"""Arguments made plain: operands and axes.
+"""What a handler of a NumPy function begins with: ``function``, which registers it, and arguments made plain.
 
 For: what every NumPy name needs before it can call an operator. Not for: any NumPy name itself, or object
 arrays (``objects.py``).
@@ -6,12 +6,14 @@ arrays (``objects.py``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..containers import has_own_arithmetic, met, refuse_array_like
 from ..core.constants import beside, foreign
+from ..core.tables import FUNCTIONS, register
 from ..core.tracer import PLAIN, Tracer
 from ..errors import ArgumentTypeError, InPlaceError
 from ..tree import is_array
@@ -19,12 +21,32 @@ from .objects import PerformanceNote, join
 from .unsupported import sparse_operand
 
 __all__ = [
-    "PerformanceNote", "UNSET", "array_operand", "is_given", "is_on", "normalize_axes", "normalize_axis", "operand",
-    "operands", "plain_leaf", "refuse_out",
+    "PerformanceNote", "UNSET", "array_operand", "array_operands", "function", "is_given", "is_on", "normalize_axes",
+    "normalize_axis", "numpys_own", "operand", "operands", "plain_leaf", "refuse_out",
 ]  # fmt: skip
 
 #: the default of many of NumPy's keywords, which says that they were not given
 UNSET = np._NoValue
+
+
+def function(*numpy_functions: Callable, kind: str = "op") -> Callable:
+    """Register a handler, with NumPy's own signature, for the given NumPy functions.
+
+    Some of NumPy's names are one function in some releases and two in others, so a function may be given twice here.
+    """
+
+    def registered(handler: Callable) -> Callable:
+        for f in dict.fromkeys(numpy_functions):
+            register(FUNCTIONS, f, handler, kind)
+        return handler
+
+    return registered
+
+
+def numpys_own(*numpy_functions: Any, kind: str) -> None:
+    """Let NumPy's own Python code be the handler: it asks of an array what a tensor has, and calls other functions."""
+    for f in numpy_functions:
+        function(f, kind=kind)(f._implementation)
 
 
 def operand(x):
@@ -48,9 +70,14 @@ def operands(*xs) -> list:
 
 
 def array_operand(x):
-    """Return an operand as an array or a tensor: of a Python number, an array of NumPy's."""
+    """Return an operand as an array, a scalar or a tensor: a Python number becomes NumPy's, and counts in its dtype."""
     x = operand(x)
-    return x if hasattr(x, "dtype") else np.asarray(x)
+    return x if hasattr(x, "dtype") else np.asarray(x)[()]
+
+
+def array_operands(*xs) -> list:
+    """Make several operands arrays, scalars of NumPy's or tensors."""
+    return [array_operand(x) for x in xs]
 
 
 def is_given(x) -> bool:

@@ -20,8 +20,17 @@ from ..ops.kinds import is_finite
 from ..ops.norms import vector_norm
 from ..ops.reductions import reduced_shape
 from ..ops.shaping import stop_gradient
-from .arguments import UNSET, array_operand, is_given, is_on, normalize_axes, normalize_axis, operand, refuse_out
-from .functions import function
+from .arguments import (
+    UNSET,
+    array_operand,
+    function,
+    is_given,
+    is_on,
+    normalize_axes,
+    normalize_axis,
+    operand,
+    refuse_out,
+)  # fmt: skip
 from .reductions import count_along
 from .ufuncs import UFUNC_METHODS, loop_dtypes
 

@@ -16,22 +16,16 @@ from ..core.frames import user_level
 from ..core.memory import Reading, in_order, viewed, writer
 from ..core.tracer import Tracer
 from ..ops import contraction, shaping
-from .arguments import array_operand, normalize_axis, operand, operands, refuse_out
-from .functions import function
+from .arguments import array_operands, function, normalize_axis, operands, refuse_out
 from .indexing import set_at
 
 __all__ = ["matvec", "vecdot", "vecmat"]
 
 
-def _arrays(*xs) -> list:
-    """Return operands of a function that makes arrays of Python's numbers, which then count in its dtype."""
-    return [array_operand(x) for x in xs]
-
-
 @function(np.dot, kind="composite")
 def dot(a: Array, b: Array, out: Array = None) -> Array:
     refuse_out(out, "np.dot")
-    a, b = _arrays(a, b)
+    a, b = array_operands(a, b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return a * b
     return a @ b if b.ndim <= 2 else np.tensordot(a, b, (-1, -2))
@@ -39,7 +33,7 @@ def dot(a: Array, b: Array, out: Array = None) -> Array:
 
 @function(np.inner, kind="composite")
 def inner(a: Array, b: Array, /) -> Array:
-    a, b = _arrays(a, b)
+    a, b = array_operands(a, b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return a * b
     return a @ b if b.ndim == 1 else np.tensordot(a, b, (-1, -1))
@@ -48,20 +42,20 @@ def inner(a: Array, b: Array, /) -> Array:
 @function(np.outer, kind="composite")
 def outer(a: Array, b: Array, out: Array = None) -> Array:
     refuse_out(out, "np.outer")
-    a, b = _arrays(a, b)
+    a, b = array_operands(a, b)
     return np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1))
 
 
 @function(np.vdot, kind="composite")
 def vdot(a: Array, b: Array, /) -> Array:
-    a, b = _arrays(a, b)
+    a, b = array_operands(a, b)
     a, b = np.reshape(a, -1), np.reshape(b, -1)
     return _conjugate(a) @ b
 
 
 @function(np.tensordot, kind="composite")
 def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
-    a, b = _arrays(a, b)
+    a, b = array_operands(a, b)
     a_axes, b_axes = _contract(a, b, axes)
     a_free = [i for i in range(a.ndim) if i not in a_axes]
     b_free = [i for i in range(b.ndim) if i not in b_axes]
@@ -150,7 +144,7 @@ def _einsum_arguments(given) -> tuple[str, list]:
         pairs = len(given) // 2
         terms, arrays = [_letters(labels) for labels in given[1 : 2 * pairs : 2]], given[: 2 * pairs : 2]
         output = _letters(given[-1]) if len(given) % 2 else None
-    arrays = [np.asarray(x)[()] if np.ndim(x) == 0 and not hasattr(x, "shape") else x for x in map(operand, arrays)]
+    arrays = array_operands(*arrays)
     if len(terms) != len(arrays):
         fewer = "fewer" if len(terms) > len(arrays) else "more"
         raise ValueError(f"{fewer} operands provided to einstein sum function than specified in the subscripts string")
@@ -281,7 +275,7 @@ for _handler in (vecdot, matvec, vecmat):
 
 @function(np.kron, kind="composite")
 def kron(a: Array, b: Array) -> Array:
-    a, b = _arrays(a, b)
+    a, b = array_operands(a, b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return a * b
     ndim = max(a.ndim, b.ndim)
@@ -296,7 +290,7 @@ def kron(a: Array, b: Array) -> Array:
 def cross(a: Array, b: Array, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Axis = None) -> Array:
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = _arrays(a, b)
+    a, b = array_operands(a, b)
     a = np.moveaxis(a, normalize_axis(axisa, a.ndim, "np.cross"), -1)
     b = np.moveaxis(b, normalize_axis(axisb, b.ndim, "np.cross"), -1)
     sizes = (a.shape[-1], b.shape[-1])

@@ -18,8 +18,7 @@ from ..core.tables import CREATION, register
 from ..core.tracer import PLAIN, Tracer
 from ..ops import shaping
 from ..ops.choice import nowhere
-from .arguments import array_operand, normalize_axis, operand
-from .functions import function
+from .arguments import array_operand, function, normalize_axis, operand
 
 __all__: list[str] = []
 

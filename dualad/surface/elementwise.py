@@ -19,20 +19,10 @@ from ..core.tracer import PLAIN, Tracer
 from ..errors import UnsupportedError
 from ..ops import arithmetic, choice, elementary, rounding
 from ..ops.shaping import stop_gradient
-from .arguments import operand, operands, refuse_out
-from .functions import function
+from .arguments import UNSET, array_operand, function, operand, operands, refuse_out
 from .ufuncs import ANY_UFUNC, at_loop
 
 __all__: list[str] = []
-
-_ABSENT = np._NoValue
-
-
-def _array(x):
-    """Make an operand plain, and an array: a Python number becomes NumPy's."""
-    x = operand(x)
-    return x if hasattr(x, "dtype") else np.asarray(x)[()]
-
 
 # ── choice ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -49,7 +39,7 @@ def where(condition: Array, x: Array = None, y: Array = None, /) -> Array:
 
 
 def _mask(condition):
-    condition = _array(condition)
+    condition = array_operand(condition)
     return condition if condition.dtype == bool else np.not_equal(condition, 0)
 
 
@@ -59,7 +49,7 @@ def select(condlist: Any, choicelist: Any, default: int = 0) -> Array:
         raise ValueError("list of cases must be same length as list of conditions")
     if len(condlist) == 0:
         raise ValueError("select with an empty condition list is not possible")
-    conditions, choices, out = [_array(c) for c in condlist], operands(*choicelist), operand(default)
+    conditions, choices, out = [array_operand(c) for c in condlist], operands(*choicelist), operand(default)
     for i, condition in enumerate(conditions):
         if condition.dtype != bool:
             raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
@@ -72,7 +62,7 @@ def select(condlist: Any, choicelist: Any, default: int = 0) -> Array:
 @function(np.piecewise, kind="composite")
 def piecewise(x: Array, condlist: Any, funclist: Any, *args: Array, **kw: Any) -> Array:
     """Evaluate every function on all of ``x`` and select: under ``vmap`` the entries to select are not known."""
-    x = _array(x)
+    x = array_operand(x)
     if not isinstance(condlist, (list, tuple)):
         condlist = [condlist] if np.ndim(condlist) == x.ndim else list(condlist)
     elif not isinstance(condlist[0], (list, np.ndarray, Tracer)) and foreign(condlist[0]) is None and x.ndim:
@@ -92,7 +82,7 @@ def piecewise(x: Array, condlist: Any, funclist: Any, *args: Array, **kw: Any) -
             continue
         piece = operand(f(x, *args, **kw) if callable(f) else f)
         if aval_of(piece).dtype != x.dtype:
-            piece = _array(piece).astype(x.dtype)
+            piece = array_operand(piece).astype(x.dtype)
         out = np.where(condition, piece, out)
     return as_array(out)
 
@@ -100,7 +90,7 @@ def piecewise(x: Array, condlist: Any, funclist: Any, *args: Array, **kw: Any) -
 @function(np.choose, kind="composite")
 def choose(a: Array, choices: Array, out: Array = None, mode: str = "raise") -> Array:
     refuse_out(out, "np.choose")
-    a, choices = _array(a), [operand(c) for c in choices]
+    a, choices = array_operand(a), [operand(c) for c in choices]
     n = len(choices)
     if a.dtype.kind not in "iub":
         raise TypeError(f"np.choose: the index array has dtype {a.dtype}, integers are needed")
@@ -129,7 +119,7 @@ def choose(a: Array, choices: Array, out: Array = None, mode: str = "raise") -> 
 # The ufunc behind it is met where a plain array clips itself between tensors: array.clip(low, high).
 @function(np.clip, np._core.umath.clip, kind="composite")
 def clip(
-    a: Array, a_min: Any = _ABSENT, a_max: Any = _ABSENT, out: Array = None, *, min: Any = _ABSENT, max: Any = _ABSENT,
+    a: Array, a_min: Any = UNSET, a_max: Any = UNSET, out: Array = None, *, min: Any = UNSET, max: Any = UNSET,
     where: Array = True, dtype: DType = None, casting: str = "same_kind", order: str | None = "K", subok: bool = True,
 ) -> Array:  # fmt: skip
     refuse_out(out, "np.clip")
@@ -139,13 +129,13 @@ def clip(
             "the entries it leaves out would be uninitialized, and an uninitialized value has no derivative",
             "write np.where(mask, np.clip(...), other)",
         )
-    if a_min is _ABSENT and a_max is _ABSENT:
-        a_min, a_max = (None if b is _ABSENT else b for b in (min, max))
-    elif a_min is _ABSENT or a_max is _ABSENT:
-        raise TypeError(f"clip() missing 1 required positional argument: '{'a_min' if a_min is _ABSENT else 'a_max'}'")
-    elif min is not _ABSENT or max is not _ABSENT:
+    if a_min is UNSET and a_max is UNSET:
+        a_min, a_max = (None if b is UNSET else b for b in (min, max))
+    elif a_min is UNSET or a_max is UNSET:
+        raise TypeError(f"clip() missing 1 required positional argument: '{'a_min' if a_min is UNSET else 'a_max'}'")
+    elif min is not UNSET or max is not UNSET:
         raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
-    x = _array(a)
+    x = array_operand(a)
     if x.dtype.kind in "iu":
         # A Python integer beyond the dtype bounds nothing; NumPy's promotion would refuse it.
         limits = np.iinfo(x.dtype)
@@ -166,19 +156,19 @@ def clip(
 
 @function(np.real)
 def real(val: Array) -> Array:
-    val = _array(val)
+    val = array_operand(val)
     return arithmetic.real(val) if val.dtype.kind == "c" else val
 
 
 @function(np.imag)
 def imag(val: Array) -> Array:
-    val = _array(val)
+    val = array_operand(val)
     return arithmetic.imag(val) if val.dtype.kind == "c" else np.zeros(val.shape, val.dtype)[()]
 
 
 @function(np.angle, kind="composite")
 def angle(z: Array, deg: bool = False) -> Array:
-    z = _array(z)
+    z = array_operand(z)
     phase = np.arctan2(np.imag(z), np.real(z)) if z.dtype.kind == "c" else np.arctan2(0, z)
     return phase * (180 / np.pi) if deg else phase
 
@@ -189,7 +179,7 @@ def real_if_close(a: Array, tol: float = 100) -> Array:
 
     All points nearby have small imaginary parts too, so the derivative is that of the real part.
     """
-    a = _array(a)
+    a = array_operand(a)
     if a.dtype.kind != "c":
         return a
     if tol > 1:
@@ -200,13 +190,13 @@ def real_if_close(a: Array, tol: float = 100) -> Array:
 
 @function(np.iscomplex, kind="composite")
 def iscomplex(x: Array) -> Array:
-    x = _array(x)
+    x = array_operand(x)
     return np.imag(x) != 0 if x.dtype.kind == "c" else np.zeros(x.shape, bool)[()]
 
 
 @function(np.isreal, kind="composite")
 def isreal(x: Array) -> Array:
-    x = _array(x)
+    x = array_operand(x)
     return np.imag(x) == 0 if x.dtype.kind == "c" else np.ones(x.shape, bool)[()]
 
 
@@ -216,20 +206,20 @@ def isreal(x: Array) -> Array:
 @function(np.round, np.around)
 def round(a: Array, decimals: int = 0, out: Array = None) -> Array:
     refuse_out(out, "np.round")
-    return rounding.round_(_array(a), decimals=operator.index(decimals))
+    return rounding.round_(array_operand(a), decimals=operator.index(decimals))
 
 
 @function(np.fix, kind="composite")
 def fix(x: Array, out: Array = None) -> Array:
     refuse_out(out, "np.fix")
-    return np.trunc(_array(x))
+    return np.trunc(array_operand(x))
 
 
 @function(np.nan_to_num, kind="composite")
 def nan_to_num(x: Array, copy: bool | None = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
     if not copy and isinstance(x, Tracer) and x.shape:
         return target(x, nan_to_num(x, True, nan, posinf, neginf), "np.nan_to_num")
-    x = _array(x)
+    x = array_operand(x)
     if x.dtype.kind == "c":
         parts = [nan_to_num(part, True, nan, posinf, neginf) for part in (np.real(x), np.imag(x))]
         return parts[0] + parts[1] * x.dtype.type(1j)
@@ -250,13 +240,13 @@ def nan_to_num(x: Array, copy: bool | None = True, nan: float = 0.0, posinf: Any
 
 @function(np.sinc)
 def sinc(x: Array) -> Array:
-    x = _array(x)
+    x = array_operand(x)
     return elementary.sinc(x if x.dtype.kind in "fc" else x.astype(float), order=0)
 
 
 @function(np.i0)
 def i0(x: Array) -> Array:
-    x = _array(x)
+    x = array_operand(x)
     if x.dtype.kind == "c":
         raise TypeError("i0 not supported for complex values")
     return elementary.i0(x if x.dtype.kind == "f" else x.astype(float), order=0)
@@ -294,13 +284,13 @@ def allclose(a: Array, b: Array, rtol: float = 1e-05, atol: float = 1e-08, equal
 
 @function(np.array_equal, kind="composite")
 def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> Array:
-    x, y = (stop_gradient(_array(v)) for v in (a1, a2))
+    x, y = (stop_gradient(array_operand(v)) for v in (a1, a2))
     return False if np.shape(x) != np.shape(y) else _truth(np.all(_same(x, y, equal_nan)))
 
 
 @function(np.array_equiv, kind="composite")
 def array_equiv(a1: Array, a2: Array) -> Array:
-    x, y = (stop_gradient(_array(v)) for v in (a1, a2))
+    x, y = (stop_gradient(array_operand(v)) for v in (a1, a2))
     try:
         np.broadcast_shapes(np.shape(x), np.shape(y))
     except ValueError:
@@ -322,7 +312,7 @@ def _truth(x):
 
 @function(np.float_power, kind="composite")
 def float_power(x1: Array, x2: Array) -> Array:
-    x1, x2 = _array(x1), _array(x2)
+    x1, x2 = array_operand(x1), array_operand(x2)
     return np.power(*[v.astype(np.complex128 if v.dtype.kind == "c" else np.float64) for v in (x1, x2)])
 
 
@@ -333,7 +323,7 @@ def divmod(x1: Array, x2: Array) -> tuple:
 
 def _outer(ufunc: np.ufunc):
     def outer(a, b, **kwargs):
-        a, b = _array(a), _array(b)
+        a, b = array_operand(a), array_operand(b)
         return ufunc(np.reshape(a, a.shape + (1,) * b.ndim), b, **kwargs)
 
     return outer

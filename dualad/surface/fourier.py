@@ -12,8 +12,7 @@ import numpy as np
 from ..core.aval import Array, Axis
 from ..errors import ArgumentError, DtypeError
 from ..ops import fourier
-from .arguments import normalize_axes, normalize_axis, operand
-from .functions import function
+from .arguments import function, normalize_axes, normalize_axis, operand
 
 __all__: list[str] = []
 

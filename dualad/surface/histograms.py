@@ -17,8 +17,7 @@ from ..core.blocks import refuse_lazy
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops.shaping import stop_gradient
-from .arguments import normalize_axis, operand
-from .functions import function
+from .arguments import function, normalize_axis, operand
 
 __all__: list[str] = []
 

@@ -22,8 +22,7 @@ from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import indexing, joining, shaping
 from ..ops.indexing import ARRAY, indexed_shape
-from .arguments import normalize_axis, operand
-from .functions import function
+from .arguments import function, normalize_axis, operand
 
 __all__ = ["parse_index", "set_at", "unstacked"]
 
@@ -379,24 +378,6 @@ def ix_(*args: Array) -> tuple:
             x = np.flatnonzero(x)
         out.append(np.reshape(x, (1,) * i + (-1,) + (1,) * (len(args) - 1 - i)))
     return tuple(out)
-
-
-# Only the shape of the argument matters to these.
-
-
-@function(np.diag_indices_from, kind="metadata")
-def diag_indices_from(arr: Array) -> Array:
-    return np.diag_indices_from(np.empty(arr.shape, bool))
-
-
-def _triangle_indices(numpy_function) -> None:
-    @function(numpy_function, kind="metadata")
-    def indices(arr: Array, k: int = 0) -> Array:
-        return numpy_function(np.empty(arr.shape, bool), k)
-
-
-_triangle_indices(np.tril_indices_from)
-_triangle_indices(np.triu_indices_from)
 
 
 # ── diagonals and triangles ──────────────────────────────────────────────────────────────────────────────────────

@@ -15,8 +15,7 @@ from ..core.memory import link, target
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import indexing, joining
-from .arguments import array_operand, normalize_axis, operand
-from .functions import function
+from .arguments import array_operand, function, normalize_axis, numpys_own, operand
 from .indexing import unstacked
 
 __all__: list[str] = []
@@ -53,20 +52,7 @@ def _arrays(arrays, dtype) -> list:
     return arrays
 
 
-@function(np.vstack, kind="composite")
-def vstack(tup: Any, *, dtype: DType = None, casting: str = "same_kind") -> Array:
-    return np.concatenate([np.atleast_2d(a) for a in _arrays(tup, dtype)], 0)
-
-
-@function(np.hstack, kind="composite")
-def hstack(tup: Any, *, dtype: DType = None, casting: str = "same_kind") -> Array:
-    arrays = [np.atleast_1d(a) for a in _arrays(tup, dtype)]
-    return np.concatenate(arrays, 0 if arrays and arrays[0].ndim == 1 else 1)
-
-
-@function(np.dstack, kind="composite")
-def dstack(tup: Any, *, dtype: DType = None, casting: str = "same_kind") -> Array:
-    return np.concatenate([np.atleast_3d(a) for a in _arrays(tup, dtype)], 2)
+numpys_own(np.dstack, np.hstack, np.vstack, kind="composite")
 
 
 @function(np.column_stack, kind="composite")
@@ -140,32 +126,7 @@ def _pieces(ary, sizes: tuple[int, ...], axis: int) -> list:
     return list(pieces)
 
 
-@function(np.split, kind="composite")
-def split(ary: Array, indices_or_sections: Any, axis: int = 0) -> Array:
-    if not np.ndim(indices_or_sections) and np.shape(ary)[axis] % indices_or_sections:
-        raise ValueError("array split does not result in an equal division")
-    return np.array_split(ary, indices_or_sections, axis)
-
-
-@function(np.hsplit, kind="composite")
-def hsplit(ary: Array, indices_or_sections: Any) -> Array:
-    if not np.ndim(ary):
-        raise ValueError("hsplit only works on arrays of 1 or more dimensions")
-    return np.split(ary, indices_or_sections, 1 if np.ndim(ary) > 1 else 0)
-
-
-@function(np.vsplit, kind="composite")
-def vsplit(ary: Array, indices_or_sections: Any) -> Array:
-    if np.ndim(ary) < 2:
-        raise ValueError("vsplit only works on arrays of 2 or more dimensions")
-    return np.split(ary, indices_or_sections, 0)
-
-
-@function(np.dsplit, kind="composite")
-def dsplit(ary: Array, indices_or_sections: Any) -> Array:
-    if np.ndim(ary) < 3:
-        raise ValueError("dsplit only works on arrays of 3 or more dimensions")
-    return np.split(ary, indices_or_sections, 2)
+numpys_own(np.dsplit, np.hsplit, np.split, np.vsplit, kind="composite")
 
 
 def _unstack(x: Array, /, *, axis: int = 0) -> Array:

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from ..core.aval import Array, Axis, DType
+from ..core.aval import Array, Axis
 from ..core.memory import in_order
 from ..errors import UnsupportedError
 from ..ops import determinant, factorization, norms, spectral
-from .arguments import array_operand, normalize_axes, operand, operands, refuse_out
-from .functions import function
+from .arguments import array_operand, function, normalize_axes, numpys_own, operand, operands, refuse_out
 
 __all__: list[str] = []
 
@@ -40,19 +39,9 @@ def _square(a):
 # ── products: NumPy's other names for them ───────────────────────────────────────────────────────────────────────
 
 
-@function(np.linalg.matmul, kind="composite")
-def matmul(x1: Array, x2: Array, /) -> Array:
-    return np.matmul(x1, x2)
-
-
-@function(np.linalg.tensordot, kind="composite")
-def tensordot(x1: Array, x2: Array, /, *, axes: Any = 2) -> Array:
-    return np.tensordot(x1, x2, axes)
-
-
-@function(np.linalg.vecdot, kind="composite")
-def vecdot(x1: Array, x2: Array, /, *, axis: Axis = -1) -> Array:
-    return np.vecdot(x1, x2, axis=axis)
+numpys_own(
+    np.linalg.matmul, np.linalg.tensordot, np.linalg.vecdot, np.linalg.trace, np.linalg.diagonal, kind="composite"
+)
 
 
 @function(np.linalg.outer, kind="composite")
@@ -76,16 +65,6 @@ def cross(x1: Array, x2: Array, /, *, axis: Axis = -1) -> Array:
             f" {x1.shape[axis]} and {x2.shape[axis]} dimensional instead."
         )
     return np.cross(x1, x2, axis=axis)
-
-
-@function(np.linalg.trace, kind="composite")
-def trace(x: Array, /, *, offset: int = 0, dtype: DType = None) -> Array:
-    return np.trace(x, offset, axis1=-2, axis2=-1, dtype=dtype)
-
-
-@function(np.linalg.diagonal, kind="composite")
-def diagonal(x: Array, /, *, offset: int = 0) -> Array:
-    return np.diagonal(x, offset, axis1=-2, axis2=-1)
 
 
 @function(np.linalg.matrix_power, kind="composite")

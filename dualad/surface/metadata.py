@@ -11,8 +11,7 @@ import numpy as np
 
 from ..core.aval import Array, Axis, aval_of
 from ..core.tracer import Tracer
-from .arguments import normalize_axes, operand
-from .functions import function
+from .arguments import function, normalize_axes, numpys_own, operand
 
 __all__: list[str] = []
 
@@ -46,22 +45,17 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> Array:
     return np.can_cast(from_.dtype if isinstance(from_, Tracer) else from_, to, casting)
 
 
-@function(np.common_type, kind="metadata")
-def common_type(*arrays: Array) -> Array:
-    return np.common_type(*[np.empty(0, a.dtype) if isinstance(a, Tracer) else a for a in arrays])
-
-
 @function(np.min_scalar_type, kind="metadata")
 def min_scalar_type(a: Array, /) -> Array:
     """Return the dtype: that alone is known of a tensor, as of any array with axes."""
     return a.dtype
 
 
+numpys_own(
+    np.common_type, np.diag_indices_from, np.isrealobj, np.tril_indices_from, np.triu_indices_from, kind="metadata"
+)
+
+
 @function(np.iscomplexobj, kind="metadata")
 def iscomplexobj(x: Array) -> Array:
     return aval_of(operand(x)).dtype.kind == "c"
-
-
-@function(np.isrealobj, kind="metadata")
-def isrealobj(x: Array) -> Array:
-    return aval_of(operand(x)).dtype.kind != "c"

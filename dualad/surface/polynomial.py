@@ -14,8 +14,7 @@ from ..core.aval import Array
 from ..core.blocks import refuse_lazy
 from ..errors import UnsupportedError
 from ..ops import polynomial
-from .arguments import array_operand, normalize_axes, operand
-from .functions import function
+from .arguments import array_operand, function, normalize_axes, numpys_own, operand
 
 __all__: list[str] = []
 
@@ -112,22 +111,7 @@ def trim_zeros(filt: Array, trim: str = "fb", axis: Any = None) -> Array:
 # ── arithmetic ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _aligned(*polynomials) -> list:
-    """Return coefficients of one length, zeros in front of the shorter."""
-    polynomials = [_coefficients(p) for p in polynomials]
-    length = max([p.shape[0] for p in polynomials])
-    pad = lambda p: np.concatenate([np.zeros(length - p.shape[0], p.dtype), p])
-    return [p if p.shape[0] == length else pad(p) for p in polynomials]
-
-
-@function(np.polyadd, kind="composite")
-def polyadd(a1: Array, a2: Array) -> Array:
-    return np.add(*_aligned(a1, a2))
-
-
-@function(np.polysub, kind="composite")
-def polysub(a1: Array, a2: Array) -> Array:
-    return np.subtract(*_aligned(a1, a2))
+numpys_own(np.polyadd, np.polysub, kind="composite")
 
 
 @function(np.polymul, kind="composite")

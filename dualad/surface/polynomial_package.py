@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array
-from .arguments import operand
-from .functions import function
+from .arguments import function, operand
 
 __all__: list[str] = []
 

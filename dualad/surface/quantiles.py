@@ -16,9 +16,8 @@ from ..ops.choice import nowhere, where
 from ..ops.indexing import ARRAY, index
 from ..ops.reductions import one_axis, reduced_shape
 from ..ops.shaping import stop_gradient
-from .arguments import UNSET, array_operand, is_on, normalize_axes, operand, refuse_out
+from .arguments import UNSET, array_operand, function, is_on, normalize_axes, operand, refuse_out
 from .composites import with_weights
-from .functions import function
 
 __all__: list[str] = []
 

@@ -12,8 +12,7 @@ from ..core.aval import Array, Axis, DType, is_inexact
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
 from ..ops import reductions as ops
-from .arguments import UNSET, is_given, is_on, normalize_axes, normalize_axis, operand, refuse_out
-from .functions import function
+from .arguments import UNSET, function, is_given, is_on, normalize_axes, normalize_axis, operand, refuse_out
 from .ufuncs import UFUNC_METHODS, loop_dtypes
 
 __all__ = ["count_along"]

@@ -16,8 +16,7 @@ from ..core.memory import as_array, converted, in_order, is_scalar, layout, like
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import shaping
-from .arguments import normalize_axes, normalize_axis, operand
-from .functions import function
+from .arguments import function, normalize_axes, normalize_axis, operand
 
 __all__: list[str] = []
 

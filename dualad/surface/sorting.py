@@ -20,8 +20,7 @@ from ..ops import sorting as ops
 from ..ops.choice import where
 from ..ops.indexing import ARRAY, index
 from ..ops.shaping import stop_gradient
-from .arguments import array_operand, is_on, normalize_axis, operand, refuse_out
-from .functions import function
+from .arguments import array_operand, function, is_on, normalize_axis, operand, refuse_out
 from .ufuncs import UFUNC_METHODS, loop_dtypes
 
 __all__: list[str] = []

@@ -16,8 +16,7 @@ from ..core.memory import assign, defer, is_entry, is_scalar, is_view_of, target
 from ..core.tracer import Tracer
 from ..errors import InPlaceError, UnsupportedError
 from ..ops import indexing
-from .arguments import normalize_axis, operand
-from .functions import function
+from .arguments import function, normalize_axis, operand
 from .indexing import parse_index, set_at
 from .methods import ARITHMETIC
 from .ufuncs import UFUNC_METHODS

@@ -12,7 +12,7 @@ from dualad.core.tables import CREATION, FUNCTIONS, UFUNCS, VERDICTS
 from dualad.errors import DeclarationError, UnsupportedError
 from dualad.ops.kinds import predicate
 from dualad.ops.samples import anywhere
-from dualad.surface.functions import function
+from dualad.surface.arguments import function
 from dualad.surface.unsupported import NOT_YET, REASONS, spelled, unsupported, verdict_of
 
 NAMES = {
