@@ -83,7 +83,7 @@ class CallProgram(Program):
         return self._compiled
 
     def derived(self, make: Callable, *key: Any) -> Any:
-        """Return ``make()`` for a key, made once (for each convention about kinks)."""
+        """Return ``_callable(make())`` for a key, made once (for each convention about kinks)."""
         key = (*key, _convention.get())
         found = self._derived.get(key)
         if found is None:
@@ -92,8 +92,18 @@ class CallProgram(Program):
                 if found is None:
                     if len(self._derived) >= _KEPT:
                         self._derived.clear()
-                    found = self._derived[key] = make()
+                    found = self._derived[key] = _callable(make())
         return found
+
+
+def _callable(made: Any) -> Any:
+    """Return what was made of a program, the programs in it as such that can be called."""
+    if type(made) is Program:
+        return CallProgram(made)
+    if not isinstance(made, (list, tuple)):
+        return made
+    parts = [_callable(x) for x in made]
+    return type(made)(*parts) if isinstance(made, Transposed) else type(made)(parts)
 
 
 def machine_code(program: Program) -> Callable | None:
@@ -133,12 +143,12 @@ def _call_jvp(primals, tangents, *, program, linear):
     if mentions(program, sees_steps) and not any([holds_staged(p) for p in primals]):
         return as_it_runs(runner(program), primals, tangents)
     n = len(program.outputs)
-    vectors = given(tangents, moving)
+    vectors, forced = given(tangents, moving), [False] * n
     if not any([holds_staged(t) for t in vectors]):
-        both, out = program.derived(lambda: _with_tangents(program, moving), "jvp", moving)
+        both, out = program.derived(lambda: jvp_program(program, moving, forced), "jvp", moving)
         results = bind(call, (*primals, *vectors), {"program": both, "linear": 0})
         return results[:n], tuple(spread(results[n:], out))
-    known, rest, out, sources = program.derived(lambda: _separate(program, moving), "linearize", moving)
+    known, rest, out, sources = program.derived(lambda: _separate(program, moving, forced), "linearize", moving)
     values = bind(call, primals, {"program": known, "linear": 0})
     computed = iter(values[n:])
     residuals = [next(computed) if s is None else primals[s] for s in sources]
@@ -148,17 +158,12 @@ def _call_jvp(primals, tangents, *, program, linear):
     return values[:n], tuple(spread(moved, out))
 
 
-def _with_tangents(program: Program, moving: Sequence[bool]) -> tuple[CallProgram, list[bool]]:
-    both, out = jvp_program(program, moving, [False] * len(program.outputs))
-    return CallProgram(both), out
-
-
-def _separate(program: Program, moving: Sequence[bool]) -> tuple:
-    part = partial_eval_jvp(program, moving, [False] * len(program.outputs))
+def _separate(program: Program, moving: Sequence[bool], forced: Sequence[bool]) -> tuple:
+    part = partial_eval_jvp(program, moving, forced)
     n = len(program.outputs)
     computed = [o for o, s in zip(part.known.outputs[n:], part.sources, strict=True) if s is None]
     known = Program(part.known.inputs, part.known.steps, [*part.known.outputs[:n], *computed], program.name)
-    return CallProgram(known), CallProgram(part.linear), part.moving, part.sources
+    return known, part.linear, part.moving, part.sources
 
 
 def _call_transpose(ct, *args, program, linear):
@@ -170,42 +175,27 @@ def _call_marked_transpose(ct, *args, live, hot, wanted, program, linear):
     if not linear:
         raise not_linear("call")
     partial = tuple([m is not None for m in live])
-    make = lambda: _transposed(program, linear, partial, hot)
-    found, back = program.derived(make, "transpose", linear, partial, hot)
+    make = lambda: transpose_program(program, linear, told=(partial, [hot] * len(partial)))
+    found = program.derived(make, "transpose", linear, partial, hot)
     masks, marks = [m for m in live if m is not None], [None] * linear
     chosen = tuple([i for i in range(linear) if found.partial[i] and wanted and wanted[i]])
     if chosen:
-        marking = lambda: _marking(found, chosen, len(args) - linear)
-        program, kept = program.derived(marking, "marks", linear, partial, hot, chosen)
+        marks_of = lambda: mask_programs([found], chosen, len(args) - linear)
+        (marking,), kept = program.derived(marks_of, "marks", linear, partial, hot, chosen)
         known = [args[linear + i] for i in kept]
-        marks = replaced(marks, chosen, bind(call, (*known, *masks), {"program": program, "linear": 0}))
-    out = bind(call, (*ct, *args[linear:], *masks), {"program": back, "linear": len(ct)})
+        marks = replaced(marks, chosen, bind(call, (*known, *masks), {"program": marking, "linear": 0}))
+    out = bind(call, (*ct, *args[linear:], *masks), {"program": found.program, "linear": len(ct)})
     return marked(out, marks, found.hot, args)
-
-
-def _transposed(program: Program, linear: int, partial: Sequence[bool], hot: bool) -> tuple[Transposed, CallProgram]:
-    found = transpose_program(program, linear, told=(partial, [hot] * len(partial)))
-    return found, CallProgram(found.program)
-
-
-def _marking(found: Transposed, chosen: Sequence[int], known: int) -> tuple[CallProgram, list[int]]:
-    (program,), kept = mask_programs([found], chosen, known)
-    return CallProgram(program), kept
 
 
 def _call_batch(size, values, mapped, *, program, linear):
     flags = tuple(mapped)
-    make = lambda: _map_over(program, flags, size)
+    make = lambda: batch_program(program, flags, size, [False] * len(program.outputs))
     # Which lanes collectives speak to is the running transform's business, so these are written anew.
     crosses = mentions(program, lambda op, params: hasattr(op, "across"))
-    lanes, out = make() if crosses else program.derived(make, "batch", flags, size)
+    lanes, out = _callable(make()) if crosses else program.derived(make, "batch", flags, size)
     results = bind(call, values, {"program": lanes, "linear": linear})
     return tuple([x if m else repeat_lanes(x, size) for x, m in zip(results, out, strict=True)])
-
-
-def _map_over(program: Program, flags: Sequence[bool], size: int) -> tuple[CallProgram, list[bool]]:
-    lanes, out = batch_program(program, flags, size, [False] * len(program.outputs))
-    return CallProgram(lanes), out
 
 
 def _call_samples():
@@ -240,11 +230,7 @@ def _call_series(order, values, params):
     """Run the program of series, compiled too."""
     program = params["program"]
     moving = tuple([type(v) is list for v in values])
-    series, out = program.derived(lambda: _of_series(program, moving, order), "series", moving, order)
+    make = lambda: series_program(program, moving, [False] * len(program.outputs), order)
+    series, out = program.derived(make, "series", moving, order)
     results = bind(call, spread_orders(values, moving, order), {"program": series, "linear": 0})
     return together(results, out, order)
-
-
-def _of_series(program: Program, moving: Sequence[bool], order: int) -> tuple[CallProgram, list[bool]]:
-    series, out = series_program(program, moving, [False] * len(program.outputs), order)
-    return CallProgram(series), out

@@ -24,12 +24,11 @@ from ..core.frames import hide_frames, public, user_level
 from ..core.memory import snapshot
 from ..core.tracer import Tracer
 from ..core.transformed import importable_name
-from ..core.watch import carried
 from ..dual import Dual
 from ..errors import BranchError, ConversionError, DtypeError
 from ..jvp import as_primal
 from ..locks import new_lock
-from ..program.ir import Program, programs_in
+from ..program.ir import Program, map_atoms, programs_in
 from ..program.variable import Variable
 from ..signatures import Args
 from ..surface.arguments import PerformanceNote
@@ -40,8 +39,8 @@ from .lowered import Lowered, explained
 from .native.engine import engine
 from .native.front import front, method
 from .native.runtime import HasFront
-from .signature import MISS, Entry, Static, convention, entry, has_nan, leaf_key, resolved_statics
-from .tracing import Traced, trace_for_jit
+from .signature import MISS, Entry, Slow, Static, convention, has_nan, leaf_key, resolved_statics
+from .tracing import Arguments, Traced, trace_for_jit
 
 __all__ = ["Jitted", "jit"]
 
@@ -63,19 +62,24 @@ class _Specialisation:
         self.program = CallProgram(traced.program)
         self.results = len(traced.returned)
         hidden = {id(a) for a in traced.hidden}
-        derived = any([isinstance(c, (np.ndarray, np.generic)) and id(c) not in hidden for c in _constants(traced)])
+        derived = any(
+            [isinstance(c, (np.ndarray, np.generic)) and id(c) not in hidden for c in _constants(traced.program)]
+        )
         self.captures = Captures(f, statics, traced.hidden, derived)
         self.retraced = 0
 
-    @property
-    def code(self) -> Callable:
-        """Its code; it raises ``NanFound`` where the function itself must be asked."""
-        run = self.program.compiled.run
-        return _without_nan(run, self.results) if self.traced.unsure else run
-
     def run(self, arrays: Sequence) -> tuple:
         """Run it on plain arrays."""
-        return self.code(*arrays, *self.traced.hidden)
+        return self.program.compiled.run(*arrays, *self.traced.hidden)
+
+    def check(self, out: Sequence) -> None:
+        """Raise where a result is NaN and may be a number.
+
+        Beside a pole, reverse mode walks back again with other zeros (``backward.py``); whether it has to is seen only
+        from numbers, which a program does not have when it is written.
+        """
+        if self.traced.unsure and any([has_nan(x) for x in out[: self.results]]):
+            raise _NanFound
 
     def agrees(self, out: Sequence) -> bool:
         """Say whether the branches that the program was written along are those of this call."""
@@ -95,30 +99,9 @@ def _called_in_machine_code() -> type:
     return cls
 
 
-def _without_nan(run: Callable, results: int) -> Callable:
-    """Return ``run``, which raises where a result is NaN.
-
-    Beside a pole, reverse mode walks back again with other zeros (``backward.py``); whether it has to is seen only
-    from numbers, which a program does not have when it is written.
-    """
-
-    def checked(*arrays):
-        out = run(*arrays)
-        if any([has_nan(x) for x in out[:results]]):
-            raise _NanFound
-        return out
-
-    return checked
-
-
-def _constants(traced: Traced) -> list:
-    found, pending = [], [traced.program]
-    while pending:
-        program = pending.pop()
-        found += program.constants
-        for _, _, params, _ in program.steps:
-            pending += programs_in(params)
-    return found
+def _constants(program: Program) -> list:
+    inside = [c for _, _, params, _ in program.steps for part in programs_in(params) for c in _constants(part)]
+    return [*program.constants, *inside]
 
 
 class Jitted(HasFront):
@@ -201,67 +184,66 @@ class Jitted(HasFront):
         first = len(program.inputs) - len(hidden) - len(spec.traced.captured)
         known = dict(zip(program.inputs[first:], [*hidden, *spec.traced.captured], strict=True))
         swap = lambda a: known.get(a, a) if type(a) is Variable else a
-        steps = [carried(s, (s[0], [swap(a) for a in s[1]], s[2], s[3])) for s in program.steps]
-        outputs = [swap(o) for o in program.outputs[: spec.results]]
-        tree = self._flat(args, kwargs)[1]
-        return Program(program.inputs[:first], steps, outputs, program.name, tree, spec.traced.tree)
+        steps, outputs = map_atoms(program, swap)
+        tree = self._flat(args, kwargs)[0].tree
+        return Program(program.inputs[:first], steps, outputs[: spec.results], program.name, tree, spec.traced.tree)
 
     @public
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """Return a report for these arguments: what became of each operation, costs, callbacks and their lines."""
-        leaves, tree, flags, _ = self._flat(args, kwargs)
-        return explained(self._specialised(args, kwargs), self._unwrap, leaves, tree, flags)
+        return explained(self._specialised(args, kwargs), self._unwrap, self._flat(args, kwargs)[0])
 
     def _specialised(self, args: tuple, kwargs: dict) -> _Specialisation:
-        leaves, tree, flags, key = self._flat(args, kwargs)
-        arrays = [x for x, m in zip(leaves, flags, strict=True) if m]
+        given, key = self._flat(args, kwargs)
+        return self._find(key, given.arrays)[0] or self._specialise(given, key)
+
+    def _find(self, key: Any, arrays: list) -> tuple[_Specialisation | None, Sequence | None]:
+        """Return the specialisation of a signature and path, and what it gives, if it was run to see whether it is."""
         for spec in self._found.get(key, ()):
             if not spec.captures.unchanged():
                 continue
-            if not spec.traced.decisions or spec.agrees(spec.program.compiled.run(*arrays, *spec.traced.hidden)):
-                return spec
-        return self._specialise(leaves, tree, flags, key)
+            if not spec.traced.decisions:
+                return spec, None
+            try:
+                out = spec.run(arrays)
+            except Exception:  # not the path of this call, or an error that its own path will raise
+                continue
+            if spec.agrees(out):
+                return spec, out
+        return None, None
 
     # ── a call that the quick entries do not know ────────────────────────────────────────────────────────────────
 
     def _call(self, args: tuple, kwargs: dict) -> Any:
         if in_use and active() is not None:  # somebody looks on, operation by operation
             return self.f(*args, **kwargs)
-        leaves, tree, flags, key = self._flat(args, kwargs)
-        arrays = [x for x, m in zip(leaves, flags, strict=True) if m]
+        given, key = self._flat(args, kwargs)
+        arrays = given.arrays
         traced = [x for x in arrays if isinstance(x, Tracer)]
         if traced:
             # Inside another program its equations are written down; a path that depends on values is taken as it is.
             if self.specialise or any([holds_staged(x) for x in traced]):
                 return self.f(*args, **kwargs)
-            return self._transform(args, kwargs, leaves, tree, flags, key, arrays)
-        for spec in self._found.get(key, ()):
-            if not spec.captures.unchanged():
-                continue
-            if spec.traced.decisions:
-                try:
-                    out = spec.run(arrays)
-                except _NanFound:
-                    raise
-                except Exception:  # not the path of this call, or an error that its own path will raise
-                    continue
-                if not spec.agrees(out):
-                    continue
-                return self._finish(spec, out, arrays)
-            return self._run(spec, args, kwargs, arrays)
-        spec = self._specialise(leaves, tree, flags, key)
+            return self._transform(args, kwargs, given, key)
+        known, out = self._find(key, arrays)
+        if known is not None:
+            return self._run(known, args, kwargs, arrays, out)
+        spec = self._specialise(given, key)
         result = self._run(spec, args, kwargs, arrays)
         self._add_entry(spec, args, kwargs)
         return result
 
-    def _run(self, spec: _Specialisation, args: tuple, kwargs: dict, arrays: list) -> Any:
+    def _run(self, spec: _Specialisation, args: tuple, kwargs: dict, arrays: list, out: Sequence | None = None) -> Any:
         traced = spec.traced
-        if traced.captured:
+        if out is not None:
+            spec.check(out)
+        elif traced.captured:
             out = bind(call, self._operands(spec, arrays), {"program": spec.program, "linear": 0})
         elif traced.written and self._memory_is_shared(traced, arrays):
             return self.f(*args, **kwargs)
         else:
             out = spec.run(arrays)
+            spec.check(out)
         return self._finish(spec, out, arrays)
 
     def _finish(self, spec: _Specialisation, out: Sequence, arrays: list) -> Any:
@@ -286,38 +268,31 @@ class Jitted(HasFront):
     def _operands(self, spec: _Specialisation, arrays: list) -> tuple:
         return (*arrays, *[snapshot(a) for a in spec.traced.hidden], *spec.traced.captured)
 
-    def _transform(self, args, kwargs, leaves, tree, flags, key, arrays) -> Any:
+    def _transform(self, args: tuple, kwargs: dict, given: Arguments, key: Any) -> Any:
         """Call it inside a transform, as one operator."""
-        spec = next((s for s in self._found.get(key, ()) if s.captures.unchanged()), None)
-        if spec is None:
-            try:
-                spec = self._specialise(leaves, tree, flags, key)
-            except (BranchError, ConversionError):
-                if any([_is_batched(x) for x in arrays]):  # vmap can run the lanes in groups that agree
-                    return self.f(*args, **kwargs)
-                raise
+        arrays = given.arrays
+        try:
+            spec = self._find(key, arrays)[0] or self._specialise(given, key)
+        except (BranchError, ConversionError):
+            if any([_is_batched(x) for x in arrays]):  # vmap can run the lanes in groups that agree
+                return self.f(*args, **kwargs)
+            raise
         if spec.traced.written:
             return self.f(*args, **kwargs)
         out = bind(call, self._operands(spec, arrays), {"program": spec.program, "linear": 0})
-        results = [x if r is None else arrays[r] for x, r in zip(out, spec.traced.returned, strict=False)]
-        return optree.tree_unflatten(spec.traced.tree, results)
+        return self._finish(spec, out, arrays)
 
-    def _flat(self, args: tuple, kwargs: dict) -> tuple[list, Any, list[bool], Any]:
-        """Return the leaves of the arguments, their tree, which of them are arrays, and the signature."""
+    def _flat(self, args: tuple, kwargs: dict) -> tuple[Arguments, Any]:
+        """Return the leaves of the arguments, and the signature."""
         if self._static_places or self._static_names:
             args = tuple([Static(a) if i in self._static_places else a for i, a in enumerate(args)])
             kwargs = {k: Static(v) if k in self._static_names else v for k, v in kwargs.items()}
         leaves, tree = flatten((args, kwargs))
         flags = []
         for i, x in enumerate(leaves):
-            if type(x) is np.ndarray and x.dtype.kind in "biufc" and x.dtype.isnative:
-                flags.append(True)
-                continue
-            if isinstance(x, Tracer):
-                flags.append(True)
-                continue
-            if not is_array(x):
-                flags.append(False)
+            as_it_is = isinstance(x, Tracer) or (type(x) is np.ndarray and x.dtype.kind in "biufc" and x.dtype.isnative)
+            flags.append(as_it_is or is_array(x))
+            if as_it_is or not flags[-1]:
                 continue
             x = as_primal(x, f"argument leaf {i}", "jit")
             if isinstance(x, np.ndarray):
@@ -330,9 +305,8 @@ class Jitted(HasFront):
                     "pass it as a static argument: jit(f, static_argnames=...)",
                 )
             leaves[i] = x
-            flags.append(True)
         key = (tree, tuple([leaf_key(x, m) for x, m in zip(leaves, flags, strict=True)]), convention())
-        return leaves, tree, flags, key
+        return Arguments(leaves, tree, flags), key
 
     def _unwrap(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function with static arguments as they are."""
@@ -341,11 +315,11 @@ class Jitted(HasFront):
 
     # ── specialisations ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def _specialise(self, leaves: list, tree: Any, flags: list[bool], key: Any) -> _Specialisation:
+    def _specialise(self, given: Arguments, key: Any) -> _Specialisation:
         """Trace and keep the function for a signature; what was there before reads something that has changed."""
         function = functools.update_wrapper(functools.partial(self._unwrap), self.f, updated=())
         try:
-            traced = trace_for_jit(function, leaves, tree, flags, self.specialise)
+            traced = trace_for_jit(function, given, self.specialise)
         except BranchError as error:
             raise BranchError(
                 error.what,
@@ -353,7 +327,8 @@ class Jitted(HasFront):
                 f"{error.instead}; for an argument that is a setting, use jit(f, static_argnames=...), and"
                 " jit(f, specialise=True) compiles the branches that are taken, one by one",
             ).with_traceback(error.__traceback__) from None
-        statics = [x.value if type(x) is Static else x for x, m in zip(leaves, flags, strict=True) if not m]
+        constants = [x for x, m in zip(given.leaves, given.is_input, strict=True) if not m]
+        statics = [x.value if type(x) is Static else x for x in constants]
         spec = _Specialisation(self.f, traced, statics)
         if traced.captured:  # tensors of a transform that is running: of no use to another call
             return spec
@@ -380,12 +355,14 @@ class Jitted(HasFront):
             return
         fixed = self._static_places | self._static_names
         run, unsure = spec.program.compiled.run, spec.results if traced.unsure else 0
-        made = entry(
-            args, kwargs, fixed.__contains__, run, unsure, self._meant, traced.tree, traced.hidden, spec.captures
-        )
-        if made is not None:
-            with self._lock:
-                self._enter(made, *self._entries[: _QUICK - 1])
+        try:
+            made = Entry(
+                args, kwargs, fixed.__contains__, run, unsure, self._meant, traced.tree, traced.hidden, spec.captures
+            )
+        except Slow:
+            return
+        with self._lock:
+            self._enter(made, *self._entries[: _QUICK - 1])
 
     def _enter(self, *entries: Entry) -> None:
         """Let these be the entries, newest first."""

@@ -18,7 +18,7 @@ from .native.engine import Tally, engine
 from .numpy_source import Compiled
 from .reroll import rolled_loops
 from .simplify import is_pure, simplify
-from .tracing import write_down
+from .tracing import Arguments, write_down
 from .verdicts import verdict
 
 __all__ = ["Cost", "Lowered", "explained"]
@@ -110,7 +110,7 @@ def _about_machine_code(made: Tally) -> list[str]:
     return [f"machine code: {made.compiled} compiled, {made.read} read, in {1e3 * made.seconds:.1f} ms; {kept}"]
 
 
-def explained(spec: Any, function: Callable, leaves: list, tree: Any, flags: list[bool]) -> str:
+def explained(spec: Any, function: Callable, given: Arguments) -> str:
     """Return the report of ``Jitted.explain``."""
     low = Lowered(spec.program)
     before, after = len(low.program.steps), len(low.optimised.steps)
@@ -131,7 +131,7 @@ def explained(spec: Any, function: Callable, leaves: list, tree: Any, flags: lis
     if any([not is_pure(op, params) for op, _, params, _ in low.optimised.steps]):
         lines.append("callbacks:")
         with Watch().on():  # equations remember the user's line
-            program = simplify(write_down(function, leaves, tree, flags, bool(spec.traced.decisions)).program)
+            program = simplify(write_down(function, given, bool(spec.traced.decisions)).program)
         lines += [
             f"      {e.op.name}: {verdict(e.op).reason}{f' ({e.line})' if e.line else ''}"
             for e in program.equations

@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.aval import Aval, aval_of
-from ..core.tracer import Tracer
 from ..program.ir import Program
 from ..program.variable import Variable
 from .blocks import LARGE
-from .simplify import hashable, is_pure
+from .simplify import hashable, is_pure, structure
 
-__all__ = ["Numbered", "Repeat", "find_repeats", "structure"]
+__all__ = ["Numbered", "Repeat", "find_repeats"]
 
 #: iterations, and equations saved, that make a loop worth it
 _LEAST, _SAVED = 8, 64
@@ -132,31 +131,6 @@ class Numbered:
         if isinstance(c, (np.ndarray, np.generic)):
             return c.dtype.kind in "biufc" and c.size <= _ROW
         return type(c) is float or (type(c) is int and abs(c) < 1 << 62)
-
-
-def structure(x: Any) -> Any:
-    """Return what two parameters share exactly if they mean the same: programs that are written alike are equal."""
-    if isinstance(x, Program):
-        number: dict[Variable, int] = {}
-
-        def atom(a: Any) -> Any:
-            if type(a) is not Variable:
-                return ("number", type(a), hashable(a)) if not isinstance(a, Tracer) else ("id", id(a))
-            return number.setdefault(a, len(number)), a.aval.shape, a.aval.dtype, a.aval.weak
-
-        return (
-            tuple([atom(v) for v in x.inputs]),
-            tuple([
-                (op, tuple([atom(a) for a in args]), structure(params), tuple([atom(v) for v in outs]))
-                for op, args, params, outs in x.steps
-            ]),
-            tuple([atom(o) for o in x.outputs]),
-        )  # fmt: skip
-    if isinstance(x, dict):
-        return tuple([(k, structure(v)) for k, v in x.items()])
-    if type(x) is tuple:
-        return tuple([structure(v) for v in x])
-    return hashable(x)
 
 
 class Repeat(NamedTuple):

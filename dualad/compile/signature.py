@@ -22,7 +22,7 @@ from ..ops.kinds import is_finite
 from ..ops.kinks import _convention
 from .captures import Captures
 
-__all__ = ["Entry", "MISS", "Static", "convention", "entry", "has_nan", "leaf_key", "resolved_statics"]
+__all__ = ["Entry", "MISS", "Slow", "Static", "convention", "has_nan", "leaf_key", "resolved_statics"]
 
 #: what an entry returns for a call of another signature
 MISS = object()
@@ -152,7 +152,7 @@ def resolved_statics(f: Callable, numbers: Any, names: Any) -> tuple[frozenset[i
 # ── the quick entry ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Slow(Exception):
+class Slow(Exception):
     """These arguments, or this result, have a structure that the quick entry does not take apart."""
 
 
@@ -191,7 +191,7 @@ class Entry:
 
     Raises
     ------
-    _Slow
+    Slow
         If something is no container, array or number that is taken apart here.
     """
 
@@ -219,7 +219,7 @@ class Entry:
             self.tests.append(Test("is", slot, x))
         elif kind is np.ndarray:
             if x.dtype.kind not in "biufc" or not x.dtype.isnative:
-                raise _Slow
+                raise Slow
             self.tests.append(Test("array", slot, (x.dtype, x.shape)))
             self.leaves.append(slot)
         elif kind in (bool, int, float, complex) or (isinstance(x, np.generic) and x.dtype.kind in "biufc"):
@@ -233,7 +233,7 @@ class Entry:
             keys = sorted(x)  # the order of the leaves
             self._open("dict", slot, keys, [x[k] for k in keys])
         else:
-            raise _Slow
+            raise Slow
 
     def _open(self, op: str, slot: int, thing: Any, parts: Sequence) -> None:
         first = self.slots
@@ -285,14 +285,6 @@ class Entry:
         return names["enter"]
 
 
-def entry(*args: Any) -> Entry | None:
-    """Return an :class:`Entry`, or None where arguments have another structure."""
-    try:
-        return Entry(*args)
-    except _Slow:
-        return None
-
-
 def has_nan(x: Any) -> bool:
     """Say whether a result has a NaN in it."""
     return isinstance(x, (np.ndarray, np.generic)) and not is_finite(x) and bool(np.isnan(x).any())
@@ -318,11 +310,11 @@ def _rebuilt(tree: optree.PyTreeSpec) -> tuple[int, Callable | None]:
             return f"[{', '.join([text(v) for v in x])}]"
         if type(x) is dict and all([type(k) is str for k in x]):
             return "{" + ", ".join([f"{k!r}: {text(v)}" for k, v in x.items()]) + "}"
-        raise _Slow
+        raise Slow
 
     try:
         result = text(whole)
-    except _Slow:
+    except Slow:
         return 2, lambda out: optree.tree_unflatten(tree, out)
     names: dict[str, Any] = {}
     unpacked = f"    {''.join([f'r{i}, ' for i in range(len(markers))])} = out\n" if markers else ""

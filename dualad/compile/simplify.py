@@ -8,7 +8,7 @@ sums. Not for: which code an operator becomes (``numpy_source.py``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from ..ops.shaping import broadcast_to, reshape, transpose
 from ..program.ir import Program, live_steps, map_programs
 from ..program.variable import Variable, aval_of_atom
 
-__all__ = ["hashable", "is_elementwise", "is_pure", "simplify"]
+__all__ = ["hashable", "is_elementwise", "is_pure", "simplify", "structure"]
 
 #: the largest constant that is computed while compiling
 _FOLDED = 512
@@ -310,3 +310,31 @@ def hashable(x: Any) -> Any:
     if isinstance(x, slice):
         return "slice", hashable((x.start, x.stop, x.step))
     return "id", id(x)
+
+
+def structure(x: Any, leaf: Callable[[Any], Any] = hashable) -> Any:
+    """Return what two parameters share exactly if they mean the same: programs that are written alike are equal.
+
+    What is no program and no container is known by its ``leaf``.
+    """
+    if isinstance(x, Program):
+        number: dict[Variable, int] = {}
+
+        def atom(a: Any) -> Any:
+            if type(a) is not Variable:
+                return "constant", type(a), leaf(a)
+            return number.setdefault(a, len(number)), a.aval.shape, a.aval.dtype, a.aval.weak
+
+        return (
+            tuple([atom(v) for v in x.inputs]),
+            tuple([
+                (op, tuple([atom(a) for a in args]), structure(params, leaf), tuple([atom(v) for v in outs]))
+                for op, args, params, outs in x.steps
+            ]),
+            tuple([atom(o) for o in x.outputs]),
+        )  # fmt: skip
+    if isinstance(x, dict):
+        return tuple([(k, structure(v, leaf)) for k, v in x.items()])
+    if isinstance(x, (tuple, list)):
+        return type(x), tuple([structure(v, leaf) for v in x])
+    return leaf(x)

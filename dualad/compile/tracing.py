@@ -22,16 +22,17 @@ from ..core.frames import user_line
 from ..core.memory import flush_writes, snapshot
 from ..core.randomness import Watched
 from ..core.tracer import Tracer
-from ..core.watch import Watch, carried
+from ..core.watch import Watch
 from ..errors import BranchError, NotRepeatableError
 from ..jvp import output_leaves
-from ..program.ir import Program, evaluate, live_steps
+from ..program.ir import Program, evaluate, live_steps, map_atoms
 from ..program.packed import active as packing
 from ..program.variable import Variable
 from ..staged import Staged, StagedLevel
 from .captures import writeable
+from .simplify import hashable, structure
 
-__all__ = ["Decision", "Traced", "trace_for_jit", "write_down"]
+__all__ = ["Arguments", "Decision", "Traced", "trace_for_jit", "write_down"]
 
 #: a function whose trace takes longer is not traced a second time to see whether it does the same again
 SECOND_TRACE = 0.05
@@ -45,6 +46,18 @@ class Decision(NamedTuple):
     variable: Variable
     value: np.ndarray
     line: str
+
+
+class Arguments(NamedTuple):
+    """The leaves of a call's arguments, of which ``is_input`` are arrays and the others constants, and their tree."""
+
+    leaves: list
+    tree: optree.PyTreeSpec
+    is_input: list[bool]
+
+    @property
+    def arrays(self) -> list:
+        return [x for x, m in zip(self.leaves, self.is_input, strict=True) if m]
 
 
 class Traced(NamedTuple):
@@ -121,61 +134,55 @@ def _same_bytes(a: np.ndarray | np.generic, b: np.ndarray | np.generic) -> bool:
     return all([np.array_equal(a[i : i + count], b[i : i + count]) for i in range(0, a.size, count)])
 
 
-def trace_for_jit(f: Callable, leaves: Sequence, tree, is_input: Sequence[bool], along: bool = False) -> Traced:
-    """Write ``f`` down for arguments with these leaves, of which ``is_input`` are arrays and the others constants.
+def trace_for_jit(f: Callable, given: Arguments, along: bool = False) -> Traced:
+    """Write ``f`` down for arguments like these.
 
     Raises
     ------
     BranchError
-        If ``f`` branches on a value; with ``along`` it is written along the values of ``leaves``.
+        If ``f`` branches on a value; with ``along`` it is written along the values that are given.
     NotRepeatableError
         If ``f`` computes something else the second time.
     """
     watched = Watched(getattr(f, "__wrapped__", f), ())
     start = time.perf_counter()
-    traced = write_down(f, leaves, tree, is_input, along)
+    traced = write_down(f, given, along)
     seconds = time.perf_counter() - start
     if seconds < SECOND_TRACE and not traced.captured:
-        again = write_down(f, leaves, tree, is_input, along)
+        again = write_down(f, given, along)
         if (found := _difference(traced, again)) is not None:
-            raise _not_repeated(f, leaves, tree, is_input, along, found)
+            raise _not_repeated(f, given, along, found)
     elif watched.moved(set()):  # too slow to be traced for this alone; but it has drawn random numbers
-        raise _not_repeated(f, leaves, tree, is_input, along, None)
+        raise _not_repeated(f, given, along, None)
     return traced._replace(seconds=seconds)
 
 
-def write_down(f: Callable, leaves: Sequence, tree, is_input: Sequence[bool], along: bool) -> Traced:
+def write_down(f: Callable, given: Arguments, along: bool) -> Traced:
     """Write ``f`` down, once."""
-    arrays = [x for x, m in zip(leaves, is_input, strict=True) if m]
     # Residual hooks are for programs that are kept, not for those that are compiled.
     token = packing.set(None)
     try:
-        return _written(f, leaves, tree, is_input, arrays, along)
+        with _JitLevel(given.arrays if along else None) as level:
+            level.function = f
+            program, returned, written, tree = _run_through(f, level, given)
+        program, hidden = _with_hidden(program, level.held)
+        program, captured = closure_convert(program)
     finally:
         packing.reset(token)
+    return Traced(program, hidden, captured, written, returned, level.decisions, tree, level.unsure, 0.0)
 
 
-def _written(f: Callable, leaves: Sequence, tree, is_input: Sequence[bool], arrays: list, along: bool) -> Traced:
-    with _JitLevel(arrays if along else None) as level:
-        level.function = f
-        program, returned, written, out_tree = _run_through(f, level, arrays, leaves, tree, is_input)
-        held, decisions, unsure = level.held, level.decisions, level.unsure
-    program, hidden = _with_hidden(program, held)
-    program, captured = closure_convert(program)
-    return Traced(program, hidden, captured, written, returned, decisions, out_tree, unsure, 0.0)
-
-
-def _run_through(f, level: _JitLevel, arrays: Sequence, leaves: Sequence, tree, is_input: Sequence[bool]) -> tuple:
+def _run_through(f: Callable, level: _JitLevel, given: Arguments) -> tuple:
     """Run the function on variables. What it made is forgotten when this returns: then it is seen what others have."""
-    boxes = [level.new_input(aval_of(x)) for x in arrays]
+    boxes = [level.new_input(aval_of(x)) for x in given.arrays]
     first = [box.variable for box in boxes]
     rest = iter(boxes)
-    given = [next(rest) if m else x for x, m in zip(leaves, is_input, strict=True)]
-    for i, x in enumerate(given):
+    leaves = [next(rest) if m else x for x, m in zip(given.leaves, given.is_input, strict=True)]
+    for i, x in enumerate(leaves):
         if type(x) is Staged:
-            x._origin = (tree, i, True)
-    args, kwargs = optree.tree_unflatten(tree, given)
-    out_leaves, out_tree = output_leaves(run(f, args, kwargs), "jit", leaves)
+            x._origin = (given.tree, i, True)
+    args, kwargs = optree.tree_unflatten(given.tree, leaves)
+    out_leaves, out_tree = output_leaves(run(f, args, kwargs), "jit", given.leaves)
     returned = []
     for x in out_leaves:
         same = [i for i, box in enumerate(boxes) if x is box]
@@ -206,20 +213,8 @@ def _with_hidden(program: Program, held: dict) -> tuple[Program, list[np.ndarray
         else:
             constants[variable] = content
     swap = lambda a: constants.get(a, a) if type(a) is Variable else a
-    steps = program.steps
-    if constants:
-        steps = [
-            carried(s, (s[0], [swap(a) for a in s[1]], s[2], s[3]))
-            if not constants.keys().isdisjoint(_variables(s))
-            else s
-            for s in steps
-        ]
-    outputs = [swap(o) for o in program.outputs]
+    steps, outputs = map_atoms(program, swap) if constants else (program.steps, program.outputs)
     return Program([*program.inputs, *inputs], steps, outputs, program.name), hidden
-
-
-def _variables(step: tuple) -> list[Variable]:
-    return [a for a in step[1] if type(a) is Variable]
 
 
 def _share(arrays: list[np.ndarray]) -> set[int]:
@@ -265,71 +260,55 @@ def _share(arrays: list[np.ndarray]) -> set[int]:
 # ── the second time ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class _Content:
+    """An array, equal to those of the same bytes."""
+
+    def __init__(self, array: np.ndarray | np.generic) -> None:
+        self.array = array
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Content) and (self.array is other.array or _same_bytes(self.array, other.array))
+
+    def __hash__(self) -> int:
+        return hash(self.array.shape)
+
+
+def _content(x: Any) -> Any:
+    """Return what a constant or a parameter is known by as far as it is data; functions are new objects each time."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        return _Content(x)
+    key = hashable(x)
+    return type(x) if key[0] == "id" else key
+
+
+def _seen(t: Traced) -> tuple:
+    # An array is a hidden input of one and a constant of the other if only a cycle of references still held it.
+    own = len(t.program.inputs) - len(t.hidden)
+    arrays = dict(zip(t.program.inputs[own:], t.hidden, strict=True))
+    steps, outputs = map_atoms(t.program, lambda x: arrays.get(x, x) if type(x) is Variable else x)
+    return structure(Program(t.program.inputs[:own], steps, outputs), _content)
+
+
 def _difference(a: Traced, b: Traced) -> int | None:
     """Return the first equation in which two programs differ, their number if the results do, None if nothing does."""
+    count = min(len(a.program.steps), len(b.program.steps))
     if a.tree != b.tree or a.written != b.written:
-        return min(len(a.program.steps), len(b.program.steps))
-    # An array is a hidden input of one and a constant of the other if only a cycle of references still held it.
-    arrays: dict[Any, Any] = {}
-    for t in (a, b):
-        arrays.update(zip(t.program.inputs[len(t.program.inputs) - len(t.hidden) :], t.hidden, strict=True))
-    return _programs_differ(a.program, b.program, arrays)
-
-
-def _programs_differ(a: Program, b: Program, arrays: dict) -> int | None:
-    same = dict(zip(a.inputs, b.inputs, strict=False))
-    for i, (left, right) in enumerate(zip(a.steps, b.steps, strict=False)):
-        if (
-            left[0] is not right[0]
-            or len(left[1]) != len(right[1])
-            or not all([_atoms_agree(x, y, same, arrays) for x, y in zip(left[1], right[1], strict=True)])
-            or not _params_agree(left[2], right[2])
-        ):
+        return count
+    (_, left, results), (_, right, others) = _seen(a), _seen(b)
+    for i, (x, y) in enumerate(zip(left, right, strict=False)):
+        if x != y:
             return i
-        same.update(zip(left[3], right[3], strict=True))
-    if len(a.steps) != len(b.steps) or len(a.outputs) != len(b.outputs):
-        return min(len(a.steps), len(b.steps))
-    if not all([_atoms_agree(x, y, same, arrays) for x, y in zip(a.outputs, b.outputs, strict=True)]):
-        return len(a.steps)
-    return None
+    return None if len(left) == len(right) and results == others else count
 
 
-def _atoms_agree(x: Any, y: Any, same: dict, arrays: dict) -> bool:
-    x, y = [arrays.get(a, a) if type(a) is Variable else a for a in (x, y)]
-    if type(x) is Variable or type(y) is Variable:
-        return same.get(x) is y
-    if x is y or isinstance(x, Tracer) or isinstance(y, Tracer):
-        return x is y or type(x) is type(y)
-    if type(x) is not type(y):
-        return False
-    if isinstance(x, (np.ndarray, np.generic)):
-        return _same_bytes(x, y)
-    return bool(x == y) or (x != x and y != y)
-
-
-def _params_agree(x: Any, y: Any) -> bool:
-    """Compare parameters as far as they are data; functions are new objects each time."""
-    if isinstance(x, dict) and isinstance(y, dict):
-        return x.keys() == y.keys() and all([_params_agree(v, y[k]) for k, v in x.items()])
-    if isinstance(x, (tuple, list)) and isinstance(y, (tuple, list)):
-        return len(x) == len(y) and all([_params_agree(v, w) for v, w in zip(x, y, strict=True)])
-    if isinstance(x, Program) and isinstance(y, Program):
-        return len(x.inputs) == len(y.inputs) and _programs_differ(x, y, {}) is None
-    if isinstance(x, (np.ndarray, np.generic)) and isinstance(y, (np.ndarray, np.generic)):
-        return _atoms_agree(x, y, {}, {})
-    if isinstance(x, (bool, int, float, complex, str, np.dtype)) or x is None:
-        return type(x) is type(y) and (x == y or x != x)
-    return type(x) is type(y)
-
-
-def _not_repeated(f, leaves, tree, is_input, along, equation: int | None) -> NotRepeatableError:
+def _not_repeated(f: Callable, given: Arguments, along: bool, equation: int | None) -> NotRepeatableError:
     """Make the error; a third trace, under a watch, tells the user's line."""
     where = ""
     try:
         if equation is None:
             equation, where = sys.maxsize, "\n  A random number generator that it can reach has moved."
         with Watch().on():
-            program = write_down(f, leaves, tree, is_input, along).program
+            program = write_down(f, given, along).program
         equations = program.equations
         if equation < len(equations) and equations[equation].line:
             where = f"\n  First difference: `{equations[equation].op.name}` at {equations[equation].line}"

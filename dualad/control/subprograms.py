@@ -22,13 +22,12 @@ from ..core.boundary import run
 from ..core.contexts import everywhere
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
-from ..core.watch import carried
 from ..dual import Dual, DualLevel
 from ..jvp import output_leaves, split
 from ..liveness import BodyLiveness
 from ..ops.kinds import repeat_lanes
 from ..program.check import check_linear
-from ..program.ir import Program, live_steps, map_programs, programs_in
+from ..program.ir import Program, live_steps, map_atoms, map_programs, programs_in
 from ..program.variable import Variable, aval_of_atom
 from ..series.stream import Stream
 from ..series.tracer import Series, SeriesLevel
@@ -79,11 +78,7 @@ def closure_convert(program: Program) -> tuple[Program, list[Tracer]]:
             found[key] = (a, Variable(Aval(a.shape, a.dtype)))
         return found[key][1]
 
-    steps = []
-    for step in program.steps:
-        op, args, params, outs = step
-        steps.append(carried(step, (op, [atom(a) for a in args], params, outs)))
-    outputs = [atom(o) for o in program.outputs]
+    steps, outputs = map_atoms(program, atom)
     inputs = [*program.inputs, *[v for _, v in found.values()]]
     return Program(inputs, steps, outputs, program.name), [t for t, _ in found.values()]
 

@@ -18,13 +18,13 @@ from ..core.contexts import active, process_wide
 from ..core.dispatch import bind
 from ..core.frames import public
 from ..core.memory import unshared
-from ..core.watch import Watch
+from ..core.watch import Watch, carried
 from ..errors import ShapeError, TreeError
 from ..tree import flatten, is_array, treedef_outline, with_structures
 from .show import show
 from .variable import Equation, Variable
 
-__all__ = ["Program", "evaluate", "last_uses", "live_steps", "map_programs", "programs_in"]
+__all__ = ["Program", "evaluate", "last_uses", "live_steps", "map_atoms", "map_programs", "programs_in"]
 
 #: ``str`` of a longer program leaves its middle out
 _PRINTED = 1000
@@ -201,6 +201,12 @@ def map_programs(params: dict, function: Callable[[Program], Program]) -> dict:
         elif isinstance(v, tuple) and v and isinstance(v[0], Program):
             new = {**new, k: tuple([function(p) for p in v])}
     return new
+
+
+def map_atoms(program: Program, function: Callable[[Any], Any]) -> tuple[list[tuple], list]:
+    """Return a program's steps and its outputs with ``function`` of each variable or constant that they read."""
+    steps = [carried(step, (step[0], [function(a) for a in step[1]], *step[2:])) for step in program.steps]
+    return steps, [function(o) for o in program.outputs]
 
 
 def live_steps(steps: Sequence[tuple], outputs: Sequence[Any]) -> list[tuple]:

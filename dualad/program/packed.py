@@ -15,9 +15,9 @@ import numpy as np
 
 from ..core.aval import aval_of
 from ..core.tracer import Tracer
-from ..core.watch import WatchedSteps, carried
+from ..core.watch import WatchedSteps
 from ..errors import ShapeError
-from .ir import Program
+from .ir import Program, map_atoms
 from .variable import Variable
 
 __all__ = ["PackedProgram", "PackingSteps", "active", "packing_steps", "unpacked"]
@@ -104,8 +104,5 @@ def unpacked(program: Program) -> Program:
             opened[id(a)] = a.open()
         return opened[id(a)]
 
-    steps = []
-    for step in program.steps:
-        op, args, params, outs = step
-        steps.append(carried(step, (op, [constant(a) for a in args], params, outs)))
-    return Program(program.inputs, steps, [constant(a) for a in program.outputs], program.name)
+    steps, outputs = map_atoms(program, constant)
+    return Program(program.inputs, steps, outputs, program.name)
