@@ -57,8 +57,8 @@ def _elsewhere(start: int, stop: int, first: int, last: int, like: Any) -> Any:
     return rows[:, None] == entries
 
 
-def split_last(block: Any, avals: Sequence[Aval]) -> list:
-    """Cut the last axis into pieces of the avals' sizes and give each its aval's shape."""
+def split_last(block: Any, avals: Sequence[Aval] | Sequence[np.ndarray]) -> list:
+    """Cut the last axis into pieces of the avals' (or arrays') sizes and give each its aval's shape."""
     if len(avals) == 1:
         return [block.reshape(block.shape[:-1] + avals[0].shape)]
     parts, start = [], 0

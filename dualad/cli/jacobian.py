@@ -15,7 +15,7 @@ from dualad.diagnose.pattern import choose_style, draw
 from dualad.errors import DualadError, UsageError
 from dualad.sparse.derivatives import sparse_jacobian
 from dualad.testing.engine import Engine
-from dualad.testing.real_function import RealFunction
+from dualad.testing.real_function import RealFunction, Side
 
 from . import plots
 from .points import describe_point
@@ -70,14 +70,14 @@ def _print_sparse(target: Target, point: tuple, function: Engine, options: argpa
     jac = sparse_jacobian(lambda leaves: function(*leaves), mode=mode)
     matrix = jac(function.point)
     print(f"{target.label} at ({describe_point(point)})")
-    print(f"outputs: {_parts(function.output_names, function.out_shapes)}")
-    print(f"inputs:  {_parts(function.input_names, function.shapes)}")
+    print(f"outputs: {_parts(function.outs)}")
+    print(f"inputs:  {_parts(function.ins)}")
     print(jac.explain())
     if not options.spy:
         rows, columns = jac.structure()
         shown = list(zip(rows[:_MOST_ENTRIES], columns[:_MOST_ENTRIES], matrix.data[:_MOST_ENTRIES], strict=True))
         for i, j, value in shown:
-            print(f"  {function.output_label(int(i))}  {function.input_label(int(j))}  {value:.6g}")
+            print(f"  {function.outs.label(int(i))}  {function.ins.label(int(j))}  {value:.6g}")
         if matrix.nnz > len(shown):
             print(f"  ... and {matrix.nnz - len(shown)} more")
     print(jac.sparsity.spy(columns=width(sys.stdout), style=options.style))
@@ -89,8 +89,8 @@ def _print(
     columns = width(sys.stdout)
     nonzero = int((matrix != 0).sum())
     print(f"{target.label} at ({describe_point(point)})")
-    print(f"outputs: {_parts(function.output_names, function.out_shapes)}")
-    print(f"inputs:  {_parts(function.input_names, function.shapes)}")
+    print(f"outputs: {_parts(function.outs)}")
+    print(f"inputs:  {_parts(function.ins)}")
     share = f", {nonzero / matrix.size:.1%}" if matrix.size else ""
     print(f"Jacobian {matrix.shape[0]} x {matrix.shape[1]} by jac{mode}, {nonzero} entries not zero{share}")
     if not options.spy:
@@ -104,17 +104,19 @@ def _print(
         print(f"picture: {path}")
 
 
-def _parts(names: list[str], shapes: tuple[tuple[int, ...], ...]) -> str:
-    return ", ".join(f"{name}{list(shape)}" if shape else name for name, shape in zip(names, shapes, strict=True))
+def _parts(side: Side) -> str:
+    return ", ".join(
+        f"{name}{list(a.shape)}" if a.shape else name for name, a in zip(side.names, side.arrays, strict=True)
+    )
 
 
 def _matrix(function: RealFunction, matrix: np.ndarray, columns: int) -> str:
     """Format the numbers, with the names of rows and columns where there is room."""
     m, n = matrix.shape
     if m <= 4 * _MOST_LABELLED and n <= _MOST_LABELLED:
-        head = [function.input_label(j) for j in range(n)]
+        head = [function.ins.label(j) for j in range(n)]
         body = [[f"{value:.6g}" for value in row] for row in matrix]
-        side = [function.output_label(i) for i in range(m)]
+        side = [function.outs.label(i) for i in range(m)]
         lengths = [max([len(head[j]), *(len(row[j]) for row in body)]) for j in range(n)]
         margin = max((len(label) for label in side), default=0)
         if margin + sum(lengths) + 2 * n <= columns:

@@ -90,14 +90,14 @@ class Answers:
     def complex(self, v: np.ndarray) -> Answer:
         """Return J v by a complex step."""
         f = self.function
-        if f.has_complex_input or f.complex_outputs:
+        if f.has_complex:
             return Unavailable("the function itself takes or returns complex numbers")
         return complex_step.derivative(f.evaluate, self.x, v)
 
     def complex_jacobian(self) -> Answer:
         """Return the Jacobian by complex steps, or its products with random directions."""
         f = self.function
-        if f.has_complex_input or f.complex_outputs:
+        if f.has_complex:
             return Unavailable("the function itself takes or returns complex numbers")
         if f.size <= _COLUMN_LIMIT:
             return self.once("complex", lambda: complex_step.jacobian(f.evaluate, self.x))
@@ -115,10 +115,10 @@ class Answers:
         """Return uᵀ H v for every input's direction u, or for a few random ones."""
         f, few = self.function, self.function.size <= _SECOND_LIMIT
         directions = np.diag(self.scale) if few else self.directions
-        weights = f.split_out(w)
+        weights = f.outs.split(w)
         answer = self.once(
             f"curvature {second_derivative.__module__}",
-            lambda: second_derivative(lambda x: f.scalar(weights, f.split(x)), self.x, v, directions),
+            lambda: second_derivative(lambda x: f.scalar(weights, f.ins.split(x)), self.x, v, directions),
         )
         if isinstance(answer, Unavailable):
             return answer
@@ -130,7 +130,7 @@ class Answers:
 
     def complex_curvature(self, w: np.ndarray, v: np.ndarray) -> Answer:
         """Return the Hessian times v by complex steps and differences."""
-        if self.function.has_complex_input or self.function.complex_outputs:
+        if self.function.has_complex:
             return Unavailable("the function itself takes or returns complex numbers")
         return self.curvature(complex_step.second_derivative, w, v)
 

@@ -149,20 +149,20 @@ class _Check:
     def rows(self) -> list[Row]:
         """Work through all quantities."""
         e, o, w, v = self.engine, self.answers, self.w, self.v
-        x_groups, y_groups = e.input_groups(), e.output_groups()
+        x_groups, y_groups = e.ins.groups(), e.outs.groups()
         noise = 1e-14 * np.abs(np.nan_to_num(e.flat_value, posinf=0.0, neginf=0.0))
         by_input = lambda cotangent: float(np.abs(cotangent) @ noise) / self.scale
         lane = lambda k, size, name: f"lane {k // size}, {name(k % size)}"
-        tangent = lambda k: f"the tangent of {e.output_label(k)}"
-        cotangent = lambda k: f"the cotangent of {e.input_label(k)}"
+        tangent = lambda k: f"the tangent of {e.outs.label(k)}"
+        cotangent = lambda k: f"the cotangent of {e.ins.label(k)}"
         limit = f"{e.out_size} x {e.size} is more than the limit of {self.jacobian_limit} entries"
         inputs: Any = {"groups": x_groups}
         outputs: Any = {"groups": y_groups, "floor": noise}
         jacobian: Any = {
             "too_big": limit if e.size * e.out_size > self.jacobian_limit else "",
             "floor": noise[:, None] / self.scale,
-            "groups": y_groups[:, None] * len(e.shapes) + x_groups,
-            "label": lambda k: f"d {e.output_label(k // e.size)} / d {e.input_label(k % e.size)}",
+            "groups": e.entry_groups(),
+            "label": lambda k: f"d {e.outs.label(k // e.size)} / d {e.ins.label(k % e.size)}",
         }
         whole = _three(o.jax_jacobian, o.difference_jacobian, o.complex_jacobian)
         row = _three(lambda v: o.jax().jvp(v), o.difference, o.complex)
@@ -188,7 +188,7 @@ class _Check:
                     e.values,
                     [("numpy", lambda: Estimate(np.tile(e.flat_value, 2)))],
                     floor=np.tile(noise, 2),
-                    label=lambda k: f"{e.output_label(k % e.out_size)} of {'jvp' if k < e.out_size else 'vjp'}",
+                    label=lambda k: f"{e.outs.label(k % e.out_size)} of {'jvp' if k < e.out_size else 'vjp'}",
                 )
             ),
             self.row("jvp", lambda: e.jvp(v), at(row, v), **outputs, label=tangent),
@@ -210,7 +210,7 @@ class _Check:
                 curvature + dot(lambda g: g @ self.u, lambda: (v, e.hvp(self.weights, self.u))),
                 **inputs,
                 floor=by_input(self.weights),
-                label=lambda k: f"H v at {e.input_label(k)}",
+                label=lambda k: f"H v at {e.ins.label(k)}",
                 excused=lambda: o.without_second_derivative(self.weights, v),
             ),
             self.row(
@@ -233,7 +233,7 @@ class _Check:
                 lambda: e.vmap_value(o.points()),
                 lanes(e.evaluate, [("jax", lambda x: o.jax().value(x))], o.points()),
                 **outputs,
-                label=lambda k: lane(k, e.out_size, e.output_label),
+                label=lambda k: lane(k, e.out_size, e.outs.label),
             ),
         ]
 

@@ -22,6 +22,7 @@ from .engine import SINGLE, Engine, failure
 from .estimate import Estimate, Unavailable, compare
 from .gradcheck import chosen_modes, gradcheck, warn_of_single_precision
 from .gradgradcheck import first_derivative
+from .real_function import joined
 from .taylor import expansion_test
 
 __all__ = ["GRADIENT_ORACLES", "check_dot_product", "check_grads"]
@@ -150,10 +151,9 @@ def check_dot_product(
     function = Engine(f, args)
     if not function.size or not function.out_size:
         return
-    name = getattr(f, "__name__", type(f).__name__)
     function.learn()
     rtol = max(rtol, SINGLE) if function.single else rtol
-    in_groups, out_groups = function.input_groups(), function.output_groups()
+    in_groups, out_groups = function.ins.groups(), function.outs.groups()
     v, u = rng.standard_normal(function.size) * function.scale, rng.standard_normal(function.out_size)
     pulled = {g: function.vjp(np.where(out_groups == g, u, 0.0)) for g in np.unique(out_groups)}
     for i in np.unique(in_groups):
@@ -163,12 +163,13 @@ def check_dot_product(
             left, right = (u * pushed)[out_groups == o], back * direction
             size = float(np.abs(left).sum() + np.abs(right).sum())
             if not abs(left.sum() - right.sum()) <= rtol * size + atol:
-                output, _ = function.output_number(int(np.argmax(out_groups == o)))
-                number, _ = function.input_number(int(np.argmax(in_groups == i)))
+                output, _ = function.outs.leaf_of(int(np.argmax(out_groups == o)))
+                number, _ = function.ins.leaf_of(int(np.argmax(in_groups == i)))
                 raise failure(
                     "dot product",
-                    f"forward and reverse mode of `{name}` disagree in output {output} with respect to input {number}"
-                    f" ({function.input_names[i]}): ⟨Jv, u⟩ is {left.sum():.12g}, ⟨v, Jᵀu⟩ is {right.sum():.12g}.",
+                    f"forward and reverse mode of `{function.name}` disagree in output {output} with respect to"
+                    f" input {number} ({function.ins.names[i]}): ⟨Jv, u⟩ is {left.sum():.12g}, ⟨v, Jᵀu⟩ is"
+                    f" {right.sum():.12g}.",
                     "the two are one number, worked out from its two ends",
                     "look for a rule whose forward and reverse part were written separately (linear_call, wrap, a"
                     " linear solve), or whose tangent is not linear",
@@ -212,7 +213,6 @@ class _Along:
     ) -> None:
         self.f, self.mode, self.order = function, mode, order
         self.rtol, self.atol = tolerances.get("rtol", 1e-7), tolerances.get("atol", 1e-12)
-        self.name = getattr(function.f, "__name__", type(function.f).__name__)
         self.v, self.u = (rng.standard_normal(function.size) * function.scale for _ in range(2))
         self.w = rng.standard_normal(function.out_size)
 
@@ -231,12 +231,12 @@ class _Along:
         """
         f = self.f
         found = [f.flat_value if self.mode == "forward" else np.atleast_1d(f.flat_value @ self.w)]
-        weights = f.split_out(self.w)
+        weights = f.outs.split(self.w)
         current: Callable = f if self.mode == "forward" else lambda *leaves: f.scalar(weights, leaves)
         for v in directions:
-            current = _push(current, f.split(v)) if self.mode == "forward" else _pull(current, f.split(v))
+            current = _push(current, f.ins.split(v)) if self.mode == "forward" else _pull(current, f.ins.split(v))
             value = current(*f.point)
-            found.append(f.join(value) if self.mode == "forward" else np.atleast_1d(np.asarray(value, np.float64)))
+            found.append(joined(value) if self.mode == "forward" else np.atleast_1d(np.asarray(value, np.float64)))
         return found
 
     def taylor(self) -> None:
@@ -255,7 +255,7 @@ class _Along:
         wrong = next(k for k in range(self.order + 1) if k == self.order or not table.reaches(k))
         raise failure(
             "taylor",
-            f"check_grads of `{self.name}`: the {self.mode}-mode derivative of order {max(wrong, 1)} leaves a Taylor"
+            f"check_grads of `{self.f.name}`: the {self.mode}-mode derivative of order {max(wrong, 1)} leaves a Taylor"
             f" remainder of a lower power:\n{_indent(str(table))}",
             why,
             "look at the rules on the way, or move the point away from a kink",
@@ -263,7 +263,7 @@ class _Along:
 
     def complex_step(self) -> None:
         f = self.f
-        if f.has_complex_input or f.complex_outputs:
+        if f.has_complex:
             self.cannot("the function itself takes or returns complex numbers")
         got = self.f.jvp(self.v) if self.mode == "forward" else np.atleast_1d(self.f.vjp(self.w) @ self.v)
         answer = complex_step.derivative(f.evaluate, f.x, self.v)
@@ -271,8 +271,8 @@ class _Along:
         self.compare(1, got, self.in_mode(answer), self.in_mode(other))
         if self.order == 1:
             return
-        weights = f.split_out(self.w)
-        scalar = lambda x: f.scalar(weights, f.split(x))
+        weights = f.outs.split(self.w)
+        scalar = lambda x: f.scalar(weights, f.ins.split(x))
         got = self.derivatives([self.v, self.u])[2]
         got = np.atleast_1d(got @ self.w) if self.mode == "forward" else got
         answer = complex_step.second_derivative(scalar, f.x, self.v, self.u[None])
@@ -303,7 +303,7 @@ class _Along:
             self.cannot("the code is not complex-analytic (abs, conj, .real, a comparison): differences say otherwise")
         raise failure(
             "complex step",
-            f"check_grads of `{self.name}`: the {self.mode}-mode derivative of order {order} along a random direction"
+            f"check_grads of `{self.f.name}`: the {self.mode}-mode derivative of order {order} along a random direction"
             f" is {outcome.got:.10g}; the complex step has {outcome.expected:.10g} ± {outcome.tolerance:.2g}.",
             "the imaginary part of f(x + ihv) is h times the derivative",
             "look at the rules on the way",
@@ -314,7 +314,7 @@ class _Along:
     def cannot(self, reason: str) -> None:
         raise failure(
             "complex step",
-            f"check_grads of `{self.name}`: the complex step could not judge: {reason}.",
+            f"check_grads of `{self.f.name}`: the complex step could not judge: {reason}.",
             "what nobody judged is not passed",
             "choose another oracle: 'differences', 'taylor' or 'jax'",
         )

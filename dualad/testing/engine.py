@@ -10,8 +10,8 @@ Not for judging.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -25,9 +25,9 @@ from dualad.tree import flatten, is_array
 from dualad.vjp_via_transpose import vjp
 from dualad.vmap import vmap
 
-from .real_function import RealFunction, cut
+from .real_function import RealFunction, Side, joined
 
-__all__ = ["Engine", "SINGLE", "failure", "is_single", "said"]
+__all__ = ["Direction", "Engine", "SINGLE", "failure", "is_single", "said"]
 
 #: allowed error of derivatives in single precision, with room for cancellation
 SINGLE = 1e-3
@@ -73,16 +73,12 @@ class Engine(RealFunction):
             leaves, treedef = flatten(tuple(args))
             args = cast(tuple, treedef.unflatten([_in_double(leaf) for leaf in leaves]))
         super().__init__(f, args, lenient=lenient)
-        moving = {position for position, _ in self.slots}
-        self.inputs = sorted(moving)
-        self.held = [
-            _without_zero_strides(leaf) if position in moving else leaf for position, leaf in enumerate(self.leaves)
-        ]
-        self.in_dtypes = {position: np.asarray(self.leaves[position]).dtype for position in self.inputs}
+        self.held = [_without_zero_strides(x) if i in self.ins.positions else x for i, x in enumerate(self.leaves)]
+        self.in_dtypes = {i: np.asarray(self.leaves[i]).dtype for i in self.ins.positions}
         self.single = any(map(is_single, [*self.in_dtypes.values(), *self.dtypes]))
         self.pull_back: Callable | None = None
         # What is known once a derivative was taken: the results' own dtypes and shapes, and forward mode's value.
-        self.out_dtypes: list[np.dtype] = []
+        self.out_dtypes: dict[int, np.dtype] = {}
         self.output_shapes: list[tuple[int, ...]] = []
         self.absent: list[Any] = []  # a cotangent of nothing: None, and what is no array as it is
         self.pushed_value = self.flat_value
@@ -128,34 +124,20 @@ class Engine(RealFunction):
 
     def tangents(self, v: np.ndarray) -> list[Any]:
         """Cut a vector (or the rows of a matrix) of R^n into one tangent per floating-point leaf, in its dtype."""
-        found: dict[int, Any] = {}
-        for (position, part), block in zip(self.slots, cut(v, self.shapes), strict=True):
-            found[position] = block if part == "re" else found[position] + 1j * block
-        return [np.asarray(found[p], self.in_dtypes[p])[()] for p in self.inputs]
+        return _cut(self.ins, v, 1j, self.in_dtypes)
 
     def cotangents(self, w: np.ndarray) -> list[Any]:
         """Cut a vector (or the rows of a matrix) of R^m into one cotangent per floating-point output, in its dtype."""
-        found: dict[int, Any] = {}
-        for (i, part), block in zip(self.out_slots, cut(w, self.out_shapes), strict=True):
-            found[i] = block if part == "re" else found[i] - 1j * block
-        return [np.asarray(found[i], self.out_dtypes[i])[()] for i in self.active_outputs]
+        return _cut(self.outs, w, -1j, self.out_dtypes)
 
     def _of_outputs(self, leaves: Sequence[Any], rows: tuple[int, ...] = ()) -> np.ndarray:
         """Join tangents of the outputs, (k, m) of them or (m,), checking shapes and dtypes."""
-        parts = []
-        for i, leaf in zip(self.active_outputs, leaves, strict=True):
-            x = _fitting(leaf, f"the tangent of output {i}", rows + self.output_shapes[i], self.out_dtypes[i])
-            parts += [x.real, x.imag] if i in self.complex_outputs else [x]
-        return _joined(parts, rows)
+        return _checked(self.outs, leaves, 1, "the tangent of output", self.output_shapes, self.out_dtypes, rows)
 
     def _of_inputs(self, leaves: Sequence[Any], rows: tuple[int, ...] = ()) -> np.ndarray:
         """Join cotangents of the inputs, (k, n) of them or (n,), checking shapes and dtypes."""
-        parts = []
-        for position, leaf in zip(self.inputs, leaves, strict=True):
-            shape, dtype = np.shape(self.held[position]), self.in_dtypes[position]
-            x = _fitting(leaf, f"the cotangent of input {position}", rows + shape, dtype)
-            parts += [x.real, -x.imag] if dtype.kind == "c" else [x]
-        return _joined(parts, rows)
+        shapes = [np.shape(leaf) for leaf in self.held]
+        return _checked(self.ins, leaves, -1, "the cotangent of input", shapes, self.in_dtypes, rows)
 
     # -- values -----------------------------------------------------------------------------------------------------
 
@@ -184,15 +166,15 @@ class Engine(RealFunction):
                 "a rule returns the structure that its function returns",
                 "look at the value that your rule returns",
             )
-        self.out_dtypes = [np.asarray(leaf).dtype for leaf in leaves]
+        self.out_dtypes = dict(enumerate([np.asarray(leaf).dtype for leaf in leaves]))
         self.output_shapes = [np.shape(leaf) for leaf in leaves]
         self.absent = [None if is_array(leaf) else leaf for leaf in leaves]
         parts = self._real_outputs([np.asarray(leaf) for leaf in leaves], np)
-        shapes = tuple([p.shape for p in parts])
-        if shapes != self.out_shapes:
+        shapes, plain = tuple([p.shape for p in parts]), tuple([v.shape for v in self.value])
+        if shapes != plain:
             raise failure(
                 "structure",
-                f"the results have shapes {shapes} under a derivative and {self.out_shapes} on plain arrays.",
+                f"the results have shapes {shapes} under a derivative and {plain} on plain arrays.",
                 "a rule returns the value that its function returns",
                 "look at the value that your rule returns",
             )
@@ -208,12 +190,12 @@ class Engine(RealFunction):
         return self._of_outputs(self._pushed(given))
 
     def _pushed(self, given: Sequence[Any], value_too: bool = True) -> list[Any]:
-        directions = replaced([None] * len(self.leaves), self.inputs, given)
+        directions = replaced([None] * len(self.leaves), self.ins.positions, given)
         out, tangent = jvp(self.f, self.arguments(), self._unflatten(directions))
         if value_too:
             self.pushed_value = self._value(out)
         leaves = flatten(tangent)[0]
-        return [leaves[i] for i in self.active_outputs]
+        return [leaves[i] for i in self.outs.positions]
 
     def vjp(self, w: np.ndarray, absent: Sequence[int] = ()) -> np.ndarray:
         """Return Jᵀ w; the cotangents of outputs in ``absent`` (their numbers among the floating ones) are None."""
@@ -225,10 +207,10 @@ class Engine(RealFunction):
         return self._of_inputs(self._pulled(given))
 
     def _pulled(self, given: Sequence[Any]) -> list[Any]:
-        cts = replaced(self.absent, self.active_outputs, given)
+        cts = replaced(self.absent, self.outs.positions, given)
         assert self.pull_back is not None
         leaves = flatten(self.pull_back(self.out_treedef.unflatten(cts)))[0]
-        return [leaves[p] for p in self.inputs]
+        return [leaves[p] for p in self.ins.positions]
 
     def jacfwd(self) -> np.ndarray:
         """Return the (m, n) Jacobian by forward mode."""
@@ -240,20 +222,23 @@ class Engine(RealFunction):
 
     def _jacobian(self, transform: Callable) -> np.ndarray:
         blocks = transform(self, argnums=tuple(range(len(self.point))))(*self.point)
-        rows = []
-        for row, y_shape in zip(blocks, self.out_shapes, strict=True):
-            parts = [
-                _of_shape(block, y_shape + x_shape).reshape(int(np.prod(y_shape)), int(np.prod(x_shape)))
-                for block, x_shape in zip(row, self.shapes, strict=True)
-            ]
-            rows.append(np.concatenate(parts, axis=1))
+        rows = [
+            np.concatenate(
+                [
+                    _of_shape(block, y.shape + x.shape).reshape(y.size, x.size)
+                    for block, x in zip(row, self.point, strict=True)
+                ],
+                axis=1,
+            )
+            for row, y in zip(blocks, self.value, strict=True)
+        ]
         return np.concatenate(rows, axis=0)
 
     def hvp(self, w: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the Hessian of ``w · f`` times v, shape (n,)."""
-        weights = self.split_out(w)
-        found = hvp(lambda leaves: self.scalar(weights, leaves), self.point, self.split(v))
-        return _joined([_of_shape(x, shape) for x, shape in zip(found, self.shapes, strict=True)], ())
+        weights = self.outs.split(w)
+        found = hvp(lambda leaves: self.scalar(weights, leaves), self.point, self.ins.split(v))
+        return joined([_of_shape(x, at.shape) for x, at in zip(found, self.point, strict=True)])
 
     # -- many at once -----------------------------------------------------------------------------------------------
 
@@ -272,25 +257,42 @@ class Engine(RealFunction):
 
     def vmap_value(self, points: np.ndarray) -> np.ndarray:
         """Return the values at all rows of a (k, n) matrix at once, by vmap, shape (k, m)."""
-        found = vmap(self)(*cut(points, self.shapes))
-        return _joined(
-            [_of_shape(x, (len(points), *s)) for x, s in zip(found, self.out_shapes, strict=True)], (len(points),)
-        )
+        found = vmap(self)(*self.ins.split(points))
+        count = len(points)
+        return _joined([_of_shape(x, (count, *y.shape)) for x, y in zip(found, self.value, strict=True)], (count,))
 
-    # -- names ------------------------------------------------------------------------------------------------------
+    def entry_groups(self) -> np.ndarray:
+        """Return, for each entry of the Jacobian, the number of the block that it is in."""
+        return self.outs.groups()[:, None] * len(self.point) + self.ins.groups()
 
-    def input_number(self, k: int) -> tuple[int, str]:
-        """Return the number of the array (among all leaves) that coordinate k belongs to, and which part of it."""
-        position, part = self.slots[int(self.input_groups()[k])]
-        return position, "" if self.in_dtypes[position].kind != "c" else _PARTS[part]
-
-    def output_number(self, k: int) -> tuple[int, str]:
-        """Return the number of the result (among all leaves) that coordinate k belongs to, and which part of it."""
-        i, part = self.out_slots[int(self.output_groups()[k])]
-        return i, _PARTS[part] if i in self.complex_outputs else ""
+    def going(self, mode: str) -> Direction:
+        """Return how derivatives go through the function in a mode."""
+        if mode == "forward":
+            return Direction("tangent", self.jvp, self.vmap_jvp, self.size, self.scale, self.outs)
+        return Direction("cotangent", self.vjp, self.vmap_vjp, self.out_size, 1.0, self.ins)
 
 
-_PARTS = {"re": "real", "im": "imaginary"}
+class Direction(NamedTuple):
+    """How derivatives go through a function: forward, tangents of R^n, or in reverse, cotangents of R^m.
+
+    ``product`` takes one vector of ``size`` entries, ``scale`` times ordinary numbers; ``batched`` takes many as rows.
+    """
+
+    word: str
+    product: Callable[[np.ndarray], np.ndarray]
+    batched: Callable[[np.ndarray], np.ndarray]
+    size: int
+    scale: np.ndarray | float
+    target: Side
+
+    def random(self, rng: np.random.Generator, *rows: int) -> np.ndarray:
+        """Return a random vector, or so many rows of them."""
+        return rng.standard_normal((*rows, self.size)) * self.scale
+
+    def of_sum(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the product with −250 a − ½ b, what the products with a and b make it, and the size of their terms."""
+        left, right = -250.0 * self.product(a), -0.5 * self.product(b)
+        return self.product(-250.0 * a - 0.5 * b), left + right, np.abs(left) + np.abs(right)
 
 
 def failure(check: str, what: str, why: str = "", instead: str = "", **details: Any) -> GradcheckError:
@@ -313,16 +315,30 @@ def said(error: Exception) -> str:
     return " ".join(text.split())
 
 
-def _fitting(x: Any, what: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    x = np.asarray(x)
-    if x.shape != shape or x.dtype != dtype:
-        raise failure(
-            "structure",
-            f"{what} has shape {x.shape} and dtype {x.dtype}; expected {shape} and {dtype}.",
-            "tangents and cotangents have the shapes and dtypes of what they belong to",
-            "look at what your rule returns",
-        )
-    return x
+def _cut(side: Side, rows: np.ndarray, unit: complex, dtypes: Mapping[int, np.dtype]) -> list[Any]:
+    """Cut a vector, or the rows of a matrix, into one array per leaf; a complex one is x + unit·y."""
+    found: dict[int, Any] = {}
+    for (position, part), block in zip(side.slots, side.split(rows), strict=True):
+        found[position] = block if part == "real" else found[position] + unit * block
+    return [np.asarray(x, dtypes[position])[()] for position, x in found.items()]
+
+
+def _checked(
+    side: Side, leaves: Sequence[Any], sign: int, what: str, shapes: Sequence, dtypes: Any, rows: tuple[int, ...]
+) -> np.ndarray:
+    """Join one array (or a batch of them) per leaf, of the shapes and dtypes that they must have."""
+    parts = []
+    for position, leaf in zip(side.positions, leaves, strict=True):
+        x, shape, dtype = np.asarray(leaf), rows + shapes[position], dtypes[position]
+        if x.shape != shape or x.dtype != dtype:
+            raise failure(
+                "structure",
+                f"{what} {position} has shape {x.shape} and dtype {x.dtype}; expected {shape} and {dtype}.",
+                "tangents and cotangents have the shapes and dtypes of what they belong to",
+                "look at what your rule returns",
+            )
+        parts += [x.real, sign * x.imag] if position in side.complex else [x]
+    return _joined(parts, rows)
 
 
 def _of_shape(array: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -180,7 +180,6 @@ class Check:
 
     def __init__(self, function: Engine, settings: Settings) -> None:
         self.f, self.s = function, settings
-        self.name = getattr(function.f, "__name__", type(function.f).__name__)
         self.rng = np.random.default_rng(settings.seed)
         self.noise = 1e-14 * np.abs(np.nan_to_num(function.flat_value, posinf=0.0, neginf=0.0))
 
@@ -206,7 +205,7 @@ class Check:
 
     def fail(self, check: str, what: str, why: str, instead: str, **details: Any) -> None:
         """Raise, naming the function."""
-        raise failure(check, f"gradcheck of `{self.name}`: {what}", why, instead, **details)
+        raise failure(check, f"gradcheck of `{self.f.name}`: {what}", why, instead, **details)
 
     # -- what the values say ----------------------------------------------------------------------------------------
 
@@ -247,7 +246,7 @@ class Check:
 
     def products(self) -> tuple[np.ndarray, Estimate]:
         """Return, for each real array of the inputs, a random vector in it, and their products as columns."""
-        groups = self.f.input_groups()
+        groups = self.f.ins.groups()
         vectors = [
             np.where(groups == g, self.rng.standard_normal(self.f.size), 0.0) * self.f.scale for g in np.unique(groups)
         ]
@@ -267,15 +266,14 @@ class Check:
         if s.absent:
             self.absent_tangents()
         if s.batched_forward:
-            rows = self.rng.standard_normal((_LANES, f.size)) * f.scale
-            self.batched("forward", f.vmap_jvp, f.jvp, rows)
+            self.batched("forward", f.going("forward").random(self.rng, _LANES))
 
     def absent_tangents(self) -> None:
         """Check that a tangent of None is a tangent of zeros, input by input."""
         f = self.f
         v = self.rng.standard_normal(f.size) * f.scale
-        for number, position in enumerate(f.inputs):
-            moved = np.array([f.slots[int(g)][0] != position for g in f.input_groups()])
+        for number, position in enumerate(f.ins.positions):
+            moved = np.array([f.ins.leaf_of(k)[0] != position for k in range(f.size)])
             self.equal_to_zeros(
                 f"the tangent of input {position}", "forward", partial(f.jvp, v, number), f.jvp(v * moved)
             )
@@ -299,11 +297,11 @@ class Check:
         if s.absent:
             self.absent_cotangents()
         if s.batched_reverse:
-            self.batched("reverse", f.vmap_vjp, f.vjp, self.rng.standard_normal((_LANES, f.out_size)))
+            self.batched("reverse", f.going("reverse").random(self.rng, _LANES))
 
     def random_rows(self, directions: np.ndarray, numerical: Estimate) -> tuple[np.ndarray, np.ndarray]:
         """Compare w·(J v) for a random w in each real array of the results; return the last w and its pullback."""
-        groups = self.f.output_groups()
+        groups = self.f.outs.groups()
         w = got = np.zeros(0)
         for g in np.unique(groups):
             w = np.where(groups == g, self.rng.standard_normal(self.f.out_size), 0.0)
@@ -319,11 +317,11 @@ class Check:
         """Check that a cotangent of None is one of zeros, output by output and all together."""
         f = self.f
         w = self.rng.standard_normal(f.out_size)
-        numbers = range(len(f.active_outputs))
-        groups = np.array([f.output_number(k)[0] for k in range(f.out_size)])
+        numbers = range(len(f.outs.positions))
+        groups = np.array([f.outs.leaf_of(k)[0] for k in range(f.out_size)])
         for i in numbers:
-            kept = groups != f.active_outputs[i]
-            name = f"the cotangent of output {f.active_outputs[i]}"
+            kept = groups != f.outs.positions[i]
+            name = f"the cotangent of output {f.outs.positions[i]}"
             self.equal_to_zeros(name, "reverse", partial(f.vjp, w, [i]), f.vjp(w * kept))
         if len(numbers) > 1:
             all_of_them = "the cotangents of all outputs"
@@ -347,7 +345,7 @@ class Check:
         """Compare a Jacobian, or products with random vectors, with what the values say."""
         f, s = self.f, self.s
         products = vectors is not None
-        groups = None if products else f.output_groups()[:, None] * len(f.shapes) + f.input_groups()
+        groups = None if products else f.entry_groups()
         outcome = compare(got, estimate, rtol=s.rtol, atol=s.atol, floor=floor, groups=groups)
         kinks = np.zeros(got.shape, bool)
         if estimate.low is not None and estimate.high is not None:
@@ -360,21 +358,21 @@ class Check:
         row, column = np.unravel_index(worst, got.shape)
         out_k = int(row) if w is None else int(np.flatnonzero(w)[0])
         in_k = int(column) if vectors is None else int(np.flatnonzero(vectors[column])[0])
-        output, out_part = f.output_number(out_k)
-        number, in_part = f.input_number(in_k)
+        output, out_part = f.outs.leaf_of(out_k)
+        number, in_part = f.ins.leaf_of(in_k)
         part = "imaginary" if "imaginary" in (out_part, in_part) else out_part or in_part
         if products:  # of one vector
             block = np.ix_(np.full(len(got), True), np.arange(got.shape[1]) == column)
         else:
-            block = np.ix_(f.output_groups() == f.output_groups()[out_k], f.input_groups() == f.input_groups()[in_k])
+            block = np.ix_(f.outs.groups() == f.outs.groups()[out_k], f.ins.groups() == f.ins.groups()[in_k])
         a, b, bad, kinks = got[block], estimate.value[block], bad[block], kinks[block]
         low_high = None
         if kinks.any() and estimate.low is not None and estimate.high is not None:
             low_high = float(estimate.low[row, column]), float(estimate.high[row, column])
         what, why, instead = describe(
             mode=mode,
-            output=_place(output, out_part, f.output_label(out_k)),
-            input=_place(number, in_part, f.input_label(in_k)),
+            output=_place(output, out_part, f.outs.label(out_k)),
+            input=_place(number, in_part, f.ins.label(in_k)),
             got=a,
             expected=b,
             bad=bad,
@@ -395,10 +393,10 @@ class Check:
             k = int(np.argmax(wrong))
             self.fail(
                 "value",
-                f"under {mode} mode {f.output_label(k)} is {value[k]:.9g}, called plainly {expected[k]:.9g}.",
+                f"under {mode} mode {f.outs.label(k)} is {value[k]:.9g}, called plainly {expected[k]:.9g}.",
                 "a rule returns the value that its function returns",
                 "look at the value that your rule returns",
-                output=f.output_number(k)[0],
+                output=f.outs.leaf_of(k)[0],
             )
 
     def again(self, what: str, second: np.ndarray, first: np.ndarray) -> None:
@@ -421,36 +419,36 @@ class Check:
         try:
             got = compute()
         except Exception as error:
-            what = f"gradcheck of `{self.name}`: {where} raised: {said(error)}"
+            what = f"gradcheck of `{self.f.name}`: {where} raised: {said(error)}"
             raise failure(check, what, why, instead) from error
         if not self.close(got, expected):
             k = int(np.argmax(np.abs(got - expected)))
             what = f"{where} gives {got[k]:.9g} where explicit zeros give {expected[k]:.9g}."
             self.fail(check, what, why, instead, analytical=got, numerical=expected)
 
-    def batched(self, mode: str, at_once: Callable, one: Callable, rows: np.ndarray) -> None:
+    def batched(self, mode: str, rows: np.ndarray) -> None:
         """Check vmap over products against a loop."""
+        way = self.f.going(mode)
         check, word = f"batched {mode}", "gradient" if mode == "reverse" else "forward gradient"
         switch = "check_batched_grad" if mode == "reverse" else "check_batched_forward_grad"
         try:
-            got = at_once(rows)
+            got = way.batched(rows)
         except GradcheckError:
             raise
         except Exception as error:
             raise failure(
                 check,
-                f"gradcheck of `{self.name}`: the batched {word} (vmap over {mode} mode) raised: {said(error)}",
+                f"gradcheck of `{self.f.name}`: the batched {word} (vmap over {mode} mode) raised: {said(error)}",
                 "a Jacobian is vmap over products, so a rule must be batchable",
                 f"write the rule in NumPy, give it a vmap rule, or pass {switch}=False",
             ) from error
-        looped = np.stack([one(row) for row in rows])
+        looped = np.stack([way.product(row) for row in rows])
         if not self.close(got, looped):
             lane, k = np.unravel_index(int(np.argmax(np.abs(got - looped))), got.shape)
-            label = self.f.input_label(int(k)) if mode == "reverse" else self.f.output_label(int(k))
             self.fail(
                 check,
-                f"the batched {word} is not the loop's: lane {lane}, {label} is {got[lane, k]:.9g} under vmap and"
-                f" {looped[lane, k]:.9g} in a loop.",
+                f"the batched {word} is not the loop's: lane {lane}, {way.target.label(int(k))} is"
+                f" {got[lane, k]:.9g} under vmap and {looped[lane, k]:.9g} in a loop.",
                 "vmap of a derivative is the stack of the derivatives",
                 "look at the vmap rule of what your rule calls",
                 analytical=got,

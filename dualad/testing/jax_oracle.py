@@ -96,7 +96,7 @@ class JaxOracle:
         elif not np.allclose(value, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max(initial=0), equal_nan=True):
             k = int(np.nanargmax(np.abs(value - expected)))
             self.trouble = Unavailable(
-                f"with jax.numpy the function has another value: {function.output_label(k)} = {value[k]:.9g}, "
+                f"with jax.numpy the function has another value: {function.outs.label(k)} = {value[k]:.9g}, "
                 f"not {expected[k]:.9g}"
             )
 
@@ -104,13 +104,13 @@ class JaxOracle:
 
     def value(self, x: np.ndarray) -> Estimate | Unavailable:
         """Return the (m,) value at a point of shape (n,)."""
-        return self._ask(lambda: self._value(self.function.split(x)))
+        return self._ask(lambda: self._value(self.function.ins.split(x)))
 
     def jvp(self, v: np.ndarray) -> Estimate | Unavailable:
         """Return J v, shape (m,), for a tangent of shape (n,)."""
         if self.function.size * self.function.out_size <= _SMALL:
             return _product(self.jacobian(), lambda J: J @ v, lambda J: J @ np.abs(v))
-        point, tangent = self.function.point, self.function.split(v)
+        point, tangent = self.function.point, self.function.ins.split(v)
 
         def answer(point: Any, tangent: Any) -> Any:
             return self.jax.jvp(self._call, point, tangent)[1]
@@ -125,7 +125,7 @@ class JaxOracle:
         def answer(point: Any, cotangent: Any) -> Any:
             return self.jax.vjp(self._call, *point)[1](cotangent)
 
-        return self._ask(lambda: self._join(self._run("vjp", answer, self.function.point, self.function.split_out(w))))
+        return self._ask(lambda: self._join(self._run("vjp", answer, self.function.point, self.function.outs.split(w))))
 
     def jacobian(self) -> Estimate | Unavailable:
         """Return the (m, n) Jacobian."""
@@ -160,7 +160,7 @@ class JaxOracle:
             return self.jax.jvp(self.jax.grad(scalar), (point,), (tangent,))[1]
 
         return self._ask(
-            lambda: self._join(self._run("hvp", answer, function.point, function.split_out(w), function.split(v)))
+            lambda: self._join(self._run("hvp", answer, function.point, function.outs.split(w), function.ins.split(v)))
         )
 
     # -- inside -------------------------------------------------------------------------------------------------
@@ -301,10 +301,9 @@ def _product(
 
 def _static_parts(function: RealFunction) -> tuple[Any, ...]:
     """Return what compiled code depends on beside the numbers: shapes, and the arguments that are held fixed."""
-    moving = {position for position, _ in function.slots}
     fixed: list[Any] = []
     for position, leaf in enumerate(function.leaves):
-        if position in moving:
+        if position in function.ins.positions:
             fixed.append(("moving", np.shape(leaf)))
         elif isinstance(leaf, np.ndarray):
             fixed.append((leaf.dtype.str, leaf.shape, leaf.tobytes()) if leaf.dtype != object else ("object", id(leaf)))
@@ -312,7 +311,7 @@ def _static_parts(function: RealFunction) -> tuple[Any, ...]:
             fixed.append((type(leaf).__name__, leaf))
         else:
             fixed.append((type(leaf).__name__, id(leaf)))
-    return (function.treedef, tuple(fixed), function.out_treedef, tuple(function.active_outputs))
+    return (function.treedef, tuple(fixed), function.out_treedef, tuple(function.outs.positions))
 
 
 def find_source(f: Callable) -> tuple[ModuleType, str] | Unavailable:

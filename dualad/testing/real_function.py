@@ -10,16 +10,16 @@ Not for derivatives: nothing here differentiates anything.
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from dualad.basis import split_last
 from dualad.errors import OutputError, ShapeError, UsageError
 from dualad.tree import flatten, leaf_names
 
-__all__ = ["RealFunction", "argument_names", "cut"]
+__all__ = ["RealFunction", "Side", "argument_names", "joined", "name_of"]
 
 
 class RealFunction:
@@ -45,73 +45,39 @@ class RealFunction:
 
     def __init__(self, f: Callable, args: Sequence[Any], *, lenient: bool = False) -> None:
         self.f = f
+        self.name = name_of(f)
         self.lenient = lenient
         self.args = tuple(args)
-        leaves, self.treedef = flatten(self.args)
-        names = [
-            name
-            for arg, parameter in zip(self.args, argument_names(f, len(self.args)), strict=True)
-            for name in leaf_names(arg, parameter)
-        ]
-        self.leaves = leaves
-        self.slots: list[tuple[int, str]] = []  # position among the leaves, and "re" or "im"
-        point: list[np.ndarray] = []
-        self.input_names: list[str] = []
-        for position, (leaf, name) in enumerate(zip(leaves, names, strict=True)):
-            if not _is_inexact(leaf):
-                continue
-            value = np.asarray(leaf)
-            if np.iscomplexobj(value):
-                self.slots += [(position, "re"), (position, "im")]
-                point += [np.array(value.real, np.float64), np.array(value.imag, np.float64)]
-                self.input_names += [f"real({name})", f"imag({name})"]
-            else:
-                self.slots.append((position, "re"))
-                point.append(np.array(value, np.float64))
-                self.input_names.append(name)
-        if not point:
-            kinds = ", ".join(sorted({type(leaf).__name__ for leaf in leaves})) or "nothing"
+        self.leaves, self.treedef = flatten(self.args)
+        named = zip(self.args, argument_names(f, len(self.args)), strict=True)
+        self.ins = Side(self.leaves, [name for arg, parameter in named for name in leaf_names(arg, parameter)])
+        if not self.ins.arrays:
             raise UsageError(
-                f"You asked for derivatives of {_name(f)} at a point made of {kinds}.",
+                f"You asked for derivatives of {self.name} at a point made of {_kinds(self.leaves)}.",
                 "Derivatives are taken with respect to floating-point numbers, and there are none.",
                 "Write floats: 1.0 instead of 1, np.array([1.0, 2.0]) instead of np.array([1, 2]).",
             )
-        self.point = tuple(point)
-        self.shapes = tuple(leaf.shape for leaf in point)
-        self.size = sum(leaf.size for leaf in point)
-        self.has_complex_input = any(part == "im" for _, part in self.slots)
+        self.point, self.size, self.x = self.ins.arrays, self.ins.size, self.ins.vector
         with np.errstate(all="ignore"):
             self._learn_outputs()
 
     def _learn_outputs(self) -> None:
         """Call the function twice on plain arrays; remember what it returns."""
         outputs, self.out_treedef = self._flat_call(self.point, np)
-        self.active_outputs = [i for i, leaf in enumerate(outputs) if _is_inexact(leaf)]
-        self.complex_outputs = [i for i in self.active_outputs if np.iscomplexobj(np.asarray(outputs[i]))]
-        if not self.active_outputs and not self.lenient:
-            kinds = ", ".join(sorted({type(leaf).__name__ for leaf in outputs})) or "nothing"
+        self.outs = Side(outputs, leaf_names(self.out_treedef.unflatten(outputs), "out"))
+        if not self.outs.arrays and not self.lenient:
             raise OutputError(
-                f"{_name(self.f)} returned {kinds} here.",
+                f"{self.name} returned {_kinds(outputs)} here.",
                 "Only floating-point results have derivatives, and there are none.",
                 "Return an array of floats, or check another function.",
             )
-        names = leaf_names(self.out_treedef.unflatten(outputs), "out")
-        self.output_names: list[str] = []
-        self.out_slots: list[tuple[int, str]] = []  # number of the result, and "re" or "im"
-        for i in self.active_outputs:
-            two = i in self.complex_outputs
-            self.out_slots += [(i, "re"), (i, "im")] if two else [(i, "re")]
-            self.output_names += [f"real({names[i]})", f"imag({names[i]})"] if two else [names[i]]
-        values = self._real_outputs(outputs, np)
-        self.value = tuple(np.array(v, np.float64) for v in values)
-        self.out_shapes = tuple(v.shape for v in self.value)
-        self.out_size = sum(v.size for v in self.value)
+        self.value, self.out_size, self.flat_value = self.outs.arrays, self.outs.size, self.outs.vector
         again = self.evaluate(self.x)
         same = (again == self.flat_value) | (np.isnan(again) & np.isnan(self.flat_value))
         self.spread = float(np.max(np.where(same, 0.0, np.abs(again - self.flat_value)), initial=0.0))
         if not same.all() and not self.lenient:
             raise OutputError(
-                f"{_name(self.f)} returned two different values at one point.",
+                f"{self.name} returned two different values at one point.",
                 "A function that draws random numbers or keeps state has no derivative to compare with.",
                 "Pass the random numbers (or the seed) in as an argument.",
             )
@@ -125,9 +91,9 @@ class RealFunction:
     def on(self, leaves: Sequence[Any], xp: Any, f: Callable | None = None) -> tuple[Any, ...]:
         """Evaluate on leaves of the array type that `xp` (NumPy, jax.numpy) makes, perhaps another loading of `f`."""
         outputs, treedef = self._flat_call(leaves, xp, f)
-        if len(outputs) <= max(self.active_outputs, default=-1) or treedef.num_leaves != self.out_treedef.num_leaves:
+        if len(outputs) <= max(self.outs.positions, default=-1) or treedef.num_leaves != self.out_treedef.num_leaves:
             raise OutputError(
-                f"{_name(self.f)} returned a tree of {treedef.num_leaves} leaves here and "
+                f"{self.name} returned a tree of {treedef.num_leaves} leaves here and "
                 f"{self.out_treedef.num_leaves} on plain arrays.",
                 "What comes out may not depend on who calls.",
                 "Return the same structure always.",
@@ -146,107 +112,98 @@ class RealFunction:
     def _flat_call(self, leaves: Sequence[Any], xp: Any, f: Callable | None = None) -> tuple[list[Any], Any]:
         # Fresh copies each time: a function may write its arguments, and must not see its own writes.
         full = [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in self.leaves]
-        for (position, part), leaf in zip(self.slots, leaves, strict=True):
+        for (position, part), leaf in zip(self.ins.slots, leaves, strict=True):
             if isinstance(leaf, np.ndarray):
                 leaf = leaf[()] if leaf.shape == () else leaf.copy()
-            full[position] = leaf if part == "re" else full[position] + 1j * leaf
+            full[position] = leaf if part == "real" else full[position] + 1j * leaf
         args = self.treedef.unflatten(full)
         return flatten((self.f if f is None else f)(*args))
 
     def _real_outputs(self, outputs: Sequence[Any], xp: Any) -> tuple[Any, ...]:
-        take = {"re": xp.real, "im": xp.imag}
-        return tuple([take[p](outputs[i]) if i in self.complex_outputs else outputs[i] for i, p in self.out_slots])
+        outs = self.outs
+        return tuple([getattr(xp, part)(outputs[i]) if i in outs.complex else outputs[i] for i, part in outs.slots])
 
     def evaluate(self, x: np.ndarray) -> np.ndarray:
         """Evaluate on plain arrays: a vector of R^n (or, for a complex step, of C^n) to a vector of R^m (C^m)."""
-        outputs = self(*self.split(x))
+        outputs = self(*self.ins.split(x))
         parts = []
-        for value, shape, name in zip(outputs, self.out_shapes, self.output_names, strict=True):
+        for value, at_point, name in zip(outputs, self.value, self.outs.names, strict=True):
             array = np.asarray(value)
-            if array.shape != shape:
+            if array.shape != at_point.shape:
                 raise ShapeError(
-                    f"{name} has shape {shape} at the point and {array.shape} beside it.",
+                    f"{name} has shape {at_point.shape} at the point and {array.shape} beside it.",
                     "A result whose shape depends on the values has no derivative.",
                     "Return arrays of one shape.",
                 )
-            parts.append(array.ravel())
-        return self.join(parts)
-
-    # -- vectors and their parts --------------------------------------------------------------------------------
-
-    @property
-    def x(self) -> np.ndarray:
-        """The point as one vector of R^n."""
-        return self.join(self.point)
-
-    @property
-    def flat_value(self) -> np.ndarray:
-        """The value at the point as one vector of R^m."""
-        return self.join(self.value)
+            parts.append(array)
+        return joined(parts)
 
     @property
     def scale(self) -> np.ndarray:
         """The size of a natural change of each input: its own magnitude, or that of its array, or 1."""
         parts = []
         for leaf in self.point:
-            magnitude = np.abs(leaf).ravel()
+            magnitude = np.abs(leaf)
             finite = magnitude[np.isfinite(magnitude)]
             typical = min(1.0, finite.max(initial=0.0)) or 1.0
             parts.append(np.where((magnitude > 1e-12 * typical) & np.isfinite(magnitude), magnitude, typical))
-        return self.join(parts)
+        return joined(parts)
 
-    @staticmethod
-    def join(leaves: Sequence[Any]) -> np.ndarray:
-        """Flatten leaves to one vector."""
-        return np.concatenate([np.asarray(leaf).ravel() for leaf in leaves]) if leaves else np.zeros(0)
-
-    def split(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Cut a vector of R^n into leaves."""
-        return cut(x, self.shapes)
-
-    def split_out(self, y: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Cut a vector of R^m into output leaves."""
-        return cut(y, self.out_shapes)
-
-    def input_groups(self) -> np.ndarray:
-        """Return, for each entry of the input vector, the number of its array."""
-        return _groups(self.shapes)
-
-    def output_groups(self) -> np.ndarray:
-        """Return, for each entry of the output vector, the number of its array."""
-        return _groups(self.out_shapes)
-
-    def input_label(self, k: int) -> str:
-        """Name the k-th entry of the input vector: ``theta[2]``."""
-        return _label(k, self.shapes, self.input_names)
-
-    def output_label(self, k: int) -> str:
-        """Name the k-th entry of the output vector: ``out[0, 1]``."""
-        return _label(k, self.out_shapes, self.output_names)
+    @property
+    def has_complex(self) -> bool:
+        """Whether the function takes or returns complex numbers."""
+        return bool(self.ins.complex or self.outs.complex)
 
 
-def cut(vectors: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, ...]:
-    """Cut a vector, or the rows of a matrix, into arrays of these shapes, one after the other."""
-    parts, start, rows = [], 0, vectors.shape[:-1]
-    for shape in shapes:
-        size = math.prod(shape)
-        parts.append(vectors[..., start : start + size].reshape(rows + shape))
-        start += size
-    return tuple(parts)
+class Side:
+    """One end of a function: the floating-point leaves of its arguments, or of its result, as one real vector.
+
+    Attributes
+    ----------
+    positions : list of int
+        Which of all leaves they are; ``complex`` are those that count as two real arrays.
+    slots : list of (int, str)
+        For each real array, the position of its leaf, and whether it is the ``"real"`` or the ``"imag"`` part.
+    names : list of str
+        For each real array: ``theta``, ``real(z)``.
+    arrays : tuple of ndarray of float64
+        The real arrays; ``vector``, of ``size`` entries, is all of them, one after the other.
+    """
+
+    def __init__(self, leaves: Sequence[Any], names: Sequence[str]) -> None:
+        self.positions = [i for i, leaf in enumerate(leaves) if _is_inexact(leaf)]
+        self.complex = {i for i in self.positions if np.iscomplexobj(leaves[i])}
+        parts = lambda i: ("real", "imag") if i in self.complex else ("real",)
+        self.slots = [(i, part) for i in self.positions for part in parts(i)]
+        self.names = [f"{part}({names[i]})" if i in self.complex else names[i] for i, part in self.slots]
+        self.arrays = tuple([np.array(getattr(np, part)(leaves[i]), np.float64) for i, part in self.slots])
+        self.vector = joined(self.arrays)
+        self.size = self.vector.size
+
+    def split(self, vectors: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Cut a vector, or the rows of a matrix, into arrays of the shapes of these."""
+        return tuple(split_last(vectors, self.arrays))
+
+    def groups(self) -> np.ndarray:
+        """Return, for each entry of the vector, the number of its array."""
+        return np.repeat(np.arange(len(self.arrays)), [a.size for a in self.arrays])
+
+    def label(self, k: int) -> str:
+        """Name the k-th entry of the vector: ``theta[2]``, ``out[0, 1]``."""
+        group = int(self.groups()[k])
+        entry = k - sum(a.size for a in self.arrays[:group])
+        index = ", ".join(str(int(i)) for i in np.unravel_index(entry, self.arrays[group].shape))
+        return f"{self.names[group]}[{index}]" if index else self.names[group]
+
+    def leaf_of(self, k: int) -> tuple[int, str]:
+        """Return which of all leaves the k-th entry belongs to, and which part of it if it is complex."""
+        position, part = self.slots[int(self.groups()[k])]
+        return position, {"real": "real", "imag": "imaginary"}[part] if position in self.complex else ""
 
 
-def _groups(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
-    return np.repeat(np.arange(len(shapes)), [math.prod(shape) for shape in shapes])
-
-
-def _label(k: int, shapes: Sequence[tuple[int, ...]], names: Sequence[str]) -> str:
-    for shape, name in zip(shapes, names, strict=True):
-        size = math.prod(shape)
-        if k < size:
-            index = ", ".join(str(int(i)) for i in np.unravel_index(k, shape)) if shape else ""
-            return f"{name}[{index}]" if index else name
-        k -= size
-    raise IndexError(k)
+def joined(arrays: Sequence[Any]) -> np.ndarray:
+    """Return the entries of arrays as one vector."""
+    return np.concatenate([np.asarray(a).ravel() for a in arrays]) if arrays else np.zeros(0)
 
 
 def _is_inexact(leaf: Any) -> bool:
@@ -267,5 +224,10 @@ def argument_names(f: Callable, count: int) -> list[str]:
     return (positional + fallback[len(positional) :])[:count]
 
 
-def _name(f: Callable) -> str:
+def name_of(f: Callable) -> str:
+    """Return what a function is called, or else what it is."""
     return getattr(f, "__name__", None) or type(f).__name__
+
+
+def _kinds(leaves: Sequence[Any]) -> str:
+    return ", ".join(sorted({type(leaf).__name__ for leaf in leaves})) or "nothing"

@@ -22,7 +22,7 @@ from dualad.vjp_via_transpose import vjp
 from dualad.vmap import vmap
 
 from .check_grads import check_dot_product
-from .engine import SINGLE, Engine, failure
+from .engine import SINGLE, Direction, Engine, failure
 from .gradcheck import Check, Settings, chosen_modes, gradcheck, warn_of_single_precision
 from .gradgradcheck import first_derivative
 
@@ -142,12 +142,12 @@ def check_rule(
     check = _Rule(f, args, chosen_modes(modes), rtol, atol, seed)
     warn_of_single_precision(check.native)
     with np.errstate(all="ignore"):
-        report = RuleReport(check.name, tuple(check.all(order, values, batched)))
+        report = RuleReport(check.native.name, tuple(check.all(order, values, batched)))
     if raise_exception and not report.ok:
         failed = [c for c in report.checks if c.status == "failed"]
         raise failure(
             "rule",
-            f"the rule of `{check.name}` is wrong:\n" + "\n".join(f"    {c.name}: {c.reason}" for c in failed),
+            f"the rule of `{check.native.name}` is wrong:\n" + "\n".join(f"    {c.name}: {c.reason}" for c in failed),
             "a rule is linear in tangents and cotangents, says what its function's values say, and is one map, of which"
             " forward and reverse mode are the two ends",
             "mend the first of these; the others often follow from it",
@@ -164,7 +164,6 @@ class _Rule:
         if self.native.single:
             rtol, atol = max(rtol, SINGLE), max(atol, SINGLE)
         self.rtol, self.atol, self.seed = rtol, atol, seed
-        self.name = getattr(f, "__name__", type(f).__name__)
         self.rng = np.random.default_rng(seed)
         self.shared = Check(self.native, Settings(modes=modes, rtol=rtol, atol=atol, seed=seed))
 
@@ -180,25 +179,18 @@ class _Rule:
 
         if not native.size or not native.out_size:
             return [RuleCheck("derivatives", "skipped", "there is nothing to differentiate")]
+        absent = {"forward": self.shared.absent_tangents, "reverse": self.shared.absent_cotangents}
         sound = True
-        if "forward" in self.modes:
-            if run("forward mode", self.forward_once):
-                run("linear in tangents", lambda: self.linear(native.jvp, native.size, native.scale, "tangents"))
-                run("absent tangents", self.shared.absent_tangents)
-                run("forward, again", lambda: self.twice(native.jvp, native.scale))
-                if batched:
-                    run("batched tangents", lambda: self.lanes("forward"))
-            else:
+        for mode in self.modes:
+            way = native.going(mode)
+            if not run(f"{mode} mode", partial(self.once, mode, way)):
                 sound = False
-        if "reverse" in self.modes:
-            if run("reverse mode", self.reverse_once):
-                run("linear in cotangents", lambda: self.linear(native.vjp, native.out_size, 1.0, "cotangents"))
-                run("absent cotangents", self.shared.absent_cotangents)
-                run("reverse, again", lambda: self.twice(native.vjp, np.ones(native.out_size)))
-                if batched:
-                    run("batched cotangents", lambda: self.lanes("reverse"))
-            else:
-                sound = False
+                continue
+            run(f"linear in {way.word}s", partial(self.linear, way))
+            run(f"absent {way.word}s", absent[mode])
+            run(f"{mode}, again", partial(self.twice, way))
+            if batched:
+                run(f"batched {way.word}s", partial(self.shared.batched, mode, way.random(self.rng, _LANES)))
         if not sound:
             return checks
         if both:
@@ -214,40 +206,28 @@ class _Rule:
 
     # -- the checks ---------------------------------------------------------------------------------------------------
 
-    def forward_once(self) -> None:
-        self.native.jvp(self.rng.standard_normal(self.native.size) * self.native.scale)
-        self.shared.same_value("forward", self.native.pushed_value)
+    def once(self, mode: str, way: Direction) -> None:
+        if mode == "reverse":
+            self.shared.same_value(mode, self.native.learn())
+        way.product(way.random(self.rng))
+        if mode == "forward":
+            self.shared.same_value(mode, self.native.pushed_value)
 
-    def reverse_once(self) -> None:
-        self.shared.same_value("reverse", self.native.learn())
-        self.native.vjp(self.rng.standard_normal(self.native.out_size))
-
-    def linear(self, product: Callable, size: int, scale: Any, what: str) -> None:
-        a, b = self.rng.standard_normal((2, size)) * scale
-        left, right = product(-250.0 * a - 0.5 * b), (-250.0 * product(a), -0.5 * product(b))
-        terms = np.abs(right[0]) + np.abs(right[1])
-        wrong = ~(np.abs(left - right[0] - right[1]) <= self.rtol * terms + self.atol)
+    def linear(self, way: Direction) -> None:
+        whole, parts, terms = way.of_sum(*way.random(self.rng, 2))
+        wrong = ~(np.abs(whole - parts) <= self.rtol * terms + self.atol)
         if wrong.any():
             k = int(np.argmax(wrong))
             raise failure(
                 "linearity",
-                f"at entry {k} it makes {left[k]:.9g} of −250 a − 0.5 b, and {right[0][k] + right[1][k]:.9g} of a and b"
-                f" apart; a rule is linear in its {what}",
+                f"at entry {k} it makes {whole[k]:.9g} of −250 a − 0.5 b, and {parts[k]:.9g} of a and b"
+                f" apart; a rule is linear in its {way.word}s",
             )
 
-    def twice(self, product: Callable, scale: np.ndarray) -> None:
-        v = self.rng.standard_normal(scale.size) * scale
-        first = product(v)
-        self.shared.again("the rule", product(v), first)
-
-    def lanes(self, mode: str) -> None:
-        native = self.native
-        if mode == "forward":
-            rows = self.rng.standard_normal((_LANES, native.size)) * native.scale
-            self.shared.batched(mode, native.vmap_jvp, native.jvp, rows)
-        else:
-            rows = self.rng.standard_normal((_LANES, native.out_size))
-            self.shared.batched(mode, native.vmap_vjp, native.vjp, rows)
+    def twice(self, way: Direction) -> None:
+        v = way.random(self.rng)
+        first = way.product(v)
+        self.shared.again("the rule", way.product(v), first)
 
     def by_differences(self, f: Callable, args: tuple) -> None:
         with warnings.catch_warnings():
@@ -273,7 +253,7 @@ class _Rule:
         Every input is mapped alone, and all together.
         """
         native = self.native
-        count = len(native.inputs)
+        count = len(native.ins.positions)
         rows = native.x + 1e-3 * native.scale * self.rng.standard_normal((_LANES, native.size))
         rows[0] = native.x
         points, t = native.tangents(rows), native.tangents(self.rng.standard_normal(native.size) * native.scale)
@@ -286,7 +266,7 @@ class _Rule:
                 self.products(self.leaves, [m[k if on else 0] for m, on in zip(points, mapped, strict=True)], t, w)
                 for k in range(_LANES)
             ]
-            where = f"with a batch of points in input {', '.join(str(native.inputs[i]) for i in choice)}"
+            where = f"with a batch of points in input {', '.join(str(native.ins.positions[i]) for i in choice)}"
             values = vmap(self.leaves, in_axes=axes)(*given)
             self.like_alone(f"{where}, under vmap,", [values, [], []], alone, [[True] * count] * 3)
             outside = vmap(lambda *leaves: self.products(self.leaves, leaves, t, w), in_axes=axes)(*given)
@@ -310,8 +290,8 @@ class _Rule:
         """Call the function with these floating-point arrays; return its floating-point results."""
         native = self.native
         unflatten: Callable[[list], Any] = native.treedef.unflatten
-        out = flatten(self.f(*unflatten(replaced(native.leaves, native.inputs, values))))[0]
-        return [out[i] for i in native.active_outputs]
+        out = flatten(self.f(*unflatten(replaced(native.leaves, native.ins.positions, values))))[0]
+        return [out[i] for i in native.outs.positions]
 
     def products(self, function: Callable, point: Sequence[Any], t: Sequence[Any], w: list) -> list[list[Any]]:
         """Return value, J t and Jᵀ w, as lists."""

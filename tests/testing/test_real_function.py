@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dualad.errors import OutputError, UsageError
-from dualad.testing.real_function import RealFunction
+from dualad.testing.real_function import RealFunction, joined
 
 
 def trees(params, n, label, z):
@@ -19,8 +19,8 @@ ARGS = ({"w": np.array([1.0, 2.0]), "k": np.array([1, 2])}, 3, "name", np.array(
 def test_leaves_names_and_sizes():
     f = RealFunction(trees, ARGS)
     assert (f.size, f.out_size) == (4, 4)
-    assert [f.input_label(k) for k in range(4)] == ["params['w'][0]", "params['w'][1]", "real(z)[0]", "imag(z)[0]"]
-    assert [f.output_label(k) for k in range(4)] == [
+    assert [f.ins.label(k) for k in range(4)] == ["params['w'][0]", "params['w'][1]", "real(z)[0]", "imag(z)[0]"]
+    assert [f.outs.label(k) for k in range(4)] == [
         "out['a'][0]",
         "out['a'][1]",
         "real(out['b'][0])[0]",
@@ -32,8 +32,8 @@ def test_leaves_names_and_sizes():
 def test_vectors_go_in_and_come_out():
     f = RealFunction(trees, ARGS)
     np.testing.assert_array_equal(f.evaluate(np.array([1.0, 1.0, 0.0, 1.0])), [3.0, 3.0, -1.0, 0.0])
-    np.testing.assert_array_equal(f.join(f.split(f.x)), f.x)
-    assert f.input_groups().tolist() == [0, 0, 1, 2]
+    np.testing.assert_array_equal(joined(f.ins.split(f.x)), f.x)
+    assert f.ins.groups().tolist() == [0, 0, 1, 2]
 
 
 def test_single_precision_points_become_double():
