@@ -18,7 +18,7 @@ from ..errors import UnsupportedError
 from ..jvp import stop_gradient
 from ..ops.special import spherical_harmonic
 from ..ops.zeta import polygamma as polygamma_op
-from ..surface.arguments import array_operand, normalize_axes, operand, operands
+from ..surface.arguments import inexact_operand, normalize_axes, operand, operands
 from .mirror import falls_back, mirror, mirrors
 
 __all__ = [
@@ -38,11 +38,6 @@ def __getattr__(name: str):
 # ── exponentials and their sums ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _inexact(x):
-    x = array_operand(x)
-    return x if x.dtype.kind in "fc" else x.astype(np.float64)
-
-
 def _shift(x, axis):
     """Return the largest real part as a constant, 0 where it is infinite: no exponential may overflow."""
     largest = np.max(np.real(stop_gradient(x)), axis=axis, keepdims=True)
@@ -55,7 +50,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
 
     Where every term is zero the value is −inf and the derivative NaN.
     """
-    a = _inexact(a)
+    a = inexact_operand(a)
     if b is not None:
         b = operand(b)
         a = np.where(b == 0, np.full((), -np.inf, np.result_type(a.dtype, b.dtype)), a)
@@ -97,7 +92,7 @@ def _logsumexp(a, b, return_sign: bool):
 @mirrors(scipy.special.softmax)
 def softmax(x, axis=None):
     """Compute exp(x) / Σ exp(x)."""
-    x = _inexact(x)
+    x = inexact_operand(x)
     terms = np.exp(x - np.max(stop_gradient(x), axis=axis, keepdims=True))
     return terms / np.sum(terms, axis=axis, keepdims=True)
 
@@ -105,7 +100,7 @@ def softmax(x, axis=None):
 @mirrors(scipy.special.log_softmax)
 def log_softmax(x, axis=None):
     """Compute log(exp(x) / Σ exp(x))."""
-    x = _inexact(x)
+    x = inexact_operand(x)
     x = x - _shift(x, axis)
     with np.errstate(divide="ignore"):
         return x - np.log(np.sum(np.exp(x), axis=axis, keepdims=True))
@@ -134,7 +129,7 @@ def _constant(name: str, argument: str, value) -> np.ndarray:
 @mirrors(scipy.special.polygamma, "op")
 def polygamma(n, x):
     """Compute the n-th derivative of digamma; n is not a tensor."""
-    n, x = _constant("polygamma", "n", n), _inexact(x)
+    n, x = _constant("polygamma", "n", n), inexact_operand(x)
     out = None
     for order in np.unique(n).tolist():
         if order < 0 or order != int(order):
@@ -203,7 +198,7 @@ def perm(N, k, exact=False):
 def factorial(n, exact=False, extend="zero"):
     """Compute Γ(n + 1)."""
     _exactly("factorial", exact)
-    n = _inexact(n)
+    n = inexact_operand(n)
     value = _ufuncs.gamma(n + 1)
     if extend == "complex":
         return value
@@ -251,7 +246,7 @@ def _spherical(original: Callable, before: int, after: int, parity: int | None, 
     ufunc = getattr(_ufuncs, f"_{name}")
 
     def function(n, z, derivative=False):
-        n, z = _constant(name, "n", n).astype(int), _inexact(z)
+        n, z = _constant(name, "n", n).astype(int), inexact_operand(z)
 
         def f(z):
             if derivative:
@@ -283,4 +278,4 @@ def sph_harm_y(n, m, theta, phi, *, diff_n=0):
             "leave diff_n out and differentiate the function, for instance with dualad.hessian",
         )
     n, m = (_constant("sph_harm_y", name, value).astype(int) for name, value in (("n", n), ("m", m)))
-    return spherical_harmonic(n, m, _inexact(theta), _inexact(phi))
+    return spherical_harmonic(n, m, inexact_operand(theta), inexact_operand(phi))

@@ -80,6 +80,12 @@ def array_operands(*xs) -> list:
     return [array_operand(x) for x in xs]
 
 
+def inexact_operand(x):
+    """Return an operand as an array or a tensor of floating-point or complex numbers."""
+    x = array_operand(x)
+    return x if x.dtype.kind in "fc" else x.astype(np.float64)
+
+
 def is_given(x) -> bool:
     """Say whether a keyword (``where=``, ``initial=``) was given something other than its default."""
     return not (x is UNSET or x is None or x is True)

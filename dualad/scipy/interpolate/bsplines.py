@@ -18,7 +18,7 @@ from ...errors import UnsupportedError
 from ...ops.sparse_product import Pattern, csr_solve
 from ...surface.arguments import normalize_axis
 from ..mirror import known, mirrors
-from .piecewise import Interpolant, gathered, interval, placed, wide
+from .piecewise import Interpolant, gathered, if_traced, interval, placed, wide
 
 __all__ = ["BSpline", "make_interp_spline"]
 
@@ -63,10 +63,9 @@ class BSpline(Interpolant):
     def _ends(self):
         return self.t[self.k], self.t[self.t.shape[0] - self.k - 1]
 
+    @if_traced
     def __call__(self, x, nu=0, extrapolate=None):
         """Evaluate the spline or its derivative of order ``nu``."""
-        if self._original is not None and tracer_in(x) is None:
-            return self._original(x, nu, extrapolate)
         if nu < 0:
             raise ValueError(f"invalid derivative order nu={nu}")
         x = wide(x)
@@ -117,10 +116,9 @@ class BSpline(Interpolant):
             t, k = np.concatenate([t[:1], t, t[-1:]]), k + 1
         return BSpline.construct_fast(t, c, k, False if self.extrapolate == "periodic" else self.extrapolate, self.axis)
 
+    @if_traced
     def integrate(self, a, b, extrapolate=None):
         """Integrate from a to b."""
-        if self._original is not None and tracer_in(a, b) is None:
-            return self._original.integrate(a, b, extrapolate)
         extrapolate = self.extrapolate if extrapolate is None else extrapolate
         if extrapolate == "periodic":
             raise UnsupportedError(
@@ -137,10 +135,7 @@ class BSpline(Interpolant):
 
 
 def _ours(spline) -> BSpline:
-    out = BSpline.__new__(BSpline)
-    out._original = spline
-    out._set(spline.t, spline.c, spline.k, spline.extrapolate, spline.axis)
-    return out
+    return BSpline.construct_fast(spline.t, spline.c, spline.k, spline.extrapolate, spline.axis)
 
 
 def _differentiate(t, c, k: int):
@@ -204,20 +199,11 @@ def make_interp_spline(x, y, k=3, t=None, bc_type=None, axis=0, check_finite=Tru
     if k == 0 or (k == 1 and t is None):
         return BSpline.construct_fast(knots, y, k, extrapolate, axis)
     count = len(knots) - k - 1
-    rows, right = [], []
-    for order, value in ends[0]:
-        rows.append(_derivative_row(knots, k, count, x[0], order))
-        right.append(np.expand_dims(value, 0))
-    rows.append(si.BSpline.design_matrix(x, knots, k))
-    right.append(y)
-    for order, value in ends[1]:
-        rows.append(_derivative_row(knots, k, count, x[-1], order))
-        right.append(np.expand_dims(value, 0))
-    if periodic:
-        for order in range(1, k):
-            first, last = [_derivative_row(knots, k, count, end, order) for end in (x[0], x[-1])]
-            rows.append(first - last)
-            right.append(np.zeros((1, *y.shape[1:])))
+    row = lambda end, order: _derivative_row(knots, k, count, x[end], order)
+    at = [[(row(end, order), np.expand_dims(value, 0)) for order, value in ends[end]] for end in (0, -1)]
+    turns = range(1, k) if periodic else ()
+    around = [(row(0, order) - row(-1, order), np.zeros((1, *y.shape[1:]))) for order in turns]
+    rows, right = zip(*at[0], (si.BSpline.design_matrix(x, knots, k), y), *at[1], *around, strict=True)
     matrix = ss.vstack(rows).tocsr()
     right = np.concatenate(right)
     flat = right.reshape((count, right.size // count if count else 0))

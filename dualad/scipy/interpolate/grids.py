@@ -16,7 +16,7 @@ from ...errors import UnsupportedError
 from ...surface.arguments import normalize_axis, operand
 from ..mirror import known, mirrors
 from .bsplines import make_interp_spline
-from .piecewise import Interpolant, gathered, interval, placed, wide
+from .piecewise import Interpolant, gathered, if_traced, interval, placed, wide
 
 __all__ = ["RegularGridInterpolator", "interp1d", "interpn"]
 
@@ -69,10 +69,9 @@ class interp1d(Interpolant):
         elif kind not in ("linear", "nearest", "nearest-up", "next", "previous"):
             raise NotImplementedError(f"{kind} is unsupported: Use fitpack routines for other types.")
 
+    @if_traced
     def __call__(self, x):
         """Interpolate."""
-        if self._original is not None and tracer_in(x) is None:
-            return self._original(x)
         x = wide(x)
         low, high = self.x[0], self.x[-1]
         below, above = x < low, x > high
@@ -140,10 +139,9 @@ class RegularGridInterpolator(Interpolant):
                 raise ValueError(f"The points in dimension {i} must be strictly ascending or descending")
         self.grid = tuple(grid)
 
+    @if_traced
     def __call__(self, xi, method=None, *, nu=None):
         """Interpolate at points, whose coordinates stand along the last axis."""
-        if self._original is not None and tracer_in(xi) is None:
-            return self._original(xi, method, nu=nu)
         method = self.method if method is None else method
         if method not in ("linear", "nearest") or nu is not None:
             raise UnsupportedError(

@@ -7,6 +7,7 @@ Not for: B-splines (``bsplines.py``) and grids (``grids.py``).
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +26,7 @@ from ..mirror import MIRRORED, known
 
 __all__ = [
     "Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "Interpolant", "PPoly", "PchipInterpolator", "gathered",
-    "interval", "placed", "wide",
+    "if_traced", "interval", "placed", "wide",
 ]  # fmt: skip
 
 
@@ -83,6 +84,19 @@ class Interpolant:
         return getattr(plain, name)
 
 
+def if_traced(ours: Callable) -> Callable:
+    """Decorate a method of an interpolant: SciPy's is called if neither the data nor the arguments are traced."""
+
+    @functools.wraps(ours)
+    def method(self: Interpolant, *args: Any, **kwargs: Any) -> Any:
+        plain = self.plain()
+        if plain is None or tracer_in(*args, *kwargs.values()) is not None:
+            return ours(self, *args, **kwargs)
+        return getattr(plain, ours.__name__)(*args, **kwargs)
+
+    return method
+
+
 # ── evaluation ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -110,11 +124,9 @@ class PPoly(Interpolant):
             return None
         return si.PPoly.construct_fast(self.c, self.x, self.extrapolate, self.axis)
 
+    @if_traced
     def __call__(self, x, nu=0, extrapolate=None):
         """Evaluate the polynomial or its derivative of order ``nu``."""
-        plain = self.plain()
-        if plain is not None and tracer_in(x) is None:
-            return plain(x, nu, extrapolate)
         if nu < 0:
             raise ValueError("Order of derivative cannot be negative")
         x = wide(x)
@@ -136,11 +148,6 @@ class PPoly(Interpolant):
             out = np.where(outside.reshape(step.shape), math.nan, out)
         return placed(out, np.ndim(x), self.axis)
 
-    def _of(self, c, extrapolate) -> PPoly:
-        out = PPoly.__new__(PPoly)
-        out._set(c, self.x, extrapolate, self.axis)
-        return out
-
     def derivative(self, nu=1) -> PPoly:
         """Return the derivative of some order."""
         plain = self.plain()
@@ -150,10 +157,9 @@ class PPoly(Interpolant):
             return self.antiderivative(-nu)
         degree = self.c.shape[0] - 1
         if degree < nu:
-            return self._of(np.zeros((1, *self.c.shape[1:])) * self.c[:1], self.extrapolate)
+            return _ours(self, c=np.zeros((1, *self.c.shape[1:])) * self.c[:1])
         factors = np.array([float(math.perm(degree - m, nu)) for m in range(degree - nu + 1)])
-        c = self.c[: degree - nu + 1] * factors.reshape((-1,) + (1,) * (np.ndim(self.c) - 1))
-        return self._of(c, self.extrapolate)
+        return _ours(self, c=self.c[: degree - nu + 1] * factors.reshape((-1,) + (1,) * (np.ndim(self.c) - 1)))
 
     def antiderivative(self, nu=1) -> PPoly:
         """Return the antiderivative of some order, zero at the first breakpoint."""
@@ -173,13 +179,11 @@ class PPoly(Interpolant):
             total = np.cumsum(total * length, axis=0)
             start = np.concatenate([np.zeros_like(total[:1]), total[:-1]])
             c = np.concatenate([c, np.expand_dims(start, 0)])
-        return self._of(c, False if self.extrapolate == "periodic" else self.extrapolate)
+        return _ours(self, c=c, extrapolate=False if self.extrapolate == "periodic" else self.extrapolate)
 
+    @if_traced
     def integrate(self, a, b, extrapolate=None):
         """Integrate from a to b."""
-        plain = self.plain()
-        if plain is not None and tracer_in(a, b) is None:
-            return plain.integrate(a, b, extrapolate)
         extrapolate = self.extrapolate if extrapolate is None else extrapolate
         whole = self.antiderivative()
         if extrapolate != "periodic":
@@ -194,9 +198,10 @@ class PPoly(Interpolant):
         return upto(wide(b)) - upto(wide(a))
 
 
-def _ours(plain) -> PPoly:
+def _ours(plain, **changed) -> PPoly:
+    """Return a piecewise polynomial like another one, of SciPy's or of ours, but for what is given."""
     out = PPoly.__new__(PPoly)
-    out._set(plain.c, plain.x, plain.extrapolate, plain.axis)
+    out._set(**{name: getattr(plain, name) for name in ("c", "x", "extrapolate", "axis")} | changed)
     return out
 
 
@@ -232,14 +237,19 @@ def _hermite(y, slopes, h):
 class _Cubic(PPoly):
     """A piecewise cubic polynomial from values and slopes at the knots."""
 
-    def _build(self, original: Callable, args: tuple, options: dict, coefficients: Callable) -> None:
+    def _build(
+        self, original: Callable, x, y, slopes: Callable, beyond, real: bool = False, *, axis: int, **options
+    ) -> None:  # fmt: skip
+        """Take SciPy's interpolant; if anything is traced, compute ours from ``slopes(y, h)`` at the knots."""
         self._original = None
-        if tracer_in(*args, *options.values()) is None:
-            self._original = plain = original(*args, **options)
+        if tracer_in(x, y, axis, *options.values()) is None:
+            self._original = plain = original(x, y, axis=axis, **options)
             self._set(plain.c, plain.x, plain.extrapolate, plain.axis)
-        else:
-            c, x, extrapolate, axis = coefficients()
-            self._set(c, x, extrapolate, axis)
+            return
+        knots, values, h, place = _data(x, y, axis, original.__name__)
+        if real and values.dtype.kind == "c":
+            raise ValueError(f"`{original.__name__}` only works with real values for `y`.")
+        self._set(_hermite(values, slopes(values, h), h), knots, beyond, place)
 
     def plain(self):
         """Return SciPy's interpolant, or None if the data are traced."""
@@ -250,29 +260,22 @@ class CubicHermiteSpline(_Cubic):
     """``scipy.interpolate.CubicHermiteSpline``: values and slopes at the knots; all arguments may be tensors."""
 
     def __init__(self, x, y, dydx, axis=0, extrapolate=None) -> None:
-        def coefficients():
-            knots, values, h, place = _data(x, y, axis, "CubicHermiteSpline")
+        def given(values, h):
             slopes = np.moveaxis(wide(dydx), axis, 0)
             if slopes.shape != values.shape:
                 raise ValueError("The shapes of `y` and `dydx` must be identical.")
-            return _hermite(values, slopes, h), knots, extrapolate, place
+            return slopes
 
-        options = {"axis": axis, "extrapolate": extrapolate}
-        self._build(si.CubicHermiteSpline, (x, y, dydx), options, coefficients)
+        options = {"dydx": dydx, "axis": axis, "extrapolate": extrapolate}
+        self._build(si.CubicHermiteSpline, x, y, given, extrapolate, **options)
 
 
 class PchipInterpolator(_Cubic):
     """``scipy.interpolate.PchipInterpolator``: monotone where the data are; knots and data may be tensors."""
 
     def __init__(self, x, y, axis=0, extrapolate=None) -> None:
-        def coefficients():
-            knots, values, h, place = _data(x, y, axis, "PchipInterpolator")
-            if values.dtype.kind == "c":
-                raise ValueError("`PchipInterpolator` only works with real values for `y`.")
-            return _hermite(values, _monotone_slopes(values, h), h), knots, extrapolate, place
-
         options = {"axis": axis, "extrapolate": extrapolate}
-        self._build(si.PchipInterpolator, (x, y), options, coefficients)
+        self._build(si.PchipInterpolator, x, y, _monotone_slopes, extrapolate, real=True, **options)
 
 
 def _monotone_slopes(y, h):
@@ -300,25 +303,15 @@ class Akima1DInterpolator(_Cubic):
     """``scipy.interpolate.Akima1DInterpolator``: methods "akima" and "makima"; knots and data may be tensors."""
 
     def __init__(self, x, y, axis=0, *, method="akima", extrapolate=None) -> None:
-        def coefficients():
-            if method not in ("akima", "makima"):
-                raise NotImplementedError(f"`method`={method} is unsupported.")
-            knots, values, h, place = _data(x, y, axis, "Akima1DInterpolator")
-            if values.dtype.kind == "c":
-                raise ValueError("`Akima1DInterpolator` only works with real values for `y`.")
-            slopes = _akima_slopes(values, h, method)
-            return (
-                _hermite(values, slopes, h),
-                knots,
-                bool(extrapolate) if extrapolate != "periodic" else extrapolate,
-                place,
-            )
-
         options = {"axis": axis, "method": method, "extrapolate": extrapolate}
-        self._build(si.Akima1DInterpolator, (x, y), options, coefficients)
+        beyond = extrapolate if extrapolate == "periodic" else bool(extrapolate)
+        slopes = functools.partial(_akima_slopes, method=method)
+        self._build(si.Akima1DInterpolator, x, y, slopes, beyond, real=True, **options)
 
 
 def _akima_slopes(y, h, method: str):
+    if method not in ("akima", "makima"):
+        raise NotImplementedError(f"`method`={method} is unsupported.")
     m = np.diff(y, axis=0) / h
     if y.shape[0] == 2:
         return np.concatenate([m, m])
@@ -352,15 +345,12 @@ class CubicSpline(_Cubic):
     """
 
     def __init__(self, x, y, axis=0, bc_type="not-a-knot", extrapolate=None) -> None:
-        def coefficients():
-            knots, values, h, place = _data(x, y, axis, "CubicSpline")
-            ends = _end_conditions(bc_type, values)
-            slopes = _spline_slopes(values, h, ends)
-            beyond = "periodic" if extrapolate is None and ends[0] == "periodic" else extrapolate
-            return _hermite(values, slopes, h), knots, beyond, place
-
         options = {"axis": axis, "bc_type": bc_type, "extrapolate": extrapolate}
-        self._build(si.CubicSpline, (x, y), options, coefficients)
+        periodic = isinstance(bc_type, str) and bc_type == "periodic"
+        slopes = lambda y, h: _spline_slopes(y, h, _end_conditions(bc_type, y))
+        self._build(
+            si.CubicSpline, x, y, slopes, "periodic" if extrapolate is None and periodic else extrapolate, **options
+        )
 
 
 def _end_conditions(bc_type, y) -> list:

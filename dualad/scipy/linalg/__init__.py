@@ -10,75 +10,10 @@ from __future__ import annotations
 import scipy.linalg
 
 from ..mirror import falls_back
-from .constructions import (
-    block_diag,
-    circulant,
-    companion,
-    convolution_matrix,
-    fiedler,
-    hankel,
-    khatri_rao,
-    kron,
-    leslie,
-    toeplitz,
-)
-from .factorizations import (
-    cholesky,
-    eig,
-    eigh,
-    eigvals,
-    eigvalsh,
-    hessenberg,
-    ldl,
-    lu,
-    lu_factor,
-    null_space,
-    ordqz,
-    orth,
-    polar,
-    qr,
-    qz,
-    schur,
-    svd,
-    svdvals,
-)
-from .functions import (
-    coshm,
-    cosm,
-    expm,
-    expm_frechet,
-    fractional_matrix_power,
-    funm,
-    logm,
-    signm,
-    sinhm,
-    sinm,
-    sqrtm,
-    tanhm,
-    tanm,
-)
-from .systems import (
-    cho_factor,
-    cho_solve,
-    det,
-    inv,
-    lstsq,
-    lu_solve,
-    matmul_toeplitz,
-    norm,
-    pinv,
-    pinvh,
-    solve,
-    solve_banded,
-    solve_circulant,
-    solve_continuous_lyapunov,
-    solve_discrete_lyapunov,
-    solve_lyapunov,
-    solve_sylvester,
-    solve_toeplitz,
-    solve_triangular,
-    solveh_banded,
-)
+from .constructions import *
+from .factorizations import *
+from .functions import *
+from .systems import *
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "coshm",

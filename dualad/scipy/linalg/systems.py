@@ -19,7 +19,7 @@ from ..mirror import mirrors
 from .constructions import circulant, toeplitz
 
 __all__ = [
-    "cho_factor", "cho_solve", "det", "from_triangle", "inv", "lstsq", "lu_solve", "matmul_toeplitz", "norm", "pinv",
+    "cho_factor", "cho_solve", "det", "inv", "lstsq", "lu_solve", "matmul_toeplitz", "norm", "pinv",
     "pinvh", "solve", "solve_banded", "solve_circulant", "solve_continuous_lyapunov", "solve_discrete_lyapunov",
     "solve_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular", "solveh_banded",
 ]  # fmt: skip

@@ -19,7 +19,7 @@ from ...core.tracer import Tracer
 from ...errors import UnsupportedError
 from ...jacobian import jacfwd, jacobian
 from ...jvp import jvp, stop_gradient
-from ...surface.arguments import operand
+from ...surface.arguments import inexact_operand, operand
 from ...vjp_via_transpose import grad
 from ..linalg import solve_triangular
 from ..mirror import as_args, is_own
@@ -194,9 +194,9 @@ def curve_fit(
     ``jac="dualad"`` is the exact Jacobian.
     """
     where = "scipy.optimize.curve_fit"
-    data = _floats(xdata) if isinstance(xdata, (list, tuple, np.ndarray, Tracer)) else xdata
-    y = np.reshape(_floats(ydata), (-1,))
-    weights = None if sigma is None else _floats(sigma)
+    data = inexact_operand(xdata) if isinstance(xdata, (list, tuple, np.ndarray, Tracer)) else xdata
+    y = np.reshape(inexact_operand(ydata), (-1,))
+    weights = None if sigma is None else inexact_operand(sigma)
     start = _first_guess(f, p0, bounds)
 
     def residual(p: Any, x: Any, y: Any, weights: Any) -> Any:
@@ -261,11 +261,6 @@ def curve_fit(
         return p, cov
     said = fields(found.counts, fit.runs)
     return p, cov, {"nfev": said["nfev"], "fvec": fit.residual(p, fit.inputs.arrays)}, said["message"], said["status"]
-
-
-def _floats(x: Any) -> Any:
-    x = operand(x)
-    return x if x.dtype.kind in "fc" else x.astype(float)
 
 
 def _first_guess(f: Callable, p0: Any, bounds: Any) -> Any:

@@ -7,7 +7,7 @@ constant. Not for: solving systems (``linalg.py``).
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as ss
@@ -88,34 +88,20 @@ class _MeetsTensors:
     def _rmatmul_dispatch(self, other):
         return super()._rmatmul_dispatch(other) if tracer_in(other) is None else other @ as_traced(self)
 
-    def multiply(self, other):
-        """Multiply entry by entry."""
-        return as_traced(self).multiply(other) if _meets(other) else super().multiply(other)
 
-    def __rmul__(self, other):
-        return other * as_traced(self) if _meets(other) else super().__rmul__(other)
+def _meeting(name: str) -> Callable:
+    """Make an operation with another operand: SciPy's, but for what is traced."""
 
-    def __mul__(self, other):
-        return as_traced(self) * other if _meets(other) else super().__mul__(other)
+    def method(self, other):
+        traced = isinstance(other, TracedSparse) or tracer_in(other) is not None
+        return getattr(as_traced(self) if traced else super(_MeetsTensors, self), name)(other)
 
-    def __truediv__(self, other):
-        return as_traced(self) / other if _meets(other) else super().__truediv__(other)
-
-    def __add__(self, other):
-        return as_traced(self) + other if _meets(other) else super().__add__(other)
-
-    def __radd__(self, other):
-        return as_traced(self) + other if _meets(other) else super().__radd__(other)
-
-    def __sub__(self, other):
-        return as_traced(self) - other if _meets(other) else super().__sub__(other)
-
-    def __rsub__(self, other):
-        return other - as_traced(self) if _meets(other) else super().__rsub__(other)
+    method.__name__, method.__doc__ = name, getattr(TracedSparse, name).__doc__
+    return method
 
 
-def _meets(other: Any) -> bool:
-    return isinstance(other, TracedSparse) or tracer_in(other) is not None
+for _name in ("__add__", "__mul__", "__radd__", "__rmul__", "__rsub__", "__sub__", "__truediv__", "multiply"):
+    setattr(_MeetsTensors, _name, _meeting(_name))
 
 
 CLASSES: dict[str, type] = {}

@@ -7,56 +7,10 @@ parameters may be a tensor. Not for: random numbers, fits, tests and statistics 
 import scipy.stats
 
 from ..mirror import falls_back
-from .continuous import (
-    beta,
-    cauchy,
-    chi2,
-    expon,
-    f,
-    gamma,
-    gumbel_l,
-    gumbel_r,
-    halfnorm,
-    invgamma,
-    laplace,
-    logistic,
-    lognorm,
-    norm,
-    pareto,
-    rayleigh,
-    t,
-    truncnorm,
-    uniform,
-    vonmises,
-    weibull_min,
-)
-from .discrete import bernoulli, binom, geom, nbinom, poisson
-from .multivariate import dirichlet, multinomial, multivariate_normal
-from .samples import (
-    circmean,
-    circstd,
-    circvar,
-    entropy,
-    gmean,
-    gstd,
-    hmean,
-    iqr,
-    kurtosis,
-    median_abs_deviation,
-    moment,
-    pearsonr,
-    pmean,
-    sem,
-    skew,
-    tmean,
-    trim_mean,
-    tsem,
-    tstd,
-    tvar,
-    variation,
-    zmap,
-    zscore,
-)
+from .continuous import *
+from .discrete import *
+from .multivariate import *
+from .samples import *
 
 __all__ = [
     "bernoulli", "beta", "binom", "cauchy", "chi2", "circmean", "circstd", "circvar", "dirichlet", "entropy", "expon",

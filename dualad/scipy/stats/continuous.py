@@ -14,8 +14,8 @@ import scipy.special._ufuncs as sp  # with SCIPY_ARRAY_API=1 the public names ar
 import scipy.stats as st
 
 from ...ops.choice import nowhere
-from . import summaries
 from .distribution import Continuous
+from .summaries import Summary
 
 __all__ = [
     "beta", "cauchy", "chi2", "expon", "f", "gamma", "gumbel_l", "gumbel_r", "halfnorm", "invgamma", "laplace",
@@ -38,7 +38,6 @@ norm = Continuous(
     logsf=lambda z: sp.log_ndtr(-z),
     ppf=sp.ndtri,
     isf=lambda q: -sp.ndtri(q),
-    summary=summaries.norm,
 )
 cauchy = Continuous(
     st.cauchy,
@@ -47,7 +46,6 @@ cauchy = Continuous(
     sf=lambda z: np.arctan2(1.0, z) / math.pi,
     ppf=lambda q: np.tan(math.pi * (q - 0.5)),
     isf=lambda q: np.tan(math.pi * (0.5 - q)),
-    summary=summaries.cauchy,
 )
 
 
@@ -64,7 +62,6 @@ laplace = Continuous(
     sf=_laplace_tail,
     ppf=lambda q: np.where(q > 0.5, -np.log(2 * (1 - q)), np.log(2 * q)),
     isf=lambda q: -np.where(q > 0.5, -np.log(2 * (1 - q)), np.log(2 * q)),
-    summary=summaries.laplace,
 )
 
 
@@ -77,7 +74,6 @@ logistic = Continuous(
     logsf=lambda z: sp.log_expit(-z),
     ppf=sp.logit,
     isf=lambda q: -sp.logit(q),
-    summary=summaries.logistic,
 )
 
 
@@ -110,7 +106,6 @@ gumbel_r = Continuous(
     logsf=_gumbel_logsf,
     ppf=lambda q: -np.log(-np.log(q)),
     isf=lambda q: -np.log(-np.log1p(-q)),
-    summary=summaries.gumbel_r,
 )
 gumbel_l = Continuous(
     st.gumbel_l,
@@ -121,7 +116,6 @@ gumbel_l = Continuous(
     logsf=lambda z: -np.exp(z),
     ppf=lambda q: np.log(-np.log1p(-q)),
     isf=lambda q: np.log(-np.log(q)),
-    summary=summaries.gumbel_l,
 )
 
 
@@ -137,9 +131,7 @@ def _student(z, df):
     return -sp.betaln(0.5 * df, 0.5) - 0.5 * np.log(df) - 0.5 * (df + 1) * np.log1p(z * z / df)
 
 
-t = Continuous(
-    st.t, logpdf=_t_logpdf, cdf=lambda z, df: sp.stdtr(df, z), sf=lambda z, df: sp.stdtr(df, -z), summary=summaries.t
-)
+t = Continuous(st.t, logpdf=_t_logpdf, cdf=lambda z, df: sp.stdtr(df, z), sf=lambda z, df: sp.stdtr(df, -z))
 
 # κ(cos z − 1) − log(2π i0e(κ)), with κ as |κ| + log i0e(κ), whose derivatives at κ = 0 are right.
 vonmises = Continuous(
@@ -148,7 +140,6 @@ vonmises = Continuous(
     logpdf=lambda z, kappa: (
         kappa * np.cos(z) - 2 * _HALF_LOG_2PI - np.abs(kappa) - np.log(sp.i0e(kappa))
     ),
-    summary=summaries.vonmises,
 )  # fmt: skip
 
 
@@ -163,7 +154,6 @@ expon = Continuous(
     logsf=lambda z: -z,
     ppf=lambda q: -np.log1p(-q),
     isf=lambda q: -np.log(q),
-    summary=summaries.expon,
 )
 halfnorm = Continuous(
     st.halfnorm,
@@ -174,7 +164,6 @@ halfnorm = Continuous(
     logsf=lambda z: _LOG_2 + sp.log_ndtr(-z),
     ppf=lambda q: sp.ndtri(0.5 * (1 + q)),
     isf=lambda q: -sp.ndtri(0.5 * q),
-    summary=summaries.halfnorm,
 )
 rayleigh = Continuous(
     st.rayleigh,
@@ -186,7 +175,6 @@ rayleigh = Continuous(
     logsf=lambda z: -0.5 * z * z,
     ppf=lambda q: np.sqrt(-2 * np.log1p(-q)),
     isf=lambda q: np.sqrt(-2 * np.log(q)),
-    summary=summaries.rayleigh,
 )
 gamma = Continuous(
     st.gamma,
@@ -197,7 +185,6 @@ gamma = Continuous(
     sf=lambda z, a: sp.gammaincc(a, z),
     ppf=lambda q, a: sp.gammaincinv(a, q),
     isf=lambda q, a: sp.gammainccinv(a, q),
-    summary=summaries.gamma,
 )
 chi2 = Continuous(
     st.chi2,
@@ -208,7 +195,6 @@ chi2 = Continuous(
     sf=lambda z, df: sp.gammaincc(0.5 * df, 0.5 * z),
     ppf=lambda q, df: 2 * sp.gammaincinv(0.5 * df, q),
     isf=lambda q, df: 2 * sp.gammainccinv(0.5 * df, q),
-    summary=summaries.chi2,
 )
 invgamma = Continuous(
     st.invgamma,
@@ -219,7 +205,6 @@ invgamma = Continuous(
     sf=lambda z, a: sp.gammainc(a, 1 / z),
     ppf=lambda q, a: 1 / sp.gammainccinv(a, q),
     isf=lambda q, a: 1 / sp.gammaincinv(a, q),
-    summary=summaries.invgamma,
 )
 
 
@@ -240,7 +225,6 @@ f = Continuous(
     ends=_f_end,
     cdf=lambda z, n, m: sp.betainc(0.5 * n, 0.5 * m, n * z / (m + n * z)),
     sf=lambda z, n, m: sp.betainc(0.5 * m, 0.5 * n, m / (m + n * z)),
-    summary=summaries.f,
 )
 lognorm = Continuous(
     st.lognorm,
@@ -253,7 +237,6 @@ lognorm = Continuous(
     logsf=lambda z, s: sp.log_ndtr(-np.log(z) / s),
     ppf=lambda q, s: np.exp(s * sp.ndtri(q)),
     isf=lambda q, s: np.exp(-s * sp.ndtri(q)),
-    summary=summaries.lognorm,
 )
 weibull_min = Continuous(
     st.weibull_min,
@@ -265,7 +248,6 @@ weibull_min = Continuous(
     logsf=lambda z, c: -(z**c),
     ppf=lambda q, c: (-np.log1p(-q)) ** (1 / c),
     isf=lambda q, c: (-np.log(q)) ** (1 / c),
-    summary=summaries.weibull_min,
 )
 pareto = Continuous(
     st.pareto,
@@ -276,7 +258,6 @@ pareto = Continuous(
     logsf=lambda z, b: -b * np.log(z),
     ppf=lambda q, b: (1 - q) ** (-1 / b),
     isf=lambda q, b: q ** (-1 / b),
-    summary=summaries.pareto,
 )
 
 
@@ -290,7 +271,6 @@ uniform = Continuous(
     sf=lambda z: 1 - z,
     ppf=lambda q: q,
     isf=lambda q: 1 - q,
-    summary=summaries.uniform,
 )
 beta = Continuous(
     st.beta,
@@ -301,7 +281,6 @@ beta = Continuous(
     sf=lambda z, a, b: sp.betaincc(a, b, z),
     ppf=lambda q, a, b: sp.betaincinv(a, b, q),
     isf=lambda q, a, b: sp.betainccinv(a, b, q),
-    summary=summaries.beta,
 )
 
 
@@ -357,5 +336,5 @@ truncnorm = Continuous(
     sf=lambda z, a, b: np.exp(_log_mass(z, b) - _log_mass(a, b)),
     logcdf=lambda z, a, b: _log_mass(a, z) - _log_mass(a, b),
     logsf=lambda z, a, b: _log_mass(z, b) - _log_mass(a, b),
-    summary=summaries.Summary(_truncated_moments, _truncated_entropy),
+    summary=Summary(_truncated_moments, _truncated_entropy),
 )

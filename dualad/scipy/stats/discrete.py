@@ -12,7 +12,6 @@ import numpy as np
 import scipy.special._ufuncs as sp
 import scipy.stats as st
 
-from . import summaries
 from .distribution import Discrete
 
 __all__ = ["bernoulli", "binom", "geom", "nbinom", "poisson"]
@@ -34,7 +33,6 @@ bernoulli = Discrete(
     edge=(lambda p: (p == 0) | (p == 1), lambda k, p: np.where(k == 1, p, 1 - p)),
     cdf=lambda k, p: 1 - p + 0 * k,
     sf=lambda k, p: p + 0 * k,
-    summary=summaries.bernoulli,
 )
 binom = Discrete(
     st.binom,
@@ -44,7 +42,6 @@ binom = Discrete(
     edge=(lambda n, p: (p == 0) | (p == 1), lambda k, n, p: np.exp(_log_choices(n, k)) * p**k * (1 - p) ** (n - k)),
     cdf=lambda k, n, p: sp.betaincc(k + 1, n - k, p),
     sf=lambda k, n, p: sp.betainc(k + 1, n - k, p),
-    summary=summaries.binom,
 )
 poisson = Discrete(
     st.poisson,
@@ -54,7 +51,6 @@ poisson = Discrete(
     edge=(lambda mu: mu == 0, lambda k, mu: mu**k * np.exp(-mu) * sp.rgamma(k + 1)),
     cdf=lambda k, mu: sp.gammaincc(k + 1, mu),
     sf=lambda k, mu: sp.gammainc(k + 1, mu),
-    summary=summaries.poisson,
 )
 nbinom = Discrete(
     st.nbinom,
@@ -69,7 +65,6 @@ nbinom = Discrete(
     ),
     cdf=lambda k, n, p: sp.betainc(n, k + 1, p),
     sf=lambda k, n, p: sp.betaincc(n, k + 1, p),
-    summary=summaries.nbinom,
 )  # fmt: skip
 geom = Discrete(
     st.geom,
@@ -79,5 +74,4 @@ geom = Discrete(
     edge=(lambda p: p == 1, lambda k, p: (1 - p) ** (k - 1) * p),
     cdf=lambda k, p: -np.expm1(k * np.log1p(-p)),
     sf=lambda k, p: np.exp(k * np.log1p(-p)),
-    summary=summaries.geom,
 )

@@ -8,6 +8,7 @@ Not for: any single distribution (``continuous.py``, ``discrete.py``), or multiv
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -21,11 +22,9 @@ from ...errors import UnsupportedError
 from ...ops.choice import nowhere
 from ...surface.arguments import operand
 from ..mirror import MIRRORED
-from .summaries import Summary
+from .summaries import SUMMARIES, Summary
 
 __all__ = ["Continuous", "Discrete", "Mirror", "double"]
-
-_UNKNOWN = Summary()
 
 #: of each distribution function, its values below and above the support
 _OUTSIDE = {"cdf": (0.0, 1.0), "sf": (1.0, 0.0), "logcdf": (-math.inf, 0.0), "logsf": (0.0, -math.inf)}
@@ -118,9 +117,9 @@ class _Distribution(Mirror):
 
     def __init__(
         self, original, support=(-math.inf, math.inf), *, valid: Callable | None = None,
-        summary: Summary = _UNKNOWN, **formulas: Callable,
+        summary: Summary | None = None, **formulas: Callable,
     ):  # fmt: skip
-        self._summary = summary
+        self._summary = summary = summary or SUMMARIES.get(original.name, Summary())
         self._formulas = _complete(formulas)
         self._support_of = support if callable(support) else lambda *shapes: support
         names = [n.strip() for n in (original.shapes or "").split(",") if n.strip()]
@@ -234,14 +233,15 @@ class Continuous(_Distribution):
     _methods = frozenset({"cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"})
     _defaults = (("loc", 0.0), ("scale", 1.0))
 
-    def _standard(self, x, shapes, loc, scale):
-        """Return the standardized argument, the shapes where they are valid, the support, and where all is well."""
+    def _standard(self, x, parameters):
+        """Return the standardized argument, the parameters where they are valid, the support, and where all is well."""
+        *shapes, loc, scale = parameters
         ok = _all_of([self._valid(*shapes), scale > 0] if shapes else [scale > 0])
         if not nowhere(np.logical_not(ok)):
             shapes = [np.where(ok, s, 1.0) for s in shapes]
             scale = np.where(ok, scale, 1.0)
         z = (x - loc) / scale
-        return z, shapes, scale, self._support_of(*shapes), ok & np.logical_not(np.isnan(z))
+        return z, shapes, loc, scale, *self._support_of(*shapes), ok & np.logical_not(np.isnan(z))
 
     # ── densities ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -252,8 +252,7 @@ class Continuous(_Distribution):
         return closed & (z >= low) & (z <= high)
 
     def _compute_logpdf(self, x, *parameters):
-        *shapes, loc, scale = parameters
-        z, shapes, scale, (low, high), ok = self._standard(x, shapes, loc, scale)
+        z, shapes, _, scale, low, high, ok = self._standard(x, parameters)
         inside = self._inside(z, low, high, ok)
         out = self._formulas["logpdf"](self._move(z, inside, low, high), *shapes) - np.log(scale)
         return _finish(out, inside, -math.inf, ok)
@@ -263,8 +262,7 @@ class Continuous(_Distribution):
         return z if nowhere(np.logical_not(inside)) else np.where(inside, z, _middle(low, high))
 
     def _compute_pdf(self, x, *parameters):
-        *shapes, loc, scale = parameters
-        z, shapes, scale, (low, high), ok = self._standard(x, shapes, loc, scale)
+        z, shapes, _, scale, low, high, ok = self._standard(x, parameters)
         inside = self._inside(z, low, high, ok)
         ends = self._formulas.get("ends")
         at_end = inside & ((z == low) | (z == high)) if ends else False
@@ -279,17 +277,15 @@ class Continuous(_Distribution):
     # ── distribution functions ───────────────────────────────────────────────────────────────────────────────────
 
     def _distribution(self, name: str, below: float, above: float, parameters, x):
-        *shapes, loc, scale = parameters
-        z, shapes, scale, (low, high), ok = self._standard(x, shapes, loc, scale)
+        z, shapes, *_, low, high, ok = self._standard(x, parameters)
         inside = ok & (z > low) & (z < high)
         out = self._formulas[name](self._move(z, inside, low, high), *shapes)
         return _finish(out, inside, np.where(z >= high, above, below), ok)
 
     # ── quantiles ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _quantile(self, name: str, upwards: bool, parameters, q):
-        *shapes, loc, scale = parameters
-        _, shapes, scale, (low, high), ok = self._standard(loc, shapes, loc, scale)
+    def _quantile(self, name: str, upwards: bool, q, *parameters):
+        _, shapes, loc, scale, low, high, ok = self._standard(parameters[-2], parameters)
         inside = ok & (q > 0) & (q < 1)
         q_inside = q if nowhere(np.logical_not(inside)) else np.where(inside, q, 0.5)
         out = self._formulas[name](q_inside, *shapes) * scale + loc
@@ -297,11 +293,8 @@ class Continuous(_Distribution):
         out = np.where(q == 0, _place(first, loc, scale), np.where(q == 1, _place(last, loc, scale), out))
         return _finish(out, ok & (q >= 0) & (q <= 1), math.nan, ok)
 
-    def _compute_ppf(self, q, *parameters):
-        return self._quantile("ppf", True, parameters, q)
-
-    def _compute_isf(self, q, *parameters):
-        return self._quantile("isf", False, parameters, q)
+    _compute_ppf = functools.partialmethod(_quantile, "ppf", True)
+    _compute_isf = functools.partialmethod(_quantile, "isf", False)
 
 
 def _place(end, loc, scale):

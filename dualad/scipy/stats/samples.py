@@ -16,7 +16,7 @@ import scipy.stats
 
 from ...core.tracer import Tracer
 from ...errors import UnsupportedError
-from ...surface.arguments import array_operand, operand
+from ...surface.arguments import inexact_operand, operand
 from ..mirror import mirrors
 from .continuous import beta
 
@@ -35,8 +35,7 @@ def _sample(x: Any, axis: Any, nan_policy: str = "propagate") -> tuple[Any, Any]
             "which entries are left out would change the shape of what is computed, lane by lane",
             'leave nan_policy="propagate", and leave NaN out by np.where or np.nanmean yourself',
         )
-    x = array_operand(x)
-    x = x if x.dtype.kind in "fc" else x.astype(np.float64)
+    x = inexact_operand(x)
     return x, tuple(range(x.ndim)) if axis is None else axis
 
 
@@ -44,7 +43,7 @@ def _count(x, axis) -> int:
     return math.prod(x.shape[i] for i in (axis if isinstance(axis, tuple) else (axis,)))
 
 
-def _shaped(out, x, axis, keepdims: bool):
+def _shaped(out, axis, keepdims: bool):
     """Drop the axes of size one along which a statistic was computed."""
     return out if keepdims else np.squeeze(out, axis)
 
@@ -83,7 +82,7 @@ def skew(a, axis=0, bias=True, nan_policy="propagate", *, keepdims=False):
     out, n = _standardized(a, axis, 3), _count(a, axis)
     if not bias and n > 2:
         out = out * (math.sqrt((n - 1.0) * n) / (n - 2.0))
-    return _shaped(out, a, axis, keepdims)
+    return _shaped(out, axis, keepdims)
 
 
 @mirrors(scipy.stats.kurtosis)
@@ -93,7 +92,7 @@ def kurtosis(a, axis=0, fisher=True, bias=True, nan_policy="propagate", *, keepd
     out, n = _standardized(a, axis, 4), _count(a, axis)
     if not bias and n > 3:
         out = ((n**2 - 1.0) * out - 3 * (n - 1.0) ** 2) / ((n - 2.0) * (n - 3.0)) + 3.0
-    return _shaped(out - 3 if fisher else out, a, axis, keepdims)
+    return _shaped(out - 3 if fisher else out, axis, keepdims)
 
 
 @mirrors(scipy.stats.variation)
@@ -138,7 +137,7 @@ def _average(x, axis, weights, keepdims: bool):
     out = np.sum(weights * x, axis=axis, keepdims=True) / np.sum(
         np.broadcast_to(weights, x.shape), axis=axis, keepdims=True
     )
-    return _shaped(out, x, axis, keepdims)
+    return _shaped(out, axis, keepdims)
 
 
 def _means(a, axis, dtype, nan_policy):
@@ -279,32 +278,31 @@ def _direction(samples, high, low, axis, nan_policy):
     samples, axis = _sample(samples, axis, nan_policy)
     angle = (samples - low) * (2 * math.pi / (high - low))
     sine, cosine = [np.mean(part(angle), axis=axis, keepdims=True) for part in (np.sin, np.cos)]
-    return samples, axis, sine, cosine
+    return axis, sine, cosine
 
 
 @mirrors(scipy.stats.circmean)
 def circmean(samples, high=2 * math.pi, low=0, axis=None, nan_policy="propagate", *, keepdims=False):
     """Compute the mean of angles."""
-    x, axis, s, c = _direction(samples, high, low, axis, nan_policy)
+    axis, s, c = _direction(samples, high, low, axis, nan_policy)
     angle = np.arctan2(s, c)
-    return _shaped(
-        np.where(angle < 0, angle + 2 * math.pi, angle) * ((high - low) / (2 * math.pi)) + low, x, axis, keepdims
-    )
+    angle = np.where(angle < 0, angle + 2 * math.pi, angle)
+    return _shaped(angle * ((high - low) / (2 * math.pi)) + low, axis, keepdims)
 
 
 @mirrors(scipy.stats.circvar)
 def circvar(samples, high=2 * math.pi, low=0, axis=None, nan_policy="propagate", *, keepdims=False):
     """Compute the variance of angles, 1 − R."""
-    x, axis, s, c = _direction(samples, high, low, axis, nan_policy)
-    return _shaped(1 - np.minimum(np.hypot(s, c), 1.0), x, axis, keepdims)
+    axis, s, c = _direction(samples, high, low, axis, nan_policy)
+    return _shaped(1 - np.minimum(np.hypot(s, c), 1.0), axis, keepdims)
 
 
 @mirrors(scipy.stats.circstd)
 def circstd(samples, high=2 * math.pi, low=0, axis=None, nan_policy="propagate", *, normalize=False, keepdims=False):
     """Compute the standard deviation of angles, √(−2 log R)."""
-    x, axis, s, c = _direction(samples, high, low, axis, nan_policy)
+    axis, s, c = _direction(samples, high, low, axis, nan_policy)
     out = np.sqrt(-2 * np.log(np.minimum(np.hypot(s, c), 1.0)))
-    return _shaped(out if normalize else out * ((high - low) / (2 * math.pi)), x, axis, keepdims)
+    return _shaped(out if normalize else out * ((high - low) / (2 * math.pi)), axis, keepdims)
 
 
 class PearsonRResult(NamedTuple):
