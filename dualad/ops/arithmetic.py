@@ -22,6 +22,7 @@ from .kinds import (
     factor_transpose,
     is_finite,
     linear,
+    product_strong_transpose,
     scaled,
     strong,
     times,
@@ -50,7 +51,6 @@ def _add_transpose(ct: Array, x: Array, y: Array) -> tuple:
 
 
 add = elementwise(
-    "add",
     np.add,
     jvp=_add_jvp,
     linear_in=(0, 1),
@@ -75,7 +75,6 @@ def _subtract_transpose(ct: Array, x: Array, y: Array) -> tuple:
 
 
 subtract = elementwise(
-    "subtract",
     np.subtract,
     jvp=_subtract_jvp,
     linear_in=(0, 1),
@@ -87,7 +86,6 @@ subtract = elementwise(
 )
 
 negative = elementwise(
-    "negative",
     np.negative,
     jvp=lambda primals, tangents: (-primals[0], -tangents[0]),
     linear_in=(0,),
@@ -121,19 +119,12 @@ def _multiply_transpose(ct: Array, x: Array, y: Array) -> tuple:
     return None, unbroadcast(ct * x, y)
 
 
-def _multiply_strong_transpose(ct: Array, x: Array, y: Array, live: Any, hot: bool) -> tuple:
-    if type(x) is Aval:
-        return factor_transpose(ct, x, y, live, hot), None
-    return None, factor_transpose(ct, y, x, live, hot)
-
-
 multiply = elementwise(
-    "multiply",
     np.multiply,
     jvp=_multiply_jvp,
     linear_in=(0, 1),
     transpose=_multiply_transpose,
-    strong_transpose=_multiply_strong_transpose,
+    strong_transpose=product_strong_transpose,
     samples=anywhere(),
     complex_too=True,
     kind="bilinear",
@@ -181,7 +172,6 @@ def _divide_strong_transpose(ct: Array, x: Array, y: Array, live: Any, hot: bool
 
 
 divide = elementwise(
-    "divide",
     np.divide,
     jvp=_divide_jvp,
     linear_in=(0,),
@@ -195,16 +185,9 @@ divide = elementwise(
 
 # ── powers ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-square = unary("square", np.square, derivative=lambda x, out: 2 * x, samples=anywhere(), complex_too=True)
-reciprocal = unary(
-    "reciprocal",
-    np.reciprocal,
-    derivative=lambda x, out: -out * out,
-    samples=away_from(0.0),
-    complex_too=True,
-    singular=True,
-)
-cbrt = unary("cbrt", np.cbrt, derivative=lambda x, out: 1 / (3 * out * out), samples=away_from(0.0), singular=True)
+square = unary(np.square, anywhere(), lambda x, out: 2 * x)
+reciprocal = unary(np.reciprocal, away_from(0.0), lambda x, out: -out * out, singular=True)
+cbrt = unary(np.cbrt, away_from(0.0), lambda x, out: 1 / (3 * out * out), singular=True)
 
 # ∂/∂x x^y = y x^(y−1), which is 0 where y = 0, also at x = 0.
 # ∂/∂y x^y = x^y log x, which is 0 where x = 0 ≤ y (and −∞ where x = 0 > y).
@@ -264,7 +247,6 @@ def _is_complex(x) -> bool:
 
 
 power = elementwise(
-    "power",
     np.power,
     jvp=_power_jvp,
     samples=elementwise_samples(positive(), anywhere(), complex_too=True)
@@ -286,12 +268,9 @@ def _remainder_of(ufunc: np.ufunc, quotient) -> Primitive:
             t = t if tx is None else tx + t
         return out, broadcast_tangent(t, out)
 
+    samples = elementwise_samples(between(5.2, 5.6), between(1.5, 1.7))
     return elementwise(
-        ufunc.__name__,
-        ufunc,
-        jvp=jvp,
-        samples=elementwise_samples(between(5.2, 5.6), between(1.5, 1.7))
-        + elementwise_samples(between(-5.6, -5.2), between(1.5, 1.7))[1:3],
+        ufunc, jvp=jvp, samples=samples + elementwise_samples(between(-5.6, -5.2), between(1.5, 1.7))[1:3]
     )
 
 
@@ -312,9 +291,9 @@ def _absolute_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return np.absolute(x), chosen(t * np.sign(x), lambda: x == 0, "absolute")
 
 
-absolute = elementwise("absolute", np.absolute, jvp=_absolute_jvp, samples=away_from(0.0), complex_too=True)
+absolute = elementwise(np.absolute, jvp=_absolute_jvp, samples=away_from(0.0), complex_too=True)
 
-fabs = unary("fabs", np.fabs, derivative=lambda x, out: np.sign(x), samples=away_from(0.0))
+fabs = unary(np.fabs, away_from(0.0), lambda x, out: np.sign(x))
 
 
 def _sign_jvp(primals: Sequence, tangents: Sequence) -> tuple:
@@ -327,7 +306,7 @@ def _sign_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return s, s * turn * 1j
 
 
-sign = elementwise("sign", np.sign, jvp=_sign_jvp, samples=away_from(0.0), complex_too=True)
+sign = elementwise(np.sign, jvp=_sign_jvp, samples=away_from(0.0), complex_too=True)
 
 
 def _copysign_jvp(primals: Sequence, tangents: Sequence) -> tuple:
@@ -339,7 +318,7 @@ def _copysign_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return out, broadcast_tangent(tangents[0] * (np.sign(x) * np.copysign(1.0, y)), out)
 
 
-copysign = elementwise("copysign", np.copysign, jvp=_copysign_jvp, samples=away_from(0.0))
+copysign = elementwise(np.copysign, jvp=_copysign_jvp, samples=away_from(0.0))
 
 
 def _hypot_jvp(primals: Sequence, tangents: Sequence) -> tuple:
@@ -355,7 +334,7 @@ def _hypot_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return out, chosen(broadcast_tangent(t, out), lambda: apex, "hypot")
 
 
-hypot = elementwise("hypot", np.hypot, jvp=_hypot_jvp, samples=away_from(0.0))
+hypot = elementwise(np.hypot, jvp=_hypot_jvp, samples=away_from(0.0))
 
 
 # ── linear functions of one number ───────────────────────────────────────────────────────────────────────────────

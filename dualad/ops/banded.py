@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg as sl
 
-from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
-from .factorization import floating, solution_jvp
-from .kinds import add_tangents, stacked, unbroadcast
+from ..core.aval import Aval, result_dtype
+from .factorization import floating
+from .kinds import add_tangents, solution
 from .samples import Domain
 from .triangular import over_stack
 
@@ -39,9 +39,7 @@ def _banded_product(ab, x, lower: int, upper: int):
 
 def transpose_bands(ab, lower: int, upper: int):
     """Return the bands of the transposed matrix, which has ``upper`` diagonals below the main one."""
-    rows = []
-    for row in range(lower + upper, -1, -1):
-        rows.append(_shift(ab[..., row, :, None], row - upper)[..., 0])
+    rows = [_shift(ab[..., row, :, None], row - upper)[..., 0] for row in range(lower + upper, -1, -1)]
     return np.stack(rows, axis=-2)
 
 
@@ -59,14 +57,8 @@ def _solve_shape(ab: Aval, b: Aval, *, lower: int, upper: int) -> Aval:
         )
     if ab.shape[-1] != b.shape[-2]:
         raise ValueError("shapes of ab and b are not compatible.")
-    dtype = floating(result_dtype(ab, b))
-    stack = broadcast_shapes(Aval(ab.shape[:-2], dtype), Aval(b.shape[:-2], dtype))
-    return Aval((*stack, *b.shape[-2:]), dtype)
-
-
-def _solve_transpose(ct: Array, ab: Array, b: Array, *, lower: int, upper: int) -> tuple:
-    back = banded_solve(transpose_bands(ab, lower, upper), ct, lower=upper, upper=lower)
-    return None, unbroadcast(back, b)
+    stack = np.broadcast_shapes(ab.shape[:-2], b.shape[:-2])
+    return Aval((*stack, *b.shape[-2:]), floating(result_dtype(ab, b)))
 
 
 def _dominant(lower: int, upper: int, imaginary: float = 0.0) -> Domain:
@@ -84,13 +76,14 @@ def _dominant(lower: int, upper: int, imaginary: float = 0.0) -> Domain:
 
 _tridiagonal = {"lower": 1, "upper": 1}
 
-banded_solve = stacked(
+banded_solve = solution(
     "banded_solve",
+    _banded_product,
     impl=_solve,
     abstract_eval=_solve_shape,
-    jvp=solution_jvp(lambda: banded_solve, _banded_product),
-    linear_in=(1,),
-    transpose=_solve_transpose,
+    back=lambda ct, ab, *, lower, upper: banded_solve(
+        transpose_bands(ab, lower, upper), ct, lower=upper, upper=lower
+    ),
     raises=True,
     samples=[
         (_dominant(1, 1)(3, 4), (4, 2), _tridiagonal), (_dominant(2, 0)(3, 5), (5, 1), {"lower": 2, "upper": 0}),

@@ -28,17 +28,17 @@ _whole = elementwise_samples(integers(0, 12), integers(0, 12))
 _shifts = elementwise_samples(integers(0, 99), integers(0, 5))
 
 for _ufunc in (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal):
-    predicate(_ufunc.__name__, _ufunc, samples=_pairs)
+    predicate(_ufunc, samples=_pairs)
 for _ufunc in (np.logical_and, np.logical_or, np.logical_xor):
-    predicate(_ufunc.__name__, _ufunc, samples=_truths)
+    predicate(_ufunc, samples=_truths)
 for _ufunc in (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm):
-    predicate(_ufunc.__name__, _ufunc, samples=_whole)
+    predicate(_ufunc, samples=_whole)
 for _ufunc in (np.left_shift, np.right_shift):
-    predicate(_ufunc.__name__, _ufunc, samples=_shifts)
+    predicate(_ufunc, samples=_shifts)
 for _ufunc in (np.isfinite, np.isinf, np.isnan, np.signbit, np.logical_not):
-    predicate(_ufunc.__name__, _ufunc, samples=anywhere())
-predicate("invert", np.invert, samples=integers(-9, 9))
-predicate("bitwise_count", np.bitwise_count, samples=integers(-9, 9))
+    predicate(_ufunc, samples=anywhere())
+for _ufunc in (np.invert, np.bitwise_count):
+    predicate(_ufunc, samples=integers(-9, 9))
 
 
 # ── where ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -109,7 +109,7 @@ def _extremum(ufunc: np.ufunc, first_wins) -> Primitive:
             t = where(tie, 0.5 * add_tangents(tx, ty), t)
         return out, chosen(broadcast_tangent(t, out), lambda: tie, ufunc.__name__)
 
-    return elementwise(ufunc.__name__, ufunc, jvp=jvp, samples=anywhere())
+    return elementwise(ufunc, jvp=jvp, samples=anywhere())
 
 
 maximum = _extremum(np.maximum, np.greater)
@@ -129,7 +129,7 @@ def _bound(name: str, ufunc: np.ufunc, outside) -> Primitive:
         t = broadcast_tangent(where(outside(x, bound), 0 if tb is None else tb, 0 if tx is None else tx), out)
         return out, chosen(t, lambda: x == bound, "clip")
 
-    return elementwise(name, ufunc, jvp=jvp, samples=anywhere(), numpy=())
+    return elementwise(ufunc, name=name, jvp=jvp, samples=anywhere(), numpy=())
 
 
 # The two halves of np.clip.
@@ -146,4 +146,4 @@ def _heaviside_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return out, None if tangents[1] is None else broadcast_tangent(where(x == 0, tangents[1], 0), out)
 
 
-heaviside = elementwise("heaviside", np.heaviside, jvp=_heaviside_jvp, samples=anywhere())
+heaviside = elementwise(np.heaviside, jvp=_heaviside_jvp, samples=anywhere())

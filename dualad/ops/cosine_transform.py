@@ -69,9 +69,6 @@ def _transform(name: str, function: Callable, first: tuple[int, ...], last: tupl
         impl=lambda x, **params: _run(function, x, **params),
         abstract_eval=lambda x, *, type, axis, norm, orthogonalize: Aval(x.shape, floating(x.dtype)),
         transpose=transpose,
-        batch=lambda size, x, *, type, axis, norm, orthogonalize: op(
-            x, type=type, axis=axis + 1, norm=norm, orthogonalize=orthogonalize
-        ),
         samples=[
             (make(*shape), {"type": type, "axis": axis, "norm": norm, "orthogonalize": orthogonalize})
             for type in (1, 2, 3, 4)

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..core.aval import Array, Aval
+from ..core.aval import Aval
 from ..errors import SingularMatrixError
 from .factorization import complex_matrix, directional_shape, floating, inv, square
-from .kinds import directional, stacked, unbroadcast
+from .kinds import directional, of_matrices
 from .samples import well_conditioned
 
 __all__ = ["cofactors", "det", "slogdet"]
@@ -120,26 +120,19 @@ def _cofactors(a, *directions):
     return np.swapaxes(out, -1, -2).astype(dtype)
 
 
-def _cofactors_transpose(ct: Array, a: Array, *directions: Array) -> tuple:
-    """⟨c, cof(A; X, …)⟩ = D det(A)[X, …, c] is symmetric in its directions, so c takes the place of X."""
-    i = next(i for i, x in enumerate(directions) if type(x) is Aval)
-    others = directions[:i] + directions[i + 1 :]
-    cotangent = unbroadcast(cofactors(a, *others, ct), directions[i])
-    return (None, *[cotangent if j == i else None for j in range(len(directions))])
-
-
+# ⟨c, cof(A; X, …)⟩ = D det(A)[X, …, c] is symmetric in its directions, so c takes the place of X.
 cofactors = directional(
     "cofactors",
     impl=_cofactors,
     abstract_eval=directional_shape,
-    transpose=_cofactors_transpose,
+    back=lambda ct, a, *others: cofactors(a, *others, ct),
+    raises=False,
     samples=[
         (_regular(3, 3),), (_regular(3, 3), (3, 3)), (_regular(4, 4), (4, 4), (4, 4)), (_regular(2, 3, 3), (2, 3, 3)),
         (_regular(1, 1),), (_regular(0, 2, 2),), (np.zeros((3, 3)), (3, 3)),
         (np.diag([2.0, 1.0, 0.0, 0.0]), (4, 4), (4, 4)),
         (_complex_regular(3, 3), (3, 3)),
     ],
-    blocks="stack",
 )  # fmt: skip
 
 
@@ -151,7 +144,7 @@ def _det_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return det(a), np.einsum("...ij,...ij->...", cofactors(a), tangents[0])
 
 
-det = stacked(
+det = of_matrices(
     "det",
     impl=np.linalg.det,
     abstract_eval=lambda a: Aval(square(a).shape[:-2], floating(a.dtype)),
@@ -160,7 +153,7 @@ det = stacked(
         (_regular(3, 3),), (_regular(1, 1),), (_regular(2, 3, 3),), (_regular(0, 2, 2),), (_regular(2, 2, 2, 2),),
         (np.ones((3, 3)),), (_complex_regular(3, 3),),
     ],
-    blocks="stack",
+    raises=False,
 )  # fmt: skip
 
 
@@ -191,7 +184,7 @@ def _slogdet_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return (sign, log), (sign * 1j * np.imag(t), np.real(t))
 
 
-slogdet = stacked(
+slogdet = of_matrices(
     "slogdet",
     impl=lambda a: tuple(np.linalg.slogdet(a)),
     abstract_eval=_slogdet_shape,
@@ -200,5 +193,5 @@ slogdet = stacked(
         (_regular(3, 3),), (_regular(1, 1),), (_regular(2, 3, 3),), (_regular(0, 2, 2),), (_complex_regular(2, 3, 3),),
     ],
     multiple_results=True,
-    blocks="stack",
+    raises=False,
 )  # fmt: skip

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..core.aval import Aval
 from ..core.primitive import Primitive
 from .choice import nowhere, where
-from .kinds import add_tangents, broadcast_tangent, elementwise, elementwise_shape, strong, unary
+from .kinds import add_tangents, broadcast_tangent, elementwise, elementwise_shape, of_every_order, strong, unary
 from .kinks import chosen
 from .samples import anywhere, away_from, between, complex_plane, elementwise_samples, positive
 
@@ -21,30 +20,24 @@ __all__ = ["cos", "exp", "i0", "log", "logistic", "sin", "sinc", "sqrt", "tanh"]
 
 # ── exponentials, logarithms, the square root ────────────────────────────────────────────────────────────────────
 
-exp = unary("exp", np.exp, derivative=lambda x, out: out, samples=anywhere(), complex_too=True)
-log = unary("log", np.log, derivative=lambda x, out: 1 / x, samples=positive(), complex_too=True, singular=True)
-sqrt = unary("sqrt", np.sqrt, derivative=lambda x, out: 0.5 / out, samples=positive(), complex_too=True, singular=True)
+exp = unary(np.exp, anywhere(), lambda x, out: out)
+log = unary(np.log, positive(), lambda x, out: 1 / x, singular=True)
+sqrt = unary(np.sqrt, positive(), lambda x, out: 0.5 / out, singular=True)
 
 _LOG_2, _LOG_10 = math.log(2), math.log(10)
 
-exp2 = unary("exp2", np.exp2, derivative=lambda x, out: out * _LOG_2, samples=anywhere(), complex_too=True)
+exp2 = unary(np.exp2, anywhere(), lambda x, out: out * _LOG_2)
 # Not out + 1, which has lost the digits of e^x where x ≪ 0.
-expm1 = unary("expm1", np.expm1, derivative=lambda x, out: np.exp(x), samples=anywhere(), complex_too=True)
-log2 = unary(
-    "log2", np.log2, derivative=lambda x, out: (1 / _LOG_2) / x, samples=positive(), complex_too=True, singular=True
-)
-log10 = unary(
-    "log10", np.log10, derivative=lambda x, out: (1 / _LOG_10) / x, samples=positive(), complex_too=True, singular=True
-)
-log1p = unary(
-    "log1p", np.log1p, derivative=lambda x, out: 1 / (1 + x), samples=positive(), complex_too=True, singular=True
-)
+expm1 = unary(np.expm1, anywhere(), lambda x, out: np.exp(x))
+log2 = unary(np.log2, positive(), lambda x, out: (1 / _LOG_2) / x, singular=True)
+log10 = unary(np.log10, positive(), lambda x, out: (1 / _LOG_10) / x, singular=True)
+log1p = unary(np.log1p, positive(), lambda x, out: 1 / (1 + x), singular=True)
 
 # ── trigonometric functions ──────────────────────────────────────────────────────────────────────────────────────
 
-sin = unary("sin", np.sin, derivative=lambda x, out: np.cos(x), samples=anywhere(), complex_too=True)
-cos = unary("cos", np.cos, derivative=lambda x, out: -np.sin(x), samples=anywhere(), complex_too=True)
-tan = unary("tan", np.tan, derivative=lambda x, out: 1 + out * out, samples=between(-1.2, 1.2), complex_too=True)
+sin = unary(np.sin, anywhere(), lambda x, out: np.cos(x))
+cos = unary(np.cos, anywhere(), lambda x, out: -np.sin(x))
+tan = unary(np.tan, between(-1.2, 1.2), lambda x, out: 1 + out * out)
 
 # The inverses are written with products of roots of linear factors where those have the branch cuts of the function
 # itself, and where 1 − x² would lose the digits of 1 − |x|.
@@ -59,32 +52,18 @@ def _cosine_of_arcsin(x):
     return np.sqrt(-(x - 1)) * np.sqrt(x - (-1)) if np.iscomplexobj(x) else np.sqrt((1 - x) * (1 + x))
 
 
-arcsin = unary(
-    "arcsin", np.arcsin, derivative=lambda x, out: 1 / _cosine_of_arcsin(x), samples=_inside, complex_too=True,
-    singular=True,
-)  # fmt: skip
-arccos = unary(
-    "arccos", np.arccos, derivative=lambda x, out: -1 / _cosine_of_arcsin(x), samples=_inside, complex_too=True,
-    singular=True,
-)  # fmt: skip
-arctan = unary("arctan", np.arctan, derivative=lambda x, out: 1 / (1 + x * x), samples=anywhere(), complex_too=True)
+arcsin = unary(np.arcsin, _inside, lambda x, out: 1 / _cosine_of_arcsin(x), singular=True)
+arccos = unary(np.arccos, _inside, lambda x, out: -1 / _cosine_of_arcsin(x), singular=True)
+arctan = unary(np.arctan, anywhere(), lambda x, out: 1 / (1 + x * x))
 
 # ── hyperbolic functions ─────────────────────────────────────────────────────────────────────────────────────────
 
-sinh = unary("sinh", np.sinh, derivative=lambda x, out: np.cosh(x), samples=anywhere(), complex_too=True)
-cosh = unary("cosh", np.cosh, derivative=lambda x, out: np.sinh(x), samples=anywhere(), complex_too=True)
-tanh = unary("tanh", np.tanh, derivative=lambda x, out: 1 - out * out, samples=anywhere(), complex_too=True)
-arcsinh = unary(
-    "arcsinh", np.arcsinh, derivative=lambda x, out: 1 / np.sqrt(x * x - (-1)), samples=anywhere(), complex_too=True
-)
-arccosh = unary(
-    "arccosh", np.arccosh, derivative=lambda x, out: 1 / (np.sqrt(x - 1) * np.sqrt(x - (-1))),
-    samples=between(1.2, 3.0), complex_too=True, singular=True,
-)  # fmt: skip
-arctanh = unary(
-    "arctanh", np.arctanh, derivative=lambda x, out: 1 / ((1 - x) * (1 + x)), samples=_inside, complex_too=True,
-    singular=True,
-)  # fmt: skip
+sinh = unary(np.sinh, anywhere(), lambda x, out: np.cosh(x))
+cosh = unary(np.cosh, anywhere(), lambda x, out: np.sinh(x))
+tanh = unary(np.tanh, anywhere(), lambda x, out: 1 - out * out)
+arcsinh = unary(np.arcsinh, anywhere(), lambda x, out: 1 / np.sqrt(x * x - (-1)))
+arccosh = unary(np.arccosh, between(1.2, 3.0), lambda x, out: 1 / (np.sqrt(x - 1) * np.sqrt(x - (-1))), singular=True)
+arctanh = unary(np.arctanh, _inside, lambda x, out: 1 / ((1 - x) * (1 + x)), singular=True)
 
 # ── two arguments ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -105,7 +84,7 @@ def _arctan2_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return out, chosen(broadcast_tangent(t, out), lambda: origin, "arctan2")
 
 
-arctan2 = elementwise("arctan2", np.arctan2, jvp=_arctan2_jvp, samples=away_from(0.0))
+arctan2 = elementwise(np.arctan2, jvp=_arctan2_jvp, samples=away_from(0.0))
 
 
 def _logistic(x):
@@ -115,12 +94,11 @@ def _logistic(x):
 
 # σ(x) = 1/(1 + e⁻ˣ), with σ′(x) = σ(x) σ(−x): no order of derivative has a factor that overflows.
 logistic = elementwise(
-    "logistic",
     _logistic,
+    name="logistic",
     abstract_eval=elementwise_shape(np.exp),
     jvp=lambda primals, tangents: ((out := logistic(primals[0])), tangents[0] * (out * logistic(-primals[0]))),
     samples=anywhere(),
-    numpy=(),
 )
 
 
@@ -145,7 +123,7 @@ def _log_add_exp(ufunc: np.ufunc, unit: float) -> Primitive:
             t = t if ty is None else add_tangents(t, ty * logistic(-gap))
         return out, broadcast_tangent(t, out)
 
-    return elementwise(ufunc.__name__, ufunc, jvp=jvp, samples=anywhere())
+    return elementwise(ufunc, jvp=jvp, samples=anywhere())
 
 
 logaddexp = _log_add_exp(np.logaddexp, 1.0)
@@ -153,25 +131,6 @@ logaddexp2 = _log_add_exp(np.logaddexp2, _LOG_2)
 
 
 # ── functions whose derivatives of every order are one formula ───────────────────────────────────────────────────
-
-
-def _orders(name: str, impl, special_points: list) -> Primitive:
-    """Declare a function together with all its derivatives: ``order=n`` is the n-th, and its derivative the next."""
-    samples = elementwise_samples(anywhere()) + special_points
-
-    def jvp(primals: Sequence, tangents: Sequence, *, order: int) -> tuple:
-        return op(primals[0], order=order), tangents[0] * op(primals[0], order=order + 1)
-
-    op = elementwise(
-        name,
-        impl,
-        abstract_eval=lambda x, *, order: Aval(x.shape, x.dtype),
-        jvp=jvp,
-        samples=[(*spec, {"order": n}) for n in (0, 1) for spec in samples],
-        numpy=(),
-        blocks="entries",
-    )
-    return op
 
 
 def _sinc(x, *, order):
@@ -216,5 +175,6 @@ def _i0(x, *, order):
     return (total / intervals).astype(x.dtype)[()]
 
 
-sinc = _orders("sinc", _sinc, [(np.array([0.0, 1e-9, 0.5, -3.0]),), (complex_plane()(3),)])
-i0 = _orders("i0", _i0, [(np.array([0.0, 1e-9, 12.0, -30.0]),)])
+_reals = elementwise_samples(anywhere())
+sinc = of_every_order("sinc", _sinc, (0, 1), [*_reals, (np.array([0.0, 1e-9, 0.5, -3.0]),), (complex_plane()(3),)])
+i0 = of_every_order("i0", _i0, (0, 1), [*_reals, (np.array([0.0, 1e-9, 12.0, -30.0]),)])

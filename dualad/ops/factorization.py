@@ -16,12 +16,12 @@ import numpy as np
 
 from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
 from ..core.primitive import Primitive
-from .kinds import align_ranks, repeat_lanes, stacked, unbroadcast
+from .kinds import align_ranks, of_matrices, repeat_lanes, solution
 from .samples import well_conditioned
 
 __all__ = [
     "adjoint", "cholesky", "complex_floating", "complex_matrix", "directional_shape", "floating", "hermitian", "inv",
-    "least_motion", "matrix", "matrix_rank", "pinv", "qr", "solution_batch", "solution_jvp", "solution_shape", "solve",
+    "least_motion", "matrix", "matrix_rank", "pinv", "qr", "solution_batch", "solution_shape", "solve",
     "square", "strictly_lower", "transposed",
 ]  # fmt: skip
 
@@ -110,22 +110,6 @@ def solution_shape(a: Aval, b: Aval, **_: Any) -> Aval:
     return Aval((*stack, *b.shape[-2:]), dtype)
 
 
-def solution_jvp(solver: Callable, product: Callable) -> Callable:
-    """Return the JVP of the operator ``solver()``; ``product(ta, x)`` is what a tangent of the matrix makes of x."""
-
-    def jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
-        (a, b), (ta, tb), solve = primals, tangents, solver()
-        x = solve(a, b, **params)
-        if ta is None:
-            right = tb
-        else:
-            moved = product(ta, x, **params)
-            right = -moved if tb is None else tb - moved
-        return x, solve(a, right, **params)
-
-    return jvp
-
-
 def solution_batch(solver: Callable) -> Callable:
     """Return the batching rule of the operator ``solver()``, which takes stacks of matrices."""
 
@@ -142,13 +126,12 @@ def solution_batch(solver: Callable) -> Callable:
     return batch
 
 
-solve = Primitive(
+solve = solution(
     "solve",
+    lambda ta, x: ta @ x,
     impl=np.linalg.solve,
     abstract_eval=solution_shape,
-    jvp=solution_jvp(lambda: solve, lambda ta, x: ta @ x),
-    linear_in=(1,),
-    transpose=lambda ct, a, b: (None, unbroadcast(solve(transposed(a), ct), b)),
+    back=lambda ct, a: solve(transposed(a), ct),
     batch=solution_batch(lambda: solve),
     raises=True,
     samples=[
@@ -168,12 +151,11 @@ def _inv_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return out, -(out @ tangents[0] @ out)
 
 
-inv = stacked(
+inv = of_matrices(
     "inv",
     impl=np.linalg.inv,
     abstract_eval=lambda a: Aval(square(a).shape, floating(a.dtype)),
     jvp=_inv_jvp,
-    raises=True,
     samples=[_regular(3, 3), _regular(1, 1), _regular(2, 3, 3), _regular(0, 2, 2), _complex_regular(2, 3, 3)],
     blocks="matrices",
 )
@@ -228,19 +210,17 @@ pinv = Primitive(
 
 # ── rank ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-matrix_rank = stacked(
+matrix_rank = of_matrices(
     "matrix_rank",
     impl=lambda a, *, tol, rtol, hermitian: np.linalg.matrix_rank(a, tol, hermitian, rtol=rtol),
     abstract_eval=lambda a, *, tol, rtol, hermitian: Aval(matrix(a).shape[:-2], np.dtype(np.intp)),
     jvp=None,
-    raises=True,
     samples=[
         ((3, 2), {"tol": None, "rtol": None, "hermitian": False}),
         ((2, 3, 3), {"tol": 0.1, "rtol": None, "hermitian": False}),
         (well_conditioned(symmetric=True)(3, 3), {"tol": None, "rtol": 1e-9, "hermitian": True}),
     ],
     kind="predicate",
-    blocks="stack",
 )
 
 
@@ -262,12 +242,11 @@ def _cholesky_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return lower, lower @ half
 
 
-cholesky = stacked(
+cholesky = of_matrices(
     "cholesky",
     impl=np.linalg.cholesky,
     abstract_eval=lambda a: Aval(square(a).shape, floating(a.dtype)),
     jvp=_cholesky_jvp,
-    raises=True,
     samples=[
         _definite(3, 3), _definite(1, 1), _definite(2, 3, 3), _definite(0, 2, 2),
         lambda rng: _definite.make(rng, (2, 3, 3)) + 0.2j * rng.normal(size=(2, 3, 3)),
@@ -326,7 +305,7 @@ def _qr_jvp(primals: Sequence, tangents: Sequence, *, complete: bool = False) ->
     return out, (tq, tr)
 
 
-qr = stacked(
+qr = of_matrices(
     "qr",
     impl=lambda a, *, complete=False: tuple(np.linalg.qr(a, "complete" if complete else "reduced")),
     abstract_eval=_qr_shape,
@@ -338,5 +317,5 @@ qr = stacked(
         ((3, 2), {"complete": True}), ((2, 3, 2), {"complete": True}), ((2, 3), {"complete": True}),
     ],
     multiple_results=True,
-    blocks="stack",
+    raises=False,
 )  # fmt: skip

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.signal as sg
 
-from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
+from ..core.aval import Array, Aval, result_dtype
 from .factorization import floating
-from .kinds import add_tangents, align_ranks, bilinear, stacked, unbroadcast
+from .kinds import add_tangents, align_ranks, bilinear, solution, unbroadcast
 from .samples import between, complex_plane
 
 __all__ = ["all_pole", "convolve_nd"]
@@ -50,9 +50,8 @@ def _convolve_shape(x, y, *, mode, method, ndim) -> Aval:
         raise ValueError("an array with an axis of length 0 can't be convolved")
     if mode == "valid" and any(n < m for n, m in zip(inner, outer, strict=True)):
         raise ValueError(f"mode 'valid': {outer} is not inside {inner}")
-    dtype = result_dtype(x, y)
-    stack = broadcast_shapes(Aval(x.shape[:-ndim], dtype), Aval(y.shape[:-ndim], dtype))
-    return Aval((*stack, *_core(inner, outer, mode)), dtype)
+    stack = np.broadcast_shapes(x.shape[:-ndim], y.shape[:-ndim])
+    return Aval((*stack, *_core(inner, outer, mode)), result_dtype(x, y))
 
 
 def _convolve_transpose(ct: Array, x: Array, y: Array, *, mode: str, method, ndim: int) -> tuple:
@@ -127,17 +126,8 @@ def _all_pole(a, x):
 
 
 def _all_pole_shape(a: Aval, x: Aval) -> Aval:
-    dtype = floating(result_dtype(a, x))
-    return Aval((*broadcast_shapes(Aval(a.shape[:-1], dtype), Aval(x.shape[:-1], dtype)), x.shape[-1]), dtype)
-
-
-def _all_pole_jvp(primals: Sequence, tangents: Sequence) -> tuple:
-    a, x = primals
-    ta, tx = tangents
-    y = all_pole(a, x)
-    if ta is not None and a.shape[-1] and y.shape[-1]:
-        tx = add_tangents(tx, -_delay(ta, y))
-    return y, None if tx is None else all_pole(a, tx)
+    stack = np.broadcast_shapes(a.shape[:-1], x.shape[:-1])
+    return Aval((*stack, x.shape[-1]), floating(result_dtype(a, x)))
 
 
 def _delay(a, y):
@@ -147,18 +137,17 @@ def _delay(a, y):
     for k in range(1, min(a.shape[-1], n - 1) + 1):
         zeros = np.zeros((*y.shape[:-1], k), y.dtype)
         total = add_tangents(total, a[..., k - 1 : k] * np.concatenate([zeros, y[..., : n - k]], -1))
-    return a[..., :1] * np.zeros(y.shape, y.dtype) if total is None else total
+    return np.zeros(y.shape, y.dtype) if total is None else total
 
 
 _stable = between(-0.4, 0.4)
 
-all_pole = stacked(
+all_pole = solution(
     "all_pole",
+    _delay,
     impl=_all_pole,
     abstract_eval=_all_pole_shape,
-    jvp=_all_pole_jvp,
-    linear_in=(1,),
-    transpose=lambda ct, a, x: (None, unbroadcast(np.flip(all_pole(a, np.flip(ct, -1)), -1), x)),
+    back=lambda ct, a: np.flip(all_pole(a, np.flip(ct, -1)), -1),
     samples=[
         (_stable(2), (5,)), (_stable(2), (2, 4)), (_stable(3), (1,)), (_stable(2, 1), (2, 4)), (_stable(0), (3,)),
         (_stable(2), (0, 3)), (_stable(1), (2, 0)), (_stable(2), complex_plane()(4)),

@@ -66,7 +66,6 @@ def _complex_transform(name: str, function):
         impl=lambda x, *, n, axis, norm: function(x, n, axis, norm),
         abstract_eval=lambda x, *, n, axis, norm: Aval(_resize(x.shape, axis, n), _complex_dtype(x.dtype)),
         transpose=lambda ct, x, *, n, axis, norm: (_arrived(op(ct, n=n, axis=axis, norm=norm), x, axis),),
-        batch=lambda size, x, *, n, axis, norm: op(x, n=n, axis=axis + 1, norm=norm),
         samples=_samples() + _samples(complex_plane()),
         blocks="one",
     )
@@ -85,7 +84,6 @@ rfft = linear(
     impl=lambda x, *, n, axis, norm: np.fft.rfft(x, n, axis, norm),
     abstract_eval=lambda x, *, n, axis, norm: Aval(_resize(x.shape, axis, n // 2 + 1), _complex_dtype(x.dtype)),
     transpose=lambda ct, x, *, n, axis, norm: (_arrived(np.real(fft(ct, n=n, axis=axis, norm=norm)), x, axis),),
-    batch=lambda size, x, *, n, axis, norm: rfft(x, n=n, axis=axis + 1, norm=norm),
     samples=_samples(),
     blocks="one",
 )
@@ -111,7 +109,6 @@ irfft = linear(
         _resize(x.shape, axis, n), np.zeros((), _complex_dtype(x.dtype)).real.dtype
     ),
     transpose=_irfft_transpose,
-    batch=lambda size, x, *, n, axis, norm: irfft(x, n=n, axis=axis + 1, norm=norm),
     samples=_samples() + _samples(complex_plane()),
     blocks="one",
 )

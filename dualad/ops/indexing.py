@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from ..core.constants import beside, foreign, zeros_beside
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
-from .kinds import align_ranks, repeat_lanes
+from .kinds import align_ranks, linear, repeat_lanes
 
 __all__ = ["ARRAY", "index", "index_add", "index_set", "indexed_shape", "is_place"]
 
@@ -153,16 +152,8 @@ def _full_slice(size: int, template: tuple) -> tuple:
 
 def _batch_axis(arrays, template: tuple) -> int:
     """Return where NumPy puts a full slice's axis that stands in front of the template: behind separated indices."""
-    if not _is_advanced(template):
-        return 0
-    seen = closed = False
-    for e in template:
-        if e is None or type(e) is tuple:
-            closed = seen
-        elif closed:
-            return len(_advanced_shape(arrays, template))
-        else:
-            seen = True
+    if _is_advanced(template) and not _find_advanced_place((None, *template)):
+        return len(_advanced_shape(arrays, template))
     return 0
 
 
@@ -373,20 +364,13 @@ def _add_samples():
         yield (ct, *arrays, {**params, "shape": shape})
 
 
-def _index_add_jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
-    return bind(index_add, primals, params), bind(index_add, (tangents[0], *primals[1:]), params)
-
-
-index_add = Primitive(
+index_add = linear(
     "index_add",
     impl=_index_add,
     abstract_eval=lambda ct, *arrays, template, shape: Aval(shape, ct.dtype),
-    jvp=_index_add_jvp,
-    linear_in=(0,),
     transpose=lambda ct, x, *arrays, template, shape: (index(ct, *arrays, template=template), *[None] * len(arrays)),
     batch=_index_add_batch,
     samples=list(_add_samples()),
-    kind="linear",
     collects=True,
 )
 

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..core.aval import Aval, aval_of, result_dtype
+from ..core.aval import Array, Aval, aval_of, result_dtype
 from ..core.constants import foreign, zeros_beside
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
 from .indexing import ARRAY, index_add
-from .kinds import along_axis, repeat_lanes
+from .kinds import linear, repeat_lanes
+from .samples import complex_normal
 
 __all__ = ["concatenate", "gathered", "split", "stack", "unstack"]
 
@@ -38,8 +39,19 @@ def _cotangents(pieces, args) -> tuple:
     ])  # fmt: skip
 
 
-def _all_mapped(size: int, values, mapped) -> list:
-    return [v if m else repeat_lanes(v, size) for v, m in zip(values, mapped, strict=True)]
+def _join(name: str, **fields) -> Primitive:
+    """Declare an operator that puts arrays beside each other along an axis."""
+
+    def jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tuple:
+        params = {"axis": axis}
+        return bind(op, primals, params), bind(op, _zeros_for_none(tangents, primals), params)
+
+    def batch(size: int, values: Sequence, mapped: Sequence[bool], *, axis: int) -> Array:
+        values = [v if m else repeat_lanes(v, size) for v, m in zip(values, mapped, strict=True)]
+        return bind(op, values, {"axis": axis + 1})
+
+    op = Primitive(name, jvp=jvp, linear_in=(-1,), joint=True, batch=batch, kind="join", moves=True, **fields)
+    return op
 
 
 # ── along an axis that exists ────────────────────────────────────────────────────────────────────────────────────
@@ -62,28 +74,17 @@ def _concatenate_shape(*avals, axis):
     return Aval(shape, result_dtype(*avals))
 
 
-def _concatenate_jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tuple:
-    params = {"axis": axis}
-    return bind(concatenate, primals, params), bind(concatenate, _zeros_for_none(tangents, primals), params)
-
-
-concatenate = Primitive(
+concatenate = _join(
     "concatenate",
     impl=lambda *xs, axis: np.concatenate(xs, axis),
     abstract_eval=_concatenate_shape,
-    jvp=_concatenate_jvp,
-    linear_in=(-1,),
-    joint=True,
     transpose=lambda ct, *xs, axis: _cotangents(split(ct, sizes=tuple([np.shape(x)[axis] for x in xs]), axis=axis), xs),
-    batch=lambda size, values, mapped, *, axis: np.concatenate(_all_mapped(size, values, mapped), axis=axis + 1),
     samples=[
         ((3,), (2,), {"axis": 0}),
         ((2, 3), (2, 1), (2, 0), {"axis": 1}),
         ((2, 3), {"axis": 0}),
-        ((3,), lambda rng: rng.normal(size=2) + 1j * rng.normal(size=2), {"axis": 0}),
+        ((3,), complex_normal(2), {"axis": 0}),
     ],
-    kind="join",
-    moves=True,
 )
 
 
@@ -93,19 +94,12 @@ def _split(x, *, sizes, axis):
     return tuple([x[(*lead, slice(end - n, end))] for n, end in zip(sizes, ends, strict=True)])
 
 
-def _split_jvp(primals: Sequence, tangents: Sequence, *, sizes, axis: int) -> tuple:
-    params = {"sizes": sizes, "axis": axis}
-    return bind(split, primals, params), bind(split, tangents, params)
-
-
-split = along_axis(
+split = linear(
     "split",
     impl=_split,
     abstract_eval=lambda x, *, sizes, axis: tuple(
         [Aval((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype) for n in sizes]
     ),
-    jvp=_split_jvp,
-    linear_in=(0,),
     transpose=lambda cts, x, *, sizes, axis: (np.concatenate(cts, axis=axis),),
     samples=[
         ((5,), {"sizes": (2, 3), "axis": 0}),
@@ -113,7 +107,6 @@ split = along_axis(
         ((3,), {"sizes": (3,), "axis": 0}),
     ],
     multiple_results=True,
-    kind="linear",
     moves=True,
 )
 
@@ -135,29 +128,18 @@ def _stack_shape(*avals, axis):
     return Aval((*shape[:axis], len(avals), *shape[axis:]), result_dtype(*avals))
 
 
-def _stack_jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tuple:
-    params = {"axis": axis}
-    return bind(stack, primals, params), bind(stack, _zeros_for_none(tangents, primals), params)
-
-
-stack = Primitive(
+stack = _join(
     "stack",
     impl=_stack,
     abstract_eval=_stack_shape,
-    jvp=_stack_jvp,
-    linear_in=(-1,),
-    joint=True,
     transpose=lambda ct, *xs, axis: _cotangents(unstack(ct, axis=axis), xs),
-    batch=lambda size, values, mapped, *, axis: np.stack(_all_mapped(size, values, mapped), axis=axis + 1),
     samples=[
         ((), (), {"axis": 0}),
         ((2, 3), (2, 3), {"axis": 2}),
         ((2,), {"axis": 1}),
         ((0,), (0,), {"axis": 0}),
-        ((3,), lambda rng: rng.normal(size=3) + 1j * rng.normal(size=3), {"axis": 0}),
+        ((3,), complex_normal(3), {"axis": 0}),
     ],
-    kind="join",
-    moves=True,
 )
 
 
@@ -173,21 +155,13 @@ def _unstack(x, *, axis):
     return tuple([x[(*lead, i)] for i in range(x.shape[axis])])
 
 
-def _unstack_jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tuple:
-    params = {"axis": axis}
-    return bind(unstack, primals, params), bind(unstack, tangents, params)
-
-
-unstack = along_axis(
+unstack = linear(
     "unstack",
     impl=_unstack,
     abstract_eval=_unstack_shape,
-    jvp=_unstack_jvp,
-    linear_in=(0,),
     transpose=lambda cts, x, *, axis: (np.stack(cts, axis=axis),),
     samples=[((3,), {"axis": 0}), ((2, 3), {"axis": 1}), ((1, 2), {"axis": 0}), ((2, 0), {"axis": 0})],
     multiple_results=True,
-    kind="linear",
     moves=True,
 )
 

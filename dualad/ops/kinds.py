@@ -1,7 +1,8 @@
 """Kinds: the rules that many operators share, so that a declaration says only what is particular.
 
-For: ``elementwise``, ``unary``, ``predicate``, ``stacked``, ``along_axis``, ``linear``, ``bilinear``, ``directional``
-and the pieces they are made of (``batch_elementwise``, ``unbroadcast``, ``scaled``). Not for: any single operator.
+For: ``elementwise``, ``unary``, ``of_every_order``, ``predicate``, ``stacked``, ``of_matrices``, ``along_axis``,
+``linear``, ``bilinear``, ``directional``, ``solution``, and the pieces they are made of (``batch_elementwise``,
+``unbroadcast``, ``scaled``). Not for: any single operator.
 
 Notation in the derivations: x, y are primals, t tangents, c cotangents, ⟨c, t⟩ = Re Σ c·t the pairing, which is not
 conjugated, so that a transpose multiplies by the derivative itself (JAX's convention for complex numbers).
@@ -24,8 +25,9 @@ from .samples import elementwise_samples
 
 __all__ = [
     "add_tangents", "align_ranks", "along_axis", "batch_elementwise", "bilinear", "broadcast_like", "broadcast_tangent",
-    "directional", "elementwise", "elementwise_shape", "factor_transpose", "is_finite", "known", "linear", "predicate",
-    "repeat_lanes", "scale", "scaled", "stacked", "strong", "times", "unary", "unbroadcast", "vanishes",
+    "directional", "elementwise", "elementwise_shape", "factor_transpose", "is_finite", "known", "linear",
+    "of_every_order", "of_matrices", "predicate", "product_strong_transpose", "repeat_lanes", "scale", "scaled",
+    "solution", "stacked", "strong", "times", "unary", "unbroadcast", "vanishes",
 ]  # fmt: skip
 
 # ── shapes ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -35,6 +37,14 @@ def elementwise_shape(ufunc: np.ufunc) -> Callable[..., Aval]:
     """Make the shape rule of a ufunc: broadcast the shapes, promote as NumPy does for this very ufunc."""
     dtypes: dict[tuple, np.dtype] = {}
     arity = ufunc.nin
+    if ufunc.nout > 1:
+
+        def shapes(*avals):
+            given = [python_type(a) if is_weak(a) else a.dtype for a in avals]
+            shape = broadcast_shapes(*avals)
+            return tuple([Aval(shape, d) for d in ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))[arity:]])
+
+        return shapes
 
     def promoted(*avals):
         key = tuple([python_type(a) if is_weak(a) else a.dtype for a in avals])
@@ -203,7 +213,7 @@ def batch_elementwise(op_of: Callable) -> Callable:
 
 
 def elementwise(
-    name: str, function, *, samples, jvp=None, partials=None, singular=False, numpy=None, complex_too=False,
+    function, *, samples, name=None, jvp=None, partials=None, singular=False, numpy=None, complex_too=False,
     abstract_eval=None, kind=None, **fields,
 ) -> Primitive:  # fmt: skip
     """Declare a function of entries, with broadcasting: what it is to a shape and to a batch is the same for all.
@@ -211,7 +221,13 @@ def elementwise(
     Parameters
     ----------
     function : np.ufunc or callable
-        What it computes. A ufunc also says how many arguments there are and what dtype comes out.
+        What it computes. A ufunc also says how many arguments and results there are, what dtype comes out, and what the
+        operator is called.
+    samples : Domain, tuple of Domain, or list
+        The domain of all arguments or of each, expanded to the shapes of ``elementwise_samples``, or explicit
+        specifications.
+    name : str, optional
+        Its name, if it is not that of the function.
     jvp : callable, optional
         The rule, if it is more than a sum over ``partials``; without either it is a function without derivative.
     partials : sequence of callables, optional
@@ -219,32 +235,31 @@ def elementwise(
     singular : bool
         Whether the partial derivatives have poles inside or at the edge of the domain: tangents are then multiplied as
         strong zeros, and NumPy's warnings about the pole of the *derivative* are silenced.
-    samples : Domain, tuple of Domain, or list
-        The domain of all arguments or of each, expanded to the shapes of ``elementwise_samples``, or explicit
-        specifications.
     numpy : sequence of callables, optional
-        The NumPy callables that mean this operator: by default, ``function`` itself.
+        The NumPy callables that mean this operator: by default, a ufunc itself.
     complex_too : bool
         Whether to expand the domains to the complex plane as well.
     """
-    arity = getattr(function, "nin", 1)
+    ufunc = isinstance(function, np.ufunc)
+    arity = function.nin if ufunc else 1
     if partials is not None:
         jvp = _sum_of_partials(function, partials, singular)
     if not isinstance(samples, list):
         samples = elementwise_samples(
             *(samples if isinstance(samples, tuple) else (samples,) * arity), complex_too=complex_too
         )
-    numpy = (function,) if numpy is None else tuple(numpy)
+    numpy = (function,) * ufunc if numpy is None else tuple(numpy)
     # Where the function is known to dispatch it is quicker than the operator: on arrays it is only NumPy's.
     again = function if function in numpy else lambda *values, **params: bind(op, values, params)
     op = Primitive(
-        name,
+        name or function.__name__,
         impl=function,
         abstract_eval=abstract_eval or elementwise_shape(function),
         jvp=jvp,
         batch=batch_elementwise(again),
         samples=samples,
         numpy=numpy,
+        multiple_results=ufunc and function.nout > 1,
         kind=kind or ("unary" if arity == 1 else "binary"),
         **fields,
     )
@@ -271,17 +286,16 @@ def _sum_of_partials(function: Callable, partials: Sequence[Callable], singular:
     return jvp
 
 
-def unary(
-    name: str, ufunc, *, derivative, samples, numpy=None, complex_too=False, singular=False, **fields
-) -> Primitive:
+def unary(ufunc: np.ufunc, samples, derivative: Callable, *, singular=False, **fields) -> Primitive:
     """Declare a differentiable function of one argument, elementwise.
 
     Parameters
     ----------
+    samples : Domain or list
+        A domain, expanded to the shapes of ``elementwise_samples`` (in the complex plane as well, where the ufunc is
+        defined there), or explicit specifications.
     derivative : callable
         ``derivative(x, out)``: f′(x), given f(x) too.
-    samples : Domain or list
-        A domain, expanded to the shapes of ``elementwise_samples``, or explicit specifications.
     singular : bool
         Whether f′ has a pole inside or at the edge of the domain: the tangent is then multiplied as a strong zero,
         and NumPy's warnings about the pole of the *derivative* are silenced.
@@ -305,12 +319,33 @@ def unary(
             d = derivative(x, out)
             return out, times(tangents[0], d) if isinstance(d, Tracer) else tangents[0] * d
 
-    return elementwise(name, ufunc, jvp=jvp, samples=samples, numpy=numpy, complex_too=complex_too, **fields)
+    return elementwise(ufunc, samples=samples, jvp=jvp, complex_too="D->D" in ufunc.types, **fields)
 
 
-def predicate(name: str, function, *, samples, **fields) -> Primitive:
+def of_every_order(name: str, impl: Callable, orders: Sequence[int], samples: list, **fields) -> Primitive:
+    """Declare a function of entries together with its derivatives: ``order=n`` is the n-th, whose derivative is next.
+
+    ``samples`` are taken at each of the ``orders``.
+    """
+
+    def jvp(primals: Sequence, tangents: Sequence, *, order: int) -> tuple:
+        return op(primals[0], order=order), tangents[0] * op(primals[0], order=order + 1)
+
+    op = elementwise(
+        impl,
+        name=name,
+        abstract_eval=lambda x, *, order: Aval(x.shape, x.dtype),
+        jvp=jvp,
+        samples=[(*spec, {"order": n}) for n in orders for spec in samples],
+        blocks="entries",
+        **fields,
+    )
+    return op
+
+
+def predicate(function, **fields) -> Primitive:
     """Declare an elementwise question or step function: its derivative is zero wherever it has one."""
-    return elementwise(name, function, samples=samples, kind="predicate", **fields)
+    return elementwise(function, kind="predicate", **fields)
 
 
 def stacked(name: str, **fields) -> Primitive:
@@ -319,26 +354,38 @@ def stacked(name: str, **fields) -> Primitive:
     return op
 
 
+def of_matrices(name: str, *, blocks="stack", raises=True, **fields) -> Primitive:
+    """Declare a ``stacked`` operator of the matrices in the last two axes; there may be some that it fails at."""
+    return stacked(name, blocks=blocks, raises=raises, **fields)
+
+
 def along_axis(name: str, **fields) -> Primitive:
-    """Declare an operator along the parameter ``axis`` of one argument: in a batch it is the next one."""
-
-    def batch(size: int, values: Sequence, mapped: Sequence[bool], *, axis: int, **params: Any) -> Array:
-        return bind(op, values, {"axis": axis + 1, **params})
-
-    op = Primitive(name, batch=batch, **fields)
+    """Declare an operator along the parameter ``axis`` of arguments that broadcast: in a batch it is the next one."""
+    op = Primitive(name, batch=_batch_along_axis(lambda: op), **fields)
     return op
 
 
-def linear(name: str, *, impl, abstract_eval, transpose, batch, samples, linear_in=(0,), **fields) -> Primitive:
+def _batch_along_axis(operator: Callable) -> Callable:
+    def batch(size: int, values: Sequence, mapped: Sequence[bool], **params: Any) -> Array:
+        values = [v if m else v.reshape((1, *v.shape)) for v, m in zip(values, mapped, strict=True)]
+        return bind(operator(), values, params | {"axis": params["axis"] + 1})
+
+    return batch
+
+
+def linear(name: str, *, batch=None, linear_in=(0,), **fields) -> Primitive:
     """Declare an operator linear in its first argument, the others (indices, masks) being constants.
 
     Parameters
     ----------
-    batch : callable
+    batch : callable, optional
         With one argument ``batch(size, x, **params)``, ``x`` having the leading axis; with several, the full form
-        ``batch(size, values, mapped, **params)``, which is recognized by its parameter ``mapped``.
+        ``batch(size, values, mapped, **params)``, which is recognized by its parameter ``mapped``. Without it the
+        operator is one ``along_axis``.
     """
-    if "mapped" not in batch.__code__.co_varnames[:3]:
+    if batch is None:
+        batch = _batch_along_axis(lambda: op)
+    elif "mapped" not in batch.__code__.co_varnames[:3]:
         one = batch
 
         def batch(size: int, values: Sequence, mapped: Sequence[bool], **params: Any) -> Array:
@@ -347,14 +394,11 @@ def linear(name: str, *, impl, abstract_eval, transpose, batch, samples, linear_
     def jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
         return bind(op, primals, params), bind(op, (tangents[0], *primals[1:]), params)
 
-    op = Primitive(
-        name, impl=impl, abstract_eval=abstract_eval, jvp=jvp, linear_in=linear_in, transpose=transpose, batch=batch,
-        samples=samples, kind="linear", **fields,
-    )  # fmt: skip
+    op = Primitive(name, jvp=jvp, linear_in=linear_in, batch=batch, kind="linear", **fields)
     return op
 
 
-def bilinear(name: str, *, impl, abstract_eval, transpose, batch, samples, **fields) -> Primitive:
+def bilinear(name: str, *, linear_in=(0, 1), **fields) -> Primitive:
     """Declare an operator linear in each of its arguments: ∂(x∘y) = ∂x∘y + x∘∂y, and so on for more of them."""
 
     def jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
@@ -365,25 +409,15 @@ def bilinear(name: str, *, impl, abstract_eval, transpose, batch, samples, **fie
                 total = add_tangents(total, bind(op, (*primals[:i], t, *primals[i + 1 :]), params))
         return out, total
 
-    fields.setdefault("linear_in", (0, 1))
-    op = Primitive(
-        name,
-        impl=impl,
-        abstract_eval=abstract_eval,
-        jvp=jvp,
-        transpose=transpose,
-        batch=batch,
-        samples=samples,
-        kind="bilinear",
-        **fields,
-    )
+    op = Primitive(name, jvp=jvp, linear_in=linear_in, kind="bilinear", **fields)
     return op
 
 
-def directional(name: str, **fields) -> Primitive:
-    """Declare f(A, X, Y, …), the derivatives of a function at A along the directions that follow it.
+def directional(name: str, *, back: Callable, **fields) -> Primitive:
+    """Declare f(A, X, Y, …), the derivatives of a function of matrices at A along the directions that follow it.
 
-    It is linear in each direction, and moves with A by one direction more.
+    It is linear in each direction, symmetric in all of them, and moves with A by one direction more. ``back(ct, a,
+    *others)`` is the cotangent of a direction, given the others.
     """
 
     def jvp(primals: Sequence, tangents: Sequence) -> tuple:
@@ -394,7 +428,53 @@ def directional(name: str, **fields) -> Primitive:
                 total = add_tangents(total, op(*primals[:i], t, *primals[i + 1 :]))
         return out, broadcast_tangent(total, out)
 
-    op = stacked(name, jvp=jvp, linear_in=lambda count, params: range(1, count), kind="multilinear", **fields)
+    def transpose(ct: Array, a: Array, *directions: Array) -> tuple:
+        i = next(i for i, x in enumerate(directions) if type(x) is Aval)
+        cotangent = unbroadcast(back(ct, a, *directions[:i], *directions[i + 1 :]), directions[i])
+        return (None, *[cotangent if j == i else None for j in range(len(directions))])
+
+    op = of_matrices(
+        name,
+        jvp=jvp,
+        linear_in=lambda count, params: range(1, count),
+        transpose=transpose,
+        kind="multilinear",
+        **fields,
+    )
+    return op
+
+
+def solution(name: str, *products: Callable, back: Callable, batch=None, **fields) -> Primitive:
+    """Declare f(A, …, b), the solution x of a linear system A x = b, which may be made of several matrices.
+
+    It is linear in b; along ∂A and ∂b it moves by the solution for ∂b − ∂A x.
+
+    Parameters
+    ----------
+    products : callable
+        ``product(ta, x, **params)`` for each matrix: what a tangent of it makes of the solution.
+    back : callable
+        ``back(ct, a, ..., **params)``: the solution of the transposed system, the cotangent of b.
+    batch : callable, optional
+        The batching rule, of an operator that is not ``stacked``.
+    """
+
+    def jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
+        *matrices, _ = primals
+        *moves, right = tangents
+        x = bind(op, primals, params)
+        for product, t in zip(products, moves, strict=True):
+            if t is not None:
+                moved = product(t, x, **params)
+                right = -moved if right is None else right - moved
+        return x, bind(op, (*matrices, right), params)
+
+    def transpose(ct: Array, *args: Array, **params: Any) -> tuple:
+        *matrices, b = args
+        return (*[None] * len(matrices), unbroadcast(back(ct, *matrices, **params), b))
+
+    batch = batch or batch_elementwise(lambda *values, **params: bind(op, values, params))
+    op = Primitive(name, jvp=jvp, linear_in=(len(products),), transpose=transpose, batch=batch, **fields)
     return op
 
 
@@ -418,8 +498,8 @@ def _vanishes_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 
 
 _vanishes = elementwise(
-    "vanishes", lambda x: np.equal(x, 0), abstract_eval=lambda x: Aval(x.shape, np.dtype(bool)), jvp=_vanishes_jvp,
-    samples=[((3,),), ((),)], numpy=(), kind="predicate",
+    lambda x: np.equal(x, 0), name="vanishes", abstract_eval=lambda x: Aval(x.shape, np.dtype(bool)),
+    jvp=_vanishes_jvp, samples=[((3,),), ((),)], kind="predicate",
 )  # fmt: skip
 
 
@@ -473,6 +553,13 @@ def factor_transpose(ct: Array, aval: Aval, d: Array, live: Any, hot: bool) -> A
     return unbroadcast(scale(d, ct) if hot else ct * d, aval)
 
 
+def product_strong_transpose(ct: Array, x: Array, y: Array, live: Any, hot: bool) -> tuple:
+    """Transpose x·y beside a pole."""
+    if type(x) is Aval:
+        return factor_transpose(ct, x, y, live, hot), None
+    return None, factor_transpose(ct, y, x, live, hot)
+
+
 _product_shape = elementwise_shape(np.multiply)
 
 scale = Primitive(
@@ -482,11 +569,7 @@ scale = Primitive(
     jvp=_scale_jvp,
     linear_in=(0, 1),  # in a body that was transposed the factor is the vector
     transpose=lambda ct, t, d: (unbroadcast(ct * d, t), None) if type(t) is Aval else (None, unbroadcast(ct * t, d)),
-    strong_transpose=lambda ct, t, d, live, hot: (
-        (factor_transpose(ct, t, d, live, hot), None)
-        if type(t) is Aval
-        else (None, factor_transpose(ct, d, t, live, hot))
-    ),
+    strong_transpose=product_strong_transpose,
     batch=batch_elementwise(lambda t, d: bind(scale, (t, d), {})),
     samples=[((3,), (3,)), ((2, 1), (3,)), ((), (2,))],
     pole=True,

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import scipy.linalg as sl
 
-from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
+from ..core.aval import Array, Aval, result_dtype
 from ..core.primitive import Primitive
 from ..errors import DtypeError
 from .factorization import adjoint, complex_matrix, directional_shape, floating, matrix, square, transposed
-from .kinds import add_tangents, directional, stacked, unbroadcast
+from .kinds import directional, of_matrices, solution
 from .samples import Domain, well_conditioned
 from .triangular import over_stack
 
@@ -50,21 +50,10 @@ def _analytic(name: str, function: Callable, samples: list) -> Primitive:
         matrices = [m.astype(dtype, copy=False) for m in matrices]
         return over_stack(lambda *m: _derivative(function, *m), matrices, (n, n), dtype)
 
-    def transpose(ct: Array, a: Array, *directions: Array) -> tuple:
-        i = next(i for i, x in enumerate(directions) if type(x) is Aval)
-        others = [transposed(x) for j, x in enumerate(directions) if j != i]
-        cotangent = unbroadcast(op(transposed(a), ct, *others), directions[i])
-        return (None, *[cotangent if j == i else None for j in range(len(directions))])
+    def back(ct: Array, a: Array, *others: Array) -> Array:
+        return op(transposed(a), ct, *map(transposed, others))
 
-    op = directional(
-        name,
-        impl=impl,
-        abstract_eval=directional_shape,
-        transpose=transpose,
-        samples=samples,
-        raises=True,
-        blocks="stack",
-    )
+    op = directional(name, impl=impl, abstract_eval=directional_shape, back=back, samples=samples)
     return op
 
 
@@ -152,28 +141,17 @@ def _sylvester_shape(a: Aval, b: Aval, q: Aval) -> Aval:
     m, n = square(a).shape[-1], square(b).shape[-1]
     if matrix(q).shape[-2:] != (m, n):
         raise ValueError(f"a is {m}×{m} and b {n}×{n}, so q must be {m}×{n}; its shape is {q.shape}")
-    dtype = floating(result_dtype(a, b, q))
-    return Aval((*broadcast_shapes(*[Aval(x.shape[:-2], dtype) for x in (a, b, q)]), m, n), dtype)
+    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], q.shape[:-2])
+    return Aval((*stack, m, n), floating(result_dtype(a, b, q)))
 
 
-def _sylvester_jvp(primals: Sequence, tangents: Sequence) -> tuple:
-    a, b, q = primals
-    ta, tb, right = tangents
-    x = sylvester(a, b, q)
-    if ta is not None:
-        right = add_tangents(right, -(ta @ x))
-    if tb is not None:
-        right = add_tangents(right, -(x @ tb))
-    return x, sylvester(a, b, right)
-
-
-sylvester = stacked(
+sylvester = solution(
     "sylvester",
+    lambda ta, x: ta @ x,
+    lambda tb, x: x @ tb,
     impl=_sylvester,
     abstract_eval=_sylvester_shape,
-    jvp=_sylvester_jvp,
-    linear_in=(2,),
-    transpose=lambda ct, a, b, q: (None, None, unbroadcast(sylvester(transposed(a), transposed(b), ct), q)),
+    back=lambda ct, a, b: sylvester(transposed(a), transposed(b), ct),
     raises=True,
     samples=[
         (_definite(3, 3), _definite(2, 2), (3, 2)), (_definite(1, 1), _definite(1, 1), (1, 1)),
@@ -197,13 +175,11 @@ def _sqrtm_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return s, sylvester(s, s, tangents[0])
 
 
-sqrtm = stacked(
+sqrtm = of_matrices(
     "sqrtm",
     impl=_sqrtm,
-    blocks="stack",
     abstract_eval=lambda a: Aval(square(a).shape, floating(a.dtype)),
     jvp=_sqrtm_jvp,
-    raises=True,
     samples=[
         _definite(3, 3), _definite(1, 1), _definite(2, 3, 3), _definite(0, 2, 2), np.array([[2.0, 1.0], [0.0, 2.0]]),
         _complex_definite(2, 2),

@@ -23,10 +23,9 @@ __all__ = ["frexp", "ldexp", "modf", "nextafter", "round_", "spacing"]
 _between_jumps = elementwise_samples(between(0.55, 0.95)) + elementwise_samples(between(-2.45, -2.05))[1:3]
 
 for _ufunc in (np.floor, np.ceil, np.trunc, np.rint):
-    predicate(_ufunc.__name__, _ufunc, samples=_between_jumps)
+    predicate(_ufunc, samples=_between_jumps)
 
 predicate(
-    "floor_divide",
     np.floor_divide,
     samples=elementwise_samples(between(5.2, 5.6), between(1.5, 1.7))
     + elementwise_samples(integers(-9, 9), integers(1, 4))[1:3],
@@ -51,22 +50,12 @@ round_ = stacked(
 # ── a number taken apart ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _pair_shape(ufunc: np.ufunc):
-    def shape(x: Aval) -> tuple[Aval, Aval]:
-        dtypes = ufunc.resolve_dtypes((float if x.weak else x.dtype, None, None))
-        return Aval(x.shape, dtypes[1]), Aval(x.shape, dtypes[2])
-
-    return shape
-
-
 def _modf_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     """Give the fraction the tangent of x: the whole part is a step."""
     return np.modf(primals[0]), (tangents[0], None)
 
 
-modf = elementwise(
-    "modf", np.modf, abstract_eval=_pair_shape(np.modf), jvp=_modf_jvp, samples=_between_jumps, multiple_results=True
-)
+modf = elementwise(np.modf, jvp=_modf_jvp, samples=_between_jumps)
 
 
 def _frexp_jvp(primals: Sequence, tangents: Sequence) -> tuple:
@@ -76,12 +65,9 @@ def _frexp_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 
 
 frexp = elementwise(
-    "frexp",
     np.frexp,
-    abstract_eval=_pair_shape(np.frexp),
     jvp=_frexp_jvp,
     samples=elementwise_samples(between(1.1, 1.9)) + elementwise_samples(between(-0.45, -0.3))[1:3],
-    multiple_results=True,
 )
 
 ldexp = linear(
@@ -110,12 +96,6 @@ def _no_derivative(name: str):
 
 
 nextafter, spacing = (
-    elementwise(
-        ufunc.__name__,
-        ufunc,
-        jvp=_no_derivative(ufunc.__name__),
-        samples=elementwise_samples(*[away_from(0.0)] * ufunc.nin),
-        kind="refused",
-    )
+    elementwise(ufunc, jvp=_no_derivative(ufunc.__name__), samples=away_from(0.0), kind="refused")
     for ufunc in (np.nextafter, np.spacing)
 )

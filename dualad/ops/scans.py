@@ -93,7 +93,6 @@ shift = linear(
     impl=_shift_impl,
     abstract_eval=lambda x, *, axis, reverse=False: x,
     transpose=lambda ct, x, *, axis, reverse=False: (shift(ct, axis=axis, reverse=not reverse),),
-    batch=lambda size, x, *, axis, reverse=False: shift(x, axis=axis + 1, reverse=reverse),
     samples=[*_SCANNED, _COMPLEX],
     moves=True,
 )
@@ -114,7 +113,6 @@ cumsum = linear(
     impl=_running(np.add, np.cumsum),
     abstract_eval=lambda x, *, axis, reverse=False: Aval(x.shape, total_dtype(x.dtype)),
     transpose=lambda ct, x, *, axis, reverse=False: (cumsum(ct, axis=axis, reverse=not reverse),),
-    batch=lambda size, x, *, axis, reverse=False: cumsum(x, axis=axis + 1, reverse=reverse),
     samples=[*_SCANNED, _COMPLEX],
 )
 
@@ -222,14 +220,7 @@ def _recurrence_jvp(primals: Sequence, tangents: Sequence, *, axis: int, reverse
     return out, bind(recurrence, (a, add_tangents(ta, tb)), params)
 
 
-def _recurrence_batch(
-    size: int, values: Sequence, mapped: Sequence[bool], *, axis: int, reverse: bool = False
-) -> Array:
-    a, b = (v if m else v.reshape((1, *v.shape)) for v, m in zip(values, mapped, strict=True))
-    return recurrence(a, b, axis=axis + 1, reverse=reverse)
-
-
-recurrence = Primitive(
+recurrence = along_axis(
     "recurrence",
     impl=_recurrence_impl,
     abstract_eval=lambda a, b, *, axis, reverse=False: Aval(broadcast_shapes(a, b), result_dtype(a, b)),
@@ -239,7 +230,6 @@ recurrence = Primitive(
         None,
         unbroadcast(recurrence(a, ct, axis=axis, reverse=not reverse), b),
     ),
-    batch=_recurrence_batch,
     samples=[(args[0], *args) for args in [*_SCANNED, _COMPLEX]],
     kind="recurrence",
 )

@@ -76,11 +76,6 @@ lexsort = Primitive(
 # With the stable order p, yₖ = x[pₖ] and ∂yₖ = t[pₖ], at ties too: one of the permutations that are equally right.
 
 
-def _permute_batch(size: int, values: Sequence, mapped: Sequence[bool], *, axis: int) -> Array:
-    x, order = (v if m else v.reshape((1, *v.shape)) for v, m in zip(values, mapped, strict=True))
-    return permute(x, order, axis=axis + 1)
-
-
 def _permute_impl(x, order, *, axis):
     shape = np.broadcast_shapes(x.shape, order.shape)
     return np.take_along_axis(np.broadcast_to(x, shape), np.broadcast_to(order, shape), axis)
@@ -92,7 +87,6 @@ permute = linear(
     impl=_permute_impl,
     abstract_eval=lambda x, order, *, axis: Aval(broadcast_shapes(x, order), x.dtype),
     transpose=lambda ct, x, order, *, axis: (unbroadcast(permute(ct, argsort(order, axis=axis), axis=axis), x), None),
-    batch=_permute_batch,
     samples=[
         ((4,), lambda rng: rng.permutation(4), {"axis": 0}),
         (complex_plane()(2, 3), lambda rng: np.argsort(rng.normal(size=(2, 3)), 1), {"axis": 1}),
@@ -166,18 +160,12 @@ def _average_groups_impl(t, joined, *, axis):
     return np.moveaxis(means[groups].reshape(rows.shape), -1, axis)
 
 
-def _average_groups_batch(size: int, values: Sequence, mapped: Sequence[bool], *, axis: int) -> Array:
-    t, joined = (v if m else v.reshape((1, *v.shape)) for v, m in zip(values, mapped, strict=True))
-    return average_groups(t, joined, axis=axis + 1)
-
-
 # average_groups(t, joined): entries whose ``joined`` says "of one group with the entry before" become their mean.
 average_groups = linear(
     "average_groups",
     impl=_average_groups_impl,
     abstract_eval=lambda t, joined, *, axis: Aval(broadcast_shapes(t, joined), t.dtype),
     transpose=lambda ct, t, joined, *, axis: (unbroadcast(average_groups(ct, joined, axis=axis), t), None),
-    batch=_average_groups_batch,
     samples=[
         ((4,), np.array([False, True, False, True]), {"axis": 0}),
         (complex_plane()(2, 3), np.array([[True, True, False], [False, False, True]]), {"axis": 1}),

@@ -16,9 +16,8 @@ import scipy.sparse as ss
 from scipy.sparse.linalg import splu
 
 from ..core.aval import Array, Aval, result_dtype
-from ..core.primitive import Primitive
-from .factorization import floating, solution_jvp
-from .kinds import bilinear, repeat_lanes, unbroadcast
+from .factorization import floating
+from .kinds import bilinear, repeat_lanes, solution, unbroadcast
 from .samples import complex_normal
 
 __all__ = ["Pattern", "csr_product", "csr_solve"]
@@ -149,9 +148,7 @@ csr_product = bilinear(
     impl=_product,
     abstract_eval=_product_shape,
     transpose=_product_transpose,
-    batch=lambda size, values, mapped, *, pattern, transposed: _batch(
-        size, values, mapped, csr_product, pattern, transposed
-    ),
+    batch=lambda size, values, mapped, **params: _batch(size, values, mapped, csr_product, **params),
     samples=list(_product_samples()),
     blocks="one",
 )
@@ -192,21 +189,14 @@ def _solve_shape(data, b, *, pattern, transposed) -> Aval:
     return Aval(b.shape, np.result_type(floating(data.dtype), floating(b.dtype)))
 
 
-def _solve_transpose(ct: Array, data: Array, b: Array, *, pattern, transposed: bool) -> tuple:
-    return None, unbroadcast(csr_solve(data, ct, pattern=pattern, transposed=not transposed), b)
-
-
 def _solve_samples():
     for n, k, transposed, makes in (
         (4, 2, False, (_real, _real)), (4, 1, True, (_real, _real)), (1, 1, False, (_real, _real)),
         (3, 0, False, (_real, _real)), (3, 2, True, (_real, complex_normal)), (3, 1, False, (complex_normal, _real)),
     ):  # fmt: skip
         pattern = _example(n, n)
-        yield (
-            _dominant(pattern, makes[0] is complex_normal),
-            makes[1](n, k),
-            {"pattern": pattern, "transposed": transposed},
-        )
+        data = _dominant(pattern, makes[0] is complex_normal)
+        yield data, makes[1](n, k), {"pattern": pattern, "transposed": transposed}
 
 
 def _dominant(pattern: Pattern, imaginary: bool):
@@ -214,16 +204,13 @@ def _dominant(pattern: Pattern, imaginary: bool):
     return lambda rng: diagonal + rng.normal(size=diagonal.shape) * (1 + 0.5j if imaginary else 1.0)
 
 
-csr_solve = Primitive(
+csr_solve = solution(
     "csr_solve",
+    csr_product,
     impl=_solve,
     abstract_eval=_solve_shape,
-    jvp=solution_jvp(lambda: csr_solve, csr_product),
-    linear_in=(1,),
-    transpose=_solve_transpose,
-    batch=lambda size, values, mapped, *, pattern, transposed: _batch(
-        size, values, mapped, csr_solve, pattern, transposed
-    ),
+    back=lambda ct, data, *, pattern, transposed: csr_solve(data, ct, pattern=pattern, transposed=not transposed),
+    batch=lambda size, values, mapped, **params: _batch(size, values, mapped, csr_solve, **params),
     samples=list(_solve_samples()),
     blocks="one",
 )

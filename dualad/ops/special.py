@@ -97,15 +97,14 @@ def _hazard_derivative(x, out):
 
 
 hazard = elementwise(
-    "hazard",
     lambda x: (2 / _SQRT_2PI) / sp.erfcx(x * (-1 / _SQRT_2)),
+    name="hazard",
     abstract_eval=elementwise_shape(sp.erfcx),
     jvp=lambda primals, tangents: (
         (out := hazard(strong(primals[0]))),
         tangents[0] * _hazard_derivative(strong(primals[0]), out),
     ),
     samples=anywhere(),
-    numpy=(),
     kind="special",
 )
 special(sp.log_ndtr, "x", anywhere(), x=lambda x, out: hazard(x))
@@ -367,7 +366,7 @@ special(
 special(
     sp.ellipeinc, "phi m", anywhere(), between(-0.9, 0.9), phi=lambda phi, m, out: np.sqrt(1 - m * np.sin(phi) ** 2)
 )
-predicate("gammasgn", sp.gammasgn, samples=away_from(0.0, -1.0, -2.0, -3.0))
+predicate(sp.gammasgn, samples=away_from(0.0, -1.0, -2.0, -3.0))
 
 
 # ── powers, losses, degrees ──────────────────────────────────────────────────────────────────────────────────────
@@ -487,8 +486,8 @@ def _harmonic_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 
 
 spherical_harmonic = elementwise(
-    "sph_harm_y",
     _spherical_harmonic,
+    name="sph_harm_y",
     abstract_eval=lambda n, m, theta, phi: Aval(broadcast_shapes(n, m, theta, phi), np.dtype(np.complex128)),
     jvp=_harmonic_jvp,
     samples=[
@@ -496,7 +495,6 @@ spherical_harmonic = elementwise(
         (np.array(2), np.array(-1), between(0.2, 2.9)(), anywhere()()),
         (np.array([[4], [1]]), np.array([0, 1, -1]), between(0.2, 2.9)(3), anywhere()(2, 1)),
     ],
-    numpy=(),
     blocks="entries",
     kind="special",
 )

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..core.aval import Aval
 from ..core.primitive import Primitive
 from ..errors import RuleMissingError
 from .kinds import elementwise, strong
@@ -36,8 +35,8 @@ def special(
         return partial
 
     return elementwise(
-        name,
         ufunc,
+        name=name,
         partials=[partials.get(n) or refused(n) for n in names.split()],
         singular=singular,
         samples=domains,
@@ -49,18 +48,11 @@ def special(
 def special_tuple(ufunc: np.ufunc, domain: Domain, derivatives: Callable) -> Primitive:
     """Declare a ufunc of one argument with several results: ``derivatives(x, outs)`` returns one for each."""
 
-    def shape(x: Aval) -> tuple[Aval, ...]:
-        dtypes = ufunc.resolve_dtypes((float if x.weak else x.dtype, *[None] * ufunc.nout))
-        return tuple([Aval(x.shape, dtype) for dtype in dtypes[1:]])
-
     def jvp(primals: Sequence, tangents: Sequence) -> tuple:
         outs = ufunc(primals[0])
         return outs, tuple([tangents[0] * d for d in derivatives(strong(primals[0]), outs)])
 
-    return elementwise(
-        ufunc.__name__, ufunc, jvp=jvp, abstract_eval=shape, samples=domain, complex_too=True, multiple_results=True,
-        kind="special",
-    )  # fmt: skip
+    return elementwise(ufunc, jvp=jvp, samples=domain, complex_too=True, kind="special")
 
 
 def no_rule(name: str, argument: str, why: str = "no closed form of that derivative is known") -> RuleMissingError:

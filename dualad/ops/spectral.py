@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..core.aval import Aval, broadcast_shapes, result_dtype
+from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
 from ..core.coincidence import coincided, spread, tolerance
 from ..core.constants import beside
 from .factorization import (
@@ -30,7 +30,7 @@ from .factorization import (
     square,
     transposed,
 )
-from .kinds import add_tangents, known, scaled, stacked, unbroadcast
+from .kinds import known, of_matrices, scaled, solution
 from .samples import complex_plane
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "nuclear_norm", "svd", "svdvals", "unitary_factor"]
@@ -145,25 +145,21 @@ _hermitian_samples = [
     (_apart(2, n=3, imaginary=0.3, symmetric=True), _lower), (_apart(n=3, imaginary=0.3, symmetric=True), _upper),
 ]  # fmt: skip
 
-eigh = stacked(
+eigh = of_matrices(
     "eigh",
     impl=_eigh,
     abstract_eval=lambda a, *, uplo: (_values_shape(a, uplo=uplo), Aval(a.shape, floating(a.dtype))),
     jvp=_eigh_jvp,
-    raises=True,
     samples=_hermitian_samples,
     multiple_results=True,
-    blocks="stack",
 )
 
-eigvalsh = stacked(
+eigvalsh = of_matrices(
     "eigvalsh",
     impl=_eigvalsh,
     abstract_eval=_values_shape,
     jvp=_eigvalsh_jvp,
-    raises=True,
     samples=_hermitian_samples,
-    blocks="stack",
 )
 
 
@@ -207,7 +203,7 @@ _general_samples = [
     np.array([[1.0, -2.0, 0.3], [1.5, 0.8, 0.1], [0.2, 0.4, 3.0]]),
 ]  # fmt: skip
 
-eig = stacked(
+eig = of_matrices(
     "eig",
     impl=_eig,
     abstract_eval=lambda a: (
@@ -215,20 +211,16 @@ eig = stacked(
         Aval(a.shape, complex_floating(a.dtype)),
     ),
     jvp=_eig_jvp,
-    raises=True,
     samples=_general_samples,
     multiple_results=True,
-    blocks="stack",
 )
 
-eigvals = stacked(
+eigvals = of_matrices(
     "eigvals",
     impl=lambda a: spread(np.linalg.eigvals(a).astype(complex_floating(a.dtype))),
     abstract_eval=lambda a: Aval(square(a).shape[:-1], complex_floating(a.dtype)),
     jvp=_eigvals_jvp,
-    raises=True,
     samples=_general_samples,
-    blocks="stack",
 )
 
 
@@ -317,26 +309,22 @@ _svd_samples = [
     _apart(n=3, imaginary=0.3), _apart(2, n=4, m=2, imaginary=0.3), _apart(n=2, m=3, imaginary=0.3),
 ]  # fmt: skip
 
-svd = stacked(
+svd = of_matrices(
     "svd",
     impl=_svd,
     abstract_eval=_svd_shape,
     jvp=_svd_jvp,
     # One further column of a real matrix is determined up to its sign, so that its least motion is its motion.
-    raises=True,
     samples=[*_svd_samples, *[(a, {"full": True}) for a in (_apart(2, n=3, m=2), _apart(n=3, m=4), _apart(n=2))]],
     multiple_results=True,
-    blocks="stack",
 )
 
-svdvals = stacked(
+svdvals = of_matrices(
     "svdvals",
     impl=_svdvals,
     abstract_eval=lambda a: Aval((*matrix(a).shape[:-2], min(a.shape[-2:])), _real(floating(a.dtype))),
     jvp=_svdvals_jvp,
-    raises=True,
     samples=_svd_samples,
-    blocks="stack",
 )
 
 
@@ -362,26 +350,20 @@ def _lyapunov(p, c, *, pole):
     return v @ (factor * (adjoint(v) @ c @ v)) @ adjoint(v)
 
 
-def _lyapunov_jvp(primals: Sequence, tangents: Sequence, *, pole: float) -> tuple:
-    p, c = primals
-    tp, right = tangents
-    x = lyapunov(p, c, pole=pole)
-    if tp is not None:
-        tp = _hermitian_part(tp)
-        right = add_tangents(right, -(tp @ x + x @ tp))
-    return x, lyapunov(p, right, pole=pole)
+def _lyapunov_product(tp: Array, x: Array, *, pole: float) -> Array:
+    tp = _hermitian_part(tp)
+    return tp @ x + x @ tp
 
 
 # X with P X + X P = C, where P ≥ 0 is the Hermitian part of the argument; ``pole`` stands for 1/0.
-lyapunov = stacked(
+lyapunov = solution(
     "lyapunov",
+    _lyapunov_product,
     impl=_lyapunov,
     abstract_eval=lambda p, c, *, pole: Aval(
         (*broadcast_shapes(p, c)[:-2], *square(c).shape[-2:]), floating(result_dtype(p, c))
     ),
-    jvp=_lyapunov_jvp,
-    linear_in=(1,),
-    transpose=lambda ct, p, c, *, pole: (None, unbroadcast(lyapunov(transposed(p), ct, pole=pole), c)),
+    back=lambda ct, p, *, pole: lyapunov(transposed(p), ct, pole=pole),
     samples=[
         (np.array([[2.0, 0.3], [0.3, 1.0]]), (2, 2), {"pole": 0.0}),
         (np.diag([1.0, 1.0, 3.0]), (2, 3, 3), {"pole": np.nan}),
@@ -416,14 +398,12 @@ def _unitary_factor_jvp(primals: Sequence, tangents: Sequence, *, polar: bool) -
     return q, tq
 
 
-unitary_factor = stacked(
+unitary_factor = of_matrices(
     "unitary_factor",
     impl=_unitary_factor,
     abstract_eval=lambda a, *, polar: Aval(matrix(a).shape, floating(a.dtype)),
     jvp=_unitary_factor_jvp,
-    raises=True,
     samples=[(a, {"polar": polar}) for polar in (False, True) for a in (*_svd_samples, 2 * np.eye(3))],
-    blocks="stack",
 )
 
 
@@ -433,12 +413,10 @@ def _nuclear_norm_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     return nuclear_norm(primals[0]), total
 
 
-nuclear_norm = stacked(
+nuclear_norm = of_matrices(
     "nuclear_norm",
     impl=lambda a: np.sum(np.linalg.svd(a, compute_uv=False), axis=-1),
     abstract_eval=lambda a: Aval(matrix(a).shape[:-2], _real(floating(a.dtype))),
     jvp=_nuclear_norm_jvp,
-    raises=True,
     samples=[*_svd_samples, 2 * np.eye(3)],
-    blocks="stack",
 )

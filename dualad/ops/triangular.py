@@ -11,19 +11,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.linalg import get_lapack_funcs, solve_triangular
 
-from ..core.aval import Array, Aval
-from ..core.primitive import Primitive
+from ..core.aval import Aval
 from .factorization import (
     complex_matrix,
     floating,
     matrix,
     solution_batch,
-    solution_jvp,
     solution_shape,
     strictly_lower,
     transposed,
 )  # fmt: skip
-from .kinds import stacked, unbroadcast
+from .kinds import of_matrices, solution, stacked
 from .samples import Domain, well_conditioned
 from .sorting import permute
 
@@ -64,21 +62,16 @@ def _solve(a, b, *, lower, unit):
     return over_stack(one, (a, b), b.shape[-2:], dtype)
 
 
-def _solve_transpose(ct: Array, a: Array, b: Array, *, lower: bool, unit: bool) -> tuple:
-    return None, unbroadcast(triangular_solve(transposed(a), ct, lower=not lower, unit=unit), b)
-
-
 _regular = well_conditioned()
 _complex_regular = complex_matrix(_regular)
 _lower, _upper = {"lower": True, "unit": False}, {"lower": False, "unit": False}
 
-triangular_solve = Primitive(
+triangular_solve = solution(
     "triangular_solve",
+    lambda ta, x, *, lower, unit: triangle(ta, lower, unit) @ x,
     impl=_solve,
     abstract_eval=solution_shape,
-    jvp=solution_jvp(lambda: triangular_solve, lambda ta, x, *, lower, unit: triangle(ta, lower, unit) @ x),
-    linear_in=(1,),
-    transpose=_solve_transpose,
+    back=lambda ct, a, *, lower, unit: triangular_solve(transposed(a), ct, lower=not lower, unit=unit),
     batch=solution_batch(lambda: triangular_solve),
     raises=True,
     samples=[
@@ -142,7 +135,7 @@ def _right_solve(b, upper):
     return transposed(triangular_solve(transposed(upper), transposed(b), lower=True, unit=False))
 
 
-lu = stacked(
+lu = of_matrices(
     "lu",
     impl=_lu,
     abstract_eval=_lu_shape,
@@ -152,7 +145,7 @@ lu = stacked(
         (_complex_regular(3, 3),), (lambda rng: rng.normal(size=(2, 3)) + 1j * rng.normal(size=(2, 3)),),
     ],
     multiple_results=True,
-    blocks="stack",
+    raises=False,
 )  # fmt: skip
 
 

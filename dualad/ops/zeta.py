@@ -14,7 +14,7 @@ from scipy.special import bernoulli as sp_bernoulli
 
 from ..core.aval import Aval, aval_of, broadcast_shapes, result_dtype
 from .choice import nowhere, where
-from .kinds import add_tangents, broadcast_tangent, elementwise, strong
+from .kinds import add_tangents, broadcast_tangent, elementwise, of_every_order, strong
 from .samples import between, complex_plane, elementwise_samples, positive
 from .special_kinds import no_rule, special
 
@@ -71,12 +71,11 @@ def _zeta_derivative_jvp(primals: Sequence, tangents: Sequence, *, order: int) -
 _zeta_samples = [(*spec, {"order": n}) for n in (1, 2) for spec in elementwise_samples(between(1.5, 4.0), positive())]
 
 zeta_derivative = elementwise(
-    "zeta_derivative",
     _zeta_derivative,
+    name="zeta_derivative",
     abstract_eval=lambda x, q, *, order: Aval(broadcast_shapes(x, q), result_dtype(x, q)),
     jvp=_zeta_derivative_jvp,
     samples=_zeta_samples,
-    numpy=(),
     kind="special",
     blocks="entries",
 )
@@ -163,18 +162,10 @@ def _complex_polygamma(z, order: int):
     return np.where(left, _reflect(z, out, order), out) if left.any() else out
 
 
-def _polygamma_jvp(primals: Sequence, tangents: Sequence, *, order: int) -> tuple:
-    return polygamma(primals[0], order=order), tangents[0] * polygamma(primals[0], order=order + 1)
-
-
-polygamma = elementwise(
+polygamma = of_every_order(
     "polygamma",
     _polygamma,
-    abstract_eval=lambda x, *, order: Aval(x.shape, x.dtype),
-    jvp=_polygamma_jvp,
-    samples=[(*spec, {"order": n}) for n in (1, 2) for spec in elementwise_samples(positive())]
-    + [(between(-2.8, -2.2)(3), {"order": 1}), (complex_plane()(4), {"order": 1}), (complex_plane()(3), {"order": 2})],
-    numpy=(),
+    (1, 2),
+    [*elementwise_samples(positive()), (between(-2.8, -2.2)(3),), (complex_plane()(4),)],
     kind="special",
-    blocks="entries",
 )

@@ -61,7 +61,7 @@ def test_a_name_has_exactly_one_meaning():
     for known, again in (
         (np.trace, lambda: function(np.trace)(lambda a: a)),
         (np.sin, lambda: function(np.sin)(lambda x: x)),
-        (np.sin, lambda: predicate("sin again", np.sin, samples=anywhere())),
+        (np.sin, lambda: predicate(np.sin, name="sin again", samples=anywhere())),
     ):
         before = (FUNCTIONS.get(known), UFUNCS.get(known), VERDICTS[known])
         with pytest.raises(DeclarationError, match="two meanings"):
