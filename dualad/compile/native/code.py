@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Code", "Lanes", "WIDTH", "element", "literal"]
+from .interface import SIGNATURES
+
+__all__ = ["Code", "Lanes", "Turn", "WIDTH", "element", "literal"]
 
 #: lanes of a vector
 WIDTH = 8
@@ -79,7 +81,15 @@ class Code:
         self._count += 1
         return f"b{self._count}"
 
+    @property
+    def ended(self) -> bool:
+        """Whether nothing can follow in the block that is being written."""
+        return bool(self.lines) and self.lines[-1].startswith(("  br ", "  ret ", "  switch "))
+
     def begin(self, label: str) -> None:
+        """Begin a block; one that has not ended goes on there."""
+        if not self.ended:
+            self.jump(label)
         self.lines.append(f"{label}:")
         self.block = label
 
@@ -122,6 +132,41 @@ class Code:
         return [c[0] for c in carried]
 
     @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """Write what is done if something holds."""
+        yes, go = self.label(), self.label()
+        self.branch(condition, yes, go)
+        self.begin(yes)
+        with self.scope():
+            yield
+        self.begin(go)
+
+    @contextmanager
+    def fold(self, first: str, end: str | int, by: int = 1, starts: Sequence[tuple[Lanes, str]] = ()) -> Iterator[Turn]:
+        """Write a loop whose counter begins at ``first``, stays below ``end``, and carries on what each turn says."""
+        before, head, body, leave = self.block, self.label(), self.label(), self.label()
+        self.begin(head)
+        turn = Turn(self.name(), [self.name() for _ in starts])
+        place = len(self.lines)
+        self.lines += [""] * (1 + len(starts))
+        self.branch(self.new(f"icmp slt i64 {turn.counter}, {end}"), body, leave)
+        self.begin(body)
+        with self.scope():
+            yield turn
+            after = self.new(f"add i64 {turn.counter}, {by}")
+            self.lines[place] = f"  {turn.counter} = phi i64 [{first}, %{before}], [{after}, %{self.block}]"
+            for k, (c, (b, x), y) in enumerate(zip(turn.carried, starts, turn.next, strict=True)):
+                self.lines[place + 1 + k] = f"  {c} = phi {b.type} [{x}, %{before}], [{y}, %{self.block}]"
+            self.jump(head)
+        self.begin(leave)
+
+    @contextmanager
+    def each(self, first: str, end: str | int, by: int = 1) -> Iterator[str]:
+        """Write a loop that carries nothing on; what it does is said of the counter."""
+        with self.fold(first, end, by) as turn:
+            yield turn.counter
+
+    @contextmanager
     def scope(self) -> Iterator[None]:
         """Forget at the end what was written inside: it is not in force behind a loop or a branch."""
         before = dict(self._known)
@@ -133,6 +178,16 @@ class Code:
     def declare(self, name: str, text: str) -> None:
         self.declared[name] = text
 
+    def call(self, name: str, *args: str | int) -> str:
+        """Call a function of ``interface.py``; return what it returns, if that is anything."""
+        kind, *takes = SIGNATURES[name]
+        self.declare(f"@{name}", f"declare {kind} @{name}({', '.join(takes)})")
+        text = f"call {kind} @{name}({', '.join([f'{t} {a}' for t, a in zip(takes, args, strict=True)])})"
+        if kind != "void":
+            return self.new(text)
+        self.effect(text)
+        return ""
+
     def table(self, x: np.ndarray) -> str:
         """Return the address of a constant array."""
         kind = "i8" if x.dtype.kind == "b" else element(x.dtype)
@@ -141,6 +196,16 @@ class Code:
         listed = ", ".join([f"{kind} {t}" for t in texts])
         self.declare(name, f"{name} = private constant [{len(texts)} x {kind}] [{listed}], align 64")
         return name
+
+
+class Turn:
+    """A turn of a loop: its counter, what is carried into it (behind the loop: what comes out), and on to the next."""
+
+    __slots__ = ("carried", "counter", "next")
+
+    def __init__(self, counter: str, carried: list[str]) -> None:
+        self.counter, self.carried = counter, carried
+        self.next: Sequence[str] = ()
 
 
 @functools.cache

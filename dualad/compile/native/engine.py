@@ -26,6 +26,7 @@ from ...core.frames import user_level
 from ...surface.arguments import PerformanceNote
 from ...version import __version__
 from .code import Code, Lanes
+from .interface import NUMPY, PYTHON
 from .maths import FAR, KERNELS
 from .store import Store, name_of
 
@@ -38,17 +39,6 @@ LIBRARY: dict[str, tuple[str, int]] = {
     "exp2": ("exp2", 1), "hypot": ("hypot", 2), "log10": ("log10", 1), "log2": ("log2", 1), "power": ("pow", 2),
     "sinh": ("sinh", 1), "tan": ("tan", 1), "erfc": ("erfc", 1), "far_sin": ("sin", 1), "far_cos": ("cos", 1),
 }  # fmt: skip
-
-_PYTHON = (
-    "PyBytes_AsString", "PyCell_Get", "PyContextVar_Get", "PyDict_GetItemWithError", "PyErr_BadInternalCall",
-    "PyErr_CheckSignals", "PyErr_Clear", "PyErr_Fetch", "PyErr_NoMemory", "PyErr_NormalizeException",
-    "PyErr_Occurred", "PyErr_Restore", "PyEval_RestoreThread", "PyEval_SaveThread", "PyException_GetTraceback",
-    "PyException_SetTraceback", "PyFunction_GetCode", "PyFunction_GetDefaults", "PyList_GetItem",
-    "PyLong_AsLongLong", "PyMem_RawFree", "PyMem_RawMalloc", "PyObject_IsTrue", "PyObject_Size",
-    "PyObject_Vectorcall", "PyTuple_GetItem", "PyTuple_New", "PyTuple_SetItem", "Py_DecRef", "Py_IncRef",
-)  # fmt: skip
-#: functions of NumPy's C interface, by their place in its table
-_NUMPY = {"PyArray_NewFromDescr": 94, "PyArray_Scalar": 60}
 
 
 class Linked:
@@ -115,9 +105,9 @@ class Engine:
         self._maths: dict[str, Linked] = {}
         library = ctypes.util.find_library("m" if os.name != "nt" else "ucrtbase")
         self._library = ctypes.CDLL(library)
-        self._known = {name: _address(getattr(ctypes.pythonapi, name)) for name in _PYTHON}
+        self._known = {name: _address(getattr(ctypes.pythonapi, name)) for name in PYTHON}
         table = _numpy_table()
-        self._known |= {name: table[place] for name, place in _NUMPY.items()}
+        self._known |= {name: table[place] for name, place in NUMPY.items()}
 
     def _probe(self) -> int:
         """Compile and run a function that returns 42."""

@@ -111,7 +111,7 @@ def _watched(captures: Captures) -> list[list[int]]:
         if kind is types.CellType:
             found.append([_CELL, id(holder), 0, id(value)])
         elif key is len and kind in (dict, list):
-            found.append([_LENGTH, id(holder), value, 0])
+            found.append([_LENGTH, id(holder), 0, value])
         elif kind is dict:
             found.append([_DICT, id(holder), id(key), id(value)])
         elif kind is types.MappingProxyType:  # of a class, whose dictionary it stands before

@@ -1,19 +1,18 @@
 """What every compiled function shares: the machine code that stands between Python and it, compiled once.
 
-Three functions of CPython's and NumPy's C interfaces, written in LLVM's language. ``stub`` is the entry of a group: it
-looks at each argument (type, dtype, axes, lengths, layout, alignment), makes the arrays of the results, runs the code
-and makes the tuple. ``front`` is the entry of what ``jit`` returns: it finds the signature that a call has, sees that
-nothing that was captured has changed, takes trees apart, and asks whether a result is NaN where that matters. ``bound``
-is the method that calls an object's front. What differs from one function to the next is data, the *plan*: words in a
-``bytes`` object, written by ``stub.py`` and ``front.py``; so a new function costs no machine code of these. Not for:
-what is computed, or what plans say.
+Three functions that use CPython's and NumPy's C interfaces. ``stub`` is the entry of a group: it looks at each argument
+(type, dtype, axes, lengths, layout, alignment), makes the arrays of the results, runs the code and makes the tuple.
+``front`` is the entry of what ``jit`` returns: it finds the signature that a call has, sees that nothing that was
+captured has changed, takes trees apart, and asks whether a result is NaN where that matters. ``bound`` is the method
+that calls an object's front. What differs from one function to the next is data, the *plan*: words in a ``bytes``
+object, written by ``stub.py`` and ``front.py``; so a new function costs no machine code of these. Not for: what is
+computed, or what plans say.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import re
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,21 +22,11 @@ import numpy as np
 from ...core.frames import hide_frames
 from ..signature import has_nan
 from .engine import Engine, Linked
-from .front_text import CAPTURES, FRONT, NAN, SCAN, TESTS
-from .stub_text import ARGUMENTS, STUB
+from .front_text import FRONT
+from .routines import Layout, write_routine
+from .stub_text import STUB
 
 __all__ = ["HasFront", "Layout", "Runtime", "as_plan", "builtin", "front_of", "layout", "method_of", "runtime"]
-
-
-class Layout:
-    """Where the fields of objects are, in bytes."""
-
-    __slots__ = ("descr", "dims", "flags", "front", "head", "nd", "type")
-
-    def __init__(self, head: int) -> None:
-        self.front = head
-        self.type, self.head, self.nd, self.dims = head - 8, head, head + 8, head + 16
-        self.descr, self.flags = head + 40, head + 48
 
 
 @functools.cache
@@ -108,6 +97,7 @@ def runtime(made: Engine) -> Runtime | None:
     return None if places is None else _compiled(made, places)
 
 
+_ENTRIES = ["stub", "front", "bound"]
 #: functions of Python refer to this code for as long as the process lives
 _KEPT: list[Runtime] = []
 
@@ -115,7 +105,7 @@ _KEPT: list[Runtime] = []
 @functools.cache
 def _compiled(made: Engine, places: Layout) -> Runtime | None:
     try:
-        found = Runtime(made.compile(_text(places), ["stub", "front", "bound"], _objects(), 0))
+        found = Runtime(made.compile(_text(places), _ENTRIES, _objects(), 0))
         _KEPT.append(found)
         return found
     except RuntimeError:  # entries are in Python then
@@ -174,71 +164,13 @@ def as_plan(words: Sequence[int]) -> bytes:
 
 # ── the text ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_WORD = re.compile(r"^( *)(%\w+) = (word|object) (%\w+) (%?\w+)$", re.MULTILINE)
-_FIELD = re.compile(r"^( *)(%\w+) = field (\w+) (%\w+) (\d+)$", re.MULTILINE)
-_KINDS = {"word": "i64", "object": "ptr"}
-
 
 def _text(places: Layout) -> str:
-    """Return the module: LLVM's language with two words more.
-
-    ``x = word p k`` reads the k-th word of a plan, ``x = object p k`` reads an address there; ``x = field T p k`` reads
-    something of type T, k bytes inside an object.
-    """
-    text = _DECLARATIONS + ARGUMENTS + STUB + FRONT + TESTS + CAPTURES + NAN + SCAN
-    for name in Layout.__slots__:
-        text = text.replace(f"${name}", str(getattr(places, name)))
-
-    def read(unit: str, m: re.Match) -> str:
-        indent, out, kind, thing, place = m.groups()
-        lines = [
-            f"{indent}{out}.at = getelementptr {unit}, ptr {thing}, i64 {place}",
-            f"{indent}{out} = load {_KINDS.get(kind, kind)}, ptr {out}.at",
-        ]
-        return "\n".join(lines)
-
-    return _FIELD.sub(functools.partial(read, "i8"), _WORD.sub(functools.partial(read, "i64"), text))
-
-
-_DECLARATIONS = """
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
-declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-declare ptr @PyArray_Scalar(ptr, ptr, ptr)
-declare ptr @PyBytes_AsString(ptr)
-declare ptr @PyCell_Get(ptr)
-declare ptr @PyFunction_GetCode(ptr)
-declare ptr @PyFunction_GetDefaults(ptr)
-declare i32 @PyContextVar_Get(ptr, ptr, ptr)
-declare ptr @PyDict_GetItemWithError(ptr, ptr)
-declare void @PyErr_BadInternalCall()
-declare void @PyErr_Clear()
-declare void @PyErr_Fetch(ptr, ptr, ptr)
-declare ptr @PyErr_NoMemory()
-declare void @PyErr_NormalizeException(ptr, ptr, ptr)
-declare ptr @PyErr_Occurred()
-declare void @PyErr_Restore(ptr, ptr, ptr)
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare ptr @PyException_GetTraceback(ptr)
-declare i32 @PyException_SetTraceback(ptr, ptr)
-declare ptr @PyList_GetItem(ptr, i64)
-declare i64 @PyLong_AsLongLong(ptr)
-declare ptr @PyMem_RawMalloc(i64)
-declare void @PyMem_RawFree(ptr)
-declare i32 @PyObject_IsTrue(ptr)
-declare i64 @PyObject_Size(ptr)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-declare ptr @PyTuple_GetItem(ptr, i64)
-declare ptr @PyTuple_New(i64)
-declare i32 @PyTuple_SetItem(ptr, i64, ptr)
-declare i32 @lib_memcmp(ptr, ptr, i64)
-@o_ndarray = external global i8
-@o_int = external global i8
-@o_true = external global i8
-@o_false = external global i8
-@o_float64 = external global i8
-@o_dtype_float64 = external global i8
-@o_has_nan = external global i8
-@o_without_frames = external global i8
-"""
+    """Return the module."""
+    routines, declared = {**STUB, **FRONT}, {f"@{name}": f"@{name} = external global i8" for name in _objects()}
+    texts = []
+    for name, write in routines.items():
+        text, called = write_routine(name, write, places, "define" if name in _ENTRIES else "define internal")
+        texts.append(text)
+        declared |= called
+    return "\n".join([*[d for name, d in declared.items() if name[1:] not in routines], *texts])

@@ -18,6 +18,7 @@ from .engine import Engine
 from .operators import BOOL, DOUBLE, INT, LONG, SINGLE
 from .positions import ELSEWHERE
 from .runtime import as_plan, builtin, runtime
+from .stub_text import IGNORED, PLAIN, TRUTH, WHOLE
 
 __all__ = ["as_declared", "entered", "python_entry"]
 
@@ -25,8 +26,6 @@ __all__ = ["as_declared", "entered", "python_entry"]
 _SCALARS = {DOUBLE: np.float64, SINGLE: np.float32, LONG: np.int64, INT: np.int32, BOOL: np.bool_}
 #: NumPy's own dtypes, of which there is one each: plans have their addresses
 _OWN = {dtype: dtype for dtype in _SCALARS}
-#: kinds of arguments, as the machine code knows them
-_IGNORED, _PLAIN, _TRUTH, _WHOLE = range(4)
 #: numbers and addresses of so many arguments and results are on the stack
 _MOST = 4000
 
@@ -42,13 +41,13 @@ def _plan(
     start = first + 3 * len(writes)
     for aval in reads:
         if aval is None:
-            words += [_IGNORED, 0, 0, 0, 0, 0]
+            words += [IGNORED, 0, 0, 0, 0, 0]
             continue
-        kind, descr, one, other = _PLAIN, id(_OWN[aval.dtype]), 0, 0
+        kind, descr, one, other = PLAIN, id(_OWN[aval.dtype]), 0, 0
         if not aval.shape:
-            kind = _TRUTH if aval.dtype == BOOL else _WHOLE if is_weak(aval) and aval.dtype == LONG else _PLAIN
+            kind = TRUTH if aval.dtype == BOOL else WHOLE if is_weak(aval) and aval.dtype == LONG else PLAIN
             if is_weak(aval):
-                descr, one = 0, id(float) if kind == _PLAIN else 0
+                descr, one = 0, id(float) if kind == PLAIN else 0
             else:
                 one, other = id(_SCALARS[aval.dtype]), id(float) if aval.dtype == DOUBLE else 0
         words += [kind, descr, len(aval.shape), start + len(lengths), one, other]

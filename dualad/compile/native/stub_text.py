@@ -1,299 +1,129 @@
-"""The text of ``stub``, the entry of a group: what ``stub.py`` says of arguments and results is seen and done here.
+"""``stub``, the entry of a group: what ``stub.py`` says of arguments and results is seen and done here.
 
-It is LLVM's language with the words of ``runtime.py``. Not for: calls of what ``jit`` returns (``front_text.py``).
+Each function writes one routine, in the words of ``routines.py``. Not for: calls of what ``jit`` returns
+(``front_text.py``).
 """
 
 from __future__ import annotations
 
-__all__ = ["ARGUMENTS", "STUB"]
+from collections.abc import Callable
 
-ARGUMENTS = """
-; the numbers of an ndarray, if its dtype, lengths and flags are as wanted
-define internal ptr @data_of(ptr %x, ptr %descr, i64 %nd, ptr %dims, i32 %wanted) {
-start:
-  %d = field ptr %x $descr
-  %same = icmp eq ptr %d, %descr
-  br i1 %same, label %axes, label %no
-axes:
-  %n32 = field i32 %x $nd
-  %n = sext i32 %n32 to i64
-  %samen = icmp eq i64 %n, %nd
-  br i1 %samen, label %flags, label %no
-flags:
-  %f = field i32 %x $flags
-  %g = and i32 %f, %wanted
-  %ok = icmp eq i32 %g, %wanted
-  br i1 %ok, label %lengths, label %no
-lengths:
-  %l = field ptr %x $dims
-  br label %next
-next:
-  %i = phi i64 [0, %lengths], [%j, %length]
-  %more = icmp slt i64 %i, %nd
-  br i1 %more, label %length, label %yes
-length:
-  %a = word %l %i
-  %b = word %dims %i
-  %j = add i64 %i, 1
-  %eq = icmp eq i64 %a, %b
-  br i1 %eq, label %next, label %no
-yes:
-  %v = field ptr %x $head
-  ret ptr %v
-no:
-  ret ptr null
-}
+from .positions import ELSEWHERE
+from .routines import Routine
 
-; where the numbers of an argument are, if it is as declared: READ says what is in a declaration
-define internal ptr @argument(ptr %x, ptr %plan, ptr %read, ptr %slot) {
-start:
-  %kind = word %read 0
-  %type = field ptr %x $type
-  %is = icmp eq ptr %type, @o_ndarray
-  br i1 %is, label %array, label %scalar
-array:
-  %descr = object %read 1
-  %nd = word %read 2
-  %at = word %read 3
-  %dims = getelementptr i64, ptr %plan, i64 %at
-  %data = call ptr @data_of(ptr %x, ptr %descr, i64 %nd, ptr %dims, i32 257)
-  ret ptr %data
-scalar:
-  %one = object %read 4
-  %other = object %read 5
-  %isone = icmp eq ptr %type, %one
-  %isother = icmp eq ptr %type, %other
-  %exact = or i1 %isone, %isother
-  br i1 %exact, label %inside, label %python
-inside:
-  %value = getelementptr i8, ptr %x, i64 $head
-  ret ptr %value
-python:
-  switch i64 %kind, label %no [i64 2, label %truth i64 3, label %whole]
-truth:
-  %yes = icmp eq ptr %x, @o_true
-  %nope = icmp eq ptr %x, @o_false
-  %bool = or i1 %yes, %nope
-  br i1 %bool, label %istruth, label %no
-istruth:
-  %byte = zext i1 %yes to i8
-  store i8 %byte, ptr %slot
-  ret ptr %slot
-whole:
-  %isint = icmp eq ptr %type, @o_int
-  br i1 %isint, label %convert, label %no
-convert:
-  %n = call i64 @PyLong_AsLongLong(ptr %x)
-  %maybe = icmp eq i64 %n, -1
-  br i1 %maybe, label %ask, label %sure
-ask:
-  %error = call ptr @PyErr_Occurred()
-  %fine = icmp eq ptr %error, null
-  br i1 %fine, label %sure, label %big
-big:
-  call void @PyErr_Clear()
-  ret ptr null
-sure:
-  store i64 %n, ptr %slot
-  ret ptr %slot
-no:
-  ret ptr null
-}
-"""
+__all__ = ["IGNORED", "PLAIN", "STUB", "TRUTH", "WHOLE"]
 
-STUB = """
-define ptr @stub(ptr %self, ptr %args, i64 %count) {
-start:
-  %plan = call ptr @PyBytes_AsString(ptr %self)
-  %bad = icmp eq ptr %plan, null
-  br i1 %bad, label %error, label %begin
-error:
-  ret ptr null
-begin:
-  %reads = word %plan 0
-  %writes = word %plan 1
-  %both = add i64 %reads, %writes
-  %in = alloca ptr, i64 %reads
-  %out = alloca ptr, i64 %writes
-  %made = alloca ptr, i64 %writes
-  %slots = alloca i64, i64 %both
-  %right = icmp eq i64 %count, %reads
-  br i1 %right, label %read, label %miss
+#: kinds of arguments, as plans have them
+IGNORED, PLAIN, TRUTH, WHOLE = range(4)
+#: flags of an array that is in order and aligned
+_PLAIN_ARRAY = 0x101
 
-read:
-  %i = phi i64 [0, %begin], [%i1, %take], [%i1, %took]
-  %inext = icmp slt i64 %i, %reads
-  br i1 %inext, label %take, label %clear
-take:
-  %i1 = add i64 %i, 1
-  %iat = mul i64 %i, 6
-  %iplan = add i64 %iat, 8
-  %declared = getelementptr i64, ptr %plan, i64 %iplan
-  %kind = word %declared 0
-  %ignored = icmp eq i64 %kind, 0
-  br i1 %ignored, label %read, label %look
-look:
-  %x = object %args %i
-  %slot = getelementptr i64, ptr %slots, i64 %i
-  %data = call ptr @argument(ptr %x, ptr %plan, ptr %declared, ptr %slot)
-  %other = icmp eq ptr %data, null
-  br i1 %other, label %miss, label %took
-took:
-  %inat = getelementptr ptr, ptr %in, i64 %i
-  store ptr %data, ptr %inat
-  br label %read
 
-clear:
-  %c = phi i64 [0, %read], [%c1, %cleared]
-  %cnext = icmp slt i64 %c, %writes
-  br i1 %cnext, label %cleared, label %prepare
-cleared:
-  %c1 = add i64 %c, 1
-  %cat = getelementptr ptr, ptr %made, i64 %c
-  store ptr null, ptr %cat
-  br label %clear
+def _data_of(f: Routine, x: str, descr: str, nd: str, dims: str, wanted: str) -> None:
+    """Return the numbers of an ndarray, if its dtype, lengths and flags are as wanted."""
+    f.need(f.test("eq ptr", f.field(x, "descr"), descr))
+    f.need(f.test("eq i64", f.new(f"sext i32 {f.field(x, 'nd', 'i32')} to i64"), nd))
+    flags = f.new(f"and i32 {f.field(x, 'flags', 'i32')}, {wanted}")
+    f.need(f.test("eq i32", flags, wanted))
+    lengths = f.field(x, "dims")
+    with f.each("0", nd) as i:
+        f.need(f.test("eq i64", f.word(lengths, i), f.word(dims, i)))
+    f.give(f.field(x, "head"))
 
-prepare:
-  %firstwrite = word %plan 6
-  br label %write
-write:
-  %w = phi i64 [0, %prepare], [%w1, %wrote]
-  %wnext = icmp slt i64 %w, %writes
-  br i1 %wnext, label %result, label %memory
-result:
-  %w1 = add i64 %w, 1
-  %wat = mul i64 %w, 3
-  %wplan = add i64 %wat, %firstwrite
-  %wdeclared = getelementptr i64, ptr %plan, i64 %wplan
-  %wdescr = object %wdeclared 0
-  %wnd = word %wdeclared 1
-  %wdimsat = word %wdeclared 2
-  %wslot = add i64 %reads, %w
-  %wnumber = getelementptr i64, ptr %slots, i64 %wslot
-  %single = icmp eq i64 %wnd, 0
-  br i1 %single, label %wrote, label %array
-array:
-  %wdims = getelementptr i64, ptr %plan, i64 %wdimsat
-  call void @Py_IncRef(ptr %wdescr)
-  %wnd32 = trunc i64 %wnd to i32
-  %new = call ptr @PyArray_NewFromDescr(ptr @o_ndarray, ptr %wdescr, i32 %wnd32, ptr %wdims,
-    ptr null, ptr null, i32 0, ptr null)
-  %newat = getelementptr ptr, ptr %made, i64 %w
-  store ptr %new, ptr %newat
-  %nonew = icmp eq ptr %new, null
-  br i1 %nonew, label %fail, label %newdata
-newdata:
-  %wdata = field ptr %new $head
-  br label %wrote
-wrote:
-  %to = phi ptr [%wnumber, %result], [%wdata, %newdata]
-  %outat = getelementptr ptr, ptr %out, i64 %w
-  store ptr %to, ptr %outat
-  br label %write
 
-memory:
-  %scratch = word %plan 3
-  %noscratch = icmp eq i64 %scratch, 0
-  br i1 %noscratch, label %ready, label %allocate
-allocate:
-  %room = call ptr @PyMem_RawMalloc(i64 %scratch)
-  %noroom = icmp eq ptr %room, null
-  br i1 %noroom, label %full, label %ready
-full:
-  %nomemory = call ptr @PyErr_NoMemory()
-  br label %fail
-ready:
-  %work = phi ptr [null, %memory], [%room, %allocate]
-  %body = object %plan 2
-  %releases = word %plan 4
-  %held = icmp eq i64 %releases, 0
-  br i1 %held, label %quick, label %long
-quick:
-  %status1 = call i32 %body(ptr %in, ptr %out, ptr %work)
-  br label %ran
-long:
-  %state = call ptr @PyEval_SaveThread()
-  %status2 = call i32 %body(ptr %in, ptr %out, ptr %work)
-  call void @PyEval_RestoreThread(ptr %state)
-  br label %ran
-ran:
-  %status = phi i32 [%status1, %quick], [%status2, %long]
-  %worked = icmp ne ptr %work, null
-  br i1 %worked, label %free, label %judge
-free:
-  call void @PyMem_RawFree(ptr %work)
-  br label %judge
-judge:
-  switch i32 %status, label %fail [i32 0, label %scalars i32 2, label %again]
+def _argument(f: Routine, x: str, plan: str, declared: str, slot: str) -> None:
+    """Return where the numbers of an argument are, if it is as declared."""
+    kind, cls = f.word(declared, 0), f.field(x, "type")
+    with f.when(f.test("eq ptr", cls, "@o_ndarray")):
+        dims = f.words(plan, f.word(declared, 3))
+        f.give(f.call("data_of", x, f.object(declared, 1), f.word(declared, 2), dims, _PLAIN_ARRAY))
+    one, other = [f.test("eq ptr", cls, f.object(declared, k)) for k in (4, 5)]
+    with f.when(f.new(f"or i1 {one}, {other}")):
+        f.give(f.inside(x, "head"))
+    with f.when(f.test("eq i64", kind, TRUTH)):
+        true, false = [f.test("eq ptr", x, singleton) for singleton in ("@o_true", "@o_false")]
+        f.need(f.new(f"or i1 {true}, {false}"))
+        f.effect(f"store i8 {f.new(f'zext i1 {true} to i8')}, ptr {slot}")
+        f.give(slot)
+    f.need(f.test("eq i64", kind, WHOLE))
+    f.need(f.test("eq ptr", cls, "@o_int"))
+    number = f.call("PyLong_AsLongLong", x)
+    with f.when(f.test("eq i64", number, -1)), f.when(f.test("ne ptr", f.call("PyErr_Occurred"), "null")):
+        f.call("PyErr_Clear")  # it is larger than an int64
+        f.give("null")
+    f.effect(f"store i64 {number}, ptr {slot}")
+    f.give(slot)
 
-again:
-  %a = phi i64 [0, %judge], [%a1, %lose]
-  %anext = icmp slt i64 %a, %writes
-  br i1 %anext, label %lose, label %elsewhere
-lose:
-  %a1 = add i64 %a, 1
-  %useless = object %made %a
-  call void @Py_DecRef(ptr %useless)
-  br label %again
-elsewhere:
-  %numpy = object %plan 7
-  %computed = call ptr @PyObject_Vectorcall(ptr %numpy, ptr %args, i64 %count, ptr null)
-  ret ptr %computed
 
-scalars:
-  %s = phi i64 [0, %judge], [%s1, %scalar], [%s1, %number]
-  %snext = icmp slt i64 %s, %writes
-  br i1 %snext, label %scalar, label %pack
-scalar:
-  %s1 = add i64 %s, 1
-  %sat = mul i64 %s, 3
-  %splan = add i64 %sat, %firstwrite
-  %sdeclared = getelementptr i64, ptr %plan, i64 %splan
-  %snd = word %sdeclared 1
-  %issingle = icmp eq i64 %snd, 0
-  br i1 %issingle, label %box, label %scalars
-box:
-  %sdescr = object %sdeclared 0
-  %sslot = add i64 %reads, %s
-  %snumber = getelementptr i64, ptr %slots, i64 %sslot
-  %boxed = call ptr @PyArray_Scalar(ptr %snumber, ptr %sdescr, ptr null)
-  %unboxed = icmp eq ptr %boxed, null
-  br i1 %unboxed, label %fail, label %number
-number:
-  %boxat = getelementptr ptr, ptr %made, i64 %s
-  store ptr %boxed, ptr %boxat
-  br label %scalars
+def _stub(f: Routine, self: str, args: str, count: str) -> None:
+    work, state = f.room("ptr"), f.room("ptr")
+    plan = f.found(f.call("PyBytes_AsString", self))
+    reads, writes, results = f.word(plan, 0), f.word(plan, 1), f.word(plan, 6)
+    given, out, made = f.room("ptr", reads), f.room("ptr", writes), f.room("ptr", writes)
+    slots = f.room("i64", f.add(reads, writes))
+    miss, fail = f.label(), f.label()
+    f.go_unless(f.test("eq i64", count, reads), miss)
+    with f.each("0", reads) as i:
+        declared = f.row(plan, 8, i, 6)
+        with f.when(f.test("ne i64", f.word(declared, 0), IGNORED)):
+            data = f.call("argument", f.object(args, i), plan, declared, f.words(slots, i))
+            f.go_if(f.is_null(data), miss)
+            f.put(data, given, i)
+    with f.each("0", writes) as i:
+        f.put("null", made, i)
+    with f.each("0", writes) as i:
+        declared = f.row(plan, results, i, 3)
+        axes = f.word(declared, 1)
+        f.put(f.words(slots, f.add(reads, i)), out, i)
+        with f.when(f.test("ne i64", axes, 0)):
+            descr, dims = f.object(declared, 0), f.words(plan, f.word(declared, 2))
+            f.call("Py_IncRef", descr)
+            nd = f.new(f"trunc i64 {axes} to i32")
+            array = f.call("PyArray_NewFromDescr", "@o_ndarray", descr, nd, dims, "null", "null", 0, "null")
+            f.put(array, made, i)
+            f.go_if(f.is_null(array), fail)
+            f.put(f.field(array, "head"), out, i)
 
-pack:
-  %tuple = call ptr @PyTuple_New(i64 %writes)
-  %notuple = icmp eq ptr %tuple, null
-  br i1 %notuple, label %fail, label %fill
-fill:
-  %t = phi i64 [0, %pack], [%t1, %filled]
-  %tnext = icmp slt i64 %t, %writes
-  br i1 %tnext, label %filled, label %done
-filled:
-  %t1 = add i64 %t, 1
-  %thing = object %made %t
-  %set = call i32 @PyTuple_SetItem(ptr %tuple, i64 %t, ptr %thing)
-  br label %fill
-done:
-  ret ptr %tuple
+    scratch = f.word(plan, 3)
+    f.put("null", work)
+    with f.when(f.test("ne i64", scratch, 0)):
+        memory = f.call("PyMem_RawMalloc", scratch)
+        with f.when(f.is_null(memory)):
+            f.call("PyErr_NoMemory")
+            f.jump(fail)
+        f.put(memory, work)
+    body, releases = f.object(plan, 2), f.test("ne i64", f.word(plan, 4), 0)
+    with f.when(releases):
+        f.put(f.call("PyEval_SaveThread"), state)
+    status = f.new(f"call i32 {body}(ptr {given}, ptr {out}, ptr {f.load(work)})")
+    with f.when(releases):
+        f.call("PyEval_RestoreThread", f.load(state))
+    with f.when(f.test("ne ptr", f.load(work), "null")):
+        f.call("PyMem_RawFree", f.load(work))
+    with f.when(f.test("ne i32", status, 0)):
+        f.go_unless(f.test("eq i32", status, ELSEWHERE), fail)
+        with f.each("0", writes) as i:
+            f.call("Py_DecRef", f.object(made, i))
+        f.give(f.call("PyObject_Vectorcall", f.object(plan, 7), args, count, "null"))
 
-fail:
-  br label %drop
-drop:
-  %f = phi i64 [0, %fail], [%f1, %dropped]
-  %fnext = icmp slt i64 %f, %writes
-  br i1 %fnext, label %dropped, label %error
-dropped:
-  %f1 = add i64 %f, 1
-  %lost = object %made %f
-  call void @Py_DecRef(ptr %lost)
-  br label %drop
-miss:
-  %missed = object %plan 5
-  %answer = call ptr @PyObject_Vectorcall(ptr %missed, ptr %args, i64 %count, ptr null)
-  ret ptr %answer
-}
-"""
+    with f.each("0", writes) as i:
+        declared = f.row(plan, results, i, 3)
+        with f.when(f.test("eq i64", f.word(declared, 1), 0)):
+            boxed = f.call("PyArray_Scalar", f.words(slots, f.add(reads, i)), f.object(declared, 0), "null")
+            f.go_if(f.is_null(boxed), fail)
+            f.put(boxed, made, i)
+    answer = f.call("PyTuple_New", writes)
+    f.go_if(f.is_null(answer), fail)
+    with f.each("0", writes) as i:
+        f.call("PyTuple_SetItem", answer, i, f.object(made, i))
+    f.give(answer)
+
+    f.begin(fail)
+    with f.each("0", writes) as i:
+        f.call("Py_DecRef", f.object(made, i))
+    f.give("null")
+    f.begin(miss)
+    f.give(f.call("PyObject_Vectorcall", f.object(plan, 5), args, count, "null"))
+
+
+STUB: dict[str, Callable[..., None]] = {"argument": _argument, "data_of": _data_of, "stub": _stub}
