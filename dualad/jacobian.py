@@ -30,8 +30,8 @@ from .tree import LeafName, flatten, flatten_result, is_array, is_picklable, wit
 from .vjp_via_transpose import Pullback, check_differentiable, vjp
 
 __all__ = [
-    "check_chosen", "forward", "jacfwd", "jacobian", "jacrev", "reverse", "value_and_jacfwd", "value_and_jacobian",
-    "value_and_jacrev",
+    "check_chosen", "check_inexact", "forward", "jacfwd", "jacobian", "jacrev", "reverse", "value_and_jacfwd",
+    "value_and_jacobian", "value_and_jacrev",
 ]  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def forward(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) 
     else:
         value, stage = staged
         aux, out_tree = stage.aux, stage.out_tree
-    _check_inexact([aval_of(v).dtype for v in flatten_result(value)[0]], lambda: out_tree.unflatten(columns), where)
+    check_inexact([aval_of(v).dtype for v in flatten_result(value)[0]], lambda: out_tree.unflatten(columns), where)
     return value, _blocks_of_columns(columns, out_tree, leaves, in_tree, real, selection), aux
 
 
@@ -217,7 +217,8 @@ class _Some:
         return value, aux[0] if has_aux else None
 
 
-def _check_inexact(dtypes: Sequence[np.dtype], out: Callable[[], Any], where: str) -> None:
+def check_inexact(dtypes: Sequence[np.dtype], out: Callable[[], Any], where: str) -> None:
+    """Refuse results that have no derivative, by their names in the tree that ``out()`` returns."""
     for i, dtype in enumerate(dtypes):
         if not is_inexact(dtype):
             raise OutputError(
@@ -462,7 +463,7 @@ class jacobian:
 
 def _columns(selection: Selection, out: Any, stage: Linearization, chunks: Sequence, where: str, call: tuple) -> Any:
     """Push the standard basis of the arguments forward, and arrange the columns as blocks of shape out + in."""
-    _check_inexact([a.dtype for a in stage.out_avals], lambda: out, where)
+    check_inexact([a.dtype for a in stage.out_avals], lambda: out, where)
     leaves, in_tree = flatten(selection.chosen)
     real = [a for a in stage.in_avals if a is not None]
     again = _Again(call, where, _Pushed)

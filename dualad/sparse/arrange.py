@@ -1,11 +1,12 @@
 """Entries arranged as users want them: a matrix of some format, or the blocks of a tree.
 
-For: ``Arrangement``, prepared once; a call then copies index arrays and moves data. Index arrays are copied because
+For: ``arrange``, once for a pattern; a call then copies index arrays and moves data. Index arrays are copied because
 SciPy's in-place methods write to them. Not for: computing entries.
 """
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,15 @@ from ..core.aval import Aval
 from ..core.tracer import Tracer
 from ..ops.indexing import ARRAY, index
 from .needs import scipy_module, scipy_sparse, traced_sparse
-from .prepared import Prepared
+from .rows import tagged
+from .structure import Sparsity
 
-__all__ = ["Arrangement", "FORMATS"]
+__all__ = ["Block", "FORMATS", "arrange"]
 
 FORMATS = ("csr", "csc", "coo", "dense", "operator", "triplets")
 
 
-class _Block:
+class Block:
     """A matrix to be: which entries it has, and its index arrays."""
 
     def __init__(self, indices, indptr, shape: tuple[int, int], entries: np.ndarray | None, format: str) -> None:
@@ -67,51 +69,26 @@ def _pick(data: Any, at: np.ndarray) -> Any:
     return index(data, at, template=(ARRAY,)) if isinstance(data, Tracer) else data.take(at)
 
 
-class Arrangement:
-    """How the entries of a pattern become matrices.
+def arrange(S: Sparsity, format: str, kept: Any, leaves: tuple[list[Aval], list[Aval]] | None) -> list[list[Block]]:
+    """Return the matrices to be made of the entries of a pattern, or of those of them that are ``kept``.
 
-    Parameters
-    ----------
-    prepared : Prepared
-        Whose entries.
-    format : str
-        One of ``FORMATS``.
-    kept : slice or int array
-        Which entries are shown.
-    ins, outs : list of Aval
-        Of the leaves of arguments and results.
-    blocks : bool
-        Whether there is a matrix for each leaf and leaf.
+    There is one, or one for each leaf of the results and leaf of the arguments, whose avals are given then: of each
+    result the list of those of the arguments.
     """
+    if leaves is None:
+        before = np.zeros(S.shape[0] + 1, S.indptr.dtype)
+        np.cumsum(np.bincount(S.rows[kept], minlength=S.shape[0]), out=before[1:])
+        return [[Block(S.indices[kept], before, S.shape, None if type(kept) is slice else kept, format)]]
+    whole = tagged(S._matrix)
 
-    def __init__(
-        self, prepared: Prepared, format: str, kept: Any, ins: list[Aval], outs: list[Aval], blocks: bool
-    ) -> None:
-        self.prepared, self.blocks = prepared, blocks
-        S = prepared.sparsity
-        whole = scipy_sparse().csr_array((np.arange(S.nnz), S.indices, S.indptr), shape=S.shape)
-        if blocks:
-            self._blocks = []
-            row = 0
-            for o in outs:
-                line, column = [], 0
-                for a in ins:
-                    part = whole[row : row + o.size, column : column + a.size]
-                    line.append(_Block(part.indices, part.indptr, part.shape, part.data, format))
-                    column += a.size
-                self._blocks.append(line)
-                row += o.size
-        elif type(kept) is slice:
-            self._block = _Block(S.indices, S.indptr, S.shape, None, format)
-        else:
-            before = np.zeros(S.shape[0] + 1, S.indptr.dtype)
-            np.cumsum(np.bincount(S.rows[kept], minlength=S.shape[0]), out=before[1:])
-            self._block = _Block(S.indices[kept], before, S.shape, kept, format)
+    def cut(rows: slice, columns: slice) -> Block:
+        part = whole[rows, columns]
+        return Block(part.indices, part.indptr, part.shape, part.data, format)
 
-    def matrix(self, data: Any) -> Any:
-        """Return one matrix."""
-        return self._block.of(data)
+    down, across = map(_slices, leaves)
+    return [[cut(rows, columns) for columns in across] for rows in down]
 
-    def matrices(self, data: Any) -> list[list]:
-        """Return the matrices of the leaves: of each result the list of those of the arguments."""
-        return [[block.of(data) for block in line] for line in self._blocks]
+
+def _slices(avals: list[Aval]) -> list[slice]:
+    ends = accumulate([a.size for a in avals])
+    return [slice(end - a.size, end) for a, end in zip(avals, ends, strict=True)]

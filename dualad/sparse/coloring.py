@@ -95,7 +95,7 @@ class Coloring:
             return places
         (m, n), i, j = S.shape, S.rows.astype(np.intp), S.indices.astype(np.intp)
         if self.substitution is not None:
-            return self.substitution.places(self.column_colors)
+            return self.substitution.sums
         places = np.full(S.nnz, -1, np.intp)
         if self.forward:
             alone, key = _alone(i, self.column_colors[j], m)
@@ -174,7 +174,7 @@ def _alone(lines: np.ndarray, colors: np.ndarray, length: int) -> tuple[np.ndarr
 def _transposed(S: Sparsity) -> np.ndarray:
     """Return, for every entry (i, j) of a symmetric pattern, the position of (j, i)."""
     m, n = S.shape
-    tags = scipy_sparse().csr_array((np.arange(S.nnz), S.indices, S.indptr), shape=S.shape).T.tocsr()
+    tags = rows.tagged(S._matrix).T.tocsr()
     if m != n or tags.nnz != S.nnz or not np.array_equal(tags.indices, S.indices):
         raise SparsityError(
             f"a pattern of shape {S.shape} was coloured with mode='symmetric', and it is not symmetric.",

@@ -6,6 +6,7 @@ what one pass makes stays in the cache. Not for: accumulation without a colourin
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,16 +33,9 @@ def split_flat(flat: np.ndarray, avals: list[Aval]) -> list[np.ndarray]:
 
 
 class Products:
-    """The products of a colouring, and where the entries are in their results.
+    """The products of a colouring, ``chunk_size`` at a time, and where the entries are in their results.
 
-    Parameters
-    ----------
-    coloring : Coloring
-        Of the pattern.
-    ins, outs : list of Aval
-        Of the leaves of the arguments and of the results.
-    chunk_size : int, optional
-        How many products to carry out at a time; by default as many as stay in the cache.
+    ``ins`` and ``outs`` are the avals of the leaves of the arguments and of the results.
     """
 
     def __init__(self, coloring: Coloring, ins: list[Aval], outs: list[Aval], chunk_size: int | None) -> None:
@@ -63,7 +57,7 @@ class Products:
         """
         lin, C = stage.linear(), self.coloring
         if executor is None:
-            parts = [self._pass(lin, *p) for p in self.passes]
+            parts = self._some(lin, 0, len(self.passes))
         else:
             parts = self._by_workers(lin, executor, f)
         found = self._read(parts)
@@ -93,38 +87,34 @@ class Products:
         found = whole.take(places, mode="clip") if whole.size else np.zeros(len(places), self.dtype)
         return found if found.dtype == self.dtype else found.astype(self.dtype)
 
-    def _pass(self, lin: Linear, forward: bool, start: int, stop: int) -> Any:
-        return (self._pushed if forward else self._pulled)(lin, start, stop)
-
     def _by_workers(self, lin: Linear, executor: Any, f: Any) -> list:
         from ..scale.driver import Plan, chunked  # what other processes need is loaded when there are any
 
-        plan = Plan(
-            _Passes(self, lin), len(self.passes), lambda ranges: [()] * len(ranges), "sparse derivative", "passes", f
-        )
+        job = partial(self._some, lin)
+        plan = Plan(job, len(self.passes), lambda ranges: [()] * len(ranges), "sparse derivative", "passes", f)
         return [part for parts in chunked(plan, None, None, executor) for part in parts]
 
     def __getstate__(self) -> dict:
         return {**vars(self), "_seeds": {}}  # which are made again, sooner than sent
 
-    def _pushed(self, lin: Linear, start: int, stop: int) -> Any:
-        """Return products ``start`` to ``stop``, one after the other, flat."""
-        seeds = self._seed(True, start, stop)
-        if stop - start == 1:
-            return _join([np.reshape(y, (1, -1)) for y in lin.flat([s[0] for s in seeds])])
-        outs = vmap(lambda *t: lin.flat(list(t)), randomness="same")(*seeds)
-        return _join([np.reshape(y, (stop - start, -1)) for y in outs])
+    def _some(self, lin: Linear, first: int, last: int) -> list:
+        """Return the results of passes ``first`` to ``last``."""
+        return [self._pass(lin, *p) for p in self.passes[first:last]]
 
-    def _pulled(self, lin: Linear, start: int, stop: int) -> Any:
-        seeds = self._seed(False, start, stop)
+    def _pass(self, lin: Linear, forward: bool, start: int, stop: int) -> Any:
+        """Return products (or pulls) ``start`` to ``stop``, one after the other, flat."""
+        seeds = self._seed(forward, start, stop)
+
+        def push(*tangents):
+            return lin.flat(list(tangents))
 
         def pull(*cotangents):
             found = pull_back(lin.program, list(cotangents))
             return [np.zeros(a.shape, a.dtype) if c is None else c for c, a in zip(found, self.ins, strict=True)]
 
-        if stop - start == 1:
-            return _join([np.reshape(c, (1, -1)) for c in pull(*[s[0] for s in seeds])])
-        return _join([np.reshape(c, (stop - start, -1)) for c in vmap(pull, randomness="same")(*seeds)])
+        carry = push if forward else pull
+        found = carry(*[s[0] for s in seeds]) if stop - start == 1 else vmap(carry, randomness="same")(*seeds)
+        return _join([np.reshape(x, (stop - start, -1)) for x in found])
 
     def _seed(self, forward: bool, start: int, stop: int) -> list[np.ndarray]:
         """Return the sums of unit vectors of the columns (or rows) of some colours, as leaves with a leading axis."""
@@ -141,16 +131,6 @@ class Products:
                 s.setflags(write=False)
             self._seeds[forward, start] = seeds
         return seeds
-
-
-class _Passes:
-    """Some of the products of a linear map."""
-
-    def __init__(self, products: Products, lin: Linear) -> None:
-        self.products, self.lin = products, lin
-
-    def __call__(self, start: int, stop: int) -> list:
-        return [self.products._pass(self.lin, *p) for p in self.products.passes[start:stop]]
 
 
 def _join(parts: list) -> Any:

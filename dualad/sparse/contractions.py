@@ -7,6 +7,7 @@ a pattern that relies on that is checked at each call. Not for: anything element
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,12 +31,19 @@ def zeros_that_stay(walk: Any, factor: Any) -> bool:
     return bool(stay)
 
 
-def _matmul(walk, step) -> list:
+def _of_one(rule: Callable) -> Callable:
+    """Make the rule of an operator of one for steps with a single followed argument, number ``i``."""
+
+    def of_any(walk, step):
+        moving = walk.followed(step[1])
+        return rule(walk, step, *moving) if len(moving) == 1 else dense_rule(walk, step)
+
+    return of_any
+
+
+@_of_one
+def _matmul(walk, step, i: int) -> list:
     _, args, _, outs = step
-    moving = walk.followed(args)
-    if len(moving) != 1:
-        return dense_rule(walk, step)
-    (i,) = moving
     x, other, out = args[i], args[1 - i], outs[0].aval
     m, n = x.aval.ndim, len(shape_of(other))
     if n == 2 and m <= 2 and zeros_that_stay(walk, other):
@@ -53,12 +61,9 @@ def _tags(matrix: np.ndarray) -> Any:
     return scipy_sparse().csr_array((matrix != 0).astype(int))
 
 
-def _einsum(walk, step) -> list:
+@_of_one
+def _einsum(walk, step, i: int) -> list:
     _, args, params, outs = step
-    moving = walk.followed(args)
-    if len(moving) != 1:
-        return dense_rule(walk, step)
-    (i,) = moving
     out = outs[0].aval
     inputs, output = params["subscripts"].split("->")
     letters, shape = inputs.split(",")[i], args[i].aval.shape
@@ -82,15 +87,13 @@ def _einsum(walk, step) -> list:
     ]  # fmt: skip
 
 
-def _csr_product(walk, step) -> list:
+@_of_one
+def _csr_product(walk, step, i: int) -> list:
     _, args, params, outs = step
-    moving = walk.followed(args)
-    if len(moving) != 1:
-        return dense_rule(walk, step)
     pattern, transposed, out = params["pattern"], params["transposed"], outs[0].aval
     columns = out.shape[1]
     ss = scipy_sparse()
-    if moving == [1]:
+    if i:
         matrix = pattern.matrix(np.arange(1, len(pattern.indices) + 1), transposed)
         if columns != 1:
             matrix = ss.kron(matrix, ss.eye_array(columns, dtype=int))
@@ -102,13 +105,10 @@ def _csr_product(walk, step) -> list:
     return [walk.spread(moved, targets, np.arange(out.size), out.size)]
 
 
-def _convolve(walk, step) -> list:
+@_of_one
+def _convolve(walk, step, i: int) -> list:
     """Let entry k read entries k − j ("full") or k + last − j ("valid") of one argument, for j of the other."""
     op, args, params, outs = step
-    moving = walk.followed(args)
-    if len(moving) != 1:
-        return dense_rule(walk, step)
-    (i,) = moving
     x, other, out = args[i], args[1 - i], outs[0].aval
     ndim = params.get("ndim", 1)
     mine, theirs, core = x.aval.shape[-ndim:], shape_of(other)[-ndim:], out.shape[-ndim:]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ import optree
 
 from ..chunks import check_chunks, refuse_traced
 from ..core.arguments import check_callable
-from ..core.aval import Aval
 from ..core.frames import public, user_level
 from ..core.tracer import Tracer
 from ..core.transformed import importable_name, named, reduced
@@ -25,9 +24,9 @@ from ..errors import ArgumentError, ShapeError, SparsityError
 from ..linearize import Linearization
 from ..surface.arguments import PerformanceNote
 from ..tree import is_array
-from .arrange import FORMATS, Arrangement
+from .arrange import FORMATS, arrange
 from .coloring import Coloring, color, restored_coloring
-from .detect import detect, pattern_of_program
+from .detect import Names, Positions, detect, pattern_of_program
 from .prepared import Grown, Prepared
 from .problem import Problem
 from .structure import Sparsity, as_sparsity
@@ -61,7 +60,6 @@ class _SparseDerivative:
                 )
         self._f, self._where, self._options = f, where, options
         self._prepared: list[Prepared] = []
-        self._arrangements: dict[int, Arrangement] = {}
         given, prepared = options["sparsity"], options["prepared"]
         if given is not None and prepared is not None:
             raise ArgumentError(
@@ -74,8 +72,7 @@ class _SparseDerivative:
     _modes: tuple[str, ...] = ()
 
     def __reduce__(self) -> Any:
-        # What arranges values is known by identity; it is made again.
-        return importable_name(self) or reduced(self, _arrangements={})
+        return importable_name(self) or reduced(self)
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -208,8 +205,7 @@ class _SparseDerivative:
             S = given.sparsity if isinstance(given, Coloring) else given
             S = detect(problem, o["scope"], o["max_memory"]) if S is None else S
             C = given if isinstance(given, Coloring) else self._colored(S)
-            prepared = Prepared(S, C, problem.signature(), "", self._method(S, C), o["chunk_size"], o["max_memory"])
-            prepared.identify = lambda: _identity(problem, S.scope)
+            prepared = self._make(S, C, problem.signature(), lambda: _identity(problem), o["mode"])
             prepared.deferred = o["mode"] == "auto"
         self._prepared.append(prepared)
         self._note_if_dense(prepared)
@@ -218,12 +214,8 @@ class _SparseDerivative:
     def _colored(self, S: Sparsity) -> Coloring:
         raise NotImplementedError
 
-    def _method(self, S: Sparsity, C: Coloring) -> str:
-        mode = self._options["mode"]
-        if mode != "auto":
-            return "direct" if mode == "direct" else "products"
-        products, direct = Prepared(S, C, [], "", "", None, None).costs
-        return "direct" if direct < products else "products"
+    def _make(self, S: Sparsity, C: Coloring, signature: list, identify: Callable[[], str], mode: str) -> Prepared:
+        return Prepared(S, C, signature, identify, mode, self._options["chunk_size"], self._options["max_memory"])
 
     def _note_if_dense(self, prepared: Prepared) -> None:
         S, C = prepared.sparsity, prepared.coloring
@@ -242,12 +234,8 @@ class _SparseDerivative:
         united = prepared.sparsity | sparsity
         if united == prepared.sparsity:
             return prepared
-        C = self._colored(united)
-        o = self._options
-        new = Prepared(
-            united, C, prepared.signature, prepared.form, self._method(united, C), o["chunk_size"], o["max_memory"]
-        )
-        new.identify = prepared.identify
+        mode = self._options["mode"]
+        new = self._make(united, self._colored(united), prepared.signature, prepared.identify, mode)
         self._prepared[[p is prepared for p in self._prepared].index(True)] = new
         return new
 
@@ -260,8 +248,7 @@ class _SparseDerivative:
                 S = Sparsity._restored(file)
                 C = restored_coloring(S, file)
                 form, method = str(file["form"]), str(file["method"])
-        now = _identity(problem, S.scope)
-        if now != form:
+        if _identity(problem) != form:
             name = getattr(self._f, "__name__", "the function")
             raise SparsityError(
                 f"{self._where}: what was prepared, a pattern of {S.shape[0]} x {S.shape[1]}, belongs to another"
@@ -269,10 +256,7 @@ class _SparseDerivative:
                 "its program, written down, is not the one that was prepared",
                 "prepare again: prepare(x).save(file)",
             )
-        o = self._options
-        prepared = Prepared(S, C, problem.signature(), form, method, o["chunk_size"], o["max_memory"])
-        prepared.identify = lambda: form
-        return prepared
+        return self._make(S, C, problem.signature(), lambda: form, method)
 
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -344,32 +328,20 @@ class _SparseDerivative:
         return np.flatnonzero(S.indices <= S.rows if triangle == "lower" else S.indices >= S.rows)
 
     def _arrange(self, prepared: Prepared, data: Any, problem: Problem, stage: Linearization) -> Any:
-        key = id(prepared)
-        arrangement = self._arrangements.get(key)
-        if arrangement is None or arrangement.prepared is not prepared:
-            outs = [Aval(a.shape, a.dtype) for a in stage.out_avals]
-            arrangement = Arrangement(
-                prepared,
-                self._options["format"],
-                self._kept(prepared),
-                problem.avals,
-                outs,
-                self._options.get("blocks", False),
-            )
-            self._arrangements[key] = arrangement
-        if not arrangement.blocks:
-            return arrangement.matrix(data)
-        matrices = arrangement.matrices(data)
-        rows = []
-        for line in matrices:
-            found = iter(line)
-            inside = [next(found) if is_array(x) else x for x in problem.leaves]
-            rows.append(problem.selection.arrange(optree.tree_unflatten(problem.tree, inside)))
-        if self._second:
-            found = iter(rows)
-            outer = [next(found) if is_array(x) else x for x in problem.leaves]
-            return problem.selection.arrange(optree.tree_unflatten(problem.tree, outer))
-        return optree.tree_unflatten(stage.out_tree, rows)
+        blocks = self._options["blocks"]
+        if prepared.blocks is None:
+            leaves = (stage.out_avals, problem.avals) if blocks else None
+            prepared.blocks = arrange(prepared.sparsity, self._options["format"], self._kept(prepared), leaves)
+        if not blocks:
+            return prepared.blocks[0][0].of(data)
+
+        def inside(values: list) -> Any:
+            rest = iter(values)
+            full = [next(rest) if is_array(x) else x for x in problem.leaves]
+            return problem.selection.arrange(optree.tree_unflatten(problem.tree, full))
+
+        rows = [inside([block.of(data) for block in line]) for line in prepared.blocks]
+        return inside(rows) if self._second else optree.tree_unflatten(stage.out_tree, rows)
 
     def __repr__(self) -> str:
         return f"<{self._where} of {getattr(self._f, '__name__', self._f)!s}>"
@@ -381,19 +353,17 @@ def _equal(one: list, other: list) -> bool:
     for a, b in zip(one, other, strict=True):
         if a is b:
             continue
-        if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-            if type(a) is not type(b) or a.dtype != b.dtype or not np.array_equal(a, b):
-                return False
-            continue
+        if type(a) is not type(b):
+            return False
         try:
-            if type(a) is not type(b) or not bool(a == b):
+            if not (a.dtype == b.dtype and np.array_equal(a, b) if isinstance(a, np.ndarray) else bool(a == b)):
                 return False
         except Exception:
             return False
     return True
 
 
-def _identity(problem: Problem, scope: str) -> str:
+def _identity(problem: Problem) -> str:
     """Return a hash of a problem's program, in which numbers don't count: equal for the same function and shapes."""
     try:
         program = problem.traced()
@@ -405,8 +375,6 @@ def _identity(problem: Problem, scope: str) -> str:
 
 # ── for users ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_Positions = int | Sequence[int] | None
-_Names = str | Sequence[str] | None
 _File = str | os.PathLike | Prepared | None
 
 
@@ -477,7 +445,7 @@ class sparse_jacobian(_SparseDerivative):
     _modes = ("auto", "forward", "reverse", "bidirectional", "direct")
 
     def __init__(
-        self, f: Callable, argnums: _Positions = None, argnames: _Names = None, *, has_aux: bool = False,
+        self, f: Callable, argnums: Positions = None, argnames: Names = None, *, has_aux: bool = False,
         holomorphic: bool = False, mode: str = "auto", format: str = "csr", scope: str = "auto", check: str = "auto",
         sparsity: Any = None, prepared: _File = None, blocks: bool = False, chunk_size: int | None = None,
         max_memory: int | None = None, executor: Any = None,
@@ -557,7 +525,7 @@ class sparse_hessian(_SparseDerivative):
     _second = True
 
     def __init__(
-        self, f: Callable, argnums: _Positions = None, argnames: _Names = None, *, has_aux: bool = False,
+        self, f: Callable, argnums: Positions = None, argnames: Names = None, *, has_aux: bool = False,
         mode: str = "auto", triangle: str = "full", decompression: str = "direct", format: str = "csr",
         scope: str = "auto", check: str = "auto", sparsity: Any = None, prepared: _File = None, blocks: bool = False,
         chunk_size: int | None = None, max_memory: int | None = None, executor: Any = None,

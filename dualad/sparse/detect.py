@@ -24,7 +24,7 @@ from .problem import Problem
 from .structure import Sparsity
 from .walk import TooDense, Walk, follow
 
-__all__ = ["MAX_MEMORY", "detect", "hessian_sparsity", "jacobian_sparsity", "pattern_of_program"]
+__all__ = ["MAX_MEMORY", "Names", "Positions", "detect", "hessian_sparsity", "jacobian_sparsity", "pattern_of_program"]
 
 #: bytes that detection may hold, by default
 MAX_MEMORY = 1 << 30
@@ -35,13 +35,13 @@ _SMALL = 1_000_000
 #: beyond this share of all entries following them one by one is not worth it
 _DENSE = 0.2
 
-_Positions = int | Sequence[int] | None
-_Names = str | Sequence[str] | None
+Positions = int | Sequence[int] | None
+Names = str | Sequence[str] | None
 
 
 @public
 def jacobian_sparsity(
-    f: Callable, *args: Any, argnums: _Positions = None, argnames: _Names = None, scope: str = "auto",
+    f: Callable, *args: Any, argnums: Positions = None, argnames: Names = None, scope: str = "auto",
     has_aux: bool = False, holomorphic: bool = False, max_memory: int | None = None, **kwargs: Any,
 ) -> Sparsity:  # fmt: skip
     """Find which entries of the Jacobian of a function can be other than zero.
@@ -92,7 +92,7 @@ def jacobian_sparsity(
 
 @public
 def hessian_sparsity(
-    f: Callable, *args: Any, argnums: _Positions = None, argnames: _Names = None, scope: str = "auto",
+    f: Callable, *args: Any, argnums: Positions = None, argnames: Names = None, scope: str = "auto",
     has_aux: bool = False, max_memory: int | None = None, **kwargs: Any,
 ) -> Sparsity:  # fmt: skip
     """Find which entries of the Hessian of a scalar-valued function can be other than zero.

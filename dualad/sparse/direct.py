@@ -235,17 +235,7 @@ def _apply(data, steps, op, params, step, given, each, of_row, shape):
 
 
 class Plan:
-    """How the entries of a matrix are accumulated, for linear programs of one form.
-
-    Parameters
-    ----------
-    program : Program
-        A linear program.
-    avals : list of Aval
-        Of its inputs.
-    limit : int
-        The most entries to hold.
-    """
+    """How the entries of a matrix, at most ``limit``, are accumulated, for linear programs of one form."""
 
     def __init__(self, program: Program, avals: list[Aval], limit: int) -> None:
         n = sum([a.size for a in avals])

@@ -24,19 +24,9 @@ _COMPILED = 5_000
 
 
 def color_columns(pattern: Any, order: np.ndarray | None = None) -> np.ndarray:
-    """Colour the columns of a pattern so that no two columns of one colour meet in a row.
+    """Colour the columns of a pattern, in an order, so that no two columns of one colour meet in a row.
 
-    Parameters
-    ----------
-    pattern : sparse array, shape (m, n)
-        The pattern.
-    order : ndarray of int, optional
-        In which order the columns are taken; their own by default.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-        The colour of every column, counted from 0 without gaps.
+    Colours are counted from 0 without gaps.
     """
     m, n = pattern.shape
     if not n:

@@ -50,11 +50,13 @@ class Prepared:
     """
 
     def __init__(
-        self, sparsity: Sparsity, coloring: Coloring, signature: list, form: str, method: str, chunk_size: int | None,
-        max_memory: int | None,
+        self, sparsity: Sparsity, coloring: Coloring, signature: list, identify: Callable[[], str], mode: str,
+        chunk_size: int | None, max_memory: int | None,
     ) -> None:  # fmt: skip
-        self.sparsity, self.coloring, self.signature, self.form = sparsity, coloring, signature, form
-        self.method, self._chunk_size, self._max_memory = method, chunk_size, max_memory
+        self.sparsity, self.coloring, self.signature = sparsity, coloring, signature
+        self._chunk_size, self._max_memory = chunk_size, max_memory
+        products, direct = self.costs
+        self.method = "direct" if mode == "direct" or (mode == "auto" and direct < products) else "products"
         self._products: Products | None = None
         self._plans: list[tuple[Plan, np.ndarray]] = []
         self._probe: Any = None
@@ -62,7 +64,9 @@ class Prepared:
         #: whether the first call may go by products
         self.deferred = False
         #: finds out what identifies the function; asked for when it is saved
-        self.identify: Callable[[], str] = lambda: form
+        self.identify = identify
+        #: the matrices that are made of the entries, once it is known what they are to look like
+        self.blocks: Any = None
 
     @property
     def costs(self) -> tuple[float, float]:
@@ -112,11 +116,11 @@ class Prepared:
 
     def __getstate__(self) -> dict:
         # Plans and products are for programs of this process; what identifies the function is found out now.
-        return {**vars(self), "_products": None, "_plans": [], "form": self.identity(), "identify": None}
+        return {**vars(self), "_products": None, "_plans": [], "blocks": None, "identify": self.identity()}
 
     def __setstate__(self, state: dict) -> None:
-        vars(self).update(state)
-        self.identify = lambda: self.form
+        form = state["identify"]
+        vars(self).update(state, identify=lambda: form)
 
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
 

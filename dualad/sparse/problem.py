@@ -14,34 +14,22 @@ import optree
 
 from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of, is_inexact
-from ..errors import OutputError
-from ..jacobian import check_chosen
+from ..jacobian import check_chosen, check_inexact
 from ..jvp import jvp
 from ..linearize import Linearization, stage_tangents
 from ..program.ir import Program
 from ..selection import select
 from ..trace import trace
-from ..tree import LeafName, flatten, flatten_result, is_array
+from ..tree import flatten, flatten_result, is_array
 from ..vjp_via_transpose import gradients
 
 __all__ = ["Problem"]
 
 
 class Problem:
-    """A function at one call, seen as a function of the arrays among its chosen arguments.
+    """A call ``f(*args, **kwargs)``, seen as a function of the arrays among the chosen arguments.
 
-    Parameters
-    ----------
-    f : callable
-        The function of the user's.
-    args, kwargs : tuple, dict
-        The call.
-    argnums, argnames, has_aux, holomorphic
-        As for ``jacfwd``.
-    second : bool
-        Whether the matrix is the Hessian of ``f``, and not its Jacobian.
-    where : str
-        Who asks, for messages.
+    ``second`` says that the matrix is the Hessian of ``f``, and not its Jacobian; ``where`` is who asks, for messages.
     """
 
     def __init__(
@@ -104,11 +92,5 @@ class Problem:
     def linearized(self) -> tuple[Any, Linearization]:
         """Run the function once, and write its tangent down at this point."""
         out, stage = stage_tangents(self.function, tuple(self.arrays), self.has_aux or self.second, self.where)
-        for i, a in enumerate(stage.out_avals):
-            if not is_inexact(a.dtype):
-                raise OutputError(
-                    f"{self.where}: {LeafName(out, 'output', i)} has dtype {a.dtype}.",
-                    "integers and booleans have no derivative",
-                    "return it through has_aux=True, or convert it to float",
-                )
+        check_inexact([a.dtype for a in stage.out_avals], lambda: out, self.where)
         return out, stage

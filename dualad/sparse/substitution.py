@@ -19,23 +19,17 @@ __all__ = ["Substitution"]
 
 
 class Substitution:
-    """The forest of a pattern and an acyclic colouring, and its triangular system, factorized once.
+    """The forest of a symmetric pattern and an acyclic colouring, and its triangular system, factorized once.
 
-    Parameters
-    ----------
-    S : Sparsity
-        Symmetric.
-    colors : int array, shape (n,)
-        An acyclic colouring.
-    transposed : int array, shape (nnz,)
-        For every entry (i, j), the position of (j, i).
+    ``transposed`` has, for every entry (i, j), the position of (j, i).
     """
 
     def __init__(self, S: Any, colors: np.ndarray, transposed: np.ndarray) -> None:
         n = S.shape[0]
         i, j = S.rows.astype(np.intp), S.indices.astype(np.intp)
         key = colors[j].astype(np.intp) * n + i
-        self.sums, group = np.unique(key, return_inverse=True)  # places in the products
+        #: the places, in all products, of the sums that the entries are found from
+        self.sums, group = np.unique(key, return_inverse=True)
         upper = np.flatnonzero(i < j)
         a, b = group[upper], group[transposed[upper]]
         size = len(self.sums)
@@ -82,10 +76,6 @@ class Substitution:
         self._diagonal_at = group[self._diagonal]
         self._upper, self._lower = upper[by_rank], transposed[upper[by_rank]]
         self._nnz = S.nnz
-
-    def places(self, colors: np.ndarray) -> np.ndarray:
-        """Return the places, in all products, of the sums that the entries are found from."""
-        return self.sums
 
     def entries(self, sums: np.ndarray) -> np.ndarray:
         """Return the entries of the pattern from the sums."""

@@ -18,30 +18,10 @@ __all__ = ["solve_linearized"]
 
 
 def solve_linearized(f: Callable, x: Any, parameters: list, b: Any, kept: Any, share: float = 1.0) -> Any:
-    """Solve ∂f(x, *parameters)·v = b for flat vectors, by factorizing the sparse Jacobian in x.
+    """Solve ∂f(x, *parameters)·v = b for flat vectors of one length, by factorizing the sparse Jacobian in x.
 
-    Parameters
-    ----------
-    f : callable
-        ``f(x, *parameters)``: as many numbers as ``x`` has.
-    x, b : array, shape (n,)
-        The point, and the right-hand side; they may be tensors, and so may the parameters.
-    parameters : list of arrays
-        Further arguments.
-    kept : Factors
-        Of the equation: its pattern is found, and its matrix factorized, once for an answer.
-    share : float
-        The largest share of entries that may be nonzero.
-
-    Returns
-    -------
-    array, shape (n,)
-        v, which may be differentiated in all of them.
-
-    Raises
-    ------
-    SparsityError
-        If the Jacobian has more entries than that.
+    All of them may be tensors, and v may be differentiated in all of them. ``kept`` are the Factors of the equation:
+    its pattern is found, and its matrix factorized, once for an answer. A larger share of nonzero entries is an error.
     """
     if kept.sparse is None:
         S = detect(Problem(f, (x, *parameters), {}, None, None, False, False, False, "sparse_jacobian"), "auto", None)

@@ -30,16 +30,10 @@ class TooDense(Exception):
 
 
 class Walk:
-    """The rows of the followed variables of a program, and the arithmetic on rows.
+    """The rows, of ``n`` columns, of the followed variables of a program, and the arithmetic on rows.
 
-    Parameters
-    ----------
-    n : int
-        The number of columns.
-    fixed : bool
-        Whether constant arrays are the same at every point, so that their zeros count: in a program that was traced.
-    limit : int
-        The most entries that one variable's rows may have, and that all together may have.
+    Constant arrays that are ``fixed`` are the same at every point, so that their zeros count: in a program that was
+    traced. One variable's rows, and all together, may have ``limit`` entries.
     """
 
     #: whether the zeros of matrices count
@@ -142,19 +136,9 @@ class Walk:
         return rule_of(step[0])(self, step)
 
     def run(self, program: Program, seeds: list) -> list:
-        """Follow the inputs for which there are seeds through a program, and return the rows of its outputs.
+        """Follow the inputs that have a seed, in which a program is linear, and return the rows of its outputs.
 
-        Parameters
-        ----------
-        program : Program
-            Linear in the inputs that are followed.
-        seeds : list of pattern or None
-            One per input.
-
-        Returns
-        -------
-        list of pattern or None
-            One per output; ``None`` for one that depends on no seed.
+        ``None`` is an input without a seed, and an output that depends on none.
         """
         outer, self.rows = self.rows, {v: p for v, p in zip(program.inputs, seeds, strict=True) if p is not None}
         live = sum([p.nnz for p in self.rows.values()])
