@@ -60,6 +60,9 @@ class DebugReport(Watch):
         self.look_at_values = values
         self.look_at_branches = branches
         self.branches: list[Branch] = []
+        if finder is not None:  # the rest of what a watch is told of
+            for name in ("batched", "cause", "pushed", "pulled", "finished"):
+                setattr(self, name, getattr(finder, name))
 
     @property
     def origins(self) -> list[Origin]:
@@ -106,28 +109,6 @@ class DebugReport(Watch):
     def calling(self, f: Callable, args: tuple, kwargs: dict) -> Callable[[Any], None] | None:
         """Return what compares the value of a call under a transform with a plain one."""
         return value_check(f, args, kwargs) if self.look_at_values else None
-
-    def batched(self, level, op, values: Sequence, params: dict, out: Any) -> None:
-        """Look at what came out of an operator on lanes."""
-        if self.finder is not None:
-            self.finder.batched(level, op, values, params, out)
-
-    def cause(self) -> Any:
-        """Return what an equation recorded now has to remember."""
-        return None if self.finder is None else self.finder.cause()
-
-    def pushed(self, run: Callable[[], list], program, tangents: list, phase: str = "tangent") -> list:
-        """Run a program, a linear one on tangents."""
-        return run() if self.finder is None else self.finder.pushed(run, program, tangents, phase)
-
-    def pulled(self, run: Callable[[Callable | None], list], again: Callable[[Callable], list]) -> list:
-        """Run a pullback, and look at the cotangents it returns."""
-        return run(None) if self.finder is None else self.finder.pulled(run, again)
-
-    def finished(self, transform: str, *results: Any, inner: bool | None = None, final: bool = True) -> None:
-        """Look at the results of a transform."""
-        if self.finder is not None:
-            self.finder.finished(transform, *results, inner=inner, final=final)
 
     def _compare(self, op: Any, tangents: Any, value: Any, transform: str) -> None:
         """Note a comparison that holds only because a moving value happens to be equal to something."""
@@ -221,20 +202,13 @@ def debug(
     True
     """
     around = watching.get()
-    known = around if isinstance(around, DebugReport) else None
-    if nan is None:
-        finder = known.finder if known is not None else None
-    else:
-        finder = Finder(inf, at_once=running.get()) if nan else None
-    if branches is None:
-        branches = known is not None and known.look_at_branches
-    if rules is None:
-        watch = known.rules if known is not None else None
-    else:
-        watch = RuleWatch() if rules else None
-    if values is None:
-        values = known is not None and known.look_at_values
-    report = DebugReport(finder, branches, watch, values)
+    known = around if isinstance(around, DebugReport) else DebugReport(None, False)
+    report = DebugReport(
+        known.finder if nan is None else Finder(inf, at_once=running.get()) if nan else None,
+        known.look_at_branches if branches is None else branches,
+        known.rules if rules is None else RuleWatch() if rules else None,
+        known.look_at_values if values is None else values,
+    )
     with report.on():
         try:
             yield report

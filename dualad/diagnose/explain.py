@@ -28,11 +28,10 @@ from ..core.tracer import Tracer
 from ..core.watch import Watch, run_rule
 from ..errors import ArgumentTypeError, ConversionError, DualadError, PlainBufferError, UnsupportedError
 from ..program.ir import programs_in
-from ..surface.arguments import operand
 from ..surface.unsupported import spelled
 from ..tree import flatten, is_array, tree_map
 from .explained import Explanation, Failure, Line, Use, joined, source_of
-from .values import copied, difference
+from .values import copied, difference, packed
 
 __all__ = ["explain"]
 
@@ -126,7 +125,7 @@ def _observe(f: Callable, leaves: list, tree: Any, name: str) -> tuple[_Observer
 
 
 def _unwatch(x: Any, level: Level) -> Any:
-    x = flush_writes(operand(x) if isinstance(x, np.ndarray) and x.dtype == object else x)
+    x = packed(x)
     return x._value if type(x) is Observed and x.level is level else x
 
 
@@ -350,27 +349,24 @@ class Observed(Tracer):
     # ── names ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def __array_function__(self, function, types, args, kwargs):
-        with self.level.observer.within(spelled(function)):
-            try:
-                return super().__array_function__(function, types, args, kwargs)
-            except (UnsupportedError, ConversionError, PlainBufferError) as error:
-                return self._refused(error, function, args, kwargs)
+        handle = super().__array_function__
+        return self._named(spelled(function), lambda: handle(function, types, args, kwargs), function, args, kwargs)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        name = spelled(ufunc) + ("" if method == "__call__" else f".{method}")
-        with self.level.observer.within(name):
-            try:
-                return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
-            except (UnsupportedError, ConversionError, PlainBufferError) as error:
-                return self._refused(error, getattr(ufunc, method), inputs, kwargs)
+        name, handle = spelled(ufunc) + ("" if method == "__call__" else f".{method}"), super().__array_ufunc__
+        call = lambda: handle(ufunc, method, *inputs, **kwargs)
+        return self._named(name, call, getattr(ufunc, method), inputs, kwargs)
 
-    def _refused(self, error: DualadError, function: Callable, args: Any, kwargs: dict) -> Any:
-        """Note a refusal and go on with what NumPy computes of the values."""
+    def _named(self, name: str, run: Callable[[], Any], function: Callable, args: Any, kwargs: dict) -> Any:
+        """Carry a function out under its name; note a refusal and go on with what NumPy computes of the values."""
         observer = self.level.observer
-        observer.note(
-            Use(observer.names[0], (), "refused", "no", "no", "no", 1, error.why or error.what, error.instead)
-        )
-        out = function(*_plain(args, self.level), **_plain(kwargs, self.level))
+        with observer.within(name):
+            try:
+                return run()
+            except (UnsupportedError, ConversionError, PlainBufferError) as error:
+                why = error.why or error.what
+                observer.note(Use(observer.names[0], (), "refused", "no", "no", "no", 1, why, error.instead))
+                out = function(*_plain(args, self.level), **_plain(kwargs, self.level))
         wrap = lambda x: Observed(x, self.level, False) if isinstance(x, (np.ndarray, np.generic)) else x
         return tuple([wrap(x) for x in out]) if isinstance(out, tuple) else wrap(out)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import linecache
+import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -146,7 +147,10 @@ class Explanation:
             "function": self.function,
             "ok": self.ok,
             "summary": {s: self.count(s) for s in STATUSES},
-            "lines": [{**line._asdict(), "uses": [_plain(use) for use in line.uses]} for line in self.lines],
+            "lines": [
+                {**line._asdict(), "uses": [{**use._asdict(), "operators": list(use.operators)} for use in line.uses]}
+                for line in self.lines
+            ],
             "failure": None if self.failure is None else self.failure._asdict(),
             "difference": None if self.difference is None else self.difference._asdict(),
         }
@@ -224,10 +228,6 @@ def source_of(file: str, number: int) -> str:
     return linecache.getline(file, number).strip()
 
 
-def _plain(use: Use) -> dict[str, Any]:
-    return {**use._asdict(), "operators": list(use.operators)}
-
-
 def _named(use: Use) -> str:
     text = use.name + (f" ({', '.join(use.operators)})" if use.operators else "")
     text += " [custom rule]" if use.status == "custom" else ""
@@ -249,17 +249,10 @@ def _columns(left: str, right: str, width: int) -> str:
 
 def _wrap(text: str, width: int, indent: int = 9) -> list[str]:
     """Break a text into lines; those after the first are indented two more."""
-    lines: list[str] = []
-    current = ""
-    for word in text.split(" "):
-        room = width - indent - (2 if lines else 0)
-        if current and len(current) + 1 + len(word) > room:
-            lines.append(" " * (indent + (2 if len(lines) else 0)) + current)
-            current = word
-        else:
-            current = f"{current} {word}" if current or not word else word
-    lines.append(" " * (indent + (2 if len(lines) else 0)) + current)
-    return lines
+    first, rest = " " * indent, " " * (indent + 2)
+    return textwrap.wrap(
+        text, width, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def joined(uses: Sequence[Use]) -> list[Use]:

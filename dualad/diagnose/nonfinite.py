@@ -12,7 +12,7 @@ Not for: the contexts that switch it on (``debug.py``), or who calls it (``core/
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -193,12 +193,8 @@ def described(name: str, x: Any) -> str:
 class Finder:
     """Follows non-finite numbers to their origin, under one ``debug``.
 
-    Parameters
-    ----------
-    inf : bool
-        Whether infinities count, or only NaN.
-    at_once : bool
-        Raise at the origin, rather than when a result of a transform turns out not to be finite.
+    Infinities count with ``inf``; ``at_once`` raises at the origin, rather than when a result of a transform turns out
+    not to be finite.
     """
 
     def __init__(self, inf: bool, at_once: bool) -> None:
@@ -307,12 +303,8 @@ class Finder:
                 elif stack:  # in a rule: whether it is the value or a derivative is known when the rule has returned
                     stack[0].inner = stack[0].inner or (*[f.name for f in stack[1:]], frame.name)
                 else:
-                    index, where = _place(mask, lanes + leaf.lanes)
-                    origin = Origin(
-                        frame.name, "tangent" if leaf.moving else phase, i, index, where, _number(leaf.value, mask),
-                        frame.line, frame.transform, frame.level, frame.described(), frame.custom, frame.inner,
-                        "" if met is None else f"{what} {met[0]}",
-                    )  # fmt: skip
+                    kind, entered = "tangent" if leaf.moving else phase, "" if met is None else f"{what} {met[0]}"
+                    origin = _origin(frame, kind, i, leaf, mask, lanes, frame.described(), frame.inner, entered)
                     self._mark(leaf.value, origin, new=True)
 
     # ── programs ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -389,35 +381,28 @@ class Finder:
                 continue
             op, args, params, _ = step
             known = [a for a in args if type(a) is not Variable]
-            cause: _Cause | None = getattr(step, "cause", None)
+            recorded: _Cause | None = getattr(step, "cause", None)
+            name = getattr(params.get("call"), "name", None)
+            cause = recorded or _Cause(
+                name or op.name, name is not None, getattr(step, "line", ""), (), [], _RUNS[phase], 0, None
+            )
             met = self._first(moving)
             origin = self._known(met)
             residual = None if met is not None else self._first(known)
             if origin is None and residual is not None:
-                origin = self._tag(residual[1]) or (cause.origin if cause is not None else None)
+                origin = self._tag(residual[1]) or cause.origin
             if origin is not None:
                 self._mark(leaf.value, origin, new=False)
                 continue
-            index, where = _place(mask, leaf.lanes)
             kind = {"transpose": "cotangent", "primal": "value"}.get(phase, phase)
-            operands = [described(f"{kind} that arrived", x) for x in moving]
-            number, entered = _number(leaf.value, mask), "" if met is None else f"a {kind}"
-            if cause is None:
+            operands = [*cause.operands, *[described(f"{kind} that arrived", x) for x in moving]]
+            if recorded is None:
                 operands += [described("known operand", x) for x in known]
-                name = getattr(params.get("call"), "name", None)
-                origin = Origin(
-                    name or op.name, phase, i, index, where, number, getattr(step, "line", ""),
-                    _RUNS[phase], 0, _kept(operands), name is not None, (),
-                    entered,
-                )  # fmt: skip
-            else:
-                if cause.custom and len(cause.moved) > i:
-                    i = cause.moved[i]
-                inside = () if op.name == cause.name or cause.custom else (op.name,)
-                origin = Origin(
-                    cause.name, phase, i, index, where, number, cause.line, cause.transform, cause.level,
-                    (*cause.operands, *_kept(operands)), cause.custom, inside, entered,
-                )  # fmt: skip
+            elif cause.custom and len(cause.moved) > i:
+                i = cause.moved[i]
+            inside = () if op.name == cause.name or cause.custom else (op.name,)
+            entered = "" if met is None else f"a {kind}"
+            origin = _origin(cause, phase, i, leaf, mask, 0, tuple(filter(None, operands)), inside, entered)
             self._mark(leaf.value, origin, new=True)
 
     # ── the end of a transform ───────────────────────────────────────────────────────────────────────────────────
@@ -443,11 +428,9 @@ class Finder:
                         continue
                     origin = self._known((i, leaf.value))
                     if origin is None:
-                        index, where = _place(mask, leaf.lanes)
-                        origin = Origin(
-                            transform, phase, i, index, where, _number(leaf.value, mask), user_line(), transform, 0, (),
-                            False, (), "a result, made by no operation on traced values,",
-                        )  # fmt: skip
+                        made = _Cause(transform, False, user_line(), (), [], transform, 0, None)
+                        entered = "a result, made by no operation on traced values,"
+                        origin = _origin(made, phase, i, leaf, mask, 0, (), (), entered)
                     self.clear()
                     raise error_of(origin)
         if final and not inner:
@@ -463,16 +446,17 @@ class Finder:
 _RUNS = {"transpose": "pullback", "tangent": "linear map", "primal": "program"}
 
 
-def _kept(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple([t for t in texts if t])
-
-
-def _place(mask: np.ndarray, lanes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the index of the first bad entry, and the lanes it is in."""
-    if not mask.ndim:
-        return (), ()
-    where = tuple([int(i) for i in np.argwhere(mask)[0]])
-    return where[lanes:], where[:lanes]
+def _origin(
+    of: _Frame | _Cause, phase: str, output: int, leaf: Leaf, mask: np.ndarray, lanes: int, operands: tuple[str, ...],
+    inside: tuple[str, ...], entered: str,
+) -> Origin:  # fmt: skip
+    """Make the origin that the first bad entry of a leaf has in an operation; ``lanes`` are leading axes beside its."""
+    first = tuple([int(i) for i in np.argwhere(mask)[0]]) if mask.ndim else ()
+    lanes += leaf.lanes
+    return Origin(
+        of.name, phase, output, first[lanes:], first[:lanes], _number(leaf.value, mask), of.line, of.transform,
+        of.level, operands, of.custom, inside, entered,
+    )  # fmt: skip
 
 
 def _number(x: Any, mask: np.ndarray) -> str:

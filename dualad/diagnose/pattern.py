@@ -152,7 +152,8 @@ def spy(matrix: Any, *, columns: int = 80, rows: int = 40, style: str = "auto") 
     if isinstance(matrix, Linear):
         matrix = _matrix_of(matrix)
     elif hasattr(matrix, "to_scipy") or hasattr(matrix, "tocsr"):
-        entries = _entries_of(matrix)
+        # of a pattern all entries count
+        entries = matrix.to_scipy() if hasattr(matrix, "to_scipy") else matrix.tocsr() != 0
         if style == "auto" and hasattr(matrix, "to_scipy") and max(entries.shape) <= _SPELLED:
             style = "ascii"
         return Spy(entries.toarray() if math.prod(entries.shape) <= _HELD else entries, columns, rows, style)
@@ -164,13 +165,6 @@ def spy(matrix: Any, *, columns: int = 80, rows: int = 40, style: str = "auto") 
             "reshape a block of a Jacobian to (entries of the output, entries of the input): J.reshape(y.size, x.size)",
         )
     return Spy(pattern, columns, rows, style)
-
-
-def _entries_of(matrix: Any) -> Any:
-    """Return where a sparse matrix is not zero, as a sparse array; of a pattern all entries count."""
-    if hasattr(matrix, "to_scipy"):
-        return matrix.to_scipy()
-    return matrix.tocsr() != 0
 
 
 def _matrix_of(lin: Linear) -> np.ndarray:
@@ -201,7 +195,8 @@ def draw(matrix: Any, *, columns: int = 80, rows: int = 40, style: str = "braill
     pattern = matrix if hasattr(matrix, "tocoo") else np.asarray(matrix) != 0
     high, wide = _CELLS[style]
     pattern = _shrink(pattern, max(1, rows) * high, max(1, columns - 2) * wide)
-    lines = _rows(_pad(pattern, high, wide), high, wide, style)
+    m, n = pattern.shape
+    lines = _rows(np.pad(pattern, ((0, -m % high), (0, -n % wide))), high, wide, style)
     across = len(lines[0]) if lines else 0
     if style == "ascii":
         edge = "+" + "-" * across + "+"
@@ -225,11 +220,6 @@ def _shrink(pattern: Any, rows: int, columns: int) -> np.ndarray:
             block = -(-size // limit)
             pattern = np.logical_or.reduceat(pattern, np.arange(0, size, block), axis=axis)
     return pattern
-
-
-def _pad(pattern: np.ndarray, high: int, wide: int) -> np.ndarray:
-    m, n = pattern.shape
-    return np.pad(pattern, ((0, -m % high), (0, -n % wide)))
 
 
 def _rows(pattern: np.ndarray, high: int, wide: int, style: str) -> list[str]:

@@ -13,12 +13,10 @@ import optree
 
 from ..batched import Batched
 from ..core.contexts import watching
-from ..core.memory import flush_writes
 from ..core.tracer import Tracer
 from ..dual import Dual
-from ..surface.arguments import operand
 from ..tree import NAMESPACE, flatten, tree_map
-from .values import copied, difference
+from .values import copied, difference, packed
 
 __all__ = ["value_check"]
 
@@ -47,7 +45,7 @@ def value_check(f: Callable, args: tuple, kwargs: dict) -> Callable[[Any], None]
         return optree.tree_map(lambda *parts: np.stack(parts), *results, namespace=NAMESPACE)
 
     def shown(out: Any) -> Any:
-        values, tree = flatten(tree_map(_pack, out))
+        values, tree = flatten(tree_map(packed, out))
         if lanes is not None:
             values = [_plain(x) if type(x) is Batched else np.broadcast_to(x, (lanes, *np.shape(x))) for x in values]
         return tree.unflatten([_plain(x) for x in values])
@@ -69,10 +67,6 @@ def value_check(f: Callable, args: tuple, kwargs: dict) -> Callable[[Any], None]
             raise apart.error(f"{level.transform}({getattr(f, '__name__', type(f).__name__)})")
 
     return look
-
-
-def _pack(x: Any) -> Any:
-    return flush_writes(operand(x) if isinstance(x, np.ndarray) and x.dtype == object else x)
 
 
 def _plain(x: Any) -> Any:

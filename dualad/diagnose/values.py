@@ -18,11 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.frames import is_users
+from ..core.memory import flush_writes
 from ..core.swallowed import RefusalSwallowedWarning
 from ..errors import DifferentValueError
+from ..surface.arguments import operand
 from ..tree import flatten, is_array
 
-__all__ = ["Difference", "copied", "difference"]
+__all__ = ["Difference", "copied", "difference", "packed"]
 
 _MOST_STEPS = 1_000_000
 
@@ -49,22 +51,16 @@ def copied(tree: Any) -> Any:
     return treedef.unflatten([np.array(x, subok=True) if isinstance(x, np.ndarray) else x for x in leaves])
 
 
+def packed(x: Any) -> Any:
+    """Return a leaf of a function's result as one array or tensor, to which all has been written."""
+    return flush_writes(operand(x) if isinstance(x, np.ndarray) and x.dtype == object else x)
+
+
 def difference(plain: Callable[[], Any], value: Any, again: Callable[[], Any]) -> Difference | None:
-    """Compare a function's plain value with the one a transform computed.
+    """Compare a function's plain value with the one a transform computed; ``None`` where they agree, up to rounding.
 
-    Parameters
-    ----------
-    plain : callable
-        Calls the function on plain arrays, on fresh copies each time.
-    value : tree
-        What the transform computed, as plain arrays.
-    again : callable
-        Runs the function once more as the transform does, so that the two ways can be followed.
-
-    Returns
-    -------
-    Difference or None
-        ``None`` where they agree, up to rounding.
+    ``plain`` calls the function on plain arrays, on fresh copies each time; ``again`` runs it once more as the
+    transform does, so that the two ways can be followed.
     """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")

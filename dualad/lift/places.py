@@ -15,13 +15,8 @@ from ..locks import new_lock
 __all__ = ["Attribute", "Item", "MISSING", "Place", "attribute", "is_quiet", "lock", "original_in", "restore", "swap"]
 
 
-class _Missing:
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
 #: what a place holds that does not exist: the name of a builtin, in the globals of a module
-MISSING: Any = _Missing()
+MISSING: Any = object()
 
 #: nothing is swapped or restored by anybody else while it is held
 lock = new_lock()

@@ -12,6 +12,7 @@ import sysconfig
 import types
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -76,30 +77,21 @@ def home_of(f: Any) -> dict | None:
             return None
 
 
+@dataclass(slots=True, eq=False)
 class Reach:
-    """The places that are swapped while one function (or the block of a ``with``) runs.
+    """The places that are swapped while one function (or the block of a ``with``) runs."""
 
-    Parameters
-    ----------
-    f : callable or None
-        The function; None for a block.
-    namespace : dict
-        The globals that are swapped whatever they are: those of the function itself, of the block.
-    modules : tuple of str
-        Further modules.
-    """
-
-    __slots__ = ("contents", "f", "held", "modules", "namespace", "places", "scope", "shared")
-
-    def __init__(self, f: Any, namespace: dict, modules: tuple[str, ...]) -> None:
-        self.f = f
-        self.namespace = namespace
-        self.modules = modules
-        self.scope: _Scope | None = None
-        self.contents: list = []
-        self.held: list[Place] = []
-        self.shared: list[Place] = []
-        self.places: list[Place] = []
+    #: the function; None for a block
+    f: Any
+    #: the globals that are swapped whatever they are: those of the function itself, of the block
+    namespace: dict
+    #: further modules
+    modules: tuple[str, ...]
+    scope: _Scope | None = None
+    contents: list = field(default_factory=list)
+    held: list[Place] = field(default_factory=list)
+    shared: list[Place] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
 
     def current(self) -> list[Place]:
         """Return the places, as they are now."""
@@ -143,18 +135,16 @@ def _contents(f: Any) -> list:
 # ── modules ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@dataclass(slots=True, eq=False)
 class _Scope:
     """The places in the modules that some globals belong to, and in further ones."""
 
-    __slots__ = ("ids", "modules", "namespaces", "places", "roots", "sizes")
-
-    def __init__(self, roots: list[dict], modules: tuple[str, ...]) -> None:
-        self.roots = roots
-        self.modules = modules
-        self.namespaces: list[dict] = []
-        self.places: list[Place] = []
-        self.ids: list[list[int]] = []
-        self.sizes: list[int] = []
+    roots: list[dict]
+    modules: tuple[str, ...]
+    namespaces: list[dict] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+    ids: list[list[int]] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
 
     def current(self) -> list[Place]:
         """Return the places; what the program has changed since is seen, unless a lifted call is running somewhere."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..core.transformed import Transformed
@@ -90,30 +90,28 @@ class _Search:
         if isinstance(x, _ATOMS) or far > _FAR or id(x) in self.seen:
             return
         self.seen[id(x)] = x
+        parts: Sequence = ()
         if isinstance(x, types.FunctionType):
             self.function(x, far)
         elif isinstance(x, types.MethodType):
-            self.visit(x.__func__, far + 1)
-            self.visit(x.__self__, far + 1)
+            parts = x.__func__, x.__self__
         elif isinstance(x, functools.partial):
-            for part in (x.func, *x.args, *x.keywords.values()):
-                self.visit(part, far + 1)
+            parts = x.func, *x.args, *x.keywords.values()
         elif isinstance(x, (staticmethod, classmethod)):
-            self.visit(x.__func__, far + 1)
+            parts = (x.__func__,)
         elif isinstance(x, property):
-            for part in (x.fget, x.fset, x.fdel):
-                self.visit(part, far + 1)
+            parts = x.fget, x.fset, x.fdel
         elif isinstance(x, type):
             self.class_(x, far)
-        elif type(x) in (dict, list):
-            if self.everything and len(x) <= _MANY:
-                self.entries(x, far)
-        elif type(x) is tuple:
-            if self.everything and len(x) <= _MANY:
-                for item in x:
-                    self.visit(item, far + 1)
-        else:
+        elif type(x) not in (dict, list, tuple):
             self.object(x, far)
+        elif self.everything and len(x) <= _MANY:
+            if type(x) is tuple:
+                parts = x
+            else:
+                self.entries(x, far)
+        for part in parts:
+            self.visit(part, far + 1)
 
     def entries(self, container: Any, far: int) -> None:
         """Look at the entries of globals, of an object's attributes, or of a dict or list."""

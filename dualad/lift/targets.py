@@ -12,7 +12,7 @@ import importlib
 import math
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from ..core.buffer import traced_in
 from .math_names import CMATH, MATH
 from .python_names import BUILTINS
 
-__all__ = ["REDIRECTED", "in_place_of", "module_for", "originals", "replacements"]
+__all__ = ["REDIRECTED", "in_place_of", "module_for", "replacements"]
 
 #: the packages whose names mean something else in lifted code
 REDIRECTED = frozenset({"cmath", "math", "numpy", "scipy"})
@@ -60,11 +60,6 @@ def replacements() -> dict[int, tuple[Any, Any]]:
         _table.update(table)
         _scipy_modules = loaded
     return _table
-
-
-def originals() -> dict[int, Any]:
-    """Return the table the other way round: the ``id`` of what stands somewhere, to the original."""
-    return {id(new): original for original, new in replacements().values()}
 
 
 def _modules(loaded: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
@@ -122,22 +117,24 @@ def in_place_of(x: Any, table: dict[int, tuple[Any, Any]]) -> Any:
 
 
 def _partial(x: functools.partial, table: dict) -> Any:
-    parts = [x.func, *x.args, *x.keywords.values()]
-    new = [in_place_of(part, table) for part in parts]
-    if all([n is None for n in new]):
+    new = _each([x.func, *x.args, *x.keywords.values()], table)
+    if new is None:
         return None
-    func, *rest = [part if n is None else n for part, n in zip(parts, new, strict=True)]
-    args, values = rest[: len(x.args)], rest[len(x.args) :]
+    func, args, values = new[0], new[1 : 1 + len(x.args)], new[1 + len(x.args) :]
     return functools.partial(func, *args, **dict(zip(x.keywords, values, strict=True)))
 
 
 def _tuple(x: tuple, table: dict) -> Any:
-    if len(x) > 64:
-        return None
-    new = [in_place_of(item, table) for item in x]
+    new = _each(x, table) if len(x) <= 64 else None
+    return None if new is None else tuple(new)
+
+
+def _each(parts: Sequence, table: dict) -> list | None:
+    """Return parts with what stands in the place of some of them; None if all stay."""
+    new = [in_place_of(part, table) for part in parts]
     if all([n is None for n in new]):
         return None
-    return tuple([item if n is None else n for item, n in zip(x, new, strict=True)])
+    return [part if n is None else n for part, n in zip(parts, new, strict=True)]
 
 
 def _static(x: Any, table: dict) -> Any:

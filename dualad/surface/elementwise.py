@@ -20,6 +20,7 @@ from ..errors import UnsupportedError
 from ..ops import arithmetic, choice, elementary, rounding
 from ..ops.shaping import stop_gradient
 from .arguments import UNSET, array_operand, function, operand, operands, refuse_out
+from .indexing import by_mode
 from .ufuncs import ANY_UFUNC, at_loop
 
 __all__: list[str] = []
@@ -104,12 +105,7 @@ def choose(a: Array, choices: Array, out: Array = None, mode: str = "raise") -> 
         refuse_lazy(a, 'np.choose with mode="raise"', 'pass mode="clip" or mode="wrap", or ')
         if np.any((a < 0) | (a >= n)) and 0 not in np.broadcast_shapes(a.shape, *map(np.shape, choices)):
             raise ValueError("invalid entry in choice array")
-    elif mode == "wrap":
-        a = np.remainder(a, n)
-    elif mode == "clip":
-        a = np.clip(a, 0, n - 1)
-    else:
-        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    a = by_mode(a, n, mode)
     chosen = choices[-1]
     for i in range(n - 2, -1, -1):
         chosen = np.where(a == i, choices[i], chosen)

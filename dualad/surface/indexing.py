@@ -24,7 +24,7 @@ from ..ops import indexing, joining, shaping
 from ..ops.indexing import ARRAY, indexed_shape
 from .arguments import function, normalize_axis, operand
 
-__all__ = ["parse_index", "set_at", "unstacked"]
+__all__ = ["along_axis", "by_mode", "parse_index", "set_at", "unstacked"]
 
 _ONLY = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid"
@@ -259,14 +259,16 @@ def take(a: Array, indices: Any, axis: Axis = None, out: Array = None, mode: str
     n = a.shape[axis]
     if not n and np.size(indices):
         raise IndexError("cannot do a non-empty take from an empty axes.")
-    if mode == "wrap":
-        indices = indices % n
-    elif mode == "clip":
-        indices = np.clip(indices, 0, n - 1)
-    elif mode != "raise":
-        raise ValueError(f"mode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    indices = by_mode(indices, n, mode)
     taken = in_order(_at(a, *(slice(None),) * axis, indices), "C")  # where an index may leave the axes in another order
     return taken if out is None else target(out, taken, "np.take")
+
+
+def by_mode(indices, n: int, mode: str):
+    """Return indices into an axis of ``n`` entries as ``mode=`` reads those out of range."""
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"mode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    return indices % n if mode == "wrap" else np.clip(indices, 0, n - 1) if mode == "clip" else indices
 
 
 def _at(a, *index):
@@ -288,9 +290,14 @@ def take_along_axis(arr: Array, indices: Any, axis: Axis = -1) -> Array:
     axis = normalize_axis(axis, ndim, "np.take_along_axis")
     if np.ndim(indices) != ndim:
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
-    grid = [np.arange(n).reshape((-1,) + (1,) * (ndim - 1 - i)) for i, n in enumerate(arr.shape)]
+    return _at(arr, *along_axis(arr, indices, axis))
+
+
+def along_axis(arr, indices, axis: int) -> tuple:
+    """Return the index that has ``indices`` along one axis, and goes through all of the others."""
+    grid = [np.arange(n).reshape((-1,) + (1,) * (arr.ndim - 1 - i)) for i, n in enumerate(arr.shape)]
     grid[axis] = indices
-    return _at(arr, *grid)
+    return tuple(grid)
 
 
 @function(np.compress, kind="composite")

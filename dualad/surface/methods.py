@@ -20,7 +20,6 @@ from ..errors import InPlaceError, UnsupportedError
 from ..ops import arithmetic, shaping
 from . import shaping as shapes
 from .arguments import operand
-from .indexing import set_at
 
 __all__ = ["ARITHMETIC"]
 
@@ -283,7 +282,7 @@ Tracer.mT = property(np.matrix_transpose, doc="As ``ndarray.mT``.")
 @_method
 def fill(self, value):
     """As ``ndarray.fill``."""
-    target(self, np.full_like(self, value), "ndarray.fill")
+    self[...] = value
 
 
 @_method
@@ -302,12 +301,7 @@ def partition(self, kth, axis=-1, kind="introselect", order=None):
 @_method
 def put(self, indices, values, mode="raise"):
     """As ``ndarray.put``: the values, repeated as needed, into the flat array."""
-    indices = operand(indices)
-    if mode != "raise":
-        indices = indices % self.size if mode == "wrap" else np.clip(indices, 0, self.size - 1)
-    values = np.resize(operand(values), np.shape(indices)) if np.size(values) else values
-    if np.size(indices) and np.size(values):
-        target(self, np.reshape(set_at(np.ravel(self), indices, values), self.shape), "ndarray.put")
+    np.put(self, indices, values, mode)
 
 
 @_method
@@ -318,35 +312,6 @@ def resize(self, *new_shape, refcheck=True):
         "it changes the shape of an array in place, and everything computed so far relies on the shape",
         "use np.resize(x, new_shape), np.concatenate or np.pad, which return a new array",
     )
-
-
-class _Flat:
-    """What ``x.flat`` is: the entries in C order, to read, write or iterate over."""
-
-    __slots__ = ("base",)
-
-    def __init__(self, base: Tracer) -> None:
-        self.base = base
-
-    def __len__(self) -> int:
-        return self.base.size
-
-    def __iter__(self):
-        return iter(np.ravel(self.base))
-
-    def __getitem__(self, index):
-        return np.copy(np.ravel(self.base)[index])
-
-    def __setitem__(self, index, value) -> None:
-        flat = set_at(np.ravel(self.base), index, value)
-        target(self.base, np.reshape(flat, self.base.shape), "x.flat[index] = value")
-
-
-def _set_flat(self, value):
-    _Flat(self)[...] = np.resize(operand(value), (self.size,))
-
-
-Tracer.flat = property(_Flat, _set_flat, doc="As ``ndarray.flat``.")
 
 
 # ── complex parts: views, as NumPy's ─────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ from ..core.tracer import Tracer
 from ..errors import InPlaceError, UnsupportedError
 from ..ops import indexing
 from .arguments import function, normalize_axis, operand
-from .indexing import parse_index, set_at
+from .indexing import along_axis, by_mode, parse_index, set_at
 from .methods import ARITHMETIC
 from .ufuncs import UFUNC_METHODS
 
@@ -127,12 +127,8 @@ def copyto(dst: Array, src: Array, casting: str = "same_kind", where: Array = Tr
 def put(a: Array, ind: Any, v: Array, mode: str = "raise") -> None:
     a = _written(a, "np.put")
     ind = np.ravel(operand(ind))
-    if mode == "wrap":
-        ind = ind % a.size
-    elif mode == "clip":
-        ind = np.clip(ind, 0, a.size - 1)
-    values = _cycle(v, ind.size)
-    assign(a, np.reshape(set_at(np.reshape(a, -1), ind, values), a.shape))
+    if ind.size and np.size(v):
+        _write_flat(a, by_mode(ind, a.size, mode), _cycle(v, ind.size), "np.put")
 
 
 @function(np.putmask)
@@ -148,7 +144,13 @@ def putmask(a: Array, mask: Array, values: Any) -> None:
 def place(arr: Array, mask: Array, vals: Array) -> None:
     arr = _written(arr, "np.place")
     positions = np.nonzero(np.ravel(operand(mask)))[0]
-    assign(arr, np.reshape(set_at(np.reshape(arr, -1), positions, _cycle(vals, positions.size)), arr.shape))
+    _write_flat(arr, positions, _cycle(vals, positions.size), "np.place")
+
+
+def _write_flat(a: Tracer, index, values, name: str) -> None:
+    """Write values into entries of the flat array."""
+    _check_kind(a, values, name)
+    assign(a, np.reshape(set_at(np.reshape(a, -1), index, values), a.shape))
 
 
 def _cycle(values, size: int):
@@ -164,15 +166,11 @@ def put_along_axis(arr: Array, indices: Any, values: Any, axis: Axis) -> None:
     arr = _written(arr, "np.put_along_axis")
     indices = operand(indices)
     if axis is None:
-        assign(arr, np.reshape(set_at(np.reshape(arr, -1), np.ravel(indices), values), arr.shape))
+        _write_flat(arr, np.ravel(indices), values, "np.put_along_axis")
         return
     axis = normalize_axis(axis, arr.ndim, "np.put_along_axis")
-    grid = [
-        indices if i == axis else np.arange(n).reshape((1,) * i + (n,) + (1,) * (arr.ndim - i - 1))
-        for i, n in enumerate(arr.shape)
-    ]
     _check_kind(arr, values, "np.put_along_axis")
-    assign(arr, set_at(arr, tuple(grid), values))
+    assign(arr, set_at(arr, along_axis(arr, indices, axis), values))
 
 
 @function(np.fill_diagonal)
@@ -185,7 +183,35 @@ def fill_diagonal(a: Array, val: Array, wrap: bool = False) -> None:
     stop = None if wrap or a.ndim > 2 or a.shape[0] <= a.shape[1] else a.shape[1] * a.shape[1]
     step = a.shape[1] + 1 if a.ndim == 2 else 1 + int(np.cumprod(a.shape[:-1]).sum())
     positions = np.arange(a.size)[:stop:step]
-    assign(a, np.reshape(set_at(np.reshape(a, -1), positions, _cycle(val, positions.size)), a.shape))
+    _write_flat(a, positions, _cycle(val, positions.size), "np.fill_diagonal")
+
+
+class _Flat:
+    """What ``x.flat`` is: the entries in C order, to read, write or iterate over."""
+
+    __slots__ = ("base",)
+
+    def __init__(self, base: Tracer) -> None:
+        self.base = base
+
+    def __len__(self) -> int:
+        return self.base.size
+
+    def __iter__(self):
+        return iter(np.ravel(self.base))
+
+    def __getitem__(self, index):
+        return np.copy(np.ravel(self.base)[index])
+
+    def __setitem__(self, index, value) -> None:
+        _write_flat(self.base, index, value, "x.flat[index] = v")
+
+
+def _set_flat(self, value):
+    _Flat(self)[...] = np.resize(operand(value), (self.size,))
+
+
+Tracer.flat = property(_Flat, _set_flat, doc="As ``ndarray.flat``.")
 
 
 # ── ufunc.at, and the functional forms ───────────────────────────────────────────────────────────────────────────
@@ -244,6 +270,14 @@ for _ufunc in (
     UFUNC_METHODS[_ufunc, "at"] = _at(_ufunc)
 
 
+def _updating(ufunc: np.ufunc, what: str) -> Callable:
+    def update(self, value):
+        return _update(ufunc, self._x, self._index[0], value)
+
+    update.__doc__ = f"Return the tensor with {what}."
+    return update
+
+
 class At:
     """``x.at[index]``: updates that leave ``x`` as it is and return a new tensor.
 
@@ -272,29 +306,12 @@ class At:
         _check_kind(self._x, value, "x.at[...].set")
         return set_at(self._x, self._index[0], value)
 
-    def add(self, value):
-        """Return the tensor with ``value`` added at the entries, repeated indices adding up."""
-        return _update(np.add, self._x, self._index[0], value)
-
-    def multiply(self, value):
-        """Return the tensor with the entries multiplied."""
-        return _update(np.multiply, self._x, self._index[0], value)
-
-    def divide(self, value):
-        """Return the tensor with the entries divided."""
-        return _update(np.divide, self._x, self._index[0], value)
-
-    def power(self, value):
-        """Return the tensor with the entries raised to a power."""
-        return _update(np.power, self._x, self._index[0], value)
-
-    def min(self, value):
-        """Return the tensor with the entries replaced by the smaller of them and ``value``."""
-        return _update(np.minimum, self._x, self._index[0], value)
-
-    def max(self, value):
-        """Return the tensor with the entries replaced by the larger of them and ``value``."""
-        return _update(np.maximum, self._x, self._index[0], value)
+    add = _updating(np.add, "the entries increased by ``value``, repeated indices adding up")
+    multiply = _updating(np.multiply, "the entries multiplied")
+    divide = _updating(np.divide, "the entries divided")
+    power = _updating(np.power, "the entries raised to a power")
+    min = _updating(np.minimum, "the entries replaced by the smaller of them and ``value``")
+    max = _updating(np.maximum, "the entries replaced by the larger of them and ``value``")
 
 
 Tracer.at = property(At)

@@ -487,6 +487,37 @@ def test_writes_that_would_lose_something_are_refused():
             da.jvp(lambda x, f=f: f(np.copy(x)) or x, (X,), (X,))
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda y, v: np.put(y, [0, 1], v),
+        lambda y, v: y.put([0, 1], v),
+        lambda y, v: np.place(y, np.arange(6) < 2, v),
+        lambda y, v: np.fill_diagonal(y.reshape(2, 3), v),
+        lambda y, v: np.put_along_axis(y, np.arange(2), v, None),
+        lambda y, v: y.flat.__setitem__(slice(2), v),
+        lambda y, v: y.fill(v[0]),
+    ],
+)
+def test_no_way_of_writing_loses_an_imaginary_part(write):
+    for value in (lambda x: x[:2] * 1j, lambda x: np.array([1j, 2j])):
+        with pytest.raises(InPlaceError, match="complex"):
+            da.jvp(lambda x, value=value: write(np.copy(x), value(x)), (X,), (X,))
+
+
+def test_put_of_nothing_writes_nothing_and_knows_its_modes():
+    def f(x):
+        y = np.copy(x)
+        for put in (np.put, type(y).put):
+            put(y, [], x)
+            put(y, [0, 5], [])
+        return y
+
+    np.testing.assert_array_equal(da.jvp(f, (X,), (X,))[1], X)
+    with pytest.raises(ValueError, match="mode must be one of"):
+        da.jvp(lambda x: np.copy(x).put([0], 1.0, "nonsense"), (X,), (X,))
+
+
 def test_integers_truncate_and_have_no_derivative():
     def f(x):
         n = np.zeros_like(x, dtype=int)
