@@ -7,31 +7,28 @@ transpose is a call again: forward and backward passes both run compiled. Not fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..control.control_ops import (
     as_declared,
-    as_it_runs,
-    filled,
+    control,
+    crosses_lanes,
     given,
     holds_staged,
+    in_lanes,
     marked,
-    not_linear,
-    sees_steps,
     spread,
     strong_avals,
 )
 from ..control.subprograms import (
-    Transposed,
     batch_program,
     jvp_program,
     mask_programs,
     mentions,
     partial_eval_jvp,
-    repeat_lanes,
     runner,
     series_program,
     spread_orders,
@@ -42,7 +39,6 @@ from ..control.subprograms import (
 from ..core.arguments import replaced
 from ..core.aval import Aval, is_weak
 from ..core.dispatch import bind
-from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
 from ..locks import new_lock
 from ..ops.kinks import _convention
@@ -103,7 +99,7 @@ def _callable(made: Any) -> Any:
     if not isinstance(made, (list, tuple)):
         return made
     parts = [_callable(x) for x in made]
-    return type(made)(*parts) if isinstance(made, Transposed) else type(made)(parts)
+    return type(made)(*parts) if hasattr(made, "_fields") else type(made)(parts)
 
 
 def machine_code(program: Program) -> Callable | None:
@@ -135,50 +131,30 @@ def _call_impl(*args, program, linear):
 
 
 def _call_jvp(primals, tangents, *, program, linear):
-    params = {"program": program, "linear": linear}
     moving = tuple([t is not None for t in tangents])
-    if linear and not any(moving[linear:]):
-        vectors = filled(tangents[:linear], primals[:linear], [True] * linear)
-        return bind(call, primals, params), bind(call, (*vectors, *primals[linear:]), params)
-    if mentions(program, sees_steps) and not any([holds_staged(p) for p in primals]):
-        return as_it_runs(runner(program), primals, tangents)
-    n = len(program.outputs)
-    vectors, forced = given(tangents, moving), [False] * n
+    vectors = given(tangents, moving)
     if not any([holds_staged(t) for t in vectors]):
-        both, out = program.derived(lambda: jvp_program(program, moving, forced), "jvp", moving)
-        results = bind(call, (*primals, *vectors), {"program": both, "linear": 0})
-        return results[:n], tuple(spread(results[n:], out))
-    known, rest, out, sources = program.derived(lambda: _separate(program, moving, forced), "linearize", moving)
-    values = bind(call, primals, {"program": known, "linear": 0})
-    computed = iter(values[n:])
-    residuals = [next(computed) if s is None else primals[s] for s in sources]
-    if not any(out):
-        return values[:n], (None,) * n
-    moved = bind(call, (*vectors, *residuals), {"program": rest, "linear": len(vectors)})
-    return values[:n], tuple(spread(moved, out))
-
-
-def _separate(program: Program, moving: Sequence[bool], forced: Sequence[bool]) -> tuple:
-    part = partial_eval_jvp(program, moving, forced)
+        both = program.derived(lambda: jvp_program(program, moving), "jvp", moving)
+        pairs = [[p, t] for p, t in zip(primals, tangents, strict=True)]
+        results = bind(call, spread_orders(pairs, moving, 1), {"program": both.program, "linear": 0})
+        out = [x if type(x) is list else [x, None] for x in together(results, both.moving, 1)]
+        return tuple([value for value, _ in out]), tuple([tangent for _, tangent in out])
     n = len(program.outputs)
-    computed = [o for o, s in zip(part.known.outputs[n:], part.sources, strict=True) if s is None]
-    known = Program(part.known.inputs, part.known.steps, [*part.known.outputs[:n], *computed], program.name)
-    return known, part.linear, part.moving, part.sources
+    part = program.derived(lambda: partial_eval_jvp(program, moving), "linearize", moving)
+    values = bind(call, primals, {"program": part.known, "linear": 0})
+    if not any(part.moving):
+        return values[:n], (None,) * n
+    residuals = part.residuals(values[n:], primals)
+    moved = bind(call, (*vectors, *residuals), {"program": part.linear, "linear": len(vectors)})
+    return values[:n], tuple(spread(moved, part.moving))
 
 
-def _call_transpose(ct, *args, program, linear):
-    live = [None] * len(ct)
-    return _call_marked_transpose(ct, *args, live=live, hot=False, wanted=(), program=program, linear=linear).cotangents
-
-
-def _call_marked_transpose(ct, *args, live, hot, wanted, program, linear):
-    if not linear:
-        raise not_linear("call")
-    partial = tuple([m is not None for m in live])
+def _call_transpose(ct, *args, live, hot, wanted, program, linear):
+    hot, partial = bool(hot), tuple([m is not None for m in live])
     make = lambda: transpose_program(program, linear, told=(partial, [hot] * len(partial)))
     found = program.derived(make, "transpose", linear, partial, hot)
     masks, marks = [m for m in live if m is not None], [None] * linear
-    chosen = tuple([i for i in range(linear) if found.partial[i] and wanted and wanted[i]])
+    chosen = tuple([i for i in range(linear) if found.partial[i] and wanted[i]])
     if chosen:
         marks_of = lambda: mask_programs([found], chosen, len(args) - linear)
         (marking,), kept = program.derived(marks_of, "marks", linear, partial, hot, chosen)
@@ -190,12 +166,10 @@ def _call_marked_transpose(ct, *args, live, hot, wanted, program, linear):
 
 def _call_batch(size, values, mapped, *, program, linear):
     flags = tuple(mapped)
-    make = lambda: batch_program(program, flags, size, [False] * len(program.outputs))
+    make = lambda: batch_program(program, flags, size=size)
     # Which lanes collectives speak to is the running transform's business, so these are written anew.
-    crosses = mentions(program, lambda op, params: hasattr(op, "across"))
-    lanes, out = _callable(make()) if crosses else program.derived(make, "batch", flags, size)
-    results = bind(call, values, {"program": lanes, "linear": linear})
-    return tuple([x if m else repeat_lanes(x, size) for x, m in zip(results, out, strict=True)])
+    lanes = _callable(make()) if mentions(program, crosses_lanes) else program.derived(make, "batch", flags, size)
+    return in_lanes(bind(call, values, {"program": lanes.program, "linear": linear}), lanes.moving, size)
 
 
 def _call_samples():
@@ -208,20 +182,15 @@ def _call_samples():
     ]
 
 
-call = Primitive(
+call = control(
     "call",
     impl=_call_impl,
     abstract_eval=lambda *avals, program, linear: tuple(strong_avals(program)),
     jvp=_call_jvp,
-    linear_in=lambda count, params: range(params["linear"]),
-    joint=True,
+    vectors=lambda params: params["linear"],
     transpose=_call_transpose,
-    marked_transpose=_call_marked_transpose,
     batch=_call_batch,
     samples=_call_samples,
-    multiple_results=True,
-    raises=True,
-    kind="control",
 )
 
 
@@ -230,7 +199,7 @@ def _call_series(order, values, params):
     """Run the program of series, compiled too."""
     program = params["program"]
     moving = tuple([type(v) is list for v in values])
-    make = lambda: series_program(program, moving, [False] * len(program.outputs), order)
-    series, out = program.derived(make, "series", moving, order)
-    results = bind(call, spread_orders(values, moving, order), {"program": series, "linear": 0})
-    return together(results, out, order)
+    make = lambda: series_program(program, moving, order=order)
+    series = program.derived(make, "series", moving, order)
+    results = bind(call, spread_orders(values, moving, order), {"program": series.program, "linear": 0})
+    return together(results, series.moving, order)

@@ -6,15 +6,14 @@ reads them; reverse mode runs the second one backwards. Not for: functions of us
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of
 from ..core.dispatch import bind
-from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..ops.kinds import known as plain
 from ..ops.kinds import repeat_lanes
@@ -22,24 +21,11 @@ from ..program.ir import Program, live_steps
 from ..program.variable import Variable
 from ..series.rules import declare
 from ..staged import Staged
-from .control_ops import (
-    all_plain,
-    as_declared,
-    as_it_runs,
-    either,
-    filled,
-    for_unknown,
-    given,
-    holds_staged,
-    marked,
-    not_linear,
-    sees_steps,
-    spread,
-    strong_avals,
-)  # fmt: skip
+from .control_ops import all_plain, as_declared, control, filled, given, in_lanes, marked, spread, strong_avals
 from .subprograms import (
     Transposed,
     batch_program,
+    going_round,
     inputs_read,
     mask_programs,
     mentions,
@@ -104,13 +90,6 @@ def _scan_shape(*avals, body, length, reverse, counts, linear):
 
 
 def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
-    params = {"body": body, "length": length, "reverse": reverse, "counts": counts, "linear": linear}
-    vectors = sum(counts[:3])
-    if linear and all([t is None for t in tangents[vectors:]]):
-        moved = filled(tangents[:vectors], primals[:vectors], [True] * vectors)
-        return bind(scan, primals, params), bind(scan, (*moved, *primals[vectors:]), params)
-    if mentions(body, sees_steps) and not any([holds_staged(p) for p in primals]):
-        return as_it_runs(lambda *full: _scan_impl(*full, **params), primals, tangents)
     # Order the residuals among the constants and the xs: the scan is then one without residuals.
     positions = _groups(range(len(primals)), counts)
     order = [*positions[0], *positions[3], *positions[1], *positions[2], *positions[4]]
@@ -118,53 +97,47 @@ def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
     primals, tangents = [primals[i] for i in order], [tangents[i] for i in order]
     nc, nk = counts[0] + counts[3], counts[1]
     nx = len(primals) - nc - nk
-    moving = [t is not None for t in tangents]
-    free = [False] * (len(body.outputs) - nk)
-    while True:
-        part = partial_eval_jvp(body, moving, [*moving[nc : nc + nk], *free])
-        if part.moving[:nk] == moving[nc : nc + nk]:
-            break
-        moving[nc : nc + nk] = either(moving[nc : nc + nk], part.moving[:nk])
+    part, moving = going_round(partial_eval_jvp, body, [t is not None for t in tangents], slice(nc, nc + nk))
     n = len(body.outputs)
     # What the linear scan reads: constants, xs and what does not change as they are, the rest stacked by the known one.
     fixed = _unchanging(part.known, nc, nk) if length else set()
     outputs = list(part.known.outputs[:n])
-    constants: list[tuple[int, Any]] = []
-    rows: list[tuple[int, Any]] = []
-    hoisted: list[tuple[int, Variable]] = []
-    for j, (source, residual) in enumerate(zip(part.sources, part.known.outputs[n:], strict=True)):
+    constants, rows, hoisted = {}, {}, {}
+    for j, residual in enumerate(part.residuals(part.known.outputs[n:], part.known.inputs)):
+        source = part.sources[j]
         if type(residual) is not Variable:
-            constants.append((j, residual))
+            constants[j] = residual
         elif source is not None and (source < nc or residual in fixed):
-            constants.append((j, primals[source]))
+            constants[j] = primals[source]
         elif source is not None and source >= nc + nk:
-            rows.append((j, primals[source]))
+            rows[j] = primals[source]
         elif residual in fixed:
-            hoisted.append((j, residual))
+            hoisted[j] = residual
         else:
             place = next((i for i in range(nk, len(outputs)) if outputs[i] is residual), len(outputs))
             outputs += [residual] if place == len(outputs) else []
-            rows.append((j, place))
-    constants += _hoisted(part.known, hoisted, nc + nk, primals)
-    known = Program(part.known.inputs, live_steps(part.known.steps, outputs), outputs, part.known.name)
+            rows[j] = place
+    known = _returning(part.known, outputs)
     plain = {"length": length, "reverse": reverse}
     values = bind(scan, primals, {"body": known, **plain, "counts": (nc, nk, nx, 0), "linear": False})
+    if hoisted:  # they are the same in all steps, and computed once
+        before = _returning(part.known, list(hoisted.values()), nc + nk)
+        constants.update(zip(hoisted, runner(before)(*primals[: nc + nk]), strict=True))
     k = sum(moving)
-    order = [*range(k), *[k + j for j, _ in constants], *[k + j for j, _ in rows]]
+    line = permute_inputs(part.linear, [*range(k), *[k + j for j in (*constants, *rows)]])
+    stacked = [values[r] if type(r) is int else r for r in rows.values()]
+    counts = (sum(moving[:nc]), sum(moving[nc : nc + nk]), sum(moving[nc + nk :]), len(constants))
     moved = bind(
         scan,
-        (
-            *filled(tangents, primals, moving),
-            *[value for _, value in constants],
-            *[values[r] if type(r) is int else r for _, r in rows],
-        ),
-        {
-            "body": permute_inputs(part.linear, order), **plain,
-            "counts": (sum(moving[:nc]), sum(moving[nc : nc + nk]), sum(moving[nc + nk :]), len(constants)),
-            "linear": True,
-        },
-    )  # fmt: skip
+        (*filled(tangents, primals, moving), *constants.values(), *stacked),
+        {"body": line, **plain, "counts": counts, "linear": True},
+    )
     return values[:n], tuple(spread(moved, part.moving))
+
+
+def _returning(program: Program, outputs: Sequence, inputs: int | None = None) -> Program:
+    """Return a program with other results, and of its inputs the first ones."""
+    return Program(program.inputs[:inputs], live_steps(program.steps, outputs), outputs, program.name)
 
 
 def _unchanging(program: Program, constants: int, carry: int) -> set[Variable]:
@@ -175,23 +148,6 @@ def _unchanging(program: Program, constants: int, carry: int) -> set[Variable]:
         if not (op.effect or "call" in params or op.across) and all([a in same for a in args if type(a) is Variable]):
             same.update(outs)
     return same
-
-
-def _hoisted(program: Program, wanted: list, inputs: int, primals: Sequence) -> list:
-    """Compute residuals that are the same in all steps once: positions and values."""
-    if not wanted:
-        return []
-    variables = [v for _, v in wanted]
-    before = Program(program.inputs[:inputs], live_steps(program.steps, variables), variables, program.name)
-    return list(zip([j for j, _ in wanted], runner(before)(*primals[:inputs]), strict=True))
-
-
-def _scan_transpose(ct, *args, body, length, reverse, counts, linear):
-    if not linear:
-        raise not_linear("scan")
-    found = transpose_program(body, sum(counts[:3]), range(counts[0]))
-    params = {"length": length, "reverse": reverse}
-    return for_unknown(_run_back(found.program, ct, args, [], counts, **params), args)
 
 
 def _run_back(back: Program, ct: Sequence, args: Sequence, masks: Sequence, counts: Sequence[int], length, reverse):
@@ -208,26 +164,25 @@ def _run_back(back: Program, ct: Sequence, args: Sequence, masks: Sequence, coun
     )  # fmt: skip
 
 
-def _scan_marked_transpose(ct, *args, live, hot, wanted, body, length, reverse, counts, linear):
-    if not linear:
-        raise not_linear("scan")
+def _scan_transpose(ct, *args, live, hot, wanted, body, length, reverse, counts, linear):
     nc, nk, nx, _ = counts
     # Which cotangents are dead in all steps, which have dead entries in any step, and which may be infinite in any.
     dead = [m is not None and (numbers := plain(m)) is not None and not np.any(numbers) for m in live]
     partial, may = [m is not None and not d for m, d in zip(live, dead, strict=True)], [hot] * len(ct)
-    hooked = mentions(body, lambda op, params: op.effect)
+    told = None if hot is None else (partial, may)
+    hooked = told is not None and mentions(body, lambda op, params: op.effect)
     tried = without_effects(body) if hooked else body
     while True:
-        found = transpose_program(tried, nc + nk + nx, range(nc), (partial, may), dead)
+        found = transpose_program(tried, nc + nk + nx, range(nc), told, dead)
         out = slice(nc, nc + nk)
         stay = [d and f for d, f in zip(dead, found.dead[out], strict=False)]
         some = [not s and (d or p or f) for s, d, p, f in zip(stay, dead, partial, found.partial[out], strict=False)]
-        burn = either(may[:nk], found.hot[out])
+        burn = [m or h for m, h in zip(may, found.hot[out], strict=False)]
         if [*stay, *some, *burn] == [*dead[:nk], *partial[:nk], *may[:nk]]:
             break
         dead[:nk], partial[:nk], may[:nk] = stay, some, burn
     if hooked:  # a hook is called once
-        found = transpose_program(body, nc + nk + nx, range(nc), (partial, may), dead)
+        found = transpose_program(body, nc + nk + nx, range(nc), told, dead)
     params = {"length": length, "reverse": reverse}
     cut = len(found.program.inputs) - sum(partial)
     read = inputs_read([found.program], range(cut, len(found.program.inputs)))
@@ -305,24 +260,22 @@ def _masks(found: Transposed, masks, live, partial, wanted, args, counts, run_sc
     return replaced(masks, chosen, (*last, *totals, *of_xs)), [*rows, *of_ys]
 
 
-def _scan_batch(size, values, mapped, *, body, length, reverse, counts, linear):
-    flags = _groups(mapped, counts)
-    free = [False] * (len(body.outputs) - counts[1])
-    while True:
-        program, out = batch_program(body, [f for group in flags for f in group], size, [*flags[1], *free])
-        if out[: counts[1]] == flags[1]:
-            break
-        flags[1] = out[: counts[1]]
-    paired = _groups(list(zip(values, mapped, strict=True)), counts)
-    constants, more = [[v for v, _ in paired[i]] for i in (0, 3)]
-    carry = [repeat_lanes(v, size) if f and not m else v for (v, m), f in zip(paired[1], flags[1], strict=True)]
-    xs, rows = [[np.moveaxis(v, 0, 1) if m else v for v, m in paired[i]] for i in (2, 4)]
-    params = {"body": program, "length": length, "reverse": reverse, "counts": counts, "linear": linear}
-    results = bind(scan, (*constants, *carry, *xs, *more, *rows), params)
-    return tuple([
-        (np.moveaxis(x, 1, 0) if i >= counts[1] else x) if m else repeat_lanes(x, size)
-        for i, (x, m) in enumerate(zip(results, out, strict=True))
-    ])  # fmt: skip
+def _carry(counts: Sequence[int]) -> slice:
+    return slice(counts[0], counts[0] + counts[1])
+
+
+def _scan_batch(size, values, mapped, **params):
+    counts = params["counts"]
+    lanes, flags = going_round(functools.partial(batch_program, size=size), params["body"], mapped, _carry(counts))
+    constants, carry, xs, more, rows = _groups(list(zip(values, mapped, flags, strict=True)), counts)
+    carry = [repeat_lanes(v, size) if f and not m else v for v, m, f in carry]
+    xs, rows = [[np.moveaxis(v, 0, 1) if m else v for v, m, _ in group] for group in (xs, rows)]
+    constants, more = [[v for v, *_ in group] for group in (constants, more)]
+    out = list(bind(scan, (*constants, *carry, *xs, *more, *rows), {**params, "body": lanes.program}))
+    for i in range(counts[1], len(out)):
+        if lanes.moving[i]:
+            out[i] = np.moveaxis(out[i], 1, 0)
+    return in_lanes(out, lanes.moving, size)
 
 
 def _scan_samples():
@@ -343,38 +296,23 @@ def _scan_samples():
     ]
 
 
-scan = Primitive(
+scan = control(
     "scan",
     impl=_scan_impl,
     abstract_eval=_scan_shape,
     jvp=_scan_jvp,
-    linear_in=lambda count, params: range(sum(params["counts"][:3])) if params["linear"] else (),
-    joint=True,
+    vectors=lambda params: sum(params["counts"][:3]) if params["linear"] else 0,
     transpose=_scan_transpose,
-    marked_transpose=_scan_marked_transpose,
     batch=_scan_batch,
     samples=_scan_samples,
-    multiple_results=True,
-    raises=True,
-    kind="control",
 )
 
 
 @declare(scan)
 def _scan_series(order, values, params):
     """Scan with all coefficients of the carry as the carry."""
-    moving = [type(v) is list for v in values]
-    flags = _groups(moving, params["counts"])
-    carried = len(flags[1])
-    free = [False] * (len(params["body"].outputs) - carried)
-    while True:
-        now = [f for group in flags for f in group]
-        program, out = series_program(params["body"], now, [*flags[1], *free], order)
-        if out[:carried] == flags[1]:
-            break
-        flags[1] = out[:carried]
-    counts = tuple([sum([order + 1 if f else 1 for f in group]) for group in flags[:4]])
-    results = bind(
-        scan, spread_orders(values, now, order), {**params, "body": program, "counts": counts, "linear": False}
-    )
-    return together(results, out, order)
+    make, counts = functools.partial(series_program, order=order), params["counts"]
+    series, moving = going_round(make, params["body"], [type(v) is list for v in values], _carry(counts))
+    counts = tuple([sum([order + 1 if f else 1 for f in group]) for group in _groups(moving, counts)[:4]])
+    params = {**params, "body": series.program, "counts": counts, "linear": False}
+    return together(bind(scan, spread_orders(values, moving, order), params), series.moving, order)

@@ -34,9 +34,10 @@ from ..series.tracer import Series, SeriesLevel
 from ..staged import Staged, StagedLevel
 
 __all__ = [
-    "Separated", "StagedBody", "Transposed", "batch_program", "captured_inputs", "inputs_read", "jvp_program",
-    "mask_programs", "mentions", "output_avals", "partial_eval_jvp", "permute_inputs", "runner", "series_program",
-    "spread_orders", "stage", "strong_aval", "together", "transpose_program", "without_effects", "zeros",
+    "Derived", "Separated", "StagedBody", "Transposed", "alike", "batch_program", "captured_inputs", "going_round",
+    "inputs_read", "jvp_program", "mask_programs", "mentions", "output_avals", "partial_eval_jvp", "permute_inputs",
+    "runner", "series_program", "spread_orders", "stage", "strong_aval", "together", "transpose_program",
+    "without_effects", "zeros",
 ]  # fmt: skip
 
 
@@ -166,13 +167,50 @@ def zeros(aval: Aval):
     return np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
 
 
-# ── lanes ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what a transform makes of a body ─────────────────────────────────────────────────────────────────────────────
+#
+# Makers of programs take a program, which of its inputs move (are mapped, have a tangent, are series), and which of
+# its results are to move whatever they are (``forced``); what they make says which results do.
+
+
+class Derived(NamedTuple):
+    """A program made of another, and which of its results move."""
+
+    program: Program
+    moving: list[bool]
+
+
+def alike(make: Callable, branches: Sequence[Program], flags: Sequence[bool]) -> tuple[list, list[bool]]:
+    """Make programs of all branches in which the same results move, and say which: all that move in any branch."""
+    union = [False] * len(branches[0].outputs)
+    while True:
+        forced = union
+        parts = [make(b, flags, forced) for b in branches]
+        union = [any(own) for own in zip(*[p.moving for p in parts], strict=True)]
+        if union == forced or all([p.moving == union for p in parts]):
+            return parts, union
+
+
+def going_round(make: Callable, body: Program, flags: Sequence[bool], carry: slice) -> tuple[Any, list[bool]]:
+    """Make a program of a loop's body in which what moves in the new carry moves in the old one; also say what moves.
+
+    The body's first results are the new carry.
+    """
+    flags = list(flags)
+    k = len(flags[carry])
+    free = [False] * (len(body.outputs) - k)
+    while True:
+        made = make(body, flags, [*flags[carry], *free])
+        if made.moving[:k] == flags[carry]:
+            return made, flags
+        flags[carry] = made.moving[:k]
 
 
 def batch_program(
-    program: Program, mapped: Sequence[bool], size: int, forced: Sequence[bool]
-) -> tuple[Program, list[bool]]:
-    """Map a program over lanes; return it and which of its results have the leading axis (``forced`` ones have)."""
+    program: Program, mapped: Sequence[bool], forced: Sequence[bool] | None = None, *, size: int
+) -> Derived:
+    """Map a program over lanes: what moves has a leading axis."""
+    forced = forced or [False] * len(program.outputs)
     with StagedLevel("vmap", owning=True) as level:
         inputs = [
             level.new_input(Aval((size, *v.aval.shape), v.aval.dtype) if m else v.aval)
@@ -185,35 +223,37 @@ def batch_program(
                 x._value if m else repeat_lanes(x, size) if f else x for x, m, f in zip(out, own, forced, strict=True)
             ]
         result = level.finish(out, program.name)
-    return result, [m or f for m, f in zip(own, forced, strict=True)]
-
-
-# ── derivatives ──────────────────────────────────────────────────────────────────────────────────────────────────
+    return Derived(result, [m or f for m, f in zip(own, forced, strict=True)])
 
 
 class Separated(NamedTuple):
     """A program split in two.
 
-    ``known`` takes what is known and returns its results followed by the residuals; ``linear`` takes the vectors
-    followed by the residuals and returns the moving results, those of which ``moving`` is true. A residual that is one
-    of the known inputs has its position in ``sources``, the others have ``None``.
+    ``known`` takes what is known and returns its results followed by the residuals that it computes; ``linear`` takes
+    the vectors followed by all residuals and returns the moving results. A residual that is one of the inputs of
+    ``known`` has its position in ``sources``, the others have ``None``.
     """
 
-    known: Program
-    linear: Program
+    known: Any
+    linear: Any
     moving: list[bool]
     sources: list[int | None]
-    residuals: list[Aval]
+
+    def residuals(self, computed: Sequence, inputs: Sequence) -> list:
+        """Return all residuals: those that were computed, and those that are inputs."""
+        rest = iter(computed)
+        return [next(rest) if s is None else inputs[s] for s in self.sources]
 
 
 def partial_eval_jvp(
-    program: Program, moving: Sequence[bool], forced: Sequence[bool], direct: bool = False
+    program: Program, moving: Sequence[bool], forced: Sequence[bool] | None = None, *, direct: bool = False
 ) -> Separated:
-    """Split the derivative of a program; results that ``forced`` names move, if only by zero.
+    """Split the derivative of a program.
 
     With ``direct`` the moving inputs are themselves what the program must be linear in: there are no tangents, and a
     result is either known or linear (of the other kind, ``known`` returns a zero).
     """
+    forced = forced or [False] * len(program.outputs)
     with StagedLevel("control flow", owning=True) as outer:
         with StagedLevel("control flow", linear=True) as inner, DualLevel("control flow", linearizing=True) as dual:
             values = []
@@ -241,28 +281,24 @@ def partial_eval_jvp(
         if direct:
             check_linear(linear)
         linear, residuals = closure_convert(linear)
-        known = outer.finish([*[p for p, _ in pairs], *residuals], program.name)
-    places = {v: i for i, v in enumerate(known.inputs)}
-    if direct:
-        rest = [i for i, m in enumerate(moving) if not m]
-        places = {v: rest[i] for v, i in places.items()}
-    sources = [places.get(r.variable) if type(r) is Staged else None for r in residuals]
-    return Separated(known, linear, own, sources, [Aval(r.shape, r.dtype) for r in residuals])
+        places = {v: i for i, v in enumerate(outer.inputs)}
+        sources = [places.get(r.variable) if type(r) is Staged else None for r in residuals]
+        computed = [r for r, s in zip(residuals, sources, strict=True) if s is None]
+        known = outer.finish([*[p for p, _ in pairs], *computed], program.name)
+    return Separated(known, linear, own, sources)
 
 
-def jvp_program(program: Program, moving: Sequence[bool], forced: Sequence[bool]) -> tuple[Program, list[bool]]:
-    """Return the program of values and tangents together: (inputs, moving tangents) → (results, moving tangents)."""
+def jvp_program(program: Program, moving: Sequence[bool], forced: Sequence[bool] | None = None) -> Derived:
+    """Return the program of values and tangents together: the tangent of what moves comes behind its value."""
+    forced = forced or [False] * len(program.outputs)
     with StagedLevel("control flow", owning=True) as level, DualLevel("control flow") as dual:
-        primals = [level.new_input(v.aval) for v in program.inputs]
-        tangents = iter(
-            [level.new_input(strong_aval(v.aval)) for v, m in zip(program.inputs, moving, strict=True) if m]
-        )
-        values = [Dual(p, next(tangents), dual) if m else p for p, m in zip(primals, moving, strict=True)]
-        out = runner(program)(*values)
-        pairs = [split(x, dual) for x in out]
+        values: list = []
+        for v, m in zip(program.inputs, moving, strict=True):
+            primal = level.new_input(v.aval)
+            values.append(Dual(primal, level.new_input(strong_aval(v.aval)), dual) if m else primal)
+        pairs = [split(x, dual) for x in runner(program)(*values)]
         own = [t is not None or f for (_, t), f in zip(pairs, forced, strict=True)]
-        extra = [zeros(aval_of(p)) if t is None else t for (p, t), m in zip(pairs, own, strict=True) if m]
-        return level.finish([*[p for p, _ in pairs], *extra], program.name), own
+        return Derived(level.finish(spread_orders(list(map(list, pairs)), own, 1), program.name), own)
 
 
 def strong_aval(aval: Aval) -> Aval:
@@ -270,16 +306,11 @@ def strong_aval(aval: Aval) -> Aval:
     return Aval(aval.shape, aval.dtype)
 
 
-# ── power series ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def series_program(
-    program: Program, moving: Sequence[bool], forced: Sequence[bool], order: int
-) -> tuple[Program, list[bool]]:
-    """Return the program of power series up to an order: of a moving input it takes all coefficients, one by one.
-
-    A moving result has as many; which ones move is told beside it (``forced`` ones do, if only by zero).
-    """
+    program: Program, moving: Sequence[bool], forced: Sequence[bool] | None = None, *, order: int
+) -> Derived:
+    """Return the program of power series up to an order: of what moves there are all coefficients, one by one."""
+    forced = forced or [False] * len(program.outputs)
     with StagedLevel("control flow", owning=True) as level, SeriesLevel("control flow", order) as series:
         values = []
         for v, m in zip(program.inputs, moving, strict=True):
@@ -289,27 +320,24 @@ def series_program(
                 stream.coefs += [level.new_input(strong_aval(v.aval)) for _ in range(order)]
                 first = Series(stream, series)
             values.append(first)
-        out = runner(program)(*values)
-        own = [type(x) is Series and x.level is series for x in out]
-        results: list = []
-        for x, m, f in zip(out, own, forced, strict=True):
-            found = x.variable.through(order) if m else [x]
-            results += _to_order(found, order) if m or f else found
-        return level.finish(results, program.name), [m or f for m, f in zip(own, forced, strict=True)]
-
-
-def _to_order(coefs: Sequence, order: int) -> list:
-    """Return coefficients with zeros where there are none."""
-    aval = aval_of(coefs[0])
-    filled = [zeros(aval) if c is None else c for c in coefs]
-    return [*filled, *[zeros(aval)] * (order + 1 - len(filled))]
+        out = [
+            x.variable.through(order) if type(x) is Series and x.level is series else x
+            for x in runner(program)(*values)
+        ]
+        own = [type(x) is list or f for x, f in zip(out, forced, strict=True)]
+        return Derived(level.finish(spread_orders(out, own, order), program.name), own)
 
 
 def spread_orders(values: Sequence, moving: Sequence[bool], order: int) -> list:
     """Return values with the coefficients of those that move, one by one; a value that is no list is a constant."""
     full: list = []
     for v, m in zip(values, moving, strict=True):
-        full += _to_order(v if type(v) is list else [v], order) if m else [v]
+        coefs = v if type(v) is list else [v]
+        if m:
+            coefs = [*coefs, *[None] * (order + 1 - len(coefs))]
+            full += [zeros(aval_of(coefs[0])) if c is None else c for c in coefs]
+        else:
+            full.append(coefs[0])
     return full
 
 

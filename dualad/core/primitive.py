@@ -22,7 +22,10 @@ __all__ = ["Primitive"]
 #: files whose functions make declarations for others; "<string>" is the code that `dataclass` writes
 _MAKERS = (
     __file__,
-    *[os.path.join(PACKAGE, *file) for file in (("ops", "kinds.py"), ("rules", "calls.py"))],
+    *[
+        os.path.join(PACKAGE, *file)
+        for file in (("ops", "kinds.py"), ("rules", "calls.py"), ("control", "control_ops.py"))
+    ],
     "<string>",
 )
 

@@ -408,6 +408,18 @@ def test_backward_passes_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(count) == 2, "one program forwards, one backwards"
 
 
+def test_lanes_are_written_once_for_each_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dualad.compile import call
+
+    count = []
+    real = call.batch_program
+    monkeypatch.setattr(call, "batch_program", lambda *args, **sizes: count.append(sizes) or real(*args, **sizes))
+    f = da.jit(lambda x: np.sin(x) * x)
+    for n in (2, 3, 2, 3, 2):
+        np.testing.assert_allclose(da.vmap(f)(X[:n]), np.sin(X[:n]) * X[:n], rtol=1e-15)
+    assert count == [{"size": 2}, {"size": 3}]
+
+
 def test_tensors_of_a_running_transform() -> None:
     f = lambda x: da.jit(lambda y: y * np.sin(x))(2.0)
     assert da.grad(f)(3.0) == pytest.approx(2 * np.cos(3.0), rel=1e-15)
