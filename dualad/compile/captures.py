@@ -23,7 +23,7 @@ import numpy as np
 
 from ..core.tracer import Tracer
 
-__all__ = ["Asked", "CODE", "Captures", "DEFAULTS", "writeable"]
+__all__ = ["Asked", "CODE", "Captures", "DEFAULTS", "memory_of", "writeable"]
 
 #: contents of arrays up to so many bytes are compared at each call
 SMALL = 1 << 16
@@ -106,15 +106,21 @@ class Captures:
         return bool(self.entries or self.contents)
 
 
+def memory_of(a: Any) -> list:
+    """Return an array, the array that it is a view of, and so on, down to what has the memory."""
+    chain = [a]
+    while isinstance(chain[-1], np.ndarray) and chain[-1].base is not None:
+        chain.append(chain[-1].base)
+    return chain
+
+
 def writeable(a: np.ndarray) -> bool:
     """Say whether somebody could write to the memory of an array."""
-    while isinstance(a, np.ndarray):
-        if a.flags.writeable:
-            return True
-        if a.base is None:
-            return False
-        a = a.base
-    return not isinstance(a, (np.number, np.bool_))  # an array made of one of NumPy's numbers, repeated: it stays that
+    chain = memory_of(a)
+    if any([isinstance(x, np.ndarray) and x.flags.writeable for x in chain]):
+        return True
+    # An array made of one of NumPy's numbers, repeated, stays that.
+    return not isinstance(chain[-1], (np.ndarray, np.number, np.bool_))
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -28,6 +28,7 @@ from ..dual import Dual
 from ..errors import BranchError, ConversionError, DtypeError
 from ..jvp import as_primal
 from ..locks import new_lock
+from ..ops.kinks import _convention
 from ..program.ir import Program, map_atoms, programs_in
 from ..program.variable import Variable
 from ..signatures import Args
@@ -39,7 +40,7 @@ from .lowered import Lowered, explained
 from .native.engine import engine
 from .native.front import front, method
 from .native.runtime import HasFront
-from .signature import MISS, Entry, Slow, Static, convention, has_nan, leaf_key, resolved_statics
+from .signature import MISS, Entry, Slow, Static, has_nan, leaf_key, resolved_statics
 from .tracing import Arguments, Traced, trace_for_jit
 
 __all__ = ["Jitted", "jit"]
@@ -180,9 +181,9 @@ class Jitted(HasFront):
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """Return the program that the function is for these arguments, as :func:`dualad.trace` writes it."""
         spec = self._specialised(args, kwargs)
-        program, hidden = spec.program, spec.traced.hidden
-        first = len(program.inputs) - len(hidden) - len(spec.traced.captured)
-        known = dict(zip(program.inputs[first:], [*hidden, *spec.traced.captured], strict=True))
+        program, more = spec.program, [*spec.traced.hidden, *spec.traced.captured]
+        first = len(program.inputs) - len(more)
+        known = dict(zip(program.inputs[first:], more, strict=True))
         swap = lambda a: known.get(a, a) if type(a) is Variable else a
         steps, outputs = map_atoms(program, swap)
         tree = self._flat(args, kwargs)[0].tree
@@ -258,12 +259,10 @@ class Jitted(HasFront):
     def _memory_is_shared(self, traced: Traced, arrays: list) -> bool:
         """Say whether an array that is written to may be seen through another argument, or is none of NumPy's own."""
         everything = [a for a in (*arrays, *traced.hidden) if isinstance(a, np.ndarray)]
-        for i in traced.written:
-            if not isinstance(arrays[i], np.ndarray):
-                return True
-            if sum([np.may_share_memory(arrays[i], a) for a in everything]) > 1:
-                return True
-        return False
+        return any([
+            not isinstance(arrays[i], np.ndarray) or sum([np.may_share_memory(arrays[i], a) for a in everything]) > 1
+            for i in traced.written
+        ])  # fmt: skip
 
     def _operands(self, spec: _Specialisation, arrays: list) -> tuple:
         return (*arrays, *[snapshot(a) for a in spec.traced.hidden], *spec.traced.captured)
@@ -305,7 +304,7 @@ class Jitted(HasFront):
                     "pass it as a static argument: jit(f, static_argnames=...)",
                 )
             leaves[i] = x
-        key = (tree, tuple([leaf_key(x, m) for x, m in zip(leaves, flags, strict=True)]), convention())
+        key = (tree, tuple([leaf_key(x, m) for x, m in zip(leaves, flags, strict=True)]), _convention.get())
         return Arguments(leaves, tree, flags), key
 
     def _unwrap(self, *args: Any, **kwargs: Any) -> Any:
@@ -353,12 +352,8 @@ class Jitted(HasFront):
         traced = spec.traced
         if traced.written or traced.captured or traced.decisions or any([r is not None for r in traced.returned]):
             return
-        fixed = self._static_places | self._static_names
-        run, unsure = spec.program.compiled.run, spec.results if traced.unsure else 0
         try:
-            made = Entry(
-                args, kwargs, fixed.__contains__, run, unsure, self._meant, traced.tree, traced.hidden, spec.captures
-            )
+            made = Entry(args, kwargs, self._static_places | self._static_names, spec, self._meant)
         except Slow:
             return
         with self._lock:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +20,8 @@ from ..core.aval import aval_of
 from ..errors import ArgumentError, ArgumentTypeError
 from ..ops.kinds import is_finite
 from ..ops.kinks import _convention
-from .captures import Captures
 
-__all__ = ["Entry", "MISS", "Slow", "Static", "convention", "has_nan", "leaf_key", "resolved_statics"]
+__all__ = ["Entry", "MISS", "Slow", "Static", "has_nan", "leaf_key", "resolved_statics"]
 
 #: what an entry returns for a call of another signature
 MISS = object()
@@ -100,11 +99,6 @@ def leaf_key(x: Any, is_input: bool) -> Any:
     return _exact(x)
 
 
-def convention() -> str:
-    """Return the convention about kinks in force: derivatives inside a compiled function follow it."""
-    return _convention.get()
-
-
 def resolved_statics(f: Callable, numbers: Any, names: Any) -> tuple[frozenset[int], frozenset[str]]:
     """Return the positions and the names of static arguments, each completed by the other."""
     numbers = (numbers,) if isinstance(numbers, int) else tuple(numbers or ())
@@ -170,48 +164,29 @@ class Test(NamedTuple):
 
 
 class Entry:
-    """What a call of one signature looks like, and what is done with it.
+    """What a call of one signature looks like, and what is done with it: for calls with these keywords in this order.
 
-    Parameters
-    ----------
-    args, kwargs : tuple, dict
-        An example; the entry is for calls with these keywords in this order.
-    is_static : callable
-        ``is_static(name_or_position)`` says which arguments are compared as they are.
-    run : callable
-        ``run(*arrays, *hidden)`` returns a tuple with the leaves of the result.
-    unsure : int
-        So many results are asked for NaN, and then ``meant(*args, **kwargs)`` is called.
-    tree : PyTreeSpec
-        Of the result.
-    hidden : sequence of ndarray
-        Inputs that are not arguments.
-    captures : Captures
-        What must be as it was.
-
-    Raises
-    ------
-    Slow
-        If something is no container, array or number that is taken apart here.
+    ``statics`` are the names and positions of the arguments that are compared as they are; where a specialisation is
+    ``unsure``, its results are asked for NaN, and then ``meant(*args, **kwargs)`` is called. ``Slow`` is raised if
+    something is no container, array or number that is taken apart here.
     """
 
-    def __init__(
-        self, args: tuple, kwargs: dict, is_static: Callable, run: Callable, unsure: int, meant: Callable,
-        tree: optree.PyTreeSpec, hidden: Sequence, captures: Captures,
-    ) -> None:  # fmt: skip
-        self.run, self.unsure, self.meant = run, unsure, meant
-        self.hidden, self.captures, self.convention = tuple(hidden), captures, convention()
+    def __init__(self, args: tuple, kwargs: dict, statics: Container, spec: Any, meant: Callable) -> None:
+        self.run, self.meant = spec.program.compiled.run, meant
+        #: so many results may be a NaN that is none
+        self.unsure = spec.results if spec.traced.unsure else 0
+        self.hidden, self.captures, self.convention = tuple(spec.traced.hidden), spec.captures, _convention.get()
         self.positional, self.names = len(args), tuple(kwargs)
         self.slots = len(args) + len(kwargs)
         self.tests: list[Test] = []
         #: the slots of the arrays, in the order of the leaves
         self.leaves: list[int] = []
         for i, x in enumerate(args):
-            self._look(x, i, is_static(i))
+            self._look(x, i, i in statics)
         for name in sorted(kwargs):
-            self._look(kwargs[name], len(args) + self.names.index(name), is_static(name))
+            self._look(kwargs[name], len(args) + self.names.index(name), name in statics)
         #: what becomes of the tuple that ``run`` returns: it is the result, its one entry is, or ``rebuild`` makes it
-        self.mode, self.rebuild = _rebuilt(tree)
+        self.mode, self.rebuild = _rebuilt(spec.traced.tree)
 
     def _look(self, x: Any, slot: int, static: bool) -> None:
         kind = type(x)

@@ -157,14 +157,9 @@ class _Simplifier:
         if name == "negative" and made is not None and made[0].name == "negative" and _same(made[1][0], out):
             return made[1][0]
         if name == "index" and len(args) == 1 and made is not None and made[0].name == "stack":
-            template, parts = params["template"], made[1]
-            if (
-                made[2]["axis"] == 0
-                and len(template) == 1
-                and type(template[0]) is int
-                and _same(parts[template[0]], out)
-            ):
-                return parts[template[0]]
+            first, *rest = params["template"] or (None,)
+            if made[2]["axis"] == 0 and type(first) is int and not rest and _same(made[1][first], out):
+                return made[1][first]
         if not _same(x, out):
             return None
         if name in _IDENTITIES or name in ("reshape", "broadcast_to", "astype"):
@@ -204,14 +199,9 @@ class _Simplifier:
     def small_power(self, args: list, out: Aval) -> tuple[Any, list] | None:
         """Return a small whole power of real numbers as products: at least as near to the truth as ``pow``."""
         x, n = args
-        if (
-            type(n) not in (int, float, np.float64)
-            or out.dtype.kind != "f"
-            or aval_of_atom(x).dtype != out.dtype
-            or n not in (2, 3, 4)
-        ):
+        if type(n) not in (int, float, np.float64) or n not in (2, 3, 4):
             return None
-        if aval_of_atom(x).shape != out.shape:
+        if out.dtype.kind != "f" or aval_of_atom(x) != Aval(out.shape, out.dtype):
             return None
         if n == 2:
             return OPS["square"], [x]

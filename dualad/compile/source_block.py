@@ -239,7 +239,7 @@ class Block:
         if any([a.aval.shape for a in args]):
             return None
         kinds = [a.aval.dtype for a in args]
-        numbers = all([k == DOUBLE or _whole(a) for k, a in zip(kinds, args, strict=True)])
+        numbers = all([a.aval.dtype == DOUBLE or a.whole for a in args])
         expression, form = None, FLOAT_FORM
         if out.dtype == DOUBLE:
             if name == "where":
@@ -276,7 +276,7 @@ class Block:
 
     def floating(self, a: Value) -> str:
         """Return the text of an argument as a float: NumPy takes the ``0`` of ``maximum(x, 0)`` for one."""
-        return f"{a.text}.0".replace(").0", ".0)") if _whole(a) else self.as_float(a)
+        return f"{a.text}.0".replace(").0", ".0)") if a.whole else self.as_float(a)
 
     def can_be_number(self, op: Any, args: list[Value], params: dict, out: Aval) -> bool:
         """Say whether ``number`` knows an equation, without writing it."""
@@ -394,8 +394,3 @@ def _joined(value: Value) -> str:
     """Return the text of an array of entries."""
     shape = value.aval.shape
     return f"array([{', '.join(value.entries)}])" + (f".reshape({shape!r})" if len(shape) > 1 else "")
-
-
-def _whole(value: Value) -> bool:
-    """Say whether a value is a Python int that stands in the source."""
-    return value.form == PYTHON and value.aval.dtype.kind == "i" and value.text.strip("()-").isdigit()

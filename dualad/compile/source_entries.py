@@ -62,7 +62,7 @@ def in_entries(
 
 def _fits(a: Value) -> bool:
     if a.form == PYTHON:
-        return a.aval.dtype == DOUBLE or (a.aval.dtype.kind == "i" and a.text.strip("()-").isdigit())
+        return a.aval.dtype == DOUBLE or a.whole
     return is_small(a.aval) or (not a.aval.shape and a.aval.dtype in (DOUBLE, BOOL))
 
 

@@ -5,6 +5,7 @@ Not for: writing equations (``source_block.py``).
 
 from __future__ import annotations
 
+import keyword
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,11 @@ class Value(NamedTuple):
     fresh: bool = False
     entries: tuple[str, ...] = ()
 
+    @property
+    def whole(self) -> bool:
+        """Whether it is a Python int that stands in the source."""
+        return self.form == PYTHON and self.aval.dtype.kind == "i" and self.text.strip("()-").isdigit()
+
 
 def identifier(name: str) -> str:
     kept = "".join([c if c.isalnum() else "_" for c in name]).strip("_") or "program"
@@ -40,8 +46,6 @@ def identifier(name: str) -> str:
 
 
 _TAKEN = frozenset({
-    "and", "as", "assert", "bool", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally",
-    "float", "for", "from", "global", "if", "import", "in", "int", "is", "lambda", "max", "min", "nonlocal", "not",
-    "or", "pass", "raise", "range", "return", "try", "while", "with", "yield", "zip", "None", "True", "False", "empty",
-    "array", "float64", "bool_", *MATHEMATICS,
+    *keyword.kwlist, *MATHEMATICS, "array", "bool", "bool_", "empty", "float", "float64", "int", "max", "min", "range",
+    "zip",
 })  # fmt: skip

@@ -29,7 +29,7 @@ from ..program.ir import Program, evaluate, live_steps, map_atoms
 from ..program.packed import active as packing
 from ..program.variable import Variable
 from ..staged import Staged, StagedLevel
-from .captures import writeable
+from .captures import memory_of, writeable
 from .simplify import hashable, structure
 
 __all__ = ["Arguments", "Decision", "Traced", "trace_for_jit", "write_down"]
@@ -244,17 +244,7 @@ def _share(arrays: list[np.ndarray]) -> set[int]:
             counting = count
         elif not isinstance(node, np.ndarray) or count > counting + given.get(key, 0) + len(children.get(key, ())):
             reached.add(key)
-    out = set()
-    for array in arrays:
-        a = array
-        while True:
-            if id(a) in reached:
-                out.add(id(array))
-                break
-            if not isinstance(a, np.ndarray) or a.base is None:
-                break
-            a = a.base
-    return out
+    return {id(array) for array in arrays if any([id(a) in reached for a in memory_of(array)])}
 
 
 # ── the second time ──────────────────────────────────────────────────────────────────────────────────────────────

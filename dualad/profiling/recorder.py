@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextvars import ContextVar
 from time import perf_counter_ns
 from typing import Any
@@ -21,7 +21,7 @@ from ..diagnose.nonfinite import leaves
 from ..program.variable import Variable
 from .event import Event, Line
 
-__all__ = ["begin", "current", "describe", "end", "listeners", "numbered", "origins", "walk"]
+__all__ = ["begin", "current", "describe", "end", "listeners", "numbered", "origins"]
 
 #: the innermost event going on here; per thread and per asynchronous task
 current: ContextVar[Event | None] = ContextVar("dualad_profiled_event", default=None)
@@ -78,17 +78,6 @@ def end(event: Event, stopped: int | None = None) -> None:
         parent.children += 1
         parent.inside += event.nanoseconds
         parent.overhead += perf_counter_ns() - event.entered - event.nanoseconds
-
-
-def walk(program: Any, steps: Iterable, what: str) -> Iterator:
-    """Go through the equations of a program, as one event that knows which equation is being dealt with."""
-    event = begin(f"{what} {program.name}", "transform")
-    try:
-        for step in steps:
-            event.step = step
-            yield step
-    finally:
-        end(event)
 
 
 def numbered(event: Event) -> int:

@@ -9,8 +9,8 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from time import perf_counter_ns
-from typing import Any
 
 from ..errors import ArgumentError
 from .averages import Average, averages
@@ -217,7 +217,7 @@ class profile:
         ...     slope = da.grad(lambda x: x**2)(3.0)
         >>> p.to_html("profile.html")
         """
-        _write(path, page(self.events, self.elapsed, self.dropped))
+        Path(path).write_text(page(self.events, self.elapsed, self.dropped), encoding="utf-8")
 
     def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the events in Chrome's trace format, which https://ui.perfetto.dev and ``chrome://tracing`` show.
@@ -236,7 +236,7 @@ class profile:
         ...     slope = da.grad(lambda x: x**2)(3.0)
         >>> p.to_chrome_trace("trace.json")
         """
-        _write(path, chrome_trace(self.events))
+        Path(path).write_text(chrome_trace(self.events), encoding="utf-8")
 
     def _repr_html_(self) -> str:
         return page(self.events, self.elapsed, self.dropped, whole=False)
@@ -247,8 +247,3 @@ class profile:
 
     def __str__(self) -> str:
         return self.table()
-
-
-def _write(path: Any, text: str) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)

@@ -20,20 +20,15 @@ from ..dual import Dual
 from ..locks import new_lock
 from ..staged import Staged
 from .event import Event
-from .recorder import begin, current, describe, end, listeners, numbered, origins, walk
+from .recorder import begin, current, describe, end, listeners, numbered, origins
 
-__all__ = ["is_on", "listen", "unlisten"]
+__all__ = ["listen", "unlisten"]
 
 _lock = new_lock()
 _open_levels: weakref.WeakKeyDictionary[Level, Event] = weakref.WeakKeyDictionary()
 
 #: phases in which a plain call of the same operator is the event itself, not another one inside it
 _CALLS = ("primal", "tangent", "linearize", "batched")
-
-
-def is_on() -> bool:
-    """Say whether somebody measures."""
-    return bool(everywhere)
 
 
 def listen(listener: Any) -> None:
@@ -83,8 +78,14 @@ class _Profiler(Watch):
         return transpose
 
     def walk(self, program: Any, steps: Iterable[tuple], what: str) -> Iterator[tuple]:
-        """Go through a program as one event."""
-        return walk(program, steps, what)
+        """Go through the equations of a program, as one event that knows which equation is being dealt with."""
+        event = begin(f"{what} {program.name}", "transform")
+        try:
+            for step in steps:
+                event.step = step
+                yield step
+        finally:
+            end(event)
 
     def opened(self, level: Level) -> None:
         """Begin the event of a transform; one that opens two levels at once (linearize) is one event."""

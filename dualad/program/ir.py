@@ -7,6 +7,7 @@ assigned once, so that evaluation, transposition and destruction are loops, neve
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
@@ -18,7 +19,7 @@ from ..core.contexts import active, process_wide
 from ..core.dispatch import bind
 from ..core.frames import public
 from ..core.memory import unshared
-from ..core.watch import Watch, carried
+from ..core.watch import carried
 from ..errors import ShapeError, TreeError
 from ..tree import flatten, is_array, treedef_outline, with_structures
 from .show import show
@@ -103,11 +104,9 @@ class Program:
                     "a program is written for one set of shapes",
                     "trace the function again with arguments of the new shapes",
                 )
-        results = evaluate(self, arrays) if (watch := active()) is None else self._watch(watch, arrays)
+        run, watch = functools.partial(evaluate, self, arrays), active()
+        results = run() if watch is None else watch.pushed(run, self, arrays, "primal")
         return optree.tree_unflatten(self.out_tree, results)
-
-    def _watch(self, watch: Watch, arrays: list) -> list:
-        return watch.pushed(lambda: evaluate(self, arrays), self, arrays, "primal")
 
     def to_text(self, limit: int | None = None) -> str:
         """Return the program as text, which :func:`dualad.read_program` reads back.

@@ -49,10 +49,26 @@ def _integral(call: Any, first: Any, slope: Callable[[Any], Any]) -> Stream:
     return y
 
 
-def _plus(total: Any, product: Any, y: Stream, k: int) -> Any:
-    """Add a product that belongs to the coefficient of order k of y; one may be a sum over directions already."""
-    product = product if y.pick is None else y.pick(product, k + y.degree)
-    return product if total is None else total + product
+def _recurrent(call: Any, first: Any, coefficient: Callable[[Any, Stream, int], Any]) -> Stream:
+    """Return the stream y of which ``coefficient(call, y, k)`` is the coefficient of order k, from those below."""
+    y: Stream = call.stream(first, lambda k, out: coefficient(call, y, k))
+    return y
+
+
+def _recurrence(name: str, at: Callable | None = None, value: Callable | None = None) -> Callable:
+    """Declare a coefficient for ``_recurrent``; it holds where ``at(x₀)`` and ``value(y₀)`` do."""
+
+    def register(coefficient: Callable[[Any, Stream, int], Any]) -> Callable:
+        @_native(name)
+        def rule(call: Any, moving: list[int]) -> Stream | None:
+            if at is not None and not at(call.zeroth[0]):
+                return None
+            first = bind(call.op, call.zeroth, call.params)
+            return None if value is not None and not value(first) else _recurrent(call, first, coefficient)
+
+        return coefficient
+
+    return register
 
 
 def _regular(x: Any) -> bool:
@@ -61,81 +77,81 @@ def _regular(x: Any) -> bool:
     return x is not None and bool(is_finite(x)) and bool(np.all(x))
 
 
+def _may_be_finite(x: Any) -> bool:
+    return is_finite(x) is not False
+
+
+# Each of these may be exactly zero: ``None``.
+
+
+def _at(x: Stream | None, k: int) -> Any:
+    return None if x is None else x.coef(k)
+
+
+def _products(call: Any, x: Stream, y: Stream, k: int, weights: np.ndarray | None = None) -> Any:
+    """Return Σ xⱼ yₖ₋ⱼ over j > 0."""
+    return convolve(x, y, k, strong=call.level.strong, least=1, weights=weights)
+
+
+def _plus(total: Any, product: Any, y: Stream, k: int) -> Any:
+    """Add a product that belongs to the coefficient of order k of y; one may be a sum over directions already."""
+    product = product if y.pick is None else y.pick(product, k + y.degree)
+    return product if total is None else total + product
+
+
 def _minus(total: Any, products: Any) -> Any:
-    """Return a difference, either part of which may be exactly zero."""
     return total if products is None else -products if total is None else total - products
 
 
-@_native("divide")
-def _divide(call: Any, moving: list[int]) -> Stream | None:
+def _over(total: Any, divisor: Any) -> Any:
+    return None if total is None else total / divisor
+
+
+@_recurrence("divide", value=_may_be_finite)
+def _divide(call: Any, y: Stream, k: int) -> Any:
     """Y d = n:  yₖ = (nₖ − Σ_{j>0} dⱼ yₖ₋ⱼ)/d₀."""
-    first = bind(call.op, call.zeroth, call.params)
-    if is_finite(first) is False:
-        return None
     n, d = call.streams
-    d0 = call.zeroth[1]
-
-    def more(k, out):
-        total = _minus(None if n is None else n.coef(k), convolve(d, y, k, strong=call.level.strong, least=1))
-        return None if total is None else total / d0
-
-    y = call.stream(first, more)
-    return y
+    return _over(_minus(_at(n, k), _products(call, d, y, k)), call.zeroth[1])
 
 
-@_native("reciprocal")
-def _reciprocal(call: Any, moving: list[int]) -> Stream | None:
+@_recurrence("reciprocal", value=_may_be_finite)
+def _reciprocal(call: Any, y: Stream, k: int) -> Any:
     """Y d = 1."""
-    first = bind(call.op, call.zeroth, call.params)
-    if is_finite(first) is False:
-        return None
-    (d,) = call.streams
-
-    def more(k, out):
-        products = convolve(d, y, k, strong=call.level.strong, least=1)
-        return None if products is None else -products * first
-
-    y = call.stream(first, more)
-    return y
+    products = _products(call, call.streams[0], y, k)
+    return None if products is None else -products * y.coefs[0]
 
 
-@_native("sqrt")
-def _sqrt(call: Any, moving: list[int]) -> Stream | None:
+@_recurrence("sqrt", value=_regular)
+def _sqrt(call: Any, y: Stream, k: int) -> Any:
     """y² = x:  yₖ = (xₖ − Σ_{0<j<k} yⱼ yₖ₋ⱼ)/(2 y₀)."""
-    first = bind(call.op, call.zeroth, call.params)
-    if not _regular(first):
-        return None
-    (x,) = call.streams
-
-    def more(k, out):
-        inside = None
-        for j in range(1, k // 2 + 1):
-            a, b = y.coef(j), y.coef(k - j)
-            if a is not None and b is not None:
-                inside = _plus(inside, a * b if 2 * j == k else 2 * (a * b), y, k)
-        total = _minus(x.coef(k), inside)
-        return None if total is None else total / (2 * first)
-
-    y = call.stream(first, more)
-    return y
+    inside = None
+    for j in range(1, k // 2 + 1):
+        a, b = y.coef(j), y.coef(k - j)
+        if a is not None and b is not None:
+            inside = _plus(inside, a * b if 2 * j == k else 2 * (a * b), y, k)
+    return _over(_minus(call.streams[0].coef(k), inside), 2 * y.coefs[0])
 
 
-@_native("log")
-def _log(call: Any, moving: list[int]) -> Stream | None:
+@_recurrence("log", at=_regular)
+def _log(call: Any, y: Stream, k: int) -> Any:
     """X y′ = x′:  yₖ = (xₖ − Σ_{0<j<k} (j/k) yⱼ xₖ₋ⱼ)/x₀."""
     (x,) = call.streams
-    if not _regular(x.coefs[0]):
-        return None
-    first = bind(call.op, call.zeroth, call.params)
+    weights = (np.arange(k, 0, -1) / k).astype(x.dtype)
+    return _over(_minus(x.coef(k), _products(call, x, y, k, weights)), x.coefs[0])
 
-    def more(k, out):
-        weights = (np.arange(k, 0, -1) / k).astype(x.dtype)
-        inside = convolve(x, y, k, strong=call.level.strong, least=1, weights=weights)
-        total = _minus(x.coef(k), inside)
-        return None if total is None else total / x.coefs[0]
 
-    y = call.stream(first, more)
-    return y
+@_recurrence("solve")
+def _solve(call: Any, y: Stream, k: int) -> Any:
+    """With A y = b:  yₖ = A₀⁻¹ (bₖ − Σ_{j>0} Aⱼ yₖ₋ⱼ)."""
+    a, b = call.streams
+    low, high = overlap(a, y, k, 1)
+    inside = None
+    for j in range(low, high + 1):
+        left, right = a.coef(j), y.coef(k - j)
+        if left is not None and right is not None:
+            inside = _plus(inside, left @ right, y, k)
+    total = _minus(_at(b, k), inside)
+    return None if total is None else solve(call.zeroth[0], total)
 
 
 @_native("power")
@@ -156,18 +172,14 @@ def _power(call: Any, moving: list[int]) -> Stream | None:
     if type(e) not in (int, float) or e in (0, 1, 2, 3):
         return None
     first = bind(call.op, call.zeroth, call.params)
-    if not is_finite(first):
-        return None
-    x = call.streams[0]
+    return _recurrent(call, first, _number_power) if is_finite(first) else None
 
-    def more(k, out):
-        orders = np.arange(k + 1)
-        weights = ((e * orders - (k - orders)) / k).astype(y.dtype)
-        total = convolve(x, y, k, strong=call.level.strong, least=1, weights=weights)
-        return None if total is None else total / x.coefs[0]
 
-    y = call.stream(first, more)
-    return y
+def _number_power(call: Any, y: Stream, k: int) -> Any:
+    x, e = call.streams[0], call.args[1]
+    orders = np.arange(k + 1)
+    weights = ((e * orders - (k - orders)) / k).astype(y.dtype)
+    return _over(_products(call, x, y, k, weights), x.coefs[0])
 
 
 # ── functions of an entry that solve a differential equation ─────────────────────────────────────────────────────
@@ -296,26 +308,6 @@ def slope_and_bend(name: str, x: Any, y: Any) -> tuple[Any, Any] | None:
     return None
 
 
-@_native("solve")
-def _solve(call: Any, moving: list[int]) -> Stream:
-    """With A y = b:  yₖ = A₀⁻¹ (bₖ − Σ_{j>0} Aⱼ yₖ₋ⱼ)."""
-    a, b = call.streams
-    first = bind(call.op, call.zeroth, call.params)
-
-    def more(k, out):
-        low, high = overlap(a, y, k, 1)
-        inside = None
-        for j in range(low, high + 1):
-            left, right = a.coef(j), y.coef(k - j)
-            if left is not None and right is not None:
-                inside = _plus(inside, left @ right, y, k)
-        total = _minus(None if b is None else b.coef(k), inside)
-        return None if total is None else solve(call.zeroth[0], total)
-
-    y = call.stream(first, more)
-    return y
-
-
 @_native("det")
 def _det(call: Any, moving: list[int]) -> Stream | None:
     """y′ = y tr(A⁻¹ A′), where A is far from singular."""
@@ -347,5 +339,4 @@ def _matrix_function(call: Any, moving: list[int]) -> Stream | None:
             whole[:] = [row[..., :n, j * n : (j + 1) * n] for j in range(size + 1)]
         return whole[k]
 
-    y = call.stream(first, more)
-    return y
+    return call.stream(first, more)

@@ -89,13 +89,12 @@ def stream_of(level, wrap: Callable, op: Primitive, args: Sequence, streams: lis
     """Return the result of an operator as series of a level; ``wrap`` makes a tensor of a stream."""
     moving = [s for s in streams if s is not None and s.last > 0]
     if not moving:
-        out, degree = bind(op, zeroth, params), _degree(op, streams, params)
-        constants = [
-            wrap(Stream(o, None, 0, degree=degree, pick=level.pick), level) if is_inexact(aval_of(o).dtype) else o
-            for o in (out if op.multiple_results else (out,))
-        ]
-        return tuple(constants) if op.multiple_results else constants[0]
-    if level.memo is None:
+        degree = _degree(op, streams, params)
+        made = tuple([
+            Stream(o, None, 0, degree=degree, pick=level.pick) if is_inexact(aval_of(o).dtype) else o
+            for o in _results(op, bind(op, zeroth, params))
+        ])  # fmt: skip
+    elif level.memo is None:
         made = _now(Call(level, wrap, op, args, streams, zeroth, params))
     else:
         key = _key(op, args, streams, params)
@@ -113,10 +112,13 @@ def stream_of(level, wrap: Callable, op: Primitive, args: Sequence, streams: lis
             made = _choose(call)
             _note(made, call, key, held, args)
             if level.lazy:
-                level.waiting += [s for s in (made if op.multiple_results else (made,)) if type(s) is Stream]
-    if not op.multiple_results:
-        return wrap(made, level) if type(made) is Stream else made
-    return tuple([wrap(s, level) if type(s) is Stream else s for s in made])
+                level.waiting += [s for s in made if type(s) is Stream]
+    out = tuple([wrap(s, level) if type(s) is Stream else s for s in made])
+    return out if op.multiple_results else out[0]
+
+
+def _results(op: Primitive, out: Any) -> Sequence:
+    return out if op.multiple_results else (out,)
 
 
 def _degree(op: Primitive, streams: Sequence, params: dict) -> int:
@@ -128,19 +130,19 @@ def _degree(op: Primitive, streams: Sequence, params: dict) -> int:
     return max(degrees) if op.joint else sum([d for i, d in enumerate(degrees) if i in linear])
 
 
-def _now(call: Call) -> Any:
+def _now(call: Call) -> tuple:
     """Compute a call of the function's, to the order of the level; what its rule made on the way is forgotten.
 
     Where an infinity or a NaN comes out it is computed again with strong zeros, which cost a look at every product.
     """
     level = call.level
-    if not level.strong and (made := compiled_stream(call)) is not None:
-        return made
+    if not level.strong and (found := compiled_stream(call)) is not None:
+        return (found,)
     for strong in (level.strong, True):
         level.memo, before, level.strong = {}, level.strong, strong
         try:
             made = _choose(call)
-            results = [s for s in (made if call.op.multiple_results else (made,)) if type(s) is Stream and s.more]
+            results = [s for s in made if type(s) is Stream and s.more]
             if results:
                 held = [None if s is not None else a for a, s in zip(call.args, call.streams, strict=True)]
                 _note(made, call, _key(call.op, call.args, call.streams, call.params), held, call.args)
@@ -189,14 +191,14 @@ def _same(held: Sequence, args: Sequence) -> bool:
     return True
 
 
-def _note(made: Any, call: Call, key: tuple, held: Sequence, args: Sequence) -> None:
+def _note(made: tuple, call: Call, key: tuple, held: Sequence, args: Sequence) -> None:
     """Note what a call gives: its rule may compute the operator's own value."""
     if not call.op.effect:
         call.level.memo.setdefault(key, (made, held, args, call))  # the call holds what the key knows by its place
 
 
-def _choose(call: Call) -> Any:
-    """Choose, and make the stream (a tuple of them and of constants, of several results)."""
+def _choose(call: Call) -> tuple:
+    """Choose, and make the streams of the results; one that has none is a constant."""
     op, moving = call.op, call.moving()
     program = _PROGRAMS.get(op.name)
     if program is not None:
@@ -210,16 +212,16 @@ def _choose(call: Call) -> Any:
         if len(moving) == 1:
             return _linearly(call, moving[0])
         if not op.multiple_results:
-            return _product(call, moving)
+            return (_product(call, moving),)
     if call.level.pick is not None and call.level.order == 2 and _entry_by_entry(call, moving):
-        return _summed_second(call, moving[0])
+        return (_summed_second(call, moving[0]),)
     native = NATIVE.get(op.name)
     if native is not None and (made := native(call, moving)) is not None:
-        return made
+        return (made,)
     if op.name == "scale":
-        return _product(call, moving)
+        return (_product(call, moving),)
     if op.name == "vanishes":  # a coefficient that is not known yet may be another number than zero
-        return np.zeros(np.shape(call.zeroth[0]), bool)
+        return (np.zeros(np.shape(call.zeroth[0]), bool),)
     return _derived(call)
 
 
@@ -257,7 +259,7 @@ def _whole(call: Call, positions: Sequence[int]) -> int | None:
     return last
 
 
-def _linearly(call: Call, i: int) -> Any:
+def _linearly(call: Call, i: int) -> tuple:
     """Run an operator that is linear in its one series on each coefficient."""
     op, s = call.op, call.streams[i]
     last = _whole(call, [i])
@@ -265,9 +267,7 @@ def _linearly(call: Call, i: int) -> Any:
         values = list(call.zeroth)
         values[i] = s.upto(last)
         out = op.batch(last + 1, values, [j == i for j in range(len(values))], **call.params)
-        if op.multiple_results:
-            return tuple([_of_block(o, call.degree) for o in out])
-        return _of_block(out, call.degree)
+        return tuple([_of_block(o, call.degree) for o in _results(op, out)])
     return _by_order(call, lambda k, out: None if s.coef(k) is None else call.on(k), s.last)
 
 
@@ -277,20 +277,20 @@ def _of_block(block: np.ndarray, degree: int) -> Any:
     return Stream(block[0], None, len(block) - 1, block=block, degree=degree)
 
 
-def _by_order(call: Call, run: Callable[[int, Any], Any], last: int) -> Any:
+def _by_order(call: Call, run: Callable[[int, Any], Any], last: int) -> tuple:
     """Make streams of which each coefficient is one call; of several results they share it."""
-    first = call.on(0)
-    if not call.op.multiple_results:
-        return call.stream(first, run, last) if is_inexact(aval_of(first).dtype) else first
     once = functools.cache(lambda k: run(k, None))
 
     def part(n):
         return lambda k, out: None if once(k) is None else once(k)[n]
 
-    return tuple([call.stream(x, part(n), last) if is_inexact(aval_of(x).dtype) else x for n, x in enumerate(first)])
+    return tuple([
+        call.stream(x, part(n) if call.op.multiple_results else run, last) if is_inexact(aval_of(x).dtype) else x
+        for n, x in enumerate(_results(call.op, call.on(0)))
+    ])  # fmt: skip
 
 
-def _jointly(call: Call, linear: Sequence[int], moving: list[int]) -> Any:
+def _jointly(call: Call, linear: Sequence[int], moving: list[int]) -> tuple:
     """Run an operator that is linear in several arguments together: a constant has a coefficient of order 0 only."""
     op, streams = call.op, call.streams
     last = max([streams[i].last for i in moving])
@@ -299,7 +299,7 @@ def _jointly(call: Call, linear: Sequence[int], moving: list[int]) -> Any:
     if whole is not None and not op.multiple_results and op.name != "filled":
         first = call.on(0)
         if not is_inexact(aval_of(first).dtype):
-            return first
+            return (first,)
         values, mapped = list(call.zeroth), [i in moving for i in range(len(call.args))]
         for i in linear:
             values[i] = zeros[i]
@@ -314,9 +314,9 @@ def _jointly(call: Call, linear: Sequence[int], moving: list[int]) -> Any:
             block[1:] = -values[1] if op.name == "subtract" and moving[0] == 1 else values[moving[0]]
         else:
             block[1:] = op.batch(last, values, mapped, **call.params)
-        return Stream(block[0], None, last, block=block, degree=call.degree)
+        return (Stream(block[0], None, last, block=block, degree=call.degree),)
     if op.name in ("add", "subtract"):
-        return _sum(call, moving, last)
+        return (_sum(call, moving, last),)
 
     def run(k, out):
         if all([streams[i].coef(k) is None for i in moving]):
@@ -342,12 +342,11 @@ def _sum(call: Call, moving: list[int], last: int) -> Stream:
         a, b = None if x is None else x.coef(k), None if y is None else y.coef(k)
         if b is None:
             return a
-        if out is not None:
-            if a is None:
-                return np.negative(b, out=out) if minus and out.shape == np.shape(b) else -b if minus else b
-            return (np.subtract if minus else np.add)(a, b, out=out)
         if a is None:
-            return -b if minus else b
+            fits = out is not None and out.shape == np.shape(b)
+            return b if not minus else np.negative(b, out=out) if fits else -b
+        if out is not None:
+            return (np.subtract if minus else np.add)(a, b, out=out)
         return a - b if minus else a + b
 
     return call.stream(call.on(0), run, last)
@@ -403,18 +402,16 @@ def _product(call: Call, moving: list[int]) -> Stream:
 # ── all others ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _derived(call: Call) -> Any:
+def _derived(call: Call) -> tuple:
     """Make streams of which the coefficients are those of J(x)·x′, by the operator's own JVP rule."""
     op, level = call.op, call.level
-    first = bind(op, call.zeroth, call.params)
     streams: list[Any] = []
 
     @functools.cache
     def tangents() -> Sequence:
         primes = [shifted(s) if s is not None and is_inexact(s.dtype) else None for s in call.streams]
         moved = [None if p is None else call.wrap(p, level) for p in primes]
-        out = op.jvp(call.args, moved, **call.params)[1]  # type: ignore[misc]
-        return out if op.multiple_results else (out,)
+        return _results(op, op.jvp(call.args, moved, **call.params)[1])  # type: ignore[misc]
 
     def coefficient(n):
         def more(k, out):
@@ -438,10 +435,9 @@ def _derived(call: Call) -> Any:
 
         return more
 
-    values = first if op.multiple_results else (first,)
-    for n, x in enumerate(values):
+    for n, x in enumerate(_results(op, bind(op, call.zeroth, call.params))):
         streams.append(call.stream(x, coefficient(n)) if is_inexact(aval_of(x).dtype) else x)
-    return tuple(streams) if op.multiple_results else streams[0]
+    return tuple(streams)
 
 
 def _entry_by_entry(call: Call, moving: list[int]) -> bool:

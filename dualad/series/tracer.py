@@ -66,15 +66,7 @@ class SeriesLevel(Level):
 
 
 class Series(Tracer):
-    """A value with a series of coefficients at one level.
-
-    Parameters
-    ----------
-    stream : Stream
-        Its coefficients: of shape and dtype of the value.
-    level : SeriesLevel
-        The level it belongs to.
-    """
+    """A value with a series of coefficients, of its shape and dtype, at one level."""
 
     __slots__ = ()
 

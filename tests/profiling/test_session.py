@@ -21,7 +21,6 @@ from dualad.core.primitive import Primitive
 from dualad.core.tracer import Tracer
 from dualad.dual import Dual, DualLevel
 from dualad.errors import ArgumentError, DualadError
-from dualad.profiling import watch
 from dualad.staged import Staged
 
 
@@ -38,14 +37,14 @@ def loss(x):
 def test_off_is_off() -> None:
     before = attributes()
     with da.profile() as p:
-        assert watch.is_on()
+        assert everywhere
         with da.profile():
             da.grad(loss)(np.ones(3))
-        assert watch.is_on()
+        assert everywhere
         da.grad(loss)(np.ones(3))
         during = attributes()
     assert {k for k in before if k not in during or during[k] is not before[k]} == set(), "nothing is patched"
-    assert not everywhere and not watch.is_on()
+    assert not everywhere
     count = len(p.events)
     da.grad(loss)(np.ones(3))
     assert len(p.events) == count > 0
@@ -161,7 +160,7 @@ def test_an_exception_closes_what_was_open() -> None:
         da.jvp(np.sin, (1.0,), (1.0,))
     assert p.events[-1].parent is None and p.events[-1].name == "jvp"
     assert {e.name for e in p.events if e.failed} >= {"outer", "grad"}
-    assert not watch.is_on()
+    assert not everywhere
 
 
 def test_a_pull_that_fails_halfway() -> None:
