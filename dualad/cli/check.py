@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import os
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from dualad.errors import UsageError
 from dualad.testing import ORACLES, CheckReport
 from dualad.testing.report import to_json
+from dualad.version import __version__
 
 from . import html, markdown
+from .files import require_writable, write, write_json
 from .junit import to_junit
 from .runner import Runner, Settings, Task, tasks_of
 from .table import format_failures, format_reports, format_summary
@@ -33,10 +33,10 @@ _MOST_JSON_ENTRIES = 10_000
 _GITHUB = "GITHUB_STEP_SUMMARY"
 
 
-def run(options: argparse.Namespace, version: str) -> int:
+def run(options: argparse.Namespace) -> int:
     """Check, print, write the files; return the exit status."""
     for name in (options.junit, options.html, options.markdown, None if options.json == "-" else options.json):
-        _require_writable(name)
+        require_writable(name)
     if options.github and not os.environ.get(_GITHUB):
         raise UsageError(
             "You asked for --github.",
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace, version: str) -> int:
         "samples": settings.samples,
         "order": options.order,
         "oracles": ", ".join(settings.oracles),
-        "dualad": version,
+        "dualad": __version__,
     }
     _report(reports, options, seconds, shown, len(tasks) - len(reports))
     if options.github:
@@ -131,21 +131,17 @@ def _report(reports: list[CheckReport], options: argparse.Namespace, seconds: fl
         print(failures + "\n", file=stream)
     print(format_summary(reports, seconds, coloured=coloured) + rest, file=stream)
     if options.json:
-        text = json.dumps(_json(reports, settings, seconds), indent=2, allow_nan=False)
-        if options.json == "-":
-            print(text)
-        else:
-            _write(options.json, text + "\n")
+        write_json(options.json, _json(reports, settings, seconds), indent=2)
     if options.junit:
-        _write(options.junit, to_junit(reports))
+        write(options.junit, to_junit(reports))
     if options.markdown or options.github:
         text = markdown.to_markdown(reports, summary=summary)
         if options.markdown:
-            _write(options.markdown, text)
+            write(options.markdown, text)
         if options.github:
-            _write(os.environ[_GITHUB], text, mode="a")
+            write(os.environ[_GITHUB], text, mode="a")
     if options.html:
-        _write(options.html, html.to_html(reports, summary=summary, settings=settings))
+        write(options.html, html.to_html(reports, summary=summary, settings=settings))
 
 
 def _json(reports: list[CheckReport], settings: dict, seconds: float) -> dict:
@@ -162,28 +158,3 @@ def _json(reports: list[CheckReport], settings: dict, seconds: float) -> dict:
         "failures": [failure for report in reports for failure in report.failures],
         "reports": to_json(small),
     }
-
-
-def _require_writable(name: str | None) -> None:
-    """Refuse a file that can't be written before the work is done, not after."""
-    if name is None:
-        return
-    path = Path(name)
-    if path.is_dir() or (path.parent.exists() and not path.parent.is_dir()):
-        raise UsageError(
-            f"You asked for the report {name}.",
-            "It is a folder." if path.is_dir() else f"{path.parent} is no folder.",
-            "Name a file in a folder.",
-        )
-
-
-def _write(name: str, text: str, mode: str = "w") -> None:
-    path = Path(name)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open(mode, encoding="utf-8", errors="replace") as file:
-            file.write(text)
-    except OSError as error:
-        raise UsageError(
-            f"You asked for the report {name}.", f"It can't be written: {error}.", "Name another file."
-        ) from error

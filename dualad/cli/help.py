@@ -11,21 +11,11 @@ from pathlib import Path
 
 from dualad.errors import UsageError, catalogue
 
-__all__ = ["add_to", "page_of", "run"]
+__all__ = ["page_of", "run"]
 
 _HERE = Path(__file__).resolve().parent
 #: in an installed package beside this file, in a source tree among the documentation
 _FOLDERS = (_HERE / "errors", _HERE.parents[1] / "docs" / "reference" / "errors")
-
-
-def add_to(commands: argparse._SubParsersAction) -> None:
-    """Add the command and its options."""
-    parser = commands.add_parser(
-        "help",
-        help="explain the code of an error",
-        description="Print what an error means, an example that raises it, and what to write instead.",
-    )
-    parser.add_argument("code", nargs="?", metavar="CODE", help="as the message begins with: DAD012; all by default")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -52,23 +42,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def page_of(code: str) -> str:
-    """Return the text of a code's page.
-
-    Parameters
-    ----------
-    code : str
-        Such as ``"DAD012"``.
-
-    Returns
-    -------
-    str
-        In Markdown.
-
-    Raises
-    ------
-    UsageError
-        If the pages are not there.
-    """
+    """Return the text of a code's page, in Markdown; a UsageError where the pages are not there."""
     for folder in _FOLDERS:
         page = folder / f"{code}.md"
         if page.is_file():

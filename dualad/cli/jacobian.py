@@ -18,8 +18,9 @@ from dualad.testing.engine import Engine
 from dualad.testing.real_function import RealFunction, Side
 
 from . import plots
+from .files import write
 from .points import describe_point
-from .targets import Target, find_targets, points_of
+from .targets import with_points
 from .terminal import width
 
 __all__ = ["run"]
@@ -33,8 +34,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the matrix and its picture; return the exit status."""
     if options.png:
         plots.require_matplotlib("--png")
-    targets = find_targets(options.target)
-    work = [(target, point) for target in targets for point in points_of(target, options.at, len(targets))]
+    work = with_points(options.target, options.at)
     if options.png and options.sparse:
         raise UsageError(
             "You asked for --sparse and --png.", "The picture shows the values of a dense matrix.", "Leave one out."
@@ -47,61 +47,48 @@ def run(options: argparse.Namespace) -> int:
         )
     for target, point in work:
         engine = Engine(target.function, point, lenient=False, double=True)
-        if options.sparse:
-            try:
-                _print_sparse(target, point, engine, options)
-            except DualadError as error:
-                print(f"{target.label}: {error}", file=sys.stderr)
-                return 1
-            continue
-        mode = options.mode if options.mode != "auto" else "fwd" if engine.size <= engine.out_size else "rev"
         try:
-            matrix = engine.jacfwd() if mode == "fwd" else engine.jacrev()
+            lines = (_sparse if options.sparse else _dense)(engine, target.label, options)
         except DualadError as error:
             print(f"{target.label}: {error}", file=sys.stderr)
             return 1
-        _print(target, point, engine, matrix, mode, options)
+        print(f"{target.label} at ({describe_point(point)})")
+        print(f"outputs: {_parts(engine.outs)}")
+        print(f"inputs:  {_parts(engine.ins)}")
+        print("\n".join(lines))
     return 0
 
 
-def _print_sparse(target: Target, point: tuple, function: Engine, options: argparse.Namespace) -> None:
-    """Print pattern, colouring and entries; nothing of the size of the whole matrix is made."""
+def _sparse(function: Engine, label: str, options: argparse.Namespace) -> list[str]:
+    """Return pattern, colouring and entries; nothing of the size of the whole matrix is made."""
     mode = {"auto": "auto", "fwd": "forward", "rev": "reverse"}[options.mode]
     jac = sparse_jacobian(lambda leaves: function(*leaves), mode=mode)
     matrix = jac(function.point)
-    print(f"{target.label} at ({describe_point(point)})")
-    print(f"outputs: {_parts(function.outs)}")
-    print(f"inputs:  {_parts(function.ins)}")
-    print(jac.explain())
+    lines = [str(jac.explain())]
     if not options.spy:
         rows, columns = jac.structure()
         shown = list(zip(rows[:_MOST_ENTRIES], columns[:_MOST_ENTRIES], matrix.data[:_MOST_ENTRIES], strict=True))
-        for i, j, value in shown:
-            print(f"  {function.outs.label(int(i))}  {function.ins.label(int(j))}  {value:.6g}")
+        lines += [f"  {function.outs.label(int(i))}  {function.ins.label(int(j))}  {x:.6g}" for i, j, x in shown]
         if matrix.nnz > len(shown):
-            print(f"  ... and {matrix.nnz - len(shown)} more")
-    print(jac.sparsity.spy(columns=width(sys.stdout), style=options.style))
+            lines.append(f"  ... and {matrix.nnz - len(shown)} more")
+    return [*lines, str(jac.sparsity.spy(columns=width(sys.stdout), style=options.style))]
 
 
-def _print(
-    target: Target, point: tuple, function: RealFunction, matrix: np.ndarray, mode: str, options: argparse.Namespace
-) -> None:
-    columns = width(sys.stdout)
-    nonzero = int((matrix != 0).sum())
-    print(f"{target.label} at ({describe_point(point)})")
-    print(f"outputs: {_parts(function.outs)}")
-    print(f"inputs:  {_parts(function.ins)}")
+def _dense(function: Engine, label: str, options: argparse.Namespace) -> list[str]:
+    """Return the numbers and their picture; write the one that was asked for."""
+    mode = options.mode if options.mode != "auto" else "fwd" if function.size <= function.out_size else "rev"
+    matrix = function.jacfwd() if mode == "fwd" else function.jacrev()
+    columns, nonzero = width(sys.stdout), int((matrix != 0).sum())
     share = f", {nonzero / matrix.size:.1%}" if matrix.size else ""
-    print(f"Jacobian {matrix.shape[0]} x {matrix.shape[1]} by jac{mode}, {nonzero} entries not zero{share}")
+    lines = [f"Jacobian {matrix.shape[0]} x {matrix.shape[1]} by jac{mode}, {nonzero} entries not zero{share}"]
     if not options.spy:
-        print(_matrix(function, matrix, columns))
+        lines.append(_matrix(function, matrix, columns))
     style = options.style if options.style != "auto" else choose_style(sys.stdout.encoding)
-    print(draw(matrix, columns=columns, style=style))
+    lines.append(draw(matrix, columns=columns, style=style))
     if options.png:
-        path = Path(options.png)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(plots.jacobian_png(matrix, target.label))
-        print(f"picture: {path}")
+        write(options.png, plots.jacobian_png(matrix, label))
+        lines.append(f"picture: {Path(options.png)}")
+    return lines
 
 
 def _parts(side: Side) -> str:

@@ -14,9 +14,10 @@ import difflib
 import os
 import re
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
+from dualad.diagnose.explained import STATUSES
 from dualad.errors import ArgumentError, LoadingError, UsageError
 from dualad.testing import ORACLES, QUANTITIES
 from dualad.version import __version__
@@ -69,6 +70,16 @@ examples:
   dualad ops sin matmul                                             these rows
   dualad ops --missing                                              what is refused, and why
 """
+_EXPLAIN = """\
+examples:
+  dualad explain model.py:energy --at '[[1.0, 2.0], 3.0]'          line by line, before any derivative is taken
+  dualad explain model.py:energy --fail-on refused --fail-on loop    in CI: nothing refused, nothing once per lane
+  dualad explain model.py:energy --json -                           as data
+
+exit status:
+  0 nothing is refused, 1 something is (or the function failed, has another value when it is watched, or does what
+  --fail-on names), 2 bad usage
+"""
 _ALL = """\
 examples:
   dualad check model.py:energy --at '[[1.0, 2.0], 3.0]'
@@ -118,19 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     try:
-        match options.command:
-            case "check":
-                return check.run(options, __version__)
-            case "jacobian":
-                return jacobian.run(options)
-            case "trace":
-                return trace.run(options)
-            case "explain":
-                return explain.run(options)
-            case "help":
-                return help.run(options)
-            case _:
-                return ops.run(options)
+        return options.run(options)
     except (UsageError, LoadingError, ArgumentError) as error:
         print(f"dualad {options.command}: {error}", file=sys.stderr)
         return error.exit_status if isinstance(error, UsageError) else 2
@@ -149,115 +148,105 @@ class _Parser(argparse.ArgumentParser):
         super().error(f"{message}\n{self.prog} --help  shows examples")
 
 
-def _laid_out(commands: argparse._SubParsersAction, name: str, summary: str, description: str, epilog: str) -> _Parser:
-    return commands.add_parser(
-        name, help=summary, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+#: of an option that may be given several times
+_REPEATED: Any = {"action": "append", "default": []}
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="dualad",
-        description="Derivatives of plain NumPy code, checked.",
-        epilog=_ALL,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    raw: Any = {"formatter_class": argparse.RawDescriptionHelpFormatter}
+    parser = _Parser(prog="dualad", description="Derivatives of plain NumPy code, checked.", epilog=_ALL, **raw)
     parser.add_argument("--version", action="version", version=f"dualad {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_check(commands)
 
-    two = _laid_out(
-        commands,
-        "jacobian",
-        "print a Jacobian and its picture",
-        "Print the Jacobian, flattened to outputs x inputs, and the pattern of its entries.",
-        _JACOBIAN,
-    )
-    two.add_argument("target", metavar="TARGET", help=_TARGET)
-    two.add_argument("--at", action="append", default=[], metavar="POINT", help=_AT)
-    two.add_argument("--mode", choices=("auto", "fwd", "rev"), default="auto", help="forward or reverse mode")
-    two.add_argument("--sparse", action="store_true", help="find the pattern and compute its entries only; needs SciPy")
-    two.add_argument("--spy", action="store_true", help="only the picture, not the numbers")
-    two.add_argument("--style", choices=("auto", "braille", "block", "ascii"), default="auto", help="of the picture")
-    two.add_argument("--png", metavar="FILE", help="also draw it with matplotlib")
+    def command(name: str, run: Callable, summary: str, description: str, epilog: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=summary, description=description, epilog=epilog, **raw)
+        made.set_defaults(run=run)
+        return made
 
-    three = _laid_out(
-        commands,
-        "trace",
-        "print the linear program of a derivative",
-        "Print the linear program that linearize records: the derivative at a point, as it is computed.",
-        _TRACE,
+    def at_points(made: argparse.ArgumentParser, target: str = _TARGET) -> Callable:
+        made.add_argument("target", metavar="TARGET", help=target)
+        made.add_argument("--at", **_REPEATED, metavar="POINT", help=_AT)
+        return made.add_argument
+
+    _add_check_options(
+        command(
+            "check",
+            check.run,
+            "compare all derivatives of functions with independent oracles",
+            "Compute JVP, VJP, Jacobians, Hessian-vector product and batched versions of each function, and\ncompare "
+            "them with JAX in float64, central differences, the complex step, the dot-product test and a loop.",
+            _CHECK,
+        )
     )
-    three.add_argument("target", metavar="TARGET", help=_TARGET)
-    three.add_argument("--at", action="append", default=[], metavar="POINT", help=_AT)
-    three.add_argument("--wrt", metavar="ARGS", help="only these arguments, by position or name: 0,2 or x,y")
-    three.add_argument("--dot", metavar="FILE", help="also write the graph in Graphviz's language")
-    three.add_argument("--svg", metavar="FILE", help="also draw the graph")
-    three.add_argument("--html", metavar="FILE", help="also write a page with the pictures and texts of all programs")
-    which = three.add_mutually_exclusive_group()
+    about = "Print the Jacobian, flattened to outputs x inputs, and the pattern of its entries."
+    add = at_points(command("jacobian", jacobian.run, "print a Jacobian and its picture", about, _JACOBIAN))
+    add("--mode", choices=("auto", "fwd", "rev"), default="auto", help="forward or reverse mode")
+    add("--sparse", action="store_true", help="find the pattern and compute its entries only; needs SciPy")
+    add("--spy", action="store_true", help="only the picture, not the numbers")
+    add("--style", choices=("auto", "braille", "block", "ascii"), default="auto", help="of the picture")
+    add("--png", metavar="FILE", help="also draw it with matplotlib")
+
+    about = "Print the linear program that linearize records: the derivative at a point, as it is computed."
+    made = command("trace", trace.run, "print the linear program of a derivative", about, _TRACE)
+    add = at_points(made)
+    add("--wrt", metavar="ARGS", help="only these arguments, by position or name: 0,2 or x,y")
+    add("--dot", metavar="FILE", help="also write the graph in Graphviz's language")
+    add("--svg", metavar="FILE", help="also draw the graph")
+    add("--html", metavar="FILE", help="also write a page with the pictures and texts of all programs")
+    which = made.add_mutually_exclusive_group()
     which.add_argument("--transpose", action="store_true", help="the transposed program: reverse mode")
     which.add_argument("--nonlinear", action="store_true", help="the program of the function itself")
 
     about = "Print the table of operators: which rules each has, and where it is declared."
-    four = _laid_out(commands, "ops", "print the table of operators and their rules", about, _OPS)
-    four.add_argument("names", nargs="*", metavar="NAME", help="only these operators")
-    four.add_argument("--missing", action="store_true", help="what is refused or loops over lanes, with the reason")
-    explain.add_to(commands, _TARGETS, _AT)
-    help.add_to(commands)
+    add = command("ops", ops.run, "print the table of operators and their rules", about, _OPS).add_argument
+    add("names", nargs="*", metavar="NAME", help="only these operators")
+    add("--missing", action="store_true", help="what is refused or loops over lanes, with the reason")
+
+    about = (
+        "Run a function once and list, line by line, which operations have rules, loop over lanes, drop\n"
+        "the tangent, are refused (and what to write instead), are opaque, or branch on traced values. No derivative "
+        "is taken."
+    )
+    made = command("explain", explain.run, "what each line will meet under a derivative or vmap", about, _EXPLAIN)
+    add = at_points(made, _TARGETS)
+    failing = [s for s in STATUSES if s not in ("rules", "custom", "constant")]
+    says = "exit with 1 if there is any of these; may be repeated (default: refused)"
+    add("--fail-on", **_REPEATED, choices=failing, help=says)
+    add("--json", metavar="FILE", help="write everything as JSON; - for standard output, alone")
+
+    about = "Print what an error means, an example that raises it, and what to write instead."
+    says = "as the message begins with: DAD012; all by default"
+    command("help", help.run, "explain the code of an error", about, "").add_argument(
+        "code", nargs="?", metavar="CODE", help=says
+    )
     return parser
 
 
-def _add_check(commands: argparse._SubParsersAction) -> None:
-    one = _laid_out(
-        commands,
-        "check",
-        "compare all derivatives of functions with independent oracles",
-        "Compute JVP, VJP, Jacobians, Hessian-vector product and batched versions of each function, and\ncompare them "
-        "with JAX in float64, central differences, the complex step, the dot-product test and a loop.",
-        _CHECK,
-    )
-    one.add_argument("targets", nargs="+", metavar="TARGET", help=_TARGETS)
-    what = one.add_argument_group("what is checked")
-    what.add_argument("--at", action="append", default=[], metavar="POINT", help=_AT)
-    what.add_argument(
-        "--samples", type=_count, default=0, metavar="N", help="and at N points near each, about one percent away"
-    )
-    what.add_argument(
-        "--order", type=int, choices=(1, 2), default=2, help="highest order of derivatives (default %(default)s)"
-    )
-    what.add_argument(
-        "--skip", action="append", default=[], choices=QUANTITIES, help="leave a quantity out; repeatable"
-    )
-    what.add_argument(
-        "--jacobian-limit",
-        type=_count,
-        default=250_000,
-        metavar="ENTRIES",
-        help="skip larger Jacobians; products are always checked (default %(default)s)",
-    )
-    what.add_argument("--list", action="store_true", help="only list the functions and points")
-    how = one.add_argument_group("how")
-    how.add_argument("--oracle", action="append", default=[], choices=ORACLES, help="only this oracle; repeatable")
-    how.add_argument("--rtol", type=_tolerance, default=1e-7, help="allowed relative error (default %(default)s)")
-    how.add_argument("--atol", type=_tolerance, default=1e-12, help="allowed absolute error (default %(default)s)")
-    how.add_argument(
-        "--seed", type=_count, default=0, help="for tangents, cotangents and samples (default %(default)s)"
-    )
-    how.add_argument(
-        "--workers", type=_workers, default=1, metavar="N", help="processes, or auto for one per core (default 1)"
-    )
-    how.add_argument("--fail-fast", action="store_true", help="begin nothing more after the first failure")
-    out = one.add_argument_group("reports")
-    out.add_argument("--json", metavar="FILE", help="write everything as JSON; - for standard output")
-    out.add_argument("--junit", metavar="FILE", help="write JUnit XML, for CI")
-    out.add_argument("--markdown", metavar="FILE", help="write a summary as Markdown")
-    out.add_argument("--html", metavar="FILE", help="write a self-contained page with plots")
-    out.add_argument(
-        "--github",
-        action="store_true",
-        help="append the Markdown summary to $GITHUB_STEP_SUMMARY, and annotate the functions that failed",
-    )
-    out.add_argument("-q", "--quiet", action="store_true", help="print only failures and the summary, no progress bar")
+def _add_check_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("targets", nargs="+", metavar="TARGET", help=_TARGETS)
+    add = parser.add_argument_group("what is checked").add_argument
+    add("--at", **_REPEATED, metavar="POINT", help=_AT)
+    add("--samples", type=_count, default=0, metavar="N", help="and at N points near each, about one percent away")
+    add("--order", type=int, choices=(1, 2), default=2, help="highest order of derivatives (default %(default)s)")
+    add("--skip", **_REPEATED, choices=QUANTITIES, help="leave a quantity out; repeatable")
+    says = "skip larger Jacobians; products are always checked (default %(default)s)"
+    add("--jacobian-limit", type=_count, default=250_000, metavar="ENTRIES", help=says)
+    add("--list", action="store_true", help="only list the functions and points")
+    add = parser.add_argument_group("how").add_argument
+    add("--oracle", **_REPEATED, choices=ORACLES, help="only this oracle; repeatable")
+    add("--rtol", type=_tolerance, default=1e-7, help="allowed relative error (default %(default)s)")
+    add("--atol", type=_tolerance, default=1e-12, help="allowed absolute error (default %(default)s)")
+    add("--seed", type=_count, default=0, help="for tangents, cotangents and samples (default %(default)s)")
+    add("--workers", type=_workers, default=1, metavar="N", help="processes, or auto for one per core (default 1)")
+    add("--fail-fast", action="store_true", help="begin nothing more after the first failure")
+    add = parser.add_argument_group("reports").add_argument
+    add("--json", metavar="FILE", help="write everything as JSON; - for standard output")
+    add("--junit", metavar="FILE", help="write JUnit XML, for CI")
+    add("--markdown", metavar="FILE", help="write a summary as Markdown")
+    add("--html", metavar="FILE", help="write a self-contained page with plots")
+    says = "append the Markdown summary to $GITHUB_STEP_SUMMARY, and annotate the functions that failed"
+    add("--github", action="store_true", help=says)
+    add("-q", "--quiet", action="store_true", help="print only failures and the summary, no progress bar")
 
 
 def _tolerance(text: str) -> float:

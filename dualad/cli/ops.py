@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,20 +31,6 @@ from dualad.surface.unsupported import NOT_YET, spelled, verdict_of
 
 __all__ = ["run"]
 
-_HEADER = (
-    "op",
-    "numpy",
-    "kind",
-    "jvp",
-    "transpose",
-    "batch",
-    "sparsity",
-    "series",
-    "compiled",
-    "native",
-    "declared at",
-)
-
 
 def run(options: argparse.Namespace) -> int:
     """Print the rows of the named operators, or of all; with ``--missing``, what has no rule and why."""
@@ -59,7 +46,8 @@ def run(options: argparse.Namespace) -> int:
             f"There is none of this name among {len(OPS)}.",
             f"Did you mean {' or '.join(close)}?" if close else "Write  dualad ops  for the whole list.",
         )
-    _print([_HEADER, *[_row(OPS[name]) for name in (options.names or sorted(OPS))]])
+    shown = [OPS[name] for name in options.names or sorted(OPS)]
+    _print([tuple(_COLUMNS), *[tuple(cell(op) for cell in _COLUMNS.values()) for op in shown]])
     return 0
 
 
@@ -86,22 +74,6 @@ def _batched(op: Any) -> bool:
     return op.batch is not None or op.across is not None
 
 
-def _row(op: Any) -> tuple[str, ...]:
-    return (
-        op.name,
-        ", ".join(_numpy_name(function) for function in op.numpy) or "-",
-        op.kind,
-        "yes" if op.jvp is not None else "n/a",
-        "yes" if op.transpose is not None else "n/a",
-        "yes" if _batched(op) else "loop",
-        sparsity_kind(op) if op.linear_in else "n/a",
-        series_kind(op),
-        verdict(op).kind,
-        ", ".join(machine_code(op)) or "-",
-        _place(op.place),
-    )
-
-
 def _numpy_name(function: Any) -> str:
     module = getattr(function, "__module__", None) or "numpy"
     if type(function).__name__ == "ufunc":
@@ -119,3 +91,19 @@ def _place(place: str) -> str:
     package = Path(__file__).resolve().parents[1]
     resolved = Path(path).resolve()
     return f"{resolved.relative_to(package).as_posix()}:{line}" if package in resolved.parents else place
+
+
+#: the columns of the table, and what is in them
+_COLUMNS: dict[str, Callable[[Any], str]] = {
+    "op": lambda op: op.name,
+    "numpy": lambda op: ", ".join(_numpy_name(function) for function in op.numpy) or "-",
+    "kind": lambda op: op.kind,
+    "jvp": lambda op: "yes" if op.jvp is not None else "n/a",
+    "transpose": lambda op: "yes" if op.transpose is not None else "n/a",
+    "batch": lambda op: "yes" if _batched(op) else "loop",
+    "sparsity": lambda op: sparsity_kind(op) if op.linear_in else "n/a",
+    "series": series_kind,
+    "compiled": lambda op: verdict(op).kind,
+    "native": lambda op: ", ".join(machine_code(op)) or "-",
+    "declared at": lambda op: _place(op.place),
+}

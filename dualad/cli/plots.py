@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import io
-from typing import Any
 
 import numpy as np
 
@@ -35,13 +34,14 @@ def require_matplotlib(option: str) -> None:
 
 def jacobian_png(matrix: np.ndarray, title: str) -> bytes:
     """Draw a matrix: colour by sign and magnitude (symmetric logarithm), white for exact zeros."""
-    figure, colors = _figure(4.6, 3.6)
+    # Without pyplot: no window, no global state.
+    figure = importlib.import_module("matplotlib.figure").Figure(figsize=(4.6, 3.6), layout="constrained")
     axes = figure.add_subplot()
     values = np.ma.masked_where(matrix == 0, matrix)
     finite = np.abs(matrix[np.isfinite(matrix) & (matrix != 0)])
     largest = float(finite.max(initial=0.0)) or 1.0
     threshold = max(float(finite.min(initial=largest)), largest * 1e-6)
-    norm = colors.SymLogNorm(linthresh=threshold, vmin=-largest, vmax=largest)
+    norm = importlib.import_module("matplotlib.colors").SymLogNorm(linthresh=threshold, vmin=-largest, vmax=largest)
     image = axes.imshow(values, cmap="RdBu_r", norm=norm, aspect="auto", interpolation="nearest")
     axes.set(title=title, xlabel="inputs", ylabel="outputs")
     axes.title.set_fontsize(8)
@@ -49,16 +49,6 @@ def jacobian_png(matrix: np.ndarray, title: str) -> bytes:
     middle = float(np.sqrt(largest * threshold))
     ticks = [-largest, -middle, 0.0, middle, largest] if middle < largest else [-largest, 0.0, largest]
     figure.colorbar(image, ticks=ticks, format="%.1e")
-    return _save(figure, "png")
-
-
-def _figure(wide: float, high: float) -> tuple[Any, Any]:
-    """Make a figure without pyplot: no window, no global state."""
-    figure = importlib.import_module("matplotlib.figure").Figure(figsize=(wide, high), layout="constrained")
-    return figure, importlib.import_module("matplotlib.colors")
-
-
-def _save(figure: Any, kind: str) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=110)
+    figure.savefig(buffer, format="png", dpi=110)
     return buffer.getvalue()

@@ -29,7 +29,7 @@ from dualad.loading import load_module
 
 from .points import parse_point
 
-__all__ = ["DECLARATION", "Target", "find_targets", "points_of"]
+__all__ = ["DECLARATION", "Target", "find_targets", "points_of", "with_points"]
 
 DECLARATION = "__dualad__"
 _EXAMPLE = f'{DECLARATION} = {{"f": [(np.array([1.0, 2.0]),)]}}'
@@ -64,7 +64,7 @@ def find_targets(target: str) -> list[Target]:
     module = load_module(where)
     if name:
         return [_named(module, where, name)]
-    found = list(_declare(module, where))
+    found = _declared(module, where)
     if found:
         return found
     raise _nothing(
@@ -92,6 +92,12 @@ def points_of(target: Target, at: Sequence[str], targets: int = 1) -> list[tuple
             f'    __dualad__ = {{"{name}": [(np.array([1.0, 2.0]),)]}}',
         )
     return points
+
+
+def with_points(target: str, at: Sequence[str]) -> list[tuple[Target, tuple]]:
+    """Return each function that TARGET names with each of its points."""
+    targets = find_targets(target)
+    return [(found, point) for found in targets for point in points_of(found, at, len(targets))]
 
 
 def _nothing(what: str, why: str, instead: str) -> UsageError:
@@ -139,30 +145,27 @@ def _named(module: ModuleType, where: str, name: str) -> Target:
     return Target(f"{where}:{name}", name, module, found, points, skip)
 
 
-def _declare(module: ModuleType, where: str) -> Iterator[Target]:
+def _declared(module: ModuleType, where: str) -> list[Target]:
+    return [_named(module, where, name) for name in _declaration(module, where)]
+
+
+def _declaration(module: ModuleType, where: str) -> Mapping[str, Any]:
+    """Return what a file declares, by the names of functions; nothing if it declares nothing."""
     declaration = getattr(module, DECLARATION, None)
     if declaration is None:
-        return
-    _require_dict(declaration, where)
-    for name in declaration:
-        yield _named(module, where, name)
-
-
-def _require_dict(declaration: Any, where: str) -> None:
+        return {}
     if not isinstance(declaration, Mapping) or not all(isinstance(name, str) for name in declaration):
         raise UsageError(
             f"{DECLARATION} of {where} is a {type(declaration).__name__}.",
             "It must be a dictionary from the names of functions to their points.",
             f"Write {_EXAMPLE}.",
         )
+    return declaration
 
 
 def _points(module: ModuleType, where: str, name: str) -> tuple[tuple[tuple[Any, ...], ...], Mapping[str, str]]:
     """Return the declared points of a function, and the quantities its file says to skip."""
-    declaration = getattr(module, DECLARATION, None)
-    if declaration is None:
-        return (), {}
-    _require_dict(declaration, where)
+    declaration = _declaration(module, where)
     if name not in declaration:
         return (), {}
     value, skip = declaration[name], {}
@@ -238,7 +241,7 @@ def _matching(pattern: str, name: str) -> list[Target]:
 
 
 def _all_declared(files: Iterable[Path]) -> list[Target]:
-    return [target for path in files for target in _declare(load_module(path), str(path))]
+    return [target for path in files for target in _declared(load_module(path), str(path))]
 
 
 def _sources(folder: Path) -> Iterator[Path]:

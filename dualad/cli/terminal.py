@@ -38,16 +38,8 @@ def _is_terminal(stream: TextIO) -> bool:
 class Progress:
     """A bar on standard error: how much is done, and what is being done.
 
-    On a terminal it is one line that is rewritten and vanishes at the end. Elsewhere (a CI log, a file) there is none.
-
-    Parameters
-    ----------
-    stream : text stream, optional
-        Where to draw; standard error by default.
-    total : int
-        How many tasks there are; the bar is left out where it is 0.
-    quiet : bool
-        Whether to draw nothing.
+    On a terminal it is one line that is rewritten and vanishes at the end, without a bar where the `total` number of
+    tasks is 0. Elsewhere (a CI log, a file), and if it is to be quiet, there is none.
     """
 
     def __init__(self, stream: TextIO | None = None, *, total: int = 0, quiet: bool = False) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dualad.core.arguments import replaced
 from dualad.errors import DualadError, UsageError
 from dualad.linearize import linearize
 from dualad.program.ir import Program
@@ -22,29 +23,26 @@ from dualad.trace import trace
 from dualad.tree import tree_map
 from dualad.vjp_via_transpose import vjp
 
+from .files import write
 from .points import describe_point
-from .targets import find_targets, points_of
+from .targets import with_points
 
 __all__ = ["run"]
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the program; return the exit status."""
-    targets = find_targets(options.target)
     programs: list[tuple[str, Any]] = []
-    for target in targets:
-        for point in points_of(target, options.at, len(targets)):
-            chosen = _chosen(target.function, len(point), options.wrt)
-            f = _of_chosen(target.function, point, chosen)
-            primals = [point[i] for i in chosen]
-            print(f"# {target.label} at ({describe_point(point)})")
-            try:
-                program = _program(f, primals, options)
-                print(program)
-                programs.append((target.label, program))
-            except DualadError as error:
-                print(f"{target.label}: {error}", file=sys.stderr)
-                return 1
+    for target, point in with_points(options.target, options.at):
+        chosen = _chosen(target.function, len(point), options.wrt)
+        print(f"# {target.label} at ({describe_point(point)})")
+        try:
+            program = _program(_of_chosen(target.function, point, chosen), [point[i] for i in chosen], options)
+        except DualadError as error:
+            print(f"{target.label}: {error}", file=sys.stderr)
+            return 1
+        print(program)
+        programs.append((target.label, program))
     if options.dot:
         _save(options.dot, _only(programs, "dot").to_dot())
     if options.svg:
@@ -65,10 +63,8 @@ def _only(programs: Sequence[tuple[str, Program]], name: str) -> Program:
 
 
 def _save(path: str, text: str) -> None:
-    file = Path(path)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
-    print(f"picture: {file}")
+    write(path, text)
+    print(f"picture: {Path(path)}")
 
 
 def _page(programs: Sequence[tuple[str, Program]]) -> str:
@@ -125,10 +121,7 @@ def _chosen(f: Callable, count: int, wrt: str | None) -> list[int]:
 
 def _of_chosen(f: Callable, point: tuple, chosen: Sequence[int]) -> Callable:
     def function(*values: Any) -> Any:
-        args = list(point)
-        for i, value in zip(chosen, values, strict=True):
-            args[i] = value
-        return f(*args)
+        return f(*replaced(point, chosen, values))
 
     function.__name__ = getattr(f, "__name__", "function")
     return function

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -46,38 +46,31 @@ def run_in_workers(
     progress: Callable[[str], None],
     stop: Callable[[CheckReport], bool],
 ) -> dict[int, CheckReport]:
-    """Carry out tasks in processes of their own.
+    """Carry out tasks in so many processes; return the reports by the position of their task.
 
-    Parameters
-    ----------
-    tasks : sequence of Task
-        What to do.
-    settings : Settings
-        How.
-    count : int
-        How many processes.
-    progress : callable
-        Told the label of each task that is finished.
-    stop : callable
-        Whether to begin nothing more after a report.
-
-    Returns
-    -------
-    dict of int to CheckReport
-        The reports by the position of their task; fewer than there are tasks when `stop` said so.
-
-    Raises
-    ------
-    UsageError, LoadingError
-        What a worker raised because of what the user asked for.
+    `progress` is told the label of each task that is finished; when `stop` says so of a report, no more tasks begin.
+    What a worker raises because of what the user asked for (a UsageError, a LoadingError) is raised here.
     """
     context = multiprocessing.get_context("spawn")
     left = iter(range(len(tasks)))
     done: dict[int, CheckReport] = {}
     workers: dict[Connection, _Worker] = {}
+
+    def give(worker: _Worker | None) -> None:
+        """Give the next task to a worker, or to a new one in place of none; send it home if there is no task."""
+        k = next(left, None)
+        if k is not None:
+            worker = worker or _Worker(context, settings)
+            worker.task = k
+            workers[worker.pipe] = worker
+            with contextlib.suppress(OSError):  # it has just died: its pipe says so when it is read
+                worker.pipe.send(tasks[k])
+        elif worker is not None:
+            worker.end()
+
     try:
         for _ in range(min(count, len(tasks))):
-            _give(workers, _Worker(context, settings), tasks, left)
+            give(None)
         while workers:
             for pipe in wait(list(workers)):
                 worker = workers.pop(pipe)  # type: ignore[call-overload]
@@ -95,34 +88,11 @@ def run_in_workers(
                 progress(tasks[k].label)
                 if stop(answer):
                     left = iter(())
-                _give(workers, worker if worker.process.is_alive() else None, tasks, left, context, settings)
+                give(worker if worker.process.is_alive() else None)
     finally:
         for worker in workers.values():
             worker.end()
     return dict(sorted(done.items()))
-
-
-def _give(
-    workers: dict[Connection, _Worker],
-    worker: _Worker | None,
-    tasks: Sequence[Task],
-    left: Iterator[int],
-    context: Any = None,
-    settings: Settings | None = None,
-) -> None:
-    """Give the next task to a worker, or to a new one in place of one that died; send it home if there is none."""
-    k = next(left, None)
-    if k is None:
-        if worker is not None:
-            worker.end()
-        return
-    if worker is None:
-        assert settings is not None
-        worker = _Worker(context, settings)
-    worker.task = k
-    workers[worker.pipe] = worker
-    with contextlib.suppress(OSError):  # it has just died: its pipe says so when it is read
-        worker.pipe.send(tasks[k])
 
 
 def _death(code: int | None) -> str:

@@ -70,3 +70,9 @@ def test_one_picture_of_several_programs_is_refused(path, tmp_path, capsys):
     assert main([*several, "--svg", str(tmp_path / "p.svg")]) == 2
     assert "one picture of 2 programs" in capsys.readouterr().err
     assert main([*several, "--html", str(tmp_path / "p.html")]) == 0
+
+
+@pytest.mark.parametrize("command", [["trace", "--dot"], ["explain", "--json"]])
+def test_a_file_that_cannot_be_written_is_said(command, path, capsys):
+    assert main([*command, f"{path}/inside", f"{path}:wave"]) == 2
+    assert "can't be written" in capsys.readouterr().err
