@@ -25,23 +25,9 @@ def walk_back(
     problem: Problem, cotangents: np.ndarray, t0: Any, times: np.ndarray, y0: np.ndarray, parameters: Sequence,
     moving: tuple[bool, ...],
 ) -> list[np.ndarray]:  # fmt: skip
-    """Pull cotangents of y at the times back to y0 and to the moving parameters.
+    """Pull cotangents of y at the times, shape (lanes, times, n), back to y0 and to the moving parameters.
 
-    Parameters
-    ----------
-    problem : Problem
-        The problem.
-    cotangents : ndarray, shape (lanes, times, n)
-        Several sets of them.
-    t0, times, y0, parameters
-        The point.
-    moving : tuple of bool
-        Which parameters are asked for.
-
-    Returns
-    -------
-    list of ndarray
-        Shapes (lanes, n) and (lanes, *shape of each moving parameter).
+    The results have the shapes (lanes, n) and (lanes, *shape of each moving parameter).
     """
     lanes, n = len(cotangents), problem.n
     theta = [np.asarray(p) for p, m in zip(parameters, moving, strict=True) if m]

@@ -9,6 +9,7 @@ solver stopped, and ``ivp_crossings``, chosen times of one event. Not for: findi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from ...dual import Dual
 from ...errors import ConvergenceError
 from ...jvp import jvp, stop_gradient
 from ...vjp_via_transpose import vjp
-from .functions import Closing
+from ..closures import Closed
 from .problem import Problem, Settings, check_run, key_of
 from .trajectories import ivp
 
@@ -43,7 +44,7 @@ def event_list(events: Any) -> list[Callable]:
 
 
 def event_times(
-    g: Closing, found: np.ndarray, problem: Problem, t0: Any, stop: float, y0: Any, parameters: Sequence
+    g: Closed, found: np.ndarray, problem: Problem, t0: Any, stop: float, y0: Any, parameters: Sequence
 ) -> Any:
     """Return the times of one event with their derivatives; ``found`` are SciPy's."""
 
@@ -55,7 +56,7 @@ def event_times(
 
 
 def check_crossings(
-    g: Closing, times: np.ndarray, rows: np.ndarray, problem: Problem, parameters: Sequence, where: str
+    g: Closed, times: np.ndarray, rows: np.ndarray, problem: Problem, parameters: Sequence, where: str
 ) -> None:
     """Refuse events whose g does not change at a rate: their times are not differentiable."""
     for t, y in zip(times, rows, strict=True):
@@ -104,26 +105,19 @@ class Found(NamedTuple):
     ending: int
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Watch:
-    """The events of a call of ``solve_ivp``: a parameter of the operators.
+    """The events of a call of ``solve_ivp``: a parameter of the operators."""
 
-    Parameters
-    ----------
-    problem : Problem
-        What is solved.
-    functions : list of callables
-        The user's events.
-    crossings : sequence of Closing
-        The same as functions of everything they read.
-    run : callable
-        ``run(t0, t1, times, y0, parameters)`` has SciPy solve it with its events, on plain arrays.
-    """
-
-    __slots__ = ("_found", "_run", "crossings", "functions", "problem")
-
-    def __init__(self, problem: Problem, functions: list, crossings: Sequence, run: Callable) -> None:
-        self.problem, self.functions, self.crossings, self._run = problem, functions, crossings, run
-        self._found: dict[tuple, Found] = {}
+    #: what is solved
+    problem: Problem
+    #: the user's events
+    functions: list[Callable]
+    #: the same as functions of everything they read
+    crossings: Sequence[Closed]
+    #: ``run(t0, t1, times, y0, parameters)`` has SciPy solve it with its events, on plain arrays
+    run: Callable
+    _found: dict[tuple, Found] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:
         return f"<events of {self.problem.name}>"
@@ -138,7 +132,7 @@ class Watch:
         key = (float(t1), None if times is None else times.tobytes(), *key_of(t0, y0, parameters))
         if key not in self._found:
             settings = self.problem.settings
-            run = self._run(float(t0), float(t1), times, y0, parameters)
+            run = self.run(float(t0), float(t1), times, y0, parameters)
             if settings.require_success:
                 check_run(run, settings)
             self.problem.remember(run, t0, y0, parameters)

@@ -20,19 +20,10 @@ from ...core.frames import public
 from ...core.tracer import Tracer, tracer_in
 from ...errors import ArgumentError, ArgumentTypeError, ShapeError
 from ...surface.arguments import operand
+from ..closures import Closed, Inputs
 from ..mirror import calling_scipy, is_own, mirrors
 from .events import Asked, Watch, check_crossings, event_list, event_times, stopping_event
-from .functions import (
-    Closing,
-    Parameters,
-    depends,
-    entries,
-    has_lanes,
-    number,
-    numbers,
-    reads_tensors,
-    watched,
-)
+from .functions import depends, entries, has_lanes, number, numbers, reads_tensors, watched
 from .own_times import OwnTimes
 from .problem import Problem, Settings, check_run, solver_of
 from .trajectories import ivp
@@ -140,12 +131,17 @@ def solve_ivp(
         where, method, options.get("rtol", 1e-3), options.get("atol", 1e-6), options.get("max_step", np.inf),
         sensitivity, sens_tol, require_success, keep_steps,
     )  # fmt: skip
-    parameters = Parameters(given, where)
-    n = y0.shape[0]
-    f = parameters.close(fun, (0.0, y0), lambda out, name: entries(out, n, where, name))
-    functions = event_list(events)
-    crossings = [parameters.close(e, (0.0, y0), lambda out, name: number(out, where, name)) for e in functions]
-    call = _Call(f, crossings, functions, parameters, vectorized, options, settings, n)
+    if not isinstance(given, tuple):
+        raise ArgumentTypeError(
+            f"{where}: args={type(given).__name__}.", "the extra arguments of the function are a tuple",
+            "write args=(value,), with a comma",
+        )  # fmt: skip
+    inputs, n = Inputs(where), y0.shape[0]
+    fill = inputs.add(given)
+    f = inputs.close(fun, (0.0, y0), given, finish=lambda out, name: entries(out, n, where, name))
+    functions, finish = event_list(events), lambda out, name: number(out, where, name)
+    crossings = [inputs.close(e, (0.0, y0), given, "events", finish) for e in functions]
+    call = _Call(f, crossings, functions, inputs.arrays, fill, vectorized, options, settings, n)
     times = None if t_eval is None else operand(t_eval) * 1.0
     return call.result(t0, t1, times, y0, dense_output)
 
@@ -154,10 +150,10 @@ class _Call:
     """A call of ``solve_ivp`` on tensors."""
 
     def __init__(
-        self, f: Closing, crossings: list[Closing], functions: list, parameters: Parameters, vectorized: bool,
+        self, f: Closed, crossings: list[Closed], functions: list, theta: list, fill: Callable, vectorized: bool,
         options: dict, settings: Settings, n: int,
     ) -> None:  # fmt: skip
-        self.f, self.crossings, self.functions, self.parameters = f, crossings, functions, parameters
+        self.f, self.crossings, self.functions, self.theta, self.fill = f, crossings, functions, theta, fill
         self.vectorized, self.options, self.settings = vectorized, options, settings
         self.problem = Problem(f.name, f.of_all, n, settings, self.solve, self.start)
         self.watch = Watch(self.problem, functions, crossings, self.solve_with_events)
@@ -194,7 +190,7 @@ class _Call:
             return self.problem.jacobian(y0, values)
         if not callable(jac):
             return jac
-        args = self.parameters.fill(values)
+        args = self.fill(values)
         if self.f.captures and reads_tensors(jac, 0.0, y0, *args):
             return self.problem.jacobian(y0, values)  # a function of the same captured values: what it means is known
         return lambda t, y: jac(t, y, *args)
@@ -212,13 +208,12 @@ class _Call:
 
     def result(self, t0: Any, t1: Any, times: Any, y0: Any, dense: bool) -> Any:
         """Return SciPy's result object."""
-        values = self.parameters.values
-        operands = [t0, t1, y0, *values, *([] if times is None else [times])]
+        operands = [t0, t1, y0, *self.theta, *([] if times is None else [times])]
         plain = numbers(operands)
         if plain is None:
             return self._without_numbers(t0, t1, times, y0, dense, operands)
         start, stop, state, *rest = plain
-        theta = rest[: len(values)]
+        theta = rest[: len(self.theta)]
         at = None if times is None else np.asarray(rest[-1])
         run = self.solve(float(start), float(stop), at, np.asarray(state), theta, dense, events=True)
         if self.settings.require_success:
@@ -250,14 +245,14 @@ class _Call:
         return result
 
     def _rows(self, t0, t1, times, y0) -> Any:
-        return bind(ivp, (t0, t1, times, y0, *self.parameters.values), {"call": self.problem})
+        return bind(ivp, (t0, t1, times, y0, *self.theta), {"call": self.problem})
 
     def _differentiate_events(self, result, run, t0, stop: float, y0, theta: Sequence) -> None:
         result.t_events, result.y_events = list(run.t_events), list(run.y_events)
         for i, (g, at, rows) in enumerate(zip(self.crossings, run.t_events, run.y_events, strict=True)):
             if len(at):
                 check_crossings(g, at, rows, self.problem, theta, self.settings.where)
-                result.t_events[i] = t = event_times(g, at, self.problem, t0, stop, y0, self.parameters.values)
+                result.t_events[i] = t = event_times(g, at, self.problem, t0, stop, y0, self.theta)
                 result.y_events[i] = self._rows(t0, stop, t, y0)
 
     def _without_numbers(self, t0, t1, times, y0, dense: bool, operands: list) -> Any:
@@ -267,7 +262,7 @@ class _Call:
         words = _unknown_times(what, times is not None)
         asked, stop, last = None, t1, t1
         if self.functions or (times is None and not self.settings.require_success):
-            asked = self.watch.ask(t0, t1, times, y0, self.parameters.values)
+            asked = self.watch.ask(t0, t1, times, y0, self.theta)
             stop = asked.stop
             if self.watch.may_stop or not self.settings.require_success:
                 last = asked.last()

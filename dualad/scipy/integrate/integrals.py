@@ -19,17 +19,9 @@ from ...core.frames import public
 from ...core.tracer import tracer_in
 from ...errors import ArgumentTypeError, UnsupportedError
 from ...surface.arguments import operand
+from ..closures import Inputs
 from ..mirror import as_args, mirrors
-from .functions import (
-    Parameters,
-    in_a_transform,
-    number,
-    numbers,
-    plain_of,
-    reads_tensors,
-    refuse_full_output,
-    watched,
-)
+from .functions import in_a_transform, number, numbers, plain_of, reads_tensors, refuse_full_output, watched
 from .quadrature import Integral, integral
 
 __all__ = ["dblquad", "fixed_quad", "nquad", "quad", "quad_vec", "tplquad"]
@@ -93,13 +85,13 @@ def quad(
             "this weight is zero or infinite at the limits and moves with them",
             "substitute x = a + (b - a)*u, so that the limits are 0 and 1",
         )
-    parameters = Parameters(args, where)
-    f = parameters.close(func, (_inside(a, b),), lambda out, name: number(out, where, name))
+    inputs = Inputs(where)
+    f = inputs.close(func, (_inside(a, b),), args, "func", lambda out, name: number(out, where, name))
     dtype = np.dtype(complex if complex_func else float)
     given = {k: v for k, v in options.items() if v is not None}
     scalar = lambda x, *p: cast(f.of_all(x, *p), dtype)
     call = Integral(where, f.name, scalar, Aval((), dtype), given | {"full_output": full_output}, f.plain)
-    return _result(call, a, b, parameters, full_output)
+    return _result(call, a, b, inputs.arrays, full_output)
 
 
 @public
@@ -137,24 +129,24 @@ def quad_vec(
     if not _is_traced(f, a, b, args, options):
         return si.quad_vec(watched(f, where), a, b, full_output=full_output, args=args, **options)
     _refuse_traced(options, where)
-    parameters = Parameters(as_args(args), where)
-    middle = _inside(a, b)
-    made = parameters.close(f, (middle,), lambda out, name: operand(out))
-    out = made.out
-    if out is None:
-        plain = numbers(parameters.values)
-        out = aval_of(made.plain(plain)(middle) if plain is not None else made.of_all(middle, *parameters.values))
+    inputs, middle = Inputs(where), _inside(a, b)
+    made = inputs.close(f, (middle,), as_args(args), "f", lambda out, name: operand(out))
+    if made.avals is not None:
+        (out,) = made.avals
+    else:
+        plain = numbers(inputs.arrays)
+        out = aval_of(made.plain(plain)(middle) if plain is not None else made(inputs.arrays, middle))
     out = Aval(out.shape, np.result_type(out.dtype, float))
     function = lambda x, *p: cast(made.of_all(x, *p), out.dtype)
     call = Integral(where, made.name, function, out, options | {"full_output": full_output}, made.plain)
-    return _result(call, a, b, parameters, full_output)
+    return _result(call, a, b, inputs.arrays, full_output)
 
 
-def _result(call: Integral, a: Any, b: Any, parameters: Parameters, full_output: Any) -> tuple:
+def _result(call: Integral, a: Any, b: Any, parameters: Sequence, full_output: Any) -> tuple:
     a, b = [cast(operand(x), np.dtype(float)) for x in (a, b)]
-    if full_output and numbers([a, b, *parameters.values]) is None:
+    if full_output and numbers([a, b, *parameters]) is None:
         refuse_full_output(call.where)
-    value, error = bind(integral, (a, b, *parameters.values), {"call": call})
+    value, error = bind(integral, (a, b, *parameters), {"call": call})
     plain = plain_of(error)
     return (value, error if plain is None else plain, *call.tail)
 

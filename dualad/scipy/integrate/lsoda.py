@@ -17,8 +17,9 @@ from ...core.dispatch import bind
 from ...core.frames import public
 from ...errors import ShapeError
 from ...surface.arguments import operand
+from ..closures import Inputs
 from ..mirror import as_args, calling_scipy, mirrors
-from .functions import Parameters, depends, entries, numbers, refuse_full_output, watched
+from .functions import depends, entries, numbers, refuse_full_output, watched
 from .initial_value import check_choices, initial_state, refuse_traced_options
 from .problem import Problem, Settings, check_run
 from .trajectories import ivp
@@ -89,10 +90,10 @@ def odeint(
         )  # fmt: skip
     y0 = operand(y0)
     y0 = initial_state(np.reshape(y0, (1,)) if np.ndim(y0) == 0 else y0, where)
-    parameters = Parameters(args, where)
-    n = y0.shape[0]
+    inputs, n = Inputs(where), y0.shape[0]
+    fill = inputs.add(args)
     ordered = func if tfirst else _time_first(func)
-    f = parameters.close(ordered, (0.0, y0), lambda out, name: entries(out, n, where, name))
+    f = inputs.close(ordered, (0.0, y0), args, "func", lambda out, name: entries(out, n, where, name))
     settings = Settings(
         where, "LSODA", _TOLERANCE if rtol is None else float(np.min(rtol)), _TOLERANCE if atol is None else atol,
         hmax or np.inf, sensitivity, sens_tol, require_success, keep_steps,
@@ -105,7 +106,7 @@ def odeint(
 
     def solve(t0, t1, times, state, values: Sequence) -> Any:
         plain = f.plain(values)
-        derivative = {} if Dfun is None else {"Dfun": _with(Dfun, parameters.fill(values), tfirst)}
+        derivative = {} if Dfun is None else {"Dfun": _with(Dfun, fill(values), tfirst)}
         at = times if times[0] == t0 else np.concatenate([[t0], times])
         with warnings.catch_warnings(), calling_scipy():
             warnings.simplefilter("ignore", si.ODEintWarning)
@@ -117,8 +118,7 @@ def odeint(
         )  # fmt: skip
 
     problem = Problem(f.name, f.of_all, n, settings, solve, start)
-    values = parameters.values
-    plain = numbers([t, y0, *values])
+    plain = numbers([t, y0, *inputs.arrays])
     if plain is not None:
         at, state, *theta = [np.asarray(x) for x in plain]
         run = solve(at[0], at[-1], at, state, theta)
@@ -127,7 +127,7 @@ def odeint(
         problem.remember(run, at[0], state, theta)
     elif full_output:
         refuse_full_output(where)
-    y = bind(ivp, (t[0], t[-1], t, y0, *values), {"call": problem})
+    y = bind(ivp, (t[0], t[-1], t, y0, *inputs.arrays), {"call": problem})
     return (y, infos[0]) if full_output else y
 
 

@@ -17,16 +17,9 @@ __all__ = ["OwnTimes"]
 class OwnTimes:
     """An array along the times that a solver chose, of which only the ends can be asked for.
 
-    Parameters
-    ----------
-    at : callable or None
-        ``at(0)`` returns what is at the first time, ``at(-1)`` at the last one; ``None`` where neither is defined.
-    words : tuple of str
-        What was done, why there is no array, and what to write instead.
-    times : int
-        The axis of the times.
-    ndim : int
-        1, or 2 for an array of states.
+    ``at(0)`` returns what is at the first time, ``at(-1)`` at the last one; it is ``None`` where neither is defined.
+    ``words`` say what was done, why there is no array, and what to write instead. ``times`` is the axis of the times,
+    and ``ndim`` 1, or 2 for an array of states.
     """
 
     __slots__ = ("_at", "_known", "_ndim", "_times", "_words")

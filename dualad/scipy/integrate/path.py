@@ -46,21 +46,10 @@ class _Part(NamedTuple):
 
 
 class Path:
-    """y(t) between two times.
+    """y(t) from y0 at t0 to t1, of which the dense output of ``keep`` steps is held at once.
 
-    Parameters
-    ----------
-    where : str
-        For messages.
-    start : callable
-        ``start(t, y, stop, first_step)`` returns a solver of SciPy's that is about to leave ``t``; ``first_step`` may
-        be ``None``.
-    t0, t1 : float
-        The times.
-    y0 : ndarray
-        The state at the first.
-    keep : int
-        Of how many steps the dense output is held at once.
+    ``start(t, y, stop, first_step)`` returns a solver of SciPy's that is about to leave ``t``; ``first_step`` may be
+    ``None``.
     """
 
     def __init__(self, where: str, start: Callable, t0: float, t1: float, y0: np.ndarray, keep: int) -> None:

@@ -8,6 +8,7 @@ adjoint as code that was traced once, exact Jacobians for implicit methods. Not 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,42 +89,29 @@ def check_run(run: Any, settings: Settings, what: str = "the solver") -> None:
         )
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Problem:
-    """A problem: a parameter of the operators.
+    """A problem: a parameter of the operators."""
 
-    Parameters
-    ----------
-    name : str
-        For messages.
-    function : callable
-        ``function(t, y, *parameters)``, in plain NumPy, for vectors y of ``n`` numbers.
-    n : int
-        How many there are.
-    settings : Settings
-        How it is solved.
-    solve : callable or None
-        ``solve(t0, t1, times, y0, parameters)`` returns SciPy's result, in place of ``solve_ivp`` with the settings.
-    start : callable or None
-        ``start(t0, y0, t1, parameters, **options)`` returns a solver of SciPy's, in place of one of the settings'
-        method.
-    base : (Problem, int) or None
-        What this is the variational equation of, and how many parameters that has: its Jacobian is made of blocks of
-        the base's.
-    """
-
-    __slots__ = ("_made", "_path", "_runs", "base", "function", "n", "name", "settings", "solve", "start")
-
-    def __init__(
-        self, name: str, function: Callable, n: int, settings: Settings, solve: Callable | None = None,
-        start: Callable | None = None, base: tuple[Problem, int] | None = None,
-    ) -> None:  # fmt: skip
-        self.name, self.function, self.n, self.settings = name, function, n, settings
-        self.solve, self.start, self.base = solve, start, base
-        self._made: dict[Any, Any] = {}
-        #: for each point, its last runs
-        self._runs: dict[tuple, tuple] = {}
-        #: the last point whose dense output was asked for
-        self._path: tuple[tuple, Path] | None = None
+    #: for messages
+    name: str
+    #: ``function(t, y, *parameters)``, in plain NumPy, for vectors y of ``n`` numbers
+    function: Callable
+    n: int
+    #: how it is solved
+    settings: Settings
+    #: ``solve(t0, t1, times, y0, parameters)`` returns SciPy's result, in place of ``solve_ivp`` with the settings
+    solve: Callable | None = None
+    #: ``start(t0, y0, t1, parameters, **options)`` returns a solver of SciPy's, in place of one of the settings' method
+    start: Callable | None = None
+    #: what this is the variational equation of, and how many parameters that has: its Jacobian is made of blocks of
+    #: the base's
+    base: tuple[Problem, int] | None = None
+    _made: dict[Any, Any] = field(default_factory=dict, init=False)
+    #: for each point, its last runs
+    _runs: dict[tuple, tuple] = field(default_factory=dict, init=False)
+    #: the last point whose dense output was asked for
+    _path: tuple[tuple, Path] | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
         return f"<initial value problem of {self.name}>"

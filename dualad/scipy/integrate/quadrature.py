@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,33 +38,24 @@ _SLACK = 10.0
 _ENTRIES = 64
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Integral:
-    """An integral: a parameter of the operator.
+    """An integral: a parameter of the operator."""
 
-    Parameters
-    ----------
-    where, name : str
-        For messages.
-    function : callable
-        ``function(x, *parameters)``, in plain NumPy: an array of the shape of ``out``.
-    out : Aval
-        What it returns.
-    options : dict
-        Keywords of SciPy's function.
-    plain : callable or None
-        ``plain(parameters)`` returns the function of x alone that SciPy calls; ``None`` for a derivative.
-    """
-
-    __slots__ = ("_made", "function", "name", "options", "out", "plain", "tail", "where")
-
-    def __init__(
-        self, where: str, name: str, function: Callable, out: Aval, options: dict, plain: Callable | None = None,
-    ) -> None:  # fmt: skip
-        self.where, self.name, self.function, self.out = where, name, function, out
-        self.options, self.plain = options, plain
-        self._made: dict[Any, Any] = {}
-        #: what SciPy returned besides value and error, when it was last called
-        self.tail: tuple = ()
+    #: for messages
+    where: str
+    name: str
+    #: ``function(x, *parameters)``, in plain NumPy: an array of the shape of ``out``
+    function: Callable
+    #: what it returns
+    out: Aval
+    #: keywords of SciPy's function
+    options: dict
+    #: ``plain(parameters)`` returns the function of x alone that SciPy calls; ``None`` for a derivative
+    plain: Callable | None = None
+    _made: dict[Any, Any] = field(default_factory=dict, init=False)
+    #: what SciPy returned besides value and error, when it was last called
+    tail: tuple = field(default=(), init=False)
 
     def __repr__(self) -> str:
         return f"<integral of {self.name}>"

@@ -141,9 +141,8 @@ def _furthest(t0: Any, times: Any) -> Any:
     return times[np.argmax(abs(times - t0))]
 
 
-def _tangent_impl(*args, call, moving, lanes):
-    vectors, point = _split(args, moving)
-    return _move(vectors, point, call, moving, lanes)
+def _tangent_impl(*args, **params):
+    return _move(*_split(args, params["moving"]), **params)
 
 
 def _tangent_shape(*avals, call, moving, lanes):
@@ -152,17 +151,16 @@ def _tangent_shape(*avals, call, moving, lanes):
     return Aval((*([] if lanes is None else [lanes]), *times.shape, *y0.shape), dtype)
 
 
-def _tangent_jvp(primals, tangents, *, call, moving, lanes):
-    params = {"call": call, "moving": moving, "lanes": lanes}
-    vectors, point = _split(primals, moving)
-    moved, shifts = _split(tangents, moving)
+def _tangent_jvp(primals, tangents, **params):
+    vectors, point = _split(primals, params["moving"])
+    moved, shifts = _split(tangents, params["moving"])
     out = bind(ivp_tangent, primals, params)
     total = None
     if any([t is not None for t in moved]):
         full = [_zeros_like(v) if t is None else t for t, v in zip(moved, vectors, strict=True)]
         total = bind(ivp_tangent, (*full, *point), params)
     if any([t is not None for t in shifts]):
-        more = push_moving(lambda *p: _move(vectors, p, call, moving, lanes), point, shifts)[1]
+        more = push_moving(lambda *p: _move(vectors, p, **params), point, shifts)[1]
         total = more if total is None else total + more
     return out, total
 
@@ -236,8 +234,7 @@ def _adjoint_shape(ct, t0, times, y0, *parameters, call, moving, lanes):
     return tuple([Aval((*lead, *a.shape), a.dtype) for a in kept])
 
 
-def _adjoint_jvp(primals, tangents, *, call, moving, lanes):
-    params = {"call": call, "moving": moving, "lanes": lanes}
+def _adjoint_jvp(primals, tangents, **params):
     _, *point = primals
     out = bind(ivp_adjoint, primals, params)
     total: list = [None] * len(out)
@@ -246,14 +243,14 @@ def _adjoint_jvp(primals, tangents, *, call, moving, lanes):
     shifts = tangents[1:]
     if any([t is not None for t in shifts]):
         places = [i for i, t in enumerate(shifts) if t is not None]
-        second = LinearCall(f"{call.name} (second derivative)", *_second(call, moving, lanes, places))
-        params = {"call": second, "outs": tuple(map(aval_of, out)), "residuals": len(primals)}
-        more = bind(linear, (*[shifts[i] for i in places], *primals), params)
+        second = LinearCall(f"{params['call'].name} (second derivative)", *_second(places, **params))
+        given = {"call": second, "outs": tuple(map(aval_of, out)), "residuals": len(primals)}
+        more = bind(linear, (*[shifts[i] for i in places], *primals), given)
         total = [b if a is None else a + b for a, b in zip(total, more, strict=True)]
     return out, tuple(total)
 
 
-def _second(call: Problem, moving: tuple[bool, ...], lanes: int | None, places: Sequence[int]) -> tuple:
+def _second(places: Sequence[int], call: Problem, moving: tuple[bool, ...], lanes: int | None) -> tuple:
     """Return the derivative of the adjoint in its point, and the transpose of that.
 
     The adjoint of ȳ is the gradient of ⟨ȳ, y⟩ in y0 and θ. So its derivative along a shift of the point is the
@@ -274,19 +271,15 @@ def _second(call: Problem, moving: tuple[bool, ...], lanes: int | None, places: 
     def backward(residuals, cts):
         ct, *point = residuals
         params = {"call": call, "moving": moving, "lanes": lanes}
-
-        def tangent(*values):
-            return bind(ivp_tangent, (*cts, *replaced(point, places, values)), params)
-
+        tangent = lambda *values: bind(ivp_tangent, (*cts, *replaced(point, places, values)), params)
         return list(vjp(tangent, *[point[i] for i in places])[1](ct))
 
     return forward, backward
 
 
-def _adjoint_transpose(ct, *args, call, moving, lanes):
+def _adjoint_transpose(ct, *args, **params):
     point = args[1:]
-    out = bind(ivp_tangent, (*ct, *point), {"call": call, "moving": moving, "lanes": lanes})
-    return (out, *[None] * len(point))
+    return (bind(ivp_tangent, (*ct, *point), params), *[None] * len(point))
 
 
 def _adjoint_batch(size, values, mapped, *, call, moving, lanes):

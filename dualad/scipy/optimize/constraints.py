@@ -18,8 +18,9 @@ from ...errors import ArgumentError
 from ...hessian import hessian
 from ...jacobian import jacobian
 from ...surface.arguments import operand
+from ..closures import Inputs
 from ..mirror import as_args, is_own
-from .problem import Inputs, inside
+from .problem import SolverCall, inside
 from .stationary import Constraints
 
 __all__ = ["Bounds", "Held", "Limits", "LinearConstraint", "bounds_of", "box_of", "constraints_of", "floating"]
@@ -144,14 +145,14 @@ class _One(NamedTuple):
     size: int
     value: Callable[[Any, Sequence], Any]
     limits: Callable[[Sequence], tuple[Any, Any]]
-    plain: Callable[[Sequence, Callable], Any]
+    plain: Callable[[Sequence, SolverCall], Any]
 
 
 class Held(NamedTuple):
     """All constraints in one vector (``None``: there are none), as SciPy is given them, and whether to derive them."""
 
     joined: Constraints | None
-    plain: Callable[[Sequence, Callable], Any]
+    plain: Callable[[Sequence, SolverCall], Any]
     own: bool
 
 
@@ -160,9 +161,9 @@ def constraints_of(inputs: Inputs, constraints: Any, start: Any) -> Held:
     if isinstance(constraints, (dict, so.LinearConstraint, so.NonlinearConstraint)):
         constraints = [constraints]
     parts = [_one(inputs, c, start) for c in constraints]
-    plain = lambda values, guard: [p.plain(values, guard) for p in parts]
+    plain = lambda values, call: [p.plain(values, call) for p in parts]
     if not parts:
-        return Held(None, lambda values, guard: (), False)
+        return Held(None, lambda values, call: (), False)
 
     def value(x: Any, values: Sequence) -> Any:
         return np.concatenate([p.value(x, values) for p in parts])
@@ -186,7 +187,7 @@ def _one(inputs: Inputs, c: Any, start: Any) -> _One:
             np.shape(A)[0],
             lambda x, values: fill(values)[0] @ x,
             lambda values: fill(values)[1:],
-            lambda values, guard: so.LinearConstraint(*fill(values), c.keep_feasible),
+            lambda values, call: so.LinearConstraint(*fill(values), c.keep_feasible),
         )
     if not isinstance(c, so.NonlinearConstraint):
         raise ArgumentError(
@@ -200,14 +201,13 @@ def _one(inputs: Inputs, c: Any, start: Any) -> _One:
     curved = callable(c.hess) and not isinstance(c.hess, so.HessianUpdateStrategy)
     hess = inputs.close(c.hess, [start, multipliers], (), "hess") if curved else None
 
-    def plain(values: Sequence, guard: Callable) -> so.NonlinearConstraint:
-        jac, second = _derivative(c.jac, own, value, values, guard), c.hess
-        if hess is not None:
-            second = guard(lambda x, v: hess(values, x, v))
-        elif is_own(c.hess):
-            second = guard(lambda x, v: hessian(lambda z: np.sum(v * value(z, values)))(x))
+    def plain(values: Sequence, call: SolverCall) -> so.NonlinearConstraint:
+        at = lambda x: value(x, values)
+        curvature = lambda x, v: hessian(lambda z: np.sum(v * at(z)))(x)
+        jac = call.derivative(c.jac, own, values, lambda: jacobian(at))
+        second = call.derivative(c.hess, hess, values, lambda: curvature)
         return so.NonlinearConstraint(
-            guard(lambda x: closed(values, x)), *fill(values), jac, second, c.keep_feasible,
+            call.guard(lambda x: closed(values, x)), *fill(values), jac, second, c.keep_feasible,
             c.finite_diff_rel_step, c.finite_diff_jac_sparsity,
         )  # fmt: skip
 
@@ -220,10 +220,10 @@ def _of_dict(inputs: Inputs, c: dict, start: Any) -> _One:
     own = inputs.close(c["jac"], [start], args, "jac") if callable(c.get("jac")) else None
     high = 0.0 if str(c.get("type", "")).lower() == "eq" else np.inf
 
-    def plain(values: Sequence, guard: Callable) -> dict:
-        out = {**c, "fun": guard(lambda x: closed(values, x)), "args": ()}
+    def plain(values: Sequence, call: SolverCall) -> dict:
+        out = {**c, "fun": call.guard(lambda x: closed(values, x)), "args": ()}
         if "jac" in c:
-            out["jac"] = _derivative(c["jac"], own, value, values, guard)
+            out["jac"] = call.derivative(c["jac"], own, values, lambda: jacobian(lambda x: value(x, values)))
         return out
 
     return _One(size, value, lambda values: (0.0, high), plain)
@@ -234,9 +234,3 @@ def _function(inputs: Inputs, f: Callable, start: Any, args: tuple) -> tuple[Any
     value = lambda x, values: np.reshape(operand(closed(values, x)), (-1,))
     size = closed.avals[0].size if closed.avals is not None else np.size(operand(closed(inputs.arrays, start)))
     return closed, value, size
-
-
-def _derivative(given: Any, own: Any, value: Callable, values: Sequence, guard: Callable) -> Any:
-    if is_own(given):
-        return guard(jacobian(lambda x: value(x, values)))
-    return given if own is None else guard(lambda x: own(values, x))

@@ -24,7 +24,7 @@ from ...vjp_via_transpose import grad
 from ..linalg import solve_triangular
 from ..mirror import as_args, is_own
 from .constraints import Limits, bounds_of, box_of
-from .problem import DENSE, SINGULAR, SolverCall, condition, fields, solves, start_of
+from .problem import DENSE, SINGULAR, SolverCall, arguments_of, condition, fields, solves, start_of
 from .stationary import Optimum, optimum, values_in
 
 __all__ = ["curve_fit", "least_squares", "leastsq"]
@@ -76,13 +76,9 @@ class _Fit(SolverCall):
 
     def plain(self, inputs: Sequence) -> tuple[Callable, Any]:
         """Return residuals and Jacobian of plain x alone, for SciPy."""
-        f = self.guard(lambda x, *_: self.residual(x, inputs))
-        if self.own_jac is not None:
-            return f, self.guard(lambda x, *_: self.own_jac(inputs, x))
-        if is_own(self.jac):
-            make = ABOVE.sparse_jacobian if self.start.size > DENSE else jacobian
-            return f, self.guard(make(lambda x: self.residual(x, inputs)))
-        return f, self.jac
+        f = lambda x, *_: self.residual(x, inputs)
+        make = ABOVE.sparse_jacobian if self.start.size > DENSE else jacobian
+        return self.guard(f), self.derivative(self.jac, self.own_jac, inputs, lambda: make(f))
 
     def solve(self, search: Callable, require: bool, tangent_solve: Any) -> Optimum:
         """Apply the operator: ``search(x0, inputs)`` returns x and a result of SciPy's."""
@@ -109,10 +105,7 @@ _LEAST = inspect.signature(so.least_squares)
 def least_squares(*given, require_success=True, tangent_solve=None, **named):
     """Minimize a sum of squares, and differentiate where its minimum is; ``jac="dualad"`` is the exact Jacobian."""
     where = "scipy.optimize.least_squares"
-    try:
-        call = _LEAST.bind(*given, **named).arguments
-    except TypeError:
-        return NotImplemented  # SciPy says it better
+    call = arguments_of(_LEAST, given, named)
     jac, extra, loss = call.get("jac", "2-point"), call.get("kwargs") or {}, call.get("loss", "linear")
     with_extra = lambda f: (lambda *a: f(*a, **extra)) if extra and callable(f) else f
     fit = _Fit(where, with_extra(call["fun"]), call["x0"], call.get("args", ()), with_extra(jac))
@@ -120,8 +113,7 @@ def least_squares(*given, require_success=True, tangent_solve=None, **named):
         fit.box = bounds_of(fit.inputs, box_of(call["bounds"]), fit.start.size)
     fit.f_scale = fit.inputs.array(call.get("f_scale", 1.0))
     fit.loss = _LOSSES.get(loss, fit.loss) if isinstance(loss, str) else lambda z: loss(z)[0]
-    if not fit.depends and not is_own(jac):
-        return NotImplemented
+    fit.leave(jac)
 
     def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
         f, derivative = fit.plain(inputs)
@@ -154,8 +146,7 @@ def leastsq(
     """Minimize a sum of squares, and differentiate where its minimum is; ``Dfun="dualad"`` is the exact Jacobian."""
     where = "scipy.optimize.leastsq"
     fit = _Fit(where, func, x0, args, Dfun, "Dfun")
-    if not fit.depends and not is_own(Dfun):
-        return NotImplemented
+    fit.leave(Dfun)
 
     def call(x0: Any, inputs: Sequence, full: bool) -> Any:
         f, derivative = fit.plain(inputs)
@@ -214,8 +205,7 @@ def curve_fit(
     bounded = not (isinstance(bounds, tuple) and all([np.ndim(b) == 0 and np.isinf(stop_gradient(b)) for b in bounds]))
     if bounded:
         fit.box = bounds_of(fit.inputs, box_of(bounds), fit.start.size)
-    if not fit.depends and not is_own(jac):
-        return NotImplemented
+    fit.leave(jac)
     if nan_policy not in (None, "raise"):
         raise UnsupportedError(
             f"{where}: nan_policy={nan_policy!r} with traced values.", "which data count would depend on values",

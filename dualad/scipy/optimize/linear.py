@@ -19,12 +19,13 @@ from ...core.primitive import Primitive
 from ...errors import SingularMatrixError, UnsupportedError
 from ...jvp import stop_gradient
 from ...surface.arguments import operand
+from ..closures import Inputs
 from ..linalg import solve_triangular
 from ..mirror import refuses
 from ..sparse import csr_array
 from .constraints import Limits, bounds_of, box_of, floating
-from .problem import SINGULAR, Inputs, condition, converged, fields, regular, solves, warn
-from .stationary import Constraints, Stationary, optimum
+from .problem import SINGULAR, SciPys, condition, converged, fields, regular, solves, warn
+from .stationary import Constraints, Stationary, forces_of, optimum
 
 __all__ = ["linear_sum_assignment", "linprog", "lsq_linear", "milp", "nnls"]
 
@@ -85,7 +86,7 @@ class _Normal(Stationary):
 
 def _linear_fit(
     where: str, A: Any, b: Any, bounds: Any, search: Any, require: bool, tangent_solve: Any
-) -> tuple | None:  # fmt: skip
+) -> tuple:  # fmt: skip
     """Apply the operator of a linear least squares problem; return x, what was found, the residuals and the runs."""
     A, b = _floats(A), _floats(b)
     inputs = Inputs(where)
@@ -93,7 +94,7 @@ def _linear_fit(
     matrix, target = inputs.add(A), inputs.add(b)
     box = bounds_of(inputs, bounds, n)
     if not inputs.arrays:
-        return None
+        raise SciPys
 
     def residual(x: Any, values: Sequence) -> Any:
         return matrix(values) @ x - target(values)
@@ -111,7 +112,7 @@ def _linear_fit(
         None if box is None else box.limits, runs=runs, near=1e-9 if where.endswith("nnls") else 1e-6,
         tangent_solve=tangent_solve, equation=(lambda *rest: _Normal(matrix, *rest)) if dense else Stationary,
     )  # fmt: skip
-    return found, residual(found.x, inputs.arrays), matrix(inputs.arrays), runs
+    return found, residual(found.x, inputs.arrays), runs
 
 
 @solves(so.lsq_linear)
@@ -126,10 +127,8 @@ def lsq_linear(
             A, b, box.plain(values), method, tol, lsq_solver, lsmr_tol, max_iter, verbose, lsmr_maxiter=lsmr_maxiter
         )  # fmt: skip
 
-    made = _linear_fit("scipy.optimize.lsq_linear", A, b, box_of(bounds), search, require_success, tangent_solve)
-    if made is None:
-        return NotImplemented
-    found, r, _, runs = made
+    where = "scipy.optimize.lsq_linear"
+    found, r, runs = _linear_fit(where, A, b, box_of(bounds), search, require_success, tangent_solve)
     return so.OptimizeResult(
         x=found.x, cost=0.5 * np.sum(r**2), fun=r, active_mask=found.sides, **fields(found.counts, runs)
     )  # fmt: skip
@@ -143,10 +142,8 @@ def nnls(A, b, *, maxiter=None, require_success=True, tangent_solve=None):
         return so.OptimizeResult(x=so.nnls(A, b, maxiter=maxiter)[0], success=True)
 
     bounds = so.Bounds(0.0, np.inf)
-    made = _linear_fit("scipy.optimize.nnls", A, b, bounds, search, require_success, tangent_solve)
-    if made is None:
-        return NotImplemented
-    return made[0].x, np.linalg.norm(made[1])
+    found, r, _ = _linear_fit("scipy.optimize.nnls", A, b, bounds, search, require_success, tangent_solve)
+    return found.x, np.linalg.norm(r)
 
 
 # ── linear programs ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -160,10 +157,7 @@ class _Vertex(Stationary):
     def classify(self, x: np.ndarray, inputs: Sequence) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
         """Say what is active, by distance alone: what is active without pushing is found, and not left out."""
         side, equal, rows, g = self.sides(x, inputs)
-        active = np.flatnonzero(side)
-        forces = np.zeros(len(side))
-        if len(active):
-            forces[active] = np.linalg.lstsq(rows[active].T, g, rcond=1e-12)[0]
+        forces = forces_of(side, rows, g)
         idle = (side != 0) & ~equal & (abs(forces) <= 1e-9 * max(1.0, abs(g).max(initial=0.0)))
         n = self.size
         return side[:n], side[n:], forces[n:], bool(idle.any())
@@ -217,31 +211,28 @@ def linprog(
     inputs = Inputs(where)
     cost = inputs.add(np.reshape(_floats(c), (-1,)))
     n = np.size(operand(c))
-    parts: list = []
+    matrices, sides, counts = [], [], []
     for A, b in ((A_ub, b_ub), (A_eq, b_eq)):
-        if A is None:
-            parts.append(None)
-            continue
-        A = _floats(A.toarray() if ss.issparse(A) else A)
-        parts.append((inputs.add(A), inputs.add(np.reshape(_floats(b), (-1,))), A.shape[0]))
+        A, b = (np.zeros((0, n)), []) if A is None else (A.toarray() if ss.issparse(A) else A, b)
+        matrices.append(inputs.add(_floats(A)))
+        sides.append(inputs.add(np.reshape(_floats(b), (-1,))))
+        counts.append(np.shape(A)[0])
     box = bounds_of(inputs, _pairs(bounds, n), n)
     if not inputs.arrays:
-        return NotImplemented
+        raise SciPys
     if integrality is not None and np.any(operand(integrality)):
         raise UnsupportedError(f"{where}: integrality is given, and something is traced.", *_INTEGERS)
-    upper, equal = parts
-    counts = [0 if p is None else p[2] for p in parts]
 
     def value(x: Any, values: Sequence) -> Any:
-        return np.concatenate([p[0](values) @ x for p in parts if p is not None])
+        return np.concatenate([A(values) @ x for A in matrices])
 
     def limits(values: Sequence) -> tuple[Any, Any]:
-        right = np.concatenate([p[1](values) for p in parts if p is not None])
+        right = np.concatenate([b(values) for b in sides])
         return np.where(np.arange(sum(counts)) < counts[0], -np.inf, right), right
 
     def search(_: Any, values: Sequence) -> tuple[Any, Any]:
         low, high = box.limits(values) if box is not None else (np.full(n, -np.inf), np.full(n, np.inf))
-        plain = [None if p is None else p[i](values) for p in parts for i in (0, 1)]
+        plain = [part(values) for pair in zip(matrices, sides, strict=True) for part in pair]
         out = so.linprog(cost(values), *plain, np.stack([low, high], 1), method, callback, options, x0)
         converged(out, where, require_success)
         return out.x, out
@@ -252,20 +243,17 @@ def linprog(
         None if box is None else box.limits, Constraints(sum(counts), value, limits), runs=runs, near=1e-9,
         tangent_solve=tangent_solve, equation=_Vertex,
     )  # fmt: skip
-    x, arrays, m = found.x, inputs.arrays, found.multipliers
-    gaps = [None if p is None else p[1](arrays) - p[0](arrays) @ x for p in parts]
+    x, arrays = found.x, inputs.arrays
+    slack, con = [b(arrays) - A(arrays) @ x for A, b in zip(matrices, sides, strict=True)]
+    multipliers = found.multipliers[: counts[0]], found.multipliers[counts[0] :]
     pushed = cost(arrays)
-    start = 0
-    for p in parts:
-        if p is not None:
-            pushed = pushed - m[start : start + p[2]] @ p[0](arrays)
-            start += p[2]
+    for A, m in zip(matrices, multipliers, strict=True):
+        pushed = pushed - m @ A(arrays)
     low, high = box.limits(arrays) if box is not None else (-np.inf, np.inf)
-    held = lambda gap, marginals: so.OptimizeResult(residual=np.zeros(0) if gap is None else gap, marginals=marginals)
+    held = lambda gap, marginals: so.OptimizeResult(residual=gap, marginals=marginals)
     return so.OptimizeResult(
-        x=x, fun=np.sum(cost(arrays) * x), slack=np.zeros(0) if upper is None else gaps[0],
-        con=np.zeros(0) if equal is None else gaps[1], ineqlin=held(gaps[0], m[: counts[0]]),
-        eqlin=held(gaps[1], m[counts[0] :]), lower=held(x - low, np.where(found.sides < 0, pushed, 0.0)),
+        x=x, fun=np.sum(cost(arrays) * x), slack=slack, con=con, ineqlin=held(slack, multipliers[0]),
+        eqlin=held(con, multipliers[1]), lower=held(x - low, np.where(found.sides < 0, pushed, 0.0)),
         upper=held(high - x, np.where(found.sides > 0, pushed, 0.0)), **fields(found.counts, runs),
     )  # fmt: skip
 

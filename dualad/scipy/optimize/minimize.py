@@ -20,7 +20,7 @@ from ...surface.arguments import operand
 from ...vjp_via_transpose import grad, value_and_grad
 from ..mirror import as_args, is_own
 from .constraints import Limits, bounds_of, constraints_of
-from .problem import DENSE, SolverCall, converged, fields, number, solves, start_of
+from .problem import DENSE, SciPys, SolverCall, arguments_of, converged, fields, number, solves, start_of
 from .stationary import Constraints, optimum
 
 __all__ = [
@@ -63,20 +63,16 @@ class Objective(SolverCall):
 
     def plain(self, inputs: Sequence) -> dict[str, Any]:
         """Return what SciPy is given: functions of plain x alone."""
-        made: dict[str, Any] = {}
-        at = lambda f: self.guard(lambda *x: f(inputs, *x))
         value = lambda x: self.value(x, inputs)
-        made["fun"] = at(self.pair) if self.pair is not None else self.guard(lambda x, *_: value(x))
-        made["jac"] = self.jac
+        fun = lambda x, *_: value(x)
         if is_own(self.jac):
-            made["fun"], made["jac"] = self.guard(value_and_grad(value)), True
-        elif self.own_jac is not None:
-            made["jac"] = at(self.own_jac)
-        made["hess"] = at(self.own_hess) if self.own_hess is not None else self.hess
-        made["hessp"] = at(self.own_hessp) if self.own_hessp is not None else None
-        if is_own(self.hess):
-            made["hess"] = self.guard(hessian(value))
-        return made
+            fun = value_and_grad(value)
+        elif self.pair is not None:
+            fun = lambda x, *_: self.pair(inputs, x)
+        hess = self.derivative(self.hess, self.own_hess, inputs, lambda: hessian(value))
+        hessp = self.derivative(None, self.own_hessp, inputs, lambda: value)
+        jac = True if is_own(self.jac) else self.derivative(self.jac, self.own_jac, inputs, lambda: value)
+        return {"fun": self.guard(fun), "jac": jac, "hess": hess, "hessp": hessp}
 
 
 @solves(so.minimize)
@@ -93,8 +89,8 @@ def minimize(
     inputs, start = problem.inputs, problem.start
     box = bounds_of(inputs, bounds, start.size)
     held = constraints_of(inputs, constraints, start)
-    if not problem.depends and not is_own(jac, hess) and not held.own:
-        return NotImplemented
+    if not held.own:
+        problem.leave(jac, hess)
     name = (method if isinstance(method, str) else "").lower()
 
     def search(x0: Any, values: Sequence) -> tuple[Any, Any]:
@@ -107,7 +103,7 @@ def minimize(
                 given["hess"], given["hessp"] = None, lambda x, v: hvp(at, x, v)
         out = so.minimize(
             given["fun"], x0, (), method, given["jac"], given["hess"], given["hessp"],
-            None if box is None else box.plain(values), held.plain(values, problem.guard), tol, callback, options,
+            None if box is None else box.plain(values), held.plain(values, problem), tol, callback, options,
         )  # fmt: skip
         return out.x, out
 
@@ -153,9 +149,8 @@ def minimize_scalar(
     problem = Objective(where, scalar, start, args, None, None, None)
     inputs = problem.inputs
     box = bounds_of(inputs, None if bounds is None else [tuple(bounds)], 1)
-    points = inputs.add([stop_gradient(v) if isinstance(v, Tracer) else v for v in bracket or ()])
-    if not problem.depends:
-        return NotImplemented
+    points = inputs.add(stop_gradient(list(bracket or ())))
+    problem.leave()
 
     def search(_: Any, values: Sequence) -> tuple[Any, Any]:
         f = problem.plain(values)["fun"]
@@ -189,10 +184,7 @@ def _global(original: Callable) -> Callable:
 
     def solver(*given, require_success=True, tangent_solve=None, **named):
         where = f"scipy.optimize.{name}"
-        try:
-            given = signature.bind(*given, **named).arguments
-        except TypeError:
-            return NotImplemented  # SciPy says it better
+        given = arguments_of(signature, given, named)
         inner = dict(given.get("minimizer_kwargs") or {})
         bounds = given.get("bounds", inner.get("bounds"))
         x0 = given.get("x0")
@@ -203,15 +195,16 @@ def _global(original: Callable) -> Callable:
         inputs = problem.inputs
         box = bounds_of(inputs, bounds, problem.start.size)
         held = constraints_of(inputs, given.get("constraints", inner.get("constraints")) or (), problem.start)
-        if not problem.depends or np.any(given.get("integrality")) or given.get("vectorized"):
-            return NotImplemented
+        problem.leave()
+        if np.any(given.get("integrality")) or given.get("vectorized"):
+            raise SciPys
 
         def search(x0: Any, values: Sequence) -> tuple[Any, Any]:
             functions = problem.plain(values)
             local = {**inner, **{k: functions[k] for k in ("jac", "hess", "hessp") if k in inner}}
             whole = {**given, "func": functions["fun"]}
             changed = {
-                "bounds": None if box is None else box.plain(values), "constraints": held.plain(values, problem.guard),
+                "bounds": None if box is None else box.plain(values), "constraints": held.plain(values, problem),
                 "args": (), "x0": x0,
             }  # fmt: skip
             for key, value in changed.items():
@@ -226,11 +219,8 @@ def _global(original: Callable) -> Callable:
 
         return minimum(problem, search, box, held.joined, require_success, tangent_solve, 1e-6)
 
-    solver.__name__ = solver.__qualname__ = name
-    solver.__doc__ = (
-        f"Search a region for a minimum as ``scipy.optimize.{name}`` does, and differentiate it as a local one."
-    )
-    return solves(original)(solver)
+    words = f"Search a region for a minimum as ``scipy.optimize.{name}`` does, and differentiate it as a local one."
+    return solves(original, words)(solver)
 
 
 def middle_of(bounds: Any) -> Any:

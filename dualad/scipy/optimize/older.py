@@ -11,15 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import optree
 import scipy.optimize as so
 
-from ...core.tracer import Tracer
 from ...errors import UnsupportedError
 from ...jvp import stop_gradient
 from .constraints import bounds_of
 from .minimize import Objective, middle_of, minimum
-from .problem import solves
+from .problem import arguments_of, solves
 
 __all__ = [
     "brent", "brute", "direct", "fmin", "fmin_bfgs", "fmin_cg", "fmin_ncg", "fmin_powell", "fminbound", "golden",
@@ -39,10 +37,7 @@ def _older(original: Callable, instead: str) -> Callable:
 
     def solver(*given: Any, require_success: bool = True, tangent_solve: Any = None, **named: Any) -> Any:
         where = f"scipy.optimize.{name}"
-        try:
-            call = signature.bind(*given, **named).arguments
-        except TypeError:
-            return NotImplemented  # SciPy says it better
+        call = arguments_of(signature, given, named)
         f = call[first]
         start = np.ones(1) if scalar else _start(call)
         derivatives = [call.get(key) for key in _DERIVATIVES]
@@ -51,9 +46,8 @@ def _older(original: Callable, instead: str) -> Callable:
         inputs = problem.inputs
         box = bounds_of(inputs, call["bounds"], problem.start.size) if name == "direct" else None
         ends = {k: call[k] for k in ("brack", "x1", "x2", "ranges") if call.get(k) is not None}
-        fixed = inputs.add(optree.tree_map(_still, ends))
-        if not problem.depends:
-            return NotImplemented
+        fixed = inputs.add(stop_gradient(ends))
+        problem.leave()
         for asked in ("full_output", "retall"):
             if call.get(asked):
                 raise UnsupportedError(
@@ -86,9 +80,8 @@ def _older(original: Callable, instead: str) -> Callable:
             return out
         return out.x[0] if scalar else out.x
 
-    solver.__name__ = solver.__qualname__ = name
-    solver.__doc__ = f"Search for a minimum as ``scipy.optimize.{name}`` does, and differentiate where it is."
-    return solves(original)(solver)
+    words = f"Search for a minimum as ``scipy.optimize.{name}`` does, and differentiate where it is."
+    return solves(original, words)(solver)
 
 
 def _start(call: dict[str, Any]) -> Any:
@@ -101,10 +94,6 @@ def _ranges(bounds: Any) -> Any:
     if isinstance(bounds, so.Bounds):
         return bounds
     return [(r.start, r.stop) if isinstance(r, slice) else tuple(r) for r in bounds]
-
-
-def _still(x: Any) -> Any:
-    return stop_gradient(x) if isinstance(x, Tracer) else x
 
 
 _METHOD = "minimize(..., method={!r})"

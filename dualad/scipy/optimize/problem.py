@@ -1,8 +1,8 @@
 """What all solvers of SciPy have in common here: the functions they call, the equation they solve, what they return.
 
-For: ``Inputs``, which finds the traced values that users' functions are given or read from their closures and makes
-plain functions of them for SciPy; ``Condition``, the equation at the answer, whose tangent is a linear solve chosen by
-size and checked before it is divided by; and the numbers of a result object that carry no tangent.
+For: ``SolverCall``, what is known of a call and of SciPy's runs; ``Condition``, the equation at the answer, whose
+tangent is a linear solve chosen by size and checked before it is divided by; and the numbers of a result object that
+carry no tangent.
 Not for: any solver.
 """
 
@@ -22,27 +22,24 @@ import scipy.optimize as so
 from ...control.factored_solve import LU, solve_factored
 from ...control.implicit import Equation, root
 from ...control.linear_solve import LinearSolve, linear_solve
-from ...control.subprograms import output_avals, runner, stage
 from ...core.above import ABOVE
-from ...core.arguments import check_callable
-from ...core.aval import Aval, aval_of
+from ...core.aval import Aval
 from ...core.boundary import running
 from ...core.dispatch import bind
 from ...core.frames import public, user_level
 from ...core.primitive import Primitive
 from ...core.tracer import Tracer, tracer_in
-from ...errors import CapturedTensorError, ConvergenceError, DualadError, ShapeError, SingularMatrixError, SparsityError
+from ...errors import ConvergenceError, DualadError, ShapeError, SingularMatrixError, SparsityError
 from ...jvp import stop_gradient
-from ...rules.calls import has_tensor
 from ...surface.arguments import operand
 from ...tree import flatten
-from ..closures import reads, with_values
+from ..closures import Closed, Inputs
 from ..mirror import MIRRORED, Verdict, as_args, calling_scipy, is_own
 
 __all__ = [
-    "COUNTS", "Condition", "DENSE", "INACCURATE", "Inputs", "SINGULAR", "SolutionWarning", "SolverCall", "change_along",
-    "condition", "converged", "counters", "fields", "inside", "null_direction", "number", "regular", "solution",
-    "solves", "start_of", "unsolved", "warn",
+    "COUNTS", "Condition", "DENSE", "INACCURATE", "SINGULAR", "SciPys", "SolutionWarning", "SolverCall", "arguments_of",
+    "change_along", "condition", "converged", "counters", "fields", "inside", "null_direction", "number", "regular",
+    "solution", "solves", "start_of", "unsolved", "warn",
 ]  # fmt: skip
 
 #: up to so many unknowns the matrix of the tangents' system is built
@@ -64,35 +61,50 @@ def warn(text: str) -> None:
     warnings.warn(text, SolutionWarning, stacklevel=user_level())
 
 
-def solves(original: Callable) -> Callable:
-    """Decorate our version of a solver of SciPy's.
+class SciPys(Exception):
+    """Our version of a solver has nothing to do: nothing is traced, or SciPy says better what is wrong."""
+
+
+def solves(original: Callable, words: str | None = None) -> Callable:
+    """Decorate our version of a solver of SciPy's; ``words`` are its docstring, if another function made it.
 
     It is called if anything may be traced (an argument is, or a transform runs the function that calls the solver, and
-    what closures read is not known), or if derivatives are to be dualad's. It returns ``NotImplemented`` where nothing
-    is; then, and for plain arguments, SciPy's own is called.
+    what closures read is not known), or if derivatives are to be dualad's. It raises ``SciPys`` where nothing is; then,
+    and for plain arguments, SciPy's own is called.
     """
+    name = original.__name__
 
     def decorate(ours: Callable) -> Callable:
-        MIRRORED[f"scipy.optimize.{ours.__name__}"] = Verdict("op")
+        MIRRORED[f"scipy.optimize.{name}"] = Verdict("op")
+        ours.__name__ = ours.__qualname__ = name
 
         @functools.wraps(ours)
         @public
         def function(*args: Any, **kwargs: Any) -> Any:
             given = (*args, *kwargs.values())
             if running.get() or tracer_in(*given) is not None or is_own(*given, *inside(given)):
-                out = ours(*args, **kwargs)
-                if out is not NotImplemented:
-                    return out
+                try:
+                    return ours(*args, **kwargs)
+                except SciPys:
+                    pass
             return original(*args, **{k: v for k, v in kwargs.items() if k not in _OURS})
 
         function.__doc__ = (
-            f"{inspect.getdoc(ours)}\n\nParameters and results are those of ``scipy.optimize.{ours.__name__}``, and"
+            f"{words or inspect.getdoc(ours)}\n\nParameters and results are those of ``scipy.optimize.{name}``, and"
             " two more for traced calls: ``require_success=False`` takes an answer that has not converged,\n"
             "``tangent_solve`` is as for :func:`dualad.custom_root`.\n"
         )
         return function
 
     return decorate
+
+
+def arguments_of(signature: inspect.Signature, given: tuple, named: dict) -> dict[str, Any]:
+    """Return the arguments of a call by name."""
+    try:
+        return signature.bind(*given, **named).arguments
+    except TypeError:
+        raise SciPys from None
 
 
 def inside(given: Sequence) -> list:
@@ -110,11 +122,6 @@ def inside(given: Sequence) -> list:
 
 #: the parameters that SciPy does not have
 _OURS = ("require_success", "tangent_solve")
-
-
-def is_traced(*trees: Any) -> bool:
-    """Say whether any leaf of some trees is a tensor."""
-    return any([has_tensor(tree) for tree in trees])
 
 
 def start_of(x: Any, shape: tuple | None = None) -> Any:
@@ -137,131 +144,7 @@ def number(out: Any, who: str) -> Any:
     return np.reshape(out, ())
 
 
-# ── users' functions ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Closed:
-    """A function of a user's, called with values for the operator's inputs and with its own leading arguments."""
-
-    __slots__ = ("_f", "_fill", "_opened", "_plain", "_program", "_reads", "_run", "_tree", "avals", "where")
-
-    def __init__(self, f: Callable, fill: Callable, where: str) -> None:
-        self._f, self._fill, self.where = f, fill, where
-        self._program: Any = None
-        self._opened: Any = None
-        #: the avals of its results, if it could be written down
-        self.avals: list[Aval] | None = None
-
-    def __call__(self, inputs: Sequence, *x: Any) -> Any:
-        if self._program is None:
-            f = self._f if self._opened is None else self._opened(inputs)
-            out = f(*x, *self._fill(inputs))
-            if not isinstance(out, (np.ndarray, float)) or (out.__class__ is np.ndarray and out.dtype == object):
-                self._check(out, inputs, x)
-            return out
-        given = [*x, *[inputs[i] for i in self._reads]]
-        plain = not any([isinstance(a, Tracer) for a in given])
-        out = (self._plain if plain else self._run)(*given)
-        return optree.tree_unflatten(self._tree, out)
-
-    def close(self, body: Any, reads: Sequence[int]) -> None:
-        """Take the program in place of the function: it reads traced values, which are inputs of the program."""
-        self._program, self._reads, self._tree = body.program, tuple(reads), body.tree
-        self._run, self._plain = runner(body.program), runner(body.program, plain=True)
-
-    def open(self, at: Callable[[Sequence], Callable]) -> None:
-        """Take ``at(inputs)`` in place of the function: the same with these values for the tensors that it holds."""
-        self._opened = at
-
-    def _check(self, out: Any, inputs: Sequence, x: tuple) -> None:
-        if has_tensor(out) and not is_traced(list(inputs), x):
-            name = getattr(self._f, "__name__", type(self._f).__name__)
-            raise CapturedTensorError(
-                f"{self.where}: `{name}` returned a tensor for plain arguments.",
-                "it reads a traced value from where it is not looked for (a global), and could not be written down to"
-                " find out which (it branches on values, or calls code that is not NumPy)",
-                "pass the value as an argument, args=(value,), and let the function take it",
-            )
-
-
-class Inputs:
-    """The traced values that one call of a solver depends on, which become the inputs of its operator."""
-
-    __slots__ = ("_places", "arrays", "where")
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self.arrays: list = []
-        self._places: dict[int, int] = {}
-
-    def _place(self, tensor: Tracer) -> int:
-        key = id(tensor)
-        if key not in self._places:
-            self._places[key] = len(self.arrays)
-            self.arrays.append(tensor)
-        return self._places[key]
-
-    def add(self, tree: Any) -> Callable[[Sequence], Any]:
-        """Take the tensors out of a tree; return a function that fills it with values of the inputs."""
-        leaves, treedef = flatten(tree)
-        leaves = [operand(x) if isinstance(x, np.ndarray) and x.dtype == object else x for x in leaves]
-        places = {i: self._place(x) for i, x in enumerate(leaves) if isinstance(x, Tracer)}
-        if not places:
-            return lambda inputs: tree
-
-        def fill(inputs: Sequence) -> Any:
-            values = list(leaves)
-            for i, place in places.items():
-                values[i] = inputs[place]
-            return optree.tree_unflatten(treedef, values)
-
-        return fill
-
-    def array(self, x: Any) -> Callable[[Sequence], Any]:
-        """Take an array, which may be written as a list with tensors in it."""
-        return self.add(operand(x))
-
-    def close(self, f: Any, examples: Sequence, args: tuple = (), name: str = "fun") -> Closed:
-        """Take a function ``f(*x, *args)``, and what it reads from its closure.
-
-        To find that, it is written down once for arguments like the examples. A function that can't be (it branches on
-        values, or is not NumPy) is searched for tensors, and noticed later if it reads others.
-        """
-        check_callable(f, self.where, name)
-        fill = self.add(args)
-        closed = Closed(f, fill, self.where)
-        n, known = len(examples), len(self.arrays)
-        avals = [aval_of(x) for x in (*examples, *self.arrays)]
-        try:
-            body = stage(lambda *flat: _join(f(*flat[:n], *fill(flat[n:]))), avals, name, self.where)
-        except Warning:  # which are errors where this runs
-            raise
-        except Exception:  # whatever is wrong with it shows when it is called
-            places = {id(t): self._place(t) for t in reads(f)}
-            if places:
-                closed.open(lambda inputs: with_values(f, lambda t: inputs[places[id(t)]]))
-            self._probe(closed, examples)
-            return closed
-        closed.avals = output_avals(body.program)
-        if body.captured or reads(f):  # a value without influence is read all the same
-            closed.close(body, [*range(known), *[self._place(t) for t in body.captured]])
-        return closed
-
-    def _probe(self, closed: Closed, examples: Sequence) -> None:
-        if self.arrays or is_traced(list(examples)):
-            return
-        try:
-            closed([], *examples)
-        except CapturedTensorError:
-            raise
-        except Exception:  # SciPy's to tell
-            return
-
-
-def _join(out: Any) -> Any:
-    """Return a result as an array, or of a pair (the value and its derivative) both as arrays."""
-    pair = isinstance(out, tuple) and any([np.ndim(x) for x in out if not isinstance(x, (list, tuple))])
-    return tuple([operand(x) for x in out]) if pair else operand(out)
+# ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class SolverCall:
@@ -278,6 +161,11 @@ class SolverCall:
     def depends(self) -> bool:
         """Whether anything is traced."""
         return bool(self.inputs.arrays) or isinstance(self.start, Tracer)
+
+    def leave(self, *given: Any) -> None:
+        """Leave the call to SciPy if nothing is traced, and none of the derivatives given is to be dualad's."""
+        if not self.depends and not is_own(*given):
+            raise SciPys
 
     def close_given(self, f: Any, args: Any, name: str, *more: Any) -> Closed | None:
         """Take a function of x (and ``more``), such as a derivative, if one was given."""
@@ -296,6 +184,12 @@ class SolverCall:
                 raise
 
         return function
+
+    def derivative(self, given: Any, closed: Closed | None, inputs: Sequence, exact: Callable[[], Callable]) -> Any:
+        """Return a derivative for SciPy: dualad's, which ``exact()`` makes, the user's, or what else was given."""
+        if is_own(given):
+            return self.guard(exact())
+        return given if closed is None else self.guard(lambda *x: closed(inputs, *x[: closed.own]))
 
     def run(self, search: Callable, *args: Any) -> Any:
         """Call SciPy; raise what one of the user's functions raised, where SciPy says something else."""

@@ -31,18 +31,7 @@ __all__ = [
 class System(SolverCall):
     """A system of equations with its traced inputs: what every function here makes of its arguments.
 
-    Parameters
-    ----------
-    where : str
-        SciPy's name of the solver.
-    f, x0, args
-        The user's function, where to start, and further arguments of the function.
-    tangent_solve : callable, "sparse" or None
-        As for :func:`dualad.custom_root`.
-    shift : bool
-        Whether f(x) = x is solved, not f(x) = 0.
-    equation : type
-        The class of the equation.
+    With ``shift`` f(x) = x is solved, not f(x) = 0; ``equation`` is the class of the equation.
     """
 
     def __init__(
@@ -68,6 +57,10 @@ class System(SolverCall):
         """Return what is zero at the answer."""
         out = self.value(x, inputs)
         return out - x if self._shift else out
+
+    def jacobian(self, inputs: Sequence) -> Callable:
+        """Return the exact Jacobian as a function of x."""
+        return jacobian(lambda x: self.residual(x, inputs))
 
     def plain(self, inputs: Sequence) -> Callable:
         """Return the user's function of plain x alone, for SciPy."""
@@ -105,8 +98,7 @@ def root(
     system = System(where, value, np.reshape(operand(x0), (-1,)) if flat else x0, args, tangent_solve)
     derivative = system.close_given(jac, args, "jac")
     pair = system.inputs.close(fun, [system.start], as_args(args)) if jac is True else None
-    if not system.depends and not is_own(jac):
-        return NotImplemented
+    system.leave(jac)
 
     def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
         f, own, more = system.plain(inputs), jac, options
@@ -116,10 +108,8 @@ def root(
             own, inner = None, {"inner_M": _Factorized(lambda x: system.residual(x, inputs), x0)}
             given = options or {}
             more = {**given, "jac_options": {**inner, **given.get("jac_options", {})}}
-        elif is_own(jac):
-            own = jacobian(lambda x: system.residual(x, inputs))
-        elif derivative is not None:
-            own = system.guard(lambda x, *_: derivative(inputs, x))
+        else:
+            own = system.derivative(jac, derivative, inputs, lambda: system.jacobian(inputs))
         return (out := so.root(f, x0, (), method, own, tol, callback, more)).x, out
 
     if not system.depends:
@@ -157,16 +147,11 @@ def fsolve(
     where = "scipy.optimize.fsolve"
     system = System(where, func, np.reshape(operand(x0), (-1,)), args, tangent_solve)
     derivative = system.close_given(fprime, args, "fprime")
-    if not system.depends and not is_own(fprime):
-        return NotImplemented
+    system.leave(fprime)
 
     def search(x0: Any, inputs: Sequence, full: bool = True) -> Any:
-        own = None
-        if is_own(fprime):
-            exact = jacobian(lambda x: system.residual(x, inputs))
-            own = (lambda x: exact(x).T) if col_deriv else exact
-        elif derivative is not None:
-            own = system.guard(lambda x, *_: derivative(inputs, x))
+        exact = system.jacobian(inputs)
+        own = system.derivative(fprime, derivative, inputs, lambda: (lambda x: exact(x).T) if col_deriv else exact)
         return so.fsolve(
             system.plain(inputs), x0, (), own, full, col_deriv, xtol, maxfev, band, epsfcn, factor, diag
         )  # fmt: skip
@@ -195,8 +180,7 @@ def _nonlinear(original: Callable) -> Callable:
     def solver(F, xin, *options, require_success=True, tangent_solve=None, **named):
         where = f"scipy.optimize.{name}"
         system = System(where, F, xin, (), tangent_solve)
-        if not system.depends:
-            return NotImplemented
+        system.leave()
 
         def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
             try:
@@ -207,9 +191,7 @@ def _nonlinear(original: Callable) -> Callable:
 
         return system.solve(search, require_success)[0]
 
-    solver.__name__ = solver.__qualname__ = name
-    solver.__doc__ = f"Solve F(x) = 0 as ``scipy.optimize.{name}`` does, and differentiate x."
-    return solves(original)(solver)
+    return solves(original, f"Solve F(x) = 0 as ``scipy.optimize.{name}`` does, and differentiate x.")(solver)
 
 
 newton_krylov = _nonlinear(so.newton_krylov)
@@ -228,8 +210,7 @@ def fixed_point(
     """Solve x = f(x), and differentiate x in whatever f depends on."""
     where = "scipy.optimize.fixed_point"
     system = System(where, func, x0, args, tangent_solve, shift=True)
-    if not system.depends:
-        return NotImplemented
+    system.leave()
 
     def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
         x = system.run_raising(lambda: so.fixed_point(system.plain(inputs), x0, (), xtol, maxiter, method))

@@ -17,8 +17,8 @@ import scipy.optimize as so
 from ...core.tracer import Tracer
 from ...errors import SingularMatrixError
 from ...jvp import jvp, stop_gradient
-from ..mirror import as_args, is_own
-from .problem import INACCURATE, Condition, fields, regular, solves, unsolved
+from ..mirror import as_args
+from .problem import INACCURATE, Condition, SciPys, fields, regular, solves, unsolved
 from .roots import System
 
 __all__ = ["Entrywise", "bisect", "brenth", "brentq", "newton", "ridder", "root_scalar", "toms748"]
@@ -79,9 +79,7 @@ class _Scalar(System):
 
     def own(self, given: Any, inputs: Sequence, closed: Any, second: bool = False) -> Any:
         """Return a derivative for SciPy: dualad's, the user's, or what else was given."""
-        if is_own(given):
-            return self.curvature(inputs) if second else self.slope(inputs)
-        return given if closed is None else self.guard(lambda x, *_: closed(inputs, x))
+        return self.derivative(given, closed, inputs, lambda: (self.curvature if second else self.slope)(inputs))
 
 
 # ── brackets ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -100,8 +98,8 @@ def _bracketed(original: Callable) -> Callable:
             )
         tangent_solve = named.pop("tangent_solve", None)
         system = _Scalar(where, f, a, args, tangent_solve)
-        if not system.depends and not isinstance(b, Tracer):
-            return NotImplemented
+        if not isinstance(b, Tracer):
+            system.leave()
         end = system.inputs.array(stop_gradient(b))
 
         def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
@@ -114,9 +112,8 @@ def _bracketed(original: Callable) -> Callable:
         x, numbers = system.solve(search, require_success)
         return (x, _results(x, numbers, system, name)) if full_output else x
 
-    solver.__name__ = solver.__qualname__ = name
-    solver.__doc__ = f"Find a root between two points as ``scipy.optimize.{name}`` does, and differentiate it."
-    return solves(original)(solver)
+    words = f"Find a root between two points as ``scipy.optimize.{name}`` does, and differentiate it."
+    return solves(original, words)(solver)
 
 
 def _as_result(out: so.RootResults) -> so.OptimizeResult:
@@ -151,8 +148,7 @@ def newton(
     where = "scipy.optimize.newton"
     system = _Scalar(where, func, x0, args, tangent_solve)
     first, second = system.close_given(fprime, args, "fprime"), system.close_given(fprime2, args, "fprime2")
-    if not system.depends and not is_own(fprime, fprime2):
-        return NotImplemented
+    system.leave(fprime, fprime2)
     other = system.inputs.array(stop_gradient(x1)) if x1 is not None else lambda inputs: None
 
     def call(x0: Any, inputs: Sequence, full: bool, strict: bool) -> Any:
@@ -192,13 +188,12 @@ def root_scalar(
     value = f if fprime is not True and fprime2 is not True else lambda *a: f(*a)[0]
     start = bracket[0] if bracket is not None else x0
     if start is None:
-        return NotImplemented  # SciPy says what is missing
+        raise SciPys  # which says what is missing
     system = _Scalar(where, value, start, args, tangent_solve)
     first, second = system.close_given(fprime, args, "fprime"), system.close_given(fprime2, args, "fprime2")
     several = system.inputs.close(f, [system.start], as_args(args)) if value is not f else None
-    rest = system.inputs.add([stop_gradient(v) if isinstance(v, Tracer) else v for v in (*(bracket or ()), x0, x1)])
-    if not system.depends and not is_own(fprime, fprime2):
-        return NotImplemented
+    rest = system.inputs.add(stop_gradient([*(bracket or ()), x0, x1]))
+    system.leave(fprime, fprime2)
 
     def search(_: Any, inputs: Sequence) -> tuple[Any, Any]:
         *ends, a, b = rest(inputs)

@@ -25,12 +25,12 @@ from ...jacobian import jacrev
 from ...jvp import stop_gradient
 from ...ops.kinks import chosen, convention
 from ...vjp_via_transpose import grad
+from ..closures import Inputs
 from .problem import (
     COUNTS,
     INACCURATE,
     SINGULAR,
     Condition,
-    Inputs,
     change_along,
     counters,
     null_direction,
@@ -39,7 +39,7 @@ from .problem import (
     warn,
 )
 
-__all__ = ["Constraints", "Optimum", "Stationary", "optimum", "values_in"]
+__all__ = ["Constraints", "Optimum", "Stationary", "forces_of", "optimum", "values_in"]
 
 #: what was found before the inputs: which bounds and constraints are active, whether one hardly is, counts
 _FOUND = 4
@@ -172,10 +172,7 @@ class Stationary(Condition):
         side, equal, rows, g = self.sides(x, inputs)
         weak = _WEAK * max(1.0, float(np.max(abs(g), initial=0.0)))
         while True:
-            active = np.flatnonzero(side)
-            forces = np.zeros(len(side))
-            if len(active):
-                forces[active] = np.linalg.lstsq(rows[active].T, g, rcond=1e-12)[0]
+            forces = forces_of(side, rows, g)
             pulls = np.where((side != 0) & ~equal, forces * np.sign(side), -np.inf)
             pulls[(abs(side) == _NEARLY) & (pulls > -weak)] += 2 * weak
             worst = int(np.argmax(pulls))
@@ -289,6 +286,15 @@ class Stationary(Condition):
             "the multipliers are not unique, and a small change of one constraint may leave no solution at all (LICQ)",
             "remove the constraints that follow from others",
         )
+
+
+def forces_of(side: np.ndarray, rows: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Return the multipliers of what is active: how its gradients, which are ``rows``, add up to the objective's."""
+    active = np.flatnonzero(side)
+    forces = np.zeros(len(side))
+    if len(active):
+        forces[active] = np.linalg.lstsq(rows[active].T, g, rcond=1e-12)[0]
+    return forces
 
 
 def values_in(x: Any) -> Any:

@@ -29,6 +29,7 @@ def _solve(matrix: TracedSparse, b):
     return out if np.ndim(b) == 2 else out.reshape((-1,))
 
 
+@mirrors(None)
 def spsolve(A, b, permc_spec=None, use_umfpack=True):
     """Solve a sparse system; ``b``, and the entries of ``A``, may be tensors."""
     if not isinstance(A, TracedSparse) and tracer_in(b) is None:
@@ -43,18 +44,13 @@ def spsolve(A, b, permc_spec=None, use_umfpack=True):
     return out.reshape((-1,)) if np.ndim(b) == 2 and b.shape[1] == 1 else out
 
 
-spsolve = mirrors(None)(spsolve)
-
-
+@mirrors(None)
 def factorized(A):
     """Return a function that solves systems with a sparse matrix; it takes arrays and tensors."""
     if isinstance(A, TracedSparse):
         return lambda b: _solve(A, b)
     solve, matrix = sl.factorized(A), as_traced(ss.csc_array(A))
     return lambda b: solve(b) if tracer_in(b) is None else _solve(matrix, b)
-
-
-factorized = mirrors(None)(factorized)
 
 
 class _Factors:
@@ -85,6 +81,7 @@ class _Factors:
         )
 
 
+@mirrors(None)
 def splu(A, *args, **kwargs):
     """Factor a sparse matrix; ``.solve(b)`` takes arrays and tensors, and the entries of ``A`` may be traced."""
     if isinstance(A, TracedSparse):
@@ -92,9 +89,7 @@ def splu(A, *args, **kwargs):
     return _Factors(as_traced(ss.csc_array(A)), sl.splu(A, *args, **kwargs))
 
 
-splu = mirrors(None)(splu)
-
-
+@mirrors(None)
 def norm(x, ord=None, axis=None):
     """Return a norm of a sparse matrix: of all entries, or the largest sum of magnitudes of a column or row."""
     if not isinstance(x, TracedSparse):
@@ -109,7 +104,5 @@ def norm(x, ord=None, axis=None):
         "use np.linalg.norm(x.toarray(), ord, axis)",
     )
 
-
-norm = mirrors(None)(norm)
 
 __getattr__, __dir__ = falls_back(sl, globals(), holds_traced)

@@ -112,9 +112,7 @@ multivariate_normal = _Multivariate(
 
 
 def _dirichlet_logpdf(x, alpha):
-    x, alpha = double(x), double(alpha)
-    if np.ndim(alpha) != 1:
-        raise ValueError(f"Parameter vector 'a' must be one dimensional, but a.shape = {np.shape(alpha)}.")
+    x, (alpha, total) = double(x), _concentrations(alpha)
     if x.shape[0] + 1 == alpha.shape[0]:
         x = np.concatenate([x, 1.0 - x.sum(0, keepdims=True)])
     elif x.shape[0] != alpha.shape[0]:
@@ -126,7 +124,7 @@ def _dirichlet_logpdf(x, alpha):
     if x_known is not None and alpha_known is not None:
         st.dirichlet.logpdf(x_known, alpha_known)  # raises where SciPy does: off the simplex, α ≤ 0
     columns = alpha.reshape((-1,) + (1,) * (np.ndim(x) - 1))
-    norm = sp.gammaln(alpha).sum() - sp.gammaln(alpha.sum())
+    norm = sp.gammaln(alpha).sum() - sp.gammaln(total)
     return np.squeeze(sp.xlogy(columns - 1, x).sum(0) - norm)
 
 
@@ -176,9 +174,8 @@ dirichlet = _Multivariate(
 
 
 def _multinomial_logpmf(x, n, p):
-    x, n, p = double(x), double(n), double(p)
+    x, (n, p, bad) = double(x), _trials(n, p)
     outside = np.any((x < 0) | (np.floor(x) != x), axis=-1) | (x.sum(-1) != n)
-    bad = np.any((p < 0) | (p > 1), axis=-1) | (n < 0) | (np.abs(1 - p.sum(-1)) > 1e-6)
     inside = np.expand_dims(np.logical_not(outside | bad), -1)
     out = sp.gammaln(np.where(bad, 1.0, n) + 1) + (
         sp.xlogy(np.where(inside, x, 1.0), np.where(inside, p, 0.5)) - sp.gammaln(np.where(inside, x, 1.0) + 1)
@@ -187,21 +184,20 @@ def _multinomial_logpmf(x, n, p):
 
 
 def _trials(n, p):
-    """Return the parameters, NaN where they are none."""
+    """Return the parameters, and where they are none."""
     n, p = double(n), double(p)
-    bad = np.any((p < 0) | (p > 1), axis=-1) | (n < 0) | (np.abs(1 - p.sum(-1)) > 1e-6)
-    return np.expand_dims(np.where(bad, math.nan, n), -1), p
+    return n, p, np.any((p < 0) | (p > 1), axis=-1) | (n < 0) | (np.abs(1 - p.sum(-1)) > 1e-6)
 
 
 def _multinomial_mean(n, p):
-    n, p = _trials(n, p)
-    return n * p
+    n, p, bad = _trials(n, p)
+    return np.expand_dims(np.where(bad, math.nan, n), -1) * p
 
 
 def _multinomial_cov(n, p):
-    n, p = _trials(n, p)
+    n, p, bad = _trials(n, p)
     spread = np.eye(p.shape[-1]) * p[..., None, :] - p[..., :, None] * p[..., None, :]
-    return n[..., None] * spread
+    return np.expand_dims(np.where(bad, math.nan, n), (-1, -2)) * spread
 
 
 multinomial = _Multivariate(
