@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import optree
 
+from .basis import split_last
 from .batched import Batched, BatchLevel
 from .chunks import check_chunks, check_executor, in_chunks
 from .core.arguments import check_callable
@@ -21,7 +22,7 @@ from .core.boundary import run
 from .core.frames import public
 from .core.transformed import Transformed, transform
 from .errors import ArgumentError, DtypeError, ShapeError
-from .hessian import trace_of_hessian
+from .hessian import DIRECTIONS, trace_of_hessian
 from .jacobian import check_chosen
 from .jet import check_order, coefficients, series_of
 from .jvp import output_leaves, split_aux
@@ -33,9 +34,6 @@ from .surface.arguments import plain_leaf
 from .tree import LeafName, flatten, flatten_like, is_array, tree_map
 
 __all__ = ["biharmonic", "directional", "laplacian"]
-
-#: how many directions are taken at a time, unless told otherwise
-_DIRECTIONS = 128
 
 
 @public
@@ -199,11 +197,34 @@ def biharmonic(
 
 
 def _operator(f: Callable, options: tuple, table: Callable | None, order: int, where: str) -> Transformed:
+    """Make the function that sums derivatives along combinations of the entries of the chosen arguments.
+
+    ``table(d)`` returns the directions in the space of all d entries, and their weights; without it they are the unit
+    vectors. With ``has_aux`` the auxiliary output stands beside the sum.
+    """
+    argnums, argnames, has_aux, chunk_size, max_memory = options
     check_callable(f, where)
-    check_chunks(options[3], options[4], where)
+    check_chunks(chunk_size, max_memory, where)
 
     def operator(*args, **kwargs):
-        return _along_basis(f, args, kwargs, options, table, order, where)
+        selection = select(f, args, kwargs, argnums, argnames, where)
+        check_chosen(selection, False, where)
+        leaves, tree = flatten(selection.chosen)
+        avals = [aval_of(x) for x in leaves if is_array(x)]
+        total = sum([a.size for a in avals])
+        directions, weights = (None, None) if table is None else table(total)
+        count = total if directions is None else len(directions)
+
+        def part(start: int, stop: int) -> list:
+            rows = np.eye(stop - start, total, start) if directions is None else directions[start:stop]
+            rest = iter([t.astype(a.dtype) for t, a in zip(split_last(rows, avals), avals, strict=True)])
+            return [next(rest) if is_array(x) else None for x in leaves]
+
+        out, aux = _sum_up(
+            lambda chosen: selection.function(*chosen), leaves, tree, part, count, weights, order,
+            (chunk_size, max_memory), where, has_aux,
+        )  # fmt: skip
+        return (out, aux) if has_aux else out
 
     return Transformed(operator, f, where)
 
@@ -217,45 +238,6 @@ def _squares_of_squares(d: int) -> tuple[np.ndarray, np.ndarray]:
     i, j = np.triu_indices(d, 1)
     directions = np.concatenate([one, one[i] + one[j], one[i] - one[j]])
     return directions, np.concatenate([np.full(d, (4 - d) / 3), np.full(2 * len(i), 1 / 6)])
-
-
-# ── operators on chosen arguments ────────────────────────────────────────────────────────────────────────────────
-
-
-def _along_basis(
-    f: Callable, args: tuple, kwargs: dict, options: tuple, table: Callable | None, order: int, where: str
-) -> Any:
-    """Sum derivatives along combinations of the entries of the chosen arguments; with ``has_aux``, beside the output.
-
-    ``table(d)`` returns the directions in the space of all d entries, and their weights; without it they are the unit
-    vectors.
-    """
-    argnums, argnames, has_aux, chunk_size, max_memory = options
-    selection = select(f, args, kwargs, argnums, argnames, where)
-    check_chosen(selection, False, where)
-    leaves, tree = flatten(selection.chosen)
-    sizes = [aval_of(x).size if is_array(x) else 0 for x in leaves]
-    starts = np.cumsum([0, *sizes])
-    total = int(starts[-1])
-    directions, weights = (None, None) if table is None else table(total)
-    count = total if directions is None else len(directions)
-
-    def part(start: int, stop: int) -> list:
-        rows = np.eye(stop - start, total, start) if directions is None else directions[start:stop]
-        found: list = []
-        for x, begin, size in zip(leaves, starts, sizes, strict=False):
-            aval = aval_of(x) if is_array(x) else None
-            if aval is None or not is_inexact(aval.dtype):
-                found.append(None)
-                continue
-            found.append(rows[:, begin : begin + size].reshape(-1, *aval.shape).astype(aval.dtype))
-        return found
-
-    out, aux = _sum_up(
-        lambda chosen: selection.function(*chosen), leaves, tree, part, count, weights, order,
-        (chunk_size, max_memory), where, has_aux,
-    )  # fmt: skip
-    return (out, aux) if has_aux else out
 
 
 def _lanes(leaves: list, given: list, directions: Any) -> tuple[int, list]:
@@ -321,7 +303,7 @@ def _sum_up(
 
     chunk_size, max_memory = chunks
     if chunk_size is None and max_memory is None:
-        chunk_size = _DIRECTIONS
+        chunk_size = DIRECTIONS
     parts = in_chunks(run_chunk, count, chunk_size, max_memory, where)
     scale = float(math.factorial(order))
     total = [

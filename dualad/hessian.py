@@ -30,10 +30,10 @@ from .surface.arguments import plain_leaf
 from .tree import LeafName, flatten, flatten_like, is_array
 from .vjp_via_transpose import check_differentiable, gradients
 
-__all__ = ["hessian", "hessian_diag", "hvp", "trace_of_hessian", "value_and_hessian", "value_and_hvp"]
+__all__ = ["DIRECTIONS", "hessian", "hessian_diag", "hvp", "trace_of_hessian", "value_and_hessian", "value_and_hvp"]
 
-#: how many directions the Hessian's diagonal takes at a time, unless told otherwise
-_DIRECTIONS = 128
+#: how many directions are taken at a time where derivatives along them are summed, unless told otherwise
+DIRECTIONS = 128
 
 
 @transform
@@ -74,8 +74,8 @@ def hessian(
     array([[6., 4.],
            [4., 0.]])
     """
-    both = _value_and_second(f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor, "hessian")
-    return without_value(both, f, "hessian", has_aux)
+    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor)
+    return without_value(_value_and_second(f, options, "hessian"), f, "hessian", has_aux)
 
 
 @transform
@@ -109,19 +109,17 @@ def value_and_hessian(
     >>> float(value), float(second)
     (8.0, 12.0)
     """
-    name = "value_and_hessian"
-    both = _value_and_second(f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor, name)
-    return Transformed(both, f, name)
+    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor)
+    return Transformed(_value_and_second(f, options, "value_and_hessian"), f, "value_and_hessian")
 
 
-def _value_and_second(
-    f, argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor, where: str
-) -> Callable:
+def _value_and_second(f: Callable, options: tuple, where: str) -> Callable:
+    argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor = options
     check_callable(f, where)
     check_chunks(chunk_size, max_memory, where, executor)
     first = gradients(f, argnums, argnames, has_aux, holomorphic, where)
     every = (argnums, argnames, has_aux, holomorphic, None, None, None)
-    options = (argnums, argnames, True, holomorphic, chunk_size, max_memory, executor)
+    with_gradient = (argnums, argnames, True, holomorphic, chunk_size, max_memory, executor)
 
     def gradient(*args, **kwargs):
         try:
@@ -134,7 +132,7 @@ def _value_and_second(
         return derivative, value
 
     def value_and_second(*args, **kwargs):
-        _, blocks, value = forward(gradient, args, kwargs, options, where)
+        _, blocks, value = forward(gradient, args, kwargs, with_gradient, where)
         return value, blocks
 
     return value_and_second
@@ -297,45 +295,39 @@ def trace_of_hessian(f: Callable, options: tuple, where: str) -> Callable:
 
 def _of_diagonal(made: Callable, f: Callable, options: tuple, where: str) -> Callable:
     """Make the function that gives what is made of the diagonal; with ``has_aux`` and the auxiliary output."""
+    argnums, argnames, has_aux, chunk_size, max_memory, executor = options
     check_callable(f, where)
-    check_chunks(options[3], options[4], where, options[5])
+    check_chunks(chunk_size, max_memory, where, executor)
+    if executor is None and chunk_size is None and max_memory is None:
+        chunk_size = DIRECTIONS
+    chunks = (chunk_size, max_memory, executor)
 
     def of_diagonal(*args, **kwargs):
-        diagonal, aux = _diagonal(f, args, kwargs, options, where)
-        return (made(diagonal), aux) if options[2] else made(diagonal)
+        selection = select(f, args, kwargs, argnums, argnames, where)
+        check_chosen(selection, False, where)
+        leaves, tree = flatten(selection.chosen)
+        arrays = [x for x in leaves if is_array(x)]
+
+        def of_arrays(*values):
+            rest = iter(values)
+            return selection.function(*optree.tree_unflatten(tree, [next(rest) if is_array(x) else x for x in leaves]))
+
+        first = gradients(of_arrays, tuple(range(len(arrays))), None, has_aux, False, where)
+
+        def gradient(*values):
+            value, derivative = first(*values)
+            return (derivative, value[1]) if has_aux else derivative
+
+        _, product, *aux = linearize(gradient, *arrays, has_aux=has_aux)
+        refuse_traced((args, kwargs), executor, where)
+        avals, likes = [aval_of(x) for x in arrays], [foreign(x) for x in arrays]
+        parts = split_last(over_basis(_Entry(product), avals, chunks, where, likes=likes), avals)
+        rest = iter([part.astype(a.dtype)[()] for part, a in zip(parts, avals, strict=True)])
+        full = [next(rest) if is_array(x) else x for x in leaves]
+        out = made(selection.arrange(optree.tree_unflatten(tree, full)))
+        return (out, aux[0]) if has_aux else out
 
     return Transformed(of_diagonal, f, where)
-
-
-def _diagonal(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any]:
-    """Return the diagonal, like the gradient, and the auxiliary output."""
-    argnums, argnames, has_aux, chunk_size, max_memory, executor = options
-    selection = select(f, args, kwargs, argnums, argnames, where)
-    check_chosen(selection, False, where)
-    leaves, tree = flatten(selection.chosen)
-    arrays = [x for x in leaves if is_array(x)]
-
-    def of_arrays(*values):
-        rest = iter(values)
-        return selection.function(*optree.tree_unflatten(tree, [next(rest) if is_array(x) else x for x in leaves]))
-
-    first = gradients(of_arrays, tuple(range(len(arrays))), None, has_aux, False, where)
-
-    def gradient(*values):
-        value, derivative = first(*values)
-        return (derivative, value[1]) if has_aux else derivative
-
-    _, product, *aux = linearize(gradient, *arrays, has_aux=has_aux)
-
-    refuse_traced((args, kwargs), executor, where)
-    if executor is None and chunk_size is None and max_memory is None:
-        chunk_size = _DIRECTIONS
-    avals = [aval_of(x) for x in arrays]
-    chunks, likes = (chunk_size, max_memory, executor), [foreign(x) for x in arrays]
-    parts = split_last(over_basis(_Entry(product), avals, chunks, where, likes=likes), avals)
-    rest = iter([part.astype(a.dtype)[()] for part, a in zip(parts, avals, strict=True)])
-    full = [next(rest) if is_array(x) else x for x in leaves]
-    return selection.arrange(optree.tree_unflatten(tree, full)), aux[0] if has_aux else None
 
 
 class _Entry:

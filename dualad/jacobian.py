@@ -345,7 +345,7 @@ def _rows(
     in_leaves, in_tree = flatten(selection.chosen)
     mapped = [is_array(x) for x in in_leaves]
 
-    likes, again = [foreign(x) for x in out_leaves], _Again(call, where, _Pulled)
+    likes, again = [foreign(x) for x in out_leaves], _Again(call, where, forward=False)
     rows = over_basis(_Pulled(pull), avals, chunks, where, again, "rows", likes) if avals else []
     blocks = []
     start = 0
@@ -466,7 +466,7 @@ def _columns(selection: Selection, out: Any, stage: Linearization, chunks: Seque
     check_inexact([a.dtype for a in stage.out_avals], lambda: out, where)
     leaves, in_tree = flatten(selection.chosen)
     real = [a for a in stage.in_avals if a is not None]
-    again = _Again(call, where, _Pushed)
+    again = _Again(call, where, forward=True)
     columns = over_basis(_Pushed(stage.linear()), real, chunks, where, again, likes=stage.foreign)
     return _blocks_of_columns(columns, stage.out_tree, leaves, in_tree, real, selection)
 
@@ -522,10 +522,6 @@ class _Pushed:
     def __init__(self, lin: Linear) -> None:
         self.lin = lin
 
-    @classmethod
-    def of(cls, stage: Linearization, primals: tuple) -> _Pushed:
-        return cls(stage.linear())
-
     def __call__(self, *tangents) -> list:
         moving = iter(tangents)
         directions = [None if a is None else next(moving) for a in self.lin.in_avals]
@@ -538,10 +534,6 @@ class _Pulled:
     def __init__(self, pull: Pullback) -> None:
         self.pull = pull
 
-    @classmethod
-    def of(cls, stage: Linearization, primals: tuple) -> _Pulled:
-        return cls(Pullback(stage, primals))
-
     def __call__(self, *cts) -> list:
         given = flatten(self.pull(optree.tree_unflatten(self.pull._stage.out_tree, cts)))[0]
         return [r for r, x in zip(given, self.pull._leaves, strict=True) if type(x) is Aval]
@@ -550,8 +542,8 @@ class _Pulled:
 class _Again:
     """What linearizes a function where it is called, for workers that its linear program is too large to be sent to."""
 
-    def __init__(self, call: tuple, where: str, kind: type[_Pushed] | type[_Pulled]) -> None:
-        self.call, self.where, self.kind = call, where, kind
+    def __init__(self, call: tuple, where: str, forward: bool) -> None:
+        self.call, self.where, self.forward = call, where, forward
         self.found: Callable | None = None
 
     @property
@@ -564,7 +556,7 @@ class _Again:
             f, args, kwargs, argnums, argnames, has_aux = self.call
             selection = select(f, args, kwargs, argnums, argnames, self.where)
             _, stage = stage_tangents(selection.function, selection.chosen, has_aux, self.where)
-            self.found = self.kind.of(stage, selection.chosen)
+            self.found = _Pushed(stage.linear()) if self.forward else _Pulled(Pullback(stage, selection.chosen))
         return self.found(*vectors)
 
 

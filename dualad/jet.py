@@ -103,15 +103,14 @@ def jet(f: Callable, primals: Sequence, series: Sequence, factorial_scaled: bool
             "pass and take true coefficients: factorial_scaled=False",
         )
     leaves, treedef = flatten(tuple(primals))
-    terms = [
-        flatten_like(treedef, tuple([s[k] for s in series]), f"the terms of order {k + 1}", "primals")
-        for k in range(order)
-    ]
+    given = [tuple([s[k] for s in series]) for k in range(order)]
+    terms = [flatten_like(treedef, g, f"the terms of order {k}", "primals") for k, g in enumerate(given, 1)]
+    names = [f"the term of order {k + 1} of argument" for k in range(order)]
     with SeriesLevel("jet", order) as level:
         level.function = f
         inputs = []
         for i, x in enumerate(leaves):
-            mine = [_Term(tuple([s[k] for s in series]), i, k, row[i]) for k, row in enumerate(terms)]
+            mine = [(row[i], LeafName(g, name, i)) for row, g, name in zip(terms, given, names, strict=True)]
             x = _input(x, i, mine, primals, factorial_scaled, level)
             if type(x) is Series:
                 x._origin = (treedef, i, False)
@@ -179,7 +178,12 @@ def taylor(f: Callable, x: Any, v: Any = None, *, order: int) -> Any:
         inputs = [
             _along(x, t, LeafName(v, "v", i), level) for i, (x, t) in enumerate(zip(leaves, directions, strict=True))
         ]
-        _refuse_unmoved(inputs, x, "taylor")
+        if not any([type(s) is Series for s in inputs]):
+            raise DtypeError(
+                f"taylor: x is {x!r}, without a number that can move.",
+                "integers and booleans can't be moved by an infinitesimal amount",
+                "pass floating-point numbers: 2.0 in place of 2, or x.astype(float)",
+            )
         out = run(f, (optree.tree_unflatten(treedef, inputs),), {})
         out_leaves, out_tree = output_leaves(out, "taylor", leaves)
         found = [coefficients(x, level) for x in out_leaves]
@@ -278,21 +282,12 @@ def coefficients(x: Any, level: SeriesLevel) -> list:
     """Return the coefficients of a result, up to the order of the level: zeros where it has none."""
     if not (type(x) is Series and x.level is level):
         return [x, *[shown_tangent(x, None)] * level.order]
-    stream = x.variable
-    found = stream.through(level.order)
-    zero = None
-    for k, c in enumerate(found):
-        if c is None:
-            zero = np.zeros(stream.shape, stream.dtype)[()] if zero is None else zero
-            found[k] = zero
-    if len(found) <= level.order:
-        found = [*found, *[np.zeros(stream.shape, stream.dtype)[()]] * (level.order + 1 - len(found))]
-    return [_own(c) for c in found]
-
-
-def _own(c: Any) -> Any:
-    """Return a coefficient in memory of its own: a row of a block would keep the others alive."""
-    return c.copy() if type(c) is np.ndarray else c
+    found = x.variable.through(level.order)
+    found = [*found, *[None] * (level.order + 1 - len(found))]
+    zero = np.zeros(x.shape, x.dtype)[()]
+    found = [zero if c is None else c for c in found]
+    # In memory of its own: a row of a block would keep the others alive.
+    return [c.copy() if type(c) is np.ndarray else c for c in found]
 
 
 def _constant(value: Any, order: int) -> np.ndarray:
@@ -306,27 +301,6 @@ def _factorial(k: int) -> float:
 
 def _shown(x: Any) -> str:
     return f"shape {np.shape(x)}" if is_array(x) else f"type {type(x).__name__}"
-
-
-def _refuse_unmoved(inputs: Sequence, x: Any, where: str) -> None:
-    if not any([type(s) is Series for s in inputs]):
-        raise DtypeError(
-            f"{where}: x is {x!r}, without a number that can move.",
-            "integers and booleans can't be moved by an infinitesimal amount",
-            "pass floating-point numbers: 2.0 in place of 2, or x.astype(float)",
-        )
-
-
-class _Term:
-    """One term of a series, with its name for messages."""
-
-    __slots__ = ("i", "k", "tree", "value")
-
-    def __init__(self, tree: tuple, i: int, k: int, value: Any) -> None:
-        self.tree, self.i, self.k, self.value = tree, i, k, value
-
-    def __str__(self) -> str:
-        return str(LeafName(self.tree, f"the term of order {self.k + 1} of argument", self.i))
 
 
 def _common_length(primals: Sequence, series: Sequence) -> int:
@@ -361,7 +335,7 @@ def _common_length(primals: Sequence, series: Sequence) -> int:
     return lengths[0]
 
 
-def _input(x: Any, i: int, terms: list[_Term], primals: Sequence, scaled: bool, level: SeriesLevel) -> Any:
+def _input(x: Any, i: int, terms: list[tuple], primals: Sequence, scaled: bool, level: SeriesLevel) -> Any:
     if not is_array(x):
         refuse_array_like(x, LeafName(tuple(primals), "primals", i), "jet")
         refuse_hidden_numbers(x, LeafName(tuple(primals), "primals", i), "jet")
@@ -369,15 +343,15 @@ def _input(x: Any, i: int, terms: list[_Term], primals: Sequence, scaled: bool, 
     x = as_primal(x, f"primals leaf {i}", "jet")
     inexact = is_inexact(aval_of(x).dtype)
     kept: list = [x]
-    for term in terms:
-        c = term.value
+    for k, (c, name) in enumerate(terms, 1):
         if c is not None:
-            c = plain_leaf(c, term, "jet")
+            c = plain_leaf(c, name, "jet")
             if inexact or np.any(c):
-                check_tangent(x, c, term, "jet")
-            c = _trimmed(c)
-        if c is not None and scaled and term.k:
-            c = c / _factorial(term.k + 1)
+                check_tangent(x, c, name, "jet")
+            if type(c) in PLAIN and not np.any(c):
+                c = None
+        if c is not None and scaled and k > 1:
+            c = c / _factorial(k)
         kept.append(c)
     return series_of(kept, level) if inexact else x
 
@@ -397,8 +371,3 @@ def _along(x: Any, t: Any, name: object, level: SeriesLevel) -> Any:
     t = plain_leaf(t, name, where)
     check_tangent(x, t, name, where)
     return series_of([x, t] if level.order else [x], level)
-
-
-def _trimmed(c: Any) -> Any:
-    """Return ``None`` for a term that is zero."""
-    return None if type(c) in PLAIN and not np.any(c) else c

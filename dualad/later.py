@@ -38,25 +38,8 @@ def load_later(
 ) -> tuple[Callable[[str], Any], Callable[[], list]]:
     """Make ``__getattr__`` and ``__dir__`` of a package that has names without having loaded their modules.
 
-    Parameters
-    ----------
-    package : str
-        The package, while it is being imported.
-    rooms : mapping of str to tuple of str
-        For each module of the package, the public names it defines.
-    packages : tuple of str
-        Packages inside it that are public themselves (``dualad.scipy``).
-
-    Returns
-    -------
-    tuple of callable
-        ``__getattr__`` and ``__dir__``.
-
-    Examples
-    --------
-    >>> import dualad
-    >>> "while_loop" in dir(dualad), dualad.while_loop.__module__
-    (True, 'dualad.control.control_flow')
+    ``rooms`` are, for each module of the package, the public names it defines; ``packages`` those inside it that are
+    public themselves (``dualad.scipy``).
     """
     home = {name: room for room, names in rooms.items() for name in names}
     module = sys.modules[package]

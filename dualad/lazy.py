@@ -178,22 +178,11 @@ def _errors_wanted() -> bool:
 
 
 class LazyLevel(Level):
-    """A level at which calls are noted.
+    """A level at which calls are noted; ``policy(name, params)`` says whether the results of an operator are kept.
 
-    Parameters
-    ----------
-    transform : str
-        For messages.
-    policy : callable or None
-        ``policy(name, params)`` says whether the results of an operator are kept.
-    first : FirstRun, optional
-        What is known of an earlier run, which this one repeats.
-    values : list, optional
-        What that run kept: the results of the operators in ``first.names``. Calls that the policy names then take these
-        and compute nothing.
+    A run that repeats an earlier one has what is known of that, ``first``, and what it kept, ``values``: the results of
+    the operators in ``first.names``. Calls that the policy names then take these and compute nothing.
 
-    Notes
-    -----
     What may fail is carried out at once, where it stands: the function may catch the error. The second run needs to do
     so only if something failed in the first.
     """

@@ -141,24 +141,7 @@ def load_again(module: ModuleType, replacements: Mapping[str, Any]) -> ModuleTyp
 
 
 def source_module_name(module: ModuleType | str) -> str:
-    """Return the name a module has in its source tree, without the mark of a private loading.
-
-    Parameters
-    ----------
-    module : ModuleType or str
-        A module, or a ``__module__`` string.
-
-    Returns
-    -------
-    str
-        ``"pkg.sub"`` for a module registered as ``"pkg@3.sub"``.
-
-    Examples
-    --------
-    >>> from dualad.loading import source_module_name
-    >>> source_module_name("pkg@3.sub")
-    'pkg.sub'
-    """
+    """Return the name a module, or ``__module__``, has in its source tree: ``"pkg.sub"`` of ``"pkg@3.sub"``."""
     return _TAG.sub("", module if isinstance(module, str) else module.__name__)
 
 
@@ -253,11 +236,7 @@ class _Loading:
         package = source_module_name((globals or {}).get("__package__") or "")
         if not package:
             raise ImportError("attempted relative import with no known parent package")
-        parts = package.split(".")
-        if level > len(parts):
-            raise ImportError("attempted relative import beyond top-level package")
-        base = ".".join(parts[: len(parts) - level + 1])
-        return f"{base}.{name}" if name else base
+        return importlib.util.resolve_name("." * level + name, package)
 
     # -- the module's own package or folder ---------------------------------------------------------------------
 
@@ -271,7 +250,8 @@ class _Loading:
         if top != self.top and not (self.owns_siblings and self.find(top) is not None):
             return False
         spec = self.find(full)
-        return spec is None or _is_source(spec)
+        # What can be executed anew: Python source, or a folder without ``__init__.py``.
+        return spec is None or spec.origin is None or spec.origin.endswith(".py")
 
     def find(self, full: str) -> ModuleSpec | None:
         """Return where `full` is found under the root, or None."""
@@ -370,16 +350,12 @@ class _Loading:
         module = self.views[full]
         for name in fromlist:
             if name != "*" and not hasattr(module, name):
-                self.try_submodule(f"{full}.{name}")
+                try:
+                    self.view(f"{full}.{name}")  # `special` of `from scipy import special`, not imported before
+                except ModuleNotFoundError as error:
+                    if error.name != f"{full}.{name}":
+                        raise
         return module
-
-    def try_submodule(self, full: str) -> None:
-        """Make ``from scipy import special`` work when ``special`` was not imported before."""
-        try:
-            self.view(full)
-        except ModuleNotFoundError as error:
-            if error.name != full:
-                raise
 
     def view(self, full: str) -> _RedirectedModule:
         """Return the stand-in for the replaced module `full`."""
@@ -421,7 +397,9 @@ class _RedirectedModule(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
-            return _public_names(self._original if self._original is not None else self._replacement)
+            namespace = self._original if self._original is not None else self._replacement
+            names = getattr(namespace, "__all__", None)
+            return list(names) if names is not None else [n for n in dir(namespace) if not n.startswith("_")]
         value = self._lookup(name)
         vars(self)[name] = value
         return value
@@ -457,17 +435,6 @@ def _original_module(full: str) -> ModuleType | None:
         if error.name is not None and (full == error.name or full.startswith(error.name + ".")):
             return None
         raise
-
-
-def _public_names(namespace: Any) -> list[str]:
-    """Return what ``from namespace import *`` takes."""
-    names = getattr(namespace, "__all__", None)
-    return list(names) if names is not None else [n for n in dir(namespace) if not n.startswith("_")]
-
-
-def _is_source(spec: ModuleSpec) -> bool:
-    """Say whether a spec can be executed anew: Python source, or a folder without ``__init__.py``."""
-    return spec.origin is None or spec.origin.endswith(".py")
 
 
 @functools.cache

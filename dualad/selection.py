@@ -51,7 +51,7 @@ def select(f: Callable, args: tuple, kwargs: dict, argnums, argnames, where: str
                 "argnums=0 differentiates in the first positional argument, and there is none",
                 f"call it as {where}(f)(x), or choose keyword arguments by name: {where}(f, argnames='x')(x=...)",
             )
-    elif _is_empty(argnums) and argnames is None:
+    elif isinstance(argnums, (tuple, list)) and not argnums and argnames is None:
         raise ArgumentError(
             f"{where}: argnums={argnums!r} chooses no argument.",
             "a derivative is taken with respect to something",
@@ -109,10 +109,6 @@ def select(f: Callable, args: tuple, kwargs: dict, argnums, argnames, where: str
     called = [f"argument {n}" for n in numbers] + [f"argument {n!r}" for n in names]
     function.selected = (f, called)  # type: ignore[attr-defined]  # for messages about the arguments
     return Selection(function, chosen, called, arrange)
-
-
-def _is_empty(argnums) -> bool:
-    return isinstance(argnums, (tuple, list)) and not argnums
 
 
 def _names(argnames, where: str) -> list[str]:

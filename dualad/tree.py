@@ -7,6 +7,7 @@ pass through every transform as they are. Not for: anything about derivatives.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -57,7 +58,8 @@ def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
             if not hasattr(kind, "__dataclass_fields__") or is_array(x):
                 _LEAVES.add(kind)
             elif not _beside_fields(x):
-                _register_once(kind)
+                with contextlib.suppress(ValueError):  # another thread was quicker
+                    register_dataclass(kind)
                 return flatten(tree)
     return leaves, treedef
 
@@ -178,7 +180,8 @@ def flatten_like(treedef: optree.PyTreeSpec, tree: Any, what: str, like: str) ->
         return leaves
     except (ValueError, TypeError) as error:
         raise TreeError(
-            f"{what} has another structure than {like}:\n    {what}: {_outline(tree)}\n"
+            f"{what} has another structure than {like}:\n"
+            f"    {what}: {treedef_outline(_tree_structure(tree, namespace=NAMESPACE))}\n"
             f"    {like}: {treedef_outline(treedef)}",
             f"they are matched leaf by leaf ({error})",
             f"give {what} the same nesting of tuples, lists and dicts as {like}",
@@ -221,22 +224,11 @@ def treedef_outline(treedef: optree.PyTreeSpec) -> str:
     return repr(treedef).removeprefix("PyTreeSpec(").removesuffix(")").replace(f", namespace={NAMESPACE!r}", "")
 
 
-def _outline(tree: Any) -> str:
-    return treedef_outline(optree.tree_structure(tree, namespace=NAMESPACE))
-
-
 def _beside_fields(instance: Any) -> set[str]:
     """Return the attributes of a dataclass that are neither fields nor cached properties, and would get lost."""
     kind = type(instance)
     others = set(getattr(instance, "__dict__", ())) - set(kind.__dataclass_fields__)
     return {n for n in others if not isinstance(getattr(kind, n, None), functools.cached_property)}
-
-
-def _register_once(cls: type) -> None:
-    try:
-        register_dataclass(cls)
-    except ValueError:  # another thread was quicker
-        pass
 
 
 #: the dataclasses that are registered, with the names of their static fields
