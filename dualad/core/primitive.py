@@ -23,8 +23,8 @@ __all__ = ["Primitive"]
 _MAKERS = (
     __file__,
     *[
-        os.path.join(PACKAGE, *file)
-        for file in (("ops", "kinds.py"), ("rules", "calls.py"), ("control", "control_ops.py"))
+        os.path.join(PACKAGE, *file.split("/"))
+        for file in ("ops/kinds.py", "ops/special_kinds.py", "rules/calls.py", "control/control_ops.py")
     ],
     "<string>",
 )

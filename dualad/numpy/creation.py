@@ -79,22 +79,21 @@ def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     return asarray(a, dtype, order, device=device, copy=copy, like=like)
 
 
-def ascontiguousarray(a, dtype=None, *, like=None):
-    """As ``numpy.ascontiguousarray``: a tensor itself, or a copy where NumPy would make one."""
-    if like is None and traced_in(a) is not None:
-        return _join(a, lambda x: np.ascontiguousarray(x, dtype))
-    out = asarray(a, dtype, like=like)
-    if not np.ndim(out):
-        out = np.reshape(out, (1,))
-    return np.ascontiguousarray(out) if type(out) is np.ndarray else out
+def _in_order(function: Callable, least: int) -> Callable:
+    """Make a tensor itself, or a copy where NumPy would make one, of at ``least`` so many axes."""
+
+    @functools.wraps(function)
+    def convert(a, dtype=None, *, like=None):
+        if like is None and traced_in(a) is not None:
+            return _join(a, lambda x: function(x, dtype))
+        out = asarray(a, dtype, like=like)
+        out = out if np.ndim(out) >= least else np.reshape(out, (1,))
+        return function(out) if type(out) is np.ndarray else out
+
+    return convert
 
 
-def asfortranarray(a, dtype=None, *, like=None):
-    """As ``numpy.asfortranarray``: a tensor itself, or a copy where NumPy would make one."""
-    if like is None and traced_in(a) is not None:
-        return _join(a, lambda x: np.asfortranarray(x, dtype))
-    out = asarray(a, dtype, like=like)
-    return np.asfortranarray(out) if type(out) is np.ndarray else out
+ascontiguousarray, asfortranarray = _in_order(np.ascontiguousarray, 1), _in_order(np.asfortranarray, 0)
 
 
 def require(a, dtype=None, requirements=None, *, like=None):
@@ -149,39 +148,23 @@ _full = _making(np.full)
 # ── NumPy's classes that convert what they are given ─────────────────────────────────────────────────────────────
 
 
-class _Row:
-    """What ``r_`` is: slices become ranges, and everything is joined along the first axis."""
+class _Joined:
+    """What ``r_`` and ``c_`` are: slices become ranges, numbers and vectors get a shape, and all is joined."""
+
+    def __init__(self, original, ndim: int, shape: tuple[int, ...], axis: int) -> None:
+        self._original, self._ndim, self._shape, self._axis = original, ndim, shape, axis
 
     def __getitem__(self, key):
         entries = key if isinstance(key, tuple) else (key,)
         if traced_in(entries) is None or isinstance(entries[0], str):
-            out = np.r_[_unwrap(key)]
+            out = self._original[_unwrap(key)]
             return buffered(out) if running.get() else out
-        return np.concatenate(
-            [
-                np.r_[e] if isinstance(e, slice) else e if np.ndim(e) else np.reshape(e, (1,))
-                for e in map(_entry, entries)
-            ]
-        )
+        parts = [np.r_[e] if isinstance(e, slice) else operand(e) for e in entries]
+        parts = [p if np.ndim(p) >= self._ndim else np.reshape(p, self._shape) for p in parts]
+        return np.concatenate(parts, axis=self._axis)
 
 
-class _Column:
-    """What ``c_`` is: vectors become columns, and everything is joined along the last axis."""
-
-    def __getitem__(self, key):
-        entries = key if isinstance(key, tuple) else (key,)
-        if traced_in(entries) is None:
-            out = np.c_[_unwrap(key)]
-            return buffered(out) if running.get() else out
-        parts = [np.r_[e] if isinstance(e, slice) else e for e in map(_entry, entries)]
-        return np.concatenate([p if np.ndim(p) > 1 else np.reshape(p, (-1, 1)) for p in parts], axis=-1)
-
-
-def _entry(x: Any) -> Any:
-    return x if isinstance(x, slice) else operand(x)
-
-
-r_, c_ = _Row(), _Column()
+r_, c_ = _Joined(np.r_, 1, (1,), 0), _Joined(np.c_, 2, (-1, 1), -1)
 
 
 class vectorize(np.vectorize):

@@ -6,7 +6,7 @@ Not for: transcendental functions (``elementary.py``), comparisons and choice (`
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -340,28 +340,26 @@ hypot = elementwise(np.hypot, jvp=_hypot_jvp, samples=away_from(0.0))
 # ── linear functions of one number ───────────────────────────────────────────────────────────────────────────────
 
 
-def _linear_ufunc(ufunc: np.ufunc, *same: np.ufunc, transpose, samples) -> Primitive:
-    return linear(
-        ufunc.__name__,
-        impl=ufunc,
-        abstract_eval=elementwise_shape(ufunc),
-        transpose=transpose,
-        batch=lambda size, x: ufunc(x),
-        samples=samples,
-        numpy=[ufunc, *same],
+def _linear_function(function: Callable, *same: np.ufunc, abstract_eval=None, **fields) -> Primitive:
+    ufuncs = [f for f in (function, *same) if isinstance(f, np.ufunc)]
+    op = linear(
+        function.__name__,
+        impl=function,
+        abstract_eval=abstract_eval or elementwise_shape(function),
+        batch=lambda size, x: op(x),
+        numpy=ufuncs,
+        **fields,
     )
+    return op
 
 
-_reals_and_complex = elementwise_samples(anywhere(), complex_too=True)
+_reals, _complex = elementwise_samples(anywhere()), elementwise_samples(complex_plane())
+_both = elementwise_samples(anywhere(), complex_too=True)
 
-positive_sign = _linear_ufunc(np.positive, transpose=lambda ct, x: (ct,), samples=_reals_and_complex)
-conjugate = _linear_ufunc(np.conjugate, transpose=lambda ct, x: (np.conjugate(ct),), samples=_reals_and_complex)
-deg2rad = _linear_ufunc(
-    np.deg2rad, np.radians, transpose=lambda ct, x: (np.deg2rad(ct),), samples=elementwise_samples(anywhere())
-)
-rad2deg = _linear_ufunc(
-    np.rad2deg, np.degrees, transpose=lambda ct, x: (np.rad2deg(ct),), samples=elementwise_samples(anywhere())
-)
+positive_sign = _linear_function(np.positive, transpose=lambda ct, x: (ct,), samples=_both)
+conjugate = _linear_function(np.conjugate, transpose=lambda ct, x: (np.conjugate(ct),), samples=_both)
+deg2rad = _linear_function(np.deg2rad, np.radians, transpose=lambda ct, x: (np.deg2rad(ct),), samples=_reals)
+rad2deg = _linear_function(np.rad2deg, np.degrees, transpose=lambda ct, x: (np.rad2deg(ct),), samples=_reals)
 
 
 def _part_shape(x: Aval) -> Aval:
@@ -369,19 +367,5 @@ def _part_shape(x: Aval) -> Aval:
 
 
 # ⟨c, Re z⟩ = Re Σ c Re z = ⟨c + 0i, z⟩ and ⟨c, Im z⟩ = Re Σ (−i c) z = ⟨−i c, z⟩, for real c.
-real = linear(
-    "real",
-    impl=np.real,
-    abstract_eval=_part_shape,
-    transpose=lambda ct, x: (ct + 0j,),
-    batch=lambda size, x: real(x),
-    samples=elementwise_samples(complex_plane()),
-)
-imag = linear(
-    "imag",
-    impl=np.imag,
-    abstract_eval=_part_shape,
-    transpose=lambda ct, x: (ct * -1j,),
-    batch=lambda size, x: imag(x),
-    samples=elementwise_samples(complex_plane()),
-)
+real = _linear_function(np.real, abstract_eval=_part_shape, transpose=lambda ct, x: (ct + 0j,), samples=_complex)
+imag = _linear_function(np.imag, abstract_eval=_part_shape, transpose=lambda ct, x: (ct * -1j,), samples=_complex)

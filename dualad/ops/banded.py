@@ -11,10 +11,9 @@ import numpy as np
 import scipy.linalg as sl
 
 from ..core.aval import Aval, result_dtype
-from .factorization import floating
+from .factorization import floating, over_stack
 from .kinds import add_tangents, solution
 from .samples import Domain
-from .triangular import over_stack
 
 __all__ = ["banded_solve", "transpose_bands"]
 

@@ -1,7 +1,7 @@
 """Distribution functions among the ufuncs of ``scipy.special``: in the argument, and in parameters that scale it.
 
-Each is an incomplete gamma or beta function of something, so its derivative is a density. Counts, degrees of freedom
-and shapes have no derivative in closed form and are refused by name. Loaded with ``special.py``.
+Each is an incomplete gamma or beta function, or one of something, so its derivative is a density. Counts, degrees of
+freedom and shapes have no derivative in closed form and are refused by name. Loaded with ``special.py``.
 Not for: ``scipy.stats`` (``dualad/scipy/stats``).
 """
 
@@ -13,17 +13,17 @@ import numpy as np
 import scipy.special._ufuncs as sp
 
 from .samples import anywhere, between, integers, positive
-from .special_kinds import special
+from .special_kinds import distribution, special
 
-__all__ = ["beta_density", "gamma_density"]
+__all__: list[str] = []
 
 
-def gamma_density(a, x):
+def _gamma_density(a, x):
     """Return x^(a−1) exp(−x) / Γ(a)."""
     return np.exp(sp.xlogy(a - 1, x) - x - sp.gammaln(a))
 
 
-def beta_density(a, b, x):
+def _beta_density(a, b, x):
     """Return x^(a−1) (1−x)^(b−1) / B(a, b)."""
     return np.exp(sp.xlogy(a - 1, x) + sp.xlog1py(b - 1, -x) - sp.betaln(a, b))
 
@@ -32,87 +32,82 @@ _inside = between(0.1, 0.9)
 _some, _more = integers(1, 4), integers(4, 7)
 
 
-# ── chi-squared, gamma, Poisson: incomplete gamma functions ──────────────────────────────────────────────────────
+# ── incomplete gamma functions, chi-squared, gamma, Poisson ──────────────────────────────────────────────────────
 
+distribution(
+    "a x", positive(), positive(), density=_gamma_density,
+    rising=sp.gammainc, falling=sp.gammaincc, rising_inverse=sp.gammaincinv, falling_inverse=sp.gammainccinv,
+)  # fmt: skip
+distribution(
+    "v x", positive(), positive(), density=lambda v, x: 0.5 * _gamma_density(0.5 * v, 0.5 * x),
+    rising=sp.chdtr, falling=sp.chdtrc, falling_inverse=sp.chdtri,
+)  # fmt: skip
+distribution(
+    "k m", _some, positive(), density=lambda k, m: _gamma_density(np.floor(k) + 1, m),
+    rising=sp.pdtrc, falling=sp.pdtr, falling_inverse=sp.pdtri,
+)  # fmt: skip
 
-def _chi(v, x):
-    return 0.5 * gamma_density(0.5 * v, 0.5 * x)
-
-
-special(sp.chdtr, "v x", positive(), positive(), singular=True, x=lambda v, x, out: _chi(v, x))
-special(sp.chdtrc, "v x", positive(), positive(), singular=True, x=lambda v, x, out: -_chi(v, x))
-special(sp.chdtri, "v p", positive(), _inside, singular=True, p=lambda v, p, out: -1 / _chi(v, out))
-
-_gamma_domains = (positive(), positive(), positive())
 special(
-    sp.gdtr, "a b x", *_gamma_domains, singular=True,
-    a=lambda a, b, x, out: x * gamma_density(b, a * x),
-    x=lambda a, b, x, out: a * gamma_density(b, a * x),
+    sp.gdtr, "a b x", positive(), singular=True,
+    a=lambda a, b, x, out: x * _gamma_density(b, a * x),
+    x=lambda a, b, x, out: a * _gamma_density(b, a * x),
 )  # fmt: skip
 special(
-    sp.gdtrc, "a b x", *_gamma_domains, singular=True,
-    a=lambda a, b, x, out: -x * gamma_density(b, a * x),
-    x=lambda a, b, x, out: -a * gamma_density(b, a * x),
+    sp.gdtrc, "a b x", positive(), singular=True,
+    a=lambda a, b, x, out: -x * _gamma_density(b, a * x),
+    x=lambda a, b, x, out: -a * _gamma_density(b, a * x),
 )  # fmt: skip
 special(
-    sp.gdtrix, "a b p", positive(), positive(), _inside,
+    sp.gdtrix, "a b p", positive(), positive(), _inside, singular=True,
     a=lambda a, b, p, out: -out / a,
-    p=lambda a, b, p, out: 1 / (a * gamma_density(b, a * out)),
+    p=lambda a, b, p, out: 1 / (a * _gamma_density(b, a * out)),
 )  # fmt: skip
 special(
-    sp.gdtria, "p b x", _inside, positive(), positive(),
-    p=lambda p, b, x, out: 1 / (x * gamma_density(b, out * x)),
+    sp.gdtria, "p b x", _inside, positive(), positive(), singular=True,
+    p=lambda p, b, x, out: 1 / (x * _gamma_density(b, out * x)),
     x=lambda p, b, x, out: -out / x,
 )  # fmt: skip
 
-special(sp.pdtr, "k m", _some, positive(), singular=True, m=lambda k, m, out: -gamma_density(np.floor(k) + 1, m))
-special(sp.pdtrc, "k m", _some, positive(), singular=True, m=lambda k, m, out: gamma_density(np.floor(k) + 1, m))
-special(sp.pdtri, "k y", _some, _inside, y=lambda k, y, out: -1 / gamma_density(k + 1, out))
 
-
-# ── F, Student's t, binomial, negative binomial: incomplete beta functions ───────────────────────────────────────
+# ── incomplete beta functions, F, Student's t, binomial, negative binomial ───────────────────────────────────────
 
 
 def _f(a, b, x):
     """With w = ax/(ax + b): the density at w, times dw/dx = ab/(ax + b)²."""
     total = a * x + b
-    return beta_density(0.5 * a, 0.5 * b, a * x / total) * (a * b) / (total * total)
-
-
-_f_domains = (positive(), positive(), positive())
-special(sp.fdtr, "dfn dfd x", *_f_domains, singular=True, x=lambda dfn, dfd, x, out: _f(dfn, dfd, x))
-special(sp.fdtrc, "dfn dfd x", *_f_domains, singular=True, x=lambda dfn, dfd, x, out: -_f(dfn, dfd, x))
-special(sp.fdtri, "dfn dfd p", positive(), positive(), _inside, p=lambda dfn, dfd, p, out: 1 / _f(dfn, dfd, out))
+    return _beta_density(0.5 * a, 0.5 * b, a * x / total) * (a * b) / (total * total)
 
 
 def _student(df, t):
     return np.exp(-0.5 * (df + 1) * np.log1p(t * t / df) - sp.betaln(0.5, 0.5 * df)) / np.sqrt(df)
 
 
-special(sp.stdtr, "df t", positive(), anywhere(), t=lambda df, t, out: _student(df, t))
-special(sp.stdtrit, "df p", positive(), _inside, p=lambda df, p, out: 1 / _student(df, out))
+def _binomial(k, n, p):
+    return _beta_density(np.floor(k) + 1, n - np.floor(k), p)
 
-special(
-    sp.bdtr, "k n p", _some, _more, _inside, singular=True,
-    p=lambda k, n, p, out: -beta_density(np.floor(k) + 1, n - np.floor(k), p),
+
+distribution(
+    "a b x", positive(), positive(), _inside, density=_beta_density,
+    rising=sp.betainc, falling=sp.betaincc, rising_inverse=sp.betaincinv, falling_inverse=sp.betainccinv,
 )  # fmt: skip
-special(
-    sp.bdtrc, "k n p", _some, _more, _inside, singular=True,
-    p=lambda k, n, p, out: beta_density(np.floor(k) + 1, n - np.floor(k), p),
+distribution(
+    "dfn dfd x", positive(), positive(), positive(), density=_f,
+    rising=sp.fdtr, falling=sp.fdtrc, rising_inverse=sp.fdtri,
 )  # fmt: skip
-special(
-    sp.bdtri, "k n y", _some, _more, _inside,
-    y=lambda k, n, y, out: -1 / beta_density(np.floor(k) + 1, n - np.floor(k), out),
+distribution("df t", positive(), anywhere(), density=_student, rising=sp.stdtr, rising_inverse=sp.stdtrit)
+distribution(
+    "k n p", _some, _more, _inside, density=_binomial, rising=sp.bdtrc, falling=sp.bdtr, falling_inverse=sp.bdtri
+)
+distribution(
+    "k n p", _some, _some, _inside, density=lambda k, n, p: _beta_density(n, k + 1, p),
+    rising=sp.nbdtr, falling=sp.nbdtrc, rising_inverse=sp.nbdtri,
 )  # fmt: skip
-special(sp.nbdtr, "k n p", _some, _some, _inside, singular=True, p=lambda k, n, p, out: beta_density(n, k + 1, p))
-special(sp.nbdtrc, "k n p", _some, _some, _inside, singular=True, p=lambda k, n, p, out: -beta_density(n, k + 1, p))
-special(sp.nbdtri, "k n y", _some, _some, _inside, y=lambda k, n, y, out: 1 / beta_density(n, k + 1, out))
 
 
 # ── others ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 special(
-    sp.nrdtrimn, "p std x", _inside, positive(), anywhere(),
+    sp.nrdtrimn, "p std x", _inside, positive(), anywhere(), singular=True,
     p=lambda p, std, x, out: -std * math.sqrt(2 * math.pi) * np.exp(0.5 * sp.ndtri(p) ** 2),
     std=lambda p, std, x, out: -sp.ndtri(p),
     x=lambda p, std, x, out: np.ones_like(out),

@@ -21,7 +21,7 @@ from .samples import well_conditioned
 
 __all__ = [
     "adjoint", "cholesky", "complex_floating", "complex_matrix", "directional_shape", "floating", "hermitian", "inv",
-    "least_motion", "matrix", "matrix_rank", "pinv", "qr", "solution_batch", "solution_shape", "solve",
+    "least_motion", "matrix", "matrix_rank", "over_stack", "pinv", "qr", "solution_batch", "solution_shape", "solve",
     "square", "strictly_lower", "transposed",
 ]  # fmt: skip
 
@@ -83,6 +83,20 @@ def hermitian(a):
     zero = a.dtype.type(0)
     below = np.where(strictly_lower(n), a, zero)
     return below + adjoint(below) + np.where(np.eye(n, dtype=bool), np.real(a), zero)
+
+
+def over_stack(function: Callable, arrays, core: tuple[int, ...], dtype: np.dtype, ndim: int = 2) -> np.ndarray:
+    """Call a function of matrices (or arrays of so many axes) once per member of a broadcast stack.
+
+    ``core`` is the shape of one result.
+    """
+    stack = np.broadcast_shapes(*[a.shape[:-ndim] for a in arrays])
+    out = np.empty((*stack, *core), dtype)
+    if out.size:
+        arrays = [np.broadcast_to(a, (*stack, *a.shape[-ndim:])) for a in arrays]
+        for index in np.ndindex(*stack):
+            out[index] = function(*[a[index] for a in arrays])
+    return out
 
 
 def complex_matrix(domain):

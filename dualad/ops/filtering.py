@@ -6,15 +6,17 @@ or SciPy's signatures (``dualad/scipy/signal.py``).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
 import scipy.signal as sg
 
 from ..core.aval import Array, Aval, result_dtype
-from .factorization import floating
-from .kinds import add_tangents, align_ranks, bilinear, solution, unbroadcast
+from .factorization import floating, over_stack
+from .kinds import add_tangents, align_ranks, bilinear, solution
 from .samples import between, complex_plane
+from .scans import transpose_convolution
 
 __all__ = ["all_pole", "convolve_nd"]
 
@@ -27,17 +29,8 @@ __all__ = ["all_pole", "convolve_nd"]
 
 
 def _convolve(x, y, *, mode, method, ndim):
-    stack = np.broadcast_shapes(x.shape[:-ndim], y.shape[:-ndim])
     core = _core(x.shape[-ndim:], y.shape[-ndim:], mode)
-    if not np.prod(stack, dtype=int) or not np.prod(core, dtype=int):
-        return np.zeros((*stack, *core), np.result_type(x, y))
-    if not stack:
-        return np.asarray(sg.convolve(x, y, mode, method), np.result_type(x, y))
-    out = np.empty((*stack, *core), np.result_type(x, y))
-    x, y = [np.broadcast_to(v, (*stack, *v.shape[-ndim:])) for v in (x, y)]
-    for index in np.ndindex(*stack):
-        out[index] = sg.convolve(x[index], y[index], mode, method)
-    return out
+    return over_stack(lambda x, y: sg.convolve(x, y, mode, method), (x, y), core, np.result_type(x, y), ndim)
 
 
 def _core(x: tuple[int, ...], y: tuple[int, ...], mode: str) -> tuple[int, ...]:
@@ -55,17 +48,8 @@ def _convolve_shape(x, y, *, mode, method, ndim) -> Aval:
 
 
 def _convolve_transpose(ct: Array, x: Array, y: Array, *, mode: str, method, ndim: int) -> tuple:
-    def reverse(v):
-        return np.flip(v, tuple(range(v.ndim - ndim, v.ndim)))
-
-    def run(a, b, mode):
-        return convolve_nd(a, b, mode=mode, method=method, ndim=ndim)
-
-    if type(x) is Aval:
-        return unbroadcast(run(ct, reverse(y), "valid" if mode == "full" else "full"), x), None
-    if mode == "full":
-        return None, unbroadcast(run(ct, reverse(x), "valid"), y)
-    return None, unbroadcast(run(reverse(x), ct, "valid"), y)
+    run = functools.partial(convolve_nd, method=method, ndim=ndim)
+    return transpose_convolution(ct, x, y, mode, run, lambda v: np.flip(v, tuple(range(v.ndim - ndim, v.ndim))))
 
 
 def _convolve_batch(size: int, values: Sequence, mapped: Sequence[bool], *, mode: str, method, ndim: int) -> Array:
@@ -110,19 +94,11 @@ convolve_nd = bilinear(
 
 def _all_pole(a, x):
     dtype = floating(np.result_type(a, x))
-    stack = np.broadcast_shapes(a.shape[:-1], x.shape[:-1])
-    out = np.empty((*stack, x.shape[-1]), dtype)
-    if not out.size:
-        return out
     one, unit = np.ones(1, dtype), np.ones((*a.shape[:-1], 1), dtype)
-    factors = np.concatenate([unit, a], -1).astype(dtype, copy=False)
-    if a.ndim == 1:
-        return sg.lfilter(one, factors, x.astype(dtype, copy=False))
-    factors = np.broadcast_to(factors, (*stack, factors.shape[-1]))
-    x = np.broadcast_to(x, out.shape)
-    for index in np.ndindex(*stack):
-        out[index] = sg.lfilter(one, factors[index], x[index].astype(dtype, copy=False))
-    return out
+    factors, x = np.concatenate([unit, a], -1).astype(dtype, copy=False), x.astype(dtype, copy=False)
+    if a.ndim == 1 and x.size:
+        return sg.lfilter(one, factors, x)
+    return over_stack(lambda a, x: sg.lfilter(one, a, x), (factors, x), x.shape[-1:], dtype, 1)
 
 
 def _all_pole_shape(a: Aval, x: Aval) -> Aval:

@@ -9,9 +9,11 @@ transpose, up to cutting and padding, which are each other's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from ..core.aval import Array, Aval
+from ..core.aval import Array, Aval, is_inexact
 from ..core.constants import beside
 from .kinds import linear
 from .samples import complex_plane
@@ -19,13 +21,14 @@ from .samples import complex_plane
 __all__ = ["fft", "ifft", "irfft", "rfft"]
 
 _FLIPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
-_COMPLEX: dict = {np.dtype("float16"): np.dtype("complex64"), np.dtype("float32"): np.dtype("complex64")}
-_COMPLEX |= {d: d for d in map(np.dtype, ("complex64", "complex128", "clongdouble"))}
-_COMPLEX |= {np.dtype("longdouble"): np.dtype("clongdouble"), np.dtype("float64"): np.dtype("complex128")}
 
 
 def _complex_dtype(dtype: np.dtype) -> np.dtype:
-    return _COMPLEX.get(dtype, np.dtype("complex128"))
+    return np.result_type(dtype if is_inexact(dtype) else float, np.complex64)
+
+
+def _real_dtype(dtype: np.dtype) -> np.dtype:
+    return _complex_dtype(dtype).type(0).real.dtype
 
 
 def _resize(shape: tuple[int, ...], axis: int, n: int) -> tuple[int, ...]:
@@ -60,32 +63,33 @@ def _samples(domain=None):
     ]
 
 
-def _complex_transform(name: str, function):
+def _transform(name: str, function: Callable, samples: list, *, back=None, length=lambda n: n, dtype=_complex_dtype):
+    """Declare a transform to so many numbers of a dtype; ``back`` is its transpose (itself, if not given)."""
     op = linear(
         name,
         impl=lambda x, *, n, axis, norm: function(x, n, axis, norm),
-        abstract_eval=lambda x, *, n, axis, norm: Aval(_resize(x.shape, axis, n), _complex_dtype(x.dtype)),
-        transpose=lambda ct, x, *, n, axis, norm: (_arrived(op(ct, n=n, axis=axis, norm=norm), x, axis),),
-        samples=_samples() + _samples(complex_plane()),
+        abstract_eval=lambda x, *, n, axis, norm: Aval(_resize(x.shape, axis, length(n)), dtype(x.dtype)),
+        transpose=lambda ct, x, *, n, axis, norm: (_arrived((back or op)(ct, n=n, axis=axis, norm=norm), x, axis),),
+        samples=samples,
         blocks="one",
     )
     return op
 
 
-fft = _complex_transform("fft", np.fft.fft)
-ifft = _complex_transform("ifft", np.fft.ifft)
+_real_samples = _samples()
+_both_samples = _real_samples + _samples(complex_plane())
 
+fft = _transform("fft", np.fft.fft, _both_samples)
+ifft = _transform("ifft", np.fft.ifft, _both_samples)
 
 # rfft gives y_k = s Σ_j x_j ω^{jk} for 0 ≤ k ≤ n/2 and real x. Its transpose sends c to Re s Σ_k c_k ω^{jk}: the
 # complex transform of c, padded with zeros to length n.
-
-rfft = linear(
+rfft = _transform(
     "rfft",
-    impl=lambda x, *, n, axis, norm: np.fft.rfft(x, n, axis, norm),
-    abstract_eval=lambda x, *, n, axis, norm: Aval(_resize(x.shape, axis, n // 2 + 1), _complex_dtype(x.dtype)),
-    transpose=lambda ct, x, *, n, axis, norm: (_arrived(np.real(fft(ct, n=n, axis=axis, norm=norm)), x, axis),),
-    samples=_samples(),
-    blocks="one",
+    np.fft.rfft,
+    _real_samples,
+    back=lambda ct, **params: np.real(fft(ct, **params)),
+    length=lambda n: n // 2 + 1,
 )
 
 
@@ -93,22 +97,13 @@ rfft = linear(
 # and, if n is even, k = n/2. Its transpose sends c to s w_k Σ_j c_j ω^{-jk} = s w_k conj(rfft(c))_k.
 
 
-def _irfft_transpose(ct: Array, x: Array, *, n: int, axis: int, norm: str) -> tuple:
+def _irfft_back(ct: Array, *, n: int, axis: int, norm: str) -> Array:
     weights = np.full(n // 2 + 1, 2.0, np.real(np.zeros((), ct.dtype)).dtype)
     weights[0] = 1
     if n % 2 == 0:
         weights[-1] = 1
-    weights = beside(weights.reshape((-1,) + (1,) * (len(x.shape) - axis - 1)), ct)
-    return (_arrived(weights * np.conj(rfft(ct, n=n, axis=axis, norm=_FLIPPED[norm])), x, axis),)
+    weights = beside(weights.reshape((-1,) + (1,) * (len(ct.shape) - axis - 1)), ct)
+    return weights * np.conj(rfft(ct, n=n, axis=axis, norm=_FLIPPED[norm]))
 
 
-irfft = linear(
-    "irfft",
-    impl=lambda x, *, n, axis, norm: np.fft.irfft(x, n, axis, norm),
-    abstract_eval=lambda x, *, n, axis, norm: Aval(
-        _resize(x.shape, axis, n), np.zeros((), _complex_dtype(x.dtype)).real.dtype
-    ),
-    transpose=_irfft_transpose,
-    samples=_samples() + _samples(complex_plane()),
-    blocks="one",
-)
+irfft = _transform("irfft", np.fft.irfft, _both_samples, back=_irfft_back, dtype=_real_dtype)

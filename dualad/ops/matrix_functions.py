@@ -15,10 +15,18 @@ import scipy.linalg as sl
 from ..core.aval import Array, Aval, result_dtype
 from ..core.primitive import Primitive
 from ..errors import DtypeError
-from .factorization import adjoint, complex_matrix, directional_shape, floating, matrix, square, transposed
+from .factorization import (
+    adjoint,
+    complex_matrix,
+    directional_shape,
+    floating,
+    matrix,
+    over_stack,
+    square,
+    transposed,
+)
 from .kinds import directional, of_matrices, solution
 from .samples import Domain, well_conditioned
-from .triangular import over_stack
 
 __all__ = ["expm", "logm", "sqrtm", "sylvester"]
 

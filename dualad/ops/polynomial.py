@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.aval import Aval
-from .factorization import complex_floating, complex_matrix, floating, square
+from .factorization import complex_floating, complex_matrix, floating, over_stack, square
 from .kinds import scaled, stacked
 from .samples import complex_plane, well_conditioned
 
@@ -34,13 +34,13 @@ def _value(p, r):
 
 
 def _roots(p, *, degree):
-    out = np.empty((*p.shape[:-1], degree), complex_floating(p.dtype))
-    for i in np.ndindex(p.shape[:-1]):
-        r = np.roots(p[i])
+    def one(p):
+        r = np.roots(p)
         if r.shape != (degree,):
             raise np.linalg.LinAlgError(f"a polynomial of degree {degree} was expected, but one has {r.size} roots")
-        out[i] = r
-    return out
+        return r
+
+    return over_stack(one, (p,), (degree,), complex_floating(p.dtype), 1)
 
 
 def _roots_jvp(primals: Sequence, tangents: Sequence, *, degree: int) -> tuple:
@@ -73,13 +73,6 @@ roots = stacked(
 # in the entries, smooth where eigenvalues coincide too.
 
 
-def _characteristic(a):
-    out = np.empty((*a.shape[:-2], a.shape[-1] + 1), floating(a.dtype))
-    for i in np.ndindex(a.shape[:-2]):
-        out[i] = np.poly(a[i])
-    return out
-
-
 def _characteristic_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     a, t = primals[0], tangents[0]
     c = characteristic(a)
@@ -96,7 +89,7 @@ def _characteristic_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 
 characteristic = stacked(
     "characteristic",
-    impl=_characteristic,
+    impl=lambda a: over_stack(np.poly, (a,), (a.shape[-1] + 1,), floating(a.dtype)),
     abstract_eval=lambda a: Aval((*square(a).shape[:-2], a.shape[-1] + 1), floating(a.dtype)),
     jvp=_characteristic_jvp,
     samples=[

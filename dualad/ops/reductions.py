@@ -14,10 +14,9 @@ import numpy as np
 from ..core.aval import Array, Aval
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
-from ..core.tables import OPS
 from ..core.tracer import PLAIN
 from .choice import nowhere, where
-from .kinds import scaled
+from .kinds import along_axis, scaled
 from .kinks import chosen
 from .samples import complex_plane
 from .scans import exclusive_cumprod, total_dtype
@@ -50,21 +49,15 @@ def kept(x, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool):
 _add_reduce = np.add.reduce
 
 
-def _by_function(function, x, axis: tuple[int, ...], keepdims: bool):
-    """Reduce an array of another library by NumPy's function, which it answers where it knows no ufunc's methods."""
-    return function(x, axis=axis, keepdims=keepdims) if axis else x.astype(total_dtype(x.dtype))
+def _total(reduce, function):
+    """Make what adds or multiplies up; ``function`` is NumPy's, for libraries that know no ufunc's methods."""
 
+    def impl(x, *, axis, keepdims=False):
+        if type(x) in PLAIN:
+            return reduce(x, axis, None, None, keepdims)
+        return function(x, axis=axis, keepdims=keepdims) if axis else x.astype(total_dtype(x.dtype))
 
-def _sum_impl(x, *, axis, keepdims=False):
-    if type(x) in PLAIN:
-        return _add_reduce(x, axis, None, None, keepdims)
-    return _by_function(np.sum, x, axis, keepdims)
-
-
-def _prod_impl(x, *, axis, keepdims=False):
-    if type(x) in PLAIN:
-        return np.multiply.reduce(x, axis, None, None, keepdims)
-    return _by_function(np.prod, x, axis, keepdims)
+    return impl
 
 
 def _sum_jvp(primals: Sequence, tangents: Sequence, *, axis: int, keepdims: bool = False) -> tuple:
@@ -84,13 +77,17 @@ def _sum_transpose(ct: Array, x: Array, *, axis: int, keepdims: bool = False) ->
     return (np.broadcast_to(kept(ct, x.shape, axis, keepdims), x.shape),)
 
 
-def _batch_with(name: str):
-    """Make the batching rule of a reduction: the same one, of the axes behind the batch axis."""
+def _reduction(name: str, *, dtype=total_dtype, abstract_eval=None, kind="reduction", **fields) -> Primitive:
+    """Declare a reduction to numbers of ``dtype(of the operand's)``: in a batch, that of the axes behind the first."""
+
+    def shape(x, *, axis, keepdims=False):
+        return Aval(reduced_shape(x.shape, axis, keepdims), dtype(x.dtype))
 
     def batch(size: int, values: Sequence, mapped: Sequence[bool], *, axis: int, keepdims: bool = False) -> Array:
-        return bind(OPS[name], values, {"axis": tuple([a + 1 for a in axis]), "keepdims": keepdims})
+        return bind(op, values, {"axis": tuple([a + 1 for a in axis]), "keepdims": keepdims})
 
-    return batch
+    op = Primitive(name, abstract_eval=abstract_eval or shape, batch=batch, kind=kind, **fields)
+    return op
 
 
 _REDUCED = [
@@ -105,16 +102,13 @@ _REDUCED = [
 _EMPTY = [((0, 2), {"axis": (0,)}), ((0, 2), {"axis": (1,)})]
 _COMPLEX = (complex_plane()(2, 3), {"axis": (1,)})
 
-sum = Primitive(
+sum = _reduction(
     "sum",
-    impl=_sum_impl,
-    abstract_eval=lambda x, *, axis, keepdims=False: Aval(reduced_shape(x.shape, axis, keepdims), total_dtype(x.dtype)),
+    impl=_total(_add_reduce, np.sum),
     jvp=_sum_jvp,
     linear_in=(0,),
     transpose=_sum_transpose,
-    batch=_batch_with("sum"),
     samples=[*_REDUCED, *_EMPTY, _COMPLEX],
-    kind="reduction",
     collects=True,
 )
 
@@ -148,14 +142,8 @@ def _prod_jvp(primals: Sequence, tangents: Sequence, *, axis: int, keepdims: boo
     return out, tangent.reshape(out.shape) if keepdims else tangent
 
 
-prod = Primitive(
-    "prod",
-    impl=_prod_impl,
-    abstract_eval=lambda x, *, axis, keepdims=False: Aval(reduced_shape(x.shape, axis, keepdims), total_dtype(x.dtype)),
-    jvp=_prod_jvp,
-    batch=_batch_with("prod"),
-    samples=[*_REDUCED, *_EMPTY, _COMPLEX],
-    kind="reduction",
+prod = _reduction(
+    "prod", impl=_total(np.multiply.reduce, np.prod), jvp=_prod_jvp, samples=[*_REDUCED, *_EMPTY, _COMPLEX]
 )
 
 
@@ -193,15 +181,7 @@ def _extremum(name: str, function, reduce=None) -> Primitive:
         t = bind(sum, (where(tied, t, 0),), params) / count
         return out, chosen(t, lambda: count > 1, name)
 
-    op = Primitive(
-        name,
-        impl=impl,
-        abstract_eval=_extremum_shape,
-        jvp=jvp,
-        batch=_batch_with(name),
-        samples=[*_REDUCED, _EMPTY[1]],
-        kind="reduction",
-    )
+    op = _reduction(name, impl=impl, abstract_eval=_extremum_shape, jvp=jvp, samples=[*_REDUCED, _EMPTY[1]])
     return op
 
 
@@ -216,12 +196,11 @@ nanmin = _extremum("nanmin", np.nanmin)
 
 def _question(name: str, impl, dtype) -> Primitive:
     """Declare a reduction whose result has no derivative."""
-    return Primitive(
+    return _reduction(
         name,
         impl=lambda x, *, axis, keepdims=False: impl(x, axis=axis, keepdims=keepdims),
-        abstract_eval=lambda x, *, axis, keepdims=False: Aval(reduced_shape(x.shape, axis, keepdims), np.dtype(dtype)),
+        dtype=lambda _: np.dtype(dtype),
         jvp=None,
-        batch=_batch_with(name),
         samples=[*_REDUCED, *_EMPTY],
         kind="predicate",
     )
@@ -246,12 +225,11 @@ def _position_shape(x, *, axis):
 
 def _position(name: str, impl) -> Primitive:
     """Declare the place of an extremum along one axis."""
-    return Primitive(
+    return along_axis(
         name,
         impl=lambda x, *, axis: impl(x, axis=axis),
         abstract_eval=_position_shape,
         jvp=None,
-        batch=lambda size, values, mapped, *, axis: bind(OPS[name], values, {"axis": axis + 1}),
         samples=[((3,), {"axis": 0}), ((2, 3), {"axis": 1}), ((0, 2), {"axis": 1}), ((1, 3), {"axis": 0})],
         kind="predicate",
     )

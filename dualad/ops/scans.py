@@ -7,7 +7,7 @@ Not for: differences (composed in ``surface/composites.py``) or totals (``reduct
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from .samples import complex_plane
 
 __all__ = [
     "convolve", "cumlogaddexp", "cummax", "cummin", "cumprod", "cumsum", "equal_or_both_nan", "exclusive_cumprod",
-    "recurrence", "shift", "total_dtype",
+    "recurrence", "shift", "total_dtype", "transpose_convolution",
 ]  # fmt: skip
 
 _WIDE = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
@@ -49,9 +49,16 @@ def equal_or_both_nan(x, y):
     return (x == y) | ((x != x) & (y != y))
 
 
-def _running(ufunc, function):
+def _running(ufunc, function=None):
+    """Make the running form of a ufunc; ``function`` is NumPy's for it, which other libraries may know."""
+
+    def step(x, before):
+        return ufunc.accumulate(np.concatenate([before, x]))[len(before) :]
+
     def run(x, axis):
-        return ufunc.accumulate(x, axis) if type(x) in PLAIN else function(x, axis=axis)
+        if type(x) in PLAIN:
+            return ufunc.accumulate(x, axis)
+        return stepped(ufunc, step, axis, x) if function is None else function(x, axis=axis)
 
     def impl(x, *, axis, reverse=False):
         if not reverse:
@@ -60,15 +67,6 @@ def _running(ufunc, function):
         return run(x[from_end], axis)[from_end]
 
     return impl
-
-
-def _accumulate(ufunc):
-    """Make the running form of a ufunc that has no NumPy function of its own."""
-
-    def step(x, before):
-        return ufunc.accumulate(np.concatenate([before, x]))[len(before) :]
-
-    return lambda x, *, axis: ufunc.accumulate(x, axis) if type(x) in PLAIN else stepped(ufunc, step, axis, x)
 
 
 # ── shift ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -287,7 +285,7 @@ def _running_extremum(name: str, ufunc: np.ufunc) -> Primitive:
 
     op = along_axis(
         name,
-        impl=_accumulate(ufunc),
+        impl=_running(ufunc),
         abstract_eval=lambda x, *, axis: x,
         jvp=jvp,
         samples=[(shape, {"axis": params["axis"]}) for shape, params in _SCANNED],
@@ -325,7 +323,7 @@ def _cumlogaddexp_jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tu
 
 cumlogaddexp = along_axis(
     "cumlogaddexp",
-    impl=_accumulate(np.logaddexp),
+    impl=_running(np.logaddexp),
     abstract_eval=lambda x, *, axis: x,
     jvp=_cumlogaddexp_jvp,
     samples=[(shape, {"axis": params["axis"]}) for shape, params in _SCANNED],
@@ -360,20 +358,19 @@ def _convolve_shape(a, v, *, mode):
     return Aval((*lanes, n + m - 1 if mode == "full" else n - m + 1), result_dtype(a, v))
 
 
-def _convolve_transpose(ct: Array, a: Array, v: Array, *, mode: str) -> tuple:
+def transpose_convolution(ct: Array, a: Array, v: Array, mode: str, convolve: Callable, reverse: Callable) -> tuple:
+    """Transpose an operator ``convolve(a, v, mode=mode)``."""
     if type(a) is Aval:
-        other = "valid" if mode == "full" else "full"
-        return unbroadcast(convolve(ct, v[..., ::-1], mode=other), a), None
-    if mode == "full":
-        return None, unbroadcast(convolve(ct, a[..., ::-1], mode="valid"), v)
-    return None, unbroadcast(convolve(a[..., ::-1], ct, mode="valid"), v)
+        return unbroadcast(convolve(ct, reverse(v), mode="valid" if mode == "full" else "full"), a), None
+    left, right = (ct, reverse(a)) if mode == "full" else (reverse(a), ct)
+    return None, unbroadcast(convolve(left, right, mode="valid"), v)
 
 
 convolve = bilinear(
     "convolve",
     impl=_convolve_impl,
     abstract_eval=_convolve_shape,
-    transpose=_convolve_transpose,
+    transpose=lambda ct, a, v, *, mode: transpose_convolution(ct, a, v, mode, convolve, lambda x: x[..., ::-1]),
     batch=batch_elementwise(lambda a, v, mode: convolve(a, v, mode=mode)),
     samples=[
         ((4,), (3,), {"mode": "full"}),

@@ -17,8 +17,8 @@ import scipy.special._ufuncs as sp  # with SCIPY_ARRAY_API=1 the public names ar
 
 from ..core.aval import Aval, aval_of, broadcast_shapes
 from ..core.tables import UFUNCS, register
+from . import distributions  # noqa: F401 - for what importing it declares
 from .choice import nowhere, where
-from .distributions import beta_density, gamma_density
 from .kinds import add_tangents, broadcast_tangent, elementwise, elementwise_shape, predicate, strong
 from .samples import Domain, anywhere, away_from, between, integers, positive
 from .special_kinds import no_rule, special, special_tuple
@@ -152,22 +152,18 @@ special(
 )  # fmt: skip
 special(sp.entr, "x", positive(), singular=True, x=lambda x, out: -1 - np.log(x))
 special(
-    sp.rel_entr, "x y", positive(), positive(), singular=True,
+    sp.rel_entr, "x y", positive(), singular=True,
     x=lambda x, y, out: 1 + _log_ratio(x, y),
     y=lambda x, y, out: -x / _off_corner(x, y),
 )  # fmt: skip
 special(
-    sp.kl_div, "x y", positive(), positive(), singular=True,
+    sp.kl_div, "x y", positive(), singular=True,
     x=lambda x, y, out: _log_ratio(x, y),
     y=lambda x, y, out: 1 - x / _off_corner(x, y),
 )  # fmt: skip
 
 
 # ── the gamma family ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _digamma_derivative(x, out):
-    return polygamma(x, order=1)
 
 
 def _rgamma_derivative(x, out):
@@ -186,19 +182,19 @@ special(sp.gamma, "x", positive(), x=lambda x, out: out * sp.psi(x))
 special(sp.gammaln, "x", positive(), x=lambda x, out: sp.psi(x))
 special(sp.loggamma, "x", positive(), x=lambda x, out: sp.psi(x))
 special(sp.rgamma, "x", away_from(0.5), x=_rgamma_derivative)
-special(sp.psi, "x", positive(), x=_digamma_derivative)
+special(sp.psi, "x", positive(), x=lambda x, out: polygamma(x, order=1))
 special(
-    sp.beta, "a b", positive(), positive(),
+    sp.beta, "a b", positive(),
     a=lambda a, b, out: out * (sp.psi(a) - sp.psi(a + b)),
     b=lambda a, b, out: out * (sp.psi(b) - sp.psi(a + b)),
 )  # fmt: skip
 special(
-    sp.betaln, "a b", positive(), positive(),
+    sp.betaln, "a b", positive(),
     a=lambda a, b, out: sp.psi(a) - sp.psi(a + b),
     b=lambda a, b, out: sp.psi(b) - sp.psi(a + b),
 )  # fmt: skip
 special(
-    sp.poch, "z m", positive(), positive(),
+    sp.poch, "z m", positive(),
     z=lambda z, m, out: out * (sp.psi(z + m) - sp.psi(z)),
     m=lambda z, m, out: out * sp.psi(z + m),
 )  # fmt: skip
@@ -207,16 +203,6 @@ special(
     n=lambda n, k, out: out * (sp.psi(n + 1) - sp.psi(n - k + 1)),
     k=lambda n, k, out: out * (sp.psi(n - k + 1) - sp.psi(k + 1)),
 )  # fmt: skip
-
-special(sp.gammainc, "a x", positive(), positive(), singular=True, x=lambda a, x, out: gamma_density(a, x))
-special(sp.gammaincc, "a x", positive(), positive(), singular=True, x=lambda a, x, out: -gamma_density(a, x))
-special(sp.gammaincinv, "a y", positive(), _inside, singular=True, y=lambda a, y, out: 1 / gamma_density(a, out))
-special(sp.gammainccinv, "a y", positive(), _inside, singular=True, y=lambda a, y, out: -1 / gamma_density(a, out))
-_beta_domains = (positive(), positive(), _inside)
-special(sp.betainc, "a b x", *_beta_domains, singular=True, x=lambda a, b, x, out: beta_density(a, b, x))
-special(sp.betaincc, "a b x", *_beta_domains, singular=True, x=lambda a, b, x, out: -beta_density(a, b, x))
-special(sp.betaincinv, "a b y", *_beta_domains, singular=True, y=lambda a, b, y, out: 1 / beta_density(a, b, out))
-special(sp.betainccinv, "a b y", *_beta_domains, singular=True, y=lambda a, b, y, out: -1 / beta_density(a, b, out))
 
 
 # ── Bessel functions: in the argument; half the sum or difference of the neighbouring orders, with no pole at 0 ───
@@ -352,14 +338,8 @@ special(
 )  # fmt: skip
 
 
-special(
-    sp.hyperu, "a b x", positive(), positive(), positive(),
-    x=lambda a, b, x, out: -a * sp.hyperu(a + 1, b + 1, x),
-)  # fmt: skip
-special(
-    sp.wright_bessel, "a b x", positive(), positive(), positive(),
-    x=lambda a, b, x, out: sp.wright_bessel(a, a + b, x),
-)  # fmt: skip
+special(sp.hyperu, "a b x", positive(), x=lambda a, b, x, out: -a * sp.hyperu(a + 1, b + 1, x))
+special(sp.wright_bessel, "a b x", positive(), x=lambda a, b, x, out: sp.wright_bessel(a, a + b, x))
 special(
     sp.ellipkinc, "phi m", anywhere(), between(-0.9, 0.9), phi=lambda phi, m, out: 1 / np.sqrt(1 - m * np.sin(phi) ** 2)
 )

@@ -13,9 +13,9 @@ import numpy as np
 from ..core.primitive import Primitive
 from ..errors import RuleMissingError
 from .kinds import elementwise, strong
-from .samples import Domain
+from .samples import Domain, between
 
-__all__ = ["no_rule", "special", "special_tuple"]
+__all__ = ["distribution", "no_rule", "special", "special_tuple"]
 
 
 def special(
@@ -23,8 +23,8 @@ def special(
 ) -> Primitive:
     """Declare a ufunc: the names of its arguments, their domains, and a partial derivative for each that has one.
 
-    ``x=lambda a, x, out: ...`` is the partial derivative in ``x`` from all arguments and the value. ``singular`` marks
-    derivatives with a pole in the closed domain (see ``kinds.unary``).
+    A single domain is that of all arguments. ``x=lambda a, x, out: ...`` is the partial derivative in ``x`` from all
+    arguments and the value. ``singular`` marks derivatives with a pole in the closed domain (see ``kinds.unary``).
     """
     name = name or ufunc.__name__.lstrip("_")
 
@@ -39,10 +39,27 @@ def special(
         name=name,
         partials=[partials.get(n) or refused(n) for n in names.split()],
         singular=singular,
-        samples=domains,
+        samples=domains if len(domains) > 1 else domains[0],
         complex_too=complex_too,
         kind="special",
     )
+
+
+def distribution(
+    names: str, *domains: Domain, density: Callable, rising=None, falling=None, rising_inverse=None,
+    falling_inverse=None,
+) -> None:  # fmt: skip
+    """Declare what there is of F(…, x), which rises from 0 to 1 with ``density(…, x)``, 1 − F, and their inverses."""
+    *_, x = names.split()
+    inside = (*domains[:-1], between(0.1, 0.9))
+    for ufunc, where, derivative in (
+        (rising, domains, lambda *given: density(*given[:-1])),
+        (falling, domains, lambda *given: -density(*given[:-1])),
+        (rising_inverse, inside, lambda *given: 1 / density(*given[:-2], given[-1])),
+        (falling_inverse, inside, lambda *given: -1 / density(*given[:-2], given[-1])),
+    ):
+        if ufunc is not None:
+            special(ufunc, names, *where, singular=True, **{x: derivative})
 
 
 def special_tuple(ufunc: np.ufunc, domain: Domain, derivatives: Callable) -> Primitive:

@@ -6,7 +6,7 @@ looped over, as SciPy does. Not for: general systems and Cholesky (``factorizati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs, solve_triangular
@@ -16,6 +16,7 @@ from .factorization import (
     complex_matrix,
     floating,
     matrix,
+    over_stack,
     solution_batch,
     solution_shape,
     strictly_lower,
@@ -25,18 +26,7 @@ from .kinds import of_matrices, solution, stacked
 from .samples import Domain, well_conditioned
 from .sorting import permute
 
-__all__ = ["column_order", "lu", "over_stack", "permutation", "triangle", "triangular_solve"]
-
-
-def over_stack(function: Callable, arrays, core: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Call a function of matrices once per member of a (broadcast) stack; ``core`` is the shape of one result."""
-    stack = np.broadcast_shapes(*[a.shape[:-2] for a in arrays])
-    out = np.empty((*stack, *core), dtype)
-    if out.size:
-        arrays = [np.broadcast_to(a, (*stack, *a.shape[-2:])) for a in arrays]
-        for index in np.ndindex(*stack):
-            out[index] = function(*[a[index] for a in arrays])
-    return out
+__all__ = ["column_order", "lu", "permutation", "triangle", "triangular_solve"]
 
 
 def triangle(a, lower: bool, unit: bool):

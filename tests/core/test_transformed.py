@@ -270,6 +270,7 @@ SCRIPT = """
         "linear through a rule": (da.linearize(lambda x: ruled(x) * da.scipy.special.erf(x), x)[1], x),
         "pullback": (da.vjp(lambda x: np.linalg.inv(x * np.eye(2)), x)[1], np.eye(2)),
         "program": (da.trace(lambda x: da.fori_loop(0, 3, lambda i, y: np.sin(y), x), x), x),
+        "special": (da.trace(da.scipy.special.erf, x), x),
         "vmap": (da.vmap(da.grad(closed(2.0))), x),
     }
     results = {name: np.asarray(da.tree.flatten(f(v))[0][-1]) for name, (f, v) in things.items()}
@@ -294,7 +295,7 @@ def test_functions_of_a_script_arrive_in_a_fresh_interpreter() -> None:
     written = run([sys.executable, "-c", textwrap.dedent(SCRIPT)])
     assert written.returncode == 0, written.stderr.decode()
     read = run([sys.executable, "-c", textwrap.dedent(READER)], input=written.stdout)
-    assert read.stdout.decode().strip() == "12", read.stderr.decode()
+    assert read.stdout.decode().strip() == "13", read.stderr.decode()
 
 
 def test_the_same_transform_of_another_function_keeps_its_options() -> None:

@@ -69,11 +69,24 @@ def test_mixed_derivative_of_xlogy_where_x_is_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pole", "at", "inside"), [(sp.logit, 0.0, 0.3), (sp.entr, 0.0, 0.3), (sp.erfinv, 1.0, 0.3), (sp.ndtri, 0.0, 0.3)]
+    ("pole", "at", "inside"),
+    [
+        (sp.logit, 0.0, 0.3),
+        (sp.entr, 0.0, 0.3),
+        (sp.erfinv, 1.0, 0.3),
+        (sp.ndtri, 0.0, 0.3),
+        (lambda p: sp.stdtrit(3.0, p), 0.0, 0.3),
+        (lambda p: sp.gdtrix(1.0, 3.0, p), 0.0, 0.3),
+        (lambda p: sp.gdtria(p, 3.0, 1.0), 0.0, 0.3),
+        (lambda p: sp.bdtri(1.0, 4, p), 1.0, 0.3),
+    ],
 )
 def test_a_pole_in_the_branch_not_taken(pole, at, inside) -> None:
     g = da.grad(lambda x: np.sum(np.where(x == at, 3 * x, pole(x))))(np.array([at, inside]))
-    np.testing.assert_allclose(g, [3.0, da.jvp(pole, (inside,), (1.0,))[1]])
+    slope = da.jvp(pole, (inside,), (1.0,))[1]
+    np.testing.assert_allclose(g, [3.0, slope])
+    t = da.jvp(pole, (np.array([at, inside]),), (np.array([0.0, 1.0]),))[1]  # a tangent of zero stays zero
+    np.testing.assert_allclose(t, [0.0, slope])
 
 
 # ── removable singularities, to every order ──────────────────────────────────────────────────────────────────────
