@@ -26,6 +26,7 @@ CLOSED_FORMS = {
     "oscillator": (lambda t, y: [y[1], -y[0]], 0.0, 30.0, [0.0, 1.0], lambda t: [np.sin(t), np.cos(t)]),
     "complex": (lambda t, y: 1j * y, 0.0, 5.0, [1.0 + 0j], lambda t: [np.exp(1j * t)]),
     "polynomial": (lambda t, y: [3 * t**2 + 0 * y[0]], 0.0, 4.0, [1.0], lambda t: [1 + t**3]),
+    "zeros of both signs": (lambda t, y: np.copysign(y, 0.0) + np.copysign(y, -0.0), 0.0, 2.0, [1.0], lambda t: [1.0]),
     "at rest": (lambda t, y: 0 * y, 0.0, 4.0, [1.0], lambda t: [1.0]),
     "logistic": (lambda t, y: y * (1 - y), 0.0, 8.0, [0.1], lambda t: [1 / (1 + 9 * np.exp(-t))]),
 }  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import array
 import collections
+import contextlib
 import dis
 import functools
 import operator
@@ -62,17 +63,9 @@ class Asked:
 class Captures:
     """Where a function's values come from, and what they were.
 
-    Parameters
-    ----------
-    f : callable
-        The function.
-    statics : iterable
-        Arguments that are constants of the program: what they hold is looked at too.
-    inputs : iterable of ndarray
-        Arrays that are read at each call; of the large ones among them only the binding is watched, unless
-        ``derived``.
-    derived : bool
-        Whether the program has constants that may have been computed from a captured array.
+    What ``statics`` hold, arguments that are constants of the program, is looked at too. The arrays among ``inputs``
+    are read at each call: of the large ones only the binding is watched, unless the program has constants that may have
+    been computed from a captured array (``derived``).
     """
 
     __slots__ = ("contents", "entries")
@@ -155,15 +148,11 @@ def _reached(f: Callable, statics: list, names: set[str]) -> Iterator[tuple[Any,
             continue
         seen.add(id(thing))
         for holder, key, value in _places(thing, names):
-            if _is_library_module(value):
+            if isinstance(value, types.ModuleType) and _from_library(value.__name__):
                 continue
             count += 1
             yield holder, key, value
             pending.append((value, depth + 1))
-
-
-def _is_library_module(thing: Any) -> bool:
-    return isinstance(thing, types.ModuleType) and _from_library(thing.__name__)
 
 
 def _from_library(module: Any) -> bool:
@@ -195,7 +184,7 @@ def _places(thing: Any, names: set[str]) -> Iterator[tuple[Any, Any, Any]]:
     elif isinstance(thing, types.ModuleType):
         yield from [(vars(thing), n, vars(thing)[n]) for n in names & vars(thing).keys()]
     elif isinstance(thing, type):
-        yield from _of_class(thing, names, False)
+        yield from _of_class(thing, names)
     elif isinstance(thing, np.ndarray):
         if thing.dtype.hasobject:  # its bytes are addresses, and an address may be had again
             yield Asked(_entries, thing), 0, _entries(thing)
@@ -233,11 +222,13 @@ def _of_function(f: types.FunctionType, names: set[str]) -> Iterator[tuple[Any, 
         yield from [(f.__globals__, n, f.__globals__[n]) for n in own & f.__globals__.keys()]
 
 
-def _of_class(cls: type, names: set[str], there: bool) -> Iterator[tuple[Any, Any, Any]]:
+def _of_class(cls: type, names: set[str], thing: Any = None) -> Iterator[tuple[Any, Any, Any]]:
     """Yield what a class of one's own holds; of a library's, learn what its methods read of an object.
 
-    A class that is at hand as such may be called; of the class of an object that is ``there``, it is methods that are.
+    A class that is at hand as such may be called; of the class of a ``thing``, it is methods that are, and its slots
+    are the thing's.
     """
+    there = thing is not None
     for base in cls.__mro__:
         library = _from_library(base.__module__)
         if library and not there:
@@ -250,6 +241,9 @@ def _of_class(cls: type, names: set[str], there: bool) -> Iterator[tuple[Any, An
                 yield vars(base), name, value
             elif isinstance(value, types.FunctionType) and name not in _ASIDE:
                 names |= _names(value.__code__)
+            if there and isinstance(value, types.MemberDescriptorType):
+                with contextlib.suppress(AttributeError):  # not assigned yet
+                    yield Asked(value.__get__, thing), 0, value.__get__(thing)
 
 
 def _of_items(thing: Any) -> Iterator[tuple[Any, Any, Any]]:
@@ -281,11 +275,4 @@ def _of_object(thing: Any, names: set[str]) -> Iterator[tuple[Any, Any, Any]]:
         yield from [(attributes, n, v) for n, v in list(attributes.items()) if (callable(v) if ours else n in names)]
     if ours:  # the rest is our own, and is what the function has made of it
         return
-    yield from _of_class(cls, names, True)
-    for base in cls.__mro__:
-        for name, slot in list(vars(base).items()):
-            if isinstance(slot, types.MemberDescriptorType) and name in names:
-                try:
-                    yield Asked(slot.__get__, thing), 0, slot.__get__(thing)
-                except AttributeError:  # not assigned yet
-                    continue
+    yield from _of_class(cls, names, thing)

@@ -44,22 +44,11 @@ def gather(
     place: Callable[[tuple, list[tuple], bool], Place],
     join: Callable[[list[tuple], list[Variable]], list[tuple]],
 ) -> list[tuple]:
-    """Return a program's equations, those that belong together as ``join`` writes them.
+    """Return a program's equations, those that belong together as ``join`` writes them, each after those it reads.
 
-    Parameters
-    ----------
-    program : Program
-        The program.
-    place : callable
-        ``place(step, group, depends)`` says where an equation goes, given the group so far and whether the equation
-        reads anything of it.
-    join : callable
-        ``join(steps, writes)`` returns the equations that stand for a group, of which others read ``writes``.
-
-    Returns
-    -------
-    list of tuple
-        The equations, each after those that it reads.
+    ``place(step, group, depends)`` says where an equation goes, given the group so far and whether the equation reads
+    anything of it; ``join(steps, writes)`` returns the equations that stand for a group, of which others read
+    ``writes``.
     """
     readers = count_readers([*[step[1] for step in program.steps], program.outputs])
     out: list[tuple] = []

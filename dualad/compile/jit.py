@@ -220,32 +220,35 @@ class Jitted(HasFront):
             return self.f(*args, **kwargs)
         given, key = self._flat(args, kwargs)
         arrays = given.arrays
-        traced = [x for x in arrays if isinstance(x, Tracer)]
-        if traced:
-            # Inside another program its equations are written down; a path that depends on values is taken as it is.
-            if self.specialise or any([holds_staged(x) for x in traced]):
-                return self.f(*args, **kwargs)
-            return self._transform(args, kwargs, given, key)
-        known, out = self._find(key, arrays)
-        if known is not None:
-            return self._run(known, args, kwargs, arrays, out)
-        spec = self._specialise(given, key)
-        result = self._run(spec, args, kwargs, arrays)
-        self._add_entry(spec, args, kwargs)
-        return result
-
-    def _run(self, spec: _Specialisation, args: tuple, kwargs: dict, arrays: list, out: Sequence | None = None) -> Any:
-        traced = spec.traced
-        if out is not None:
-            spec.check(out)
-        elif traced.captured:
-            out = bind(call, self._operands(spec, arrays), {"program": spec.program, "linear": 0})
-        elif traced.written and self._memory_is_shared(traced, arrays):
+        tracers = [x for x in arrays if isinstance(x, Tracer)]
+        # Inside another program its equations are written down; a path that depends on values is taken as it is.
+        if tracers and (self.specialise or any([holds_staged(x) for x in tracers])):
             return self.f(*args, **kwargs)
+        spec, out = self._find(key, arrays)
+        is_new = spec is None
+        if spec is None:
+            try:
+                spec = self._specialise(given, key)
+            except (BranchError, ConversionError):
+                if any([_is_batched(x) for x in tracers]):  # vmap can run the lanes in groups that agree
+                    return self.f(*args, **kwargs)
+                raise
+        traced = spec.traced
+        if tracers or traced.captured:  # one operator of the transform
+            if tracers and traced.written:
+                return self.f(*args, **kwargs)
+            values = (*arrays, *[snapshot(a) for a in traced.hidden], *traced.captured)
+            out = bind(call, values, {"program": spec.program, "linear": 0})
         else:
-            out = spec.run(arrays)
+            if out is None:
+                if traced.written and self._memory_is_shared(traced, arrays):
+                    return self.f(*args, **kwargs)
+                out = spec.run(arrays)
             spec.check(out)
-        return self._finish(spec, out, arrays)
+        result = self._finish(spec, out, arrays)
+        if is_new and not tracers:
+            self._add_entry(spec, args, kwargs)
+        return result
 
     def _finish(self, spec: _Specialisation, out: Sequence, arrays: list) -> Any:
         traced = spec.traced
@@ -263,23 +266,6 @@ class Jitted(HasFront):
             not isinstance(arrays[i], np.ndarray) or sum([np.may_share_memory(arrays[i], a) for a in everything]) > 1
             for i in traced.written
         ])  # fmt: skip
-
-    def _operands(self, spec: _Specialisation, arrays: list) -> tuple:
-        return (*arrays, *[snapshot(a) for a in spec.traced.hidden], *spec.traced.captured)
-
-    def _transform(self, args: tuple, kwargs: dict, given: Arguments, key: Any) -> Any:
-        """Call it inside a transform, as one operator."""
-        arrays = given.arrays
-        try:
-            spec = self._find(key, arrays)[0] or self._specialise(given, key)
-        except (BranchError, ConversionError):
-            if any([_is_batched(x) for x in arrays]):  # vmap can run the lanes in groups that agree
-                return self.f(*args, **kwargs)
-            raise
-        if spec.traced.written:
-            return self.f(*args, **kwargs)
-        out = bind(call, self._operands(spec, arrays), {"program": spec.program, "linear": 0})
-        return self._finish(spec, out, arrays)
 
     def _flat(self, args: tuple, kwargs: dict) -> tuple[Arguments, Any]:
         """Return the leaves of the arguments, and the signature."""

@@ -96,7 +96,7 @@ class _Roller:
         program, position = self.code.program, 0
         for loop in self.loops:
             self._straight(position, loop.repeat.start)
-            self._loop(loop)
+            _Body(self, loop).write()
             position = loop.repeat.stop
         self._straight(position, len(program.steps))
         outputs = [self.atom(self.code.ref(o)) for o in program.outputs]
@@ -190,7 +190,7 @@ class _Roller:
         if owner is None or owner[0].stacks.get(owner[1]) is None:
             return None
         loop, j, k = owner
-        return (id(loop), j), k
+        return (loop, j), k
 
     def rows(self, refs: Sequence[int]) -> Any:
         """Return an array whose rows are values."""
@@ -209,12 +209,9 @@ class _Roller:
             if source is None:
                 parts.append(self.write(stack, [self.atom(r) for r in seen], {"axis": 0}))
             else:
-                array = self.atom(source) if type(source) is int else self._stack(source)
+                array = self.atom(source) if type(source) is int else source[0].stacks[source[1]]
                 parts.append(self.slice(array, seen))
         return parts[0] if len(parts) == 1 else self.write(concatenate, parts, {"axis": 0})
-
-    def _stack(self, source: tuple[int, int]) -> Any:
-        return next(loop for loop in self.loops if id(loop) == source[0]).stacks[source[1]]
 
     def slice(self, array: Any, numbers: list[int], before: int = 0) -> Any:
         """Return the rows of an array with these numbers, which come in even steps, along an axis."""
@@ -240,11 +237,6 @@ class _Roller:
             axes = [i for i in range(len(aval_of_atom(array).shape)) if i != before]
             array = self.write(transpose, [array], {"axes": (before, *axes)})
         return array
-
-    # ── a loop ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _loop(self, loop: _Loop) -> None:
-        _Body(self, loop).write()
 
 
 class _Body:

@@ -67,7 +67,6 @@ class _Simplifier:
         self.known: dict[Any, tuple] = {}
         #: variable -> the equation that makes it
         self.maker: dict[Variable, tuple] = {}
-        self.kept: list[Any] = []
 
     def result(self) -> Program:
         for step in self.program.steps:
@@ -96,16 +95,16 @@ class _Simplifier:
                 return
             op, args, params = self.rewritten(op, args, params, outs)
         params = map_programs(params, simplify)
-        key = _key(op, args, params) if pure else None
-        if key is not None and (known := self.known.get(key)) is not None:
-            self.atoms.update(zip(outs, known, strict=True))
-            return
+        if pure:
+            key = op.name, tuple([a if type(a) is Variable else hashable(a) for a in args]), hashable(params)
+            known = self.known.setdefault(key, outs)
+            if known is not outs:
+                self.atoms.update(zip(outs, known, strict=True))
+                return
         new = carried(step, (op, args, params, outs))
         self.steps.append(new)
         for v in outs:
             self.maker[v] = new
-        if key is not None:
-            self.known[key] = outs
 
     def inline(self, program: Program, args: Sequence, outs: Sequence) -> None:
         """Put the equations of a called program in place of the call."""
@@ -271,16 +270,6 @@ def _fold(op: Any, args: list, params: dict, outs: Sequence) -> Any:
 # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _key(op: Any, args: Sequence, params: dict) -> Any:
-    try:
-        given = tuple([a if type(a) is Variable else hashable(a) for a in args])
-        key = (op.name, given, hashable(params) if params else ())
-        hash(key)
-    except TypeError:
-        return None
-    return key
-
-
 def hashable(x: Any) -> Any:
     """Return what two constants or parameters share exactly if they are the same: ids of what programs hold."""
     if isinstance(x, np.ndarray) and x.size <= 64 and x.dtype.kind in "biufc":
@@ -296,7 +285,7 @@ def hashable(x: Any) -> Any:
     if isinstance(x, (tuple, list)):
         return type(x), tuple([hashable(v) for v in x])
     if isinstance(x, dict):
-        return "dict", tuple([(k, hashable(v)) for k, v in sorted(x.items())])
+        return "dict", frozenset([(k, hashable(v)) for k, v in x.items()])
     if isinstance(x, slice):
         return "slice", hashable((x.start, x.stop, x.step))
     return "id", id(x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .graph import Graph, Node, graphs
+from .graph import Graph, graphs
 
 __all__ = ["to_dot"]
 
@@ -27,14 +27,13 @@ def to_dot(program) -> str:
 
 
 def _lines(graph: Graph, prefix: str, indent: str) -> list[str]:
-    boxes = [f"{indent}{prefix}{i} [{_attributes(node)}];" for i, node in enumerate(graph.nodes)]
+    boxes = []
+    for i, node in enumerate(graph.nodes):
+        hint = f", tooltip={_quote(node.hint)}" if node.hint else ""
+        label = _quote("\n".join(node.text))
+        boxes.append(f"{indent}{prefix}{i} [label={label}, {_STYLES[node.kind]}{hint}];")
     arrows = [f"{indent}{prefix}{j} -> {prefix}{i};" for i, node in enumerate(graph.nodes) for j in node.sources]
     return boxes + arrows
-
-
-def _attributes(node: Node) -> str:
-    hint = f", tooltip={_quote(node.hint)}" if node.hint else ""
-    return f"label={_quote(chr(10).join(node.text))}, {_STYLES[node.kind]}{hint}"
 
 
 def _quote(text: str) -> str:

@@ -164,8 +164,8 @@ def _key(op: Primitive, args: Sequence, streams: Sequence, params: dict) -> tupl
 
 
 def _identity(x: Any) -> Any:
-    """Return what an operand is known by: a number by its value, all else by itself (the memo holds it)."""
-    return (type(x), x) if type(x) in (int, float, complex, bool) else id(x)
+    """Return what an operand is known by: a number by its value and sign, all else by itself (the memo holds it)."""
+    return (type(x), repr(x)) if type(x) in (int, float, complex, bool) else id(x)
 
 
 def _frozen(params: dict) -> tuple:
@@ -204,7 +204,8 @@ def _choose(call: Call) -> tuple:
     if program is not None:
         return _of_program(call, program)
     if op.name in _INLINE and not getattr(call.params["call"], "once", False):
-        return _inlined(call)
+        out = op.impl(*call.args, **call.params)
+        return tuple([x.variable if type(x) is call.wrap and x.level is call.level else x for x in out])
     linear = op.linear_positions(len(call.args), call.params)
     if all([i in linear for i in moving]) and not _beside_infinity(call, moving):
         if op.joint or op.name == "linear_call":
@@ -232,14 +233,9 @@ _FACTORS = frozenset({"divide", "einsum", "matmul", "multiply"})
 def _beside_infinity(call: Call, moving: list[int]) -> bool:
     if call.op.name not in _FACTORS or (call.op.name == "multiply" and len(moving) == 2):
         return False
-    if call.op.name == "divide" and _has_zero(call.zeroth[1]):
+    if call.op.name == "divide" and (divisor := known(call.zeroth[1])) is not None and not np.all(divisor):
         return True
     return any([is_finite(z) is False for z in call.zeroth])
-
-
-def _has_zero(x: Any) -> bool:
-    x = known(x)
-    return x is not None and not np.all(x)
 
 
 # ── linear operators ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -484,15 +480,6 @@ def _differentiated(call: Call, i: int) -> tuple[Any, Any]:
             return slope, None
         bend = slope._tangent
         return slope._primal, None if bend is None else bend / 2
-
-
-def _inlined(call: Call) -> tuple:
-    """Run the function of a call on the series themselves."""
-    return tuple([_taken(x, call) for x in call.op.impl(*call.args, **call.params)])
-
-
-def _taken(x: Any, call: Call) -> Any:
-    return x.variable if type(x) is call.wrap and x.level is call.level else x
 
 
 def declare(op: Primitive) -> Callable:

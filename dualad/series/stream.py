@@ -21,24 +21,12 @@ __all__ = ["Stream", "convolve", "overlap", "shifted"]
 class Stream:
     """A power series in one variable: the coefficients known so far, and a way to the next.
 
-    Parameters
-    ----------
-    first : array or tensor
-        The coefficient of order 0.
-    more : callable or None
-        ``more(k, out)`` computes the coefficient of order k, from those below; ``None`` stands for an exact zero. It
-        may write into ``out``, if that is an array, and return it.
-    last : int
-        The order behind which all coefficients are exactly zero, as far as is known.
-    plain : bool
-        Whether all coefficients are plain arrays, as that of a plain constant is: they then lie in one block, along its
-        leading axis.
-    block : array, optional
-        The coefficients, where all of them are known.
-    degree : int
-        The order, in the variable of the whole, of the coefficient 0: 1 of what is linear in a derivative.
-    pick : callable, optional
-        What is done to each coefficient (sums over directions, where they are collapsed).
+    ``more(k, out)`` computes the coefficient of order k from those below; ``None`` stands for an exact zero. It may
+    write into ``out``, if that is an array, and return it. ``last`` is the order behind which all coefficients are
+    exactly zero, as far as is known; ``degree`` the order, in the variable of the whole, of the coefficient 0: 1 of
+    what is linear in a derivative. ``plain`` says that all coefficients are plain arrays, as that of a plain constant
+    is: they then lie in one block, along its leading axis; ``block`` has them where all of them are known. ``pick`` is
+    done to each coefficient (sums over directions, where they are collapsed).
     """
 
     __slots__ = ("_block", "coefs", "degree", "dtype", "fleeting", "last", "more", "pick", "plain", "prime", "shape")

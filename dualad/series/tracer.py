@@ -28,17 +28,9 @@ __all__ = ["Series", "SeriesLevel"]
 class SeriesLevel(Level):
     """A level of power series, of terms up to an order.
 
-    Parameters
-    ----------
-    transform : str
-        For messages.
-    order : int
-        The highest order that will be asked for.
-    lazy : bool
-        Whether calls are to wait until ``sweep``: where the series of an argument is not known yet (differential
-        equations).
-    pick : callable, optional
-        ``pick(coefficient, degree)``, applied to every coefficient: sums over directions at the highest degree.
+    With ``lazy``, calls wait until ``sweep``: where the series of an argument is not known yet (differential
+    equations). ``pick(coefficient, degree)`` is applied to every coefficient: sums over directions at the highest
+    degree.
     """
 
     __slots__ = ("lazy", "memo", "order", "pick", "strong", "waiting")
