@@ -11,9 +11,10 @@ from .core.above import ABOVE
 from .core.allocator import keep_freed_memory
 from .core.memory import target
 from .surface.arguments import operand
+from .surface.foreign import about_sparse, mirrored
 from .surface.objects import about_objects, object_array
 from .surface.ufuncs import call_ufunc
-from .surface.unsupported import about_sparse, handler_of, mirrored
+from .surface.unsupported import handler_of
 
 ABOVE.ufunc = call_ufunc
 ABOVE.handler = handler_of

@@ -17,8 +17,8 @@ from ..core.tables import FUNCTIONS, register
 from ..core.tracer import PLAIN, Tracer
 from ..errors import ArgumentTypeError, InPlaceError
 from ..tree import is_array
+from .foreign import sparse_operand
 from .objects import PerformanceNote, join
-from .unsupported import sparse_operand
 
 __all__ = [
     "PerformanceNote", "UNSET", "array_operand", "array_operands", "function", "is_given", "is_on", "normalize_axes",

@@ -7,7 +7,7 @@ this package).
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -55,15 +55,8 @@ def _square(x):
     return np.real(x) ** 2 + np.imag(x) ** 2 if x.dtype.kind == "c" else x * x
 
 
-class _Deviations(NamedTuple):
-    """What variances are made of: the deviations from the mean (zero where nothing is looked at), and how many."""
-
-    values: object
-    degrees: object
-    axes: tuple[int, ...]
-
-
-def _deviations(a, axis, dtype, ddof, keepdims: bool, where, mean, ignore_nan: bool, name: str) -> _Deviations:
+def _deviations(a, axis, dtype, ddof, keepdims: bool, where, mean, ignore_nan: bool, name: str):
+    """Return what variances are made of: deviations (zero where nothing is looked at), how many, along which axes."""
     a = _floats(a) if dtype is None else array_operand(a).astype(np.dtype(dtype))
     # NumPy lets a number have one axis in those of its ways to count that don't look at the shape.
     lenient = not a.ndim and axis in (0, -1) and (ignore_nan or is_given(where))
@@ -81,7 +74,7 @@ def _deviations(a, axis, dtype, ddof, keepdims: bool, where, mean, ignore_nan: b
         degrees = degrees.astype(np.zeros((), values.dtype).real.dtype)
     if is_given(where):
         values = select(np.broadcast_to(operand(where), values.shape), values, 0)
-    return _Deviations(values, degrees, axes)
+    return values, degrees, axes
 
 
 def _declare_variance(numpy_function, root: bool, ignore_nan: bool) -> None:
@@ -98,14 +91,14 @@ def _declare_variance(numpy_function, root: bool, ignore_nan: bool) -> None:
                 raise ValueError(f"{name}: ddof and correction can't be given together")
             ddof = correction
         keepdims = is_on(keepdims)
-        d = _deviations(a, axis, dtype, ddof, keepdims, where, mean, ignore_nan, name)
+        deviations, degrees, axes = _deviations(a, axis, dtype, ddof, keepdims, where, mean, ignore_nan, name)
         if not root:
-            return np.sum(_square(d.values), axis=d.axes, keepdims=keepdims) / d.degrees
+            return np.sum(_square(deviations), axis=axes, keepdims=keepdims) / degrees
         # The norm of the deviations, not the root of the variance: its derivative is zero where all entries are equal.
-        norm = vector_norm(d.values, ord=2, axes=d.axes) if d.axes else abs(d.values)
+        norm = vector_norm(deviations, ord=2, axes=axes) if axes else abs(deviations)
         if keepdims:
-            norm = norm.reshape(reduced_shape(d.values.shape, d.axes, True))
-        return norm / np.sqrt(d.degrees)
+            norm = norm.reshape(reduced_shape(deviations.shape, axes, True))
+        return norm / np.sqrt(degrees)
 
 
 _declare_variance(np.var, False, False)
@@ -114,14 +107,7 @@ _declare_variance(np.nanvar, False, True)
 _declare_variance(np.nanstd, True, True)
 
 
-class _Averaged(NamedTuple):
-    """Weights made to broadcast against what they weigh."""
-
-    values: object
-    weights: object
-
-
-def with_weights(a, weights, axis, axes) -> _Averaged:
+def with_weights(a, weights, axis, axes) -> tuple:
     """Return an operand and its weights, of its shape or one that broadcasts against it, as NumPy takes them."""
     a, weights = array_operand(a), array_operand(weights)
     if weights.shape != a.shape:
@@ -132,7 +118,7 @@ def with_weights(a, weights, axis, axes) -> _Averaged:
         order = np.argsort(axes)
         weights = np.transpose(weights, tuple(int(i) for i in order))
         weights = weights.reshape(tuple([n if i in axes else 1 for i, n in enumerate(a.shape)]))
-    return _Averaged(a, weights)
+    return a, weights
 
 
 @function(np.average, kind="composite")

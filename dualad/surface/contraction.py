@@ -18,6 +18,7 @@ from ..core.tracer import Tracer
 from ..ops import contraction, shaping
 from .arguments import array_operands, function, normalize_axis, operands, refuse_out
 from .indexing import set_at
+from .shaping import squeeze
 
 __all__ = ["matvec", "vecdot", "vecmat"]
 
@@ -235,7 +236,7 @@ def matvec(x1: Array, x2: Array, /) -> Array:
     _enough("matvec", "(m,n),(n)->(m)", (x1, 2), (x2, 1))
     if x2.ndim == 1:
         return x1 @ x2
-    return np.reshape(*_drop(x1 @ np.reshape(x2, (*x2.shape, 1)), -1))
+    return squeeze(x1 @ np.reshape(x2, (*x2.shape, 1)), -1)
 
 
 def vecmat(x1: Array, x2: Array, /) -> Array:
@@ -245,7 +246,7 @@ def vecmat(x1: Array, x2: Array, /) -> Array:
     x1 = _conjugate(x1)
     if x1.ndim == 1 or x2.ndim == 2:
         return x1 @ x2
-    return np.reshape(*_drop(np.reshape(x1, (*x1.shape[:-1], 1, x1.shape[-1])) @ x2, -2))
+    return squeeze(np.reshape(x1, (*x1.shape[:-1], 1, x1.shape[-1])) @ x2, -2)
 
 
 def _enough(name: str, signature: str, *wanted: tuple) -> None:
@@ -255,13 +256,6 @@ def _enough(name: str, signature: str, *wanted: tuple) -> None:
                 f"{name}: Input operand {i} does not have enough dimensions (has {np.ndim(x)}, gufunc core with"
                 f" signature {signature} requires {ndim})"
             )
-
-
-def _drop(x, axis: int) -> tuple:
-    """Return x, and its shape without an axis of size one."""
-    shape = list(x.shape)
-    del shape[axis]
-    return x, tuple(shape)
 
 
 # NumPy's names for these came one by one: vecdot with 2.0, matvec and vecmat with 2.2.

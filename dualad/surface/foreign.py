@@ -1,6 +1,6 @@
 """What to write where another library's compiled code met a tensor: a function of ``dualad.scipy``, or ``wrap``.
 
-Loaded when there is something to say. Not for: NumPy's own names, which have verdicts (``unsupported.py``).
+Not for: NumPy's own names, which have verdicts (``unsupported.py``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import ConversionError, UnsupportedError
 
-__all__ = ["about_sparse", "foreign_ufunc", "mirrored", "of_sparse"]
+__all__ = ["about_sparse", "foreign_ufunc", "mirrored", "sparse_operand"]
 
 _WRAP = (
     "make it differentiable with dualad.wrap(function, jac=...), give it a rule with dualad.custom_jvp, or apply it to"
@@ -24,23 +24,17 @@ _WRAP = (
 )
 
 
-_MINIMIZE = "use dualad.scipy.optimize.minimize(..., method={!r}), which does the same and takes both"
-_SCALAR = "use dualad.scipy.optimize.minimize_scalar(..., method={!r}), which does the same and takes both"
+_MINIMIZERS = {
+    "fmin": "Nelder-Mead", "fmin_bfgs": "BFGS", "fmin_cg": "CG", "fmin_cobyla": "COBYLA", "fmin_l_bfgs_b": "L-BFGS-B",
+    "fmin_ncg": "Newton-CG", "fmin_powell": "Powell", "fmin_slsqp": "SLSQP", "fmin_tnc": "TNC",
+}  # fmt: skip
+_SCALAR_MINIMIZERS = {"brent": "brent", "fminbound": "bounded", "golden": "golden"}
+_SAME = "use dualad.scipy.optimize.{}(..., method={!r}), which does the same and takes both"
 _SEARCH = "use dualad.scipy.optimize.differential_evolution, which polishes what it finds and takes both"
 #: functions of solvers that have no version of ours under their name -> what to write
 _INSTEAD = {
-    "optimize.fmin": _MINIMIZE.format("Nelder-Mead"),
-    "optimize.fmin_bfgs": _MINIMIZE.format("BFGS"),
-    "optimize.fmin_cg": _MINIMIZE.format("CG"),
-    "optimize.fmin_cobyla": _MINIMIZE.format("COBYLA"),
-    "optimize.fmin_l_bfgs_b": _MINIMIZE.format("L-BFGS-B"),
-    "optimize.fmin_ncg": _MINIMIZE.format("Newton-CG"),
-    "optimize.fmin_powell": _MINIMIZE.format("Powell"),
-    "optimize.fmin_slsqp": _MINIMIZE.format("SLSQP"),
-    "optimize.fmin_tnc": _MINIMIZE.format("TNC"),
-    "optimize.brent": _SCALAR.format("brent"),
-    "optimize.fminbound": _SCALAR.format("bounded"),
-    "optimize.golden": _SCALAR.format("golden"),
+    **{f"optimize.{name}": _SAME.format("minimize", method) for name, method in _MINIMIZERS.items()},
+    **{f"optimize.{name}": _SAME.format("minimize_scalar", method) for name, method in _SCALAR_MINIMIZERS.items()},
     "optimize.brute": _SEARCH,
     "optimize.direct": _SEARCH,
     "optimize.milp": "fix the integers, outside of the transform, and use dualad.scipy.optimize.linprog for the rest",
@@ -134,7 +128,7 @@ def _public(module: str, name: str) -> str | None:
     return f"{module}.{name}" if known else None
 
 
-def of_sparse(error: BaseException) -> bool:
+def _of_sparse(error: BaseException) -> bool:
     """Say whether an error comes from SciPy's sparse matrices, who saw an array of Python objects."""
     trace, last = error.__traceback__, ""
     while trace is not None:
@@ -145,8 +139,20 @@ def of_sparse(error: BaseException) -> bool:
     )
 
 
-def about_sparse(what: str, mirror: str | None = None) -> ConversionError:
-    """Make the error for a sparse matrix of SciPy that met a tensor, or was to be made of one."""
+def about_sparse(error: BaseException) -> ConversionError | None:
+    """Say what to write when a sparse matrix of SciPy met a tensor, in an operation that SciPy does by itself."""
+    if "scipy.sparse" not in sys.modules or not _of_sparse(error):
+        return None
+    what = f"a sparse matrix of SciPy met something that is no array of numbers ({error}); if it is a tensor:"
+    return _sparse(what, mirrored(error))
+
+
+def sparse_operand(x: object) -> ConversionError:
+    """Make the error for a sparse matrix of SciPy that is an operand beside a tensor."""
+    return _sparse(f"a {type(x).__name__} of SciPy met a tensor.")
+
+
+def _sparse(what: str, mirror: str | None = None) -> ConversionError:
     return ConversionError(
         what,
         "SciPy's sparse matrices are computed with in compiled code, which reads plain arrays only",

@@ -78,36 +78,24 @@ def _axes(a, s, axes, name: str) -> list[tuple[int, int | None]]:
     return list(zip(axes, lengths, strict=True))
 
 
-def _along_axes(numpy_function, once) -> None:
+def _along_axes(numpy_function, once, real=None, last: bool = False) -> None:
+    """Register transforms of axes after each other; the one from or to ``real`` numbers comes first, or ``last``."""
+
     @function(numpy_function, kind="composite")
     def transform(a: Array, s: Array = None, axes: Any = None, norm: Any = None, out: Array = None) -> Array:
         a = operand(a)
-        for axis, n in reversed(_axes(a, s, axes, f"np.fft.{numpy_function.__name__}")):
-            a = once(a, n, axis, norm)
+        steps = [(once, *step) for step in reversed(_axes(a, s, axes, f"np.fft.{numpy_function.__name__}"))]
+        if real is not None:
+            steps[0] = (real, *steps[0][1:])
+        for along, axis, n in [*steps[1:], steps[0]] if last else steps:
+            a = along(a, n, axis, norm)
         return a
 
 
 _along_axes(np.fft.fftn, np.fft.fft)
 _along_axes(np.fft.ifftn, np.fft.ifft)
-
-
-@function(np.fft.rfftn, kind="composite")
-def rfftn(a: Array, s: Array = None, axes: Any = None, norm: Any = None, out: Array = None) -> Array:
-    a = operand(a)
-    *others, (last, n) = _axes(a, s, axes, "np.fft.rfftn")
-    a = np.fft.rfft(a, n, last, norm)
-    for axis, n in reversed(others):
-        a = np.fft.fft(a, n, axis, norm)
-    return a
-
-
-@function(np.fft.irfftn, kind="composite")
-def irfftn(a: Array, s: Array = None, axes: Any = None, norm: Any = None, out: Array = None) -> Array:
-    a = operand(a)
-    *others, (last, n) = _axes(a, s, axes, "np.fft.irfftn")
-    for axis, m in reversed(others):
-        a = np.fft.ifft(a, m, axis, norm)
-    return np.fft.irfft(a, n, last, norm)
+_along_axes(np.fft.rfftn, np.fft.fft, np.fft.rfft)
+_along_axes(np.fft.irfftn, np.fft.ifft, np.fft.irfft, last=True)
 
 
 def _along_two_axes(numpy_function, along_axes) -> None:

@@ -295,7 +295,8 @@ def take_along_axis(arr: Array, indices: Any, axis: Axis = -1) -> Array:
 
 def along_axis(arr, indices, axis: int) -> tuple:
     """Return the index that has ``indices`` along one axis, and goes through all of the others."""
-    grid = [np.arange(n).reshape((-1,) + (1,) * (arr.ndim - 1 - i)) for i, n in enumerate(arr.shape)]
+    after = len(arr.shape) - 1
+    grid = [np.arange(n).reshape((-1,) + (1,) * (after - i)) for i, n in enumerate(arr.shape)]
     grid[axis] = indices
     return tuple(grid)
 

@@ -206,7 +206,7 @@ def pad(array: Array, pad_width: Any, mode: str = "constant", **kwargs: Any) -> 
         if not array.shape[axis] and mode != "constant":
             raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
         if mode in ("constant", "linear_ramp", *_STATISTICS):
-            make = {"constant": _constant, "linear_ramp": _ramp}.get(mode) or _statistic(_STATISTICS[mode])
+            make = {"constant": _side, "linear_ramp": _ramp}.get(mode) or _statistic(_STATISTICS[mode])
             array = np.concatenate(
                 [
                     make(array, axis, before, options[axis][0], True),
@@ -233,7 +233,7 @@ def _pairs(value, ndim: int) -> list:
     return [tuple(pair) for pair in np.broadcast_to(value, (ndim, 2))]
 
 
-def _side(array, axis: int, width: int, value):
+def _side(array, axis: int, width: int, value, first: bool = True):
     """Return ``value`` repeated over ``width`` entries of an axis, in the dtype of ``array``."""
     shape = (*array.shape[:axis], width, *array.shape[axis + 1 :])
     return np.broadcast_to(value, shape).astype(array.dtype)
@@ -241,10 +241,6 @@ def _side(array, axis: int, width: int, value):
 
 def _edge(array, axis: int, first: bool, length: int = 1):
     return array[(slice(None),) * axis + ((slice(0, length) if first else slice(-length, None)),)]
-
-
-def _constant(array, axis, width, value, first):
-    return _side(array, axis, width, value)
 
 
 def _ramp(array, axis, width, end, first):

@@ -5,6 +5,7 @@ Not for: questions about values (``isfinite``, comparisons, ``argmax``), which a
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,7 @@ def ndim(a: Array) -> Array:
 @function(np.size, kind="metadata")
 def size(a: Array, axis: Axis = None) -> Array:
     a = operand(a)
-    count = 1
-    for i in normalize_axes(axis, a.ndim, "np.size"):
-        count *= a.shape[i]
-    return count
+    return math.prod([a.shape[i] for i in normalize_axes(axis, a.ndim, "np.size")])
 
 
 @function(np.result_type, kind="metadata")

@@ -105,15 +105,10 @@ def _unary(name: str, ufunc: np.ufunc) -> None:
     def operator(self):
         return ufunc(self) if op is None or everywhere else self.process(op, (self,), OPERATOR)
 
-    setattr(Tracer, name, operator)
+    setattr(Tracer, f"__{name}__", operator)
 
 
-for _name, _ufunc in {
-    "__neg__": np.negative,
-    "__pos__": np.positive,
-    "__abs__": np.absolute,
-    "__invert__": np.invert,
-}.items():
+for _name, _ufunc in {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}.items():
     _unary(_name, _ufunc)
 
 
@@ -208,10 +203,7 @@ def conjugate(self, out=None):
     return self if out is None and self.dtype.kind != "c" else np.conjugate(self, out=out)
 
 
-@_method
-def conj(self, out=None):
-    """As ``ndarray.conj``."""
-    return self.conjugate(out)
+Tracer.conj = Tracer.conjugate
 
 
 @_method

@@ -87,8 +87,7 @@ def _quantile(a, q, axis, method: str, keepdims, ignore_nan: bool, name: str):
     q = _check(q, a.dtype, name)
     if method == "linear" and q.dtype.kind in "iub":
         method = "lower"  # 0 or 1: an entry, in its own dtype
-    rows, single = one_axis(a, axes)
-    ordered = np.moveaxis(ops.order_statistics(rows, axis=single), single, 0)
+    ordered = _ordered(a, axes)
     size, rest = ordered.shape[0], ordered.shape[1:]
     if not a.size and ignore_nan and is_inexact(a.dtype):
         # NumPy's own answer has no axes for q here
@@ -113,13 +112,22 @@ def _quantile(a, q, axis, method: str, keepdims, ignore_nan: bool, name: str):
         # as NumPy: from the nearer end, so that γ = 1 gives the upper neighbour exactly
         gap = high - low
         result = where(fraction >= 0.5, high - gap * (1 - fraction), low + gap * fraction)
-    if not ignore_nan and is_inexact(a.dtype):
+    return _finish(result, ordered, q.shape, a.shape, axes, is_on(keepdims), ignore_nan)
+
+
+def _ordered(a, axes: tuple[int, ...]):
+    """Return the order statistics over some axes, along a leading axis."""
+    rows, single = one_axis(a, axes)
+    return np.moveaxis(ops.order_statistics(rows, axis=single), single, 0)
+
+
+def _finish(result, ordered, of_q: tuple, shape: tuple, axes: tuple[int, ...], keepdims: bool, ignore_nan=False):
+    """Spoil the result by NaN among the entries, the last of which is one then, and give it its axes back."""
+    if not ignore_nan and is_inexact(ordered.dtype) and ordered.shape[0]:
         spoiled = np.isnan(ordered[-1])
         if not nowhere(spoiled):
             result = where(spoiled, ordered[-1], result)
-    if is_on(keepdims):
-        result = np.reshape(result, q.shape + reduced_shape(a.shape, axes, True))
-    return result
+    return np.reshape(result, of_q + reduced_shape(shape, axes, True)) if keepdims else result
 
 
 def _pick(ordered, rank, q, rest):
@@ -145,7 +153,7 @@ def _weigh(a, q, axis, weights, keepdims, ignore_nan: bool, name: str):
     shares = one_axis(weights, axes)[0]
     order = np.argsort(stop_gradient(rows), axis=single, kind="stable")
     shares = np.moveaxis(np.take_along_axis(shares, order, single), single, 0).astype(float)
-    ordered = np.moveaxis(ops.order_statistics(rows, axis=single), single, 0)
+    ordered = _ordered(a, axes)
     if not ordered.shape[0]:
         raise IndexError(f"{name} of no values")
     spoiled = np.isnan(stop_gradient(ordered)) if is_inexact(a.dtype) else np.zeros(ordered.shape, bool)
@@ -162,10 +170,7 @@ def _weigh(a, q, axis, weights, keepdims, ignore_nan: bool, name: str):
     rest = ordered.shape[1:]
     lift = q.reshape(q.shape + (1,) * (len(rest) + 1))
     rank = np.minimum(np.sum(cdf < lift, axis=q.ndim), ordered.shape[0] - 1)
-    result = _pick(ordered, rank, q, rest)
-    if not ignore_nan and is_inexact(a.dtype) and not nowhere(spoiled[-1]):
-        result = where(spoiled[-1], ordered[-1], result)
-    return np.reshape(result, q.shape + reduced_shape(a.shape, axes, True)) if keepdims is True else result
+    return _finish(_pick(ordered, rank, q, rest), ordered, q.shape, a.shape, axes, keepdims is True, ignore_nan)
 
 
 def _quantiles(numpy_function, scale: float, ignore_nan: bool) -> None:
@@ -201,15 +206,10 @@ def median(
     refuse_out(out, "np.median")
     a = operand(a)
     axes = normalize_axes(axis, a.ndim, "np.median")
-    rows, single = one_axis(a, axes)
-    ordered = np.moveaxis(ops.order_statistics(rows, axis=single), single, 0)
+    ordered = _ordered(a, axes)
     n = ordered.shape[0]
     result = np.mean(ordered[max((n - 1) // 2, 0) : n // 2 + 1], axis=0)
-    if n and is_inexact(a.dtype):
-        spoiled = np.isnan(ordered[-1])
-        if not nowhere(spoiled):
-            result = where(spoiled, ordered[-1], result)
-    return np.reshape(result, reduced_shape(a.shape, axes, True)) if keepdims else result
+    return _finish(result, ordered, (), a.shape, axes, keepdims)
 
 
 @function(np.nanmedian, kind="composite")

@@ -6,6 +6,9 @@ before. Not for: functions composed of other NumPy calls (``composites.py``), sc
 
 from __future__ import annotations
 
+import math
+import operator
+
 import numpy as np
 
 from ..core.aval import Array, Axis, DType, is_inexact
@@ -63,14 +66,7 @@ def sum_(
         axes = _axes(axis, len(a.shape), "np.sum")
         return bind(ops.sum, (a,), {"axis": axes, "keepdims": keepdims is not UNSET and bool(keepdims)})
     refuse_out(out, "np.sum")
-    if dtype is not None or is_given(where):
-        a = _mask(_cast(a, dtype), where, 0)
-    result = bind(ops.sum, (a,), {"axis": _axes(axis, a.ndim, "np.sum"), "keepdims": is_on(keepdims)})
-    if dtype is not None:
-        result = _cast(result, dtype)
-    if is_given(initial) and not (type(initial) is int and initial == 0):
-        result = result + _initial(initial, result)
-    return result
+    return _total(ops.sum, operator.add, 0, "np.sum", a, axis, dtype, keepdims, initial, where)
 
 
 @function(np.prod)
@@ -79,10 +75,14 @@ def prod(
     initial: Array = UNSET, where: Array = UNSET,
 ) -> Array:  # fmt: skip
     refuse_out(out, "np.prod")
-    a = _mask(_cast(operand(a), dtype), where, 1)
-    result = _cast(ops.prod(a, axis=_axes(axis, a.ndim, "np.prod"), keepdims=is_on(keepdims)), dtype)
-    if is_given(initial) and not (type(initial) is int and initial == 1):
-        result = result * _initial(initial, result)
+    return _total(ops.prod, operator.mul, 1, "np.prod", operand(a), axis, dtype, keepdims, initial, where)
+
+
+def _total(op, combine, neutral: int, name: str, a, axis, dtype, keepdims, initial, where):
+    a = _mask(_cast(a, dtype), where, neutral)
+    result = _cast(bind(op, (a,), {"axis": _axes(axis, a.ndim, name), "keepdims": is_on(keepdims)}), dtype)
+    if is_given(initial) and not (type(initial) is int and initial == neutral):
+        result = combine(result, _initial(initial, result))
     return result
 
 
@@ -108,10 +108,7 @@ def mean(
 def count_along(a, axes: tuple[int, ...], where, keepdims, dtype):
     """Return how many entries a reduction looks at: a number, or with ``where=`` an array of real dtype."""
     if not is_given(where):
-        count = 1
-        for n in axes:
-            count *= a.shape[n]
-        return count
+        return math.prod([a.shape[n] for n in axes])
     real = np.zeros((), dtype).real.dtype
     return np.sum(np.broadcast_to(operand(where), a.shape), axis=axes, keepdims=keepdims).astype(real)
 

@@ -16,7 +16,7 @@ from ..core.memory import as_array, converted, in_order, is_scalar, layout, like
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops import shaping
-from .arguments import function, normalize_axes, normalize_axis, operand
+from .arguments import array_operands, function, normalize_axes, normalize_axis, operand
 
 __all__: list[str] = []
 
@@ -120,26 +120,19 @@ def expand_dims(a: Array, axis: Axis) -> Array:
     return np.reshape(a, tuple([1 if i in axes else next(left) for i in range(ndim)]))
 
 
-@function(np.atleast_1d, kind="composite")
-def atleast_1d(*arys: Array) -> Array:
-    return _each([np.reshape(a, (1,)) if not np.ndim(a) else a for a in map(operand, arys)])
+def _at_least(numpy_function, widened: dict) -> None:
+    """Register a function that adds axes: ``widened`` has a shape's new one, by its number of axes."""
+
+    @function(numpy_function, kind="composite")
+    def at_least(*arys: Array) -> Array:
+        out = [(a, widened.get(len(a.shape))) for a in array_operands(*arys)]
+        out = [a if widen is None else np.reshape(a, widen(a.shape)) for a, widen in out]
+        return out[0] if len(out) == 1 else tuple(out)
 
 
-@function(np.atleast_2d, kind="composite")
-def atleast_2d(*arys: Array) -> Array:
-    return _each(
-        [np.reshape(a, (1,) * (2 - np.ndim(a)) + np.shape(a)) if np.ndim(a) < 2 else a for a in map(operand, arys)]
-    )
-
-
-@function(np.atleast_3d, kind="composite")
-def atleast_3d(*arys: Array) -> Array:
-    shapes = {0: lambda s: (1, 1, 1), 1: lambda s: (1, *s, 1), 2: lambda s: (*s, 1)}
-    return _each([np.reshape(a, shapes[np.ndim(a)](np.shape(a))) if np.ndim(a) < 3 else a for a in map(operand, arys)])
-
-
-def _each(results: list):
-    return results[0] if len(results) == 1 else tuple(results)
+_at_least(np.atleast_1d, {0: lambda s: (1,)})
+_at_least(np.atleast_2d, {0: lambda s: (1, 1), 1: lambda s: (1, *s)})
+_at_least(np.atleast_3d, {0: lambda s: (1, 1, 1), 1: lambda s: (1, *s, 1), 2: lambda s: (*s, 1)})
 
 
 @function(np.broadcast_arrays, kind="composite")
@@ -255,18 +248,16 @@ def _write_flip(base, params, value):
     return shaping.flip(value, **params)
 
 
-@function(np.fliplr, kind="composite")
-def fliplr(m: Array) -> Array:
-    if np.ndim(m) < 2:
-        raise ValueError("Input must be >= 2-d.")
-    return np.flip(m, 1)
+def _flip_along(numpy_function, axis: int) -> None:
+    @function(numpy_function, kind="composite")
+    def flipped(m: Array) -> Array:
+        if np.ndim(m) <= axis:
+            raise ValueError(f"Input must be >= {axis + 1}-d.")
+        return np.flip(m, axis)
 
 
-@function(np.flipud, kind="composite")
-def flipud(m: Array) -> Array:
-    if np.ndim(m) < 1:
-        raise ValueError("Input must be >= 1-d.")
-    return np.flip(m, 0)
+_flip_along(np.flipud, 0)
+_flip_along(np.fliplr, 1)
 
 
 @function(np.rot90, kind="composite")

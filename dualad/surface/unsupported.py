@@ -7,18 +7,15 @@ that have a meaning but no rule so far. A test holds both against NumPy. Not for
 from __future__ import annotations
 
 import importlib
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from ..core.tables import FUNCTIONS, VERDICTS, Verdict
-from ..errors import ConversionError, UnsupportedError
+from ..errors import UnsupportedError
+from .foreign import foreign_ufunc
 
-__all__ = [
-    "NOT_YET", "REASONS", "about_sparse", "handler_of", "mirrored", "sparse_operand", "spelled", "unsupported",
-    "verdict_of",
-]  # fmt: skip
+__all__ = ["NOT_YET", "REASONS", "handler_of", "spelled", "unsupported", "verdict_of"]
 
 _FILES = ("a file holds numbers, and a tensor stands for more than a number", "save the value outside the transform")
 _TEXT = ("it is made for text", "apply it to plain arrays")
@@ -78,7 +75,7 @@ def unsupported(function: Callable) -> UnsupportedError:
     if verdict is not None and verdict.kind == "unsupported":
         return UnsupportedError(f"{spelled(function)} was called on a tensor.", verdict.reason, verdict.instead)
     if isinstance(function, np.ufunc) and getattr(np, function.__name__, None) is not function:
-        return _foreign().foreign_ufunc(function)
+        return foreign_ufunc(function)
     return UnsupportedError(
         f"{spelled(function)} is not supported on tensors yet.",
         "no rule for it has been declared, and guessing one could give a wrong derivative",
@@ -102,14 +99,9 @@ def verdict_of(function: Callable) -> Verdict | None:
         return Verdict("unsupported", *REASONS[name])
     if module == "numpy.lib.recfunctions":
         return Verdict("unsupported", *_RECORDS)
-    if module in ("numpy.strings", "numpy.char") or (isinstance(function, np.ufunc) and _is_text(function)):
-        return Verdict("unsupported", *_TEXT)
+    if module in ("numpy.strings", "numpy.char") or (isinstance(function, np.ufunc) and not function.ntypes):
+        return Verdict("unsupported", *_TEXT)  # a ufunc without types has loops for strings alone
     return None
-
-
-def _is_text(ufunc: np.ufunc) -> bool:
-    """Say whether a ufunc has loops for strings and none for numbers or objects."""
-    return ufunc.ntypes == 0
 
 
 def spelled(function: Callable) -> str:
@@ -122,27 +114,3 @@ def spelled(function: Callable) -> str:
     module = module.partition("._")[0]
     module = "np" + module.removeprefix("numpy") if module.startswith("numpy") else module
     return f"{module}.{getattr(function, '__name__', function)}"
-
-
-def _foreign():
-    """Return the words for other libraries' code, which are loaded when there is something to say."""
-    return importlib.import_module("dualad.surface.foreign")
-
-
-def mirrored(error: BaseException, frames: Sequence = ()) -> str | None:
-    """Return what ``dualad.scipy`` has in place of the function of SciPy that the user's code called last."""
-    return _foreign().mirrored(error, frames)
-
-
-def about_sparse(error: BaseException) -> ConversionError | None:
-    """Say what to write when a sparse matrix of SciPy met a tensor, in an operation that SciPy does by itself."""
-    foreign = _foreign() if "scipy.sparse" in sys.modules else None
-    if foreign is None or not foreign.of_sparse(error):
-        return None
-    what = f"a sparse matrix of SciPy met something that is no array of numbers ({error}); if it is a tensor:"
-    return foreign.about_sparse(what, foreign.mirrored(error))
-
-
-def sparse_operand(x: object) -> ConversionError:
-    """Make the error for a sparse matrix of SciPy that is an operand beside a tensor."""
-    return _foreign().about_sparse(f"a {type(x).__name__} of SciPy met a tensor.")
