@@ -34,7 +34,8 @@ class Collective(Primitive):
     """An operator across the lanes of a named axis.
 
     ``across(level, value, params)`` is what ``Batched`` calls in place of a batching rule. The parameter ``axis`` is
-    the name; ``None`` stands for an axis of one lane, which is how such an operator is tested alone.
+    the name; ``None`` stands for an axis of one lane, which is how such an operator is tested alone. It is linear, but
+    for one that has a ``jvp`` of its own.
     """
 
     __slots__ = ()
@@ -47,7 +48,10 @@ class Collective(Primitive):
             moved = {**params, "position": params["position"] + 1} if "position" in params else params
             return Batched(bind(self, (value,), moved), level)
 
-        super().__init__(name, across=across, kind="collective", **fields)
+        def jvp(primals, tangents, **params):
+            return bind(self, primals, params), bind(self, tangents, params)
+
+        super().__init__(name, across=across, kind="collective", **{"jvp": jvp, **fields})
 
 
 def _is_named(level: BatchLevel, axis: str | None) -> bool:
@@ -56,14 +60,6 @@ def _is_named(level: BatchLevel, axis: str | None) -> bool:
 
 def _count(axis: str | None, where: str) -> int:
     return 1 if axis is None else int(axis_level(axis, where).size)  # type: ignore[attr-defined]
-
-
-def _linear_jvp(op_of: Callable) -> Callable:
-    def jvp(primals, tangents, **params):
-        op = op_of()
-        return bind(op, primals, params), bind(op, tangents, params)
-
-    return jvp
 
 
 def _axis_of_one(specs: list[tuple], **params) -> Callable:
@@ -85,7 +81,6 @@ psum_op = Collective(
     _sum_up,
     impl=lambda x, *, axis: x * _count(axis, "psum"),
     abstract_eval=lambda x, *, axis: Aval(x.shape, x.dtype),
-    jvp=_linear_jvp(lambda: psum_op),
     linear_in=(0,),
     transpose=lambda ct, x, *, axis: (bind(psum_op, (ct,), {"axis": axis}),),
     samples=_axis_of_one(_SHAPES),
@@ -126,10 +121,6 @@ def _gathered_shape(shape: tuple, axis, position: int) -> tuple:
     return (*shape[:position], _count(axis, "all_gather"), *shape[position:])
 
 
-def _gather_shape(x, *, axis, position):
-    return Aval(_gathered_shape(x.shape, axis, position), x.dtype)
-
-
 def _scatter(x, axis, position):
     """Sum over lanes and give each lane its own entry along an axis: the transpose of gathering."""
     params = {"axis": axis, "position": position}
@@ -154,8 +145,7 @@ gather_op = Collective(
     "all_gather",
     lambda value, level, params: np.moveaxis(value, 0, params["position"]),
     impl=_gather,
-    abstract_eval=_gather_shape,
-    jvp=_linear_jvp(lambda: gather_op),
+    abstract_eval=lambda x, *, axis, position: Aval(_gathered_shape(x.shape, axis, position), x.dtype),
     linear_in=(0,),
     transpose=lambda ct, x, *, axis, position: (_scatter(ct, axis, position),),
     samples=_axis_of_one(_SHAPES, position=0),
@@ -166,7 +156,6 @@ scatter_op = Collective(
     lambda value, level, params: Batched(np.moveaxis(np.sum(value, axis=0), params["position"], 0), level),
     impl=_scatter_impl,
     abstract_eval=lambda x, *, axis, position: Aval((*x.shape[:position], *x.shape[position + 1 :]), x.dtype),
-    jvp=_linear_jvp(lambda: scatter_op),
     linear_in=(0,),
     transpose=lambda ct, x, *, axis, position: (bind(gather_op, (ct,), {"axis": axis, "position": position}),),
     samples=_axis_of_one([((1,),), ((1, 3),)], position=0),

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..basis import split_last
 from ..core.arguments import check_callable
 from ..core.aval import Aval
 from ..core.frames import public
@@ -73,15 +74,9 @@ class _Flat:
 
 
 def _cut(v: Any, avals: Sequence[Aval]) -> list:
-    """Cut a vector into arrays."""
-    parts, start = [], 0
-    for a in avals:
-        piece = np.reshape(v[start : start + a.size], a.shape)
-        if piece.dtype.kind == "c" and a.dtype.kind != "c":
-            piece = np.real(piece)
-        parts.append(piece.astype(a.dtype))
-        start += a.size
-    return parts
+    """Cut a vector into arrays, the real parts where those are real."""
+    parts = zip(split_last(v, avals), avals, strict=True)
+    return [(np.real(p) if p.dtype.kind == "c" and a.dtype.kind != "c" else p).astype(a.dtype) for p, a in parts]
 
 
 @public

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import optree
 
+from ..basis import split_last
 from ..batched import Batched
 from ..chunks import check_chunks
 from ..core.aval import Aval, aval_of
@@ -305,33 +306,20 @@ def _deviations(mean: Any, avals: list[Aval], std: Any) -> Any:
 
 def _cut(rows: Any, avals: list[Aval]) -> list:
     """Cut rows of all numbers into batches of tangents, one for each leaf, of its shape and dtype."""
-    parts, start = [], 0
-    for a in avals:
-        part = np.reshape(rows[:, start : start + a.size], (rows.shape[0], *a.shape))
-        parts.append(part if part.dtype == a.dtype else part.astype(a.dtype))
-        start += a.size
-    return parts
+    parts = zip(split_last(rows, avals), avals, strict=True)
+    return [part if part.dtype == a.dtype else part.astype(a.dtype) for part, a in parts]
 
 
 def _pieces(flat: Any, avals: list[Aval]) -> list:
-    parts, start = [], 0
-    for a in avals:
-        parts.append(np.reshape(flat[start : start + a.size], a.shape).astype(a.dtype))
-        start += a.size
-    return parts
+    return [part.astype(a.dtype) for part, a in zip(split_last(flat, avals), avals, strict=True)]
 
 
 def _blocks(matrix: Any, rows: list[Aval], columns: list[Aval] | None = None) -> list[list]:
     """Cut a matrix into blocks of shape ``row.shape + column.shape``, in the rows' dtype."""
-    columns = rows if columns is None else columns
     blocks, top = [], 0
     for a in rows:
-        row, left = [], 0
-        for b in columns:
-            block = np.reshape(matrix[top : top + a.size, left : left + b.size], (*a.shape, *b.shape))
-            row.append(block.astype(a.dtype))
-            left += b.size
-        blocks.append(row)
+        band = np.reshape(matrix[top : top + a.size], (*a.shape, matrix.shape[1]))
+        blocks.append([block.astype(a.dtype) for block in split_last(band, rows if columns is None else columns)])
         top += a.size
     return blocks
 

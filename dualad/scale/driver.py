@@ -20,7 +20,7 @@ from ..core.frames import user_level
 from ..errors import ArgumentTypeError, TravelError, WorkerLostError
 from ..surface.arguments import PerformanceNote
 from .context import Context, heard_again
-from .executors import Known, has_gil, known, missing_guard
+from .executors import Known, class_names, has_gil, known, missing_guard
 from .payload import Blob, Ticket, as_laid, pack
 from .progress import Progress
 from .worker import Answer, Job, RemoteTraceback, work
@@ -219,7 +219,7 @@ class _Run:
 
     def _refused(self, error: Exception) -> BaseException:
         """Say of an executor's refusal whose chunks it was given."""
-        if _is_broken(error):
+        if _BROKEN & class_names(error):
             return self._lost(error, None)
         error.add_note(f"{self.plan.where}: the executor was given chunk {self.next} of {len(self.ranges)}")
         return error
@@ -228,7 +228,7 @@ class _Run:
         try:
             answer: Answer = future.result()
         except Exception as error:
-            if _is_broken(error):
+            if _BROKEN & class_names(error):
                 self._fail(i, self._lost(error, i))
             elif _is_about_pickling(error):
                 self._fail(i, self._cannot_return(error, i))
@@ -331,7 +331,3 @@ def _is_about_pickling(error: Exception) -> bool:
     return type(error).__name__ == "PicklingError" or (
         "pickle" in words and isinstance(error, (TypeError, AttributeError))
     )
-
-
-def _is_broken(error: BaseException) -> bool:
-    return any([cls.__name__ in _BROKEN for cls in type(error).__mro__])

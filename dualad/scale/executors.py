@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import ArgumentError
 
-__all__ = ["Known", "has_gil", "known", "missing_guard"]
+__all__ = ["Known", "class_names", "has_gil", "known", "missing_guard"]
 
 _GUARD = (
     "put what the script does under  if __name__ == '__main__':  so that a worker, which reads the script's functions"
@@ -73,8 +73,13 @@ def known(executor: Any, where: str) -> Known:
     return Known(executor, executor.pool if hasattr(executor, "retries") else executor)
 
 
+def class_names(thing: Any) -> set[str]:
+    """Return what the classes of an executor, or of its error, are called: their libraries may not be loaded."""
+    return {cls.__name__ for cls in type(thing).__mro__}
+
+
 def _kind(executor: Any) -> str:
-    names = {cls.__name__ for cls in type(executor).__mro__}
+    names = class_names(executor)
     if "ClientExecutor" in names:
         return "dask"
     if "ProcessPoolExecutor" in names:  # loky's too

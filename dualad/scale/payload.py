@@ -156,15 +156,7 @@ def as_laid(x: Any) -> Any:
 
 
 class Ticket:
-    """What finds a job where a chunk is computed.
-
-    Parameters
-    ----------
-    blob : Blob
-        The job.
-    kind : str
-        Of the executor.
-    """
+    """What finds a job where a chunk is computed, on the way that a kind of executor has."""
 
     def __init__(self, blob: Blob, kind: str) -> None:
         self.token, self.home, self._path, self._sizes = uuid.uuid4().hex, os.getpid(), "", [0]

@@ -20,19 +20,7 @@ _EVERY = 0.1
 
 
 class Progress:
-    """How much of a call is done, as a context.
-
-    Parameters
-    ----------
-    where : str
-        What is going on.
-    total : int
-        How many there are.
-    unit : str
-        Of what.
-    shown : bool
-        Whether anything is to be shown at all.
-    """
+    """How much of a call is done, as a context: of so many units of something, if it is to be shown at all."""
 
     def __init__(self, where: str, total: int, unit: str, shown: bool) -> None:
         self.where, self.total, self.unit = where, total, unit

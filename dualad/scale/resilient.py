@@ -17,6 +17,7 @@ from typing import Any
 
 from ..core.frames import public
 from ..errors import ArgumentError, ArgumentTypeError
+from .executors import class_names
 
 __all__ = ["KilledEveryTimeError", "Resilient", "resilient"]
 
@@ -176,7 +177,7 @@ class Resilient(Executor):
                 inner = self.pool.submit(fn, *args, **kwargs)
             except Exception as error:
                 self._idle_breaks += 1
-                if not _is_broken(error) or self._idle_breaks > self.retries + 1:
+                if not _BROKEN & class_names(error) or self._idle_breaks > self.retries + 1:
                     task.future.set_exception(error)
                     continue
                 (self._suspects if self._suspects_it(task) else self._waiting).appendleft(task)  # nobody's fault
@@ -200,7 +201,7 @@ class Resilient(Executor):
             task.future.set_result(inner.result())
         elif type(error).__name__ == "KilledWorker":  # Dask has tried it on several workers
             task.future.set_exception(KilledEveryTimeError(str(error)))
-        elif not _is_broken(error) or self._is_alive():
+        elif not _BROKEN & class_names(error) or self._is_alive():
             task.future.set_exception(error)
         else:
             self._broken([(inner, task), *self._running.items()])
@@ -218,7 +219,7 @@ class Resilient(Executor):
             error = _error_of(inner) if inner.done() else None
             if inner.done() and error is None:
                 task.future.set_result(inner.result())
-            elif error is not None and not _is_broken(error):
+            elif error is not None and not _BROKEN & class_names(error):
                 task.future.set_exception(error)
             else:
                 task.tries += 1
@@ -234,10 +235,13 @@ class Resilient(Executor):
 
     def _new_pool(self) -> None:
         self.rebuilt += 1
+        if (pool := self._take_pool()) is not None:
+            pool.shutdown(wait=False)
+
+    def _take_pool(self) -> Any:
         with self._lock:
             pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown(wait=False)
+        return pool
 
     def _cancel_waiting(self) -> None:
         for task in (*self._waiting, *self._suspects):
@@ -252,8 +256,7 @@ class Resilient(Executor):
         for inner, task in running:
             inner.cancel()
             task.future.set_exception(BrokenExecutor("the executor was interrupted"))
-        with self._lock:
-            pool, self._pool = self._pool, None
+        pool = self._take_pool()
         if pool is None:
             return
         processes = list((getattr(pool, "_processes", None) or {}).values())
@@ -264,9 +267,7 @@ class Resilient(Executor):
             process.join(5.0)
 
     def _end(self, wait: bool) -> None:
-        with self._lock:
-            pool, self._pool = self._pool, None
-        if pool is not None:
+        if (pool := self._take_pool()) is not None:
             with contextlib.suppress(RuntimeError):
                 pool.shutdown(wait=wait)
 
@@ -279,7 +280,3 @@ def _error_of(inner: Any) -> BaseException | None:
 
 #: what a pool raises when it has lost a worker, by the names of the classes
 _BROKEN = {"BrokenExecutor", "TerminatedWorkerError", "FutureCancelledError", "CancelledError", "CommClosedError"}
-
-
-def _is_broken(error: BaseException) -> bool:
-    return any([cls.__name__ in _BROKEN for cls in type(error).__mro__])

@@ -61,7 +61,7 @@ def over_shards(
             ends = np.cumsum(lengths).tolist()
             ranges = list(zip([0, *ends[:-1]], ends, strict=True))
         parts = chunked(plan, chunk_size, None, executor, ranges=ranges)
-        return _Reduced(reduce, total, gradient_axes, has_aux).of(parts)
+        return _reduced(parts, reduce, total, gradient_axes, has_aux)
 
     return sharded
 
@@ -215,51 +215,46 @@ class _Shard:
         return with_structures(_Shard, (self.length, self.value, self.leaves, self.tree), self.tree)
 
 
-class _Reduced:
-    """How the results of all shards become one."""
+def _reduced(shards: list[_Shard], reduce: str | None, total: int, axes: list[int], has_aux: bool) -> tuple:
+    """Return value and gradient of all; with auxiliary output (a list of it) ``((value, aux), gradient)``."""
+    weights = [s.length / total if reduce == "mean" and total else None for s in shards]
+    value = _joined([s.value[0] if has_aux else s.value for s in shards], weights, reduce)
+    leaves = []
+    for i, axis in enumerate(axes):
+        column = [s.leaves[i] for s in shards]
+        if not is_array(column[0]):
+            leaves.append(column[0])
+            continue
+        widths = [np.shape(x) for x in column]
+        if axis == _SHARED:
+            _check_widths(widths)
+            leaves.append(_joined(column, weights, reduce))
+        else:
+            _check_widths([w[:axis] + w[axis + 1 :] for w in widths])
+            leaves.append(np.concatenate([_times(x, w) for x, w in zip(column, weights, strict=True)], axis))
+    gradient = optree.tree_unflatten(shards[0].tree, leaves)
+    return ((value, [s.value[1] for s in shards]) if has_aux else value), gradient
 
-    def __init__(self, reduce: str | None, total: int, axes: list[int], has_aux: bool) -> None:
-        self.reduce, self.total, self.axes, self.has_aux = reduce, total, axes, has_aux
 
-    def of(self, shards: list[_Shard]) -> tuple:
-        """Return value and gradient; with auxiliary output, of which there is a list, ``((value, aux), gradient)``."""
-        values = [s.value[0] if self.has_aux else s.value for s in shards]
-        weights = [s.length / self.total if self.reduce == "mean" and self.total else None for s in shards]
-        value = self._all(values, weights)
-        widths = [[np.shape(x) for x in s.leaves] for s in shards]
-        leaves = []
-        for i, axis in enumerate(self.axes):
-            column = [s.leaves[i] for s in shards]
-            if not is_array(column[0]):
-                leaves.append(column[0])
-            elif axis == _SHARED:
-                self._check_widths([w[i] for w in widths])
-                leaves.append(self._all(column, weights))
-            else:
-                self._check_widths([w[i][:axis] + w[i][axis + 1 :] for w in widths])
-                leaves.append(np.concatenate([_times(x, w) for x, w in zip(column, weights, strict=True)], axis))
-        gradient = optree.tree_unflatten(shards[0].tree, leaves)
-        return ((value, [s.value[1] for s in shards]) if self.has_aux else value), gradient
+def _joined(column: list, weights: list, reduce: str | None) -> Any:
+    if reduce is None:
+        return np.stack(column)
+    if np.asarray(column[0]).dtype.kind == "V":  # no tangent, no sum
+        return column[0]
+    total = TreeSum(len(column))
+    for i, (x, w) in enumerate(zip(column, weights, strict=True)):
+        total.add(i, _times(x, w))
+    return total.value
 
-    def _all(self, column: list, weights: list) -> Any:
-        if self.reduce is None:
-            return np.stack(column)
-        if np.asarray(column[0]).dtype.kind == "V":  # no tangent, no sum
-            return column[0]
-        total = TreeSum(len(column))
-        for i, (x, w) in enumerate(zip(column, weights, strict=True)):
-            total.add(i, _times(x, w))
-        return total.value
 
-    @staticmethod
-    def _check_widths(shapes: list[tuple]) -> None:
-        other = next((s for s in shapes if s != shapes[0]), None)
-        if other is not None:
-            raise ShapeError(
-                f"shards have gradients of the shapes {shapes[0]} and {other}.",
-                "they are added up, or joined along the axis that was cut",
-                "let partitions differ in length only",
-            )
+def _check_widths(shapes: list[tuple]) -> None:
+    other = next((s for s in shapes if s != shapes[0]), None)
+    if other is not None:
+        raise ShapeError(
+            f"shards have gradients of the shapes {shapes[0]} and {other}.",
+            "they are added up, or joined along the axis that was cut",
+            "let partitions differ in length only",
+        )
 
 
 def _times(x: Any, weight: float | None) -> Any:

@@ -56,17 +56,7 @@ class RemoteTraceback(Exception):
 
 
 def work(ticket: Ticket, sent: Blob | None, args: tuple) -> Answer:
-    """Carry out one chunk.
-
-    Parameters
-    ----------
-    ticket : Ticket
-        Finds the job.
-    sent : Blob or None
-        The job itself, where it comes along.
-    args : tuple
-        The chunk.
-    """
+    """Carry out one chunk of the job that the ticket finds, or that comes along."""
     answer = Answer()
     try:
         job = ticket.open(sent)

@@ -87,17 +87,9 @@ def assert_matches_jax(
 
 
 def source_for_jax(f: Callable) -> Any:
-    """Return how JAX is to find a function's code: module and name, or else the function with other globals.
+    """Return how JAX, which must be there, is to find a function's code, as `check_function` takes it: ``source``.
 
-    Parameters
-    ----------
-    f : callable
-        The function. JAX must be there.
-
-    Returns
-    -------
-    tuple of (module, str), or callable
-        What `check_function` takes as ``source``.
+    It is module and name, or else the function with other globals.
 
     Examples
     --------

@@ -27,20 +27,9 @@ _SECOND_LIMIT = 40
 
 
 class Answers:
-    """The oracles of one function at one point.
+    """The oracles of one function at one point; `rng` is for random directions.
 
-    Parameters
-    ----------
-    function : RealFunction
-        The function and the point.
-    rng : numpy.random.Generator
-        For random directions.
-    source : tuple of (module, str), callable or None
-        Where the function is found when its module is loaded again for JAX, or the function written for ``jax.numpy``.
-    progress : callable
-        Called with a line of text during long work.
-    shared : dict or None
-        What the points of one function can share.
+    ``source`` and ``shared`` are those of `check_function`; ``progress`` is told a line of text during long work.
     """
 
     def __init__(

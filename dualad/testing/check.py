@@ -113,45 +113,41 @@ def check_function(
         raise
     except Exception as error:
         return CheckReport(name, point, (Row("value", "error", message=_said(error)),))
-    check = _Check(engine, rtol, atol, seed, oracles, dict(skip or {}), jacobian_limit, source, progress, shared)
+    say = progress or (lambda text: None)
+    check = _Check(engine, rtol, atol, set(oracles), skip or {}, jacobian_limit, say, np.random.default_rng(seed))
+    check.answers = Answers(engine, check.rng, source, say, shared)
     return CheckReport(name, point, tuple(check.rows()), engine.size, engine.out_size, check.matrix)
 
 
+@dataclasses.dataclass
 class _Check:
     """One function at one point: dualad's answers, the oracles' answers (each worked out once), and the rows."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        rtol: float,
-        atol: float,
-        seed: int,
-        oracles: Collection[str],
-        skip: dict[str, str],
-        jacobian_limit: int,
-        source: tuple[ModuleType, str] | Callable | None,
-        progress: Callable[[str], None] | None,
-        shared: dict[Any, Any] | None,
-    ) -> None:
-        self.engine, self.rtol, self.atol = engine, rtol, atol
-        self.oracles, self.skip, self.jacobian_limit = set(oracles), skip, jacobian_limit
-        self.progress = progress or (lambda text: None)
-        self.matrix: np.ndarray | None = None
-        rng = np.random.default_rng(seed)
-        n, m, self.scale = engine.size, engine.out_size, engine.scale
-        self.tangents = rng.standard_normal((LANES, n)) * self.scale
+    engine: Engine
+    rtol: float
+    atol: float
+    oracles: Collection[str]
+    skip: Mapping[str, str]
+    jacobian_limit: int
+    progress: Callable[[str], None]
+    rng: np.random.Generator
+    answers: Answers = dataclasses.field(init=False)
+    matrix: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        rng, n, m, scale = self.rng, self.engine.size, self.engine.out_size, self.engine.scale
+        self.tangents = rng.standard_normal((LANES, n)) * scale
         self.cotangents = rng.standard_normal((LANES, m))
         self.v, self.w = self.tangents[0], self.cotangents[0]
-        self.u = rng.standard_normal(n) * self.scale
+        self.u = rng.standard_normal(n) * scale
         self.weights = np.ones(1) if m == 1 else rng.standard_normal(m)
-        self.answers = Answers(engine, rng, source, self.progress, shared)
 
     def rows(self) -> list[Row]:
         """Work through all quantities."""
         e, o, w, v = self.engine, self.answers, self.w, self.v
         x_groups, y_groups = e.ins.groups(), e.outs.groups()
         noise = 1e-14 * np.abs(np.nan_to_num(e.flat_value, posinf=0.0, neginf=0.0))
-        by_input = lambda cotangent: float(np.abs(cotangent) @ noise) / self.scale
+        by_input = lambda cotangent: float(np.abs(cotangent) @ noise) / e.scale
         lane = lambda k, size, name: f"lane {k // size}, {name(k % size)}"
         tangent = lambda k: f"the tangent of {e.outs.label(k)}"
         cotangent = lambda k: f"the cotangent of {e.ins.label(k)}"
@@ -160,7 +156,7 @@ class _Check:
         outputs: Any = {"groups": y_groups, "floor": noise}
         jacobian: Any = {
             "too_big": limit if e.size * e.out_size > self.jacobian_limit else "",
-            "floor": noise[:, None] / self.scale,
+            "floor": noise[:, None] / e.scale,
             "groups": e.entry_groups(),
             "label": lambda k: f"d {e.outs.label(k // e.size)} / d {e.ins.label(k % e.size)}",
         }
@@ -291,7 +287,7 @@ class _Check:
                 reason = "it differs only where a kink leaves no second derivative"
                 outcome, seen = dataclasses.replace(outcome, status="unavailable", reason=reason, mismatch=None), ~wrong
             outcomes.append(outcome)
-            if oracle in _INDEPENDENT or not self.oracles & _INDEPENDENT:
+            if oracle in _INDEPENDENT or _INDEPENDENT.isdisjoint(self.oracles):
                 judged |= seen
         if any(outcome.status == "mismatch" for outcome in outcomes):
             return Row(quantity, "mismatch", tuple(outcomes), seconds=seconds)

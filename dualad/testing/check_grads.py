@@ -126,21 +126,8 @@ def check_dot_product(
 ) -> None:
     """Check that forward and reverse mode agree: ⟨Jv, u⟩ = ⟨v, Jᵀu⟩ for random v and u, array by array.
 
-    Parameters
-    ----------
-    f : callable
-        A function of trees of arrays.
-    args : tuple
-        Its positional arguments.
-    rng : numpy.random.Generator
-        For v and u.
-    rtol, atol : float
-        Allowed error, the relative one of the terms of the sums; in single precision at least 1e-3.
-
-    Raises
-    ------
-    GradcheckError
-        Naming the output and the input for which the modes disagree.
+    The relative error is one of the terms of the sums, in single precision at least 1e-3. A GradcheckError names the
+    output and the input for which the modes disagree.
 
     Examples
     --------

@@ -16,7 +16,7 @@ import numpy as np
 
 from dualad.errors import ShapeError
 
-from .differences import _richardson
+from .differences import along_each
 from .estimate import Estimate, Unavailable, each
 
 __all__ = ["derivative", "jacobian", "second_derivative"]
@@ -121,25 +121,22 @@ def second_derivative(
     def scalar(z: Vector) -> Vector:
         return np.atleast_1d(np.asarray(f(z)))
 
-    values, errors = [], []
     for u in directions:
         first = derivative(scalar, x, u)
         if isinstance(first, Unavailable):
             return first
 
-        def slope(h: float, u: Vector = u) -> tuple[Vector, Vector] | None:
-            up, down = derivative(scalar, x + h * v, u), derivative(scalar, x - h * v, u)
-            if isinstance(up, Unavailable) or isinstance(down, Unavailable):
-                return None
-            noise = np.finfo(np.float64).eps * (np.abs(up.value) + np.abs(down.value)) / h
-            return (up.value - down.value) / (2 * h), noise
+    def slope(u: Vector, h: float) -> tuple[Vector, Vector] | None:
+        up, down = derivative(scalar, x + h * v, u), derivative(scalar, x - h * v, u)
+        if isinstance(up, Unavailable) or isinstance(down, Unavailable):
+            return None
+        noise = np.finfo(np.float64).eps * (np.abs(up.value) + np.abs(down.value)) / h
+        return (up.value - down.value) / (2 * h), noise
 
-        found = _richardson(slope, levels=13)
-        if found is None:
-            return Unavailable("the function does not take complex numbers beside the point")
-        values.append(found[0][0])
-        errors.append(found[1][0])
-    value, error = np.array(values), np.array(errors)
+    found = along_each(directions, slope, levels=13)
+    if found is None:
+        return Unavailable("the function does not take complex numbers beside the point")
+    value, error = found
     size = np.maximum(np.abs(value), 1e-3 * np.abs(value).max(initial=0.0))
     settled = np.isfinite(value) & (error <= 1e-4 * size + 1e-12)
     if not settled.any():

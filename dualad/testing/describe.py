@@ -27,31 +27,10 @@ def describe(
     kink: tuple[float, float] | None,
     judged: bool,
 ) -> tuple[str, str, str]:
-    """Return what is wrong, why, and what to do about it.
+    """Return what is wrong with a block of a Jacobian, or with its products with random vectors, why, and what to do.
 
-    Parameters
-    ----------
-    mode : str
-        ``"forward"`` or ``"reverse"``.
-    output, input : str
-        Number, part and name of the arrays concerned.
-    got, expected : ndarray, shape (m, n)
-        The two Jacobians of the block, or their products with random vectors.
-    bad : ndarray of bool, shape (m, n)
-        The entries that fail.
-    entry : tuple of float
-        The worst entry: got, expected.
-    products : bool
-        Whether these are products with random vectors.
-    kink : tuple of float or None
-        The one-sided slopes there, if they differ.
-    judged : bool
-        Whether the differences could judge the worst entry.
-
-    Returns
-    -------
-    tuple of str
-        What, why, instead.
+    ``bad`` are the entries that fail, and ``entry`` is the worst of them (got, expected); ``kink`` holds the one-sided
+    slopes there, if they differ, and ``judged`` says whether the differences could judge it.
 
     Examples
     --------
@@ -87,17 +66,7 @@ def describe(
 
 
 def likely_cause(got: np.ndarray, expected: np.ndarray) -> str:
-    """Return what would turn one Jacobian into the other, if it is something simple.
-
-    Parameters
-    ----------
-    got, expected : ndarray, shape (m, n)
-        The wrong one and the right one.
-
-    Returns
-    -------
-    str
-        One clause.
+    """Return what would turn one Jacobian into the other, if it is something simple, in one clause.
 
     Examples
     --------

@@ -9,6 +9,7 @@ Not for speed, and not for functions with noise: there the estimate says that it
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from dualad.errors import ShapeError
 
 from .estimate import Answer, Estimate, Unavailable, scaled, stack
 
-__all__ = ["AT_A_KINK", "derivative", "jacobian", "second_derivative"]
+__all__ = ["AT_A_KINK", "along_each", "derivative", "jacobian", "second_derivative"]
 
 _EPS = float(np.finfo(np.float64).eps)
 _FIRST_STEP = 0.0437  # no round number: a step that is a period of the function would see nothing
@@ -159,24 +160,20 @@ def second_derivative(f: Callable[[Vector], float], x: Vector, v: Vector, direct
     middle = probe(np.zeros_like(x))
     if middle is None:
         return Unavailable(f"the function raises at the point itself: {probe.said()}")
-    values, errors = [], []
-    for u in directions:
 
-        def curvature(h: float, u: Vector = u) -> tuple[Vector, Vector] | None:
-            steps = ((1, 1), (1, -1), (-1, 1), (-1, -1))
-            corners = [c for c in (probe(h * (s * u + t * v)) for s, t in steps) if c is not None]
-            if len(corners) < len(steps):
-                return None
-            a, b, c, d = corners
-            noise = _EPS * (np.abs(a) + np.abs(b) + np.abs(c) + np.abs(d) + np.abs(middle)) / (4 * h * h)
-            return (a - b - c + d) / (4 * h * h), noise
+    def curvature(u: Vector, h: float) -> tuple[Vector, Vector] | None:
+        steps = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+        corners = [c for c in (probe(h * (s * u + t * v)) for s, t in steps) if c is not None]
+        if len(corners) < len(steps):
+            return None
+        a, b, c, d = corners
+        noise = _EPS * (np.abs(a) + np.abs(b) + np.abs(c) + np.abs(d) + np.abs(middle)) / (4 * h * h)
+        return (a - b - c + d) / (4 * h * h), noise
 
-        found = _richardson(curvature, levels=11)
-        if found is None:
-            return Unavailable(f"the function raises beside the point: {probe.said()}")
-        values.append(found[0][0])
-        errors.append(found[1][0])
-    value, error = np.array(values), np.array(errors)
+    found = along_each(directions, curvature, levels=11)
+    if found is None:
+        return Unavailable(f"the function raises beside the point: {probe.said()}")
+    value, error = found
     size = np.maximum(np.abs(value), 1e-2 * np.abs(value[np.isfinite(value)]).max(initial=0.0))
     settled = np.isfinite(value) & (error <= 1e-3 * np.maximum(size, 1e-4 * np.abs(middle).max()) + 1e-280)
     if not settled.any():
@@ -236,6 +233,19 @@ def _richardson(estimate: Callable[[float], tuple[Vector, Vector] | None], level
             if level >= 4 and (error <= 1e-11 * np.abs(best) + noise).all():
                 break
     return (best, error) if started else None
+
+
+def along_each(
+    directions: Vector, estimate: Callable[[Vector, float], tuple[Vector, Vector] | None], levels: int
+) -> tuple[Vector, Vector] | None:
+    """Extrapolate one number, ``estimate(direction, step)``, for each direction; give up where one has none."""
+    found = []
+    for u in directions:
+        best = _richardson(partial(estimate, u), levels)
+        if best is None:
+            return None
+        found.append((best[0][0], best[1][0]))
+    return np.array([value for value, _ in found]), np.array([error for _, error in found])
 
 
 def _one_sided(probe: _Probe, v: Vector, middle: Vector, size: Vector) -> tuple[Vector, Vector, np.ndarray]:

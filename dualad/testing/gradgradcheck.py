@@ -83,25 +83,9 @@ def first_derivative(
 ) -> tuple[Callable, tuple] | None:
     """Return a function's first derivative as a function of the arguments and the vectors, and where to check it.
 
-    Parameters
-    ----------
-    f : callable
-        The function.
-    args : tuple
-        The point.
-    mode : str
-        ``"reverse"``: (arguments, cotangents) ↦ the pullback; ``"forward"``: (arguments, tangents) ↦ the tangent.
-    rng : numpy.random.Generator
-        For the vectors.
-    given : tree, optional
-        The vectors.
-    gaps : bool
-        Whether random vectors have gaps in memory.
-
-    Returns
-    -------
-    tuple of (callable, tuple), or None
-        The derivative and its arguments; None if there is none, because no result is floating-point.
+    In ``"reverse"`` mode it is (arguments, cotangents) ↦ the pullback, in ``"forward"`` mode (arguments, tangents) ↦
+    the tangent. The vectors are ``given``, or random, on request with gaps in memory. There is none (None) if no result
+    is floating-point.
 
     Examples
     --------

@@ -167,18 +167,11 @@ class JaxOracle:
 
     def _second_loading(self, module: ModuleType, name: str) -> Callable:
         if (module, name) not in self.shared:
-            again: Any = load_again(module, self._replacements())
+            again: Any = load_again(module, _replacements(self.jax))
             for part in name.split("."):
                 again = getattr(again, part)
             self.shared[module, name] = again
         return self.shared[module, name]
-
-    def _replacements(self) -> dict[str, Any]:
-        jax = self.jax
-        # A function that differentiates inside itself must do so with JAX's own transforms here.
-        transforms = {name: getattr(jax, name) for name in _TRANSFORMS}
-        own = SimpleNamespace(stop_gradient=jax.lax.stop_gradient, **transforms)
-        return {"numpy": self.numpy, "scipy": importlib.import_module("jax.scipy"), "dualad": own}
 
     def _in_float64(self) -> AbstractContextManager[Any]:
         if hasattr(self.jax, "enable_x64"):
@@ -219,19 +212,22 @@ class JaxOracle:
             return Unavailable(_reason(error))
 
 
+def _replacements(jax: Any) -> dict[str, Any]:
+    """Return what stands in place of the modules that the user's code imports."""
+    # A function that differentiates inside itself must do so with JAX's own transforms here.
+    transforms = {name: getattr(jax, name) for name in _TRANSFORMS}
+    return {
+        "numpy": importlib.import_module("jax.numpy"),
+        "scipy": importlib.import_module("jax.scipy"),
+        "dualad": SimpleNamespace(stop_gradient=jax.lax.stop_gradient, **transforms),
+    }
+
+
 def rebound(f: Callable) -> Callable:
-    """Return a function with NumPy's names in its globals and its closure leading to JAX's.
+    """Return a function with NumPy's names in its globals and its closure leading to JAX's, which must be there.
 
-    Parameters
-    ----------
-    f : callable
-        A Python function (a lambda, one defined inside another), one with a custom rule, or a function of NumPy; those
-        of its own module that it calls are rebound too, and those with rules without their rules. JAX must be there.
-
-    Returns
-    -------
-    callable
-        The same code, to be called with JAX's arrays.
+    It may be a Python function (a lambda, one defined inside another), one with a custom rule, or a function of NumPy;
+    those of its own module that it calls are rebound too, and those with rules without their rules.
 
     Examples
     --------
@@ -241,12 +237,7 @@ def rebound(f: Callable) -> Callable:
     'jaxlib'
     """
     jax = importlib.import_module("jax")
-    transforms = {name: getattr(jax, name) for name in _TRANSFORMS}
-    modules = {
-        "numpy": importlib.import_module("jax.numpy"),
-        "scipy": importlib.import_module("jax.scipy"),
-        "dualad": SimpleNamespace(stop_gradient=jax.lax.stop_gradient, **transforms),
-    }
+    modules = _replacements(jax)
     done: dict[int, Any] = {}
 
     def other(held: Any) -> Any:
@@ -260,7 +251,7 @@ def rebound(f: Callable) -> Callable:
             return again(held.f) if isinstance(held.f, FunctionType) else other(held.f)
         if isinstance(held, Transformed):
             make, args, kwargs = held.transform
-            theirs = transforms.get(make.__name__)
+            theirs = getattr(jax, make.__name__) if make.__name__ in _TRANSFORMS else None
             return held if theirs is None else theirs(other(args[0]), *args[1:], **kwargs)
         owner = getattr(held, "__module__", None) or ""
         if isinstance(held, np.ufunc) or (callable(held) and owner.split(".")[0] == "numpy"):
@@ -315,17 +306,9 @@ def _static_parts(function: RealFunction) -> tuple[Any, ...]:
 
 
 def find_source(f: Callable) -> tuple[ModuleType, str] | Unavailable:
-    """Find the module that a function was defined in, and its name there.
+    """Find the module that a function (or an object with ``__module__`` and ``__qualname__``) was defined in.
 
-    Parameters
-    ----------
-    f : callable
-        A function, a method's function, or an object with ``__module__`` and ``__qualname__``.
-
-    Returns
-    -------
-    tuple of (module, str), or Unavailable
-        The module and the dotted name, or why a second loading of the module could not find the function.
+    With it comes its dotted name there; Unavailable says why a second loading of the module would not have it.
 
     Examples
     --------

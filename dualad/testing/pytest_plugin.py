@@ -30,24 +30,10 @@ _ONLY = {"forward": ("jvp", "jacfwd", "vmap-jvp", "vmap-value"), "reverse": ("vj
 
 
 def as_points(points: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return points as tuples of arguments.
+    """Return points as tuples of arguments; they are a list, or what makes one, of tuples, dicts or single arguments.
 
-    Parameters
-    ----------
-    points : sequence, or callable that returns one
-        Of tuples of arguments, of dicts of arguments by name, or of single arguments.
-    names : sequence of str
-        The parameters of the function, for dicts.
-
-    Returns
-    -------
-    list of tuple
-        The points.
-
-    Raises
-    ------
-    ArgumentError
-        If there is none, they are no list, or a dict names an unknown parameter.
+    ``names`` are the parameters of the function, for dicts. An ArgumentError says if there is no point, if they are no
+    list, or if a dict names an unknown parameter.
 
     Examples
     --------
@@ -87,19 +73,7 @@ def as_points(points: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
 def function_under_check(test: Callable, names: Sequence[str], held: Mapping[str, Any]) -> Callable:
     """Return a test function as a function of its point alone; its other arguments (fixtures) are held fixed.
 
-    Parameters
-    ----------
-    test : callable
-        The test function.
-    names : sequence of str
-        The parameters that make up a point.
-    held : mapping
-        The other arguments.
-
-    Returns
-    -------
-    callable
-        A function of the point.
+    ``names`` are the parameters that make up a point.
 
     Examples
     --------
@@ -122,21 +96,9 @@ def function_under_check(test: Callable, names: Sequence[str], held: Mapping[str
 def skipped(
     order: int = 2, modes: str | Sequence[str] = ("forward", "reverse"), batched: bool = True
 ) -> dict[str, str]:
-    """Return the quantities that a request leaves out, each with the reason.
+    """Return the quantities that a request leaves out, each with the reason, for `check_function`.
 
-    Parameters
-    ----------
-    order : int
-        1 leaves out second derivatives.
-    modes : str or sequence of str
-        One mode leaves out what needs the other.
-    batched : bool
-        False leaves out whatever is under vmap.
-
-    Returns
-    -------
-    dict of str to str
-        For `check_function`.
+    Order 1 leaves out second derivatives, one mode what needs the other, ``batched=False`` whatever is under vmap.
 
     Examples
     --------
@@ -169,27 +131,9 @@ def check_points(
 ) -> str:
     """Check a function at points; return what is wrong, in words, or nothing.
 
-    Parameters
-    ----------
-    f : callable
-        The function.
-    points : sequence of tuple
-        Its arguments.
-    oracle : str or sequence of str
-        Names of `ORACLES`.
-    order, modes, batched
-        As for :func:`skipped`.
-    skip : mapping of str to str, optional
-        More quantities to leave out, with reasons.
-    name : str, optional
-        Of the function, for the words.
-    **options
-        ``rtol``, ``atol``, ``seed``, ``jacobian_limit`` of `check_function`.
-
-    Returns
-    -------
-    str
-        Empty if everything is right.
+    ``oracle`` is one or several of `ORACLES`; ``order``, ``modes`` and ``batched`` are those of :func:`skipped`, and
+    ``skip`` leaves out more quantities, with reasons. ``name`` is the function's, for the words; the options are
+    ``rtol``, ``atol``, ``seed`` and ``jacobian_limit`` of `check_function`.
 
     Examples
     --------

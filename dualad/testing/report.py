@@ -194,17 +194,9 @@ _OF_TRANSFORM = re.compile(r"\b(Dual|Batched|Staged|Buffer)\b|\(of `\w+`\)")
 
 
 def to_json(record: Any) -> Any:
-    """Return a record as plain JSON data.
+    """Return a record, or an array, number, text, None, tuple, list or dict, as plain JSON data.
 
-    Parameters
-    ----------
-    record : dataclass, array, number, str, None, or a tuple, list or dict of them
-        What to convert. Numbers that JSON lacks become strings: ``"nan"``, ``"inf"``.
-
-    Returns
-    -------
-    dict, list, str, float, int, bool or None
-        The same, in JSON's types.
+    Numbers that JSON lacks become strings: ``"nan"``, ``"inf"``.
 
     Examples
     --------

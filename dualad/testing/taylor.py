@@ -81,21 +81,9 @@ class Remainders:
 def expansion_test(
     f: Callable[[np.ndarray], np.ndarray], x: np.ndarray, v: np.ndarray, derivatives: Sequence[np.ndarray]
 ) -> Remainders:
-    """Tabulate the Taylor remainders of a function along a direction.
+    """Tabulate the Taylor remainders of a function from (n,) to (m,) along a direction, a natural change of the point.
 
-    Parameters
-    ----------
-    f : callable
-        From (n,) float64 to (m,) float64.
-    x, v : ndarray, shape (n,)
-        The point and the direction, a natural change of the point.
-    derivatives : sequence of ndarray, shape (m,)
-        The derivatives of f(x + hv) in h at 0, of order 0 (the value), 1, … k.
-
-    Returns
-    -------
-    Remainders
-        A table; its ``ok`` is the verdict.
+    The derivatives are those of f(x + hv) in h at 0, of order 0 (the value), 1, … k, each of shape (m,).
 
     Examples
     --------

@@ -129,11 +129,11 @@ def test_what_does_not_fit_is_refused(options, args, error, words) -> None:
 def test_shards_of_different_widths_are_refused_with_both_shapes() -> None:
     both = da.value_and_grad(lambda w, x: np.sum(w) * np.sum(x), 1, in_axes=(None, 0), chunk_size=2)
     assert both(np.ones(2), np.ones((4, 3)))[1].shape == (4, 3)
-    from dualad.scale.shards import _Reduced, _Shard
+    from dualad.scale.shards import _reduced, _Shard
 
     shards = [_Shard(1, 0.0, [np.zeros(n)], da.tree.flatten(0.0)[1]) for n in (3, 4)]
     with pytest.raises(ShapeError, match=r"\(3,\) and \(4,\)"):
-        _Reduced("sum", 2, [-1], False).of(shards)
+        _reduced(shards, "sum", 2, [-1], False)
 
 
 def test_nothing_to_cut_is_one_empty_shard() -> None:
