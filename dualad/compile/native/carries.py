@@ -114,17 +114,9 @@ class Changed(Values):
         for spots in self.spots():
             done += [(p, self.entry(spots, k)) for k, p in enumerate(spots.offsets)]
         if self.tree[0] == "sum" and b.dtype.kind == "f":  # a sum with zeros makes 0.0 of each -0.0, and none of others
-            first, go = code.label(), code.label()
-            code.branch(code.new(f"icmp eq i64 {turn}, 0"), first, go)
-            code.begin(first)
-            each_entry(
-                code,
-                self.aval,
-                lambda w, i: w.add(load_lanes(w, at(code, self.pointer, w.dtype, i)), 0.0),
-                self.pointer,
-            )
-            code.jump(go)
-            code.begin(go)
+            with code.when(code.new(f"icmp eq i64 {turn}, 0")):
+                entry = lambda w, i: w.add(load_lanes(w, at(code, self.pointer, w.dtype, i)), 0.0)
+                each_entry(code, self.aval, entry, self.pointer)
         for p, x in done:
             store_lanes(b, x, at(code, self.pointer, self.aval.dtype, p))
 

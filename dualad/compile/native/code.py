@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -99,38 +98,6 @@ class Code:
     def branch(self, condition: str, yes: str, no: str) -> None:
         self.effect(f"br i1 {condition}, label %{yes}, label %{no}")
 
-    def loop(self, first: str, end: str, by: int, write: Callable[..., Any], starts: Sequence = ()) -> list[str]:
-        """Write a loop; return what is carried at its end.
-
-        Parameters
-        ----------
-        first, end : str
-            Where the counter begins, and what it stays below.
-        by : int
-            How far it goes each time.
-        write : callable
-            ``write(counter, *carried)`` writes the body and returns what is carried on.
-        starts : sequence of (Lanes, str)
-            What is carried into the loop.
-        """
-        before, head, body, leave = self.block, self.label(), self.label(), self.label()
-        self.jump(head)
-        self.begin(head)
-        turn, carried = self.name(), [(self.name(), b, x) for b, x in starts]
-        place = len(self.lines)
-        self.lines += [""] * (1 + len(carried))
-        self.branch(self.new(f"icmp slt i64 {turn}, {end}"), body, leave)
-        self.begin(body)
-        with self.scope():
-            new = write(turn, *[c[0] for c in carried])
-            after = self.new(f"add i64 {turn}, {by}")
-            self.lines[place] = f"  {turn} = phi i64 [{first}, %{before}], [{after}, %{self.block}]"
-            for k, ((c, b, x), y) in enumerate(zip(carried, new or (), strict=True)):
-                self.lines[place + 1 + k] = f"  {c} = phi {b.type} [{x}, %{before}], [{y}, %{self.block}]"
-            self.jump(head)
-        self.begin(leave)
-        return [c[0] for c in carried]
-
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
         """Write what is done if something holds."""
@@ -187,6 +154,15 @@ class Code:
             return self.new(text)
         self.effect(text)
         return ""
+
+    def function(self, head: str, result: str = "void") -> str:
+        """Return the function as text, behind the declarations of what it refers to."""
+        body = [f"define {head} {{", "start:", *self.lines, f"  ret {result}", "}"]
+        return "\n".join([*self.declared.values(), *body])
+
+    def over_rows(self, name: str) -> str:
+        """Return the function ``name(arrays, from, to)`` as text."""
+        return self.function(f"void @{name}(ptr %arrays, i64 %from, i64 %to)")
 
     def table(self, x: np.ndarray) -> str:
         """Return the address of a constant array."""

@@ -7,6 +7,8 @@ this asks NumPy then. Not for: which equations come here, or where their argumen
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .code import WIDTH, Code, Lanes
@@ -50,13 +52,10 @@ class Dense:
 
     def finite(self, pointer: str, size: int) -> None:
         """Note the lanes in which an array has an entry that is not finite."""
-
-        def turn(i: str, total: str) -> list[str]:
-            x = self.load(pointer, i)
-            return [self.b.add(total, self.b.sub(x, x))]
-
-        (total,) = self.code.loop("0", str(size), 1, turn, [(self.b, self.b.constant(0.0))])
-        self.suspect(self.b.is_nan(total))
+        with self.code.fold("0", size, 1, [(self.b, self.b.constant(0.0))]) as turn:
+            x = self.load(pointer, turn.counter)
+            turn.next = [self.b.add(turn.carried[0], self.b.sub(x, x))]
+        self.suspect(self.b.is_nan(turn.carried[0]))
 
     # ── products ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -67,146 +66,111 @@ class Dense:
 
         def part(i: str, first: str, count: int) -> None:
             places = [first if not u else self.one.add(first, str(u)) for u in range(count)]
-
-            def turn(k: str, *totals: str) -> list[str]:
-                left = self.load(x, i, k, inner)
-                return [b.fma(left, self.load(y, k, p, columns), t) for p, t in zip(places, totals, strict=True)]
-
-            totals = code.loop("0", str(inner), 1, turn, [(b, b.constant(-0.0))] * count)
-            for p, t in zip(places, totals, strict=True):
+            with code.fold("0", inner, 1, [(b, b.constant(-0.0))] * count) as turn:
+                left = self.load(x, i, turn.counter, inner)
+                turn.next = [b.fma(left, self.load(y, turn.counter, p, columns), t)
+                             for p, t in zip(places, turn.carried, strict=True)]  # fmt: skip
+            for p, t in zip(places, turn.carried, strict=True):
                 self.store(b.add(t, 0.0), out, i, p, columns)
 
         count = min(_TOGETHER, columns)
         whole = columns - columns % count
-
-        def row(i: str) -> None:
-            code.loop("0", str(whole), count, lambda j: part(i, j, count))
+        with code.each("0", rows) as i:
+            with code.each("0", whole, count) as j:
+                part(i, j, count)
             if columns % count:
                 part(i, str(whole), columns % count)
 
-        code.loop("0", str(rows), 1, row)
+    def _less_products(
+        self, start: str, first: str, end: str | int, x: Callable[[str], str], y: Callable[[str], str]
+    ) -> str:
+        """Return a number less the products of entries, which are loaded by a number between two."""
+        with self.code.fold(first, end, 1, [(self.b, start)]) as turn:
+            turn.next = [self.b.fma(self.b.neg(x(turn.counter)), y(turn.counter), turn.carried[0])]
+        return turn.carried[0]
 
     # ── A = P L U ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def largest(self, a: str, size: int) -> str:
-        def turn(i: str, most: str) -> list[str]:
-            x = self.b.call("fabs", self.load(a, i))
-            return [self.b.select(self.b.compare("ule", x, most), most, x)]
-
-        return self.code.loop("0", str(size), 1, turn, [(self.b, self.b.constant(0.0))])[0]
+        with self.code.fold("0", size, 1, [(self.b, self.b.constant(0.0))]) as turn:
+            x, (most,) = self.b.call("fabs", self.load(a, turn.counter)), turn.carried
+            turn.next = [self.b.select(self.b.compare("ule", x, most), most, x)]
+        return turn.carried[0]
 
     def factorize(self, a: str, n: int, pivots: str) -> None:
         """Replace a matrix by its factors, with the largest pivot of each column; note which rows were exchanged."""
         code, b, one = self.code, self.b, self.one
         least = b.mul(self.largest(a, n * n), _SURE)
-
-        def step(k: str) -> None:
+        with code.each("0", n) as k:
             after = one.add(k, "1")
             here = self.whole.splat(k)
-
-            def seek(i: str, most: str, place: str) -> list[str]:
-                x = b.call("fabs", self.load(a, i, k, n))
-                more = b.compare("ogt", x, most)
-                return [b.select(more, x, most), self.whole.select(more, self.whole.splat(i), place)]
-
             first = b.call("fabs", self.load(a, k, k, n))
-            most, place = code.loop(after, str(n), 1, seek, [(b, first), (self.whole, here)])
+            with code.fold(after, n, 1, [(b, first), (self.whole, here)]) as turn:
+                most, place = turn.carried
+                x = b.call("fabs", self.load(a, turn.counter, k, n))
+                more = b.compare("ogt", x, most)
+                turn.next = [b.select(more, x, most), self.whole.select(more, self.whole.splat(turn.counter), place)]
             self.store(place, pivots, k, b=self.whole)
             self.suspect(b.invert(b.compare("ogt", most, least)))
             self._exchange(a, n, n, k, place)
             pivot = self.load(a, k, k, n)
-
-            def eliminate(i: str) -> None:
+            with code.each(after, n) as i:
                 factor = b.div(self.load(a, i, k, n), pivot)
                 self.store(factor, a, i, k, n)
                 minus = b.neg(factor)
-
-                def column(j: str) -> None:
+                with code.each(after, n) as j:
                     self.store(b.fma(minus, self.load(a, k, j, n), self.load(a, i, j, n)), a, i, j, n)
-
-                code.loop(after, str(n), 1, column)
-
-            code.loop(after, str(n), 1, eliminate)
-
-        code.loop("0", str(n), 1, step)
 
     def _exchange(self, a: str, rows: int, columns: int, k: str, place: str) -> None:
         """Exchange a row with another one of each lane."""
         code, b = self.code, self.b
         other = b.of(_LONG).compare("ne", place, self.whole.splat(k))
-        some, done = code.label(), code.label()
-        code.branch(b.any(other), some, done)
-        code.begin(some)
-        with code.scope():
-
-            def column(j: str) -> None:
-                mine = self.load(a, k, j, columns)
-
-                def row(i: str, found: str) -> list[str]:
-                    hit = self.whole.compare("eq", place, self.whole.splat(i))
-                    x = self.load(a, i, j, columns)
-                    self.store(b.select(hit, mine, x), a, i, j, columns)
-                    return [b.select(hit, x, found)]
-
-                (found,) = code.loop(self.one.add(k, "1"), str(rows), 1, row, [(b, mine)])
-                self.store(found, a, k, j, columns)
-
-            code.loop("0", str(columns), 1, column)
-            code.jump(done)
-        code.begin(done)
+        with code.when(b.any(other)), code.each("0", columns) as j:
+            mine = self.load(a, k, j, columns)
+            with code.fold(self.one.add(k, "1"), rows, 1, [(b, mine)]) as turn:
+                hit = self.whole.compare("eq", place, self.whole.splat(turn.counter))
+                x = self.load(a, turn.counter, j, columns)
+                self.store(b.select(hit, mine, x), a, turn.counter, j, columns)
+                turn.next = [b.select(hit, x, turn.carried[0])]
+            self.store(turn.carried[0], a, k, j, columns)
 
     def substitute(self, a: str, n: int, pivots: str, x: str, columns: int) -> None:
         """Replace right-hand sides by solutions, given the factors of a matrix."""
         code, b, one = self.code, self.b, self.one
-
-        def exchange(k: str) -> None:
+        with code.each("0", n) as k:
             self._exchange(x, n, columns, k, self.load(pivots, k, b=self.whole))
-
-        code.loop("0", str(n), 1, exchange)
         self._each(columns, lambda j: self._forward(a, n, x, columns, j, False))
 
         def back(j: str) -> None:
-            def row(up: str) -> None:
+            with code.each("0", n) as up:
                 i = one.sub(str(n - 1), up)
-                minus = lambda k, t: b.fma(b.neg(self.load(a, i, k, n)), self.load(x, k, j, columns), t)
-                start = [(b, self.load(x, i, j, columns))]
-                (t,) = code.loop(one.add(i, "1"), str(n), 1, lambda k, t: [minus(k, t)], start)
-                self.store(b.div(t, self.load(a, i, i, n)), x, i, j, columns)
-
-            code.loop("0", str(n), 1, row)
+                start, after = self.load(x, i, j, columns), one.add(i, "1")
+                load_a, load_x = lambda k: self.load(a, i, k, n), lambda k: self.load(x, k, j, columns)
+                left = self._less_products(start, after, n, load_a, load_x)
+                self.store(b.div(left, self.load(a, i, i, n)), x, i, j, columns)
 
         self._each(columns, back)
 
-    def _each(self, columns: int, write) -> None:
+    def _each(self, columns: int, write: Callable[[str], None]) -> None:
         if columns == 1:
             write("0")
-        else:
-            self.code.loop("0", str(columns), 1, write)
+            return
+        with self.code.each("0", columns) as j:
+            write(j)
 
     def _forward(self, a: str, n: int, x: str, columns: int, j: str, divided: bool, first: str = "0") -> None:
         """Solve with a lower triangle, whose diagonal is one unless it is ``divided`` by."""
-        code, b = self.code, self.b
-
-        def row(i: str) -> None:
-            minus = lambda k, t: b.fma(b.neg(self.load(a, i, k, n)), self.load(x, k, j, columns), t)
-            start = [(b, self.load(x, i, j, columns))]
-            (t,) = code.loop(first, i, 1, lambda k, t: [minus(k, t)], start)
-            self.store(b.div(t, self.load(a, i, i, n)) if divided else t, x, i, j, columns)
-
-        code.loop(first, str(n), 1, row)
+        with self.code.each(first, n) as i:
+            load_a, load_x = lambda k: self.load(a, i, k, n), lambda k: self.load(x, k, j, columns)
+            left = self._less_products(self.load(x, i, j, columns), first, i, load_a, load_x)
+            self.store(self.b.div(left, self.load(a, i, i, n)) if divided else left, x, i, j, columns)
 
     def identity(self, x: str, n: int) -> None:
         b = self.b
-
-        def row(i: str) -> None:
-            def column(j: str) -> None:
-                on = self.one.compare("eq", i, j)
-                self.store(self.code.value(f"select i1 {on}, {b.type} {b.constant(1.0)}, {b.type} {b.constant(0.0)}"),
-                           x, i, j, n)  # fmt: skip
-
-            self.code.loop("0", str(n), 1, column)
-
-        self.code.loop("0", str(n), 1, row)
+        with self.code.each("0", n) as i, self.code.each("0", n) as j:
+            on = self.one.compare("eq", i, j)
+            self.store(self.code.value(f"select i1 {on}, {b.type} {b.constant(1.0)}, {b.type} {b.constant(0.0)}"),
+                       x, i, j, n)  # fmt: skip
 
     def triangular_inverse(self, a: str, n: int, x: str) -> None:
         """Write the inverse of a lower triangle."""
@@ -218,31 +182,22 @@ class Dense:
     def cholesky(self, a: str, n: int, out: str) -> None:
         """Write the factor of a matrix of which the lower triangle is read."""
         code, b = self.code, self.b
-
-        def column(j: str) -> None:
-            def above(i: str) -> None:
+        with code.each("0", n) as j:
+            with code.each("0", j) as i:
                 self.store(b.constant(0.0), out, i, j, n)
-
-            code.loop("0", j, 1, above)
             entry = self.load(a, j, j, n)
-
-            def squared(k: str, t: str) -> list[str]:
-                x = self.load(out, j, k, n)
-                return [b.fma(b.neg(x), x, t)]
-
-            (left,) = code.loop("0", j, 1, squared, [(b, entry)])
+            with code.fold("0", j, 1, [(b, entry)]) as turn:
+                x = self.load(out, j, turn.counter, n)
+                turn.next = [b.fma(b.neg(x), x, turn.carried[0])]
+            (left,) = turn.carried
             self.suspect(b.invert(b.compare("ogt", left, b.mul(b.call("fabs", entry), _SURE))))
             root = b.call("sqrt", left)
             self.store(root, out, j, j, n)
-
-            def below(i: str) -> None:
-                minus = lambda k, t: [b.fma(b.neg(self.load(out, i, k, n)), self.load(out, j, k, n), t)]
-                (t,) = code.loop("0", j, 1, minus, [(b, self.load(a, i, j, n))])
-                self.store(b.div(t, root), out, i, j, n)
-
-            code.loop(self.one.add(j, "1"), str(n), 1, below)
-
-        code.loop("0", str(n), 1, column)
+            with code.each(self.one.add(j, "1"), n) as i:
+                mine, other = lambda k: self.load(out, i, k, n), lambda k: self.load(out, j, k, n)
+                left = self._less_products(self.load(a, i, j, n), "0", j, mine, other)
+                self.store(b.div(left, root), out, i, j, n)
 
     def copy(self, x: str, out: str, size: int) -> None:
-        self.code.loop("0", str(size), 1, lambda i: self.store(self.load(x, i), out, i))
+        with self.code.each("0", size) as i:
+            self.store(self.load(x, i), out, i)

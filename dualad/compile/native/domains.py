@@ -12,13 +12,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...program.variable import Variable
 from .bands import offsets_met
 from .code import WIDTH, Code
 from .kernels import Kernel, Writer, clipped, find_cuts
 from .operators import Refused
 from .views import Box
 
-__all__ = ["Part", "write_kernel"]
+__all__ = ["Nest", "Part"]
 
 #: parts that a domain is cut into, at most
 _PARTS = 64
@@ -28,38 +29,31 @@ _DIAGONALS, _WIDE = 48, 512
 _STRAIGHT = 32
 
 
-def write_kernel(name: str, kernel: Kernel, maker: dict, number: dict[Any, int], inline: bool) -> str:
-    """Return the function ``@name(arrays, from, to)`` that writes a kernel's arrays between two rows of its first axis.
+class Nest(Kernel):
+    """Arrays of one shape, entry by entry."""
 
-    Parameters
-    ----------
-    name : str
-        Its name.
-    kernel : Kernel
-        What it writes.
-    maker : dict
-        The equation of each variable.
-    number : dict
-        The place in the table of arrays of each variable and constant that is in memory.
-    inline : bool
-        Whether mathematics is written in place.
-    """
-    if not kernel.shape:
-        raise Refused("a number")
-    code = Code()
-    cuts = find_cuts(kernel, maker, number, [(v, home) for v in kernel.outs for home in kernel.homes(v)])
-    if math.prod([len(c) for c in cuts]) > _PARTS:
-        raise Refused("a domain in many parts")
-    buffers = {key: code.pointer_in("%arrays", i) for key, i in number.items()}
-    domains = [Part(code, kernel, maker, buffers, parts, inline) for parts in itertools.product(*cuts)]
-    if sum([len(d.offsets) for d in domains]) > _DIAGONALS:
+    def __init__(self, outs: Sequence[Variable], flat: bool, block: int, lanes: bool = False) -> None:
+        super().__init__(outs, flat, lanes)
+        self.rows, size = self.shape[0] if self.shape else 1, math.prod(self.shape)
+        rows = max(1, block * self.rows // size)
+        self.step = -(-rows // 8) * 8 if len(self.shape) == 1 else rows
+
+    def write(self, name: str, maker: dict, number: dict[Any, int], inline: bool) -> tuple[str, list[str]]:
+        if not self.shape:
+            raise Refused("a number")
+        code = Code()
+        cuts = find_cuts(self, maker, number, [(v, home) for v in self.outs for home in self.homes(v)])
+        if math.prod([len(c) for c in cuts]) > _PARTS:
+            raise Refused("a domain in many parts")
+        buffers = {key: code.pointer_in("%arrays", i) for key, i in number.items()}
+        domains = [Part(code, self, maker, buffers, parts, inline) for parts in itertools.product(*cuts)]
+        if sum([len(d.offsets) for d in domains]) > _DIAGONALS:
+            for domain in domains:
+                domain.offsets = []
         for domain in domains:
-            domain.offsets = []
-    for domain in domains:
-        domain.write()
-    kernel.whole = len(cuts[0]) == 1 and not any([d.offsets for d in domains])
-    text = [*code.declared.values(), f"define void @{name}(ptr %arrays, i64 %from, i64 %to) {{", "start:"]
-    return "\n".join([*text, *code.lines, "  ret void", "}"])
+            domain.write()
+        self.whole = len(cuts[0]) == 1 and not any([d.offsets for d in domains])
+        return code.over_rows(name), [name]
 
 
 class Part:
@@ -113,7 +107,7 @@ class Part:
         return max(low, first - apart), min(high, end - apart)
 
     def write(self) -> None:
-        counters = [self.code.name() for _ in self.box]
+        counters = [""] * len(self.box)
         writer = self.writer(self.code, counters)
         writer.off = bool(self.offsets)
         with self.code.scope():
@@ -126,7 +120,7 @@ class Part:
         """Write the entries where two counters are so far apart."""
         low, high = self.pair
         first, end = self._span(apart)
-        counters = [self.code.name() for _ in self.box]
+        counters = [""] * len(self.box)
         writer = self.writer(self.code, counters)
         writer.apart = apart
         axes = [axis for axis in self.box if axis != high]
@@ -161,25 +155,14 @@ class Part:
                 return
         if axis == 0:
             first, end = clipped(code, low, high)
-        before, head, body, leave = code.block, code.label(), code.label(), code.label()
-        code.jump(head)
-        code.begin(head)
-        turn = counters[axis] if not vector else code.name()
-        place = len(code.lines)
-        code.lines.append("")
-        code.branch(code.new(f"icmp slt i64 {turn}, {end}"), body, leave)
-        code.begin(body)
-        with code.scope():
+        with code.each(first, end, WIDTH if vector else 1) as turn:
+            counters[axis] = turn
             if vector:  # the last vector may begin before the one ahead of it ends: it writes the same numbers again
                 beyond = code.new(f"icmp sgt i64 {turn}, {high - WIDTH}")
-                code.lines.append(f"  {counters[axis]} = select i1 {beyond}, i64 {high - WIDTH}, i64 {turn}")
+                counters[axis] = code.new(f"select i1 {beyond}, i64 {high - WIDTH}, i64 {turn}")
             if len(axes) > 1:
                 self.nest(writer, axes[1:], spans, level, follow)
             else:
                 if follow is not None:
                     follow()
                 self._write(writer)
-            after = code.new(f"add i64 {turn}, {WIDTH if vector else 1}")
-            code.lines[place] = f"  {turn} = phi i64 [{first}, %{before}], [{after}, %{code.block}]"
-            code.jump(head)
-        code.begin(leave)

@@ -224,8 +224,7 @@ def maths_text(kernel: str, width: int) -> str:
     else:
         result = by_lanes(b, LIBRARY[kernel][0], arguments)
     given = ", ".join([f"{b.type} {a}" for a in arguments])
-    body = "\n".join([*code.declared.values(), f"define {b.type} @m_{kernel}_{width}({given}) {{", "start:"])
-    return "\n".join([body, *code.lines, f"  ret {b.type} {result}", "}"])
+    return code.function(f"{b.type} @m_{kernel}_{width}({given})", f"{b.type} {result}")
 
 
 def by_lanes(b: Lanes, name: str, args: list[str]) -> str:
@@ -242,13 +241,9 @@ def by_lanes(b: Lanes, name: str, args: list[str]) -> str:
 def _with_far(code: Code, b: Lanes, kernel: str, x: str, near: str) -> str:
     """Ask the platform's library for the lanes that are too far from zero."""
     far = b.compare("ogt", b.call("fabs", x), FAR)
-    before, slow, end = code.block, code.label(), code.label()
-    code.branch(b.any(far), slow, end)
-    with code.scope():
-        code.begin(slow)
-        asked = b.select(far, by_lanes(b, kernel, [x]), near)
-        code.jump(end)
-    code.begin(end)
+    before, some = code.block, b.any(far)
+    with code.when(some):
+        slow, asked = code.block, b.select(far, by_lanes(b, kernel, [x]), near)
     return code.new(f"phi {b.type} [{near}, %{before}], [{asked}, %{slow}]")
 
 

@@ -7,20 +7,26 @@ equations they take and how they are written (``groups.py``, ``passes.py``, ``st
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...core.aval import Aval, is_weak
-from ...program.variable import Variable
+from ...program.variable import Variable, aval_of_atom
+from ..threads import shared_out
 from .engine import Engine
 from .lowering import count_moved
-from .operators import KNOWN, computed_in
+from .operators import KNOWN, TYPES, computed_in
 from .stub import as_declared
 from .views import VIEWS, check_view
 
-__all__ = ["Equations", "are_entries", "as_arrays", "pointers"]
+__all__ = ["Call", "Equations", "are_entries", "is_simple"]
+
+#: a function of some rows: its name, how many rows there are, and how many are a block
+Call = tuple[str, int, int]
+_ROWS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 class Equations:
@@ -58,6 +64,33 @@ class Equations:
         """Write and compile the function; raise ``Refused`` where that turns out to be impossible."""
         raise NotImplementedError
 
+    def link(self, made: Engine, calls: Sequence[Call], held: Sequence[Variable], level: int) -> None:
+        """Compile functions ``(arrays, from, to)``, and run them over rows that threads share.
+
+        The arrays are what is read, what is ``held`` in memory (results among it), and a number: if that is not zero
+        in the end, NumPy is asked.
+        """
+        linked = made.compile(self.text, [name for name, _, _ in calls], {}, level)
+        plans = [(_ROWS(linked.addresses[name]), rows, step) for name, rows, step in calls]
+        avals = [aval_of_atom(a) for a in self.reads]
+        places = [held.index(v) for v in self.writes]
+
+        def run(*args):
+            made = [np.empty(v.aval.shape, v.aval.dtype) for v in held]
+            status = np.zeros(1, np.int64)
+            given = [np.asarray(as_declared(x, a)) for x, a in zip(args, avals, strict=True)]
+            arrays = [*given, *made, status]
+            table = (ctypes.c_void_p * len(arrays))(*[x.__array_interface__["data"][0] for x in arrays])
+            pointer = ctypes.addressof(table)
+            for function, rows, step in plans:
+                shared_out(functools.partial(function, pointer), rows, step)
+            if status[0]:
+                return self.ask_numpy(*args)
+            return tuple([made[i] for i in places])
+
+        run.linked = linked  # type: ignore[attr-defined]
+        self.run = run
+
     def ask_numpy(self, *args: Any) -> tuple:
         """Return what the equations themselves make of arguments, or raise what they raise."""
         env: dict[Any, Any] = dict(zip(self._keys, args, strict=True))
@@ -92,11 +125,12 @@ def are_entries(op: Any, args: Sequence[Any], params: dict, avals: Sequence[Aval
     return True
 
 
-def as_arrays(args: Sequence[Any], avals: Sequence[Aval]) -> list[np.ndarray]:
-    """Return what is read, as arrays of the declared types."""
-    return [np.asarray(as_declared(x, a)) for x, a in zip(args, avals, strict=True)]
-
-
-def pointers(arrays: Sequence[np.ndarray]) -> ctypes.Array:
-    """Return a table of where arrays are."""
-    return (ctypes.c_void_p * len(arrays))(*[x.__array_interface__["data"][0] for x in arrays])
+def is_simple(step: tuple) -> bool:
+    """Say whether an equation has one result, and all types are known here."""
+    op, args, _, outs = step
+    if len(outs) != 1 or op.multiple_results or op.kind == "native" or is_weak(outs[0].aval):
+        return False
+    if any([isinstance(a, np.ndarray) and not a.dtype.isnative for a in args]):
+        return False
+    avals = [*[aval_of_atom(a) for a in args], outs[0].aval]
+    return all([a.dtype in TYPES and a.size for a in avals])

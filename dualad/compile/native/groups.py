@@ -64,31 +64,15 @@ class Group(Equations):
             value = env[v]
             if value.pointer != targets[v]:
                 store(code, value, targets[v])
-        body = [
-            *code.declared.values(),
-            "define i32 @body(ptr %in, ptr %out, ptr %scratch) {",
-            "start:",
-            *code.lines,
-            "  ret i32 0",
-            "}",
-        ]
-        self.text = "\n".join(body)
+        self.text = code.function("i32 @body(ptr %in, ptr %out, ptr %scratch)", "i32 0")
         level = 0 if len(code.lines) > _HURRY else 1
         writes = [v.aval for v in self.writes]
         releases = _turns(self.steps) > _PATIENT and not lowering.needs_python
         looked_at = [
             None if type(a) is Variable and a not in self._used else v for a, v in zip(self.reads, avals, strict=True)
         ]
-        self.run = entered(
-            made,
-            self.text,
-            (looked_at, writes),
-            lowering.scratch,
-            level,
-            lowering.needs_python,
-            releases,
-            self.ask_numpy,
-        )
+        avals_, about = (looked_at, writes), (level, lowering.needs_python, releases)
+        self.run = entered(made, self.text, avals_, lowering.scratch, *about, self.ask_numpy)
 
 
 def is_known(step: tuple) -> bool:

@@ -97,11 +97,8 @@ def is_table(program: Program, v: Variable) -> bool:
 
 def _leave(code: Code, bad: str) -> None:
     """End the function if an index is none."""
-    out, go = code.label(), code.label()
-    code.branch(bad, out, go)
-    code.begin(out)
-    code.effect(f"ret i32 {ELSEWHERE}")
-    code.begin(go)
+    with code.when(bad):
+        code.effect(f"ret i32 {ELSEWHERE}")
 
 
 def entries_of(code: Code, where: Places, arrays: Sequence[Values]) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -240,7 +237,5 @@ def each_entry(code: Code, aval: Aval, entry: Callable[[Lanes, str], str], point
     for width, first, end in ((WIDTH, 0, whole), (1, whole, aval.size)):
         if end > first:
             b = Lanes(code, aval.dtype, width)
-            code.loop(
-                str(first), str(end), width,
-                lambda i, b=b: store_lanes(b, entry(b, i), at(code, pointer, aval.dtype, i)),
-            )  # fmt: skip
+            with code.each(str(first), end, width) as i:
+                store_lanes(b, entry(b, i), at(code, pointer, aval.dtype, i))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,12 @@ from ...core.aval import Aval, aval_of
 from ...program.variable import Variable, aval_of_atom
 from .bands import Bands, Meeting, met_at
 from .code import WIDTH, Code, Lanes, literal
+from .equations import Call
 from .lowering import trailing
 from .operators import BOOL, LONG, Refused, computed_in, convert, elementwise
 from .positions import STATUS, Places, checked
 from .values import is_uniform, load_lanes, store_lanes, stored
-from .views import JOINS, VIEWS, Box, Index, affine, broadcast_index, refolded, same_but_ones, source, splits
+from .views import JOINS, VIEWS, Box, Index, affine, broadcast_index, pieces, refolded, same_but_ones, source, splits
 
 __all__ = ["Kernel", "Writer", "clipped", "find_cuts", "in_memory_as", "is_counted"]
 
@@ -72,6 +73,29 @@ class Kernel:
         self.loaded: set[tuple[Variable, Index]] = set()
         #: whether the entries of each row are all computed for that row
         self.whole = True
+        #: how many rows threads share, and how many of them are a block
+        self.rows = self.step = 1
+        #: what is in memory until it is whole
+        self.partial: list[Variable] = []
+
+    def write(self, name: str, maker: dict, number: dict[Any, int], inline: bool) -> tuple[str, list[str]]:
+        """Return functions ``(arrays, from, to)`` as text, and the names of those that are called, in order.
+
+        Parameters
+        ----------
+        name : str
+            The name of the first one, which is called for all rows; others are called once.
+        maker : dict
+            The equation of each variable.
+        number : dict
+            The place in the table of arrays of each variable and constant that is in memory.
+        inline : bool
+            Whether mathematics is written in place.
+        """
+        raise NotImplementedError
+
+    def calls(self, names: Sequence[str]) -> list[Call]:
+        return [(name, 1 if i else self.rows, self.step) for i, name in enumerate(names)]
 
     @property
     def work(self) -> int:
@@ -261,12 +285,9 @@ class Writer:
         return total, width
 
     def _leave(self, bad: str) -> None:
-        code, out, go = self.code, self.code.label(), self.code.label()
-        code.branch(bad, out, go)
-        code.begin(out)
-        code.effect(f"store i64 1, ptr {self.buffers[STATUS]}")
-        code.effect("ret void")
-        code.begin(go)
+        with self.code.when(bad):
+            self.code.effect(f"store i64 1, ptr {self.buffers[STATUS]}")
+            self.code.effect("ret void")
 
     def operand(self, x: Any, index: Index) -> tuple[str, int]:
         # What this loop nest writes is known at the index that it is written at, and nowhere else.
@@ -294,20 +315,12 @@ class Writer:
 
     def short_sum(self, a: Variable, name: str, x: Any, aval: Aval, params: dict, index: Index) -> tuple[str, int]:
         """Add a few entries one after the other, as NumPy does, or find the extremum of a few."""
-        axes = tuple(sorted(params["axis"]))
-        kept = list(index)
-        if params.get("keepdims"):
-            kept = [v for i, v in enumerate(kept) if i not in axes]
-        terms = []
-        for at in itertools.product(*[range(aval.shape[i]) for i in axes]):
-            left, chosen = iter(kept), dict(zip(axes, at, strict=True))
-            full = tuple([chosen[i] if i in chosen else next(left) for i in range(len(aval.shape))])
-            terms.append(self.operand(x, full))
+        terms = [self.operand(x, inner) for inner in _added_up(aval.shape, params, index)]
         width = max([w for _, w in terms])
         b = Lanes(self.code, a.aval.dtype, width)
         names = [b.splat(n) if w < width else n for n, w in terms]
         join = b.add if name == "sum" else lambda x, y: elementwise(b, _SHORT[name], [x, y], b.dtype)
-        inner, total = trailing(axes, aval.shape), ""
+        inner, total = trailing(params["axis"], aval.shape), ""
         for first in range(0, len(names), inner):
             part = names[first]
             for n in names[first + 1 : first + inner]:
@@ -408,6 +421,15 @@ class Writer:
         store_lanes(b, b.splat(value[0]) if value[1] < b.width else value[0], at)
 
 
+def _added_up(shape: tuple[int, ...], params: dict, index: Index) -> Iterator[Index]:
+    """Yield the indices of what an entry of a short sum is made of, as they lie in memory."""
+    axes = sorted(params["axis"])
+    kept = [x for i, x in enumerate(index) if not (params.get("keepdims") and i in axes)]
+    for at in itertools.product(*[range(shape[i]) for i in axes]):
+        left, chosen = iter(kept), dict(zip(axes, at, strict=True))
+        yield tuple([chosen[i] if i in chosen else next(left) for i in range(len(shape))])
+
+
 def _place_in_row(shape: tuple[int, ...], index: Index) -> tuple[int, int]:
     """Return which entry behind the first axis an index is, and how many there are."""
     place, row = 0, 1
@@ -456,17 +478,15 @@ def find_cuts(
             for j, x in enumerate(args[1:]):
                 look(x, where.array_index(j, index))
         elif op.name in VIEWS:
-            for loop, place in splits(op.name, shapes, params, a.aval.shape, index):
-                if 0 < place < kernel.shape[loop]:
-                    places[loop].add(place)
-            for i, inner in _every_source(op.name, shapes, params, a.aval.shape, index):
-                look(args[i], inner)
+            for limits, there in pieces(op.name, shapes, params, a.aval.shape, index):
+                for loop, place in splits(limits):
+                    if 0 < place < kernel.shape[loop]:
+                        places[loop].add(place)
+                if there and all([low <= x < high for x, low, high in limits if isinstance(x, int)]):
+                    look(args[there[0]], there[1])
         elif op.name in _SHORT:
-            axes = tuple(params["axis"])
-            kept = [v for i, v in enumerate(index) if not (params.get("keepdims") and i in axes)]
-            for at in itertools.product(*[range(shapes[0][i]) for i in axes]):
-                left, chosen = iter(kept), dict(zip(axes, at, strict=True))
-                look(args[0], tuple([chosen[i] if i in chosen else next(left) for i in range(len(shapes[0]))]))
+            for inner in _added_up(shapes[0], params, index):
+                look(args[0], inner)
         else:
             for x, shape in zip(args, shapes, strict=True):
                 look(x, kernel.below(shape, index))
@@ -475,37 +495,6 @@ def find_cuts(
         look(v, home)
     ordered = [sorted(p) for p in places]
     return [list(itertools.pairwise(p)) for p in ordered]
-
-
-def _every_source(name: str, shapes: Sequence, params: dict, out: tuple[int, ...], index: Index):
-    """Yield the arguments that entries may come from, with their indices there."""
-    if name == "concatenate":
-        start, axis = 0, params["axis"]
-        for i, shape in enumerate(shapes):
-            x: Any = index[axis]
-            moved: Any = x - start if isinstance(x, int) else (x[0], x[1], x[2] - start)
-            if not isinstance(x, int) or 0 <= moved < shape[axis]:
-                yield i, (*index[:axis], moved, *index[axis + 1 :])
-            start += shape[axis]
-    elif name == "stack":
-        axis = params["axis"]
-        for i in range(len(shapes)):
-            yield i, index[:axis] + index[axis + 1 :]
-    elif name in ("index_add", "index_set"):
-        inner: list[Any] = []
-        for k, x in enumerate(index):
-            e = params["template"][k] if k < len(params["template"]) else (0, 0, 1)
-            if type(e) is not int:
-                inner.append(x - e[0] if isinstance(x, int) else (x[0], x[1], x[2] - e[0]))
-        if name == "index_add":
-            yield 0, tuple(inner)
-        else:
-            yield 0, index
-            yield 1, broadcast_index(shapes[1], tuple(inner))
-    else:
-        place = source(name, shapes, params, out, index, {})
-        if place is not None:
-            yield place
 
 
 def clipped(code: Code, low: int, high: int) -> tuple[str, str]:

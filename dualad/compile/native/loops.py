@@ -250,20 +250,12 @@ def _row(code: Any, pointer: str, aval: Aval, dtype: np.dtype, turn: str) -> str
 def _asked(lowering: Any, counter: str) -> None:
     """Let Python handle signals now and then; an exception ends the function."""
     code = lowering.code
-    code.declare("@PyErr_CheckSignals", "declare i32 @PyErr_CheckSignals()")
-    code.declare("@PyEval_SaveThread", "declare ptr @PyEval_SaveThread()")
-    code.declare("@PyEval_RestoreThread", "declare void @PyEval_RestoreThread(ptr)")
     low = code.new(f"and i64 {counter}, {_PATIENCE - 1}")
-    ask, go, leave = code.label(), code.label(), code.label()
-    code.branch(code.new(f"icmp eq i64 {low}, {_PATIENCE - 1}"), ask, go)
-    code.begin(ask)
-    state = code.new("call ptr @PyEval_SaveThread()")  # whoever waits for the interpreter has it for a moment
-    code.effect(f"call void @PyEval_RestoreThread(ptr {state})")
-    answer = code.new("call i32 @PyErr_CheckSignals()")
-    code.branch(code.new(f"icmp eq i32 {answer}, 0"), go, leave)
-    code.begin(leave)
-    code.effect("ret i32 1")
-    code.begin(go)
+    with code.when(code.new(f"icmp eq i64 {low}, {_PATIENCE - 1}")):
+        state = code.call("PyEval_SaveThread")  # whoever waits for the interpreter has it for a moment
+        code.call("PyEval_RestoreThread", state)
+        with code.when(code.new(f"icmp ne i32 {code.call('PyErr_CheckSignals')}, 0")):
+            code.effect("ret i32 1")
     lowering.needs_python = True
 
 

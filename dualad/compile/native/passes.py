@@ -6,34 +6,30 @@ more than once. Rows of the first axis are shared out among threads. Not for: th
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...core.aval import is_weak
 from ...core.tables import OPS
 from ...program.ir import Program
 from ...program.variable import Variable, aval_of_atom
 from ..gather import Place, gather
-from ..threads import shared_out
 from .bands import Bands, bands_of
 from .code import WIDTH, Code
 from .contractions import as_sum
-from .domains import write_kernel
+from .domains import Nest
 from .engine import LIBRARY, Engine, engine
-from .equations import Equations, are_entries, as_arrays, pointers
+from .equations import Call, Equations, are_entries, is_simple
 from .kernels import Kernel, in_memory_as, is_counted
 from .maths import KERNELS
-from .operators import TYPES, Refused
+from .operators import Refused
 from .positions import ELSEWHERE, STATUS, in_long, is_computed
-from .products import PRODUCTS, Product, is_product, write_product
-from .reductions import REDUCED, Reduction, is_long, is_reduced, write_reduction
-from .regions import Call, joined
-from .scatters import BY_VALUE, Scatter, by_value, is_by_value, write_scatter
+from .products import PRODUCTS, Product, is_product
+from .reductions import REDUCED, Reduction, is_long, is_reduced
+from .regions import joined
+from .scatters import BY_VALUE, Scatter, by_value, is_by_value
 from .stub import entered
 from .values import is_uniform
 from .views import JOINS, VIEWS, same_but_ones
@@ -70,13 +66,9 @@ _LARGE = 128
 def is_known(step: tuple, least: int | None = None) -> bool:
     """Say whether an equation can be a loop, or a part of one, on arrays of more than ``least`` entries."""
     op, args, params, outs = step
-    if len(outs) != 1 or op.multiple_results or op.kind == "native":
+    if not is_simple(step):
         return False
     avals, out = [aval_of_atom(a) for a in args], outs[0].aval
-    if is_weak(out) or any([a.dtype not in TYPES or not a.size for a in (*avals, out)]):
-        return False
-    if any([isinstance(a, np.ndarray) and not a.dtype.isnative for a in args]):
-        return False
     if not out.shape and op.name not in REDUCED:
         return False
     if max([a.size for a in (*avals, out)]) <= (_LARGE if least is None else least):
@@ -245,7 +237,7 @@ class Pass(Equations):
             elif self.maker[outs[0]][0].name in PRODUCTS:
                 made.append(Product([self.maker[v] for v in outs], _BLOCK))
             else:
-                made.append(Kernel(outs, self._is_flat(outs, inside, outs)))
+                made.append(Nest(outs, self._is_flat(outs, inside, outs), _BLOCK))
         return made
 
     def _level(self, v: Variable, shape: tuple[int, ...], inside: set, level: dict) -> int:
@@ -301,7 +293,7 @@ class Pass(Equations):
         """Write and compile the loops; raise ``Refused`` where that turns out to be impossible."""
         if self.in_lanes():
             try:
-                self._finish(made, self.writes, [Kernel(self.writes, False, True)])
+                self._finish(made, self.writes, [Nest(self.writes, False, _BLOCK, True)])
                 return
             except (Refused, KeyError):
                 pass
@@ -323,27 +315,15 @@ class Pass(Equations):
         for k in kernels:
             k.bands = self.bands
         self.about = f"{len(kernels)} loop{'s' * (len(kernels) > 1)} over {', '.join([str(k.shape) for k in kernels])}"
-        held = [*held, *[v for k in kernels if isinstance(k, (Reduction, Scatter)) for v in k.partial]]
+        held = [*held, *[v for k in kernels for v in k.partial]]
         number = {key: i for i, key in enumerate([*self._keys, *held, STATUS])}
         texts: list[str] = []
         each: list[tuple[Kernel, list[Call]]] = []
         try:
             for i, k in enumerate(kernels):
-                name, inline = f"kernel{i}", math.prod(k.shape) >= _INLINED
-                if isinstance(k, (Product, Reduction, Scatter)):
-                    if isinstance(k, Scatter):
-                        text, names = write_scatter(name, k, self.maker, number)
-                    elif isinstance(k, Product):
-                        text, names = write_product(name, k, number)
-                    else:
-                        text, names = write_reduction(name, k, self.maker, number, inline)
-                    own = [(name, k.rows if name == names[0] else 1, k.step) for name in names]
-                else:
-                    text = write_kernel(name, k, self.maker, number, inline)
-                    rows = max(1, _BLOCK * k.shape[0] // math.prod(k.shape))
-                    own = [(name, k.shape[0], -(-rows // 8) * 8 if len(k.shape) == 1 else rows)]
+                text, names = k.write(f"kernel{i}", self.maker, number, math.prod(k.shape) >= _INLINED)
                 texts.append(text)
-                each.append((k, own))
+                each.append((k, k.calls(names)))
         except KeyError as error:
             raise Refused(str(error)) from None
         regions, calls = joined(each)
@@ -356,11 +336,7 @@ class Pass(Equations):
             avals = [aval_of_atom(a) for a in self.reads], [v.aval for v in self.writes]
             self.run = entered(made, self.text, avals, scratch, 1, again=self.ask_numpy)
             return
-        level = 1 if self.text.count("\n") > _HURRY else 2
-        linked = made.compile(self.text, [name for name, _, _ in calls], {}, level)
-        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-        plans = [(kind(linked.addresses[name]), rows, step) for name, rows, step in calls]
-        self.run = _runner(self, held, plans, linked)
+        self.link(made, calls, held, 1 if self.text.count("\n") > _HURRY else 2)
 
     def _in_one(self, held: list[Variable], calls: list[Call]) -> tuple[str, int]:
         """Return a function that runs the loops one after the other, and the bytes of memory that it needs."""
@@ -385,26 +361,6 @@ class Pass(Equations):
         code.effect(f"ret i32 {code.value(f'select i1 {bad}, i32 {ELSEWHERE}, i32 0')}")
         body = ["define i32 @body(ptr %in, ptr %out, ptr %scratch) {", "start:", *code.lines, "}"]
         return "\n".join([self.text, *body]), scratch
-
-
-def _runner(group: Pass, held: list[Variable], plans: list[tuple], linked: Any) -> Callable:
-    avals = [aval_of_atom(a) for a in group.reads]
-    places = [held.index(v) for v in group.writes]
-
-    def run(*args):
-        made = [np.empty(v.aval.shape, v.aval.dtype) for v in held]
-        status = np.zeros(1, np.int64)
-        arrays = [*as_arrays(args, avals), *made, status]
-        table = pointers(arrays)
-        pointer = ctypes.addressof(table)
-        for function, rows, step in plans:
-            shared_out(functools.partial(function, pointer), rows, step)
-        if status[0]:
-            return group.ask_numpy(*args)
-        return tuple([made[i] for i in places])
-
-    run.linked = linked  # type: ignore[attr-defined]
-    return run
 
 
 def find_passes(program: Program) -> list[tuple]:

@@ -17,7 +17,7 @@ from .kernels import Kernel, clipped
 from .operators import LONG
 from .values import at, load_lanes, store_lanes
 
-__all__ = ["PRODUCTS", "Product", "is_product", "write_product"]
+__all__ = ["PRODUCTS", "Product", "is_product"]
 
 PRODUCTS = frozenset({"convolve", "matmul"})
 #: products of numbers in one product of matrices: fewer are written out (``lowering.py``), more are BLAS's
@@ -59,22 +59,18 @@ class Product(Kernel):
         self.rows = self.shape[0]
         self.step = max(1, 4 * block * self.rows // (math.prod(self.shape) * work))
         self.step = -(-self.step // 64) * 64 if len(self.shape) == 1 else -(-self.step // _ROWS) * _ROWS
-        self.partial: list[Variable] = []
 
     @property
     def work(self) -> int:
         """A product and a sum in registers are a small part of what an entry in memory takes."""
         return self._work
 
-
-def write_product(name: str, kernel: Product, number: dict[Any, int]) -> tuple[str, list[str]]:
-    """Return the function ``@name(arrays, from, to)`` as text, and its name in a list."""
-    code = Code()
-    buffers = {key: code.pointer_in("%arrays", i) for key, i in number.items()}
-    write = _convolution if kernel.steps[0][0].name == "convolve" else _matrices
-    write(code, kernel, buffers)
-    head = [*code.declared.values(), f"define void @{name}(ptr %arrays, i64 %from, i64 %to) {{", "start:"]
-    return "\n".join([*head, *code.lines, "  ret void", "}"]), [name]
+    def write(self, name: str, maker: dict, number: dict[Any, int], inline: bool) -> tuple[str, list[str]]:
+        code = Code()
+        buffers = {key: code.pointer_in("%arrays", i) for key, i in number.items()}
+        write = _convolution if self.steps[0][0].name == "convolve" else _matrices
+        write(code, self, buffers)
+        return code.over_rows(name), [name]
 
 
 def _last(code: Code, place: str, most: int) -> str:
@@ -92,39 +88,34 @@ def _matrices(code: Code, kernel: Product, buffers: dict[Any, str]) -> None:
     b, single = Lanes(code, dtype, WIDTH), Lanes(code, dtype, 1)
     from_, to = clipped(code, 0, rows)
 
+    vectors = min(_VECTORS, -(-columns // WIDTH))
+
     def tile(x: str, y: str, out: str, i: str, height: int, j: str) -> None:
         lines = [one.add(i, str(u)) if u else i for u in range(height)]
         places = [_last(code, one.add(j, str(v * WIDTH)) if v else j, columns - WIDTH) for v in range(vectors)]
-
-        def turn(k: str, *totals: str) -> list[str]:
-            below = one.do("mul", k, str(columns))
+        with code.fold("0", inner, 1, [(b, b.constant(-0.0))] * (height * vectors)) as turn:
+            below = one.do("mul", turn.counter, str(columns))
             right = [load_lanes(b, at(code, y, dtype, one.add(below, p))) for p in places]
-            new, left = [], iter(totals)
+            new, left = [], iter(turn.carried)
             for line in lines:
-                factor = load_lanes(single, at(code, x, dtype, one.add(one.do("mul", line, str(inner)), k)))
+                place = one.add(one.do("mul", line, str(inner)), turn.counter)
+                factor = load_lanes(single, at(code, x, dtype, place))
                 new += [b.fma(b.splat(factor), r, next(left)) for r in right]
-            return new
-
-        totals = iter(code.loop("0", str(inner), 1, turn, [(b, b.constant(-0.0))] * (height * vectors)))
+            turn.next = new
+        totals = iter(turn.carried)
         for line in lines:
             for p in places:
                 place = one.add(one.do("mul", line, str(columns)), p)
                 store_lanes(b, b.add(next(totals), 0.0), at(code, out, dtype, place))
 
-    vectors = min(_VECTORS, -(-columns // WIDTH))
     for _, (x, y), _, (v,) in kernel.steps:
         names: tuple[str, str, str] = buffers[x], buffers[y], buffers[v]
-
-        def strip(j: str, names: tuple[str, str, str] = names) -> None:
-            whole = one.sub(to, str(_ROWS - 1))
-            (rest,) = code.loop(from_, whole, _ROWS, lambda i, _: [_tiled(i, j, names)], [(one, from_)])
-            code.loop(rest, to, 1, lambda i: tile(*names, i, 1, j))
-
-        def _tiled(i: str, j: str, names: tuple[str, str, str]) -> str:
-            tile(*names, i, _ROWS, j)
-            return one.add(i, str(_ROWS))
-
-        code.loop("0", str(columns), vectors * WIDTH, strip)
+        with code.each("0", columns, vectors * WIDTH) as j:
+            with code.fold(from_, one.sub(to, str(_ROWS - 1)), _ROWS, [(one, from_)]) as turn:
+                tile(*names, turn.counter, _ROWS, j)
+                turn.next = [one.add(turn.counter, str(_ROWS))]
+            with code.each(turn.carried[0], to) as i:
+                tile(*names, i, 1, j)
 
 
 # ── convolutions ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -143,18 +134,15 @@ def _convolution(code: Code, kernel: Product, buffers: dict[Any, str]) -> None:
 
     def total(w: Lanes, places: Sequence[str], first: str, end: str) -> list[list[str]]:
         count = len(kernel.steps)
-
-        def turn(k: str, *totals: str) -> list[str]:
-            left, new = iter(totals), []
+        with code.fold(first, end, 1, [(w, w.constant(-0.0))] * (count * len(places))) as turn:
+            left, new = iter(turn.carried), []
             for p in places:
-                behind = one.sub(one.add(p, str(shift)), k)
+                behind = one.sub(one.add(p, str(shift)), turn.counter)
                 for _, (x, y), _, _ in kernel.steps:
-                    factor = w.splat(load_lanes(single, at(code, buffers[y], dtype, k)))
+                    factor = w.splat(load_lanes(single, at(code, buffers[y], dtype, turn.counter)))
                     new.append(w.fma(factor, load_lanes(w, at(code, buffers[x], dtype, behind)), next(left)))
-            return new
-
-        sums = code.loop(first, end, 1, turn, [(w, w.constant(-0.0))] * (count * len(places)))
-        return [sums[u * count : (u + 1) * count] for u in range(len(places))]
+            turn.next = new
+        return [turn.carried[u * count : (u + 1) * count] for u in range(len(places))]
 
     def put(w: Lanes, places: Sequence[str], sums: list[list[str]]) -> None:
         for p, row in zip(places, sums, strict=True):
@@ -174,4 +162,5 @@ def _convolution(code: Code, kernel: Product, buffers: dict[Any, str]) -> None:
     for start, stop, by, write in ((0, low, 1, border), (low, high, vectors * WIDTH, inside), (high, size, 1, border)):
         if stop > start:
             first, end = clipped(code, start, stop)
-            code.loop(first, end, by, write)
+            with code.each(first, end, by) as i:
+                write(i)

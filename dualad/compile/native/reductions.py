@@ -9,7 +9,7 @@ added after the other. A single long row is cut where its halves are, for thread
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ...core.aval import Aval
@@ -23,7 +23,7 @@ from .totals import ACCUMULATORS, Accumulator
 from .values import at, load_lanes, store_lanes
 from .views import Index
 
-__all__ = ["REDUCED", "Reduction", "SHORT", "is_long", "is_reduced", "write_reduction"]
+__all__ = ["REDUCED", "Reduction", "SHORT", "is_long", "is_reduced"]
 
 #: operators that make one entry of many along an axis, or add up along it
 REDUCED = frozenset({"sum", "max", "min", "argmax", "argmin", "cumsum"})
@@ -125,6 +125,21 @@ class Reduction(Kernel):
     def index(self) -> Index:
         return tuple([0 if n == 1 else (i, 1, 0) for i, n in enumerate(self.shape)])
 
+    def write(self, name: str, maker: dict, number: dict[Any, int], inline: bool) -> tuple[str, list[str]]:
+        roots = [(s[1][0], self.index) for s in self.steps]
+        if any([len(c) > 1 for c in find_cuts(self, maker, number, roots)]):
+            raise Refused("a total over parts")
+        writes = _Loops(name, self, maker, number, inline)
+        if self.running and self.in_rows:
+            return writes.running(), [name]
+        if self.stretch:
+            return f"{writes.columns()}\n{writes.columns_joined()}", [name, f"{name}_joined"]
+        if not self.in_rows:
+            return writes.columns(), [name]
+        if self.pieces:
+            return f"{writes.tree()}\n{writes.in_pieces()}\n{writes.joined()}", [name, f"{name}_joined"]
+        return f"{writes.tree()}\n{writes.every_row()}", [name]
+
     def homes(self, v: Variable) -> list[Index]:
         raise Refused("a total is written where its loop ends")
 
@@ -141,25 +156,6 @@ def _starts(first: int, n: int, most: int) -> list[int]:
 
 
 # ── loops ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def write_reduction(
-    name: str, kernel: Reduction, maker: dict, number: dict[Any, int], inline: bool
-) -> tuple[str, list[str]]:
-    """Return functions ``(arrays, from, to)`` as text, and the names of those that are called, in order."""
-    roots = [(s[1][0], kernel.index) for s in kernel.steps]
-    if any([len(c) > 1 for c in find_cuts(kernel, maker, number, roots)]):
-        raise Refused("a total over parts")
-    writes = _Loops(name, kernel, maker, number, inline)
-    if kernel.running and kernel.in_rows:
-        return writes.running(), [name]
-    if kernel.stretch:
-        return f"{writes.columns()}\n{writes.columns_joined()}", [name, f"{name}_joined"]
-    if not kernel.in_rows:
-        return writes.columns(), [name]
-    if kernel.pieces:
-        return f"{writes.tree()}\n{writes.in_pieces()}\n{writes.joined()}", [name, f"{name}_joined"]
-    return f"{writes.tree()}\n{writes.every_row()}", [name]
 
 
 class _Product(NamedTuple):
@@ -263,10 +259,6 @@ class _Loops:
             lanes.append(b)
         return names, lanes
 
-    def closed(self, head: str) -> str:
-        code = self.code
-        return "\n".join([*code.declared.values(), f"{head} {{", "start:", *code.lines, "  ret void", "}"])
-
     def nest(
         self, axes: Sequence[int], inner: Callable[[dict[int, str]], None], counters: dict[int, str] | None = None
     ):
@@ -278,7 +270,8 @@ class _Loops:
         axis, high = axes[0], self.kernel.shape[axes[0]]
         first, end = ("0", str(high)) if counters else clipped(self.code, 0, high)
         by = self.together if axis == self.outer[-1] else 1
-        self.code.loop(first, end, by, lambda turn: self.nest(axes[1:], inner, {**counters, axis: turn}))
+        with self.code.each(first, end, by) as turn:
+            self.nest(axes[1:], inner, {**counters, axis: turn})
 
     # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -301,6 +294,11 @@ class _Loops:
         for s, total in zip(self.states, totals, strict=True):
             for d, x in zip(s.dtypes, total, strict=True):
                 store_lanes(Lanes(self.code, d, 1), x, next(slots))
+
+    def _by_state(self, flat: Iterable[str]) -> list[tuple[str, ...]]:
+        """Return numbers as those of each total."""
+        left = iter(flat)
+        return [tuple([next(left) for _ in s.dtypes]) for s in self.states]
 
     def _places(self, counter: str) -> str:
         """Return the places of a vector's entries, which are numbers of the second of two states."""
@@ -334,7 +332,7 @@ class _Loops:
             code.jump(whole)
         code.begin(whole)
         given = ", ".join(["ptr %arrays", *[f"i64 {c}" for c in rows], "i64 %from", "i64 %n", "ptr %totals"])
-        return self.closed(f"define internal void @{self.name}_tree({given})")
+        return code.function(f"internal void @{self.name}_tree({given})")
 
     def _leaf(self, rows: list[str]) -> None:
         code, states = self.code, self.states
@@ -347,19 +345,14 @@ class _Loops:
             for d, x in zip(s.dtypes, s.start(Lanes(code, s.dtypes[0], WIDTH), here), strict=True)
         ]
 
-        def turn(counter: str, *carried: str) -> list[str]:
-            names, lanes = self.every_entry(rows, counter)
+        with code.fold("%from", end, WIDTH, starts) as turn:
+            names, kinds = self.every_entry(rows, turn.counter)
             new: list[str] = []
-            left = list(carried)
-            for s, x, b in zip(states, names, lanes, strict=True):
-                acc, left = tuple(left[: len(s.dtypes)]), left[len(s.dtypes) :]
-                new += _join(s, b, acc, x, self._places(counter) if len(s.dtypes) > 1 else "")
-            return new
-
-        left = self.code.loop("%from", end, WIDTH, turn, starts)
+            for s, acc, x, b in zip(states, self._by_state(turn.carried), names, kinds, strict=True):
+                new += _join(s, b, acc, x, self._places(turn.counter) if len(s.dtypes) > 1 else "")
+            turn.next = new
         totals: list[tuple[str, ...]] = []
-        for k, s in enumerate(states):
-            acc, left = left[: len(s.dtypes)], left[len(s.dtypes) :]
+        for k, (s, acc) in enumerate(zip(states, self._by_state(turn.carried), strict=True)):
             if self.kernel.steps[k % len(self.kernel.steps)][0].name == "sum":
                 totals.append((_across(Lanes(code, s.dtypes[0], WIDTH), acc[0]),))
                 continue
@@ -370,10 +363,7 @@ class _Loops:
             totals.append(lanes[0])
         self._put(totals, "%totals")
         if self.n % WIDTH:  # only the end of a row has a rest, and it is always the same
-            rest, done = code.label(), code.label()
-            code.branch(code.new(f"icmp ne i64 {whole}, %n"), rest, done)
-            code.begin(rest)
-            with code.scope():
+            with code.when(code.new(f"icmp ne i64 {whole}, %n")):
                 last = str(self.n - WIDTH)
                 names, wide = self.every_entry(rows, last)
                 for lane in range(WIDTH - self.n % WIDTH, WIDTH):
@@ -385,8 +375,6 @@ class _Loops:
                         for s, t, x, b in zip(states, totals, names, wide, strict=True)
                     ]
                 self._put(totals, "%totals")
-                code.jump(done)
-            code.begin(done)
 
     def _finish(self, totals: Sequence[tuple[str, ...]], counters: dict[int, str]) -> None:
         """Write results of rows."""
@@ -407,7 +395,7 @@ class _Loops:
             self._finish(self._totals(room), counters)
 
         self.nest(self.outer, row)
-        return self.closed(f"define void @{self.name}(ptr %arrays, i64 %from, i64 %to)")
+        return code.over_rows(self.name)
 
     def in_pieces(self) -> str:
         """Return the function that writes totals of pieces between two numbers."""
@@ -417,7 +405,7 @@ class _Loops:
         size = sum([len(s.dtypes) for s in kernel.states])
         room = code.new(f"alloca [{size} x i64]")
 
-        def piece(turn: str) -> None:
+        with code.each("%from", "%to") as turn:
             b = Lanes(code, LONG, 1)
             first = code.new(f"load i64, ptr {at(code, starts, LONG, turn)}")
             end = code.new(f"load i64, ptr {at(code, starts, LONG, b.add(turn, '1'))}")
@@ -426,9 +414,7 @@ class _Loops:
             flat = [x for total in self._totals(room) for x in total]
             for v, x in zip(kernel.partial, flat, strict=True):
                 store_lanes(Lanes(code, v.aval.dtype, 1), x, at(code, self.buffers[v], v.aval.dtype, turn))
-
-        self.code.loop("%from", "%to", 1, piece)
-        return self.closed(f"define void @{self.name}(ptr %arrays, i64 %from, i64 %to)")
+        return code.over_rows(self.name)
 
     def joined(self) -> str:
         """Return the functions that make one of the totals of pieces: halves are joined as they were cut."""
@@ -441,7 +427,7 @@ class _Loops:
             flat = [load_lanes(Lanes(code, v.aval.dtype, 1), at(code, self.buffers[v], v.aval.dtype, number))
                     for v in kernel.partial]  # fmt: skip
             code.effect(f"store i64 {code.new(f'add i64 {number}, 1')}, ptr %next")
-            self._put([tuple([flat.pop(0) for _ in s.dtypes]) for s in kernel.states], "%totals")
+            self._put(self._by_state(flat), "%totals")
             code.jump(done)
         code.begin(split)
         with code.scope():
@@ -455,13 +441,13 @@ class _Loops:
             self._put([s.combine(self._one(s), x, y) for s, x, y in pairs], "%totals")
             code.jump(done)
         code.begin(done)
-        recursive = self.closed(f"define internal void @{self.name}_join(ptr %arrays, i64 %n, ptr %next, ptr %totals)")
+        recursive = code.function(f"internal void @{self.name}_join(ptr %arrays, i64 %n, ptr %next, ptr %totals)")
         code = self.open()
         room, following = code.new(f"alloca [{size} x i64]"), code.new("alloca i64")
         code.effect(f"store i64 0, ptr {following}")
         code.effect(f"call void @{self.name}_join(ptr %arrays, i64 {self.n}, ptr {following}, ptr {room})")
         self._finish(self._totals(room), {})
-        return recursive + "\n" + self.closed(f"define void @{self.name}_joined(ptr %arrays, i64 %from, i64 %to)")
+        return f"{recursive}\n{code.over_rows(f'{self.name}_joined')}"
 
     # ── columns ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -483,22 +469,20 @@ class _Loops:
             wide = [Lanes(code, s.dtypes[0], width) for s in states for _ in places]
             starts = [(w, s.start(w, "")[0]) for w, s in zip(wide, [s for s in states for _ in places], strict=True)]
 
-            def turn(counter: str, *carried: str) -> list[str]:
-                here = b.sub(str(self.n - 1), counter) if kernel.backward else counter
+            with code.fold(*span, 1, starts) as turn:
+                here = b.sub(str(self.n - 1), turn.counter) if kernel.backward else turn.counter
                 new: list[list[str]] = [[] for _ in states]
                 for u, p in enumerate(places):
                     every = {**counters, kernel.axis: here, last: p}
                     names, lanes = self.entries([every[i] for i in range(len(kernel.shape))])
                     for k, (s, x, w) in enumerate(zip(states, names, lanes, strict=True)):
-                        new[k] += _join(s, w, (carried[k * together + u],), x, "")
+                        new[k] += _join(s, w, (turn.carried[k * together + u],), x, "")
                         if kernel.running:
                             self._store(kernel.outs[k], new[k][-1], w, every)
-                return [x for row in new for x in row]
-
-            left = code.loop(*span, 1, turn, starts)
+                turn.next = [x for row in new for x in row]
             for k, (s, v) in enumerate(zip(states, kernel.outs, strict=True)):
                 for u, p in enumerate(places):
-                    x, w = left[k * together + u], wide[k * together]
+                    x, w = turn.carried[k * together + u], wide[k * together]
                     if to:
                         self._store(kernel.partial[k], x, w, {0: to, 1: p})
                     elif not kernel.running:
@@ -508,39 +492,35 @@ class _Loops:
 
         def row(counters: dict[int, str]) -> None:
             first, end = ("0", str(m)) if counters else clipped(code, 0, m)
-            self.code.loop(first, end, width * together, lambda turn: strip(counters, turn))
-
-        def piece(turn: str) -> None:
-            one = Lanes(code, LONG, 1)
-            low = one.do("mul", turn, str(kernel.stretch))
-            high = one.call("smin", one.add(low, str(kernel.stretch)), str(self.n))
-            code.loop("0", str(m), width * together, lambda j: strip({}, j, (low, high), turn))
+            with code.each(first, end, width * together) as turn:
+                strip(counters, turn)
 
         if kernel.stretch:
-            code.loop("%from", "%to", 1, piece)
+            one = Lanes(code, LONG, 1)
+            with code.each("%from", "%to") as turn:
+                low = one.do("mul", turn, str(kernel.stretch))
+                high = one.call("smin", one.add(low, str(kernel.stretch)), str(self.n))
+                with code.each("0", m, width * together) as j:
+                    strip({}, j, (low, high), turn)
         else:
             self.nest(outer, row)
-        return self.closed(f"define void @{self.name}(ptr %arrays, i64 %from, i64 %to)")
+        return code.over_rows(self.name)
 
     def columns_joined(self) -> str:
         """Return the function that adds up what pieces of columns come to, one after the other."""
         code, kernel, m = self.open(), self.kernel, self.kernel.shape[-1]
         one = Lanes(code, LONG, 1)
 
-        def strip(j: str) -> None:
+        with code.each("0", m, WIDTH) as j:
             p = one.select(one.compare("sgt", j, str(m - WIDTH)), str(m - WIDTH), j)
             for s, v, part in zip(kernel.states, kernel.outs, kernel.partial, strict=True):
                 b = Lanes(code, v.aval.dtype, WIDTH)
-
-                def turn(k: str, total: str, b: Lanes = b, part: Variable = part) -> list[str]:
-                    place = one.add(one.do("mul", k, str(m)), p)
-                    return [b.add(total, load_lanes(b, at(code, self.buffers[part], b.dtype, place)))]
-
-                (total,) = code.loop("0", str(kernel.rows), 1, turn, [(b, s.start(b, "")[0])])
-                self._store(v, s.finish(b, (total,)), b, {1: p})
-
-        code.loop("0", str(m), WIDTH, strip)
-        return self.closed(f"define void @{self.name}_joined(ptr %arrays, i64 %from, i64 %to)")
+                with code.fold("0", kernel.rows, 1, [(b, s.start(b, "")[0])]) as turn:
+                    place = one.add(one.do("mul", turn.counter, str(m)), p)
+                    x = load_lanes(b, at(code, self.buffers[part], b.dtype, place))
+                    turn.next = [b.add(turn.carried[0], x)]
+                self._store(v, s.finish(b, (turn.carried[0],)), b, {1: p})
+        return code.over_rows(f"{self.name}_joined")
 
     def _store(self, v: Variable, x: str, b: Lanes, counters: dict[int, str]) -> None:
         """Write entries of a result at the counters of its axes."""
@@ -563,22 +543,20 @@ class _Loops:
         def row(counters: dict[int, str]) -> None:
             every = lambda place: [{**counters, last: place}[i] for i in range(len(kernel.shape))]
 
-            def turn(counter: str, total: str) -> list[str]:
-                place = b.sub(str(n - WIDTH), counter) if back else counter
+            with code.fold("0", n - rest, WIDTH, [(one, state.start(one, "")[0])]) as turn:
+                place = b.sub(str(n - WIDTH), turn.counter) if back else turn.counter
                 (x,), _ = self.entries(every(place))
-                lanes = [""] * WIDTH
+                lanes, (total,) = [""] * WIDTH, turn.carried
                 for i in order:
                     total = lanes[i] = one.add(total, wide.at(x, i))
                 self._store(v, wide.joined(lanes), wide, {**counters, last: place})
-                return [total]
-
-            (total,) = self.code.loop("0", str(n - rest), WIDTH, turn, [(one, state.start(one, "")[0])])
+                turn.next = [total]
             if rest:  # the last entries, or from the end the first
-                place = 0 if back else n - WIDTH
-                (x,), _ = self.entries(every(str(place)))
+                first, (total,) = 0 if back else n - WIDTH, turn.carried
+                (x,), _ = self.entries(every(str(first)))
                 for i in order[WIDTH - rest :]:
                     total = one.add(total, wide.at(x, i))
-                    self._store(v, total, one, {**counters, last: str(place + i)})
+                    self._store(v, total, one, {**counters, last: str(first + i)})
 
         self.nest(self.outer, row)
-        return self.closed(f"define void @{self.name}(ptr %arrays, i64 %from, i64 %to)")
+        return code.over_rows(self.name)

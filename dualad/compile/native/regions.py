@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .code import WIDTH, Code, Lanes
+from .equations import Call
 from .kernels import Kernel
 from .operators import LONG
 from .products import Product
 from .reductions import Reduction
 
-__all__ = ["Call", "joined"]
-
-#: a function of some rows: its name, how many rows there are, and how many are a block
-Call = tuple[str, int, int]
+__all__ = ["joined"]
 
 
 def joined(kernels: Sequence[tuple[Kernel, list[Call]]]) -> tuple[list[str], list[Call]]:
@@ -72,13 +70,10 @@ def _region(name: str, each: Sequence[str], last: str, kernel: Reduction) -> str
     code = Code()
     one, rows = Lanes(code, LONG, 1), kernel.shape[0]
 
-    def piece(turn: str) -> None:
+    with code.each("%from", "%to") as turn:
         low = one.do("mul", turn, str(kernel.stretch))
         high = one.call("smin", one.add(low, str(kernel.stretch)), str(rows))
         for function in each:
             code.effect(f"call void @{function}(ptr %arrays, i64 {low}, i64 {high})")
         code.effect(f"call void @{last}(ptr %arrays, i64 {turn}, i64 {one.add(turn, '1')})")
-
-    code.loop("%from", "%to", 1, piece)
-    head = [*code.declared.values(), f"define void @{name}(ptr %arrays, i64 %from, i64 %to) {{", "start:"]
-    return "\n".join([*head, *code.lines, "  ret void", "}"])
+    return code.over_rows(name)

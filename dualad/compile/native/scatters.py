@@ -19,7 +19,7 @@ from .operators import DOUBLE, convert
 from .positions import Places, is_computed, places_of
 from .values import load_lanes, store_lanes, stored
 
-__all__ = ["BY_VALUE", "Scatter", "by_value", "is_by_value", "write_scatter"]
+__all__ = ["BY_VALUE", "Scatter", "by_value", "is_by_value"]
 
 #: what equations with computed indices are called in a group
 BY_VALUE = {"index": "gather", "index_add": "scatter"}
@@ -67,58 +67,55 @@ class Scatter(Kernel):
     def work(self) -> int:
         return math.prod(self.shape) + self.outs[0].aval.size // 8
 
+    def write(self, name: str, maker: dict, number: dict[Any, int], inline: bool) -> tuple[str, list[str]]:
+        code, v, where = Code(), self.outs[0], self.where
+        buffers = {key: code.pointer_in("%arrays", i) for key, i in number.items()}
+        target = self.partial[0] if self.partial else v
+        pointer, dtype = buffers[target], target.aval.dtype
+        ct, *arrays = self.step_[1]
+        first, end = clipped(code, 0, self.rows)
+        row = v.aval.size // self.rows * dtype.itemsize
+        begin = code.value(f"getelementptr i8, ptr {pointer}, i64 {code.value(f'mul i64 {first}, {row}')}")
+        count = code.value(f"mul i64 {code.value(f'sub i64 {end}, {first}')}, {row}")
+        code.declare("@llvm.memset.p0.i64", "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        code.effect(f"call void @llvm.memset.p0.i64(ptr {begin}, i8 0, i64 {count}, i1 false)")
+        last = len(self.shape)
+        whole = where.place + len(where.advanced)
+        index = tuple([0 if n == 1 else (i, 1, 0) for i, n in enumerate(self.shape)])
+        b = Lanes(code, dtype, 1)
 
-def write_scatter(name: str, kernel: Scatter, maker: dict, number: dict[Any, int]) -> tuple[str, list[str]]:
-    """Return functions ``(arrays, from, to)`` as text, and the names of those that are called, in order."""
-    code, v, where = Code(), kernel.outs[0], kernel.where
-    buffers = {key: code.pointer_in("%arrays", i) for key, i in number.items()}
-    target = kernel.partial[0] if kernel.partial else v
-    pointer, dtype = buffers[target], target.aval.dtype
-    ct, *arrays = kernel.step_[1]
-    first, end = clipped(code, 0, kernel.rows)
-    row = v.aval.size // kernel.rows * dtype.itemsize
-    begin = code.value(f"getelementptr i8, ptr {pointer}, i64 {code.value(f'mul i64 {first}, {row}')}")
-    count = code.value(f"mul i64 {code.value(f'sub i64 {end}, {first}')}, {row}")
-    code.declare("@llvm.memset.p0.i64", "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-    code.effect(f"call void @llvm.memset.p0.i64(ptr {begin}, i8 0, i64 {count}, i1 false)")
-    last = len(kernel.shape)
-    whole = where.place + len(where.advanced)
-    index = tuple([0 if n == 1 else (i, 1, 0) for i, n in enumerate(kernel.shape)])
-    b = Lanes(code, dtype, 1)
+        def add(counters: list[str], offset: str) -> None:
+            writer = _Single(code, self, maker, buffers, {i: (0, n) for i, n in enumerate(self.shape)}, counters)
+            x, _ = writer.operand(ct, index)
+            at, _ = writer.address(pointer, v.aval.shape, dtype, writer.known_axes(where, index))
+            at = code.value(f"getelementptr {stored(dtype)}, ptr {at}, i64 {offset}")
+            old = code.new(f"load {b.type}, ptr {at}, align {dtype.itemsize}")
+            store_lanes(b, b.add(old, convert(b.of(v.aval.dtype), x, dtype)), at)
 
-    def add(counters: list[str], offset: str) -> None:
-        writer = _Single(code, kernel, maker, buffers, {i: (0, n) for i, n in enumerate(kernel.shape)}, counters)
-        x, _ = writer.operand(ct, index)
-        at, _ = writer.address(pointer, v.aval.shape, dtype, writer.known_axes(where, index))
-        at = code.value(f"getelementptr {stored(dtype)}, ptr {at}, i64 {offset}")
-        old = code.new(f"load {b.type}, ptr {at}, align {dtype.itemsize}")
-        store_lanes(b, b.add(old, convert(b.of(v.aval.dtype), x, dtype)), at)
+        def nest(counters: list[str], offset: str) -> None:
+            axis = len(counters)
+            if axis == whole:
+                box = {i: (0, n) for i, n in enumerate(self.shape)}
+                left = [*counters, *["0"] * (last - axis)]
+                offset, _ = _Single(code, self, maker, buffers, box, left).offset(where, arrays, index)
+            if axis == last:
+                add(counters, offset)
+                return
+            low, high = (first, end) if axis == 0 and self.is_shared else ("0", str(self.shape[axis]))
+            with code.each(low, high) as turn:
+                nest([*counters, turn], offset)
 
-    def nest(counters: list[str], offset: str) -> None:
-        axis = len(counters)
-        if axis == whole:
-            box = {i: (0, n) for i, n in enumerate(kernel.shape)}
-            left = [*counters, *["0"] * (last - axis)]
-            offset, _ = _Single(code, kernel, maker, buffers, box, left).offset(where, arrays, index)
-        if axis == last:
-            add(counters, offset)
-            return
-        low, high = (first, end) if axis == 0 and kernel.is_shared else ("0", str(kernel.shape[axis]))
-        code.loop(low, high, 1, lambda turn: nest([*counters, turn], offset))
-
-    nest([], "")
-    text, names = _function(code, name), [name]
-    if kernel.partial:
-        code = Code()
-        wide, out = [code.pointer_in("%arrays", number[a]) for a in (target, v)]
-        to = lambda lanes, i: convert(
-            lanes.of(DOUBLE), load_lanes(lanes.of(DOUBLE), code.value(f"getelementptr double, ptr {wide}, i64 {i}")),
-            lanes.dtype,
-        )  # fmt: skip
-        each_entry(code, v.aval, to, out)
-        names.append(f"{name}_joined")
-        text = f"{text}\n{_function(code, names[1])}"
-    return text, names
+        nest([], "")
+        text, names = code.over_rows(name), [name]
+        if self.partial:
+            code = Code()
+            wide, out = [code.pointer_in("%arrays", number[a]) for a in (target, v)]
+            place = lambda i: code.value(f"getelementptr double, ptr {wide}, i64 {i}")
+            to = lambda b, i: convert(b.of(DOUBLE), load_lanes(b.of(DOUBLE), place(i)), b.dtype)
+            each_entry(code, v.aval, to, out)
+            names.append(f"{name}_joined")
+            text = f"{text}\n{code.over_rows(names[1])}"
+        return text, names
 
 
 class _Single(Writer):
@@ -127,8 +124,3 @@ class _Single(Writer):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.axis, self.moving = None, set()
-
-
-def _function(code: Code, name: str) -> str:
-    head = [*code.declared.values(), f"define void @{name}(ptr %arrays, i64 %from, i64 %to) {{", "start:"]
-    return "\n".join([*head, *code.lines, "  ret void", "}"])

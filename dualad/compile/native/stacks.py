@@ -8,8 +8,6 @@ raises, or returns, what it would have. Not for: the routines on matrices (``den
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -17,17 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from ...core.aval import Aval, is_weak
+from ...core.aval import Aval
 from ...program.ir import Program
 from ...program.variable import Variable, aval_of_atom
 from ..gather import Place, gather
-from ..threads import shared_out
 from .code import WIDTH, Code, Lanes
 from .dense import Dense
 from .engine import Engine, engine
-from .equations import Equations, are_entries, as_arrays, pointers
+from .equations import Equations, are_entries, is_simple
 from .kernels import Kernel, Writer, find_cuts
-from .operators import DOUBLE, TYPES, Refused
+from .operators import DOUBLE, Refused
 from .values import is_uniform
 from .views import VIEWS, Index, broadcast_index, same_but_ones
 
@@ -53,14 +50,10 @@ _FAILURES: tuple[type[Exception], ...] = (Refused, RuntimeError, KeyError)
 def is_known(step: tuple) -> bool:
     """Say whether an equation can be computed in lanes of matrices."""
     op, args, params, outs = step
-    if len(outs) != 1 or op.multiple_results or op.kind == "native":
+    if not is_simple(step):
         return False
     avals, out = [aval_of_atom(a) for a in args], outs[0].aval
-    if not out.shape or out.shape[0] < _LEAST or out.size > _ENTRIES * out.shape[0] or is_weak(out):
-        return False
-    if any([a.dtype not in TYPES or not a.size for a in (*avals, out)]):
-        return False
-    if any([isinstance(a, np.ndarray) and not a.dtype.isnative for a in args]):
+    if not out.shape or out.shape[0] < _LEAST or out.size > _ENTRIES * out.shape[0]:
         return False
     try:
         if op.name in _FACTORS or op.name == "matmul":
@@ -149,13 +142,12 @@ class Stack(Equations):
         count = len(self._keys) + len(self.writes)
         self.buffers: dict[Any, str] = {key: code.pointer_in("%arrays", i) for i, key in enumerate(self._keys)}
         targets = {v: code.pointer_in("%arrays", len(self._keys) + i) for i, v in enumerate(self.writes)}
-        status, memory = code.pointer_in("%arrays", count), code.new("call ptr @PyMem_RawMalloc(i64 %bytes)")
-        there, gone, done = code.label(), code.label(), code.label()
-        code.branch(code.new(f"icmp ne ptr {memory}, null"), there, gone)
-        code.begin(gone)
-        code.effect(f"store i64 1, ptr {status}")
-        code.effect("ret void")
-        code.begin(there)
+        status = code.pointer_in("%arrays", count)
+        # How many bytes these are is known at the end.
+        memory = code.call("PyMem_RawMalloc", "%bytes")
+        with code.when(code.new(f"icmp eq ptr {memory}, null")):
+            code.effect(f"store i64 1, ptr {status}")
+            code.effect("ret void")
         number = code.new(f"ptrtoint ptr {memory} to i64")
         aligned = code.new(f"and i64 {code.new(f'add i64 {number}, 63')}, -64")
         code.effect(f"%scratch = inttoptr i64 {aligned} to ptr")
@@ -164,27 +156,18 @@ class Stack(Equations):
         self.dense = Dense(code, self.room(1))
         self.dense.store("zeroinitializer", self.dense.bad, "0")
         self.factors: dict[Any, tuple[str, str]] = {}
-        code.loop("%from", "%to", WIDTH, lambda turn: self._block(turn, targets))
+        with code.each("%from", "%to", WIDTH) as turn:
+            self._block(turn, targets)
         bad = Lanes(code, np.dtype(np.int64), WIDTH)
         found = code.new(f"load <8 x i64>, ptr {self.dense.bad}, align 64")
-        ask = code.label()
-        code.branch(bad.any(bad.compare("ne", found, 0)), ask, done)
-        code.begin(ask)
-        code.effect(f"store i64 1, ptr {status}")
-        code.jump(done)
-        code.begin(done)
-        code.effect(f"call void @PyMem_RawFree(ptr {memory})")
+        with code.when(bad.any(bad.compare("ne", found, 0))):
+            code.effect(f"store i64 1, ptr {status}")
+        code.call("PyMem_RawFree", memory)
         if self.room_bytes > _ROOM:
             raise Refused("too much scratch memory")
-        lines = [*code.lines[:head], *self.rooms, *code.lines[head:]]
-        lines = [line.replace("%bytes", str(self.room_bytes + 64)) for line in lines]
-        self.text = "\n".join([
-            *code.declared.values(), "declare ptr @PyMem_RawMalloc(i64)", "declare void @PyMem_RawFree(ptr)",
-            "define void @stack(ptr %arrays, i64 %from, i64 %to) {", "start:", *lines, "  ret void", "}",
-        ])  # fmt: skip
-        linked = made.compile(self.text, ["stack"], {}, 2)
-        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-        self.run = _runner(self, kind(linked.addresses["stack"]), linked)
+        code.lines[head:head] = self.rooms
+        self.text = code.over_rows("stack").replace("%bytes", str(self.room_bytes + 64))
+        self.link(made, [("stack", self.size, _BLOCK)], self.writes, 2)
 
     def room(self, vectors: int) -> str:
         """Return the address of scratch memory for so many vectors."""
@@ -249,7 +232,8 @@ class Stack(Equations):
                 if high - low == 1:
                     nest(axis + 1, [*counters, str(low)])
                 else:
-                    code.loop(str(low), str(high), 1, lambda turn: nest(axis + 1, [*counters, turn]))
+                    with code.each(str(low), high) as turn:
+                        nest(axis + 1, [*counters, turn])
 
             with code.scope():
                 nest(1, [self.lane])
@@ -289,21 +273,6 @@ class Stack(Equations):
             self.dense.factorize(factors, n, pivots)
             self.factors[key] = factors, pivots
         return self.factors[key]
-
-
-def _runner(group: Stack, function: Callable, linked: Any) -> Callable:
-    avals = [aval_of_atom(a) for a in group.reads]
-
-    def run(*args):
-        made = [np.empty(v.aval.shape, v.aval.dtype) for v in group.writes]
-        status = np.zeros(1, np.int64)
-        arrays = [*as_arrays(args, avals), *made, status]
-        table = pointers(arrays)
-        shared_out(functools.partial(function, ctypes.addressof(table)), group.size, _BLOCK)
-        return group.ask_numpy(*args) if status[0] else tuple(made)
-
-    run.linked = linked  # type: ignore[attr-defined]
-    return run
 
 
 def find_stacks(program: Program) -> list[tuple]:

@@ -1,25 +1,28 @@
 """Where an entry comes from: operators that move entries, as maps from an index of the result to one of an argument.
 
 An index has for each axis a number, or ``(loop, step, offset)``: the counter of a loop, multiplied and moved. Some maps
-are different in different parts of an axis; ``breaks`` finds where. Not for: what is computed (``kernels.py``).
+are different in different parts of an axis; ``splits`` finds where. Not for: what is computed (``kernels.py``).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 __all__ = [
-    "Box", "Index", "JOINS", "VIEWS", "affine", "broadcast_index", "check_view", "refolded", "same_but_ones", "source",
-    "splits",
+    "Box", "Index", "JOINS", "VIEWS", "affine", "broadcast_index", "check_view", "pieces", "refolded", "same_but_ones",
+    "source", "splits",
 ]  # fmt: skip
 
 #: of an axis: a number, or (loop, step, offset)
 Index = tuple[Any, ...]
 #: loop -> the part of it that is being written: (from, to)
 Box = dict[int, tuple[int, int]]
+#: of the index of an axis: from where, and to where
+Limit = tuple[Any, int, int]
 
 VIEWS = frozenset({
     "broadcast_to", "concatenate", "copy", "flip", "index", "index_add", "index_set", "reshape", "stack",
@@ -81,44 +84,63 @@ def refolded(shape: tuple[int, ...], out: tuple[int, ...], index: Index) -> Inde
     return (index[0], *[int(i) for i in inner])
 
 
-def _inside(index: Index, template: tuple, sizes: Sequence[int], box: Box) -> Index | None:
-    """Return the index within what a template covers, or None if this part lies outside."""
-    out: list[Any] = []
-    for k, x in enumerate(index):
-        if k >= len(template):
-            out.append(x)
-            continue
-        e = template[k]
-        low = _first(x, box)
-        if type(e) is int:
-            if low != e:
-                return None
-        elif not e[0] <= low < e[0] + sizes[len(out)]:
-            return None
-        else:
-            out.append(_shift(x, e[0]))
-    return tuple(out)
+def pieces(
+    name: str, shapes: Sequence[tuple[int, ...]], params: dict, out: tuple[int, ...], index: Index
+) -> list[tuple[list[Limit], tuple[int, Index] | None]]:
+    """Return which argument an entry comes from and its index there (None for a zero), each with its limits.
+
+    Where the limits of several hold, the first one counts.
+    """
+    if name in ("concatenate", "stack"):
+        axis, start = params["axis"], 0
+        found: list[tuple[list[Limit], tuple[int, Index] | None]] = []
+        for i, shape in enumerate(shapes):
+            size = shape[axis] if name == "concatenate" else 1
+            inside = (_shift(index[axis], start),) if name == "concatenate" else ()
+            place = (*index[:axis], *inside, *index[axis + 1 :])
+            found.append(([(index[axis], start, start + size)], (i, place)))
+            start += size
+        return found
+    if name in ("index_add", "index_set"):
+        part, limits, inner = int(name == "index_set"), list[Limit](), list[Any]()
+        for x, e in itertools.zip_longest(index, params["template"]):
+            if type(e) is int:
+                limits.append((x, e, e + 1))
+                continue
+            if e is not None:  # else it is an axis behind those of the template
+                limits.append((x, e[0], e[0] + shapes[part][len(inner)]))
+            inner.append(x if e is None else _shift(x, e[0]))
+        place = broadcast_index(shapes[part], tuple(inner)) if part else tuple(inner)
+        return [(limits, (part, place)), ([], (0, index) if part else None)]
+    return [([], (0, _moved(name, shapes[0], params, out, index)))]
 
 
 def source(
     name: str, shapes: Sequence[tuple[int, ...]], params: dict, out: tuple[int, ...], index: Index, box: Box
 ) -> tuple[int, Index] | None:
-    """Return which argument an entry comes from and its index there; None for a zero."""
+    """Return which argument an entry of a part comes from and its index there; None for a zero."""
+    for limits, place in pieces(name, shapes, params, out, index):
+        if all([low <= _first(x, box) < high for x, low, high in limits]):
+            return place
+    raise KeyError(name)
+
+
+def _moved(name: str, shape: tuple[int, ...], params: dict, out: tuple[int, ...], index: Index) -> Index:
+    """Return the index in the one argument."""
     if name in ("copy", "stop_gradient"):
-        return 0, index
+        return index
     if name == "broadcast_to":
-        return 0, broadcast_index(shapes[0], index)
+        return broadcast_index(shape, index)
     if name == "transpose":
         where: list[Any] = [None] * len(index)
         for x, axis in zip(index, params["axes"], strict=True):
             where[axis] = x
-        return 0, tuple(where)
+        return tuple(where)
     if name == "flip":
-        n = shapes[0]
-        return 0, tuple([affine(x, n[i] - 1, -1) if i in params["axes"] else x for i, x in enumerate(index)])
+        return tuple([affine(x, shape[i] - 1, -1) if i in params["axes"] else x for i, x in enumerate(index)])
     if name == "reshape":
         left = iter([x for x, n in zip(index, out, strict=True) if n != 1])
-        return 0, tuple([0 if n == 1 else next(left) for n in shapes[0]])
+        return tuple([0 if n == 1 else next(left) for n in shape])
     if name == "index":
         found, given = [], list(index)
         for e in params["template"]:
@@ -128,56 +150,18 @@ def source(
                 given.pop(0)
             else:
                 found.append(affine(given.pop(0), e[0], e[2]))
-        return 0, (*found, *given)
-    if name == "stack":
-        axis = params["axis"]
-        return _first(index[axis], box), index[:axis] + index[axis + 1 :]
-    if name == "concatenate":
-        axis, start = params["axis"], 0
-        low = _first(index[axis], box)
-        for i, shape in enumerate(shapes):
-            if low < start + shape[axis]:
-                return i, (*index[:axis], _shift(index[axis], start), *index[axis + 1 :])
-            start += shape[axis]
-    if name == "index_add":
-        inside = _inside(index, params["template"], shapes[0], box)
-        return None if inside is None else (0, inside)
-    if name == "index_set":
-        inside = _inside(index, params["template"], shapes[1], box)
-        return (0, index) if inside is None else (1, broadcast_index(shapes[1], inside))
+        return (*found, *given)
     raise KeyError(name)
 
 
-def splits(
-    name: str, shapes: Sequence[tuple[int, ...]], params: dict, out: tuple[int, ...], index: Index
-) -> list[tuple[int, int]]:
-    """Return the places (loop, counter) where an entry begins to come from elsewhere."""
+def splits(limits: Sequence[Limit]) -> list[tuple[int, int]]:
+    """Return the places (loop, counter) where limits begin or end to hold."""
     found: list[tuple[int, int]] = []
-
-    def add(x: Any, place: int) -> None:
+    for x, *ends in limits:
         if isinstance(x, int):
-            return
+            continue
         loop, step, offset = x
-        if step == 1:
-            found.append((loop, place - offset))
-        elif step == -1:
-            found.append((loop, offset - place + 1))
-        else:
+        if abs(step) != 1:
             raise KeyError("a split of a stretched axis")
-
-    if name in ("concatenate", "stack"):
-        axis, start = params["axis"], 0
-        for shape in shapes:
-            start += shape[axis] if name == "concatenate" else 1
-            add(index[axis], start)
-    elif name in ("index_add", "index_set"):
-        part, k = shapes[0] if name == "index_add" else shapes[1], 0
-        for x, e in zip(index, params["template"], strict=False):
-            if type(e) is int:
-                add(x, e)
-                add(x, e + 1)
-            else:
-                add(x, e[0])
-                add(x, e[0] + part[k])
-                k += 1
+        found += [(loop, end - offset if step == 1 else offset - end + 1) for end in ends]
     return found
