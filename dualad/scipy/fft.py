@@ -15,7 +15,7 @@ from ..core.aval import aval_of
 from ..ops import cosine_transform
 from ..ops.fourier import fit_axis
 from ..surface.arguments import normalize_axes, normalize_axis, operand
-from .mirror import falls_back, mirror, mirrors
+from .mirror import falls_back, mirrors
 
 __all__ = [
     "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "idct", "idctn", "idst",
@@ -33,7 +33,7 @@ def _one_axis(name: str) -> Callable:
     def function(x, n=None, axis=-1, norm=None, overwrite_x=False, workers=None, *, plan=None):
         return transform(operand(x), n, axis, norm)
 
-    return mirror(getattr(sf, name), function)
+    return mirrors(getattr(sf, name), words="")(function)
 
 
 def _several_axes(name: str, default=None) -> Callable:
@@ -46,7 +46,7 @@ def _several_axes(name: str, default=None) -> Callable:
             axes = tuple(range(-len(s), 0))
         return transform(x, s, axes, norm)
 
-    return mirror(getattr(sf, name), function)
+    return mirrors(getattr(sf, name), words="")(function)
 
 
 fft, ifft, rfft, irfft, hfft, ihfft = map(_one_axis, ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"))
@@ -56,28 +56,19 @@ fft2, ifft2, rfft2, irfft2 = [_several_axes(name, (-2, -1)) for name in ("fft2",
 _OTHER_WAY = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-@mirrors(sf.hfftn)
-def hfftn(x, s=None, axes=None, norm=None, overwrite_x=False, workers=None, *, plan=None):
-    """Transform Hermitian-symmetric data of several dimensions, such as the spectrum of a real signal."""
-    return irfftn(np.conj(operand(x)), s, axes, _OTHER_WAY[norm])
+def _hermitian(name: str, words: str, default=None) -> Callable:
+    def function(x, s=None, axes=default, norm=None, overwrite_x=False, workers=None, *, plan=None):
+        if name.startswith("i"):
+            return np.conj(rfftn(x, s, axes, _OTHER_WAY[norm]))
+        return irfftn(np.conj(operand(x)), s, axes, _OTHER_WAY[norm])
+
+    return mirrors(getattr(sf, name), words=words)(function)
 
 
-@mirrors(sf.hfft2)
-def hfft2(x, s=None, axes=(-2, -1), norm=None, overwrite_x=False, workers=None, *, plan=None):
-    """Transform Hermitian-symmetric data of two dimensions."""
-    return hfftn(x, s, axes, norm)
-
-
-@mirrors(sf.ihfftn)
-def ihfftn(x, s=None, axes=None, norm=None, overwrite_x=False, workers=None, *, plan=None):
-    """Invert ``hfftn``."""
-    return np.conj(rfftn(x, s, axes, _OTHER_WAY[norm]))
-
-
-@mirrors(sf.ihfft2)
-def ihfft2(x, s=None, axes=(-2, -1), norm=None, overwrite_x=False, workers=None, *, plan=None):
-    """Invert ``hfft2``."""
-    return ihfftn(x, s, axes, norm)
+hfftn = _hermitian("hfftn", "Transform Hermitian-symmetric data of several dimensions: spectra of real signals.")
+hfft2 = _hermitian("hfft2", "Transform Hermitian-symmetric data of two dimensions.", (-2, -1))
+ihfftn = _hermitian("ihfftn", "Invert ``hfftn``.")
+ihfft2 = _hermitian("ihfft2", "Invert ``hfft2``.", (-2, -1))
 
 
 @mirrors(sf.fftshift)
@@ -123,7 +114,7 @@ def _along_one(name: str, inverse: bool) -> Callable:
         x = x if n is None else fit_axis(x, operator.index(n), axis)
         return _transform(x, op, inverse, type, axis, norm, orthogonalize)
 
-    return mirror(getattr(sf, name), function)
+    return mirrors(getattr(sf, name), words="")(function)
 
 
 def _along_several(name: str, inverse: bool) -> Callable:
@@ -143,7 +134,7 @@ def _along_several(name: str, inverse: bool) -> Callable:
             x = _transform(x, op, inverse, type, axis, norm, orthogonalize)
         return x
 
-    return mirror(getattr(sf, name), function)
+    return mirrors(getattr(sf, name), words="")(function)
 
 
 dct, dst = _along_one("dct", False), _along_one("dst", False)

@@ -20,17 +20,8 @@ from ..errors import DualadError, UnsupportedError
 from ..jvp import stop_gradient
 
 __all__ = [
-    "MIRRORED",
-    "Verdict",
-    "as_args",
-    "calling_scipy",
-    "falls_back",
-    "is_own",
-    "known",
-    "mirror",
-    "mirrors",
-    "refuses",
-]
+    "MIRRORED", "Verdict", "as_args", "calling_scipy", "falls_back", "is_own", "known", "mirrors", "refuses",
+]  # fmt: skip
 
 #: qualified name of a SciPy function -> what dualad does with it on tensors; the coverage table is made of it
 MIRRORED: dict[str, Verdict] = {}
@@ -62,7 +53,7 @@ def calling_scipy() -> Iterator[None]:
         raise
 
 
-def mirrors(original: Callable | None, kind: str = "composite") -> Callable:
+def mirrors(original: Callable | None, kind: str = "composite", words: str | None = None) -> Callable:
     """Decorate our version of a SciPy function: it is called if there is a tensor among the arguments, else SciPy's.
 
     Parameters
@@ -71,9 +62,14 @@ def mirrors(original: Callable | None, kind: str = "composite") -> Callable:
         SciPy's function; None where the installed SciPy does not have it yet, and ours serves all arguments.
     kind : str
         ``"op"`` or ``"composite"``, for the coverage table.
+    words : str, optional
+        The docstring of a version that another function made, which gets SciPy's name as well.
     """
 
     def decorate(ours: Callable) -> Callable:
+        if words is not None:
+            ours.__name__ = ours.__qualname__ = original.__name__
+            ours.__doc__ = words
         module = ours.__module__.removeprefix("dualad.")
         MIRRORED[f"{module}.{ours.__name__}"] = Verdict(kind)
         if original is None:
@@ -90,13 +86,6 @@ def mirrors(original: Callable | None, kind: str = "composite") -> Callable:
         return function
 
     return decorate
-
-
-def mirror(original: Callable, ours: Callable, summary: str = "", kind: str = "composite") -> Callable:
-    """Do what ``mirrors`` does with a version that another function made: it gets SciPy's name and a summary."""
-    ours.__name__ = ours.__qualname__ = original.__name__
-    ours.__doc__ = summary
-    return mirrors(original, kind)(ours)
 
 
 def refuses(original: Callable, name: str, why: str, instead: str = "") -> Callable:

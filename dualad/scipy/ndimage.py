@@ -320,8 +320,7 @@ def map_coordinates(input, coordinates, output=None, order=3, mode="constant", c
                 image = _extend(image, axis, padding, padding, mode, cval)
         for axis in range(np.ndim(image)):
             image = _spline_coefficients(image, order, axis, mode)
-    neighbours_of = _neighbours if order < 2 else _spline_neighbours
-    axes = [neighbours_of(_wide(c) + padding, n, order, mode) for c, n in zip(coordinates, image.shape, strict=True)]
+    axes = [_neighbours(_wide(c) + padding, n, order, mode) for c, n in zip(coordinates, image.shape, strict=True)]
     flat = np.reshape(image, -1)
     total = None
     for corner in itertools.product(*[neighbours for neighbours, _ in axes]):
@@ -334,41 +333,33 @@ def map_coordinates(input, coordinates, output=None, order=3, mode="constant", c
 
 
 def _neighbours(c, n: int, order: int, mode: str) -> tuple[list[tuple], object]:
-    """Return (number, weight, whether it lies outside) of each entry around a coordinate, and where there are none."""
+    """Return (number, weight, whether it lies outside) of each entry around a coordinate, and where there are none.
+
+    The weights of splines of order 2 and more are polynomials between the knots.
+    """
     outside = (c < 0) | (c > n - 1) if mode == "constant" else None
+    cut = mode == "grid-constant"
     if mode == "wrap":
         c = _wrap(c, n)
-    below = np.floor(c) if order else np.floor(c + 0.5)
-    if order and n > 1 and mode in ("constant", "wrap"):
-        below = np.clip(below, 0, n - 2)  # the last entry ends the last interval
-    below = stop_gradient(below)
+    if order < 2:
+        below = np.floor(c) if order else np.floor(c + 0.5)
+        if order and n > 1 and mode in ("constant", "wrap"):
+            below = np.clip(below, 0, n - 2)  # the last entry ends the last interval
+        below = stop_gradient(below)
+        weights = [1.0 - (c - below), c - below] if order else [None]
+    else:
+        c = np.clip(c, 0, n - 1) if mode == "nearest" else c
+        c = c if order % 2 else c + 0.5
+        below = stop_gradient(np.floor(c))
+        fraction = c - below
+        horner = lambda total, coefficient: total * fraction + coefficient
+        weights = [functools.reduce(horner, polynomial[::-1], 0.0) for polynomial in _spline_pieces(order)]
+        mode = "mirror" if mode in ("constant", "wrap") else mode
     found = []
-    for step in range(order + 1):
-        index = below.astype(np.intp) + step
-        weight = None if not order else (c - below if step else 1.0 - (c - below))
-        beyond = (index < 0) | (index > n - 1) if mode == "grid-constant" else None
-        found.append((_continue_past(index, n, mode), weight, beyond))
-    return found, outside
-
-
-def _spline_neighbours(c, n: int, order: int, mode: str) -> tuple[list[tuple], object]:
-    """Return what ``_neighbours`` does for splines of higher order, whose weights are polynomials between the knots."""
-    outside = (c < 0) | (c > n - 1) if mode == "constant" else None
-    if mode == "wrap":
-        c = _wrap(c, n)
-    if mode == "nearest":
-        c = np.clip(c, 0, n - 1)
-    c = c if order % 2 else c + 0.5
-    below = stop_gradient(np.floor(c))
-    fraction = c - below
-    found = []
-    for step, polynomial in enumerate(_spline_pieces(order)):
+    for step, weight in enumerate(weights):
         index = below.astype(np.intp) + (step - order // 2)
-        weight = 0.0
-        for coefficient in polynomial[::-1]:
-            weight = weight * fraction + coefficient
-        beyond = (index < 0) | (index > n - 1) if mode == "grid-constant" else None
-        found.append((_continue_past(index, n, "mirror" if mode in ("constant", "wrap") else mode), weight, beyond))
+        beyond = (index < 0) | (index > n - 1) if cut else None
+        found.append((_continue_past(index, n, mode), weight, beyond))
     return found, outside
 
 

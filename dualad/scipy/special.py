@@ -19,7 +19,7 @@ from ..jvp import stop_gradient
 from ..ops.special import spherical_harmonic
 from ..ops.zeta import polygamma as polygamma_op
 from ..surface.arguments import inexact_operand, normalize_axes, operand, operands
-from .mirror import falls_back, mirror, mirrors
+from .mirror import falls_back, mirrors
 
 __all__ = [
     "comb", "factorial", "h1vp", "h2vp", "ivp", "jvp", "kvp", "lambertw", "log_softmax", "logsumexp", "multigammaln",
@@ -226,7 +226,8 @@ def _nth_derivative(original: Callable, ufunc: np.ufunc, phase: int = -1, sign: 
         terms = [phase**i * math.comb(n, i) * ufunc(v - n + 2 * i, z) for i in range(n + 1)]
         return sign**n * sum(terms[1:], terms[0]) / 2.0**n
 
-    return mirror(original, derivative, f"Compute the n-th derivative of {original.__name__[:-2].capitalize()}v in z.")
+    words = f"Compute the n-th derivative of {original.__name__[:-2].capitalize()}v in z."
+    return mirrors(original, words=words)(derivative)
 
 
 jvp = _nth_derivative(scipy.special.jvp, _ufuncs.jv)
@@ -259,7 +260,7 @@ def _spherical(original: Callable, before: int, after: int, parity: int | None, 
         sign = (parity if not derivative else -parity) * (-1.0) ** n
         return np.where(left, sign, 1.0).astype(z.dtype) * f(np.where(left, -z, z))
 
-    return mirror(original, function, f"Compute a {kind} kind, or its derivative.", "op")
+    return mirrors(original, "op", f"Compute a {kind} kind, or its derivative.")(function)
 
 
 spherical_jn = _spherical(scipy.special.spherical_jn, 1, -1, 1, "spherical Bessel function of the first")

@@ -50,12 +50,9 @@ def walk_back(
     else:
         for k in live:
             z[:, :n] += cotangents[:, k]
-    parts = [cast(z[:, :n], y0.dtype)]
-    start = n
-    for p in theta:
-        parts.append(cast(z[:, start : start + p.size].reshape(lanes, *p.shape), p.dtype))
-        start += p.size
-    return parts
+    of_y, *parts = np.split(z, np.cumsum([n, *[p.size for p in theta]])[:-1], axis=1)
+    of_theta = [cast(x.reshape(lanes, *p.shape), p.dtype) for x, p in zip(parts, theta, strict=True)]
+    return [cast(of_y, y0.dtype), *of_theta]
 
 
 def _scales(problem: Problem, path: Path, theta: Sequence, cotangents: np.ndarray) -> tuple[float, np.ndarray]:

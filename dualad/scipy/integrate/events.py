@@ -55,10 +55,9 @@ def event_times(
     return custom_root(residual, found, lambda f, x0: x0, args=(t0, y0, *parameters))
 
 
-def check_crossings(
-    g: Closed, times: np.ndarray, rows: np.ndarray, problem: Problem, parameters: Sequence, where: str
-) -> None:
+def check_crossings(g: Closed, times: np.ndarray, rows: np.ndarray, problem: Problem, parameters: Sequence) -> None:
     """Refuse events whose g does not change at a rate: their times are not differentiable."""
+    where = problem.settings.where
     for t, y in zip(times, rows, strict=True):
         f = np.asarray(problem.function(t, y, *parameters))
         of_both = lambda t, y: g.of_all(t, y, *parameters)
@@ -149,18 +148,14 @@ class Watch:
             )  # fmt: skip
         return self._found[key]
 
-    def ask(self, t0, t1, times, y0, parameters: Sequence) -> Asked:
-        """Ask the same of tensors."""
-        given = (t0, t1, np.zeros(0) if times is None else times, y0, *parameters)
-        return Asked(self, given, {"call": self, "timed": times is not None})
-
 
 class Asked:
     """What was found for tensors: each time an implicit function of everything."""
 
-    def __init__(self, watch: Watch, operands: tuple, params: dict) -> None:
-        self._watch, self._operands, self._params = watch, operands, params
-        counts, self.stop, self.ending = bind(found, operands, params)
+    def __init__(self, watch: Watch, t0: Any, t1: Any, times: Any, y0: Any, parameters: Sequence) -> None:
+        self._watch, self._params = watch, {"call": watch, "timed": times is not None}
+        self._operands = (t0, t1, np.zeros(0) if times is None else times, y0, *parameters)
+        counts, self.stop, self.ending = bind(found, self._operands, self._params)
         self.status = np.where(self.ending >= 0, 1, np.where(self.ending == _FAILED, -1, 0))
         numbers = beneath(counts)
         rows = None if isinstance(numbers, Tracer) else np.reshape(numbers, (-1, 1 + len(watch.functions)))
@@ -222,7 +217,7 @@ def _crossings_impl(t0, t1, times, y0, *parameters, call, timed, event, places, 
             "lengthen t_span; or leave out the points at which it does not occur",
         )
     if checked:
-        check_crossings(g, at[list(places)], it.states[event][list(places)], call.problem, parameters, where)
+        check_crossings(g, at[list(places)], it.states[event][list(places)], call.problem, parameters)
     return np.asarray(at[list(places)], float)
 
 

@@ -6,6 +6,7 @@ Plain arguments go straight to SciPy. Otherwise SciPy solves too, on the plain n
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -156,7 +157,7 @@ class _Call:
         self.f, self.crossings, self.functions, self.theta, self.fill = f, crossings, functions, theta, fill
         self.vectorized, self.options, self.settings = vectorized, options, settings
         self.problem = Problem(f.name, f.of_all, n, settings, self.solve, self.start)
-        self.watch = Watch(self.problem, functions, crossings, self.solve_with_events)
+        self.watch = Watch(self.problem, functions, crossings, functools.partial(self.solve, events=True))
 
     def solve(
         self, t0, t1, times, y0, values: Sequence, dense: bool = False, events: bool = False
@@ -180,10 +181,6 @@ class _Call:
         if "jac" in options:
             options["jac"] = self._jacobian(options["jac"], y0, values)
         return options
-
-    def solve_with_events(self, t0, t1, times, y0, values: Sequence) -> Any:
-        """Have SciPy solve it and find the events."""
-        return self.solve(t0, t1, times, y0, values, False, events=True)
 
     def _jacobian(self, jac: Any, y0, values: Sequence) -> Any:
         if is_own(jac):
@@ -251,7 +248,7 @@ class _Call:
         result.t_events, result.y_events = list(run.t_events), list(run.y_events)
         for i, (g, at, rows) in enumerate(zip(self.crossings, run.t_events, run.y_events, strict=True)):
             if len(at):
-                check_crossings(g, at, rows, self.problem, theta, self.settings.where)
+                check_crossings(g, at, rows, self.problem, theta)
                 result.t_events[i] = t = event_times(g, at, self.problem, t0, stop, y0, self.theta)
                 result.y_events[i] = self._rows(t0, stop, t, y0)
 
@@ -262,7 +259,7 @@ class _Call:
         words = _unknown_times(what, times is not None)
         asked, stop, last = None, t1, t1
         if self.functions or (times is None and not self.settings.require_success):
-            asked = self.watch.ask(t0, t1, times, y0, self.theta)
+            asked = Asked(self.watch, t0, t1, times, y0, self.theta)
             stop = asked.stop
             if self.watch.may_stop or not self.settings.require_success:
                 last = asked.last()

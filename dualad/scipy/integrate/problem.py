@@ -26,17 +26,9 @@ from .functions import prepared
 from .path import Path, steps_at_once
 
 __all__ = [
-    "IMPLICIT",
-    "METHODS",
-    "Problem",
-    "Settings",
-    "check_run",
-    "end_of",
-    "key_of",
-    "method_name",
-    "over_lanes",
+    "IMPLICIT", "METHODS", "Problem", "Settings", "check_run", "end_of", "key_of", "method_name", "over_lanes",
     "solver_of",
-]
+]  # fmt: skip
 
 METHODS = {name: getattr(si, name) for name in ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")}
 IMPLICIT = ("Radau", "BDF", "LSODA")

@@ -179,7 +179,7 @@ def _tangent_transpose(ct, *args, call, moving, lanes):
 
 
 def _through_tangents(ct, point, call, moving, lanes, avals, unknown) -> list:
-    """Return the cotangents from the tangents of all unknown entries, solved for together."""
+    """Return the cotangents of what is unknown, from the tangents of all its entries, solved for together."""
     count = sum([a.size for a, u in zip(avals, unknown, strict=True) if u])
     basis, start = [], 0
     for a, u in zip(avals, unknown, strict=True):
@@ -191,12 +191,11 @@ def _through_tangents(ct, point, call, moving, lanes, avals, unknown) -> list:
     flat = np.reshape(ct, (-1, rows.shape[0])) @ rows
     out, start = [], 0
     for a, u in zip(avals, unknown, strict=True):
-        shape = a.shape if lanes is None else (lanes, *a.shape)
         if not u:
-            out.append(np.zeros(shape, a.dtype))
+            out.append(None)
             continue
-        part = np.reshape(flat[:, start : start + a.size], shape)
-        out.append(cast(part, a.dtype))
+        part = flat[:, start : start + a.size]
+        out.append(cast(np.reshape(part, a.shape if lanes is None else (lanes, *a.shape)), a.dtype))
         start += a.size
     return out
 
@@ -293,38 +292,27 @@ def _adjoint_batch(size, values, mapped, *, call, moving, lanes):
 # ── declarations ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _sample_problem(sensitivity: str) -> Problem:
+def _sample_problems() -> list[Problem]:
     def pendulum(t, y, p):
         return np.stack([y[1], -p[0] * np.sin(y[0]) - p[1] * y[1] * t])
 
-    return Problem("sample", pendulum, 2, Settings("samples", "DOP853", 1e-10, 1e-10, sensitivity=sensitivity))
+    settings = [Settings("samples", "DOP853", 1e-10, 1e-10, sensitivity=way) for way in ("forward", "adjoint")]
+    return [Problem("sample", pendulum, 2, s) for s in settings]
+
+
+def _samples(*before: Any, **params: Any) -> Callable[[], list]:
+    """Make samples of an operator: arguments before y0 and θ, and parameters beside the problem."""
+    return lambda: [(*before, (2,), (2,), {"call": call, **params}) for call in _sample_problems()]
 
 
 _START, _TIMES = np.asarray(0.1), np.asarray([0.3, 0.7])
-
-
-def _samples(kind: str) -> Callable:
-    def make() -> list:
-        out: list = []
-        for choice in ("forward", "adjoint"):
-            call = _sample_problem(choice)
-            if kind == "ivp":
-                out.append((_START, np.asarray(1.5), _TIMES, (2,), (2,), {"call": call}))
-                continue
-            params = {"call": call, "moving": (True,), "lanes": None}
-            point = (_START, _TIMES, (2,), (2,))
-            out.append(((2,), (2,), *point, params) if kind == "tangent" else ((2, 2), *point, params))
-        return out
-
-    return make
-
 
 ivp = Primitive(
     "ivp",
     impl=_ivp_impl,
     abstract_eval=_ivp_shape,
     jvp=_ivp_jvp,
-    samples=_samples("ivp"),
+    samples=_samples(_START, np.asarray(1.5), _TIMES),
     kind="implicit",
 )
 
@@ -337,7 +325,7 @@ ivp_tangent = Primitive(
     joint=True,
     transpose=_tangent_transpose,
     batch=_tangent_batch,
-    samples=_samples("tangent"),
+    samples=_samples((2,), (2,), _START, _TIMES, moving=(True,), lanes=None),
     kind="implicit",
 )
 
@@ -349,7 +337,7 @@ ivp_adjoint = Primitive(
     linear_in=(0,),
     transpose=_adjoint_transpose,
     batch=_adjoint_batch,
-    samples=_samples("adjoint"),
+    samples=_samples((2, 2), _START, _TIMES, moving=(True,), lanes=None),
     multiple_results=True,
     kind="implicit",
 )

@@ -21,6 +21,12 @@ from .piecewise import Interpolant, gathered, if_traced, interval, placed, wide
 __all__ = ["RegularGridInterpolator", "interp1d", "interpn"]
 
 _DEGREES = {"zero": 0, "slinear": 1, "quadratic": 2, "cubic": 3}
+#: kind -> whether steps are half-way between the points, on which side of its points an interval is closed, and the
+#: number of its entry
+_STEPS = {
+    "previous": (False, "right", -1), "next": (False, "left", 0), "nearest": (True, "left", 0),
+    "nearest-up": (True, "right", 0),
+}  # fmt: skip
 
 
 class interp1d(Interpolant):
@@ -65,8 +71,8 @@ class interp1d(Interpolant):
             degree = _DEGREES.get(kind, kind)
             if degree:
                 self._spline = make_interp_spline(self.x, self._y, degree)
-            self._kind = "spline_values" if degree else "previous"
-        elif kind not in ("linear", "nearest", "nearest-up", "next", "previous"):
+            self._kind = "spline" if degree else "previous"
+        elif kind != "linear" and kind not in _STEPS:
             raise NotImplementedError(f"{kind} is unsupported: Use fitpack routines for other types.")
 
     @if_traced
@@ -78,7 +84,7 @@ class interp1d(Interpolant):
         if self.bounds_error and known(below) is not None and known(above) is not None:
             if np.any(known(below)) or np.any(known(above)):
                 raise ValueError("A value in x_new is outside the interpolation range.")
-        out = getattr(self, f"_{self._kind.replace('-', '_')}")(x)
+        out = self._step(x) if self._kind in _STEPS else self._spline(x, 0, True) if self._spline else self._linear(x)
         trailing = (1,) * (np.ndim(self._y) - 1)
         for outside, fill in zip((below, above), self._fill, strict=True):
             if fill is not None:
@@ -92,24 +98,11 @@ class interp1d(Interpolant):
         y = gathered(self._y, number)
         return y + share * (gathered(self._y, number + 1) - y)
 
-    def _step(self, knots, x, side: str, shift: int):
+    def _step(self, x):
+        between, side, shift = _STEPS[self._kind]
+        knots = self.x[:-1] + 0.5 * np.diff(self.x) if between else self.x
         number = np.searchsorted(knots, x, side=side) + shift
         return gathered(self._y, np.clip(number, 0, self._y.shape[0] - 1))
-
-    def _previous(self, x):
-        return self._step(self.x, x, "right", -1)
-
-    def _next(self, x):
-        return self._step(self.x, x, "left", 0)
-
-    def _nearest(self, x):
-        return self._step(self.x[:-1] + 0.5 * np.diff(self.x), x, "left", 0)
-
-    def _nearest_up(self, x):
-        return self._step(self.x[:-1] + 0.5 * np.diff(self.x), x, "right", 0)
-
-    def _spline_values(self, x):
-        return self._spline(x, 0, True)
 
 
 class RegularGridInterpolator(Interpolant):

@@ -7,7 +7,7 @@ of all the ways to write one. Not for: which of them are active (``stationary.py
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.optimize as so
@@ -19,11 +19,11 @@ from ...hessian import hessian
 from ...jacobian import jacobian
 from ...surface.arguments import operand
 from ..closures import Inputs
-from ..mirror import as_args, is_own
-from .problem import SolverCall, inside
-from .stationary import Constraints
+from ..mirror import as_args
+from .problem import SolverCall
+from .stationary import Constraints, Limits
 
-__all__ = ["Bounds", "Held", "Limits", "LinearConstraint", "bounds_of", "box_of", "constraints_of", "floating"]
+__all__ = ["Bounds", "LinearConstraint", "bounds_of", "box_of", "constraints_of", "floating"]
 
 
 class Bounds(so.Bounds):
@@ -97,13 +97,6 @@ def box_of(bounds: Any) -> so.Bounds:
     return bounds if isinstance(bounds, so.Bounds) else Bounds(*bounds)
 
 
-class Limits(NamedTuple):
-    """Bounds of all variables: ``limits(inputs)`` are arrays, ``plain(inputs)`` SciPy's object."""
-
-    limits: Callable[[Sequence], tuple[Any, Any]]
-    plain: Callable[[Sequence], so.Bounds]
-
-
 def bounds_of(inputs: Inputs, bounds: Any, n: int) -> Limits | None:
     """Read bounds in any of SciPy's ways: an object, pairs with ``None`` for none, or nothing at all."""
     if bounds is None:
@@ -139,31 +132,13 @@ def floating(x: Any) -> Any:
 # ── constraints ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _One(NamedTuple):
-    """One constraint: its size, c(x, inputs), the limits, and SciPy's object for plain inputs."""
-
-    size: int
-    value: Callable[[Any, Sequence], Any]
-    limits: Callable[[Sequence], tuple[Any, Any]]
-    plain: Callable[[Sequence, SolverCall], Any]
-
-
-class Held(NamedTuple):
-    """All constraints in one vector (``None``: there are none), as SciPy is given them, and whether to derive them."""
-
-    joined: Constraints | None
-    plain: Callable[[Sequence, SolverCall], Any]
-    own: bool
-
-
-def constraints_of(inputs: Inputs, constraints: Any, start: Any) -> Held:
-    """Read constraints in any of SciPy's ways: an object or a dictionary, or several of them."""
+def constraints_of(inputs: Inputs, constraints: Any, start: Any) -> Constraints | None:
+    """Read constraints in any of SciPy's ways: an object or a dictionary, or several of them, or none."""
     if isinstance(constraints, (dict, so.LinearConstraint, so.NonlinearConstraint)):
         constraints = [constraints]
     parts = [_one(inputs, c, start) for c in constraints]
-    plain = lambda values, call: [p.plain(values, call) for p in parts]
     if not parts:
-        return Held(None, lambda values, call: (), False)
+        return None
 
     def value(x: Any, values: Sequence) -> Any:
         return np.concatenate([p.value(x, values) for p in parts])
@@ -174,16 +149,17 @@ def constraints_of(inputs: Inputs, constraints: Any, start: Any) -> Held:
         high = [np.broadcast_to(b, (p.size,)) for (_, b), p in zip(pairs, parts, strict=True)]
         return np.concatenate(low), np.concatenate(high)
 
-    return Held(Constraints(sum([p.size for p in parts]), value, limits), plain, is_own(*inside(list(constraints))))
+    plain = lambda values, call: [p.plain(values, call) for p in parts]
+    return Constraints(sum([p.size for p in parts]), value, limits, plain)
 
 
-def _one(inputs: Inputs, c: Any, start: Any) -> _One:
+def _one(inputs: Inputs, c: Any, start: Any) -> Constraints:
     if isinstance(c, dict):
         return _of_dict(inputs, c, start)
     if isinstance(c, so.LinearConstraint):
         A = c.A.toarray() if ss.issparse(c.A) else c.A
         fill = inputs.add((floating(A), floating(c.lb), floating(c.ub)))
-        return _One(
+        return Constraints(
             np.shape(A)[0],
             lambda x, values: fill(values)[0] @ x,
             lambda values: fill(values)[1:],
@@ -211,10 +187,10 @@ def _one(inputs: Inputs, c: Any, start: Any) -> _One:
             c.finite_diff_rel_step, c.finite_diff_jac_sparsity,
         )  # fmt: skip
 
-    return _One(size, value, fill, plain)
+    return Constraints(size, value, fill, plain)
 
 
-def _of_dict(inputs: Inputs, c: dict, start: Any) -> _One:
+def _of_dict(inputs: Inputs, c: dict, start: Any) -> Constraints:
     args = as_args(c.get("args", ()))
     closed, value, size = _function(inputs, c["fun"], start, args)
     own = inputs.close(c["jac"], [start], args, "jac") if callable(c.get("jac")) else None
@@ -226,7 +202,7 @@ def _of_dict(inputs: Inputs, c: dict, start: Any) -> _One:
             out["jac"] = call.derivative(c["jac"], own, values, lambda: jacobian(lambda x: value(x, values)))
         return out
 
-    return _One(size, value, lambda values: (0.0, high), plain)
+    return Constraints(size, value, lambda values: (0.0, high), plain)
 
 
 def _function(inputs: Inputs, f: Callable, start: Any, args: tuple) -> tuple[Any, Callable, int]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize as so
 
+from ...control.factored_solve import LU
 from ...core.above import ABOVE
 from ...core.tracer import Tracer
 from ...errors import UnsupportedError
@@ -23,9 +24,9 @@ from ...surface.arguments import inexact_operand, operand
 from ...vjp_via_transpose import grad
 from ..linalg import solve_triangular
 from ..mirror import as_args, is_own
-from .constraints import Limits, bounds_of, box_of
-from .problem import DENSE, SINGULAR, SolverCall, arguments_of, condition, fields, solves, start_of
-from .stationary import Optimum, optimum, values_in
+from .constraints import bounds_of, box_of
+from .problem import DENSE, SINGULAR, SolverCall, arguments_of, fields, solves, start_of
+from .stationary import Limits, Optimum, optimum, values_in
 
 __all__ = ["curve_fit", "least_squares", "leastsq"]
 
@@ -83,17 +84,14 @@ class _Fit(SolverCall):
     def solve(self, search: Callable, require: bool, tangent_solve: Any) -> Optimum:
         """Apply the operator: ``search(x0, inputs)`` returns x and a result of SciPy's."""
         run = lambda x0, inputs: self.run_checked(search, x0, inputs, require)
-        return optimum(
-            self.where, self.inputs, self.start, run, self.cost, None if self.box is None else self.box.limits,
-            runs=self.runs, minimal=True, tangent_solve=tangent_solve,
-        )  # fmt: skip
+        return optimum(self, run, self.cost, self.box, minimal=True, tangent_solve=tangent_solve)
 
     def covariance(self, x: Any) -> Any:
         """Return (JᵀJ)⁻¹, or ``None`` if that does not exist."""
         J = self.jacobian_at(x, self.inputs.arrays)
         normal = J.T @ J
         known = values_in(normal)
-        if known is not None and any([condition(m) > SINGULAR for m in known.reshape((-1, *normal.shape))]):
+        if known is not None and any([LU(m).condition > SINGULAR for m in known.reshape((-1, *normal.shape))]):
             return None
         return np.linalg.inv(normal)
 

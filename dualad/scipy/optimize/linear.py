@@ -14,18 +14,18 @@ import numpy as np
 import scipy.optimize as so
 import scipy.sparse as ss
 
+from ...control.factored_solve import LU
 from ...core.aval import Aval
 from ...core.primitive import Primitive
 from ...errors import SingularMatrixError, UnsupportedError
 from ...jvp import stop_gradient
 from ...surface.arguments import operand
-from ..closures import Inputs
 from ..linalg import solve_triangular
 from ..mirror import refuses
 from ..sparse import csr_array
-from .constraints import Limits, bounds_of, box_of, floating
-from .problem import SINGULAR, SciPys, condition, converged, fields, regular, solves, warn
-from .stationary import Constraints, Stationary, forces_of, optimum
+from .constraints import bounds_of, box_of, floating
+from .problem import SINGULAR, Condition, SolverCall, converged, fields, regular, solves, warn
+from .stationary import Constraints, Limits, Stationary, forces_of, optimum
 
 __all__ = ["linear_sum_assignment", "linprog", "lsq_linear", "milp", "nnls"]
 
@@ -69,7 +69,7 @@ class _Normal(Stationary):
 
     def check(self, J: np.ndarray, *evidence: np.ndarray) -> None:
         """Raise if the free columns depend on each other."""
-        if condition(J, rows=False) > SINGULAR:
+        if LU(J, rows=False).condition > SINGULAR:
             raise SingularMatrixError(
                 f"{self.unknown.where}: the free columns of A depend on each other.",
                 "there are many answers with the same residuals, so none has a derivative",
@@ -89,12 +89,12 @@ def _linear_fit(
 ) -> tuple:  # fmt: skip
     """Apply the operator of a linear least squares problem; return x, what was found, the residuals and the runs."""
     A, b = _floats(A), _floats(b)
-    inputs = Inputs(where)
     n = A.shape[1]
+    call = SolverCall(where, np.zeros(n))
+    inputs = call.inputs
     matrix, target = inputs.add(A), inputs.add(b)
     box = bounds_of(inputs, bounds, n)
-    if not inputs.arrays:
-        raise SciPys
+    call.leave()
 
     def residual(x: Any, values: Sequence) -> Any:
         return matrix(values) @ x - target(values)
@@ -105,14 +105,12 @@ def _linear_fit(
         converged(out, where, require)
         return out.x, out
 
-    runs: list = []
-    dense = not ss.issparse(A)
     found = optimum(
-        where, inputs, np.zeros(n), run, lambda x, values: 0.5 * np.sum(residual(x, values) ** 2),
-        None if box is None else box.limits, runs=runs, near=1e-9 if where.endswith("nnls") else 1e-6,
-        tangent_solve=tangent_solve, equation=(lambda *rest: _Normal(matrix, *rest)) if dense else Stationary,
+        call, run, lambda x, values: 0.5 * np.sum(residual(x, values) ** 2), box,
+        near=1e-9 if where.endswith("nnls") else 1e-6, tangent_solve=tangent_solve,
+        equation=Stationary if ss.issparse(A) else lambda *rest: _Normal(matrix, *rest),
     )  # fmt: skip
-    return found, residual(found.x, inputs.arrays), runs
+    return found, residual(found.x, inputs.arrays), call.runs
 
 
 @solves(so.lsq_linear)
@@ -162,9 +160,7 @@ class _Vertex(Stationary):
         n = self.size
         return side[:n], side[n:], forces[n:], bool(idle.any())
 
-    def tangent(self, residuals: Sequence, b):
-        """Solve ∂f/∂x·v = b for vectors; the residuals are x, what was found, and the inputs."""
-        return super(Stationary, self).tangent(residuals, b)
+    tangent = Condition.tangent
 
     def dense(self, residuals: Sequence, b):
         """Solve by the matrix, once that is found to be good."""
@@ -191,7 +187,7 @@ class _Vertex(Stationary):
                 "which of them stay active depends on the direction of a change, so there is no derivative",
                 "remove the constraints that follow from others, or move a limit a little",
             )
-        if count < n or idle or (J.ndim == 2 and condition(J) > SINGULAR):
+        if count < n or idle or (J.ndim == 2 and LU(J).condition > SINGULAR):
             raise SingularMatrixError(
                 f"{where}: the answer is not the only one"
                 + (f": {count} bounds and constraints are active for {n} variables." if count < n else "."),
@@ -208,9 +204,10 @@ def linprog(
 ):  # fmt: skip
     """Minimize cᵀx under linear constraints, and differentiate the vertex, the value and the multipliers."""
     where = "scipy.optimize.linprog"
-    inputs = Inputs(where)
-    cost = inputs.add(np.reshape(_floats(c), (-1,)))
     n = np.size(operand(c))
+    call = SolverCall(where, np.zeros(n))
+    inputs = call.inputs
+    cost = inputs.add(np.reshape(_floats(c), (-1,)))
     matrices, sides, counts = [], [], []
     for A, b in ((A_ub, b_ub), (A_eq, b_eq)):
         A, b = (np.zeros((0, n)), []) if A is None else (A.toarray() if ss.issparse(A) else A, b)
@@ -218,8 +215,7 @@ def linprog(
         sides.append(inputs.add(np.reshape(_floats(b), (-1,))))
         counts.append(np.shape(A)[0])
     box = bounds_of(inputs, _pairs(bounds, n), n)
-    if not inputs.arrays:
-        raise SciPys
+    call.leave()
     if integrality is not None and np.any(operand(integrality)):
         raise UnsupportedError(f"{where}: integrality is given, and something is traced.", *_INTEGERS)
 
@@ -237,11 +233,9 @@ def linprog(
         converged(out, where, require_success)
         return out.x, out
 
-    runs: list = []
     found = optimum(
-        where, inputs, np.zeros(n), search, lambda x, values: np.sum(cost(values) * x),
-        None if box is None else box.limits, Constraints(sum(counts), value, limits), runs=runs, near=1e-9,
-        tangent_solve=tangent_solve, equation=_Vertex,
+        call, search, lambda x, values: np.sum(cost(values) * x), box, Constraints(sum(counts), value, limits),
+        near=1e-9, tangent_solve=tangent_solve, equation=_Vertex,
     )  # fmt: skip
     x, arrays = found.x, inputs.arrays
     slack, con = [b(arrays) - A(arrays) @ x for A, b in zip(matrices, sides, strict=True)]
@@ -254,7 +248,7 @@ def linprog(
     return so.OptimizeResult(
         x=x, fun=np.sum(cost(arrays) * x), slack=slack, con=con, ineqlin=held(slack, multipliers[0]),
         eqlin=held(con, multipliers[1]), lower=held(x - low, np.where(found.sides < 0, pushed, 0.0)),
-        upper=held(high - x, np.where(found.sides > 0, pushed, 0.0)), **fields(found.counts, runs),
+        upper=held(high - x, np.where(found.sides > 0, pushed, 0.0)), **fields(found.counts, call.runs),
     )  # fmt: skip
 
 

@@ -19,9 +19,9 @@ from ...jvp import stop_gradient
 from ...surface.arguments import operand
 from ...vjp_via_transpose import grad, value_and_grad
 from ..mirror import as_args, is_own
-from .constraints import Limits, bounds_of, constraints_of
-from .problem import DENSE, SciPys, SolverCall, arguments_of, converged, fields, number, solves, start_of
-from .stationary import Constraints, optimum
+from .constraints import bounds_of, constraints_of
+from .problem import DENSE, SciPys, SolverCall, arguments_of, converged, fields, inside, number, solves, start_of
+from .stationary import Constraints, Limits, optimum
 
 __all__ = [
     "Objective", "basinhopping", "differential_evolution", "dual_annealing", "middle_of", "minimize", "minimize_scalar",
@@ -89,8 +89,7 @@ def minimize(
     inputs, start = problem.inputs, problem.start
     box = bounds_of(inputs, bounds, start.size)
     held = constraints_of(inputs, constraints, start)
-    if not held.own:
-        problem.leave(jac, hess)
+    problem.leave(jac, hess, *inside([constraints]))
     name = (method if isinstance(method, str) else "").lower()
 
     def search(x0: Any, values: Sequence) -> tuple[Any, Any]:
@@ -103,13 +102,14 @@ def minimize(
                 given["hess"], given["hessp"] = None, lambda x, v: hvp(at, x, v)
         out = so.minimize(
             given["fun"], x0, (), method, given["jac"], given["hess"], given["hessp"],
-            None if box is None else box.plain(values), held.plain(values, problem), tol, callback, options,
+            None if box is None else box.plain(values), held.plain(values, problem) if held else (), tol, callback,
+            options,
         )  # fmt: skip
         return out.x, out
 
     if not problem.depends:
         return problem.run(search, start, [])[1]
-    return minimum(problem, search, box, held.joined, require_success, tangent_solve, _NEAR.get(name, 1e-6))
+    return minimum(problem, search, box, held, require_success, tangent_solve, _NEAR.get(name, 1e-6))
 
 
 def minimum(
@@ -117,7 +117,6 @@ def minimum(
     tangent_solve: Any, near: float,
 ) -> so.OptimizeResult:  # fmt: skip
     """Apply the operator and make SciPy's result of it."""
-    inputs = problem.inputs
 
     def checked(x0: Any, values: Sequence) -> tuple[Any, Any]:
         x, out = problem.run(search, x0, values)
@@ -125,11 +124,8 @@ def minimum(
             converged(out, problem.where, require)
         return x, out
 
-    found = optimum(
-        problem.where, inputs, problem.start, checked, problem.value, None if box is None else box.limits,
-        constraints, runs=problem.runs, near=near, tangent_solve=tangent_solve,
-    )  # fmt: skip
-    x, arrays = found.x, inputs.arrays
+    found = optimum(problem, checked, problem.value, box, constraints, near=near, tangent_solve=tangent_solve)
+    x, arrays = found.x, problem.inputs.arrays
     out = so.OptimizeResult(x=x, fun=problem.value(x, arrays), jac=grad(lambda v: problem.value(v, arrays))(x))
     if constraints is not None:
         out["multipliers"] = found.multipliers
@@ -204,8 +200,8 @@ def _global(original: Callable) -> Callable:
             local = {**inner, **{k: functions[k] for k in ("jac", "hess", "hessp") if k in inner}}
             whole = {**given, "func": functions["fun"]}
             changed = {
-                "bounds": None if box is None else box.plain(values), "constraints": held.plain(values, problem),
-                "args": (), "x0": x0,
+                "bounds": None if box is None else box.plain(values),
+                "constraints": held.plain(values, problem) if held else (), "args": (), "x0": x0,
             }  # fmt: skip
             for key, value in changed.items():
                 if given.get(key) is not None:
@@ -217,7 +213,7 @@ def _global(original: Callable) -> Callable:
             out = original(**whole)
             return out.x, out
 
-        return minimum(problem, search, box, held.joined, require_success, tangent_solve, 1e-6)
+        return minimum(problem, search, box, held, require_success, tangent_solve, 1e-6)
 
     words = f"Search a region for a minimum as ``scipy.optimize.{name}`` does, and differentiate it as a local one."
     return solves(original, words)(solver)

@@ -13,13 +13,13 @@ import importlib
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import optree
 import scipy.optimize as so
 
-from ...control.factored_solve import LU, solve_factored
+from ...control.factored_solve import solve_factored
 from ...control.implicit import Equation, root
 from ...control.linear_solve import LinearSolve, linear_solve
 from ...core.above import ABOVE
@@ -38,8 +38,8 @@ from ..mirror import MIRRORED, Verdict, as_args, calling_scipy, is_own
 
 __all__ = [
     "COUNTS", "Condition", "DENSE", "INACCURATE", "SINGULAR", "SciPys", "SolutionWarning", "SolverCall", "arguments_of",
-    "change_along", "condition", "converged", "counters", "fields", "inside", "null_direction", "number", "regular",
-    "solution", "solves", "start_of", "unsolved", "warn",
+    "converged", "counters", "fields", "inside", "null_direction", "number", "regular",
+    "solves", "start_of", "unsolved", "warn",
 ]  # fmt: skip
 
 #: up to so many unknowns the matrix of the tangents' system is built
@@ -124,13 +124,12 @@ def inside(given: Sequence) -> list:
 _OURS = ("require_success", "tangent_solve")
 
 
-def start_of(x: Any, shape: tuple | None = None) -> Any:
+def start_of(x: Any) -> Any:
     """Return where a search begins, in floating point and without tangents."""
     x = operand(x)
     x = stop_gradient(x) if isinstance(x, Tracer) else np.asarray(x)
     dtype = np.result_type(x.dtype, np.float64)
-    x = x if x.dtype == dtype else x.astype(dtype)
-    return x if shape is None else np.reshape(x, shape)
+    return x if x.dtype == dtype else x.astype(dtype)
 
 
 def number(out: Any, who: str) -> Any:
@@ -212,6 +211,13 @@ class SolverCall:
 
         return self.run(checked)
 
+    def apply(self, equation: Condition, start: Sequence) -> tuple[list, list]:
+        """Apply the operator; return the leaves of x, and what else was found."""
+        self.runs.clear()
+        k = len(equation.unknown.avals)
+        out = bind(root, (*start, *self.inputs.arrays), {"call": equation})
+        return list(out[:k]), list(out[k:])
+
     def run_raising(self, call: Callable[[], Any], **instead: str) -> Any:
         """Call a function of SciPy's that says by a ``RuntimeError`` that it has not converged."""
         try:
@@ -263,7 +269,13 @@ class Condition(Equation):
             v = None
         if v is not None:
             return v
-        system = LinearSolve(self.name, self.product, _gmres, _gmres, unknown)
+
+        def solve(matvec: Callable, b: Any, _: Any) -> Any:
+            flat = lambda tree: unknown.vector(flatten(tree)[0])
+            tree = lambda v: unknown.fill(unknown.leaves(np.reshape(v, -1)))
+            return tree(_gmres(lambda v: flat(matvec(tree(v))), flat(b)))
+
+        system = LinearSolve(self.name, self.product, solve, solve, unknown)
         return unknown.vector(bind(linear_solve, (*unknown.leaves(b), *residuals), {"call": system}))
 
     def evidence(self, residuals: Sequence, J: Any) -> tuple:
@@ -286,13 +298,18 @@ class Condition(Equation):
             self.check_singular(J)
             return
         step, product = evidence
-        if changed := change_along(self.factors.of(J), step, product):
+        if changed := self.change(J, step, product):
             raise SingularMatrixError(
                 f"{self.unknown.where}: a Newton step from the answer, of length {np.linalg.norm(step):.2g}, changes"
                 f" the Jacobian by {changed:.0%}.",
                 "the root is a multiple one (its derivative is infinite), or the tolerance too coarse for a derivative",
                 "solve to a smaller tolerance; if the root is multiple, move the parameters off it",
             )
+
+    def change(self, J: np.ndarray, step: np.ndarray, product: np.ndarray) -> float:
+        """Return which share of a Jacobian changes along Newton's step, 0 if that is little."""
+        size, change = np.linalg.norm(step), np.linalg.norm(self.factors.of(J).solve(product) - step)
+        return float(change / size) if size > 0 and not change <= INACCURATE * size else 0.0
 
     def check_singular(self, J: np.ndarray) -> None:
         """Raise if a matrix has no inverse, naming the direction that it maps to nothing."""
@@ -307,39 +324,17 @@ class Condition(Equation):
         )
 
 
-def change_along(factors: LU, step: np.ndarray, product: np.ndarray) -> float:
-    """Return which share of a Jacobian changes along Newton's step, 0 if that is little."""
-    size, change = np.linalg.norm(step), np.linalg.norm(factors.solve(product) - step)
-    return float(change / size) if size > 0 and not change <= INACCURATE * size else 0.0
-
-
-def _gmres(matvec: Callable, b: Any, _: Any) -> Any:
+def _gmres(times: Callable, b: np.ndarray) -> np.ndarray:
     linalg = importlib.import_module("scipy.sparse.linalg")
-    leaves, tree = flatten(b)
-    shapes, sizes = [np.shape(x) for x in leaves], np.cumsum([np.size(x) for x in leaves])
-
-    def split(v: np.ndarray) -> Any:
-        parts = np.split(v, sizes[:-1])
-        return optree.tree_unflatten(tree, [p.reshape(s)[()] for p, s in zip(parts, shapes, strict=True)])
-
-    def times(v: np.ndarray) -> np.ndarray:
-        return np.concatenate([np.reshape(x, -1) for x in flatten(matvec(split(np.reshape(v, -1))))[0]])
-
-    flat = np.concatenate([np.reshape(x, -1) for x in leaves])
-    A = linalg.LinearOperator((len(flat), len(flat)), times, dtype=flat.dtype)
-    v, info = linalg.gmres(A, flat, rtol=1e-12, atol=0.0, restart=100, maxiter=50)
-    if info != 0 and np.linalg.norm(times(v) - flat) > 1e-8 * np.linalg.norm(flat):
+    A = linalg.LinearOperator((len(b), len(b)), times, dtype=b.dtype)
+    v, info = linalg.gmres(A, b, rtol=1e-12, atol=0.0, restart=100, maxiter=50)
+    if info != 0 and np.linalg.norm(times(v) - b) > 1e-8 * np.linalg.norm(b):
         raise ConvergenceError(
-            f"the tangents' system of {len(flat)} unknowns was not solved by GMRES.",
+            f"the tangents' system of {len(b)} unknowns was not solved by GMRES.",
             "its matrix is not sparse, and too ill-conditioned for products alone",
             "pass tangent_solve=, a solver with a preconditioner of yours",
         )
-    return split(v)
-
-
-def condition(J: np.ndarray, rows: bool = True) -> float:
-    """Return the condition number of a matrix, estimated from its factors."""
-    return LU(J, rows).condition
+    return v
 
 
 def null_direction(J: np.ndarray) -> str:
@@ -360,22 +355,13 @@ def _regular_impl(J, *evidence, call):
     return J
 
 
-def _regular_samples():
-    class Sample:
-        def check(self, J):
-            pass
-
-    call = Sample()
-    return [((3, 3), {"call": call})]
-
-
 #: the matrix as it is, once it has been looked at; an operator, so that compiled programs and lanes look too
 regular = Primitive(
     "regular",
     impl=_regular_impl,
     abstract_eval=lambda J, *evidence, call: J,
     jvp=lambda primals, tangents, *, call: (bind(regular, primals, {"call": call}), tangents[0]),
-    samples=_regular_samples,
+    samples=[((3, 3), {"call": SimpleNamespace(check=lambda J: None)})],
     raises=True,
     kind="implicit",
 )
@@ -407,16 +393,6 @@ def fields(numbers: Any, runs: Sequence) -> dict[str, Any]:
             out[name] = value if isinstance(value, Tracer) else int(value)
     out["message"] = runs[0].get("message", "") if len(runs) == 1 else "of several runs, or of one yet to come"
     return out
-
-
-def solution(
-    equation: Condition, start: Sequence, inputs: Inputs, runs: list
-) -> tuple[list, list]:  # fmt: skip
-    """Apply the operator; return the leaves of x, and what else was found."""
-    runs.clear()
-    k = len(equation.unknown.avals)
-    out = bind(root, (*start, *inputs.arrays), {"call": equation})
-    return list(out[:k]), list(out[k:])
 
 
 def unsolved(where: str, said: Any, instead: str = "start nearer, or raise maxiter") -> ConvergenceError:

@@ -20,7 +20,7 @@ from ...errors import ShapeError
 from ...jacobian import jacobian
 from ...surface.arguments import operand
 from ..mirror import as_args, is_own
-from .problem import COUNTS, Condition, SolverCall, counters, fields, solution, solves, start_of
+from .problem import COUNTS, Condition, SolverCall, counters, fields, solves, start_of
 
 __all__ = [
     "System", "anderson", "broyden1", "broyden2", "diagbroyden", "excitingmixing", "fixed_point", "fsolve",
@@ -79,7 +79,7 @@ class System(SolverCall):
         equation = make(
             self.where, lambda x, p: [self.residual(x[0], p[1:])], run, unknown, tangent_solve, [COUNTS]
         )  # fmt: skip
-        (x,), (numbers,) = solution(equation, [self.start], self.inputs, self.runs)
+        (x,), (numbers,) = self.apply(equation, [self.start])
         return x, numbers
 
 

@@ -8,6 +8,7 @@ array solves one equation for each of its entries. Not for: minima (``minimize.p
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from ...core.tracer import Tracer
 from ...errors import SingularMatrixError
 from ...jvp import jvp, stop_gradient
 from ..mirror import as_args
-from .problem import INACCURATE, Condition, SciPys, fields, regular, solves, unsolved
+from .problem import INACCURATE, Condition, SciPys, arguments_of, fields, regular, solves, unsolved
 from .roots import System
 
 __all__ = ["Entrywise", "bisect", "brenth", "brentq", "newton", "ridder", "root_scalar", "toms748"]
@@ -86,17 +87,13 @@ class _Scalar(System):
 
 
 def _bracketed(original: Callable) -> Callable:
-    name = original.__name__
+    name, signature = original.__name__, inspect.signature(original)
 
-    def solver(f, a, b, args=(), *options, full_output=False, disp=True, require_success=True, **named):
+    def solver(*given, require_success=True, tangent_solve=None, **named):
         where = f"scipy.optimize.{name}"
-        if options:  # SciPy's order of what is left: numbers, then full_output and disp
-            count = {"toms748": 4}.get(name, 3)
-            named |= dict(zip(("k", "xtol", "rtol", "maxiter")[4 - count :], options, strict=False))
-            full_output, disp = (
-                (*options[count:], full_output, disp)[:2] if len(options) > count else (full_output, disp)
-            )
-        tangent_solve = named.pop("tangent_solve", None)
+        call = arguments_of(signature, given, named)
+        f, a, b, args = call.pop("f"), call.pop("a"), call.pop("b"), call.pop("args", ())
+        full_output, _ = call.pop("full_output", False), call.pop("disp", True)
         system = _Scalar(where, f, a, args, tangent_solve)
         if not isinstance(b, Tracer):
             system.leave()
@@ -105,7 +102,7 @@ def _bracketed(original: Callable) -> Callable:
         def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
             ends = float(x0), float(end(inputs))
             x, out = system.run_raising(
-                lambda: original(system.plain(inputs), *ends, full_output=True, disp=require_success, **named)
+                lambda: original(system.plain(inputs), *ends, full_output=True, disp=require_success, **call)
             )
             return x, _as_result(out)
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
+import scipy.optimize as so
 
 from ...control.factored_solve import solve_factored
 from ...control.linear_solve import Unknown
@@ -25,21 +26,9 @@ from ...jacobian import jacrev
 from ...jvp import stop_gradient
 from ...ops.kinks import chosen, convention
 from ...vjp_via_transpose import grad
-from ..closures import Inputs
-from .problem import (
-    COUNTS,
-    INACCURATE,
-    SINGULAR,
-    Condition,
-    change_along,
-    counters,
-    null_direction,
-    regular,
-    solution,
-    warn,
-)
+from .problem import COUNTS, INACCURATE, SINGULAR, Condition, SolverCall, counters, null_direction, regular, warn
 
-__all__ = ["Constraints", "Optimum", "Stationary", "forces_of", "optimum", "values_in"]
+__all__ = ["Constraints", "Limits", "Optimum", "Stationary", "forces_of", "optimum", "values_in"]
 
 #: what was found before the inputs: which bounds and constraints are active, whether one hardly is, counts
 _FOUND = 4
@@ -55,15 +44,24 @@ _EXACT = 1e-9
 _NEARLY = 2
 
 
-class Constraints(NamedTuple):
-    """Constraints ``low ≤ c(x) ≤ high``, all of them in one vector of ``size`` numbers.
+class Limits(NamedTuple):
+    """Bounds of all variables: ``limits(inputs)`` are arrays, ``plain(inputs)`` SciPy's object."""
 
-    ``value(x, inputs)`` returns c, ``limits(inputs)`` the pair of low and high.
+    limits: Callable[[Sequence], tuple[Any, Any]]
+    plain: Callable[[Sequence], so.Bounds]
+
+
+class Constraints(NamedTuple):
+    """Constraints ``low ≤ c(x) ≤ high``, one or all of them, in one vector of ``size`` numbers.
+
+    ``value(x, inputs)`` returns c, ``limits(inputs)`` the pair of low and high, and ``plain(inputs, call)`` what SciPy
+    is given of them, where it takes constraints.
     """
 
     size: int
     value: Callable[[Any, Sequence], Any]
     limits: Callable[[Sequence], tuple[Any, Any]]
+    plain: Callable[[Sequence, SolverCall], Any] | None = None
 
 
 class Optimum(NamedTuple):
@@ -247,7 +245,7 @@ class Stationary(Condition):
                 )
             return
         r, x, _, _, step, product = evidence
-        if changed := change_along(self.factors.of(J), step, product):
+        if changed := self.change(J, step, product):
             raise SingularMatrixError(
                 f"{self.unknown.where}: a Newton step from the answer, of length {np.linalg.norm(step):.2g}, changes"
                 f" the Hessian by {changed:.0%}.",
@@ -313,16 +311,16 @@ def _finite(v: Any) -> Any:
 
 
 def optimum(
-    where: str, inputs: Inputs, start: Any, search: Callable[[Any, Sequence], tuple[Any, Any]], objective: Callable,
-    bounds: Callable | None = None, constraints: Constraints | None = None, *, runs: list, near: float = 1e-6,
-    minimal: bool = False, tangent_solve: Any = None, equation: Callable[..., Stationary] = Stationary,
+    call: SolverCall, search: Callable[[Any, Sequence], tuple[Any, Any]], objective: Callable, box: Limits | None,
+    constraints: Constraints | None = None, *, near: float = 1e-6, minimal: bool = False, tangent_solve: Any = None,
+    equation: Callable[..., Stationary] = Stationary,
 ) -> Optimum:  # fmt: skip
     """Apply the operator of a minimization: ``search(x0, inputs)`` returns x and a result of SciPy's."""
     constraints = constraints if constraints is not None and constraints.size else None
-    parts = [start] if constraints is None else [start, np.zeros(constraints.size)]
-    unknown = Unknown(parts, "x0", where)
+    parts = [call.start] if constraints is None else [call.start, np.zeros(constraints.size)]
     made = equation(
-        where, unknown, search, objective, bounds, constraints, runs, near, minimal, tangent_solve
+        call.where, Unknown(parts, "x0", call.where), search, objective, None if box is None else box.limits,
+        constraints, call.runs, near, minimal, tangent_solve,
     )  # fmt: skip
-    at, found = solution(made, parts, inputs, runs)
+    at, found = call.apply(made, parts)
     return Optimum(at[0], at[1] if constraints is not None else np.zeros(0), found[0], found[-1])

@@ -295,20 +295,19 @@ class TracedSparse:
         other = operand(other)
         if np.ndim(other) not in (1, 2):
             raise ValueError("could not interpret dimensions")
-        if self.shape[1] != other.shape[0]:
-            raise ValueError(
-                f"matmul: dimension mismatch with signature (n,k={self.shape[1]}),(k={other.shape[0]},m)->(n,m)"
-            )
+        self._check_product(other)
         columns = other if np.ndim(other) == 2 else other.reshape((-1, 1))
         out = csr_product(self.entries, columns, pattern=self.pattern, transposed=self.transposed)
         return out if np.ndim(other) == 2 else out.reshape((-1,))
 
+    def _check_product(self, other) -> None:
+        n, m = self.shape[1], other.shape[0]
+        if n != m:
+            raise ValueError(f"matmul: dimension mismatch with signature (n,k={n}),(k={m},m)->(n,m)")
+
     def _times(self, other: TracedSparse) -> TracedSparse:
         """Multiply by a sparse matrix: entry (i, k) meets all entries (k, j), and what ends in one place is added."""
-        if self.shape[1] != other.shape[0]:
-            raise ValueError(
-                f"matmul: dimension mismatch with signature (n,k={self.shape[1]}),(k={other.shape[0]},m)->(n,m)"
-            )
+        self._check_product(other)
         right, (rows, inner) = other.tocsr(), self.coordinates()
         starts = right.pattern.indptr
         counts = np.diff(starts)[inner]

@@ -16,7 +16,7 @@ import scipy.special._ufuncs as sp
 from ...core.tracer import Tracer
 from ...errors import UnsupportedError
 from ...surface.arguments import array_operand, operand
-from ..mirror import falls_back, mirror, mirrors
+from ..mirror import falls_back, mirrors
 
 __all__ = [
     "braycurtis", "canberra", "cdist", "chebyshev", "cityblock", "correlation", "cosine", "euclidean", "jensenshannon",
@@ -130,7 +130,7 @@ def _of_two(original: Callable, metric: Callable) -> Callable:
                 raise ValueError("Input vector should be 1-D.")
         return metric(u, v, *args, **kwargs)
 
-    return mirror(original, distance, f"Compute the {original.__name__} distance of two vectors.")
+    return mirrors(original, words=f"Compute the {original.__name__} distance of two vectors.")(distance)
 
 
 braycurtis = _of_two(sd.braycurtis, _braycurtis)

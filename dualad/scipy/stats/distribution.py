@@ -28,6 +28,8 @@ __all__ = ["Continuous", "Discrete", "Mirror", "double"]
 
 #: of each distribution function, its values below and above the support
 _OUTSIDE = {"cdf": (0.0, 1.0), "sf": (1.0, 0.0), "logcdf": (-math.inf, 0.0), "logsf": (0.0, -math.inf)}
+#: the first argument of a method, where it is not a point or a number
+_ARGUMENT = {"ppf": "q", "isf": "q", "moment": "order", "interval": "confidence"}
 
 
 def double(x):
@@ -145,8 +147,8 @@ class _Distribution(Mirror):
     def _run(self, name: str, original: Callable, args: tuple, kwargs: dict) -> Any:
         if name in self._summed_up:
             return self._sum_up(name, args, kwargs)
-        x, *rest = args or (kwargs.pop(self._argument(name)),)
-        bound = self._shapes.bind(*rest, **kwargs)
+        x, args = _first(_ARGUMENT.get(name, self._variable), args, kwargs)
+        bound = self._shapes.bind(*args, **kwargs)
         bound.apply_defaults()
         x, parameters = double(x), [double(v) for v in bound.arguments.values()]
         if name in _OUTSIDE:
@@ -156,12 +158,9 @@ class _Distribution(Mirror):
     def _sum_up(self, name: str, args: tuple, kwargs: dict):
         """Compute a moment, quantiles or the entropy: of the standard form first, then moved and scaled."""
         wanted = kwargs.pop("moments", "mv")
-        order = None
-        if name == "moment":
-            order, args = (args[0], args[1:]) if args else (kwargs.pop("order"), args)
+        first, args = _first(_ARGUMENT[name], args, kwargs) if name in _ARGUMENT else (None, args)
         if name == "interval":
-            confidence, args = (args[0], args[1:]) if args else (kwargs.pop("confidence"), args)
-            tail = 0.5 * (1.0 - double(confidence))
+            tail = 0.5 * (1.0 - double(first))
             return self.ppf(tail, *args, **kwargs), self.ppf(1.0 - tail, *args, **kwargs)
         bound = self._shapes.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -178,7 +177,7 @@ class _Distribution(Mirror):
         standard = [m + 0 * (loc + scale) for m in self._summary.moments(*shapes)]
         mean, variance = loc + scale * standard[0], scale * scale * standard[1]
         if name == "moment":
-            out = _about_zero(order, mean, variance, *standard[2:])
+            out = _about_zero(first, mean, variance, *standard[2:])
             return _finish(out, ok, math.nan, ok)
         found = {"m": mean, "v": variance, **dict(zip("sk", standard[2:], strict=False))}
         if name != "stats":
@@ -187,10 +186,12 @@ class _Distribution(Mirror):
         chosen = [_finish(found[letter], ok, math.nan, ok) for letter in "mvsk" if letter in wanted]
         return chosen[0] if len(chosen) == 1 else tuple(chosen)
 
-    def _argument(self, name: str) -> str:
-        return "q" if name in ("ppf", "isf") else self._variable
-
     _variable = "x"
+
+
+def _first(name: str, args: tuple, kwargs: dict) -> tuple[Any, tuple]:
+    """Take the first argument of a method, given by position or by name, from the others."""
+    return (args[0], args[1:]) if args else (kwargs.pop(name), args)
 
 
 def _all_of(conditions: list):

@@ -32,16 +32,12 @@ _ZETA_3 = 1.2020569031595942
 _GUMBEL_SKEWNESS = 12 * math.sqrt(6) * _ZETA_3 / math.pi**3
 
 
-def _if(exists, value, otherwise):
-    return np.where(exists, value, otherwise)
-
-
 def _t_moments(df):
     return (
-        _if(df > 1, 0.0 * df, _INF),
-        _if(df > 2, df / (df - 2), _if(df > 1, _INF, _NAN)),
-        _if(df > 3, 0.0 * df, _NAN),
-        _if(df > 4, 6 / (df - 4), _if(df > 2, _INF, _NAN)),
+        np.where(df > 1, 0.0 * df, _INF),
+        np.where(df > 2, df / (df - 2), np.where(df > 1, _INF, _NAN)),
+        np.where(df > 3, 0.0 * df, _NAN),
+        np.where(df > 4, 6 / (df - 4), np.where(df > 2, _INF, _NAN)),
     )
 
 
@@ -52,24 +48,24 @@ def _t_entropy(df):
 
 def _invgamma_moments(a):
     return (
-        _if(a > 1, 1 / (a - 1), _INF),
-        _if(a > 2, 1 / ((a - 1) ** 2 * (a - 2)), _INF),
-        _if(a > 3, 4 * np.sqrt(np.maximum(a - 2, 0.5)) / (a - 3), _NAN),
-        _if(a > 4, 6 * (5 * a - 11) / ((a - 3) * (a - 4)), _NAN),
+        np.where(a > 1, 1 / (a - 1), _INF),
+        np.where(a > 2, 1 / ((a - 1) ** 2 * (a - 2)), _INF),
+        np.where(a > 3, 4 * np.sqrt(np.maximum(a - 2, 0.5)) / (a - 3), _NAN),
+        np.where(a > 4, 6 * (5 * a - 11) / ((a - 3) * (a - 4)), _NAN),
     )
 
 
 def _f_moments(n, m):
     both = n + m - 2
     return (
-        _if(m > 2, m / (m - 2), _INF),
-        _if(m > 4, 2 * m * m * both / (n * (m - 2) ** 2 * (m - 4)), _INF),
-        _if(
+        np.where(m > 2, m / (m - 2), _INF),
+        np.where(m > 4, 2 * m * m * both / (n * (m - 2) ** 2 * (m - 4)), _INF),
+        np.where(
             m > 6,
             (2 * n + m - 2) * np.sqrt(8 * np.maximum(m - 4, 1.0)) / ((m - 6) * np.sqrt(n * np.where(m > 6, both, 1.0))),
             _NAN,
         ),
-        _if(m > 8, 12 * (n * (5 * m - 22) * both + (m - 4) * (m - 2) ** 2) / (n * (m - 6) * (m - 8) * both), _NAN),
+        np.where(m > 8, 12 * (n * (5 * m - 22) * both + (m - 4) * (m - 2) ** 2) / (n * (m - 6) * (m - 8) * both), _NAN),
     )
 
 
@@ -88,10 +84,10 @@ def _weibull_moments(c):
 
 def _pareto_moments(b):
     return (
-        _if(b > 1, b / (b - 1), _INF),
-        _if(b > 2, b / ((b - 1) ** 2 * (b - 2)), _INF),
-        _if(b > 3, 2 * (1 + b) / (b - 3) * np.sqrt(np.maximum(b - 2, 0.5) / b), _NAN),
-        _if(b > 4, 6 * (b**3 + b**2 - 6 * b - 2) / (b * (b - 3) * (b - 4)), _NAN),
+        np.where(b > 1, b / (b - 1), _INF),
+        np.where(b > 2, b / ((b - 1) ** 2 * (b - 2)), _INF),
+        np.where(b > 3, 2 * (1 + b) / (b - 3) * np.sqrt(np.maximum(b - 2, 0.5) / b), _NAN),
+        np.where(b > 4, 6 * (b**3 + b**2 - 6 * b - 2) / (b * (b - 3) * (b - 4)), _NAN),
     )
 
 
@@ -107,11 +103,6 @@ def _beta_moments(a, b):
 
 def _beta_entropy(a, b):
     return sp.betaln(a, b) - (a - 1) * sp.psi(a) - (b - 1) * sp.psi(b) + (a + b - 2) * sp.psi(a + b)
-
-
-def _bernoulli_moments(p):
-    q = 1 - p
-    return p, p * q, (q - p) / np.sqrt(p * q), (1 - 6 * p * q) / (p * q)
 
 
 def _binom_moments(n, p):
@@ -168,7 +159,7 @@ SUMMARIES = {
     "pareto": Summary(_pareto_moments, lambda b: 1 + 1 / b - np.log(b)),
     "uniform": Summary(lambda: (0.5, 1 / 12, 0.0, -6 / 5), lambda: 0.0),
     "beta": Summary(_beta_moments, _beta_entropy),
-    "bernoulli": Summary(_bernoulli_moments, lambda p: sp.entr(p) + sp.entr(1 - p)),
+    "bernoulli": Summary(lambda p: _binom_moments(1, p), lambda p: sp.entr(p) + sp.entr(1 - p)),
     "binom": Summary(_binom_moments),
     "poisson": Summary(lambda mu: (mu, mu, 1 / np.sqrt(mu), 1 / mu)),
     "nbinom": Summary(_nbinom_moments),
