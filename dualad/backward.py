@@ -6,7 +6,7 @@ Not for: what is transposed (``vjp_via_transpose.py``) or any operator's transpo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from .batched import Batched
 from .core.constants import zeros_beside
 from .core.contexts import active, everywhere, in_use, process_wide
-from .core.tracer import Tracer, beneath
+from .core.tracer import PLAIN, Tracer, beneath
 from .core.watch import logged_walk
 from .dual import Dual
 from .errors import RuleMissingError
@@ -23,7 +23,7 @@ from .liveness import Liveness, OpaqueError, PoleParts
 from .ops.joining import gathered
 from .ops.kinds import is_finite, known
 from .program.ir import Program, programs_in
-from .program.packed import unpacked
+from .program.packed import PackedProgram, unpacked
 from .program.variable import Variable
 from .staged import Staged
 
@@ -42,66 +42,70 @@ def backward(program: Program, cotangents: list, zeros: Liveness | None = None, 
     reads: dict[Variable, list] = {}
     for out, ct in zip(program.outputs, cotangents, strict=True):
         if type(out) is Variable and ct is not None:
-            known = pending.get(out)
-            pending[out] = ct if known is None else known + ct
+            pending[out] = pending[out] + ct if out in pending else ct
+    take = pending.pop
     steps = reversed(program.steps) if walk is None else walk(program.steps, pending)
     observer = process_wide() if everywhere else None
-    for op, args, params, outs in steps if observer is None else observer.walk(program, steps, "transpose"):
-        if zeros is not None and reads:
-            for v in outs:
-                zeros.gather(v)
-        if op.multiple_results:
-            ct = [pending.pop(v, None) for v in outs]
-            if reads:
-                ct = [gathered(c, reads.pop(v), v.aval) if v in reads else c for c, v in zip(ct, outs, strict=True)]
-            if all([c is None for c in ct]):
-                continue
-            if not op.sparse_transpose:
-                ct = [
-                    zeros_beside(v.aval.shape, v.aval.dtype, *ct) if c is None else c
-                    for c, v in zip(ct, outs, strict=True)
-                ]
-        else:
-            ct = pending.pop(outs[0], None)
-            if reads and outs[0] in reads:
-                ct = gathered(ct, reads.pop(outs[0]), outs[0].aval)
+    if observer is not None:
+        steps = observer.walk(program, steps, "transpose")
+    unasked = zeros is None and observer is None
+    for op, args, params, outs in steps:
+        rule = op.transpose
+        if unasked and op.alone and not reads:  # nearly every step
+            ct = take(outs[0], None)
             if ct is None:
                 continue
-        if op.place_read is not None and type(args[0]) is Variable and op.place_read(params):
-            reads.setdefault(args[0], []).append((params["template"], ct))
-            if zeros is not None:
-                zeros.read(args[0], params["template"], outs[0])
-            continue
-        rule = op.transpose
-        if rule is not None and zeros is not None:
-            rule = zeros.rule(op, args, outs)
+        else:
+            ct = _gather(op, outs, take, reads, zeros)
+            if ct is None:
+                continue
+            if op.place_read is not None and type(args[0]) is Variable and op.place_read(params):
+                reads.setdefault(args[0], []).append((params["template"], ct))
+                if zeros is not None:
+                    zeros.read(args[0], params["template"], outs[0])
+                continue
+            if rule is not None and zeros is not None:
+                rule = zeros.rule(op, args, outs)
+            if rule is not None and observer is not None:
+                rule = observer.transposing(op, rule)
         if rule is None:
             raise RuleMissingError(
                 f"the operator `{op.name}` has no transpose.",
                 "reverse mode walks the linear program backwards, operator by operator",
                 "use forward mode (jvp, jacfwd) through this operator",
             )
-        if observer is not None:
-            rule = observer.transposing(op, rule)
         if len(args) == 2:  # spelled out, as in the tensors' process: this is the loop reverse mode spends its time in
             x, y = args
             left, right = type(x) is Variable, type(y) is Variable
-            c, d = rule(ct, x.aval if left else x, y.aval if right else y, **params)
+            a, b = x.aval if left else x, y.aval if right else y
+            c, d = rule(ct, a, b, **params) if params else rule(ct, a, b)
             if left and c is not None:
-                known = pending.get(x)
-                pending[x] = c if known is None else known + c
+                pending[x] = pending[x] + c if x in pending else c
             if right and d is not None:
-                known = pending.get(y)
-                pending[y] = d if known is None else known + d
+                pending[y] = pending[y] + d if y in pending else d
             continue
         results = rule(ct, *[a.aval if type(a) is Variable else a for a in args], **params)
         for a, c in zip(args, results, strict=True):
             if c is not None and type(a) is Variable:
-                known = pending.get(a)
-                pending[a] = c if known is None else known + c
+                pending[a] = pending[a] + c if a in pending else c
     if not reads:
         return list(map(pending.get, program.inputs))
     return [gathered(pending.get(v), reads[v], v.aval) if v in reads else pending.get(v) for v in program.inputs]
+
+
+def _gather(op, outs: Sequence[Variable], take: Callable, reads: dict[Variable, list], zeros: Liveness | None) -> Any:
+    """Return what has arrived at a step: a list where it has several results; ``None`` if nothing has."""
+    if zeros is not None and reads:
+        for v in outs:
+            zeros.gather(v)
+    ct = [gathered(take(v, None), reads.pop(v), v.aval) if v in reads else take(v, None) for v in outs]
+    if not op.multiple_results:
+        return ct[0]
+    if all([c is None for c in ct]):
+        return None
+    if not op.sparse_transpose:
+        ct = [zeros_beside(v.aval.shape, v.aval.dtype, *ct) if c is None else c for c, v in zip(ct, outs, strict=True)]
+    return ct
 
 
 def pull_back(program: Program, cotangents: list, seeds: str = "dead", others: list | None = None) -> list:
@@ -110,7 +114,8 @@ def pull_back(program: Program, cotangents: list, seeds: str = "dead", others: l
     ``seeds`` says what zeros among the cotangents are (``Liveness``). Arrays of other libraries (``others``) are not
     asked for NaN: there is one walk, with an eye on zeros.
     """
-    program = unpacked(program)
+    if type(program) is PackedProgram:
+        program = unpacked(program)
     if in_use and (watch := active()) is not None:
         return watch.pulled(
             lambda walk: _walk_back(program, cotangents, walk, seeds, others is not None),
@@ -121,9 +126,12 @@ def pull_back(program: Program, cotangents: list, seeds: str = "dead", others: l
 
 def _walk_back(program: Program, cotangents: list, walk: Callable | None, seeds: str, once: bool) -> list:
     # A hook is called once per pull: where there is one, there is no second walk.
-    once = once or _has_effect(program)
+    plain = program.plain
+    for c in cotangents:
+        plain = plain and (type(c) in PLAIN or c is None)
+    once = once or (not plain and _has_effect(program))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        if not once and not _being_written(program, cotangents):
+        if not once and (plain or not _being_written(program, cotangents)):
             results = backward(program, cotangents, walk=logged_walk(walk))
             if not any([_has_nan(r) for r in results]):
                 return results
@@ -139,6 +147,8 @@ def _walk_back(program: Program, cotangents: list, walk: Callable | None, seeds:
 def _has_effect(program: Program) -> bool:
     """Say whether there is a hook in a program or in a body, which is written down anew for each walk."""
     for op, _, params, _ in program.steps:
+        if op.alone:
+            continue
         if op.effect or (
             op.marked_transpose is not None and "program" not in params and any(map(_has_effect, programs_in(params)))
         ):

@@ -41,22 +41,26 @@ float0 = np.dtype([("float0", np.void, 0)])
 class DualLevel(Level):
     """A level of forward mode.
 
-    ``linearizing`` levels have tangents that are being written down: what a rule reads now, the program reads later,
-    so arrays the caller could still write to are copied when they meet such a level (``snapshot``).
+    With ``tangents``, a level at which a program is written, it is ``linearizing``: what a rule reads now, the program
+    reads later, so arrays the caller could still write to are copied when they meet it (``snapshot``). Both close
+    together.
     """
 
-    __slots__ = ("copies", "index", "inner", "linearizing")
+    __slots__ = ("copies", "index", "inner", "linearizing", "tangents")
 
-    def __init__(self, transform: str, linearizing: bool = False, index: int = 0) -> None:
-        super().__init__(transform)
-        self.linearizing = linearizing
+    def __init__(self, transform: str, tangents: Level | None = None, index: int = 0) -> None:
+        Level.__init__(self, transform)
+        self.tangents = tangents
+        self.linearizing = tangents is not None
         self.index = index
         self.inner = False
         self.copies: dict[int, tuple[Any, Any]] = {}
 
     def __exit__(self, *exc_info) -> None:
-        super().__exit__(*exc_info)
+        if self.tangents is not None:
+            self.tangents.open = False
         self.copies.clear()
+        Level.__exit__(self, *exc_info)
 
     def box(self, x: Tracer) -> Tracer:
         """Return a tensor of another level as it is now: its holders may write to it before the program is run."""
@@ -164,7 +168,7 @@ class Dual(Tracer):
         if rule is None:
             return bind(op, primals, params)
         if live:
-            value, tangent = rule(primals, tangents, **params)
+            value, tangent = rule(primals, tangents, **params) if params else rule(primals, tangents)
         else:
             value = bind(op, primals, params)
             tangent = (None,) * len(value) if op.multiple_results else None

@@ -312,12 +312,8 @@ def _of_diagonal(made: Callable, f: Callable, options: tuple, where: str) -> Cal
             rest = iter(values)
             return selection.function(*optree.tree_unflatten(tree, [next(rest) if is_array(x) else x for x in leaves]))
 
-        first = gradients(of_arrays, tuple(range(len(arrays))), None, has_aux, False, where)
-
-        def gradient(*values):
-            value, derivative = first(*values)
-            return (derivative, value[1]) if has_aux else derivative
-
+        every = tuple(range(len(arrays)))
+        gradient = gradients(of_arrays, every, None, has_aux, False, where, value=False)
         _, product, *aux = linearize(gradient, *arrays, has_aux=has_aux)
         refuse_traced((args, kwargs), executor, where)
         avals, likes = [aval_of(x) for x in arrays], [foreign(x) for x in arrays]

@@ -28,7 +28,17 @@ from .errors import ArgumentTypeError, DtypeError, OutputError
 from .ops.shaping import stop_gradient as stop_gradient_op
 from .signatures import Args, Aux, Out, Tree
 from .surface.arguments import operand, plain_leaf
-from .tree import LeafName, flatten, flatten_like, flatten_result, is_array, leaf_names, refuse_hidden_numbers, tree_map
+from .tree import (
+    LEAF,
+    LeafName,
+    flatten,
+    flatten_like,
+    flatten_result,
+    is_array,
+    leaf_names,
+    refuse_hidden_numbers,
+    tree_map,
+)
 
 __all__ = [
     "as_primal", "jvp", "output_leaves", "shown_tangent", "split", "split_aux", "stop_gradient", "strip",
@@ -167,6 +177,8 @@ def output_leaves(out: Any, where: str, passed: Sequence = ()) -> tuple[list, op
 
     Static leaves among ``passed``, those of the arguments, may come back: a gradient has them where its argument has.
     """
+    if type(out) is Dual and out.level.open:  # most often
+        return [out], LEAF
     leaves, treedef = flatten_result(out, passed)
     for i, x in enumerate(leaves):
         if isinstance(x, Tracer):

@@ -31,7 +31,7 @@ from .program.packed import PackedProgram, packing_steps, unpacked
 from .signatures import Args, Aux, Out
 from .staged import StagedLevel
 from .surface.arguments import plain_leaf
-from .tree import LeafName, flatten, flatten_like, is_array, refuse_hidden_numbers, with_structures
+from .tree import LEAF, ONE_ARGUMENT, LeafName, flatten, flatten_like, is_array, refuse_hidden_numbers, with_structures
 
 __all__ = ["Linear", "linearize", "stage_tangents"]
 
@@ -204,18 +204,13 @@ def _restore(parts: dict) -> Linearization:
 
 
 def stage_tangents(
-    f: Callable, primals: tuple, has_aux: bool, where: str, check: Callable[[], None] | None = None
+    f: Callable, primals: tuple, has_aux: bool, where: str, once: bool = False
 ) -> tuple[Any, Linearization]:
-    """Run ``f`` once at ``primals`` and write its tangent down.
-
-    ``check`` looks closer at primals that are not all floating-point arrays and numbers.
-    """
+    """Run ``f`` once at ``primals`` and write its tangent down, for one walk back or for any use."""
     stage = Linearization()
     leaves, stage.in_tree = flatten(tuple(primals))
-    if check is not None and not all(map(_is_plainly_real, primals)):
-        if not (leaves and all(map(_is_plainly_real, leaves)) and all([p is not None for p in primals])):
-            check()
-    with StagedLevel(where, linear=True) as staged, DualLevel(where, linearizing=True) as level:
+    staged = StagedLevel(where, linear=True)
+    with DualLevel(where, staged) as level:
         packing = packing_steps()
         if packing is not None:  # inside residual_hooks
             staged.steps = packing
@@ -249,7 +244,7 @@ def stage_tangents(
         if others and any([array is not None for _, array in others]):
             beneath = dict(others)
             stage.foreign = [beneath.get(i) for i, a in enumerate(stage.in_avals) if a is not None]
-        out = run(f, stage.in_tree.unflatten(duals), {})
+        out = run(f, duals if stage.in_tree is ONE_ARGUMENT else stage.in_tree.unflatten(duals), {})
         out, aux = split_aux(out, where) if has_aux else (out, None)
         out_leaves, stage.out_tree = output_leaves(out, where, leaves)
         values, tangents, stage.out_avals, stage.out_foreign = [], [], [], []
@@ -261,7 +256,7 @@ def stage_tangents(
             stage.out_foreign.append(None if type(p) in PLAIN else foreign(p))
             if t is not None or is_inexact(aval.dtype):
                 tangents.append(shown_tangent(p, t) if t is None else t)
-        stage.program = staged.finish(tangents, where)
+        stage.program = staged.finish(tangents, where, once)
         if packing is not None:
             p = stage.program
             stage.program = PackedProgram(p.inputs, p.steps, p.outputs, p.name)
@@ -271,13 +266,6 @@ def stage_tangents(
     if in_use and (watch := active()) is not None:
         watch.finished(where, values, final=False)
     # What the caller gets is the caller's to write to: it may be a residual, or share memory with one.
-    stage.aux = aux_tree.unflatten([_release(x) for x in aux_leaves]) if has_aux else None
-    return stage.out_tree.unflatten([_release(p) for p in values]), stage
-
-
-def _is_plainly_real(x: Any) -> bool:
-    return type(x) is float or (type(x) in (np.ndarray, np.float64) and x.dtype.kind == "f")
-
-
-def _release(x):
-    return x if isinstance(x, np.generic) else unshared(x)
+    stage.aux = aux_tree.unflatten([unshared(x) for x in aux_leaves]) if has_aux else None
+    values = [p if isinstance(p, np.generic) else unshared(p) for p in values]
+    return values[0] if stage.out_tree is LEAF else stage.out_tree.unflatten(values), stage

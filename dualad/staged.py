@@ -10,6 +10,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from .core.aval import Aval, aval_of, is_weak, result_dtype
 from .core.contexts import active, everywhere, in_use
@@ -30,6 +31,8 @@ _ONE_CALL = frozenset(
     {"barrier", "bilinear", "binary", "join", "linear", "predicate", "quotient", "reduction", "scan", "sum", "unary"}
 )
 _MOVES = frozenset({flip, transpose})
+#: a program of so many equations is short
+_SHORT = 12
 #: operators that convert their operands to a common dtype, or have one operand
 _PROMOTES = frozenset({
     "absolute", "add", "arctan2", "copysign", "divide", "equal", "floor_divide", "fmax", "fmin", "fmod", "greater",
@@ -46,11 +49,19 @@ class StagedLevel(Level):
     ``linear`` says that the program must be linear in its inputs.
     """
 
-    __slots__ = ("_copies", "_looked_at", "_strides", "inputs", "linear", "numbers", "owning", "steps", "unsure")
+    __slots__ = (
+        "_copies", "_looked_at", "_strides", "direct", "inputs", "linear", "numbers", "owning", "plain", "steps",
+        "unsure",
+    )  # fmt: skip
 
     def __init__(self, transform: str, owning: bool = False, linear: bool = False) -> None:
-        super().__init__(transform)
+        Level.__init__(self, transform)
         self.owning, self.linear = owning, linear
+        #: whether products are recorded with nothing but shapes and dtypes to look at: every variable is a tangent here
+        self.direct = linear and not owning
+        #: whether every step so far is of an operator of which nothing is to be asked before it is transposed, on plain
+        #: constants
+        self.plain = True
         #: whether a reverse pass was written that might have gone otherwise had it seen a NaN
         self.unsure = False
         self.steps: list[tuple] = WatchedSteps() if in_use and active() is not None else []
@@ -136,19 +147,32 @@ class StagedLevel(Level):
             self.numbers = set()
         return snapshot(a) if isinstance(a, Tracer) else a
 
+    def aval(self, a) -> Aval:
+        """Return the aval of an atom, and take a note if it is a constant that is a tensor."""
+        if type(a) is Variable:
+            return a.aval
+        if isinstance(a, Tracer):
+            self.plain = False
+        return aval_of(a)
+
     def decide(self, variable: Variable, what: str):
         """Return the value of a variable, if this level follows values and may depend on them; else ``None``."""
         return None
 
-    def finish(self, outputs, name: str) -> Program:
-        """Close the program: keep the equations its outputs depend on."""
+    def finish(self, outputs, name: str, once: bool = False) -> Program:
+        """Close the program: keep the equations its outputs depend on.
+
+        A short one that is walked back ``once`` is left as it is: the walk passes over what nothing depends on.
+        """
         atoms = [
             o.variable if type(o) is Staged and o.level is self
             else snapshot(o) if self.owning and (type(o) is np.ndarray or isinstance(o, Tracer))
             else o
             for o in outputs
         ]  # fmt: skip
-        program = Program(self.inputs, live_steps(self.steps, atoms), atoms, name)
+        steps = self.steps if once and len(self.steps) <= _SHORT and not in_use else live_steps(self.steps, atoms)
+        program = Program(self.inputs, steps, atoms, name)
+        program.plain = self.plain
         self.steps, self.inputs = [], []
         self._copies.clear()
         return program
@@ -171,6 +195,8 @@ class Staged(Tracer):
         # An array has a shape and a dtype of its own and serves as its aval; only a Python scalar needs a weak one.
         # One argument or two are spelled out: recording is the larger part of reverse mode's overhead.
         n = len(args)
+        if not op.alone:
+            level.plain = False
         if n == 1:
             x = args[0].variable
             atoms = (x,)
@@ -182,19 +208,19 @@ class Staged(Tracer):
                 left = x.aval
             else:
                 x = level.constant(x) if level.owning and type(x) is not float else x
-                left = x if type(x) is np.ndarray else x.aval if type(x) is Variable else aval_of(x)
+                left = x if type(x) is ndarray else level.aval(x)
             if type(y) is Staged and y.level is level:
                 y = y.variable
                 right = y.aval
             else:
                 y = level.constant(y) if level.owning and type(y) is not float else y
-                right = y if type(y) is np.ndarray else y.aval if type(y) is Variable else aval_of(y)
+                right = y if type(y) is ndarray else level.aval(y)
             atoms = (x, y)
             out = op.abstract_eval(left, right, **params)
         else:
             taken = level.constant if level.owning else lambda a: a
             atoms = [a.variable if type(a) is Staged and a.level is level else taken(a) for a in args]
-            out = op.abstract_eval(*[a.aval if type(a) is Variable else aval_of(a) for a in atoms], **params)
+            out = op.abstract_eval(*[a.aval if type(a) is Variable else level.aval(a) for a in atoms], **params)
         if op.multiple_results:
             outs = tuple([Variable(aval) for aval in out])
             level.steps.append((op, atoms, params, outs))
@@ -209,12 +235,12 @@ class Staged(Tracer):
     # tangents: these few cases are spelled out, and are a third of the time of reverse mode.
 
     def __mul__(self, other):
-        aval, level = self.variable.aval, self.level
-        if type(other) is np.ndarray and other.dtype is aval.dtype and other.shape == aval.shape:
-            # As in `_scale`, two calls less: this is what reverse mode records most.
-            if level.open and not (level.owning or everywhere or aval.weak) and aval.dtype.kind in "fc":
+        variable, level = self.variable, self.level
+        aval = variable.aval
+        if level.direct and type(other) is ndarray and other.dtype is aval.dtype and other.shape == aval.shape:
+            if level.open and not (everywhere or aval.weak):  # as in `_scale`, two calls less: what is recorded most
                 out = Variable(aval)
-                level.steps.append((multiply, (self.variable, other), NO_PARAMS, (out,)))
+                level.steps.append((multiply, (variable, other), NO_PARAMS, (out,)))
                 return Staged(out, level)
         out = self._scale(multiply, other)
         return Tracer.__mul__(self, other) if out is None else out
@@ -242,6 +268,8 @@ class Staged(Tracer):
         if kind is np.ndarray or (kind is Staged and constant.level.number < level.number):
             if constant.dtype is not aval.dtype or constant.shape != aval.shape or level.owning:
                 return None
+            if kind is Staged:
+                level.plain = False
         elif kind is not float:
             return None
         if aval.weak or not level.open or everywhere or aval.dtype.kind not in "fc":
@@ -254,11 +282,16 @@ class Staged(Tracer):
 
     def _beside(self, op, other):
         """Record ``op(self, other)`` for another variable of the same program, shape and dtype."""
-        if type(other) is Staged and other.level is self.level:
-            variable, aval = other.variable, self.variable.aval
-            theirs = variable.aval
-            if theirs is aval or (theirs.dtype is aval.dtype and theirs.shape == aval.shape):
-                return self._step(op, (self.variable, variable)) if aval.dtype.kind in "fc" else None
+        level = self.level
+        if type(other) is Staged and other.level is level:
+            variable, theirs = self.variable, other.variable
+            aval, other_aval = variable.aval, theirs.aval
+            if other_aval is aval or (other_aval.dtype is aval.dtype and other_aval.shape == aval.shape):
+                if level.direct and level.open and not (everywhere or aval.weak):
+                    out = Variable(aval)
+                    level.steps.append((op, (variable, theirs), NO_PARAMS, (out,)))
+                    return Staged(out, level)
+                return self._step(op, (variable, theirs)) if aval.dtype.kind in "fc" else None
         return None
 
     def _step(self, op, atoms):

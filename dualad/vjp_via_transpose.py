@@ -26,15 +26,25 @@ from .core.tracer import Tracer
 from .core.transformed import Transformed, transform
 from .dual import float0
 from .errors import ArgumentTypeError, DtypeError, OutputError, ShapeError
-from .jvp import as_primal, output_leaves, without_value
+from .jvp import as_primal, output_leaves
 from .linearize import Linearization, stage_tangents
 from .program.check import check_linear
 from .program.ir import Program
-from .selection import select
+from .selection import Selection, select
 from .signatures import Args, Aux, Out
 from .staged import StagedLevel
 from .surface.arguments import plain_leaf
-from .tree import LeafName, flatten, flatten_like, is_array, leaf_names, refuse_hidden_numbers, with_structures
+from .tree import (
+    LEAF,
+    ONE_ARGUMENT,
+    LeafName,
+    flatten,
+    flatten_like,
+    is_array,
+    leaf_names,
+    refuse_hidden_numbers,
+    with_structures,
+)
 
 __all__ = ["check_differentiable", "grad", "gradients", "linear_transpose", "value_and_grad", "vjp"]
 
@@ -206,18 +216,25 @@ def _leaf(tree, i: int) -> str:
     return leaf_names(tree, "the cotangent")[i]
 
 
+def _at_home(result, aval: Aval, other):
+    """Return a result as an array of the library of its argument, which is None where that is NumPy."""
+    if other is None or foreign(result) is not None:
+        return result
+    return zeros_beside(aval.shape, aval.dtype, other) if result is None else beside(result, other)
+
+
 def _finish(results: list, in_avals: list, given: list, others: list | None = None) -> list:
     """Give each result its argument's dtype and library, zeros where nothing arrived, and memory of its own."""
     out, taken = [], set(map(id, given))
-    for i, (r, aval) in enumerate(zip(results, filter(None, in_avals), strict=True)):
-        if others is not None and others[i] is not None and foreign(r) is None:
-            r = zeros_beside(aval.shape, aval.dtype, others[i]) if r is None else beside(r, others[i])
+    if others is not None:
+        results = [_at_home(r, *more) for r, *more in zip(results, filter(None, in_avals), others, strict=True)]
+    for r, aval in zip(results, filter(None, in_avals), strict=True):
         if r is None:
             r = zeros_beside(aval.shape, aval.dtype, *given)[()]
         elif r.dtype is not aval.dtype and r.dtype != aval.dtype:
             r = (np.real(r) if r.dtype.kind == "c" and aval.dtype.kind != "c" else r).astype(aval.dtype)
-        if type(r) is np.ndarray and (r.base is not None or id(r) in taken):
-            r = r.copy()
+        if type(r) is np.ndarray:
+            r = r.copy() if r.base is not None or id(r) in taken else r
         elif isinstance(r, Tracer):
             r = unshared(r)
         taken.add(id(r))
@@ -278,8 +295,8 @@ def grad(
     array([ 3., 12.])
     """
     check_callable(f, "grad")
-    both = gradients(f, argnums, argnames, has_aux, holomorphic, "grad", allow_int)
-    return without_value(both, f, "grad", has_aux)
+    gradient = gradients(f, argnums, argnames, has_aux, holomorphic, "grad", allow_int, value=False)
+    return Transformed(gradient, f, "grad")
 
 
 @transform
@@ -353,22 +370,23 @@ def _over_shards(f, selected: tuple, options: dict, in_axes, reduce, chunk_size,
 
 
 def gradients(
-    f: Callable, argnums, argnames, has_aux: bool, holomorphic: bool, where: str, allow_int: bool = False
-) -> Callable:
-    """Make the function that all gradients are computed with; ``where`` is whose name stands in errors."""
+    f: Callable, argnums, argnames, has_aux: bool, holomorphic: bool, where: str, allow_int: bool = False,
+    value: bool = True,
+) -> Callable:  # fmt: skip
+    """Make the function that all gradients are computed with, with the value or without.
 
-    def value_and_gradient(*args, **kwargs):
+    It returns ``(value, gradient)``, ``((value, aux), gradient)``, or ``gradient``, ``(gradient, aux)``; ``where`` is
+    whose name stands in errors.
+    """
+
+    def gradient(*args, **kwargs):
         selection = select(f, args, kwargs, argnums, argnames, where)
-
-        def check():
-            for x, name in zip(selection.chosen, selection.names, strict=True):
-                check_differentiable(x, name, holomorphic, where, allow_int)
-
-        if holomorphic:
-            check()
-        out, stage = stage_tangents(selection.function, selection.chosen, has_aux, where, check)
-        result = stage.out_avals[0] if len(stage.out_avals) == 1 and stage.out_tree.is_leaf() else None
-        if result is None or result.shape or result.dtype.kind != "f":
+        for x in selection.chosen:
+            if holomorphic or not _is_plainly_real(x):  # then all of them are looked at closely
+                _check_chosen(selection, holomorphic, where, allow_int)
+                break
+        out, stage = stage_tangents(selection.function, selection.chosen, has_aux, where, True)
+        if stage.out_tree is not LEAF or stage.out_avals[0].shape or stage.out_avals[0].dtype.kind != "f":
             _check_scalar(out, holomorphic, where)
         one = [a.dtype.type(1) for a in stage.out_avals]
         others = stage.foreign
@@ -384,10 +402,22 @@ def gradients(
                 np.zeros(np.shape(x), float0)[()] if a is None and is_array(x) else x
                 for x, a in zip(full, stage.in_avals, strict=True)
             ]
-        derivative = stage.in_tree.unflatten(full)
-        return ((out, stage.aux) if has_aux else out), selection.arrange(derivative)
+        derivative = selection.arrange(full if stage.in_tree is ONE_ARGUMENT else stage.in_tree.unflatten(full))
+        if not value:
+            return (derivative, stage.aux) if has_aux else derivative
+        return ((out, stage.aux) if has_aux else out), derivative
 
-    return value_and_gradient
+    return gradient
+
+
+def _is_plainly_real(x: Any) -> bool:
+    return type(x) is float or (type(x) in (np.ndarray, np.float64) and x.dtype.kind == "f")
+
+
+def _check_chosen(selection: Selection, holomorphic: bool, where: str, allow_int: bool) -> None:
+    if holomorphic or not all([x is not None and all(map(_is_plainly_real, flatten(x)[0])) for x in selection.chosen]):
+        for x, name in zip(selection.chosen, selection.names, strict=True):
+            check_differentiable(x, name, holomorphic, where, allow_int)
 
 
 def check_differentiable(x, name: str, holomorphic: bool, where: str, allow_int: bool = False) -> None:

@@ -115,5 +115,5 @@ def hessian_operator(f: Callable, x: Any, *args, **kwargs) -> Any:
     """
     check_callable(f, "hessian_operator")
     point = tree_map(lambda v: np.asarray(v)[()] if is_array(v) else v, x)
-    first = gradients(lambda y: f(y, *args, **kwargs), None, None, False, False, "hessian_operator")
-    return linearize(lambda y: first(y)[1], point)[1].as_linear_operator()
+    gradient = gradients(lambda y: f(y, *args, **kwargs), None, None, False, False, "hessian_operator", value=False)
+    return linearize(gradient, point)[1].as_linear_operator()

@@ -255,7 +255,8 @@ def partial_eval_jvp(
     """
     forced = forced or [False] * len(program.outputs)
     with StagedLevel("control flow", owning=True) as outer:
-        with StagedLevel("control flow", linear=True) as inner, DualLevel("control flow", linearizing=True) as dual:
+        inner = StagedLevel("control flow", linear=True)
+        with DualLevel("control flow", inner) as dual:
             values = []
             for v, m in zip(program.inputs, moving, strict=True):
                 if m and direct:

@@ -15,10 +15,13 @@ __all__ = ["bind"]
 
 def bind(op, args, params):
     """Run ``op`` on ``args``: through the innermost tensor among them, or as plain NumPy if there is none."""
-    top, number = None, 0
-    for a in args:
-        if isinstance(a, Tracer) and a.level.number > number:
-            top, number = a, a.level.number
+    if len(args) == 1:
+        top = args[0] if isinstance(args[0], Tracer) else None
+    else:
+        top, number = None, 0
+        for a in args:
+            if isinstance(a, Tracer) and a.level.number > number:
+                top, number = a, a.level.number
     if everywhere and (watch := process_wide()) is not None:
         return watch.operation(top, op, args, params)
     if top is None:

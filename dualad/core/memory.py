@@ -56,9 +56,11 @@ def snapshot(a: Any) -> Any:
     """Return an array or a tensor as it is now, for who reads it later, whatever is written to the original."""
     if isinstance(a, Tracer):
         return unshared(a)
-    if not a.flags.writeable and a.base is None:
-        return a
-    if a.size > 1 and not any(a.strides):  # one number, repeated: it stays one
+    return a if not a.flags.writeable and a.base is None else _frozen_copy(a)
+
+
+def _frozen_copy(a: np.ndarray) -> np.ndarray:
+    if 0 in a.strides and a.size > 1 and not any(a.strides):  # one number, repeated: it stays one
         copy = np.broadcast_to(a[(0,) * a.ndim], a.shape)
     else:
         copy = a.copy("K")  # in the order in memory that NumPy's results take over from it
@@ -67,14 +69,15 @@ def snapshot(a: Any) -> Any:
 
 
 def snapshot_once(a: np.ndarray, copies: dict[int, tuple[Any, Any]]) -> np.ndarray:
-    """Return ``snapshot(a)``: the one among ``copies`` that was made of the same array before, if it is as it was."""
+    """Return ``snapshot(a)`` of what can be written to: the one made before (among ``copies``), if it is equal."""
+    if a.size <= 64:
+        return _frozen_copy(a)
     # The same large constant is typically met in every step of a loop: one copy serves as long as it is equal.
     known = copies.get(id(a))
     if known is not None and _identical(known[1], a):
         return known[1]
-    copy = snapshot(a)
-    if a.size > 64:
-        copies[id(a)] = (a, copy)  # held, so that no other array gets its number
+    copy = _frozen_copy(a)
+    copies[id(a)] = (a, copy)  # held, so that no other array gets its number
     return copy
 
 

@@ -136,6 +136,8 @@ class Primitive:
     blocks: str = ""
     kind: str = "op"
     place: str = field(init=False)
+    #: whether reverse mode has nothing to look at but its transpose: one result, no places read, no bodies, no effects
+    alone: bool = field(init=False)
 
     def __post_init__(self) -> None:
         name = self.name
@@ -158,6 +160,8 @@ class Primitive:
                 "give samples=, with the special points of its domain",
             )
         self.numpy, self.place = tuple(self.numpy), _find_declaration()
+        rare = (self.multiple_results, self.place_read, self.effect, self.marked_transpose)
+        self.alone = not any(rare)
         for function in self.numpy:
             register(UFUNCS, function, self, "op")
         OPS[name] = self

@@ -216,11 +216,8 @@ def _first_run(call: Call, primals: Sequence, moved: list[int], policy: Callable
     """
     f, chosen = _of_moved(call, primals, moved)
     where = f"checkpoint of `{call.name}`"
-    with (
-        LazyLevel(where, policy) as lazy,
-        StagedLevel(where, linear=True) as staged,
-        DualLevel(where, linearizing=True) as level,
-    ):
+    with LazyLevel(where, policy) as lazy, DualLevel(where, StagedLevel(where, linear=True)) as level:
+        staged = level.tangents
         staged.steps = steps = _StepsWithoutResiduals()
         duals = []
         for x in chosen:
