@@ -22,7 +22,7 @@ from .errors import ConvergenceError, DualadError
 from .ops.kinds import is_finite, known
 from .ops.shaping import stop_gradient
 
-__all__ = ["BatchLevel", "Batched", "LaneDivergence"]
+__all__ = ["BatchLevel", "Batched", "LaneDivergence", "one_by_one"]
 
 _FLOAT = "float() of a batched scalar, or a function of math"
 _COMPLEX = "complex() of a batched scalar, or a function of cmath"
@@ -116,7 +116,7 @@ class Batched(Tracer):
         if rule is None:
             if op.across is not None:
                 return op.across(level, values[0], params)
-            rule = _loop(op)
+            rule = one_by_one(op)
         try:
             out = rule(level.size, values, mapped, **params)
         except Exception as error:
@@ -254,8 +254,8 @@ def _comparable(rows: np.ndarray) -> np.ndarray:
     return np.concatenate([np.where(missing, 0, rows), missing, np.signbit(rows) & ~missing], axis=1)
 
 
-def _loop(op):
-    """Make the batching rule of an operator that has none: one call per lane, joined by ``np.stack``."""
+def one_by_one(op):
+    """Make a batching rule of one call per lane, joined by ``np.stack``: that of operators that have no other."""
 
     def batch(size, values, mapped, **params):
         with unavailable(size, op.name):
@@ -320,7 +320,7 @@ def _after_exception(error: Exception, level: BatchLevel, op, rule, values: list
         if not isinstance(error, (ArithmeticError, Warning)):
             raise error  # a batching rule that is wrong
         # under np.errstate: together they raise for what none of them computes, as a branch that no lane takes
-        return _loop(op)(level.size, values, mapped, **params)
+        return one_by_one(op)(level.size, values, mapped, **params)
     if len(groups) == 1:
         raise error
     raise LaneDivergence(level, groups, f"an exception ({type(error).__name__}: {error})", error) from error

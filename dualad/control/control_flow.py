@@ -233,18 +233,26 @@ def _check_alike(a: Sequence[Aval], b: Sequence[Aval], tree, other, where: str) 
 def _staged_switch(index, branches: tuple, operands: tuple, where: str):
     template, arrays = partition(operands)
     avals = [Aval(a.shape, a.dtype, is_weak(a)) for a in [aval_of(x) for x in arrays]]
-    bodies = []
-    for f in branches:
-        function = lambda *flat, f=f: f(*template.fill(flat))
-        bodies.append(stage(function, avals, getattr(f, "__name__", type(f).__name__), where))
+
+    def write(f: Callable, dtypes: list | None = None) -> StagedBody:
+        """Write a branch down; with dtypes, its Python numbers as arrays of those."""
+
+        def function(*flat):
+            leaves, tree = output_leaves(f(*template.fill(flat)), where)
+            leaves = leaves if dtypes is None else [as_dtype(x, d) for x, d in zip(leaves, dtypes, strict=True)]
+            return optree.tree_unflatten(tree, leaves)
+
+        return stage(function, avals, name_of(f), where)
+
+    bodies = [write(f) for f in branches]
     common = output_avals(bodies[0].program)
     for body in bodies[1:]:
         common = _check_alike(common, output_avals(body.program), bodies[0].tree, body.tree, where)
     dtypes = [a.dtype for a in common]
-    cast = []
-    for body, f in zip(bodies, branches, strict=True):
-        fits = [a.dtype for a in output_avals(body.program)] == dtypes
-        cast.append(body if fits else _cast(body, f, template, avals, dtypes, where))
+    cast = [
+        body if [a.dtype for a in output_avals(body.program)] == dtypes else write(f, dtypes)
+        for body, f in zip(bodies, branches, strict=True)
+    ]
     programs, captured = captured_inputs(cast, len(avals))
     args = [*[_as_array(x) for x in arrays], *captured]
     unknown = linear_arguments([index, *args])
@@ -253,16 +261,6 @@ def _staged_switch(index, branches: tuple, operands: tuple, where: str):
     else:
         out = bind(switch_op, (index, *args), {"branches": tuple(programs), "linear": 0})
     return optree.tree_unflatten(bodies[0].tree, list(out))
-
-
-def _cast(body: StagedBody, f: Callable, template, avals: list, dtypes: list, where: str) -> StagedBody:
-    """Write a branch down again, its Python numbers as arrays of the dtypes of the other branches."""
-
-    def function(*flat):
-        leaves, tree = output_leaves(f(*template.fill(flat)), where)
-        return optree.tree_unflatten(tree, [as_dtype(x, d) for x, d in zip(leaves, dtypes, strict=True)])
-
-    return stage(function, avals, body.program.name, where)
 
 
 def _as_array(x):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..batched import one_by_one
 from ..core.aval import Aval
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
@@ -156,9 +157,7 @@ def _batch(size, values, mapped, *, factors, transposed):
     J, b = values
     params = {"factors": factors, "transposed": transposed}
     if mapped[0] or not size:  # each lane has an answer, and a matrix, of its own
-        lanes = [bind(factored_solve, (J[i], b[i] if mapped[1] else b), params) for i in range(size)]
-        shape = b.shape[1:] if mapped[1] else b.shape
-        return np.stack(lanes) if lanes else np.zeros((0, *shape), _dtype(J, b))
+        return one_by_one(factored_solve)(size, values, mapped, **params)
     n, k = b.shape[1:]
     x = bind(factored_solve, (J, np.reshape(np.moveaxis(b, 0, 1), (n, size * k))), params)
     return np.moveaxis(np.reshape(x, (n, size, k)), 1, 0)

@@ -7,6 +7,7 @@ it is one equation that holds its body as a program (``control_ops.py``). Not fo
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,7 +27,7 @@ from ..jvp import output_leaves
 from ..ops.joining import unstack
 from ..rules.calls import Template, partition
 from ..surface.arguments import operand, plain_leaf
-from ..tree import LeafName, flatten, flatten_like, leaf_names, treedef_outline, with_structures
+from ..tree import LeafName, flatten, flatten_like, leaf_names, treedef_outline
 from .carry import Carry
 from .control_flow import decider, is_traced, known_values, linear_arguments, name_of, staged_body, while_loop
 from .scan import scan as scan_op
@@ -327,42 +328,23 @@ def _map_over(f: Callable, xs: Any, executor: Any, chunk_size: int | None, progr
     refuse_traced(xs, executor, where)
     template, arrays = _rows_of(xs, "map")
     plan = Plan(
-        _Rows(f, template), _steps(xs, arrays, template, None),
+        functools.partial(_map_rows, f, template), _steps(xs, arrays, template, None),
         lambda ranges: [tuple([x[start:stop] for x in arrays]) for start, stop in ranges], where, "rows", f, each=4,
     )  # fmt: skip
     parts = chunked(plan, chunk_size, None, executor, progress)
-    trees = [p.tree for p in parts]
+    trees = [part.tree for part, _ in parts]
     if any([t != trees[0] for t in trees]):
         raise TreeError(
             f"{where}: results were {treedef_outline(trees[0])} in one chunk and another structure elsewhere.",
             "the results of all rows are stacked",
             "return the same structure for every row",
         )
-    joined = [np.concatenate(blocks) for blocks in zip(*[p.leaves for p in parts], strict=True)]
-    return optree.tree_unflatten(trees[0], joined)
+    return parts[0][0].fill([np.concatenate(blocks) for blocks in zip(*[arrays for _, arrays in parts], strict=True)])
 
 
-class _Rows:
-    """A function called on some rows, one after the other; static leaves are in the template."""
-
-    def __init__(self, f: Callable, template: Template) -> None:
-        self.f, self.template = f, template
-
-    def __reduce__(self):
-        return with_structures(_Rows, (self.f, self.template), self.template.tree)
-
-    def __call__(self, start: int, stop: int, *rows: Any) -> _Stacked:
-        return _Stacked(*flatten(map(self.f, self.template.fill(rows))))
-
-
-class _Stacked:
-    """Stacked results of some rows, and their structure."""
-
-    def __init__(self, leaves: list, tree: optree.PyTreeSpec) -> None:
-        self.leaves, self.tree = leaves, tree
-
-    def __reduce__(self):
-        return with_structures(_Stacked, (self.leaves, self.tree), self.tree)
+def _map_rows(f: Callable, template: Template, start: int, stop: int, *rows: Any) -> tuple[Template, list]:
+    """Call a function on some rows, one after the other; static leaves are in the template."""
+    return partition(map(f, template.fill(rows)))
 
 
 # ── associative_scan ─────────────────────────────────────────────────────────────────────────────────────────────

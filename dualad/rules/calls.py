@@ -34,8 +34,8 @@ from ..vmap import vmap
 
 __all__ = [
     "Call", "RuledFunction", "Template", "UserFunction", "accepted_names", "call_primitive", "call_shape",
-    "checked_like", "checked_pair", "fitting", "flat_output", "has_tensor", "innermost", "map_lanes", "mapped_function",
-    "of_moving", "partition", "push_moving",
+    "checked_leaves", "checked_like", "checked_pair", "fitting", "flat_output", "has_tensor", "innermost",
+    "map_lanes", "mapped_function", "of_moving", "partition", "push_moving", "sample_calls",
 ]  # fmt: skip
 
 
@@ -72,12 +72,12 @@ class Template:
     def __init__(self, arrays: list[int], statics: list, tree: optree.PyTreeSpec) -> None:
         self.arrays, self.statics, self.tree = arrays, statics, tree
 
+    def __reduce__(self):
+        return with_structures(Template, (self.arrays, self.statics, self.tree), self.tree)
+
     def fill(self, values: Sequence) -> Any:
         """Return the tree with these arrays in their places."""
-        leaves = list(self.statics)
-        for i, v in zip(self.arrays, values, strict=True):
-            leaves[i] = v
-        return optree.tree_unflatten(self.tree, leaves)
+        return optree.tree_unflatten(self.tree, replaced(self.statics, self.arrays, values))
 
 
 def partition(tree: Any) -> tuple[Template, list]:
@@ -119,6 +119,19 @@ def call_primitive(name: str, **fields: Any) -> Primitive:
         name, impl=lambda *leaves, call: tuple(call.function(*leaves)), abstract_eval=call_shape, multiple_results=True,
         raises=True, kind="custom", **fields,
     )  # fmt: skip
+
+
+def sample_calls(rules: Callable) -> Callable:
+    """Make sample calls of x, y ↦ (sin x · y, x + y) with the given maker of rules."""
+
+    def function(x, y):
+        return [np.sin(x) * y, x + y]
+
+    def samples():
+        call = Call("sample", function, rules(), [flatten([0.0, 0.0])[1]])
+        return [((3,), (3,), {"call": call}), ((), (), {"call": call})]
+
+    return samples
 
 
 def innermost(arrays: Sequence) -> Level | None:
@@ -254,6 +267,11 @@ class UserFunction:
             )
         return functools.partial(rule, **by_name)
 
+    def check_rule(self, rule: Any, where: str, instead: str) -> None:
+        """Refuse a rule that is no function; ``where`` is what it was given to."""
+        if not callable(rule):
+            raise ArgumentTypeError(f"`{self.__name__}`.{where} {rule!r}.", "a rule is a function", instead)
+
     def split_nondiff(self, args: tuple) -> tuple[tuple, tuple]:
         """Return the arguments named by ``nondiff_argnums``, which must not be traced, and the others."""
         held = []
@@ -376,8 +394,14 @@ def checked_like(
     ``None`` in place of a leaf (or in place of a whole subtree of the outermost tuple) stays ``None``: zero. ``where``
     begins the messages ("the bwd rule of `f`"), ``like`` says what the result must be like.
     """
+    leaves = flatten_like(treedef, given, f"what {where} returned", like)
+    return checked_leaves(leaves, avals, names, where)
+
+
+def checked_leaves(given: Sequence, avals: Sequence[Aval | None], names: Sequence[object], where: str) -> list:
+    """Check the leaves of a rule's result as ``checked_like`` does."""
     leaves = []
-    for x, aval, name in zip(flatten_like(treedef, given, f"what {where} returned", like), avals, names, strict=True):
+    for x, aval, name in zip(given, avals, names, strict=True):
         if aval is None:
             continue
         if x is None:

@@ -9,16 +9,13 @@ elsewhere (``hooks.py``).
 from __future__ import annotations
 
 import contextvars
-import dis
 import functools
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import optree
 
-from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
@@ -35,10 +32,10 @@ from ..program.ir import Program, evaluate
 from ..program.variable import Variable
 from ..signatures import Args, Out
 from ..staged import Staged, StagedLevel
-from ..tree import flatten
 from ..vjp_via_transpose import vjp
-from .calls import Call, Template, call_shape, flat_output, has_tensor, mapped_function, of_moving, partition
-from .linear_call import LinearCall, linear
+from .calls import Call, call_shape, flat_output, has_tensor, mapped_function, of_moving, partition, sample_calls
+from .closures import reads, with_values
+from .linear_call import LinearCall, linear_tangents
 
 __all__ = ["Policies", "checkpoint", "checkpoint_name", "checkpoint_policies"]
 
@@ -156,26 +153,21 @@ def _push(primals, tangents, call: Call, moved: list[int]):
     counts: list[int] = []
 
     def function(*values):
-        out, out_tangents = _jvp_of(call, values[:n], values[n:], moved)
+        f, chosen = of_moving(call.function, values[:n], moved)
+        out, out_tangents = jvp(f, chosen, list(values[n:]))
         counts[:] = [len(out)]
-        return [*out, *out_tangents]
+        return [*out, *[t for v, t in zip(out, out_tangents, strict=True) if is_inexact(aval_of(v).dtype)]]
 
     params = {"call": Call(call.name, function, call.rules)}
     both = bind(checkpoint_call, (*primals, *[tangents[i] for i in moved]), params)
     (count,) = counts
-    rest = iter(both[count:])
-    return both[:count], tuple([next(rest) if is_inexact(aval_of(v).dtype) else None for v in both[:count]])
+    return both[:count], _beside(both[:count], both[count:])
 
 
-def _jvp_of(call: Call, primals: Sequence, tangents: Sequence, moved: list[int]) -> tuple[list, list]:
-    f, chosen = _of_moved(call, primals, moved)
-    out, out_tangents = jvp(f, chosen, list(tangents))
-    return out, [t for v, t in zip(out, out_tangents, strict=True) if is_inexact(aval_of(v).dtype)]
-
-
-def _of_moved(call: Call, primals: Sequence, moved: Sequence[int]) -> tuple[Callable, list]:
-    """Return the function of the arguments that move, and these."""
-    return of_moving(lambda *values: list(call.function(*values)), primals, moved)
+def _beside(out: Sequence, tangents: Sequence) -> tuple:
+    """Return the tangent of each result, of those that have one."""
+    rest = iter(tangents)
+    return tuple([next(rest) if is_inexact(aval_of(v).dtype) else None for v in out])
 
 
 def _postpone(primals, tangents, call: Call, moved: list[int]):
@@ -190,23 +182,14 @@ def _postpone(primals, tangents, call: Call, moved: list[int]):
         counts[:] = [len(out)]
         return [*out, *kept]
 
-    params = {"call": Call(call.name, first, (None, context))}
-    results = bind(checkpoint_call, primals, params)
+    results = bind(checkpoint_call, primals, {"call": Call(call.name, first, (None, context))})
     (count,) = counts
     out, kept = results[:count], results[count:]
-    live = [i for i, v in enumerate(out) if is_inexact(aval_of(v).dtype)]
-    if not live:
-        return out, (None,) * count
     vectors = [tangents[i] for i in moved]
     if found[0] is not None and not any(isinstance(p, Tracer) for p in primals):
-        pushed = evaluate(found[0], vectors)  # nothing to keep: the tangent is written down as it is
-    else:
-        outs = tuple([Aval(np.shape(out[i]), aval_of(out[i]).dtype) for i in live])
-        again = _derivative(call, moved, live, policy, runs, len(primals))
-        pushed = bind(
-            linear, (*vectors, *primals, *kept), {"call": again, "outs": outs, "residuals": len(primals) + len(kept)}
-        )
-    return out, tuple(replaced([None] * count, live, pushed))
+        return out, _beside(out, evaluate(found[0], vectors))  # nothing to keep: the tangent is written down as it is
+    again = lambda live, outs: _derivative(call, moved, live, runs, len(primals))
+    return out, linear_tangents(out, again, vectors, (*primals, *kept))
 
 
 def _first_run(call: Call, primals: Sequence, moved: list[int], policy: Callable | None):
@@ -214,7 +197,7 @@ def _first_run(call: Call, primals: Sequence, moved: list[int], policy: Callable
 
     The levels are those of the later run, so that both meet the same calls in the same order.
     """
-    f, chosen = _of_moved(call, primals, moved)
+    f, chosen = of_moving(call.function, primals, moved)
     where = f"checkpoint of `{call.name}`"
     with LazyLevel(where, policy) as lazy, DualLevel(where, StagedLevel(where, linear=True)) as level:
         staged = level.tangents
@@ -257,38 +240,33 @@ class _StepsWithoutResiduals(list):
             super().append(step)
 
 
-def _derivative(call: Call, moved: list[int], live: list[int], policy, runs: list[FirstRun], n: int) -> LinearCall:
+def _derivative(call: Call, moved: list[int], live: list[int], runs: list[FirstRun], n: int) -> LinearCall:
     """Return the linear map that runs the function again; its residuals are the arguments and what was kept."""
-    context = call.rules[1]
+    policy, context = call.rules
+
+    def differentiable(*values):
+        out = call.function(*values)
+        return [out[i] for i in live]
 
     def again(known, vectors, through: Callable):
         m = len(known)
 
         def function(*values):
-            return _run_again(call, values[:n], values[n:m], values[m:], moved, live, policy, runs[0], through)
+            """Run it a second time, lazily, and push tangents or pull cotangents through it."""
+            f, chosen = of_moving(differentiable, values[:n], moved)
+            this = FirstRun()
+            this.have_arguments(values[:n], moved)
+            run = runs[0].beside(this)
+            with LazyLevel(f"checkpoint of `{call.name}`", policy, run, values[n:m]) as lazy:
+                linear_map = through(f, [lazy.given(x) for x in chosen])
+                lazy.end_of_function()
+                return forced(linear_map(list(values[m:])))
 
         params = {"call": Call(call.name, function, (None, context))}
         return list(bind(checkpoint_call, (*known, *vectors), params))
 
     push, pull = functools.partial(again, through=_pushed), functools.partial(again, through=_pulled)
     return LinearCall(call.name, push, pull, signed=True)
-
-
-def _run_again(call, primals, kept, vectors, moved, live, policy, run: FirstRun, through: Callable) -> list:
-    """Run the function a second time, lazily, and push tangents or pull cotangents through it."""
-    f, chosen = _of_moved(call, primals, moved)
-    this = FirstRun()
-    this.have_arguments(primals, moved)
-    run = run.beside(this)
-    with LazyLevel(f"checkpoint of `{call.name}`", policy, run, kept) as lazy:
-
-        def differentiable(*values):
-            out = f(*values)
-            return [out[i] for i in live]
-
-        linear_map = through(differentiable, [lazy.given(x) for x in chosen])
-        lazy.end_of_function()
-        return forced(linear_map(list(vectors)))
 
 
 def _pushed(f: Callable, primals: list) -> Callable[[list], list]:
@@ -315,14 +293,8 @@ def _impl(*leaves, call):
 
 
 def _samples():
-    def function(x, y):
-        return [np.sin(x) * y, x + y]
-
-    samples = []
-    for policy in (None, lambda name, params: name == "sin"):
-        call = Call("sample", function, (policy, None), [flatten([0.0, 0.0])[1]])
-        samples += [((3,), (3,), {"call": call}), ((), (), {"call": call})]
-    return samples
+    policies = None, lambda name, params: name == "sin"
+    return [sample for policy in policies for sample in sample_calls(lambda policy=policy: (policy, None))()]
 
 
 checkpoint_call = Primitive(
@@ -337,89 +309,6 @@ checkpoint_call = Primitive(
     raises=True,
     kind="custom",
 )
-
-
-# ── values that a function closes over ───────────────────────────────────────────────────────────────────────────
-
-
-def _captured(f: Callable, seen: frozenset = frozenset()) -> tuple[list, Callable[[list, bool], Callable]]:
-    """Find the tensors that a function closes over; return them, and a maker of the function with others in place.
-
-    The maker's second argument says whether what else it closes over is to be what it is now, whatever the names will
-    stand for later: the variable of a loop around it, for one.
-    """
-    if isinstance(f, functools.partial):
-        template, arrays = partition((f.args, f.keywords))
-        inner, rebuild = _captured(f.func, seen)
-
-        def partial(values, now):
-            args, keywords = template.fill(values[: len(arrays)])
-            return functools.partial(rebuild(values[len(arrays) :], now), *args, **keywords)
-
-        if inner or any(isinstance(a, Tracer) for a in arrays):
-            return [*arrays, *inner], partial
-        return [], lambda values, now: functools.partial(rebuild([], True), *f.args, **f.keywords) if now else f
-    if isinstance(f, types.MethodType):
-        inner, rebuild = _captured(f.__func__, seen)
-        return inner, lambda values, now: types.MethodType(rebuild(values, now), f.__self__) if inner or now else f
-    if isinstance(f, Transformed):
-        inner, rebuild = _captured(f.transform[1][0], seen)
-        return inner, lambda values, now: f.of(rebuild(values, now)) if inner or now else f
-    if not isinstance(f, types.FunctionType) or f in seen:
-        return [], lambda values, now: f
-    makers: list[tuple[int, int, Callable]] = []
-    tensors: list = []
-    written = _written_cells(f.__code__) if f.__closure__ else ()
-    for i, cell in enumerate(f.__closure__ or ()):
-        try:
-            content = cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
-        if isinstance(content, (types.FunctionType, types.MethodType, functools.partial, Transformed)):
-            found, make = _captured(content, seen | {f})
-        else:
-            template, found = partition(content)
-            make = functools.partial(_filled, template, content)
-        if any(isinstance(x, Tracer) for x in found):
-            makers.append((i, len(found), make))
-            tensors += found
-        elif f.__code__.co_freevars[i] not in written:
-            makers.append((i, 0, make))
-    template, found = partition((f.__defaults__, f.__kwdefaults__))
-    defaults = template if any(isinstance(x, Tracer) for x in found) else None
-    if defaults is not None:
-        tensors += found
-    if not (tensors or makers):
-        return [], lambda values, now: f
-    return tensors, functools.partial(_with_cells, f, makers, defaults)
-
-
-def _filled(template: Template, content: Any, values: list, now: bool) -> Any:
-    return template.fill(values) if values else content
-
-
-@functools.lru_cache(maxsize=1000)
-def _written_cells(code: types.CodeType) -> frozenset[str]:
-    """Return the names of outer variables that a function, or one in it, assigns to."""
-    inner = [_written_cells(c) for c in code.co_consts if isinstance(c, types.CodeType)]
-    own = [i.argval for i in dis.get_instructions(code) if i.opname == "STORE_DEREF"]
-    return frozenset(own).union(*inner)
-
-
-def _with_cells(f: types.FunctionType, makers: list, defaults: Template | None, values: list, now: bool) -> Callable:
-    """Return the function with other contents in some of its cells."""
-    if not (values or now):
-        return f
-    cells = list(f.__closure__ or ())
-    rest = list(values)
-    for i, count, make in makers:
-        if count or now:
-            cells[i] = types.CellType(make(rest[:count], now))
-        rest = rest[count:]
-    positional, by_name = (f.__defaults__, f.__kwdefaults__) if defaults is None else defaults.fill(rest)
-    new = types.FunctionType(f.__code__, f.__globals__, f.__name__, positional, tuple(cells))
-    new.__kwdefaults__ = by_name
-    return new
 
 
 # ── for users ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -491,7 +380,7 @@ def checkpoint(
     def checkpointed(*args, **kwargs):
         if policy is checkpoint_policies.everything_saveable:
             return f(*args, **kwargs)
-        tensors, rebuild = _captured(f)
+        tensors = reads(f, attributes=False)
         if not tensors and not has_tensor((args, kwargs)):
             return f(*args, **kwargs)
         for n in static:
@@ -515,10 +404,12 @@ def checkpoint(
         dynamic = tuple([None if i in static else a for i, a in enumerate(args)])
         template, arrays = partition((dynamic, kwargs))
         trees: list = [None]
-        again = False
+        places = {id(t): i for i, t in enumerate(tensors, len(arrays))}
+        again, later = False, with_values(f, attributes=False, fixed=True)
 
         def function(*values):
-            g = rebuild(list(values[len(arrays) :]), again)
+            g, put = later if again else f, lambda t: values[places[id(t)]] if id(t) in places else t
+            g = with_values(g, put, attributes=False) if tensors else g
             given, keywords = template.fill(values[: len(arrays)])
             given = [args[i] if i in static else a for i, a in enumerate(given)]
             return flat_output(g(*given, **keywords), f"checkpoint of `{name}`", trees)

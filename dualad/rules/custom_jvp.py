@@ -18,22 +18,23 @@ import optree
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
 from ..dual import float0
-from ..errors import ArgumentError, ArgumentTypeError, DtypeError
+from ..errors import ArgumentError, DtypeError
 from ..signatures import Args, Out
-from ..tree import NAMESPACE, LeafName, flatten, flatten_like, is_array
+from ..tree import NAMESPACE, LeafName, flatten_like, is_array
 from .calls import (
     Call,
     RuledFunction,
     Template,
     call_primitive,
-    checked_like,
+    checked_leaves,
     checked_pair,
     flat_output,
     innermost,
     mapped_function,
+    sample_calls,
 )
 
-__all__ = ["SymbolicZero", "custom_jvp", "sample_calls"]
+__all__ = ["SymbolicZero", "custom_jvp", "shown_zero"]
 
 
 class SymbolicZero:
@@ -67,6 +68,12 @@ class SymbolicZero:
         return f"SymbolicZero(shape={self.shape}, dtype={self.dtype})"
 
 
+def shown_zero(aval: Aval, symbolic: bool) -> Any:
+    """Return a tangent or cotangent that is exactly zero as a rule is to see it."""
+    dtype = aval.dtype if is_inexact(aval.dtype) else float0
+    return SymbolicZero(aval.shape, dtype) if symbolic else np.zeros(aval.shape, dtype)[()]
+
+
 # ── the operator ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -96,19 +103,6 @@ def _call_batch(size, values, mapped, *, call):
     function = mapped_function(call.function, mapped, size)
     batched = Call(call.name, function, (batched_rule,), call.trees, innermost(values))
     return bind(custom_jvp_call, values, {"call": batched})
-
-
-def sample_calls(rules: Callable) -> Callable:
-    """Make sample calls of x, y ↦ (sin x · y, x + y) with the given maker of rules."""
-
-    def function(x, y):
-        return [np.sin(x) * y, x + y]
-
-    def samples():
-        call = Call("sample", function, rules(), [flatten([0.0, 0.0])[1]])
-        return [((3,), (3,), {"call": call}), ((), (), {"call": call})]
-
-    return samples
 
 
 def _sample_rule(moved, x, y, *tangents):
@@ -184,10 +178,7 @@ class custom_jvp(RuledFunction[Args, Out]):
         callable
             ``rule`` itself.
         """
-        if not callable(rule):
-            raise ArgumentTypeError(
-                f"`{self.__name__}`.defjvp was given {rule!r}.", "a rule is a function", "pass rule(primals, tangents)"
-            )
+        self.check_rule(rule, "defjvp was given", "pass rule(primals, tangents)")
         self.rule, self.symbolic_zeros = rule, symbolic_zeros
         return rule
 
@@ -200,10 +191,9 @@ class custom_jvp(RuledFunction[Args, Out]):
             One for each argument, in order; ``None`` where the value does not move with it. Each is linear in ``t``.
         """
         for one in rules:
-            if one is not None and not callable(one):
-                raise ArgumentTypeError(
-                    f"`{self.__name__}`.defjvps was given {one!r}.", "a rule is a function",
-                    "pass one rule(t, out, *primals) for each argument, or None",
+            if one is not None:
+                self.check_rule(
+                    one, "defjvps was given", "pass one rule(t, out, *primals) for each argument, or None"
                 )  # fmt: skip
 
         def rule(*given, **by_name):
@@ -233,15 +223,13 @@ class custom_jvp(RuledFunction[Args, Out]):
             n = len(arrays)
             primals = values[:n]
             given = dict(zip(moved, values[n:], strict=True))
-            tangents = [given[i] if i in given else self._zero(aval_of(p)) for i, p in enumerate(primals)]
+            tangents = [
+                given[i] if i in given else shown_zero(aval_of(p), self.symbolic_zeros) for i, p in enumerate(primals)
+            ]
             pair = user_rule(*held, template.fill(primals), template.fill(tangents))
             return _check_pair(pair, self.__name__, trees)
 
         return (rule,)
-
-    def _zero(self, aval: Aval):
-        dtype = aval.dtype if is_inexact(aval.dtype) else float0
-        return SymbolicZero(aval.shape, dtype) if self.symbolic_zeros else np.zeros(aval.shape, dtype)[()]
 
 
 def _sum(a: Any, b: Any) -> Any:
@@ -256,18 +244,13 @@ def _check_pair(pair, name: str, trees: list) -> list:
     names = [LeafName(pair[0], "the tangent of the value", i) for i in range(len(values))]
     given = flatten_like(tree, pair[1], f"the tangent of {where}", "its value")
     tangents = [None if isinstance(t, SymbolicZero) else t for t in given]
-    avals: list[Aval | None] = []
-    for v, t, path in zip(values, tangents, names, strict=True):
-        aval = aval_of(v)
-        if is_inexact(aval.dtype):
-            avals.append(aval)
-            continue
-        avals.append(None)
-        if t is not None and not (is_array(t) and aval_of(t).dtype == float0):
+    wanted = [a if is_inexact(a.dtype) else None for a in map(aval_of, values)]
+    for v, t, a, path in zip(values, tangents, wanted, names, strict=True):
+        if a is None and t is not None and not (is_array(t) and aval_of(t).dtype == float0):
             raise DtypeError(
-                f"{where} returned dtype {aval_of(t).dtype} for {path}, whose value has dtype {aval.dtype}.",
+                f"{where} returned dtype {aval_of(t).dtype} for {path}, whose value has dtype {aval_of(v).dtype}.",
                 "integers and booleans have no tangent",
                 "return None there (or zeros of dtype dualad.float0)",
             )
-    checked = iter(checked_like(optree.tree_unflatten(tree, tangents), tree, avals, names, where, "its value"))
-    return [*values, *[None if a is None else next(checked) for a in avals]]
+    checked = iter(checked_leaves(tangents, wanted, names, where))
+    return [*values, *[None if a is None else next(checked) for a in wanted]]

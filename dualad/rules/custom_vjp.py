@@ -19,7 +19,7 @@ from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
 from ..dual import float0
-from ..errors import ArgumentTypeError, DualadError, TreeError
+from ..errors import DualadError, TreeError
 from ..ops.kinds import repeat_lanes
 from ..signatures import Args, Out
 from ..tree import LeafName, flatten, flatten_like
@@ -30,7 +30,7 @@ from .calls import (
     Template,
     accepted_names,
     call_primitive,
-    checked_like,
+    checked_leaves,
     checked_pair,
     flat_output,
     has_tensor,
@@ -38,9 +38,10 @@ from .calls import (
     map_lanes,
     mapped_function,
     partition,
+    sample_calls,
 )
-from .custom_jvp import SymbolicZero, sample_calls
-from .linear_call import LinearCall, linear
+from .custom_jvp import SymbolicZero, shown_zero
+from .linear_call import LinearCall, linear, linear_tangents
 
 __all__ = ["ForwardArgument", "custom_vjp", "once_differentiable"]
 
@@ -94,22 +95,18 @@ def _call_jvp(primals, tangents, *, call):
     found = _Found()
     results = forward(found, moved, *primals)
     out, residuals = results[: found.count], results[found.count :]
-    avals = [aval_of(v) for v in out]
-    live = [i for i, a in enumerate(avals) if is_inexact(a.dtype)]
-    outs = tuple([avals[i] for i in live])
 
-    def pull(known, cts):
-        given = backward(found, known, replaced([None] * len(avals), live, cts))
-        return [given[i] for i in moved]
+    def derivative(live, outs):
+        def pull(known, cts):
+            given = backward(found, known, replaced([None] * len(out), live, cts))
+            return [given[i] for i in moved]
 
-    def push(known, vectors):
-        return _transposed_pullback(pull, known, vectors, outs, call.name)
+        def push(known, vectors):
+            return _transposed_pullback(pull, known, vectors, outs, call.name)
 
-    tangent: list = []
-    if live:
-        params = {"call": LinearCall(call.name, push, pull, sparse=True), "outs": outs, "residuals": len(residuals)}
-        tangent = bind(linear, (*[tangents[i] for i in moved], *residuals), params)
-    return tuple(out), tuple(replaced([None] * len(out), live, tangent))
+        return LinearCall(call.name, push, pull, sparse=True)
+
+    return tuple(out), linear_tangents(out, derivative, [tangents[i] for i in moved], residuals)
 
 
 def _transposed_pullback(pull: Callable, known: Sequence, vectors: Sequence, outs: Sequence[Aval], name: str) -> list:
@@ -234,11 +231,9 @@ class custom_vjp(RuledFunction[Args, Out]):
             ``fwd`` then gets every array as an object with the attributes ``value`` and ``perturbed``.
         """
         for rule, name in ((fwd, "fwd"), (bwd, "bwd")):
-            if not callable(rule):
-                raise ArgumentTypeError(
-                    f"`{self.__name__}`.defvjp: {name} is {rule!r}.", "a rule is a function",
-                    "pass fwd(*args) -> (out, residuals) and bwd(residuals, ct) -> cotangents",
-                )  # fmt: skip
+            self.check_rule(
+                rule, f"defvjp: {name} is", "pass fwd(*args) -> (out, residuals) and bwd(residuals, ct) -> cotangents"
+            )
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def _rules(
@@ -264,18 +259,13 @@ class custom_vjp(RuledFunction[Args, Out]):
             return [*out, *residuals]
 
         def backward(found, known, cts):
-            full = [self._shown(c, a) for c, a in zip(cts, found.outs, strict=True)]
+            full = [
+                shown_zero(a, self.symbolic_zeros) if c is None else c for c, a in zip(cts, found.outs, strict=True)
+            ]
             given = bwd(*held, found.residuals.fill(known), optree.tree_unflatten(found.out, full))
             return self._cotangents(given, others, template, avals)
 
         return forward, backward
-
-    def _shown(self, ct, aval: Aval):
-        """Return a cotangent as the rule is to see it."""
-        if ct is not None:
-            return ct
-        dtype = aval.dtype if is_inexact(aval.dtype) else float0
-        return SymbolicZero(aval.shape, dtype) if self.symbolic_zeros else np.zeros(aval.shape, dtype)[()]
 
     def _cotangents(self, given, others: tuple, template: Template, avals: list) -> list:
         """Check what ``bwd`` returned and return one cotangent per array argument, zeros for ``None``."""
@@ -309,9 +299,8 @@ class custom_vjp(RuledFunction[Args, Out]):
         for i, a in zip(template.arrays, avals, strict=True):
             wanted[i] = a if is_inexact(a.dtype) else None
         spread = [None if isinstance(c, SymbolicZero) else c for c in spread]
-        tree = optree.tree_unflatten(template.tree, spread)
         names = [LeafName(others, "the arguments", i) for i in range(len(spread))]
-        checked = iter(checked_like(tree, template.tree, wanted, names, where, "the arguments"))
+        checked = iter(checked_leaves(spread, wanted, names, where))
         result = []
         for a in avals:
             c = next(checked) if is_inexact(a.dtype) else None

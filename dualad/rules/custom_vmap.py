@@ -10,11 +10,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..core.arguments import replaced
-from ..core.aval import Aval, aval_of, is_inexact
 from ..core.axes import unavailable
 from ..core.dispatch import bind
-from ..errors import ArgumentTypeError, ShapeError, TreeError
+from ..errors import ShapeError, TreeError
 from ..jvp import jvp
 from ..ops.kinds import repeat_lanes
 from ..signatures import Args, Out
@@ -31,7 +29,7 @@ from .calls import (
     mapped_function,
     of_moving,
 )
-from .linear_call import LinearCall, linear
+from .linear_call import LinearCall, linear_tangents
 
 __all__ = ["custom_vmap"]
 
@@ -42,13 +40,8 @@ __all__ = ["custom_vmap"]
 def _call_jvp(primals, tangents, *, call):
     out = bind(custom_vmap_call, primals, {"call": call})
     moved = [i for i, t in enumerate(tangents) if t is not None]
-    live = [i for i, x in enumerate(out) if is_inexact(aval_of(x).dtype)]
-    tangent: list = []
-    if live:
-        outs = tuple([Aval(np.shape(out[i]), out[i].dtype) for i in live])
-        params = {"call": _derivative(call, moved, live), "outs": outs, "residuals": len(primals)}
-        tangent = bind(linear, (*[tangents[i] for i in moved], *primals), params)
-    return out, tuple(replaced([None] * len(out), live, tangent))
+    derivative = lambda live, outs: _derivative(call, moved, live)
+    return out, linear_tangents(out, derivative, [tangents[i] for i in moved], primals)
 
 
 def _derivative(call: Call, moved: Sequence[int], live: Sequence[int]) -> LinearCall:
@@ -175,11 +168,9 @@ class custom_vmap(RuledFunction[Args, Out]):
         callable
             ``rule`` itself.
         """
-        if not callable(rule):
-            raise ArgumentTypeError(
-                f"`{self.__name__}`.def_vmap was given {rule!r}.", "a rule is a function",
-                "pass rule(axis_size, in_batched, *args) -> (out, out_batched)",
-            )  # fmt: skip
+        self.check_rule(
+            rule, "def_vmap was given", "pass rule(axis_size, in_batched, *args) -> (out, out_batched)"
+        )  # fmt: skip
         self.rule = rule
         return rule
 

@@ -28,7 +28,7 @@ from ..tree import LeafName, flatten
 from ..vjp_via_transpose import linear_transpose
 from .calls import checked_like, has_tensor, mapped_function, partition, push_moving
 
-__all__ = ["LinearCall", "linear", "linear_call"]
+__all__ = ["LinearCall", "linear", "linear_call", "linear_tangents"]
 
 
 class LinearCall:
@@ -202,6 +202,21 @@ linear = Primitive(
     given=("jvp", "transpose"),
     kind="custom",
 )
+
+
+def linear_tangents(
+    out: Sequence, derivative: Callable[[list[int], tuple], LinearCall], vectors: Sequence, residuals: Sequence
+) -> tuple:
+    """Return the tangents of results, which are a linear map of vectors.
+
+    It is ``derivative(live, outs)``, given the positions and the avals of the results that have a tangent.
+    """
+    live = [i for i, v in enumerate(out) if is_inexact(aval_of(v).dtype)]
+    if not live:
+        return (None,) * len(out)
+    outs = tuple([Aval(np.shape(out[i]), aval_of(out[i]).dtype) for i in live])
+    params = {"call": derivative(live, outs), "outs": outs, "residuals": len(residuals)}
+    return tuple(replaced([None] * len(out), live, bind(linear, (*vectors, *residuals), params)))
 
 
 # ── for users ────────────────────────────────────────────────────────────────────────────────────────────────────

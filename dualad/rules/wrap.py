@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from ..batched import one_by_one
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
 from ..core.frames import public
@@ -38,17 +39,15 @@ class _Opaque:
 
     ``jacobian`` is another one, whose results are the blocks ∂(result o)/∂(argument i), o outermost, over ``moving``
     arguments; or a message that says why there is none. A Jacobian given as NumPy code is differentiated through
-    ``code``; ``estimate(lanes, *args)`` takes the place of ``function`` where a Jacobian is estimated.
+    ``code``.
     """
 
-    __slots__ = ("code", "estimate", "function", "jacobian", "like", "moving", "name", "seen", "vectorized")
+    __slots__ = ("code", "function", "jacobian", "like", "moving", "name", "seen", "vectorized")
 
     def __init__(
-        self, name: str, function: Callable, *, vectorized: bool = False, like: Callable | None = None,
-        estimate: Callable | None = None,
+        self, name: str, function: Callable, *, vectorized: bool = False, like: Callable | None = None
     ) -> None:  # fmt: skip
-        self.name, self.function, self.vectorized = name, function, vectorized
-        self.like, self.estimate = like, estimate
+        self.name, self.function, self.vectorized, self.like = name, function, vectorized, like
         self.jacobian: _Opaque | str = "it was wrapped without a Jacobian"
         self.code: Callable | None = None
         self.moving: tuple[int, ...] = ()
@@ -60,13 +59,11 @@ class _Opaque:
     def run(self, args: Sequence, lead: tuple[int, ...]) -> list:
         """Call the function for all lanes of ``lead`` at once."""
         if not lead:
-            out = self.function(*args) if self.estimate is None else self.estimate((), *args)
+            out = self.function(*args)
         else:
             lanes = int(np.prod(lead))
-            flat = [np.reshape(a, (lanes, *np.shape(a)[len(lead) :])) for a in args]
             out = []
-            many = self.function(*flat) if self.estimate is None else self.estimate((lanes,), *flat)
-            for i, x in enumerate(many):
+            for i, x in enumerate(self.function(*[np.reshape(a, (lanes, *np.shape(a)[len(lead) :])) for a in args])):
                 if np.shape(x)[:1] != (lanes,):
                     raise ShapeError(
                         f"`{self.name}`, wrapped with vectorized=True, returned shape {np.shape(x)} for {lanes} lanes"
@@ -154,14 +151,7 @@ def _batch(size, values, mapped, *, call, lead):
     if call.vectorized:
         full = [v if m else repeat_lanes(v, size) for v, m in zip(values, mapped, strict=True)]
         return bind(opaque_call, full, {"call": call, "lead": (size, *lead)})
-    params = {"call": call, "lead": lead}
-    if not size:
-        avals = [Aval(a.shape[m:], a.dtype) for a, m in zip(map(aval_of, values), mapped, strict=True)]
-        return tuple([np.zeros((0, *a.shape), a.dtype) for a in _shape(*avals, **params)])
-    lanes = [
-        bind(opaque_call, [v[i] if m else v for v, m in zip(values, mapped, strict=True)], params) for i in range(size)
-    ]
-    return tuple([np.stack(parts) for parts in zip(*lanes, strict=True)])
+    return one_by_one(opaque_call)(size, values, mapped, call=call, lead=lead)
 
 
 def _samples():
@@ -204,20 +194,22 @@ opaque_call = Primitive(
 # ── estimated Jacobians ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _estimate(call: _Opaque, method: str, moving: tuple[int, ...]) -> Callable:
-    """Make a function of flat arguments, which have the leading axes ``lanes``, that estimates all blocks."""
+def _estimate(call: _Opaque, method: str, avals: Sequence[Aval]) -> Callable:
+    """Make a function of flat arguments, each an aval or lanes of it, that estimates all blocks."""
 
-    def blocks(lanes, *args):
-        columns = [_columns(call, args, i, method, lanes) for i in moving]
-        # columns[k][o] has shape (lanes, out, in); the operator wants o outermost.
+    def blocks(*args):
+        lead = np.shape(args[0])[: np.ndim(args[0]) - avals[0].ndim]
+        columns = [_columns(call, args, i, method, lead) for i in call.moving]
+        # columns[k][o] has shape (*lead, out, in); the operator wants o outermost.
         return [c[o] for o in range(len(columns[0])) for c in columns]
 
     return blocks
 
 
-def _columns(call: _Opaque, args: Sequence, i: int, method: str, lanes: tuple[int, ...]) -> list:
+def _columns(call: _Opaque, args: Sequence, i: int, method: str, lead: tuple[int, ...]) -> list:
+    """Estimate the block of each result for one argument, column by column."""
     x = np.asarray(args[i])
-    shape = x.shape[len(lanes) :]
+    shape = x.shape[len(lead) :]
     n = int(np.prod(shape))
     if x.dtype.kind == "c":
         raise DtypeError(
@@ -225,56 +217,41 @@ def _columns(call: _Opaque, args: Sequence, i: int, method: str, lanes: tuple[in
             "one step can't measure the two real directions of a complex number",
             "take real and imaginary parts as separate arguments, or give jac= as a function",
         )
-    eps = np.finfo(x.dtype).eps
-    flat = x.reshape((*lanes, n))
+    flat = x.reshape((*lead, n))
     if method == "fd":
-        steps = np.cbrt(eps) * np.maximum(1.0, np.abs(flat))
+        steps = np.cbrt(np.finfo(x.dtype).eps) * np.maximum(1.0, np.abs(flat))
         steps = ((flat + steps) - flat).astype(x.dtype)  # what is really added, after rounding
     else:
         steps = np.full_like(flat, 1e-30 if x.dtype.itemsize >= 8 else 1e-15)
-    results: list[list] = []
+        flat = flat.astype(np.result_type(x.dtype, np.complex64))
+
+    def values(j: int, step: np.ndarray) -> list[np.ndarray]:
+        moved = flat.copy()
+        moved[..., j] += step
+        return [np.asarray(v) for v in call.function(*args[:i], moved.reshape(x.shape)[()], *args[i + 1 :])]
+
+    def per_step(change: np.ndarray, step: np.ndarray) -> np.ndarray:
+        return change / np.reshape(step, np.shape(step) + (1,) * (np.ndim(change) - np.ndim(step)))
+
+    columns: list[list] = []
     for j in range(n):
         h = steps[..., j]
         if method == "fd":
-            high, low = (_move(flat, j, s * h, shape) for s in (1, -1))
-            results.append(
-                [
-                    (a - b) / _align(2 * h, a)
-                    for a, b in zip(_values(call, args, i, high), _values(call, args, i, low), strict=True)
-                ]
+            columns.append([per_step(a - b, 2 * h) for a, b in zip(values(j, h), values(j, -h), strict=True)])
+            continue
+        found = values(j, 1j * h)
+        if any([v.dtype.kind != "c" for v in found]):
+            raise OutputError(
+                f"`{call.name}` returned dtype {found[0].dtype} for a complex argument.",
+                "the complex step reads the derivative off the imaginary part, which it has dropped",
+                "use jac='fd', or give jac= as a function",
             )
-        else:
-            moved = _move(flat.astype(np.result_type(x.dtype, np.complex64)), j, 1j * h, shape)
-            values = _values(call, args, i, moved)
-            if any([v.dtype.kind != "c" for v in values]):
-                raise OutputError(
-                    f"`{call.name}` returned dtype {values[0].dtype} for a complex argument.",
-                    "the complex step reads the derivative off the imaginary part, which it has dropped",
-                    "use jac='fd', or give jac= as a function",
-                )
-            results.append([np.imag(v) / _align(h, v) for v in values])
+        columns.append([per_step(np.imag(v), h) for v in found])
     if not n:
-        avals = call.avals([Aval(np.shape(a)[len(lanes) :], np.asarray(a).dtype) for a in args])
-        return [np.zeros((*lanes, *a.shape, *shape), a.dtype) for a in avals]
-    blocks = []
-    for parts in zip(*results, strict=True):
-        joined = np.stack(parts, axis=-1)
-        blocks.append(joined.reshape((*joined.shape[:-1], *shape)))
-    return blocks
-
-
-def _move(flat: np.ndarray, j: int, step, shape: tuple[int, ...]) -> np.ndarray:
-    moved = flat.copy()
-    moved[..., j] += step
-    return moved.reshape((*flat.shape[:-1], *shape))[()]
-
-
-def _values(call: _Opaque, args: Sequence, i: int, x) -> list:
-    return [np.asarray(v) for v in call.function(*args[:i], x, *args[i + 1 :])]
-
-
-def _align(h, value):
-    return np.reshape(h, np.shape(h) + (1,) * (np.ndim(value) - np.ndim(h)))
+        avals = call.avals([Aval(np.shape(a)[len(lead) :], np.asarray(a).dtype) for a in args])
+        return [np.zeros((*lead, *a.shape, *shape), a.dtype) for a in avals]
+    joined = [np.stack(parts, axis=-1) for parts in zip(*columns, strict=True)]
+    return [block.reshape((*block.shape[:-1], *shape)) for block in joined]
 
 
 # ── the decorator ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -305,29 +282,25 @@ class _Wrapped(UserFunction):
             declared = tuple([aval_of(x) for x in examples])
             like = lambda avals: declared
         call = _Opaque(self.__name__, function, vectorized=self.vectorized, like=like)
-        moving = tuple([i for i, x in enumerate(arrays) if is_inexact(aval_of(x).dtype)])
         if self.jac is not None:
-            call.moving = moving
-            call.jacobian = self._jacobian(call, template, moving, trees, by_name)
+            avals = [aval_of(x) for x in arrays]
+            call.moving = tuple([i for i, a in enumerate(avals) if is_inexact(a.dtype)])
+            call.jacobian = self._jacobian(call, template, avals, trees, by_name)
         out = bind(opaque_call, arrays, {"call": call, "lead": ()})
         return optree.tree_unflatten(trees[0], list(out))
 
     def _jacobian(
-        self, call: _Opaque, template: Template, moving: tuple[int, ...], trees: list, by_name: dict
+        self, call: _Opaque, template: Template, avals: Sequence[Aval], trees: list, by_name: dict
     ) -> _Opaque:
+        moving = call.moving
+
         def like(avals):
             return tuple([Aval(a.shape + avals[i].shape, a.dtype) for a in call.avals(avals) for i in moving])
 
         name = f"the Jacobian of `{self.__name__}`"
         if isinstance(self.jac, str):
-            estimate = _estimate(call, self.jac, moving)
-            blocks = _Opaque(
-                f"{self.__name__}, by {self.jac},",
-                call.function,
-                vectorized=self.vectorized,
-                like=like,
-                estimate=estimate,
-            )
+            estimate = _estimate(call, self.jac, avals)
+            blocks = _Opaque(f"{self.__name__}, by {self.jac},", estimate, vectorized=self.vectorized, like=like)
             blocks.jacobian = f"its Jacobian is estimated (jac={self.jac!r}), which has no derivative of its own"
             return blocks
 

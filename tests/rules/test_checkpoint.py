@@ -68,6 +68,15 @@ def captured(kind: str, x):
     if kind == "function in a function":
         inner = lambda y: 3.0 * x * y
         return lambda y: inner(y)
+    if kind == "a function that calls itself":
+
+        def power(y, n=2):
+            return 3.0 if not n else power(y, n - 1) * (x if n == 2 else y)
+
+        return power
+    if kind == "a tree of functions and numbers":
+        parts = {"factor": (3.0, x), "times": [lambda y: y * x]}
+        return lambda y: parts["factor"][0] * parts["times"][0](y) * parts["factor"][1] / x
     if kind == "a name that is assigned later":
 
         def f(y):
@@ -82,7 +91,7 @@ def captured(kind: str, x):
 @pytest.mark.parametrize(
     "kind",
     ["partial", "partial of a plain function", "method", "transform", "function in a function",
-     "a name that is assigned later", "default"],
+     "a function that calls itself", "a tree of functions and numbers", "a name that is assigned later", "default"],
 )  # fmt: skip
 def test_captured_tensors_have_derivatives(kind: str) -> None:
     value, gradient = da.value_and_grad(lambda x: np.sum(da.checkpoint(captured(kind, x))(np.sin(x))))(X)

@@ -21,8 +21,9 @@ from ...core.tracer import Tracer, tracer_in
 from ...dual import Dual
 from ...errors import ShapeError, UnsupportedError
 from ...ops.kinds import known
+from ...rules.closures import reads
 from ...surface.arguments import operand
-from ..closures import reads, refuse_captured
+from ..closures import refuse_captured
 
 __all__ = [
     "depends", "entries", "has_lanes", "in_a_transform", "number", "numbers", "plain_of", "prepared", "reads_tensors",

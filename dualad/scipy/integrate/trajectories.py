@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ...batched import one_by_one
 from ...control.control_ops import for_unknown
 from ...control.linear_solve import cast
 from ...core.arguments import replaced
@@ -45,21 +46,6 @@ def _dtype(y0: Any) -> np.dtype:
 def _zeros_like(x: Any) -> np.ndarray:
     a = aval_of(x)
     return np.zeros(a.shape, a.dtype)
-
-
-def _over_lanes(operator: Primitive, size: int, values: Sequence, mapped: Sequence[bool], params: dict) -> Any:
-    """Run an operator once per lane: every lane takes its own steps."""
-    lanes = [
-        bind(operator, [v[i] if m else v for v, m in zip(values, mapped, strict=True)], params) for i in range(size)
-    ]
-    if not lanes:
-        lane = [Aval(a.shape[1:] if m else a.shape, a.dtype) for a, m in zip(map(aval_of, values), mapped, strict=True)]
-        out = operator.abstract_eval(*lane, **params)
-        empty = [np.zeros((0, *a.shape), a.dtype) for a in (out if operator.multiple_results else [out])]
-        return tuple(empty) if operator.multiple_results else empty[0]
-    if operator.multiple_results:
-        return tuple([np.stack(parts) for parts in zip(*lanes, strict=True)])
-    return np.stack(lanes)
 
 
 # ── the solution ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -210,7 +196,7 @@ def _joined_lanes(x: Any, size: int, mapped: bool, lanes: int | None) -> Any:
 def _tangent_batch(size, values, mapped, *, call, moving, lanes):
     cut = 1 + sum(moving)
     if any(mapped[cut:]) or not size:
-        return _over_lanes(ivp_tangent, size, values, mapped, {"call": call, "moving": moving, "lanes": lanes})
+        return one_by_one(ivp_tangent)(size, values, mapped, call=call, moving=moving, lanes=lanes)
     vectors = [_joined_lanes(v, size, m, lanes) for v, m in zip(values[:cut], mapped[:cut], strict=True)]
     params = {"call": call, "moving": moving, "lanes": size * (lanes or 1)}
     out = bind(ivp_tangent, (*vectors, *values[cut:]), params)
@@ -283,7 +269,7 @@ def _adjoint_transpose(ct, *args, **params):
 
 def _adjoint_batch(size, values, mapped, *, call, moving, lanes):
     if any(mapped[1:]) or not size:
-        return _over_lanes(ivp_adjoint, size, values, mapped, {"call": call, "moving": moving, "lanes": lanes})
+        return one_by_one(ivp_adjoint)(size, values, mapped, call=call, moving=moving, lanes=lanes)
     ct = _joined_lanes(values[0], size, mapped[0], lanes)
     out = bind(ivp_adjoint, (ct, *values[1:]), {"call": call, "moving": moving, "lanes": size * (lanes or 1)})
     return out if lanes is None else tuple([np.reshape(x, (size, lanes, *np.shape(x)[1:])) for x in out])
