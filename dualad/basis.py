@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from .chunks import in_chunks
 from .core.aval import Aval
 from .vmap import vmap
 
-__all__ = ["OverBasis", "join", "over_basis", "share_out", "split_last", "standard_basis"]
+__all__ = ["OverBasis", "join", "over_basis", "share_out", "slices_of", "split_last", "standard_basis"]
 
 #: how many entries a block of a lazy basis has at most: 128 MB of them
 _BLOCK = 2**24
@@ -57,15 +58,18 @@ def _elsewhere(start: int, stop: int, first: int, last: int, like: Any) -> Any:
     return rows[:, None] == entries
 
 
-def split_last(block: Any, avals: Sequence[Aval] | Sequence[np.ndarray]) -> list:
+def slices_of(spaces: Sequence[Aval | np.ndarray]) -> list[slice]:
+    """Return where each of these spaces (or arrays) is in their product."""
+    ends = accumulate([space.size for space in spaces])
+    return [slice(end - space.size, end) for space, end in zip(spaces, ends, strict=True)]
+
+
+def split_last(block: Any, avals: Sequence[Aval | np.ndarray]) -> list:
     """Cut the last axis into pieces of the avals' (or arrays') sizes and give each its aval's shape."""
+    outer = block.shape[:-1]
     if len(avals) == 1:
-        return [block.reshape(block.shape[:-1] + avals[0].shape)]
-    parts, start = [], 0
-    for a in avals:
-        parts.append(block[..., start : start + a.size].reshape(block.shape[:-1] + a.shape))
-        start += a.size
-    return parts
+        return [block.reshape(outer + avals[0].shape)]
+    return [block[..., at].reshape(outer + a.shape) for a, at in zip(avals, slices_of(avals), strict=True)]
 
 
 def over_basis(

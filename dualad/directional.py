@@ -23,10 +23,9 @@ from .core.frames import public
 from .core.transformed import Transformed, transform
 from .errors import ArgumentError, DtypeError, ShapeError
 from .hessian import DIRECTIONS, trace_of_hessian
-from .jacobian import check_chosen
+from .jacobian import choose
 from .jet import check_order, coefficients, series_of
 from .jvp import output_leaves, split_aux
-from .selection import select
 from .series.collapse import Collapse
 from .series.tracer import Series, SeriesLevel
 from .signatures import Args
@@ -207,8 +206,7 @@ def _operator(f: Callable, options: tuple, table: Callable | None, order: int, w
     check_chunks(chunk_size, max_memory, where)
 
     def operator(*args, **kwargs):
-        selection = select(f, args, kwargs, argnums, argnames, where)
-        check_chosen(selection, False, where)
+        selection = choose(f, args, kwargs, argnums, argnames, False, where)
         leaves, tree = flatten(selection.chosen)
         avals = [aval_of(x) for x in leaves if is_array(x)]
         total = sum([a.size for a in avals])
@@ -306,12 +304,8 @@ def _sum_up(
         chunk_size = DIRECTIONS
     parts = in_chunks(run_chunk, count, chunk_size, max_memory, where)
     scale = float(math.factorial(order))
-    total = [
-        c * aval_of(c).dtype.type(scale) if is_inexact(aval_of(c).dtype) else c
-        for c in map(_add, zip(*parts, strict=True))
-    ]
+    total = []
+    for first, *more in zip(*parts, strict=True):
+        dtype = aval_of(first).dtype
+        total.append(sum(more, first) * dtype.type(scale) if is_inexact(dtype) else first)
     return optree.tree_unflatten(trees[0], total), aux
-
-
-def _add(parts: Sequence) -> Any:
-    return parts[0] if not is_inexact(aval_of(parts[0]).dtype) else sum(parts[1:], parts[0])

@@ -21,10 +21,9 @@ from .core.frames import public
 from .core.transformed import Transformed, transform
 from .dual import check_tangent
 from .errors import DualadError, OutputError
-from .jacobian import check_chosen, forward, reverse
+from .jacobian import choose, forward, reverse
 from .jvp import jvp, without_value
 from .linearize import Linear, linearize
-from .selection import select
 from .signatures import Args, Out
 from .surface.arguments import plain_leaf
 from .tree import LeafName, flatten, flatten_like, is_array
@@ -303,8 +302,7 @@ def _of_diagonal(made: Callable, f: Callable, options: tuple, where: str) -> Cal
     chunks = (chunk_size, max_memory, executor)
 
     def of_diagonal(*args, **kwargs):
-        selection = select(f, args, kwargs, argnums, argnames, where)
-        check_chosen(selection, False, where)
+        selection = choose(f, args, kwargs, argnums, argnames, False, where)
         leaves, tree = flatten(selection.chosen)
         arrays = [x for x in leaves if is_array(x)]
 

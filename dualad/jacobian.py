@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from .basis import OverBasis, join, over_basis, share_out, split_last
+from .basis import OverBasis, join, over_basis, share_out, slices_of, split_last, standard_basis
 from .batched import Batched
 from .chunks import check_chunks, refuse_traced
 from .core.arguments import check_callable
@@ -28,9 +28,10 @@ from .selection import Selection, select
 from .signatures import Args, Out
 from .tree import LeafName, flatten, flatten_result, is_array, is_picklable, with_structures
 from .vjp_via_transpose import Pullback, check_differentiable, vjp
+from .vmap import vmap
 
 __all__ = [
-    "check_chosen", "check_inexact", "forward", "jacfwd", "jacobian", "jacrev", "reverse", "value_and_jacfwd",
+    "check_inexact", "choose", "forward", "jacfwd", "jacobian", "jacrev", "reverse", "value_and_jacfwd",
     "value_and_jacobian", "value_and_jacrev",
 ]  # fmt: skip
 
@@ -137,8 +138,7 @@ def _whole(compute: Callable, f: Callable, options: tuple, where: str) -> Callab
 def forward(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any, Any]:
     """Return value, Jacobian and auxiliary output by forward mode."""
     argnums, argnames, has_aux, holomorphic, *chunks = options
-    selection = select(f, args, kwargs, argnums, argnames, where)
-    check_chosen(selection, holomorphic, where)
+    selection = choose(f, args, kwargs, argnums, argnames, holomorphic, where)
     leaves, in_tree = flatten(selection.chosen)
     refuse_traced((args, kwargs), chunks[2], where)
     call = (f, args, kwargs, argnums, argnames, has_aux)
@@ -159,7 +159,8 @@ def forward(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) 
         value, stage = staged
         aux, out_tree = stage.aux, stage.out_tree
     check_inexact([aval_of(v).dtype for v in flatten_result(value)[0]], lambda: out_tree.unflatten(columns), where)
-    return value, _blocks_of_columns(columns, out_tree, leaves, in_tree, real, selection), aux
+    parts = [split_last(np.moveaxis(c, 0, -1), real) for c in columns]
+    return value, _arrange(parts, out_tree, leaves, in_tree, selection), aux
 
 
 class _Columns:
@@ -190,8 +191,8 @@ class _Columns:
             return columns, [x for x in known if isinstance(x, Batched)]
 
         likes = [foreign(x) for x in leaves if is_array(x)]
-        avals = [aval_of(x) for x in leaves if is_array(x)]
-        columns, batched = OverBasis(push, avals, likes)(start, stop)
+        basis = standard_basis([aval_of(x) for x in leaves if is_array(x)], start, stop, likes)
+        columns, batched = vmap(push, randomness="same")(*basis)
         rest = iter(batched)
         known = [next(rest)[0] if x is None else x for x in kept["known"]]
         beside: Any = optree.tree_unflatten(kept["known_tree"], known)
@@ -228,12 +229,12 @@ def check_inexact(dtypes: Sequence[np.dtype], out: Callable[[], Any], where: str
             )
 
 
-def _blocks_of_columns(columns: list, out_tree, leaves: list, in_tree, real: list[Aval], selection: Selection) -> Any:
-    """Arrange columns, of shape (n, *out), as blocks of shape out + in: the output outside, the arguments inside."""
+def _arrange(parts: list[list], out_tree, leaves: list, in_tree, selection: Selection) -> Any:
+    """Arrange blocks of shape out + in, a list for each leaf of the output: the output outside, the arguments in it."""
     blocks = []
-    for c in columns:
-        parts = iter(split_last(np.moveaxis(c, 0, -1), real))
-        inside = [next(parts) if is_array(x) else x for x in leaves]
+    for line in parts:
+        rest = iter(line)
+        inside = [next(rest) if is_array(x) else x for x in leaves]
         blocks.append(selection.arrange(optree.tree_unflatten(in_tree, inside)))
     return optree.tree_unflatten(out_tree, blocks)
 
@@ -320,8 +321,7 @@ def value_and_jacrev(
 def reverse(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any, Any]:
     """Return value, Jacobian and auxiliary output by reverse mode."""
     argnums, argnames, has_aux, holomorphic, *chunks = options
-    selection = select(f, args, kwargs, argnums, argnames, where)
-    check_chosen(selection, holomorphic, where, "reverse")
+    selection = choose(f, args, kwargs, argnums, argnames, holomorphic, where, "reverse")
     refuse_traced((args, kwargs), chunks[2], where)
     out, pull, *aux = vjp(selection.function, *selection.chosen, has_aux=has_aux)
     call = (f, args, kwargs, argnums, argnames, has_aux)
@@ -343,18 +343,13 @@ def _rows(
                 " function is complex-differentiable",
             )
     in_leaves, in_tree = flatten(selection.chosen)
-    mapped = [is_array(x) for x in in_leaves]
-
-    likes, again = [foreign(x) for x in out_leaves], _Again(call, where, forward=False)
+    likes = [foreign(x) for x in out_leaves]
+    again = None if chunks[2] is None else _Again(call, where, forward=False)
     rows = over_basis(_Pulled(pull), avals, chunks, where, again, "rows", likes) if avals else []
-    blocks = []
-    start = 0
-    for a in avals:
-        mine = iter([r[start : start + a.size].reshape(a.shape + r.shape[1:]) for r in rows])
-        start += a.size
-        inside = [next(mine) if m else x for x, m in zip(in_leaves, mapped, strict=True)]
-        blocks.append(selection.arrange(optree.tree_unflatten(in_tree, inside)))
-    return optree.tree_unflatten(out_tree, blocks)
+    parts = [
+        [r[at].reshape(a.shape + r.shape[1:]) for r in rows] for a, at in zip(avals, slices_of(avals), strict=True)
+    ]
+    return _arrange(parts, out_tree, in_leaves, in_tree, selection)
 
 
 # ── forward or reverse ───────────────────────────────────────────────────────────────────────────────────────────
@@ -444,8 +439,7 @@ class jacobian:
         return ": ".join(self._choice(stage))
 
     def _linearize_at(self, args: tuple, kwargs: dict) -> tuple[Selection, Any, Linearization]:
-        selection = select(self._f, args, kwargs, *self._selected, "jacobian")
-        check_chosen(selection, self._holomorphic, "jacobian", self._mode)
+        selection = choose(self._f, args, kwargs, *self._selected, self._holomorphic, "jacobian", self._mode)
         out, stage = stage_tangents(selection.function, selection.chosen, self._has_aux, "jacobian")
         return selection, out, stage
 
@@ -466,9 +460,10 @@ def _columns(selection: Selection, out: Any, stage: Linearization, chunks: Seque
     check_inexact([a.dtype for a in stage.out_avals], lambda: out, where)
     leaves, in_tree = flatten(selection.chosen)
     real = [a for a in stage.in_avals if a is not None]
-    again = _Again(call, where, forward=True)
+    again = None if chunks[2] is None else _Again(call, where, forward=True)
     columns = over_basis(_Pushed(stage.linear()), real, chunks, where, again, likes=stage.foreign)
-    return _blocks_of_columns(columns, stage.out_tree, leaves, in_tree, real, selection)
+    parts = [split_last(np.moveaxis(c, 0, -1), real) for c in columns]
+    return _arrange(parts, stage.out_tree, leaves, in_tree, selection)
 
 
 @transform
@@ -560,12 +555,16 @@ class _Again:
         return self.found(*vectors)
 
 
-def check_chosen(selection: Selection, holomorphic: bool, where: str, mode: str = "forward") -> None:
-    """Refuse chosen arguments that have no derivative; forward, complex ones too if the function is not holomorphic."""
+def choose(
+    f: Callable, args: tuple, kwargs: dict, argnums, argnames, holomorphic: bool, where: str, mode: str = "forward"
+) -> Selection:
+    """Choose arguments, refusing those without a derivative; forward, complex ones too if ``f`` is not holomorphic."""
+    selection = select(f, args, kwargs, argnums, argnames, where)
     for x, name in zip(selection.chosen, selection.names, strict=True):
         check_differentiable(x, name, holomorphic, where)
         if mode == "forward" and not holomorphic:
             _check_real(x, name, where)
+    return selection
 
 
 def _check_real(x: Any, name: str, where: str) -> None:

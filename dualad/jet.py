@@ -165,8 +165,9 @@ def taylor(f: Callable, x: Any, v: Any = None, *, order: int) -> Any:
     check_order(order, "taylor")
     if v is None:
         if not (is_array(x) and np.ndim(x) == 0):
+            shown = f"shape {np.shape(x)}" if is_array(x) else f"type {type(x).__name__}"
             raise ArgumentError(
-                f"taylor: no direction v was given for an x of {_shown(x)}.",
+                f"taylor: no direction v was given for an x of {shown}.",
                 "a series in one variable needs a line to expand along",
                 "pass v, like x: taylor(f, x, v, order=...)",
             )
@@ -297,10 +298,6 @@ def _constant(value: Any, order: int) -> np.ndarray:
 
 def _factorial(k: int) -> float:
     return float(math.factorial(k))
-
-
-def _shown(x: Any) -> str:
-    return f"shape {np.shape(x)}" if is_array(x) else f"type {type(x).__name__}"
 
 
 def _common_length(primals: Sequence, series: Sequence) -> int:

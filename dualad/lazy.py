@@ -425,23 +425,20 @@ def forced(xs: Iterable) -> list:
 def force(nodes: list[_Node]) -> None:
     """Compute calls and what they depend on: a loop with a stack of its own, for programs of any depth."""
     stack = [n for n in reversed(nodes) if n.results is None]
-    if stack:
-        with asking():  # a checkpoint around this one has not met these numbers itself
-            _compute(stack)
-
-
-def _compute(stack: list[_Node]) -> None:
-    while stack:
-        node = stack[-1]
-        if node.results is not None:
+    if not stack:
+        return
+    with asking():  # a checkpoint around this one has not met these numbers itself
+        while stack:
+            node = stack[-1]
+            if node.results is not None:
+                stack.pop()
+                continue
+            missing = [a.node for a in node.args if type(a) is _Ref and a.node.results is None]
+            if missing:
+                stack += missing
+                continue
+            args = [a.node.results[a.index] if type(a) is _Ref else a for a in node.args]
+            out = bind(node.op, args, node.params)
+            # The arguments are let go: what nobody else needs is freed.
+            node.results, node.args = list(out) if node.op.multiple_results else [out], []
             stack.pop()
-            continue
-        missing = [a.node for a in node.args if type(a) is _Ref and a.node.results is None]
-        if missing:
-            stack += missing
-            continue
-        args = [a.node.results[a.index] if type(a) is _Ref else a for a in node.args]
-        out = bind(node.op, args, node.params)
-        # The arguments are let go: what nobody else needs is freed.
-        node.results, node.args = list(out) if node.op.multiple_results else [out], []
-        stack.pop()

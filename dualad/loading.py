@@ -91,25 +91,9 @@ def load_again(module: ModuleType, replacements: Mapping[str, Any]) -> ModuleTyp
     module which merely imports it still loads; an oracle whose arrays refuse to enter the original says so when the
     function is called.
 
-    Parameters
-    ----------
-    module : ModuleType
-        The module, loaded in any way from Python source.
-    replacements : mapping of str to module or namespace
-        ``{"numpy": jax.numpy, "scipy": jax.scipy}``; the longest matching name wins.
+    ``replacements`` are modules or namespaces by name, ``{"numpy": jax.numpy, "scipy": jax.scipy}``; the longest
+    matching name wins. A module without Python source, or one that raises with them, is a LoadingError.
 
-    Returns
-    -------
-    ModuleType
-        A new module; ``source_module_name`` tells the name it was made from.
-
-    Raises
-    ------
-    LoadingError
-        When the module has no Python source, or raises while it runs with the replacements (chained).
-
-    Examples
-    --------
     >>> import types, statistics
     >>> from dualad.loading import load_again
     >>> again = load_again(statistics, {"math": types.SimpleNamespace(sqrt=lambda x: "replaced")})

@@ -77,18 +77,13 @@ def select(f: Callable, args: tuple, kwargs: dict, argnums, argnames, where: str
                 f"pass it as {name}=..., or use argnums for arguments passed by position",
             )
 
-    if not names and one_number:
+    def by_kind(values):
+        by_number = values[0] if one_number else tuple(values[: len(numbers)])
+        rest = values[len(numbers) :]
+        by_name = rest[0] if one_name else dict(zip(names, rest, strict=True))
+        return by_number if not names else by_name if not numbers else (by_number, by_name)
 
-        def arrange(values):
-            return values[0]
-    else:
-
-        def arrange(values):
-            by_number = values[0] if one_number else tuple(values[: len(numbers)])
-            rest = values[len(numbers) :]
-            by_name = rest[0] if one_name else dict(zip(names, rest, strict=True))
-            return by_number if not names else by_name if not numbers else (by_number, by_name)
-
+    arrange = _FIRST if one_number and not names else by_kind
     if not names and not kwargs and numbers == list(range(len(args))):
         return Selection(f, tuple(args), [f"argument {i}" for i in numbers], arrange)
 

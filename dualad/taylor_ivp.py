@@ -158,10 +158,10 @@ def taylor_ivp(
     y = _state(y0)
     floor = 1e-3 if atol is None else max(atol / rtol, _NOTHING)
     looked_at = [] if events is None else [events] if callable(events) else list(events)
-    problem = _Problem(fun, looked_at, args, order, y)
+    problem = _Problem(fun, looked_at, order, y)
     times, polynomials, steps, status = [t], [], 0, 0
     while t != end:
-        coefs, looks = problem.step(t, y)
+        coefs, looks = problem.expansion(t, y, args)
         steps += 1
         h = _step_size(coefs, order, floor, end - t)
         if h is None:
@@ -301,18 +301,14 @@ class _Expansion:
 class _Problem:
     """An equation with its events, and the zeros found so far."""
 
-    def __init__(self, fun: Callable, events: list[Callable], args: tuple, order: int, y: Any) -> None:
+    def __init__(self, fun: Callable, events: list[Callable], order: int, y: Any) -> None:
         for event in events:
             check_callable(event, "taylor_ivp", "an event")
         aval = aval_of(y)
         self.expansion = _expansion(_Is(fun), tuple([_Is(e) for e in events]), order, aval.shape, aval.dtype)
-        self.events, self.args = events, args
+        self.events = events
         self.found: list[tuple[list, list]] = [([], []) for _ in events]
         self.signs = [0.0] * len(events)
-
-    def step(self, t: float, y: Any) -> tuple[Any, list]:
-        """Return the coefficients of y about t, and those of the events."""
-        return self.expansion(t, y, self.args)
 
     def find(self, looks: list, t: float, h: float, coefs: list) -> float | None:
         """Note the zeros of events in a step; return where a terminal one stops it."""

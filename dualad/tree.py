@@ -131,7 +131,8 @@ def refuse_hidden_numbers(x: Any, name: Any, where: str) -> None:
     if isinstance(x, _NO_NUMBERS):
         return
     attributes = getattr(x, "__dict__", None) or {}
-    hidden = [n for n, v in attributes.items() if any(is_array(leaf) and not _is_count(leaf) for leaf in flatten(v)[0])]
+    counts = (int, np.integer, np.bool_)
+    hidden = [n for n, v in attributes.items() if any(is_array(x) and not isinstance(x, counts) for x in flatten(v)[0])]
     if hidden:
         kind = type(x).__name__
         raise TreeError(
@@ -141,10 +142,6 @@ def refuse_hidden_numbers(x: Any, name: Any, where: str) -> None:
             " object the numbers would be taken for constants, and their derivative would be lost",
             f"make `{kind}` a dataclass, or say how it is taken apart: dualad.register_node({kind}, ...)",
         )
-
-
-def _is_count(x: Any) -> bool:
-    return isinstance(x, (int, np.integer, np.bool_))
 
 
 def leaf_names(tree: Any, name: str) -> list[str]:

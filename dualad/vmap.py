@@ -136,16 +136,14 @@ def vmap(
         names = [_ArgumentName((args, kwargs), "", i) for i in range(len(leaves))]
         axes = flatten_prefix(spec, treedef, "in_axes", "the arguments", _is_axis)
         axes = [_in_axis(x, a, n) for x, a, n in zip(leaves, axes, names, strict=True)]
-        size = _name_size(_size(leaves, axes, names, axis_size), axis_name, axis_size)
-        lanes = [x if a is None else np.moveaxis(x, a, 0) if a else x for x, a in zip(leaves, axes, strict=True)]
-        mapped = [a is not None for a in axes]
-        strides = [_lane_strides(x) if m else None for x, m in zip(lanes, mapped, strict=True)]
-
-        job = _Lanes(
-            f, treedef, [None if m else x for x, m in zip(lanes, mapped, strict=True)], mapped, strides, size,
-            (branches, max_splits, randomness),
-        )  # fmt: skip
-        across = [x for x, m in zip(lanes, mapped, strict=True) if m]
+        size = _size(leaves, axes, names, axis_size, axis_name)
+        shared = [x if a is None else None for x, a in zip(leaves, axes, strict=True)]
+        across = [np.moveaxis(x, a, 0) if a else x for x, a in zip(leaves, axes, strict=True) if a is not None]
+        # A lane is a view of the caller's array, whose strides matter where it is not in C order.
+        strided = [x.strides[1:] if type(x) is np.ndarray and not x.flags.c_contiguous else () for x in across]
+        rest = iter(strided)
+        strides = [None if a is None else next(rest) for a in axes]
+        job = _Lanes(f, treedef, shared, strides, size, (branches, max_splits, randomness))
         where = f"vmap({name})"
         if executor is not None or progress:
             parts = _by_workers(job, across, leaves, where, chunk_size, max_memory, executor, progress)
@@ -195,7 +193,8 @@ class _Part:
 class _Lanes:
     """One call of a batched function: all it needs but the mapped arrays, of which it is given lanes.
 
-    ``leaves`` are those of the arguments that are not mapped, ``options`` are branches, max_splits and randomness.
+    ``leaves`` are those of the arguments that are not mapped, ``strides`` those of a lane of the others (``()`` in C
+    order), ``options`` are branches, max_splits and randomness.
     """
 
     __slots__ = (
@@ -204,17 +203,18 @@ class _Lanes:
     )  # fmt: skip
 
     def __init__(
-        self, f: Callable, treedef: optree.PyTreeSpec, leaves: list, mapped: list, strides: list, size: int,
-        options: tuple, away: bool = False,
+        self, f: Callable, treedef: optree.PyTreeSpec, leaves: list, strides: list, size: int, options: tuple,
+        away: bool = False,
     ) -> None:  # fmt: skip
-        self.f, self.treedef, self.leaves, self.mapped, self.strides = f, treedef, leaves, mapped, strides
+        self.f, self.treedef, self.leaves, self.strides = f, treedef, leaves, strides
+        self.mapped = [s is not None for s in strides]
         self.size, self.options, self.away = size, options, away
         self.name = getattr(f, "__name__", type(f).__name__)
         self.seen_leaves = [ABOVE.seeing(x) if type(x).__module__.startswith("numpy.random") else x for x in leaves]
         self.draws, self.watched = Draws(options[2], size, self.name), Watched(f, self.seen_leaves)
 
     def __reduce__(self):
-        args = (self.f, self.treedef, self.leaves, self.mapped, self.strides, self.size, self.options, True)
+        args = (self.f, self.treedef, self.leaves, self.strides, self.size, self.options, True)
         return with_structures(_Lanes, args, self.treedef)
 
     def __call__(self, start: int, stop: int, *across: Any) -> _Part:
@@ -255,7 +255,8 @@ class _Lanes:
             if level.diverged is not None:
                 return level.diverged
             out_leaves, out_tree = output_leaves(out, "vmap", self.leaves)
-            return [_lanes_of(x, level) for x in out_leaves], out_tree
+            # With the batch axis in front, or as the same for all lanes.
+            return [x._value if type(x) is Batched and x.level is level else _Same(x) for x in out_leaves], out_tree
 
     def _some(self, lanes: list, count: int, start: int):
         branches, max_splits, _ = self.options
@@ -272,8 +273,35 @@ class _Lanes:
                 raise _disagreeing(results, self.name, _TOGETHER) from results.error
             if branches == "error":
                 raise _disagreeing(results, self.name) from results.error
-            results = _run_groups(self._run, lanes, self.mapped, results, count, max_splits, self.name, start)
+            results = self._in_groups(lanes, results, max_splits, start)
         return results
+
+    def _in_groups(self, lanes: list, split: LaneDivergence, limit: int, start: int):
+        """Run the function once per group of lanes that agree, splitting further as needed; put the lanes in order."""
+        name, waiting = self.name, list(reversed(split.groups))
+        parts: list[tuple[np.ndarray, list, optree.PyTreeSpec]] = []
+        while waiting:
+            if len(parts) + len(waiting) > limit:
+                raise _disagreeing(split, name, f"there are more than max_splits={limit} groups of lanes that agree")
+            group = waiting.pop()
+            values = [np.take(x, group, axis=0) if m else x for x, m in zip(lanes, self.mapped, strict=True)]
+            result = self._run(values, len(group), start + group)
+            if isinstance(result, LaneDivergence):
+                waiting += [group[g] for g in reversed(result.groups)]
+            else:
+                parts.append((group, *result))
+        warnings.warn(
+            f"vmap({name}): lanes disagree about {split.what}; the function ran for {len(parts)} groups of lanes."
+            f" {split.instead} keeps them together.",
+            PerformanceNote,
+            stacklevel=user_level(),
+        )
+        groups, values, trees = zip(*parts, strict=True)
+        out_tree = _one_structure(trees, name)
+        counts = [len(group) for group in groups]
+        order = np.argsort(np.concatenate(groups), kind="stable")
+        joined = [np.take(_join(column, counts, name), order, axis=0) for column in zip(*values, strict=True)]
+        return joined, out_tree
 
 
 def _tell_of_randomness(randomness: str, generator: Any, name: str) -> None:
@@ -330,12 +358,8 @@ def _in_axis(x, axis, name: object):
     return axis % ndim
 
 
-def _lane_strides(x) -> tuple[int, ...]:
-    """Return the strides of a lane that is no array in C order: a lane is a view of the caller's array."""
-    return x.strides[1:] if type(x) is np.ndarray and not x.flags.c_contiguous else ()
-
-
-def _size(leaves, axes, names, axis_size) -> int:
+def _size(leaves, axes, names, axis_size, axis_name: str | None) -> int:
+    """Return the number of lanes, with the name of the axis; a rule that maps lanes again hands it on as axis_size."""
     sizes: dict = {n: x.shape[a] for x, a, n in zip(leaves, axes, names, strict=True) if a is not None}
     if axis_size is not None:
         sizes["axis_size"] = axis_size
@@ -351,7 +375,11 @@ def _size(leaves, axes, names, axis_size) -> int:
             "lane i takes entry i of every mapped argument",
             "choose axes of one size in in_axes, or None for an argument that is the same in all lanes",
         )
-    return next(iter(sizes.values()))
+    size = next(iter(sizes.values()))
+    if axis_name is None:
+        return Lanes(size, axis_size.name) if type(axis_size) is Lanes else size
+    check_new(axis_name)
+    return Lanes(size, axis_name)
 
 
 # ── names of axes ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -375,14 +403,6 @@ def _check_axis_name(axis_name, chunk_size, max_memory, executor) -> None:
         )
 
 
-def _name_size(size: int, axis_name: str | None, axis_size) -> int:
-    """Return the number of lanes, with the name of the axis; a rule that maps lanes again hands it on as axis_size."""
-    if axis_name is None:
-        return Lanes(size, axis_size.name) if type(axis_size) is Lanes else size
-    check_new(axis_name)
-    return Lanes(size, axis_name)
-
-
 class _Same:
     """A result that does not depend on the lane."""
 
@@ -390,11 +410,6 @@ class _Same:
 
     def __init__(self, value) -> None:
         self.value = value
-
-
-def _lanes_of(x, level: BatchLevel):
-    """Return a result with its batch axis in front, or as the same for all lanes."""
-    return x._value if type(x) is Batched and x.level is level else _Same(x)
 
 
 def _out(x, axis, size: int, name: str):
@@ -457,39 +472,6 @@ def _one_structure(trees: Sequence[optree.PyTreeSpec], name: str) -> optree.PyTr
             "return the same structure from every branch",
         )
     return trees[0]
-
-
-# ── branches: groups of lanes that agree ─────────────────────────────────────────────────────────────────────────
-
-
-def _run_groups(
-    run_lanes: Callable, lanes: list, mapped: list, split: LaneDivergence, size: int, limit: int, name: str, start: int
-):
-    """Run the function once per group of lanes that agree, splitting further as needed, and put the lanes in order."""
-    waiting = list(reversed(split.groups))
-    parts: list[tuple[np.ndarray, list, optree.PyTreeSpec]] = []
-    while waiting:
-        if len(parts) + len(waiting) > limit:
-            raise _disagreeing(split, name, f"there are more than max_splits={limit} groups of lanes that agree")
-        group = waiting.pop()
-        values = [np.take(x, group, axis=0) if m else x for x, m in zip(lanes, mapped, strict=True)]
-        result = run_lanes(values, len(group), start + group)
-        if isinstance(result, LaneDivergence):
-            waiting += [group[g] for g in reversed(result.groups)]
-        else:
-            parts.append((group, *result))
-    warnings.warn(
-        f"vmap({name}): lanes disagree about {split.what}; the function ran for {len(parts)} groups of lanes."
-        f" {split.instead} keeps them together.",
-        PerformanceNote,
-        stacklevel=user_level(),
-    )
-    groups, values, trees = zip(*parts, strict=True)
-    out_tree = _one_structure(trees, name)
-    counts = [len(group) for group in groups]
-    order = np.argsort(np.concatenate(groups), kind="stable")
-    joined = [np.take(_join(column, counts, name), order, axis=0) for column in zip(*values, strict=True)]
-    return joined, out_tree
 
 
 def _disagreeing(split: LaneDivergence, name: str, why: str = "") -> BranchError:

@@ -6,11 +6,11 @@ SciPy's in-place methods write to them. Not for: computing entries.
 
 from __future__ import annotations
 
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
+from ..basis import slices_of
 from ..core.aval import Aval
 from ..core.tracer import Tracer
 from ..ops.indexing import ARRAY, index
@@ -34,18 +34,20 @@ class Block:
 
     def of(self, data: Any) -> Any:
         """Return the matrix with these data."""
+        traced, form = isinstance(data, Tracer), self.format
         if self.entries is not None:
-            data = _pick(data, self.entries)
-        if isinstance(data, Tracer):
-            return self._trace(data)
-        ss, form = scipy_sparse(), self.format
+            data = index(data, self.entries, template=(ARRAY,)) if traced else data.take(self.entries)
+        if form == "triplets":
+            return (*self._coordinates(), data)
+        if traced:  # products with the matrix are differentiated and batched
+            out = traced_sparse(data, self.indices, self.indptr, self.shape[1])
+            return out.toarray() if form == "dense" else out
+        ss = scipy_sparse()
         if form == "csc":
             indices, indptr, order = self.by_column
             out = ss.csc_array((data.take(order), indices.copy(), indptr.copy()), shape=self.shape)
             out.has_canonical_format = True
             return out
-        if form == "triplets":
-            return (*self._coordinates(), data)
         if form == "coo":
             return ss.coo_array((data, self._coordinates()), shape=self.shape)
         out = ss.csr_array((data, self.indices.copy(), self.indptr.copy()), shape=self.shape)
@@ -56,17 +58,6 @@ class Block:
 
     def _coordinates(self) -> tuple[np.ndarray, np.ndarray]:
         return np.repeat(np.arange(self.shape[0], dtype=self.indices.dtype), np.diff(self.indptr)), self.indices.copy()
-
-    def _trace(self, data: Any) -> Any:
-        """Return a matrix of tensors: products with it are differentiated and batched."""
-        if self.format == "triplets":
-            return (*self._coordinates(), data)
-        out = traced_sparse(data, self.indices, self.indptr, self.shape[1])
-        return out.toarray() if self.format == "dense" else out
-
-
-def _pick(data: Any, at: np.ndarray) -> Any:
-    return index(data, at, template=(ARRAY,)) if isinstance(data, Tracer) else data.take(at)
 
 
 def arrange(S: Sparsity, format: str, kept: Any, leaves: tuple[list[Aval], list[Aval]] | None) -> list[list[Block]]:
@@ -85,10 +76,5 @@ def arrange(S: Sparsity, format: str, kept: Any, leaves: tuple[list[Aval], list[
         part = whole[rows, columns]
         return Block(part.indices, part.indptr, part.shape, part.data, format)
 
-    down, across = map(_slices, leaves)
+    down, across = map(slices_of, leaves)
     return [[cut(rows, columns) for columns in across] for rows in down]
-
-
-def _slices(avals: list[Aval]) -> list[slice]:
-    ends = accumulate([a.size for a in avals])
-    return [slice(end - a.size, end) for a, end in zip(avals, ends, strict=True)]

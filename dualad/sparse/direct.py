@@ -238,12 +238,9 @@ class Plan:
     """How the entries of a matrix, at most ``limit``, are accumulated, for linear programs of one form."""
 
     def __init__(self, program: Program, avals: list[Aval], limit: int) -> None:
-        n = sum([a.size for a in avals])
-        planner = _Planner(program, n, limit)
-        seeds, first = [], 0
-        for a in avals:
-            seeds.append(planner.seed(rows.identity(a.size, first, n), a.dtype))
-            first += a.size
+        sizes = [a.size for a in avals]
+        planner = _Planner(program, n := sum(sizes), limit)
+        seeds = [planner.seed(p, a.dtype) for p, a in zip(rows.identities(sizes), avals, strict=True)]
         found = planner.run(program, seeds)
         outs = []
         for p, o in zip(found, program.outputs, strict=True):

@@ -7,6 +7,7 @@ anything to. Not for: loops on known values, which a program holds step by step.
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -26,42 +27,36 @@ _ROUNDS = 50
 def scan_rule(walk: Any, step: tuple) -> list:
     """Follow a linear scan."""
     _, args, params, outs = step
-    body, length, counts = params["body"], params["length"], params["counts"]
-    if not params["linear"] or set(walk.followed(args)) - set(range(sum(counts[:3]))):
+    body, length = params["body"], params["length"]
+    a, b, c = accumulate(params["counts"][:3])
+    if not params["linear"] or set(walk.followed(args)) - set(range(c)):
         return dense_rule(walk, step)
-    vectors = [_rows_of(walk, a) for a in args[: sum(counts[:3])]]
-    constants, carry = vectors[: counts[0]], vectors[counts[0] : sum(counts[:2])]
-    sizes = [v.aval.size for v in body.inputs[: sum(counts[:3])]]
+    vectors = [_rows_of(walk, x) for x in args[:c]]
+    constants, carry, xs = vectors[:a], vectors[a:b], vectors[b:]
+    sizes = [v.aval.size for v in body.inputs[:c]]
     own = type(walk)(sum(sizes), walk.fixed, walk.limit)
-    seeds = [rows.identity(n, sum(sizes[:i]), sum(sizes)) for i, n in enumerate(sizes)]
-    found = own.run(body, [*seeds, *[None] * (len(body.inputs) - len(seeds))])
+    found = own.run(body, [*rows.identities(sizes), *[None] * (len(body.inputs) - c)])
     walk.dense += own.dense
     one = rows.join([
         rows.nothing(int(np.prod(shape_of(o))), sum(sizes)) if p is None else p
         for p, o in zip(found, body.outputs, strict=True)
     ])  # fmt: skip
     n_carry = sum([p.shape[0] for p in carry])
-    first, last = sum(sizes[: counts[0]]), sum(sizes[: sum(counts[:2])])
-    if one[:n_carry, first:last].nnz and length > _STEPS:
+    if one[:n_carry, sum(sizes[:a]) : sum(sizes[:b])].nnz and length > _STEPS:
         return dense_rule(walk, step)
-    state = rows.join(carry) if carry else rows.nothing(0, walk.n)
-    stacks = (
-        [v.reshape(length, -1) for v in [np.arange(p.shape[0]) for p in vectors[sum(counts[:2]) :]]] if length else []
-    )
+    state = rows.join(carry, walk.n)
     made: list = [None] * length
     for i in reversed(range(length)) if params["reverse"] else range(length):
-        now = [rows.gather(p, at[i]) for p, at in zip(vectors[sum(counts[:2]) :], stacks, strict=True)]
+        now = [rows.gather(p, np.arange(i * n, (i + 1) * n)) for p, n in zip(xs, sizes[b:], strict=True)]
         after = walk.multiply(rows.join([*constants, state, *now]), one, None, None)
         walk.work += after.nnz
         if after.nnz > walk.limit:
             return dense_rule(walk, step)
         state, made[i] = after[:n_carry], after[n_carry:]
-    results, start = [], 0
-    for p in carry:
-        results.append(rows.gather(state, np.arange(start, start + p.shape[0])))
-        start += p.shape[0]
+    ends = accumulate(sizes[a:b])
+    results = [rows.gather(state, np.arange(end - n, end)) for n, end in zip(sizes[a:b], ends, strict=True)]
     start = 0
-    stacked = rows.join(made) if made else rows.nothing(0, walk.n)
+    stacked = rows.join(made, walk.n)
     each = one.shape[0] - n_carry
     for v in outs[len(carry) :]:
         size = v.aval.size // length if length else 0

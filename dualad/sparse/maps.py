@@ -28,11 +28,11 @@ from ..ops.indexing import ARRAY, index
 from ..program.variable import Variable
 
 __all__ = [
-    "ELEMENTWISE", "MIXING", "RULES", "along", "dense_rule", "elementwise", "moves", "positions_of", "rule_of",
+    "ELEMENTWISE", "MIXING", "RULES", "along", "collects", "dense_rule", "elementwise", "moves", "positions_of",
     "shape_of",
 ]  # fmt: skip
 
-#: rules of operators that need one of their own, by name; filled by ``contractions.py`` and ``loops.py``
+#: rules of operators that need one of their own, by name; ``contractions.py`` and ``loops.py`` add theirs
 RULES: dict[str, Callable] = {}
 
 #: operators whose result at an entry depends on the arguments at that entry, as NumPy broadcasts them
@@ -52,21 +52,6 @@ def positions_of(shape: tuple[int, ...], first: int = 0) -> np.ndarray:
     size = math.prod(shape)
     dtype = np.int32 if first + size < 2**31 else np.int64
     return np.arange(first, first + size, dtype=dtype).reshape(shape)
-
-
-def rule_of(op: Any) -> Callable:
-    """Return the rule of an operator: of its own, by its flags, or the one that is right for any."""
-    if op.name in ELEMENTWISE:
-        return elementwise
-    if op.name in RULES:
-        return RULES[op.name]
-    if op.name in MIXING:
-        return _mixes(*MIXING[op.name])
-    if op.moves:
-        return moves
-    if op.collects:
-        return _collects
-    return dense_rule
 
 
 # ── kinds ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -107,7 +92,7 @@ def moves(walk, step) -> list:
     ]
 
 
-def _collects(walk, step) -> list:
+def collects(walk, step) -> list:
     """Transpose the operator on the positions of its result: they arrive where the entries came from."""
     op, args, params, outs = step
     if _unknown(walk, op, args, params):
@@ -183,6 +168,7 @@ MIXING: dict[str, tuple[int, Callable]] = {
     "sylvester": (2, lambda ndim, params: (-2, -1)),
     "triangular_solve": (1, lambda ndim, params: (-2,)),
 }
+RULES.update({name: _mixes(*how) for name, how in MIXING.items()})
 
 
 def _moves_somewhere(walk, step) -> list:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import ArgumentError
 
-__all__ = ["scipy_module", "scipy_sparse", "square_pattern", "traced_product", "traced_solve", "traced_sparse"]
+__all__ = ["scipy_module", "scipy_sparse", "sparse_product", "traced_product", "traced_sparse"]
 
 
 def scipy_sparse() -> Any:
@@ -33,27 +33,19 @@ def scipy_module(name: str) -> Any:
         ) from error
 
 
+def sparse_product() -> Any:
+    """Return the operators of sparse matrices, which load SciPy."""
+    return importlib.import_module("dualad.ops.sparse_product")
+
+
 def traced_sparse(data: Any, indices: Any, indptr: Any, columns: int) -> Any:
     """Return a sparse matrix whose entries are a tensor, in CSR form."""
     scipy_sparse()
-    product = importlib.import_module("dualad.ops.sparse_product")
     traced = importlib.import_module("dualad.scipy.sparse.traced")
-    return traced.TracedSparse(data, product.Pattern(indices, indptr, columns))
+    return traced.TracedSparse(data, sparse_product().Pattern(indices, indptr, columns))
 
 
 def traced_product(data: Any, indices: Any, indptr: Any, vector: Any) -> Any:
     """Return the product of a CSR matrix with a vector, both of which may be tensors."""
-    product = importlib.import_module("dualad.ops.sparse_product")
-    pattern = product.Pattern(indices, indptr, len(vector))
-    return product.csr_product(data, vector[:, None], pattern=pattern, transposed=False)[:, 0]
-
-
-def square_pattern(indices: Any, indptr: Any) -> Any:
-    """Return where the entries of a CSR system stand: what its factors are known by."""
-    return importlib.import_module("dualad.ops.sparse_product").Pattern(indices, indptr, len(indptr) - 1)
-
-
-def traced_solve(data: Any, pattern: Any, b: Any) -> Any:
-    """Return the solution of a CSR system, all of which may be tensors."""
-    product = importlib.import_module("dualad.ops.sparse_product")
-    return product.csr_solve(data, b.reshape((-1, 1)), pattern=pattern, transposed=False).reshape((-1,))
+    pattern = sparse_product().Pattern(indices, indptr, len(vector))
+    return sparse_product().csr_product(data, vector[:, None], pattern=pattern, transposed=False)[:, 0]

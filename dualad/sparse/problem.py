@@ -14,7 +14,7 @@ import optree
 
 from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of, is_inexact
-from ..jacobian import check_chosen, check_inexact
+from ..jacobian import check_inexact, choose
 from ..jvp import jvp
 from ..linearize import Linearization, stage_tangents
 from ..program.ir import Program
@@ -38,9 +38,8 @@ class Problem:
     ) -> None:  # fmt: skip
         self.where, self.second, self.has_aux = where, second, has_aux
         self.f, self.call, self.selected = f, (args, kwargs), (argnums, argnames)
-        self.selection = selection = select(f, args, kwargs, argnums, argnames, where)
-        check_chosen(selection, holomorphic, where)
-        self.leaves, self.tree = flatten(selection.chosen)
+        self.selection = choose(f, args, kwargs, argnums, argnames, holomorphic, where)
+        self.leaves, self.tree = flatten(self.selection.chosen)
         self.arrays = [x for x in self.leaves if is_array(x)]
         self.avals = [Aval(a.shape, a.dtype) for a in map(aval_of, self.arrays)]
         self.sizes = [a.size for a in self.avals]

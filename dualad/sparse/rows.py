@@ -7,13 +7,27 @@ never counted in small integers: 256 shared indices are 0 in int8. Not for: what
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from .needs import scipy_sparse
 
-__all__ = ["collect", "gather", "identity", "index_dtype", "join", "merge", "nothing", "pattern", "same", "tagged"]
+__all__ = [
+    "collect",
+    "gather",
+    "identities",
+    "identity",
+    "index_dtype",
+    "join",
+    "merge",
+    "nothing",
+    "pattern",
+    "same",
+    "tagged",
+]
 
 
 def index_dtype(*sizes: int) -> np.dtype:
@@ -32,6 +46,11 @@ def identity(size: int, first: int, n: int) -> Any:
     """Return the pattern of ``size`` entries that are themselves the columns ``first``, ``first + 1``, ... of n."""
     dtype = index_dtype(n, size)
     return pattern(np.arange(first, first + size, dtype=dtype), np.arange(size + 1, dtype=dtype), (size, n))
+
+
+def identities(sizes: Sequence[int]) -> list:
+    """Return the patterns of arrays of these sizes, whose entries are the columns one after the other."""
+    return [identity(size, end - size, sum(sizes)) for size, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
 def nothing(m: int, n: int) -> Any:
@@ -77,8 +96,10 @@ def gather(p: Any, rows: np.ndarray) -> Any:
     return out
 
 
-def join(parts: list) -> Any:
-    """Return patterns stacked, one below the other."""
+def join(parts: list, n: int = 0) -> Any:
+    """Return patterns stacked, one below the other; of no patterns, one of n columns."""
+    if not parts:
+        return nothing(0, n)
     return parts[0] if len(parts) == 1 else scipy_sparse().vstack(parts, format="csr")
 
 

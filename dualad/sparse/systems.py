@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import SparsityError
 from .derivatives import sparse_jacobian
 from .detect import detect
-from .needs import square_pattern, traced_solve
+from .needs import sparse_product
 from .problem import Problem
 
 __all__ = ["solve_linearized"]
@@ -31,7 +31,8 @@ def solve_linearized(f: Callable, x: Any, parameters: list, b: Any, kept: Any, s
                 "a matrix with so many of them is not factorized as a sparse one",
                 "solve with products, or with a dense matrix",
             )
-        kept.sparse = sparse_jacobian(f, sparsity=S), square_pattern(S.indices, S.indptr)
+        # The factors are known by where the entries stand.
+        kept.sparse = sparse_jacobian(f, sparsity=S), sparse_product().Pattern(S.indices, S.indptr, S.shape[1])
     jac, pattern = kept.sparse
     data = jac.data(x, *parameters)
-    return traced_solve(data, pattern, b)
+    return sparse_product().csr_solve(data, b.reshape((-1, 1)), pattern=pattern, transposed=False).reshape((-1,))

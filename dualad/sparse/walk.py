@@ -16,7 +16,7 @@ from ..core.tracer import Tracer
 from ..program.ir import Program, last_uses
 from ..program.variable import Variable
 from . import contractions, loops, rows  # noqa: F401 - contractions and loops fill in their rules
-from .maps import MIXING, RULES, dense_rule, elementwise, positions_of, rule_of, shape_of
+from .maps import ELEMENTWISE, MIXING, RULES, collects, dense_rule, elementwise, moves, positions_of, shape_of
 
 __all__ = ["TooDense", "Walk", "broadcast", "follow", "full_tags", "sparsity_kind"]
 
@@ -133,7 +133,8 @@ class Walk:
 
     def results(self, step: tuple) -> list:
         """Return the rows of a step's results."""
-        return rule_of(step[0])(self, step)
+        op = step[0]
+        return (RULES.get(op.name) or _RULE_OF_KIND[sparsity_kind(op)])(self, step)
 
     def run(self, program: Program, seeds: list) -> list:
         """Follow the inputs that have a seed, in which a program is linear, and return the rows of its outputs.
@@ -168,15 +169,16 @@ class Walk:
 
 
 def sparsity_kind(op: Any) -> str:
-    """Say in a word how the pattern of a linear operator is known: for tables."""
+    """Say in a word how the pattern of a linear operator is known."""
     if op.name in RULES:
-        return "own rule"
-    if op.name in MIXING:
-        return "by axes"
-    rule = rule_of(op)
-    return (
-        "dense" if rule is dense_rule else "elementwise" if rule is elementwise else "moves" if op.moves else "collects"
-    )
+        return "by axes" if op.name in MIXING else "own rule"
+    if op.name in ELEMENTWISE:
+        return "elementwise"
+    return "moves" if op.moves else "collects" if op.collects else "dense"
+
+
+#: rules by the operator's flags, and the one that is right for any
+_RULE_OF_KIND = {"elementwise": elementwise, "moves": moves, "collects": collects, "dense": dense_rule}
 
 
 def full_tags(matrix: Any) -> Any:
@@ -195,14 +197,9 @@ def follow(program: Program, sizes: list[int], fixed: bool, limit: int, skip: in
     """Return the pattern of all outputs against all inputs behind the first ``skip``, and the walk that found it."""
     n = sum(sizes)
     walk = Walk(n, fixed, limit)
-    seeds: list = [None] * skip
-    first = 0
-    for size in sizes:
-        seeds.append(rows.identity(size, first, n))
-        first += size
-    found = walk.run(program, seeds)
+    found = walk.run(program, [*[None] * skip, *rows.identities(sizes)])
     parts = [
         rows.nothing(int(np.prod(shape_of(o))), n) if p is None else p
         for p, o in zip(found, program.outputs, strict=True)
     ]
-    return rows.join(parts) if parts else rows.nothing(0, n), walk
+    return rows.join(parts, n), walk
