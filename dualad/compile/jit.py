@@ -40,7 +40,7 @@ from .lowered import Lowered, explained
 from .native.engine import engine
 from .native.front import front, method
 from .native.runtime import HasFront
-from .signature import MISS, Entry, Slow, Static, has_nan, leaf_key, resolved_statics
+from .signature import MISS, Entry, Slow, Static, has_nan, leaf_key, resolved_statics, static
 from .tracing import Arguments, Traced, trace_for_jit
 
 __all__ = ["Jitted", "jit"]
@@ -270,8 +270,8 @@ class Jitted(HasFront):
     def _flat(self, args: tuple, kwargs: dict) -> tuple[Arguments, Any]:
         """Return the leaves of the arguments, and the signature."""
         if self._static_places or self._static_names:
-            args = tuple([Static(a) if i in self._static_places else a for i, a in enumerate(args)])
-            kwargs = {k: Static(v) if k in self._static_names else v for k, v in kwargs.items()}
+            args = tuple([static(a) if i in self._static_places else a for i, a in enumerate(args)])
+            kwargs = {k: static(v) if k in self._static_names else v for k, v in kwargs.items()}
         leaves, tree = flatten((args, kwargs))
         flags = []
         for i, x in enumerate(leaves):

@@ -122,7 +122,6 @@ class _Writer:
         self.numbers = numbers
         self.names: dict[str, Any] = {"array": np.array, "empty": np.empty, "float64": np.float64, "bool_": np.bool_}
         self._known: dict[int, str] = {id(v): k for k, v in self.names.items()}
-        self._kept: list[Any] = []
         #: whether an expression may raise where NumPy would not
         self.raising = False
         #: whether a call may warn
@@ -154,5 +153,4 @@ class _Writer:
                 known = f"{hint}_{number}"
             self.names[known] = thing
             self._known[id(thing)] = known
-            self._kept.append(thing)
         return known

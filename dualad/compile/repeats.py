@@ -57,14 +57,8 @@ class Numbered:
         kinds: list[int] = []
         first_ref: list[int] = [0]
         first_value: list[int] = []
-        self._write(refs, kinds, first_ref, first_value)
-        self.kinds, self.refs = np.array(kinds), np.array(refs, dtype=np.int64)
-        self.first_ref, self.first_value = np.array(first_ref), np.array(first_value)
-
-    def _write(self, refs: list[int], kinds: list[int], first_ref: list[int], first_value: list[int]) -> None:
-        values, number, places, alone = self.values, self.number, self.places, self.alone
+        values, number = self.values, self.number
         aval_ids: dict[int, int] = {}  # of avals that variables keep alive
-        pure: dict[Any, bool] = {}
         known: dict[tuple, int] = {}
 
         def kind_of(aval: Aval) -> int:
@@ -74,7 +68,7 @@ class Numbered:
             return kind
 
         shapes = [kind_of(v.aval) for v in values]
-        for i, (op, args, params, outs) in enumerate(self.program.steps):
+        for i, (op, args, params, outs) in enumerate(program.steps):
             first_value.append(len(values))
             key: list[Any] = [op]
             for a in args:
@@ -85,17 +79,14 @@ class Numbered:
                     ref = self.ref(a)
                     key.append(-1 - self._constant_kinds[-1 - ref])
                 refs.append(ref)
-            if op not in pure:
-                pure[op] = is_pure(op, {})
-            single = not pure[op]
+            single = not is_pure(op, params)
             if params:
                 if op.name in _PLACED:
                     template = params["template"]
-                    places[i] = tuple([e for e in template if type(e) is int])
+                    self.places[i] = tuple([e for e in template if type(e) is int])
                     key.append(tuple(["place" if type(e) is int else e for e in template]))
                 else:
                     key.append(tuple([(k, structure(v)) for k, v in params.items()]))
-                single = single or "call" in params
             for v in outs:
                 kind = kind_of(v.aval)
                 number[v] = len(values)
@@ -104,10 +95,12 @@ class Numbered:
                 key.append(kind)
                 single = single or v.aval.weak or v.aval.size >= LARGE
             if single:
-                alone.append(i)
+                self.alone.append(i)
             first_ref.append(len(refs))
             kinds.append(known.setdefault(tuple(key), len(known)))
         first_value.append(len(values))
+        self.kinds, self.refs = np.array(kinds), np.array(refs, dtype=np.int64)
+        self.first_ref, self.first_value = np.array(first_ref), np.array(first_value)
 
     def _kind(self, aval: Aval) -> int:
         return self._avals.setdefault((aval.shape, aval.dtype, aval.weak), len(self._avals))

@@ -21,51 +21,41 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..ops.kinds import is_finite
 from ..ops.kinks import _convention
 
-__all__ = ["Entry", "MISS", "Slow", "Static", "has_nan", "leaf_key", "resolved_statics"]
+__all__ = ["Entry", "MISS", "Slow", "Static", "has_nan", "leaf_key", "resolved_statics", "static"]
 
 #: what an entry returns for a call of another signature
 MISS = object()
 
 
 class Static:
-    """A static argument: a leaf that belongs to the signature by its value."""
+    """A leaf that belongs to the signature by its key."""
 
     __slots__ = ("key", "value")
 
-    def __init__(self, value: Any) -> None:
-        try:
-            hash(value)
-        except TypeError:
-            raise ArgumentTypeError(
-                f"jit: a static argument is {value!r} of type {type(value).__name__}, which can't be hashed.",
-                "a static argument is part of what a function is compiled for, and is looked up by its value",
-                "pass a tuple in place of a list, or leave it out of static_argnums and static_argnames",
-            ) from None
-        self.value, self.key = value, _exact(value)
+    def __init__(self, value: Any, key: Any) -> None:
+        self.value, self.key = value, key
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Static) and self.key == other.key
 
     def __hash__(self) -> int:
-        return hash(self.value)
+        return hash(self.key)
 
     def __repr__(self) -> str:
         return repr(self.value)
 
 
-class _Identity:
-    """An object that can't be hashed, in a key: itself."""
-
-    __slots__ = ("thing",)
-
-    def __init__(self, thing: Any) -> None:
-        self.thing = thing
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and self.thing is other.thing
-
-    def __hash__(self) -> int:
-        return id(self.thing)
+def static(value: Any) -> Static:
+    """Return a static argument, which is looked up by its value."""
+    try:
+        hash(value)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"jit: a static argument is {value!r} of type {type(value).__name__}, which can't be hashed.",
+            "a static argument is part of what a function is compiled for, and is looked up by its value",
+            "pass a tuple in place of a list, or leave it out of static_argnums and static_argnames",
+        ) from None
+    return Static(value, _exact(value))
 
 
 def _exact(x: Any) -> Any:
@@ -95,7 +85,7 @@ def leaf_key(x: Any, is_input: bool) -> Any:
     try:
         hash(x)
     except TypeError:
-        return _Identity(x)
+        return Static(x, id(x))
     return _exact(x)
 
 
@@ -267,7 +257,7 @@ def has_nan(x: Any) -> bool:
 
 def _rebuilt(tree: optree.PyTreeSpec) -> tuple[int, Callable | None]:
     """Return how the tuple of its leaves becomes a result: as it is, as its one entry, or by a function."""
-    markers = [Static(i) for i in range(tree.num_leaves)]
+    markers = [Static(i, i) for i in range(tree.num_leaves)]
     whole = optree.tree_unflatten(tree, markers)
     if type(whole) is tuple and list(whole) == markers:
         return 0, None

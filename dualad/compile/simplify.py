@@ -252,9 +252,7 @@ def _is_one(x: Any) -> bool:
 def _fold(op: Any, args: list, params: dict, outs: Sequence) -> Any:
     """Return what an operator makes of constants, if it is small."""
     aval = outs[0].aval
-    if len(outs) > 1 or op.kind == "control":
-        return None
-    if aval.size > _FOLDED:
+    if len(outs) > 1 or op.kind == "control" or aval.size > _FOLDED:
         return None
     try:
         with np.errstate(all="ignore"):

@@ -234,23 +234,19 @@ class Block:
         name = op.name
         if name == "index" and len(args) == 1:
             return None if is_small(args[0].aval) else self.entry(args[0], params["template"], out)
-        if params and name != "scale":
-            return None
-        if any([a.aval.shape for a in args]):
+        if (params and name != "scale") or any([a.aval.shape for a in args]):
             return None
         kinds = [a.aval.dtype for a in args]
         numbers = all([a.aval.dtype == DOUBLE or a.whole for a in args])
         expression, form = None, FLOAT_FORM
         if out.dtype == DOUBLE:
-            if name == "where":
-                if kinds[0] == BOOL and kinds[1] == kinds[2] == DOUBLE:
-                    c, x, y = [self.as_float(a) for a in args]
-                    return self.new(f"{x} if {c} else {y}", FLOAT_FORM, out)
-                return None
+            if name == "where" and kinds == [BOOL, DOUBLE, DOUBLE]:
+                c, x, y = [self.as_float(a) for a in args]
+                return self.new(f"{x} if {c} else {y}", FLOAT_FORM, out)
             if not numbers:
                 return None
             if name == "scale":
-                return self.strong_product(args, params, out)
+                return self.strong_product(args, out)
             if name in ("maximum", "minimum"):
                 x, y = [self.floating(a) for a in args]
                 sign = ">" if name == "maximum" else "<"
@@ -286,7 +282,7 @@ class Block:
         self.writer._names = names
         return value is not None
 
-    def strong_product(self, args: list[Value], params: dict, out: Aval) -> Value:
+    def strong_product(self, args: list[Value], out: Aval) -> Value:
         t, d = [self.floating(a) for a in args]
         if t == "1.0":
             return Value(d, FLOAT_FORM, out)
@@ -311,27 +307,20 @@ class Block:
         return [a.text if arrays and not narrow and a.form == FLOAT_FORM else self.as_array(a) for a in args]
 
     def ufunc(self, op: Any, args: list[Value], out: Aval, dead: list[Value]) -> Value:
-        texts = self.operands(args)
-        target = self.target(args, out, dead)
-        if target is not None:
-            name = self.writer.name()
-            call = self.writer.bind(identifier(op.name), op.impl)
-            self.write(f"{name} = {call}({', '.join(texts)}, {target})")
-            value = Value(name, ARRAY, out, True)
+        texts, target = self.operands(args), self.target(out, dead)
+        if target is None and op.name in SIGNS and out.shape:
+            text = f"{texts[0]} {SIGNS[op.name]} {texts[1]}"
+        elif target is None and op.name == "negative" and out.shape:
+            text = f"-{texts[0]}"
         else:
-            symbol = SIGNS.get(op.name)
-            if symbol and any([a.aval.shape for a in args]):
-                text = f"{texts[0]} {symbol} {texts[1]}"
-            elif op.name == "negative" and args[0].aval.shape:
-                text = f"-{texts[0]}"
-            else:
-                text = f"{self.writer.bind(identifier(op.name), op.impl)}({', '.join(texts)})"
-            value = self.new(text, ARRAY, strong_aval(out), bool(out.shape))
+            texts += [] if target is None else [target]
+            text = f"{self.writer.bind(identifier(op.name), op.impl)}({', '.join(texts)})"
+        value = self.new(text, ARRAY, strong_aval(out), bool(out.shape))
         if out.shape:
             self.alone.add(value.text)
         return value
 
-    def target(self, args: list[Value], out: Aval, dead: list[Value]) -> str | None:
+    def target(self, out: Aval, dead: list[Value]) -> str | None:
         """Return the name of an array of the result's kind that nothing reads after this equation."""
         if out.size * out.dtype.itemsize < _REUSED:
             return None

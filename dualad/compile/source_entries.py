@@ -96,30 +96,19 @@ def _move(block: Any, op: Any, args: list[Value], params: dict, outs: Sequence[V
 
 def _elementwise(block: Any, op: Any, args: list[Value], params: dict, out: Aval) -> list[Value] | None:
     single = Aval((), out.dtype)
-    texts: list[Any] = [None] * len(args)
+    if not block.can_be_number(op, [_one(a) for a in args], params, single):
+        return None
+    texts = [() if a.form == PYTHON else block.entries(a) for a in args]
     places = [np.broadcast_to(_positions(a), out.shape).ravel() for a in args]
-    # Whether Python can say it is asked of the first entry, before anything is written.
-    lines = len(block.lines)
     known: dict[tuple, str] = {}
     result: list[str] = []
     for k in range(out.size):
-        operands = []
-        for j, a in enumerate(args):
-            if a.form == PYTHON:
-                operands.append(a)
-                continue
-            if texts[j] is None:
-                if not result and not block.can_be_number(op, [_one(x) for x in args], params, single):
-                    return None
-                texts[j] = block.entries(a)
-            operands.append(_made([texts[j][places[j][k]]], Aval((), a.aval.dtype)))
+        operands = [
+            _made([t[p[k]]], Aval((), a.aval.dtype)) if t else a for a, t, p in zip(args, texts, places, strict=True)
+        ]
         key = tuple([o.text for o in operands])
         if key not in known:
-            value = block.number(op, operands, params, single)
-            if value is None:  # pragma: no cover (it was asked before)
-                del block.lines[lines:]
-                return None
-            known[key] = value.text
+            known[key] = block.number(op, operands, params, single).text
         result.append(known[key])
     return [_made(result, out)]
 

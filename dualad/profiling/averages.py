@@ -98,10 +98,7 @@ def averages(events: Iterable[Event], sort: str = "self", by: str | Iterable[str
         row.calls += 1
         row.own += max(0, event.nanoseconds - event.inside)
         row.failed += event.failed
-        around = event.parent
-        while around is not None and _key(around, by) != key:
-            around = around.parent
-        if around is None:
+        if not any(_key(around, by) == key for around in event.outer()):
             row.nanoseconds += event.nanoseconds
             row.bytes += event.bytes
     return sorted(rows.values(), key=SORTS[sort])

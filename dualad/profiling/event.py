@@ -5,6 +5,7 @@ For: the record. Not for: making one (``recorder.py``) or sums over many (``aver
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..core.aval import Aval
@@ -111,6 +112,13 @@ class Event:
     def operation(self) -> bool:
         """Whether it is an operation, neither a transform nor a range."""
         return self.phase not in ("transform", "range")
+
+    def outer(self) -> Iterator[Event]:
+        """Yield the events that it ran inside of, the innermost first."""
+        around = self.parent
+        while around is not None:
+            yield around
+            around = around.parent
 
     def __repr__(self) -> str:
         where = f" at {self.line}" if self.line else ""

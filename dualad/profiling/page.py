@@ -173,7 +173,7 @@ def _timeline(events: Sequence[Event]) -> str:
     kept = set(map(id, events))
     first, last = min(e.start for e in events), max(e.start + e.wall for e in events)
     scale = 1000.0 / max(1, last - first)
-    depths = {id(e): _depth(e, kept) for e in longest}
+    depths = {id(e): sum([id(around) in kept for around in e.outer()]) for e in longest}
     boxes, top = [], 4.0
     threads = sorted({e.thread for e in events})
     for number, thread in enumerate(threads):
@@ -190,14 +190,6 @@ def _timeline(events: Sequence[Event]) -> str:
         f"{''.join(boxes)}</svg>"
     )
     return f'<div class="wide">{svg}</div>' + (f'<p class="note">{note}</p>' if note else "")
-
-
-def _depth(e: Event, kept: set[int]) -> int:
-    depth, around = 0, e.parent
-    while around is not None:
-        depth += id(around) in kept
-        around = around.parent
-    return depth
 
 
 def _box(e: Event, x: float, y: float, width: float) -> str:

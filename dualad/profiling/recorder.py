@@ -67,9 +67,7 @@ def end(event: Event, stopped: int | None = None) -> None:
     event.step = None
     # A walk that an exception has ended is closed late, when something else may be going on.
     inner = current.get()
-    while inner is not None and inner is not event:
-        inner = inner.parent
-    if inner is event:
+    if inner is event or (inner is not None and event in inner.outer()):
         current.set(event.parent)
     for listener in listeners:
         listener.take(event)
@@ -82,10 +80,8 @@ def end(event: Event, stopped: int | None = None) -> None:
 
 def numbered(event: Event) -> int:
     """Give the operation that an equation is written down by a sequence number, and the event of the equation too."""
-    maker = event.parent
-    while maker is not None and maker.phase not in ("linearize", "transform", "range"):
-        maker = maker.parent
-    if maker is None or maker.phase != "linearize":
+    maker = next((e for e in event.outer() if e.phase in ("linearize", "transform", "range")), event)
+    if maker.phase != "linearize":
         maker = event
     if maker.seq is None:
         maker.seq = next(_numbers)

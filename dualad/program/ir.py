@@ -175,7 +175,7 @@ class Program:
         return to_svg(self, limit)
 
     def _repr_html_(self, heading: str = "") -> str:
-        from .notebook import to_html
+        from .picture import to_html
 
         return to_html(self, heading)
 

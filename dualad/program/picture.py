@@ -1,4 +1,4 @@
-"""A program as an SVG picture, drawn here so that a notebook needs nothing else.
+"""A program as an SVG picture, drawn here so that a notebook needs nothing else, and what a notebook shows of it.
 
 A program is an acyclic graph that is sorted already, so the classical layered drawing (Sugiyama, Tagawa and Toda 1981)
 is short: layers by the longest path, an order within each that follows its neighbours, positions by least squares.
@@ -13,10 +13,13 @@ from itertools import pairwise
 
 from ..errors import ArgumentError
 from .graph import Graph, Node, graphs
+from .show import show
 
-__all__ = ["to_svg"]
+__all__ = ["to_html", "to_svg"]
 
 _FILL = {"input": "#dbe9fb", "constant": "#f1f2f4", "equation": "#ffffff", "output": "#dcf0df", "bend": ""}
+#: equations that a notebook draws, and whose text it does not fold or leave out
+_MOST_DRAWN, _MOST_UNFOLDED, _MOST_PRINTED = 40, 30, 1000
 _LETTER, _LINE, _HIGH, _GAP, _BETWEEN, _MARGIN = 6.7, 14.0, 38.0, 18.0, 30.0, 12.0
 
 
@@ -60,6 +63,18 @@ def to_svg(program, limit: int = 300) -> str:
         ' orient="auto"><path d="M0 0.5 L8 4 L0 7.5 z" fill="#667085"/></marker></defs>'
         f'<rect width="100%" height="100%" rx="6" fill="#ffffff"/>{"".join(parts)}</svg>\n'
     )
+
+
+def to_html(program, heading: str = "") -> str:
+    """Return what a notebook shows: the picture while it is small, and the text, folded when it is long."""
+    count = len(program.steps)
+    text = escape(show(program, limit=_MOST_PRINTED))
+    pre = f'<pre style="overflow-x:auto;line-height:1.35;font-size:0.85em">{text}</pre>'
+    said = f"<p>{escape(heading or repr(program))}</p>"
+    if count > _MOST_UNFOLDED:
+        pre = f"<details><summary>{count:,} equations</summary>{pre}</details>"
+    drawing = f'<div style="overflow-x:auto">{to_svg(program, limit=10**6)}</div>' if count <= _MOST_DRAWN else ""
+    return f'<div class="dualad-program">{said}{drawing}{pre}</div>'
 
 
 # ── layout ───────────────────────────────────────────────────────────────────────────────────────────────────────

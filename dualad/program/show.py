@@ -155,14 +155,13 @@ def described(value) -> str:
 def _literal(value, names: Names) -> str:
     if isinstance(value, np.dtype):
         return f"dtype({value.str!r})"
-    if isinstance(value, tuple):
-        return "(" + ", ".join(_literal(v, names) for v in value) + ("," if len(value) == 1 else "") + ")"
-    if isinstance(value, list):
-        return "[" + ", ".join(_literal(v, names) for v in value) + "]"
+    if isinstance(value, (list, tuple)):
+        inside = ", ".join(_literal(v, names) for v in value)
+        return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_literal(k, names)}: {_literal(v, names)}" for k, v in value.items()) + "}"
     if isinstance(value, slice):
-        return f"slice({_literal(value.start, names)}, {_literal(value.stop, names)}, {_literal(value.step, names)})"
+        return f"slice{_literal((value.start, value.stop, value.step), names)}"
     if value is Ellipsis:
         return "Ellipsis"
     if isinstance(value, np.generic):

@@ -8,6 +8,7 @@ for: a rule that only repeats what the JVP rule makes.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -37,16 +38,13 @@ def _native(*names: str) -> Callable:
 
 def _integral(call: Any, first: Any, slope: Callable[[Any], Any]) -> Stream:
     """Return the stream of which ``slope(its tensor)`` is the derivative."""
-    found: list[Stream] = []
+    slope_of = functools.cache(lambda y: slope(call.wrap(y, call.level)).variable)
 
-    def more(k, out):
-        if not found:
-            found.append(slope(call.wrap(y, call.level)).variable)
-        t = found[0].coef(k - 1)
-        return t if t is None or k == 1 else t / k
+    def coefficient(call: Any, y: Stream, k: int) -> Any:
+        t = slope_of(y).coef(k - 1)
+        return t if k == 1 else _over(t, k)
 
-    y = call.stream(first, more)
-    return y
+    return _recurrent(call, first, coefficient)
 
 
 def _recurrent(call: Any, first: Any, coefficient: Callable[[Any, Stream, int], Any]) -> Stream:

@@ -182,6 +182,19 @@ def test_small_arrays_as_entries(f, numpy_backend) -> None:
     same(list(da.tree.flatten(fast(x, m))[0]), list(da.tree.flatten(f(x, m))[0]), False, "again")
 
 
+def test_what_nothing_reads_any_more_is_written_over(numpy_backend) -> None:
+    def f(x):
+        b = np.sin(x) * 2.0
+        c = np.exp(-np.abs(b))
+        return c - x, c.reshape(64, 128).sum(axis=0), b
+
+    x = np.linspace(-3.0, 3.0, 64 * 128)
+    before = x.copy()
+    assert "negative(v3, v3)" in da.jit(f).lower(x).source
+    same(list(da.jit(f)(x)), list(f(x)), False, "in place")
+    assert np.array_equal(x, before)
+
+
 def test_numbers_where_python_would_raise(backend) -> None:
     f = lambda x: (1 / x, np.log(x), np.sum(np.exp(x * 1000)), x / np.sum(x))
     for x in (np.array([0.0, 1.0]), np.array([-1.0, 1.0]), np.array([np.nan, np.inf])):
