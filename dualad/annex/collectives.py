@@ -193,7 +193,7 @@ def psum(x: Any, axis_name: str) -> Any:
     >>> da.vmap(lambda x: x / da.psum(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
     array([0.25, 0.75])
     """
-    return _each(psum_op, x, axis_name, "psum", numbers=True)
+    return _each(psum_op, x, axis_name, numbers=True)
 
 
 @public
@@ -256,7 +256,7 @@ def pmax(x: Any, axis_name: str) -> Any:
     >>> da.vmap(lambda x: np.exp(x - da.pmax(x, "i")), axis_name="i")(np.array([0.0, 1000.0]))
     array([0., 1.])
     """
-    return _each(pmax_op, x, axis_name, "pmax")
+    return _each(pmax_op, x, axis_name)
 
 
 @public
@@ -287,7 +287,7 @@ def pmin(x: Any, axis_name: str) -> Any:
     >>> da.vmap(lambda x: da.pmin(x, "i"), axis_name="i", out_axes=None)(np.array([4.0, 1.0]))
     np.float64(1.0)
     """
-    return _each(pmin_op, x, axis_name, "pmin")
+    return _each(pmin_op, x, axis_name)
 
 
 @public
@@ -396,8 +396,8 @@ def axis_size(axis_name: str) -> int:
     return _count(axis_name, "axis_size")
 
 
-def _each(op: Collective, tree: Any, axis_name: str, where: str, numbers: bool = False) -> Any:
-    axis_level(axis_name, where)
+def _each(op: Collective, tree: Any, axis_name: str, numbers: bool = False) -> Any:
+    axis_level(axis_name, op.name)
 
     def one(x):
         if not is_array(x):

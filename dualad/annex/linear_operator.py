@@ -5,6 +5,7 @@ For: ``Linear.as_linear_operator`` and ``hessian_operator``. SciPy is imported w
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -33,8 +34,9 @@ def as_linear_operator(lin: Linear) -> Any:
             "as_linear_operator needs SciPy, which can't be imported.", str(error), "install dualad[scipy]"
         ) from error
     flat = _Flat(lin)
+    push_many, pull_many = functools.partial(_columns, flat.push), functools.partial(_columns, flat.pull)
     return interface.LinearOperator(
-        flat.shape, matvec=flat.push, rmatvec=flat.pull, matmat=flat.push_many, rmatmat=flat.pull_many, dtype=flat.dtype
+        flat.shape, matvec=flat.push, rmatvec=flat.pull, matmat=push_many, rmatmat=pull_many, dtype=flat.dtype
     )
 
 
@@ -59,18 +61,12 @@ class _Flat:
         # The adjoint, as SciPy's rmatvec is; the transpose itself does not conjugate.
         return np.conj(self._join(self._transposed(_cut(np.conj(np.reshape(c, -1)), self.outs))))
 
-    def push_many(self, x: Any) -> Any:
-        return self._columns(self.push, x)
-
-    def pull_many(self, x: Any) -> Any:
-        return self._columns(self.pull, x)
-
     def _join(self, parts: Any) -> Any:
         return np.concatenate([np.reshape(p, -1) for p in parts]) if parts else np.zeros(0, self.dtype)
 
-    @staticmethod
-    def _columns(function: Callable, x: Any) -> Any:
-        return np.moveaxis(vmap(function, randomness="same")(np.moveaxis(x, 1, 0)), 0, 1)
+
+def _columns(function: Callable, x: Any) -> Any:
+    return np.moveaxis(vmap(function, randomness="same")(np.moveaxis(x, 1, 0)), 0, 1)
 
 
 def _cut(v: Any, avals: Sequence[Aval]) -> list:

@@ -324,20 +324,16 @@ def _blocks(matrix: Any, rows: list[Aval], columns: list[Aval] | None = None) ->
     return blocks
 
 
-def _fill(leaves: list, in_tree: optree.PyTreeSpec, arrays: list) -> Any:
+def _fill(leaves: list, in_tree: optree.PyTreeSpec, arrays: list, tangent: bool = True) -> Any:
     """Return the tree of the argument with these in place of its arrays; what is no array has no tangent."""
     parts = iter(arrays)
-    return optree.tree_unflatten(in_tree, [next(parts) if is_array(x) else None for x in leaves])
+    return optree.tree_unflatten(in_tree, [next(parts) if is_array(x) else None if tangent else x for x in leaves])
 
 
 def _bent(f: Callable, leaves: list, in_tree, avals: list[Aval], spread: _Spread, chunk_size: int | None) -> list:
     """Return ½ tr(H C) for each entry of the result: second derivatives along pairs whose outer products sum to C."""
     seconds = spread.directions if spread.matrix is None else spread.matrix @ spread.directions
-
-    def point(arrays: list) -> Any:
-        parts = iter(arrays)
-        return optree.tree_unflatten(in_tree, [next(parts) if is_array(x) else x for x in leaves])
-
+    point = lambda arrays: _fill(leaves, in_tree, arrays, tangent=False)
     numbers = [x for x in leaves if is_array(x)]
 
     def along(one, other):

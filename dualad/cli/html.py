@@ -39,7 +39,7 @@ def to_html(reports: Sequence[CheckReport], *, summary: str, settings: Mapping[s
         f"<style>{STYLE}</style></head><body>",
         "<h1>dualad check</h1>",
         f'<p class="summary {"good" if good else "bad"}">{escape(summary)}</p>',
-        f'<p class="soft">{_settings(settings)}</p>',
+        f'<p class="soft">{" · ".join(escape(f"{key} = {value}") for key, value in settings.items())}</p>',
         _failures(reports),
         _errors(reports, quantities),
         _filters(quantities),
@@ -57,10 +57,6 @@ def _failures(reports: Sequence[CheckReport]) -> str:
     count = f"{len(found)} failure{'' if len(found) == 1 else 's'}"
     text = escape(chr(10).join(found))
     return f'<details open><summary>{count}</summary><pre class="failures">{text}</pre></details>'
-
-
-def _settings(settings: Mapping[str, Any]) -> str:
-    return " · ".join(f"{escape(str(key))} = {escape(str(value))}" for key, value in settings.items())
 
 
 # ── errors by oracle ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -77,12 +77,9 @@ def _batched(op: Any) -> bool:
 def _numpy_name(function: Any) -> str:
     module = getattr(function, "__module__", None) or "numpy"
     if type(function).__name__ == "ufunc":
-        module = "scipy.special" if "scipy" in module or not _in_numpy(function) else "numpy"
+        numpys = getattr(np, function.__name__, None) is function
+        module = "scipy.special" if "scipy" in module or not numpys else "numpy"
     return f"{module.replace('numpy', 'np', 1)}.{getattr(function, '__name__', function)}"
-
-
-def _in_numpy(function: Any) -> bool:
-    return getattr(np, function.__name__, None) is function
 
 
 def _place(place: str) -> str:

@@ -1,6 +1,6 @@
 """The driver: chunks of a job given to an executor, a window of them at a time, results put in order.
 
-For: ``run_chunks`` and ``chunked``, which transforms call. Results do not depend on which worker was quick: the ranges
+For: ``chunked``, which transforms call. Results do not depend on which worker was quick: the ranges
 are consecutive and known beforehand, and what comes back is kept by index. Of several errors the first by index is
 raised, as a loop would have. Not for: kinds of executors (``executors.py``), sending (``payload.py``), working
 (``worker.py``), workers that die (``resilient.py``).
@@ -25,7 +25,7 @@ from .payload import Blob, Ticket, as_laid, pack
 from .progress import Progress
 from .worker import Answer, Job, RemoteTraceback, work
 
-__all__ = ["Plan", "chunked", "cut_into", "run_chunks"]
+__all__ = ["Plan", "chunked", "cut_into"]
 
 
 class Plan:
@@ -87,7 +87,7 @@ def chunked(
             ranges = cut_into(plan.total, place.workers * plan.each)
         else:
             ranges = [(a, min(a + chunk_size, plan.total)) for a in range(start, plan.total, chunk_size)]
-        return parts + run_chunks(plan, place, ranges, bar)
+        return parts + (_Run(plan, place, ranges, bar).results() if ranges else [])
 
 
 def cut_into(total: int, count: int) -> list[tuple[int, int]]:
@@ -95,11 +95,6 @@ def cut_into(total: int, count: int) -> list[tuple[int, int]]:
     count = min(count, total)
     ends = [total * (i + 1) // count for i in range(count)]
     return list(zip([0, *ends[:-1]], ends, strict=True))
-
-
-def run_chunks(plan: Plan, place: Known, ranges: Sequence[tuple[int, int]], bar: Progress) -> list:
-    """Compute ranges by an executor; return the results in order."""
-    return _Run(plan, place, ranges, bar).results() if ranges else []
 
 
 class _Run:

@@ -13,7 +13,8 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from ..tree import is_picklable
 from .context import Context
@@ -22,26 +23,25 @@ from .payload import MISSING, Blob, Laid, Ticket
 __all__ = ["Answer", "Job", "RemoteTraceback", "work"]
 
 
-class Job:
+class Job(NamedTuple):
     """What is sent: a function of a chunk's arguments, the caller's context, and how a worker is to be set up."""
 
-    def __init__(self, run: Callable, context: Context, blas_threads: int | None) -> None:
-        self.run, self.context, self.blas_threads = run, context, blas_threads
+    run: Callable
+    context: Context
+    blas_threads: int | None
 
 
+@dataclass(slots=True)
 class Answer:
     """What comes back of a chunk: a result or an error, warnings, what a watch saw, and who it was."""
 
-    __slots__ = ("error", "missing", "result", "said", "seen", "text", "worker")
-
-    def __init__(self) -> None:
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.text = ""
-        self.missing = False
-        self.said: list[tuple] = []
-        self.seen: list = []
-        self.worker = os.getpid()
+    result: Any = None
+    error: BaseException | None = None
+    text: str = ""
+    missing: bool = False
+    said: list[tuple] = field(default_factory=list)
+    seen: list = field(default_factory=list)
+    worker: int = field(default_factory=os.getpid)
 
 
 class RemoteTraceback(Exception):
@@ -80,8 +80,7 @@ def _sendable(error: Exception) -> Exception:
     if is_picklable(error):
         return error
     kind = next(c for c in type(error).__mro__ if c.__module__ == "builtins")
-    other = (kind if is_picklable(kind("")) else RuntimeError)(f"{type(error).__name__}: {error}")
-    return other
+    return (kind if is_picklable(kind("")) else RuntimeError)(f"{type(error).__name__}: {error}")
 
 
 def _limited(threads: int | None) -> contextlib.AbstractContextManager:

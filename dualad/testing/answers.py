@@ -70,11 +70,8 @@ class Answers:
     def difference_jacobian(self) -> Answer:
         """Return the Jacobian by central differences, or its products with random directions."""
         f = self.function
-        if f.size <= _COLUMN_LIMIT:
-            return self.once(
-                "differences", lambda: differences.jacobian(f.evaluate, self.x, self.scale, progress=self.progress)
-            )
-        return self.once("differences", lambda: self.products(self.difference))
+        whole = lambda: differences.jacobian(f.evaluate, self.x, self.scale, progress=self.progress)
+        return self.jacobian("differences", whole, self.difference)
 
     def complex(self, v: np.ndarray) -> Answer:
         """Return J v by a complex step."""
@@ -88,9 +85,11 @@ class Answers:
         f = self.function
         if f.has_complex:
             return Unavailable("the function itself takes or returns complex numbers")
-        if f.size <= _COLUMN_LIMIT:
-            return self.once("complex", lambda: complex_step.jacobian(f.evaluate, self.x))
-        return self.once("complex", lambda: self.products(self.complex))
+        return self.jacobian("complex", lambda: complex_step.jacobian(f.evaluate, self.x), self.complex)
+
+    def jacobian(self, key: str, whole: Callable[[], Answer], along: Callable[[np.ndarray], Answer]) -> Answer:
+        """Return the whole Jacobian or, of a large one, its products with random directions."""
+        return self.once(key, whole if self.function.size <= _COLUMN_LIMIT else lambda: self.products(along))
 
     def products(self, derivative: Callable[[np.ndarray], Answer]) -> Answer:
         """Return a large Jacobian's products with a few random directions."""

@@ -119,6 +119,15 @@ def check_function(
     return CheckReport(name, point, tuple(check.rows()), engine.size, engine.out_size, check.matrix)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Entries:
+    """What is known of a quantity's entries: their names, the rounding of the values in them, whose array they are."""
+
+    label: Callable[[int], str]
+    floor: np.ndarray | float = 0.0
+    groups: np.ndarray | None = None
+
+
 @dataclasses.dataclass
 class _Check:
     """One function at one point: dualad's answers, the oracles' answers (each worked out once), and the rows."""
@@ -145,21 +154,18 @@ class _Check:
     def rows(self) -> list[Row]:
         """Work through all quantities."""
         e, o, w, v = self.engine, self.answers, self.w, self.v
-        x_groups, y_groups = e.ins.groups(), e.outs.groups()
         noise = 1e-14 * np.abs(np.nan_to_num(e.flat_value, posinf=0.0, neginf=0.0))
         by_input = lambda cotangent: float(np.abs(cotangent) @ noise) / e.scale
-        lane = lambda k, size, name: f"lane {k // size}, {name(k % size)}"
         tangent = lambda k: f"the tangent of {e.outs.label(k)}"
         cotangent = lambda k: f"the cotangent of {e.ins.label(k)}"
-        limit = f"{e.out_size} x {e.size} is more than the limit of {self.jacobian_limit} entries"
-        inputs: Any = {"groups": x_groups}
-        outputs: Any = {"groups": y_groups, "floor": noise}
-        jacobian: Any = {
-            "too_big": limit if e.size * e.out_size > self.jacobian_limit else "",
-            "floor": noise[:, None] / e.scale,
-            "groups": e.entry_groups(),
-            "label": lambda k: f"d {e.outs.label(k // e.size)} / d {e.ins.label(k % e.size)}",
-        }
+        in_lanes = lambda label, size: lambda k: f"lane {k // size}, {label(k % size)}"
+        outputs = lambda label: _Entries(label, noise, e.outs.groups())
+        inputs = lambda label, floor: _Entries(label, floor, e.ins.groups())
+        entry = lambda k: f"d {e.outs.label(k // e.size)} / d {e.ins.label(k % e.size)}"
+        jacobian = _Entries(entry, noise[:, None] / e.scale, e.entry_groups())
+        if e.size * e.out_size > self.jacobian_limit:
+            limit = f"{e.out_size} x {e.size} is more than the limit of {self.jacobian_limit} entries"
+            self.skip = {"jacfwd": limit, "jacrev": limit, **self.skip}
         whole = _three(o.jax_jacobian, o.difference_jacobian, o.complex_jacobian)
         row = _three(lambda v: o.jax().jvp(v), o.difference, o.complex)
         column = _three(
@@ -177,59 +183,45 @@ class _Check:
             (name, partial(each, rows, ask)) for name, ask in [("loop", lambda x: Estimate(loop(x))), *questions]
         ]
         dot = lambda project, other_way: [("dot", lambda: o.dot(project, other_way))]
+        both = lambda k: f"{e.outs.label(k % e.out_size)} of {'jvp' if k < e.out_size else 'vjp'}"
+        asked = [("numpy", lambda: Estimate(np.tile(e.flat_value, 2)))]
         return [
-            self.explained(
-                self.row(
-                    "value",
-                    e.values,
-                    [("numpy", lambda: Estimate(np.tile(e.flat_value, 2)))],
-                    floor=np.tile(noise, 2),
-                    label=lambda k: f"{e.outs.label(k % e.out_size)} of {'jvp' if k < e.out_size else 'vjp'}",
-                )
-            ),
-            self.row("jvp", lambda: e.jvp(v), at(row, v), **outputs, label=tangent),
+            self.explained(self.row("value", e.values, asked, _Entries(both, np.tile(noise, 2)))),
+            self.row("jvp", lambda: e.jvp(v), at(row, v), outputs(tangent)),
             self.row(
                 "vjp",
                 lambda: e.vjp(w),
                 at(column, w) + dot(lambda g: g @ v, lambda: (w, e.jvp(v))),
-                **inputs,
-                floor=by_input(w),
-                label=cotangent,
+                inputs(cotangent, by_input(w)),
             ),
-            self.row("jacfwd", self.remember(e.jacfwd), whole, **jacobian),
+            self.row("jacfwd", self.remember(e.jacfwd), whole, jacobian),
             self.row(
-                "jacrev", self.remember(e.jacrev), whole + dot(lambda J: (w @ J) @ v, lambda: (w, e.jvp(v))), **jacobian
+                "jacrev", self.remember(e.jacrev), whole + dot(lambda J: (w @ J) @ v, lambda: (w, e.jvp(v))), jacobian
             ),
             self.row(
                 "hvp",
                 lambda: e.hvp(self.weights, v),
                 curvature + dot(lambda g: g @ self.u, lambda: (v, e.hvp(self.weights, self.u))),
-                **inputs,
-                floor=by_input(self.weights),
-                label=lambda k: f"H v at {e.ins.label(k)}",
+                inputs(lambda k: f"H v at {e.ins.label(k)}", by_input(self.weights)),
                 excused=lambda: o.without_second_derivative(self.weights, v),
             ),
             self.row(
                 "vmap-jvp",
                 lambda: e.vmap_jvp(self.tangents),
                 lanes(e.jvp, row, self.tangents),
-                **outputs,
-                label=lambda k: lane(k, e.out_size, tangent),
+                outputs(in_lanes(tangent, e.out_size)),
             ),
             self.row(
                 "vmap-vjp",
                 lambda: e.vmap_vjp(self.cotangents),
                 lanes(e.vjp, column, self.cotangents),
-                **inputs,
-                floor=np.stack([by_input(c) for c in self.cotangents]),
-                label=lambda k: lane(k, e.size, cotangent),
+                inputs(in_lanes(cotangent, e.size), np.stack([by_input(c) for c in self.cotangents])),
             ),
             self.row(
                 "vmap-value",
                 lambda: e.vmap_value(o.points()),
                 lanes(e.evaluate, [("jax", lambda x: o.jax().value(x))], o.points()),
-                **outputs,
-                label=lambda k: lane(k, e.out_size, e.outs.label),
+                outputs(in_lanes(e.outs.label, e.out_size)),
             ),
         ]
 
@@ -255,18 +247,13 @@ class _Check:
         quantity: str,
         compute: Callable[[], np.ndarray],
         questions: Questions,
+        entries: _Entries,
         *,
-        label: Callable[[int], str],
-        floor: np.ndarray | float = 0.0,
-        groups: np.ndarray | None = None,
-        too_big: str = "",
         excused: Callable[[], np.ndarray] | None = None,
     ) -> Row:
         """Compute one quantity with dualad, and ask the oracles about it."""
         if quantity in self.skip:
             return Row(quantity, "skipped", message=self.skip[quantity])
-        if too_big:
-            return Row(quantity, "skipped", message=too_big)
         self.progress(quantity)
         start = time.perf_counter()
         try:
@@ -282,7 +269,7 @@ class _Check:
             if oracle not in self.oracles and oracle != "numpy":
                 continue
             self.progress(f"{quantity}: {oracle}")
-            outcome, seen, wrong = self.judge(oracle, result, question, asked, label, floor, groups)
+            outcome, seen, wrong = self.judge(oracle, result, question, asked, entries)
             if excused is not None and wrong.shape == result.shape and wrong.any() and excused()[wrong].all():
                 reason = "it differs only where a kink leaves no second derivative"
                 outcome, seen = dataclasses.replace(outcome, status="unavailable", reason=reason, mismatch=None), ~wrong
@@ -299,7 +286,7 @@ class _Check:
         k = int(np.argmin(judged.ravel()))
         reasons = "; ".join(f"{o.oracle}: {o.reason}" for o in outcomes if o.reason) or "no oracle applies"
         message = (
-            f"no oracle could judge {int((~judged).sum())} of {judged.size} entries, for example {label(k)} = "
+            f"no oracle could judge {int((~judged).sum())} of {judged.size} entries, for example {entries.label(k)} = "
             f"{result.ravel()[k]:.6g} ({reasons})"
         )
         return Row(quantity, "unchecked", tuple(outcomes), message, seconds)
@@ -310,9 +297,7 @@ class _Check:
         result: np.ndarray,
         question: Callable[[], Answer],
         asked: dict[str, Callable[[], Answer]],
-        label: Callable[[int], str],
-        floor: np.ndarray | float,
-        groups: np.ndarray | None,
+        entries: _Entries,
     ) -> tuple[Outcome, np.ndarray, np.ndarray]:
         """Ask one oracle; return its outcome, the entries it judged and (of the result or its projection) the wrong."""
         start = time.perf_counter()
@@ -326,7 +311,9 @@ class _Check:
             answer = question()
             if isinstance(answer, Unavailable):
                 return unavailable(answer.reason)
-            outcome = compare(result, answer, rtol=self.rtol, atol=self.atol, floor=floor, groups=groups)
+            outcome = compare(
+                result, answer, rtol=self.rtol, atol=self.atol, floor=entries.floor, groups=entries.groups
+            )
             if outcome.worst is not None and oracle == "complex-step":
                 doubt = self.doubt_complex_step(answer, outcome.wrong, asked["differences"])
                 if doubt:
@@ -339,14 +326,15 @@ class _Check:
         note = answer.note
         if count < total:
             note = "; ".join(filter(None, [note, f"judged {count} of {total} entries"]))
-        if outcome.worst is None:
-            return Outcome(oracle, "ok", outcome.max_error, note, None, count, total, seconds), seen, outcome.wrong
-        if not self.rescued(oracle, outcome.wrong, result, answer, asked):
-            entry = label(outcome.worst) if answer.project is None else f"random product {outcome.worst}"
+        bad = None
+        if outcome.worst is not None:
+            if self.rescued(oracle, outcome.wrong, result, answer, asked):
+                reason = "it takes another slope at a kink, where any slope between the one-sided ones is right"
+                return unavailable(reason, total, seen & ~outcome.wrong)
+            entry = entries.label(outcome.worst) if answer.project is None else f"random product {outcome.worst}"
             bad = Mismatch(entry, outcome.got, outcome.expected, outcome.tolerance, int(outcome.wrong.sum()))
-            return Outcome(oracle, "mismatch", outcome.max_error, note, bad, count, total, seconds), seen, outcome.wrong
-        reason = "it takes another slope at a kink, where any slope between the one-sided ones is right"
-        return unavailable(reason, total, seen & ~outcome.wrong)
+        status = "ok" if bad is None else "mismatch"
+        return Outcome(oracle, status, outcome.max_error, note, bad, count, total, seconds), seen, outcome.wrong
 
     def rescued(
         self, oracle: str, wrong: np.ndarray, result: np.ndarray, answer: Estimate, asked: dict[str, Any]

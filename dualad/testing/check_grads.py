@@ -5,8 +5,8 @@ Not for whole Jacobians (`gradcheck`) nor for a report of everything (`check_fun
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from .against_jax import assert_matches_jax
 from .describe import refuse_unknown
 from .engine import SINGLE, Engine, failure
 from .estimate import Estimate, Unavailable, compare
-from .gradcheck import chosen_modes, gradcheck, warn_of_single_precision
+from .gradcheck import chosen_modes, compare_with_values, warn_of_single_precision
 from .gradgradcheck import first_derivative
 from .real_function import joined
 from .taylor import expansion_test
@@ -101,14 +101,12 @@ def check_grads(
     rng = np.random.default_rng(seed)
     switches = {"eps": eps, "kinks": kinks, "seed": seed, "modes": chosen, **tolerances}
     warn_of_single_precision(Engine(f, args))
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        # Said once, for all orders.
-        warnings.filterwarnings("ignore", message=".*Differences need double precision", category=UserWarning)
+    with np.errstate(all="ignore"):
         for name in names:
             if name == "differences":
-                _each_order(lambda g, at: _by_differences(g, at, switches), f, args, order, chosen, rng)
+                _each_order(partial(compare_with_values, **switches), f, args, order, chosen, rng)
             elif name == "dot":
-                _each_order(lambda g, at: check_dot_product(g, at, rng, **tolerances), f, args, order, chosen, rng)
+                _each_order(partial(check_dot_product, rng=rng, **tolerances), f, args, order, chosen, rng)
             elif name == "jax":
                 firsts = {"forward": "jvp", "reverse": "vjp"}
                 seconds = ["hvp"] if order == 2 else []
@@ -117,8 +115,12 @@ def check_grads(
                 function = Engine(f, args, double=True)
                 if function.spread > 0:
                     raise failure("determinism", f"check_grads of `{f!r}`: it returned two values at one point.")
-                for mode in chosen:
-                    _Along(function, mode, order, rng, tolerances).check(name)
+                for mode in chosen if function.size and function.out_size else ():
+                    along = _Along(function, mode, order, rng, tolerances)
+                    if name == "taylor":
+                        along.taylor()
+                    else:
+                        along.complex_step()
 
 
 def check_dot_product(
@@ -180,18 +182,6 @@ def _each_order(
                 _each_order(check, *found, order - 1, modes, rng)
 
 
-def _by_differences(f: Callable, args: tuple, switches: dict[str, Any]) -> None:
-    gradcheck(
-        f,
-        args,
-        fast_mode=True,
-        check_batched_grad=False,
-        check_batched_forward_grad=False,
-        check_undefined_grad=False,
-        **switches,
-    )
-
-
 class _Along:
     """Derivatives of one function along random directions, in one mode, for oracles that work along a line."""
 
@@ -202,14 +192,6 @@ class _Along:
         self.rtol, self.atol = tolerances.get("rtol", 1e-7), tolerances.get("atol", 1e-12)
         self.v, self.u = (rng.standard_normal(function.size) * function.scale for _ in range(2))
         self.w = rng.standard_normal(function.out_size)
-
-    def check(self, oracle: str) -> None:
-        if not self.f.size or not self.f.out_size:
-            return
-        if oracle == "taylor":
-            self.taylor()
-        else:
-            self.complex_step()
 
     def derivatives(self, directions: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the value and its derivatives along the first, the first two, … directions.

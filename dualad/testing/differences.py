@@ -17,13 +17,11 @@ from dualad.errors import ShapeError
 
 from .estimate import Answer, Estimate, Unavailable, scaled, stack
 
-__all__ = ["AT_A_KINK", "along_each", "derivative", "jacobian", "second_derivative"]
+__all__ = ["along_each", "derivative", "jacobian", "second_derivative"]
 
 _EPS = float(np.finfo(np.float64).eps)
 _FIRST_STEP = 0.0437  # no round number: a step that is a period of the function would see nothing
 _RATIO = 2.0
-
-AT_A_KINK = "some entries are at a kink, where any slope between the one-sided ones is right"
 
 Vector = np.ndarray
 Function = Callable[[Vector], Vector]
@@ -83,7 +81,7 @@ def derivative(f: Function, x: Vector, v: Vector, *, value: Vector | None = None
     if not settled.any():
         worst = float(np.nanmin(error)) if np.isfinite(error).any() else np.inf
         return Unavailable(f"the differences do not settle (estimated error {worst:.1g}: noise, jumps or a boundary)")
-    note = AT_A_KINK if kinks.any() else ""
+    note = "some entries are at a kink, where any slope between the one-sided ones is right" if kinks.any() else ""
     return Estimate(best, np.where(kinks, 0.0, error), settled, low, high, note=note)
 
 

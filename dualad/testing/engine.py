@@ -34,18 +34,9 @@ SINGLE = 1e-3
 
 
 class Engine(RealFunction):
-    """The transforms of dualad on `f` at `args`, flattened to R^n → R^m.
+    """The transforms of dualad on `f` at `args`, flattened to R^n → R^m; ``lenient`` as a `RealFunction` is.
 
-    Parameters
-    ----------
-    f : callable
-        The function.
-    args : sequence
-        Its positional arguments, at least one of them with a floating-point leaf.
-    lenient : bool
-        As of `RealFunction`.
-    double : bool
-        Whether floating-point arguments are made double first; otherwise derivatives are taken in their own dtypes.
+    With ``double``, floating-point arguments are made double first; otherwise derivatives are taken in their dtypes.
 
     Attributes
     ----------
@@ -182,11 +173,9 @@ class Engine(RealFunction):
 
     # -- derivatives ------------------------------------------------------------------------------------------------
 
-    def jvp(self, v: np.ndarray, absent: int | None = None) -> np.ndarray:
-        """Return J v; with ``absent``, the tangent of that input is None, which is zero."""
-        given = self.tangents(v)
-        if absent is not None:
-            given[absent] = None
+    def jvp(self, v: np.ndarray, absent: Sequence[int] = ()) -> np.ndarray:
+        """Return J v; the tangents of inputs in ``absent`` (their numbers among the floating ones) are None."""
+        given = replaced(self.tangents(v), absent, [None] * len(absent))
         return self._of_outputs(self._pushed(given))
 
     def _pushed(self, given: Sequence[Any], value_too: bool = True) -> list[Any]:
@@ -201,9 +190,7 @@ class Engine(RealFunction):
         """Return Jᵀ w; the cotangents of outputs in ``absent`` (their numbers among the floating ones) are None."""
         if self.pull_back is None:
             self.learn()
-        given = self.cotangents(w)
-        for i in absent:
-            given[i] = None
+        given = replaced(self.cotangents(w), absent, [None] * len(absent))
         return self._of_inputs(self._pulled(given))
 
     def _pulled(self, given: Sequence[Any]) -> list[Any]:
@@ -268,22 +255,29 @@ class Engine(RealFunction):
     def going(self, mode: str) -> Direction:
         """Return how derivatives go through the function in a mode."""
         if mode == "forward":
-            return Direction("tangent", self.jvp, self.vmap_jvp, self.size, self.scale, self.outs)
-        return Direction("cotangent", self.vjp, self.vmap_vjp, self.out_size, 1.0, self.ins)
+            return Direction("tangent", "input", self.jvp, self.vmap_jvp, self.scale, self.ins, self.outs)
+        return Direction("cotangent", "output", self.vjp, self.vmap_vjp, 1.0, self.outs, self.ins)
 
 
 class Direction(NamedTuple):
-    """How derivatives go through a function: forward, tangents of R^n, or in reverse, cotangents of R^m.
+    """How derivatives go through a function: forward, tangents of inputs, or in reverse, cotangents of outputs.
 
-    ``product`` takes one vector of ``size`` entries, ``scale`` times ordinary numbers; ``batched`` takes many as rows.
+    ``product`` takes one vector of ``size`` entries, ``scale`` times ordinary numbers, and which of the arrays in it
+    are to be absent; ``batched`` takes many vectors as rows.
     """
 
     word: str
-    product: Callable[[np.ndarray], np.ndarray]
+    owner: str
+    product: Callable[..., np.ndarray]
     batched: Callable[[np.ndarray], np.ndarray]
-    size: int
     scale: np.ndarray | float
+    source: Side
     target: Side
+
+    @property
+    def size(self) -> int:
+        """How many entries a vector has."""
+        return self.source.size
 
     def random(self, rng: np.random.Generator, *rows: int) -> np.ndarray:
         """Return a random vector, or so many rows of them."""

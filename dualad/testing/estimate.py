@@ -168,21 +168,13 @@ def compare(
     # Relative to the largest entry; a difference within the noise around an exact zero is no relative error of 1.
     size = np.maximum(scale, noise / rtol if rtol > 0 else 0.0)
     max_error = float(np.max(difference / np.where(size > 0, size, 1.0), initial=0.0, where=judged))
-    if not wrong.any():
-        return Comparison(wrong, judged, max_error, None, np.nan, np.nan, np.nan, at_kinks)
-    excess = np.where(wrong, difference / np.maximum(tolerance, np.finfo(np.float64).tiny), -1.0)
-    worst = int(np.argmax(excess))
-    at = np.unravel_index(worst, result.shape)
-    return Comparison(
-        wrong,
-        judged,
-        max_error,
-        worst,
-        float(result[at]),
-        float(reference[at]),
-        float(np.broadcast_to(tolerance, result.shape)[at]),
-        at_kinks,
-    )
+    worst, entry = None, (np.nan, np.nan, np.nan)
+    if wrong.any():
+        excess = np.where(wrong, difference / np.maximum(tolerance, np.finfo(np.float64).tiny), -1.0)
+        worst = int(np.argmax(excess))
+        allowed = np.broadcast_to(tolerance, result.shape)
+        entry = float(result.flat[worst]), float(reference.flat[worst]), float(allowed.flat[worst])
+    return Comparison(wrong, judged, max_error, worst, *entry, at_kinks)
 
 
 def scaled(e: Estimate, factor: np.ndarray | float) -> Estimate:

@@ -25,7 +25,9 @@ from .describe import describe, refuse_unknown
 from .engine import SINGLE, Engine, failure, is_single, said
 from .estimate import Estimate, Unavailable, compare, scaled, stack, weighted
 
-__all__ = ["Check", "Settings", "chosen_mode", "chosen_modes", "gradcheck", "warn_of_single_precision"]
+__all__ = [
+    "Check", "Settings", "chosen_mode", "chosen_modes", "compare_with_values", "gradcheck", "warn_of_single_precision",
+]  # fmt: skip
 
 _MODES = {"forward": "forward", "fwd": "forward", "reverse": "reverse", "rev": "reverse"}
 _LANES = 3
@@ -151,6 +153,17 @@ def gradcheck(
     return True
 
 
+def compare_with_values(f: Callable, args: Any, **switches: Any) -> None:
+    """Compare products with random vectors with differences of the values, and nothing else."""
+    with warnings.catch_warnings():
+        # Of single precision warns, once for all its checks, who calls this.
+        warnings.filterwarnings("ignore", message=".*Differences need double precision", category=UserWarning)
+        gradcheck(
+            f, args, fast_mode=True, check_batched_grad=False, check_batched_forward_grad=False,
+            check_undefined_grad=False, **switches,
+        )  # fmt: skip
+
+
 def chosen_modes(
     modes: str | Sequence[str], forward: bool | None = None, reverse: bool | None = None
 ) -> tuple[str, ...]:
@@ -264,19 +277,9 @@ class Check:
         self.judge("forward", np.stack(columns, axis=1), numerical, self.floor(), directions if s.fast else None)
         self.again("forward mode", f.jvp(directions[0]), columns[0])
         if s.absent:
-            self.absent_tangents()
+            self.absent("forward")
         if s.batched_forward:
             self.batched("forward", f.going("forward").random(self.rng, _LANES))
-
-    def absent_tangents(self) -> None:
-        """Check that a tangent of None is a tangent of zeros, input by input."""
-        f = self.f
-        v = self.rng.standard_normal(f.size) * f.scale
-        for number, position in enumerate(f.ins.positions):
-            moved = np.array([f.ins.leaf_of(k)[0] != position for k in range(f.size)])
-            self.equal_to_zeros(
-                f"the tangent of input {position}", "forward", partial(f.jvp, v, number), f.jvp(v * moved)
-            )
 
     # -- reverse ----------------------------------------------------------------------------------------------------
 
@@ -295,7 +298,7 @@ class Check:
         f.learn()
         self.again("reverse mode", f.vjp(first), got)
         if s.absent:
-            self.absent_cotangents()
+            self.absent("reverse")
         if s.batched_reverse:
             self.batched("reverse", f.going("reverse").random(self.rng, _LANES))
 
@@ -313,19 +316,17 @@ class Check:
             self.judge("reverse", (directions @ got)[None], stack([product]), floor[None], directions, w)
         return w, got
 
-    def absent_cotangents(self) -> None:
-        """Check that a cotangent of None is one of zeros, output by output and all together."""
-        f = self.f
-        w = self.rng.standard_normal(f.out_size)
-        numbers = range(len(f.outs.positions))
-        groups = np.array([f.outs.leaf_of(k)[0] for k in range(f.out_size)])
-        for i in numbers:
-            kept = groups != f.outs.positions[i]
-            name = f"the cotangent of output {f.outs.positions[i]}"
-            self.equal_to_zeros(name, "reverse", partial(f.vjp, w, [i]), f.vjp(w * kept))
-        if len(numbers) > 1:
-            all_of_them = "the cotangents of all outputs"
-            self.equal_to_zeros(all_of_them, "reverse", partial(f.vjp, w, numbers), f.vjp(np.zeros_like(w)))
+    def absent(self, mode: str) -> None:
+        """Check that a tangent or cotangent of None is one of zeros, array by array; cotangents all together too."""
+        way = self.f.going(mode)
+        v, positions = way.random(self.rng), way.source.positions
+        owners = np.array([position for position, _ in way.source.slots])[way.source.groups()]
+        for number, position in enumerate(positions):
+            name = f"the {way.word} of {way.owner} {position}"
+            self.equal_to_zeros(name, mode, partial(way.product, v, [number]), way.product(v * (owners != position)))
+        if mode == "reverse" and len(positions) > 1:
+            everything = partial(way.product, v, range(len(positions)))
+            self.equal_to_zeros("the cotangents of all outputs", mode, everything, way.product(np.zeros_like(v)))
 
     def floor(self) -> np.ndarray:
         """Return the rounding of the values in the entries of a Jacobian, or of products with vectors."""

@@ -36,20 +36,8 @@ _TRANSFORMS = ("grad", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value
 class JaxOracle:
     """JAX's derivatives of a user's function.
 
-    Parameters
-    ----------
-    function : RealFunction
-        The function and the point.
-    source : tuple of (module, str), callable or None
-        The module that holds the function and its name there (dots for attributes), or the same function written for
-        ``jax.numpy``; found from the function when None.
-    shared : dict, optional
-        Keeps the second loading and the compiled code; pass the same one for all points of one function.
-
-    Attributes
-    ----------
-    trouble : Unavailable or None
-        Why the oracle can't run at all; its methods answer the same.
+    ``source`` and ``shared`` are those of `check_function`. ``trouble`` is why the oracle can't run at all, or None;
+    its methods then answer the same.
 
     Examples
     --------
@@ -110,12 +98,11 @@ class JaxOracle:
         """Return J v, shape (m,), for a tangent of shape (n,)."""
         if self.function.size * self.function.out_size <= _SMALL:
             return _product(self.jacobian(), lambda J: J @ v, lambda J: J @ np.abs(v))
-        point, tangent = self.function.point, self.function.ins.split(v)
 
         def answer(point: Any, tangent: Any) -> Any:
             return self.jax.jvp(self._call, point, tangent)[1]
 
-        return self._ask(lambda: self._join(self._run("jvp", answer, point, tangent)))
+        return self._ask_for("jvp", answer, self.function.point, self.function.ins.split(v))
 
     def vjp(self, w: np.ndarray) -> Estimate | Unavailable:
         """Return Jᵀ w, shape (n,), for a cotangent of shape (m,)."""
@@ -125,7 +112,7 @@ class JaxOracle:
         def answer(point: Any, cotangent: Any) -> Any:
             return self.jax.vjp(self._call, *point)[1](cotangent)
 
-        return self._ask(lambda: self._join(self._run("vjp", answer, self.function.point, self.function.outs.split(w))))
+        return self._ask_for("vjp", answer, self.function.point, self.function.outs.split(w))
 
     def jacobian(self) -> Estimate | Unavailable:
         """Return the (m, n) Jacobian."""
@@ -159,9 +146,7 @@ class JaxOracle:
 
             return self.jax.jvp(self.jax.grad(scalar), (point,), (tangent,))[1]
 
-        return self._ask(
-            lambda: self._join(self._run("hvp", answer, function.point, function.outs.split(w), function.ins.split(v)))
-        )
+        return self._ask_for("hvp", answer, function.point, function.outs.split(w), function.ins.split(v))
 
     # -- inside -------------------------------------------------------------------------------------------------
 
@@ -201,6 +186,9 @@ class JaxOracle:
     @staticmethod
     def _join(leaves: Sequence[Any]) -> np.ndarray:
         return np.concatenate([np.asarray(leaf, np.float64).ravel() for leaf in leaves])
+
+    def _ask_for(self, name: str, question: Callable, *trees: Sequence[np.ndarray]) -> Estimate | Unavailable:
+        return self._ask(lambda: self._join(self._run(name, question, *trees)))
 
     def _ask(self, question: Callable[[], np.ndarray]) -> Estimate | Unavailable:
         if self.trouble is not None:

@@ -9,6 +9,7 @@ Not for derivatives: nothing here differentiates anything.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,24 +24,10 @@ __all__ = ["RealFunction", "Side", "argument_names", "joined", "name_of"]
 
 
 class RealFunction:
-    """`f` at `args`, as a function of real arrays that returns real arrays.
+    """`f` at `args`, trees with a floating-point leaf at least, as a function of real arrays that returns real arrays.
 
-    Parameters
-    ----------
-    f : callable
-        The function; it is called with trees shaped like `args`.
-    args : sequence
-        Its positional arguments: trees of arrays, at least one of them with a floating-point leaf.
-    lenient : bool
-        Whether a function that returns nothing of floating point, or other values when it is called again, is accepted;
-        the attributes ``out_size`` and ``spread`` tell.
-
-    Raises
-    ------
-    UsageError
-        When no argument has a floating-point leaf.
-    OutputError
-        When the function returns nothing of floating point, or is not deterministic.
+    A point without floating-point numbers is a UsageError. A function that returns nothing of floating point, or other
+    values when it is called again, is an OutputError, but if it is ``lenient``: then ``out_size`` and ``spread`` tell.
     """
 
     def __init__(self, f: Callable, args: Sequence[Any], *, lenient: bool = False) -> None:
@@ -138,7 +125,7 @@ class RealFunction:
             parts.append(array)
         return joined(parts)
 
-    @property
+    @functools.cached_property
     def scale(self) -> np.ndarray:
         """The size of a natural change of each input: its own magnitude, or that of its array, or 1."""
         parts = []
