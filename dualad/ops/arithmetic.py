@@ -40,6 +40,19 @@ __all__ = [
 # ── sums: linear in both arguments together ──────────────────────────────────────────────────────────────────────
 
 
+def _sum(ufunc: np.ufunc, jvp: Callable, transpose: Callable) -> Primitive:
+    return elementwise(
+        ufunc,
+        jvp=jvp,
+        linear_in=(0, 1),
+        joint=True,
+        transpose=transpose,
+        samples=anywhere(),
+        complex_too=True,
+        kind="sum",
+    )
+
+
 def _add_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     x, y = primals
     out = x + y
@@ -48,18 +61,6 @@ def _add_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 
 def _add_transpose(ct: Array, x: Array, y: Array) -> tuple:
     return unbroadcast(ct, x) if type(x) is Aval else None, unbroadcast(ct, y) if type(y) is Aval else None
-
-
-add = elementwise(
-    np.add,
-    jvp=_add_jvp,
-    linear_in=(0, 1),
-    joint=True,
-    transpose=_add_transpose,
-    samples=anywhere(),
-    complex_too=True,
-    kind="sum",
-)
 
 
 def _subtract_jvp(primals: Sequence, tangents: Sequence) -> tuple:
@@ -74,16 +75,8 @@ def _subtract_transpose(ct: Array, x: Array, y: Array) -> tuple:
     return unbroadcast(ct, x) if type(x) is Aval else None, -unbroadcast(ct, y) if type(y) is Aval else None
 
 
-subtract = elementwise(
-    np.subtract,
-    jvp=_subtract_jvp,
-    linear_in=(0, 1),
-    joint=True,
-    transpose=_subtract_transpose,
-    samples=anywhere(),
-    complex_too=True,
-    kind="sum",
-)
+add = _sum(np.add, _add_jvp, _add_transpose)
+subtract = _sum(np.subtract, _subtract_jvp, _subtract_transpose)
 
 negative = elementwise(
     np.negative,

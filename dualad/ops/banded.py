@@ -43,9 +43,7 @@ def transpose_bands(ab, lower: int, upper: int):
 
 
 def _solve(ab, b, *, lower, upper):
-    dtype = floating(np.result_type(ab, b))
-    ab, b = [x.astype(dtype, copy=False) for x in (ab, b)]
-    return over_stack(lambda ab, b: sl.solve_banded((lower, upper), ab, b), (ab, b), b.shape[-2:], dtype)
+    return over_stack(lambda ab, b: sl.solve_banded((lower, upper), ab, b), (ab, b), b.shape[-2:])
 
 
 def _solve_shape(ab: Aval, b: Aval, *, lower: int, upper: int) -> Aval:

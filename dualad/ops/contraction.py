@@ -17,6 +17,7 @@ from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
 from ..core.constants import beside
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
+from .factorization import transposed
 from .kinds import add_tangents, align_ranks, bilinear, is_finite, unbroadcast
 from .samples import complex_normal
 
@@ -84,7 +85,7 @@ def _cotangent_of_left(ct, x: Aval, y):
         return y @ ct if m == 2 else _rows(y) @ ct.reshape((ct.size,))
     if n == 2:
         return _rows(ct) @ _rows(y).T
-    return ct @ _swap(y)
+    return ct @ transposed(y)
 
 
 def _cotangent_of_right(ct, x, y: Aval):
@@ -98,7 +99,7 @@ def _cotangent_of_right(ct, x, y: Aval):
         return ct.reshape((ct.size,)) @ _fold(x)
     if m == 2:
         return _fold(x).T @ _fold(ct)
-    return _swap(x) @ ct
+    return transposed(x) @ ct
 
 
 def _column(x):
@@ -113,14 +114,7 @@ def _fold(x):
 
 def _rows(x):
     """Return x[..., n, k] as x[n, (...k)]."""
-    if x.ndim == 2:
-        return x
     return np.moveaxis(x, -2, 0).reshape((x.shape[-2], math.prod(x.shape[:-2]) * x.shape[-1]))
-
-
-def _swap(x):
-    """Return the matrix transpose."""
-    return x.T if x.ndim == 2 else np.swapaxes(x, -1, -2)
 
 
 def _matmul_batch(size: int, values: Sequence, mapped: Sequence[bool]) -> Array:
@@ -237,16 +231,8 @@ def _einsum_shape(*avals: Aval, subscripts: str, optimize) -> Aval:
 def _einsum_transpose(ct: Array, *args: Array, subscripts: str, optimize, contract: Callable = np.einsum) -> tuple:
     inputs, output = _split(subscripts)
     i = next(i for i, a in enumerate(args) if type(a) is Aval)
-    cotangent = _einsum_cotangent(
-        ct, output, inputs[i], args[i], inputs[:i] + inputs[i + 1 :], args[:i] + args[i + 1 :], contract
-    )
-    return tuple([cotangent if j == i else None for j in range(len(args))])
-
-
-def _einsum_cotangent(
-    ct, output: str, letters: str, x: Aval, rest_labels: list[str], rest, contract: Callable = np.einsum
-):
-    labels, operands = [output, *rest_labels], [ct, *rest]
+    letters, x = inputs[i], args[i]
+    labels, operands = [output, *inputs[:i], *inputs[i + 1 :]], [ct, *args[:i], *args[i + 1 :]]
     shapes = [np.shape(o) for o in operands]
     sizes = _sizes(labels, shapes)
     size_in_x = dict(zip(letters, x.shape, strict=True))
@@ -264,7 +250,7 @@ def _einsum_cotangent(
         found = np.where(beside(_diagonal_mask(letters, x.shape), found), found, found.dtype.type(0))
     if found.shape != x.shape:
         found = np.broadcast_to(found, x.shape)
-    return unbroadcast(found, x)
+    return (*[None] * i, unbroadcast(found, x), *[None] * (len(args) - i - 1))
 
 
 def _diagonal_mask(letters: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -368,6 +354,10 @@ def _einsum_jvp(primals, tangents, *, subscripts: str, optimize):
     return bind(einsum, primals, {"subscripts": subscripts, "optimize": optimize}), total
 
 
+def _sum(subscripts: str, *operands, optimize=False) -> tuple:
+    return (*operands, {"subscripts": subscripts, "optimize": optimize})
+
+
 einsum_strong = bilinear(
     "einsum_strong",
     impl=_einsum_strong,
@@ -376,10 +366,7 @@ einsum_strong = bilinear(
     transpose=_einsum_transpose,
     strong_transpose=_einsum_strong_transpose,
     batch=functools.partial(_einsum_batch, contract=_contract_strongly),
-    samples=[
-        ((2, 3), (3, 4), {"subscripts": "ij,jk->ik", "optimize": False}),
-        ((2, 3), (3,), {"subscripts": "ij,j->i", "optimize": False}),
-    ],
+    samples=[_sum("ij,jk->ik", (2, 3), (3, 4)), _sum("ij,j->i", (2, 3), (3,))],
     pole=True,
     contracts=True,
 )
@@ -395,18 +382,10 @@ einsum = Primitive(
     contracts=True,
     batch=_einsum_batch,
     samples=[
-        ((2, 3), (3, 4), {"subscripts": "ij,jk->ik", "optimize": False}),
-        ((2, 3), (3, 4), (4, 2), {"subscripts": "ij,jk,ki->", "optimize": "greedy"}),
-        ((3, 3), {"subscripts": "ii->i", "optimize": False}),
-        ((3, 3), {"subscripts": "ii->", "optimize": False}),
-        ((2, 3), {"subscripts": "ij->ji", "optimize": False}),
-        ((2, 3), {"subscripts": "ij->i", "optimize": False}),
-        ((3, 3, 2), (3,), {"subscripts": "iij,i->j", "optimize": False}),
-        ((2, 1), (2, 4), {"subscripts": "ij,ij->ij", "optimize": False}),
-        ((2, 1), (2, 4), {"subscripts": "ij,ij->i", "optimize": False}),
-        ((), (3,), {"subscripts": ",i->i", "optimize": False}),
-        ((0, 2), (2, 3), {"subscripts": "ij,jk->ik", "optimize": False}),
-        ((5, 2, 3), (3, 4), {"subscripts": "bij,jk->bik", "optimize": True}),
-        (complex_normal(2, 3), (3,), {"subscripts": "ij,j->i", "optimize": False}),
+        _sum("ij,jk->ik", (2, 3), (3, 4)), _sum("ij,jk,ki->", (2, 3), (3, 4), (4, 2), optimize="greedy"),
+        _sum("ii->i", (3, 3)), _sum("ii->", (3, 3)), _sum("ij->ji", (2, 3)), _sum("ij->i", (2, 3)),
+        _sum("iij,i->j", (3, 3, 2), (3,)), _sum("ij,ij->ij", (2, 1), (2, 4)), _sum("ij,ij->i", (2, 1), (2, 4)),
+        _sum(",i->i", (), (3,)), _sum("ij,jk->ik", (0, 2), (2, 3)),
+        _sum("bij,jk->bik", (5, 2, 3), (3, 4), optimize=True), _sum("ij,j->i", complex_normal(2, 3), (3,)),
     ],
-)
+)  # fmt: skip

@@ -14,8 +14,8 @@ import scipy.fft as sf
 
 from ..core.aval import Array, Aval
 from .factorization import floating
-from .kinds import linear
-from .samples import complex_plane
+from .kinds import linear, unbroadcast
+from .samples import anywhere, complex_plane
 
 __all__ = ["INVERSE", "dct", "dst"]
 
@@ -62,7 +62,7 @@ def _transform(name: str, function: Callable, first: tuple[int, ...], last: tupl
         back = op(ct, type=INVERSE[type], axis=axis, norm=norm, orthogonalize=orthogonalize)
         if not plain and type in (1, 3):
             back = back * _ends(n, places, 0.5, ct, behind)
-        return (np.real(back) if x.dtype.kind != "c" and back.dtype.kind == "c" else back,)
+        return (unbroadcast(back, x),)
 
     op = linear(
         name,
@@ -73,17 +73,13 @@ def _transform(name: str, function: Callable, first: tuple[int, ...], last: tupl
             (make(*shape), {"type": type, "axis": axis, "norm": norm, "orthogonalize": orthogonalize})
             for type in (1, 2, 3, 4)
             for make, shape, axis, norm, orthogonalize in (
-                (_real, (4,), 0, "backward", False), (_real, (2, 5), 1, "ortho", True),
-                (_real, (3, 2), 0, "forward", True), (complex_plane(), (3, 1), 0, "ortho", False),
+                (anywhere(), (4,), 0, "backward", False), (anywhere(), (2, 5), 1, "ortho", True),
+                (anywhere(), (3, 2), 0, "forward", True), (complex_plane(), (3, 1), 0, "ortho", False),
             )
         ] + [((0, 3), {"type": 2, "axis": 1, "norm": "backward", "orthogonalize": False})],
         blocks="one",
     )  # fmt: skip
     return op
-
-
-def _real(*shape: int):
-    return shape
 
 
 dct = _transform("dct", sf.dct, (0, -1), (0,))

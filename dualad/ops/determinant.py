@@ -14,15 +14,11 @@ import numpy as np
 
 from ..core.aval import Aval
 from ..errors import SingularMatrixError
-from .factorization import complex_matrix, directional_shape, floating, inv, square
+from .factorization import directional_shape, floating, inv, square
 from .kinds import directional, of_matrices
-from .samples import well_conditioned
+from .samples import complex_regular, regular
 
 __all__ = ["cofactors", "det", "slogdet"]
-
-_regular = well_conditioned()
-_complex_regular = complex_matrix(_regular)
-
 
 # ── the adjugate and its derivatives ─────────────────────────────────────────────────────────────────────────────
 #
@@ -128,10 +124,10 @@ cofactors = directional(
     back=lambda ct, a, *others: cofactors(a, *others, ct),
     raises=False,
     samples=[
-        (_regular(3, 3),), (_regular(3, 3), (3, 3)), (_regular(4, 4), (4, 4), (4, 4)), (_regular(2, 3, 3), (2, 3, 3)),
-        (_regular(1, 1),), (_regular(0, 2, 2),), (np.zeros((3, 3)), (3, 3)),
+        (regular(3, 3),), (regular(3, 3), (3, 3)), (regular(4, 4), (4, 4), (4, 4)), (regular(2, 3, 3), (2, 3, 3)),
+        (regular(1, 1),), (regular(0, 2, 2),), (np.zeros((3, 3)), (3, 3)),
         (np.diag([2.0, 1.0, 0.0, 0.0]), (4, 4), (4, 4)),
-        (_complex_regular(3, 3), (3, 3)),
+        (complex_regular(3, 3), (3, 3)),
     ],
 )  # fmt: skip
 
@@ -150,8 +146,8 @@ det = of_matrices(
     abstract_eval=lambda a: Aval(square(a).shape[:-2], floating(a.dtype)),
     jvp=_det_jvp,
     samples=[
-        (_regular(3, 3),), (_regular(1, 1),), (_regular(2, 3, 3),), (_regular(0, 2, 2),), (_regular(2, 2, 2, 2),),
-        (np.ones((3, 3)),), (_complex_regular(3, 3),),
+        (regular(3, 3),), (regular(1, 1),), (regular(2, 3, 3),), (regular(0, 2, 2),), (regular(2, 2, 2, 2),),
+        (np.ones((3, 3)),), (complex_regular(3, 3),),
     ],
     raises=False,
 )  # fmt: skip
@@ -190,7 +186,7 @@ slogdet = of_matrices(
     abstract_eval=_slogdet_shape,
     jvp=_slogdet_jvp,
     samples=[
-        (_regular(3, 3),), (_regular(1, 1),), (_regular(2, 3, 3),), (_regular(0, 2, 2),), (_complex_regular(2, 3, 3),),
+        (regular(3, 3),), (regular(1, 1),), (regular(2, 3, 3),), (regular(0, 2, 2),), (complex_regular(2, 3, 3),),
     ],
     multiple_results=True,
     raises=False,

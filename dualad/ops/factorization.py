@@ -17,10 +17,10 @@ import numpy as np
 from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
 from ..core.primitive import Primitive
 from .kinds import align_ranks, of_matrices, repeat_lanes, solution
-from .samples import well_conditioned
+from .samples import complex_normal, complex_regular, definite, regular, well_conditioned
 
 __all__ = [
-    "adjoint", "cholesky", "complex_floating", "complex_matrix", "directional_shape", "floating", "hermitian", "inv",
+    "adjoint", "cholesky", "complex_floating", "directional_shape", "floating", "hermitian", "inv",
     "least_motion", "matrix", "matrix_rank", "over_stack", "pinv", "qr", "solution_batch", "solution_shape", "solve",
     "square", "strictly_lower", "transposed",
 ]  # fmt: skip
@@ -85,11 +85,15 @@ def hermitian(a):
     return below + adjoint(below) + np.where(np.eye(n, dtype=bool), np.real(a), zero)
 
 
-def over_stack(function: Callable, arrays, core: tuple[int, ...], dtype: np.dtype, ndim: int = 2) -> np.ndarray:
+def over_stack(function: Callable, arrays, core: tuple[int, ...], dtype=None, ndim: int = 2) -> np.ndarray:
     """Call a function of matrices (or arrays of so many axes) once per member of a broadcast stack.
 
-    ``core`` is the shape of one result.
+    ``core`` is the shape of one result, ``dtype`` that of all; without it, arrays and result have the one that NumPy's
+    linear algebra answers in.
     """
+    if dtype is None:
+        dtype = floating(np.result_type(*arrays))
+        arrays = [a.astype(dtype, copy=False) for a in arrays]
     stack = np.broadcast_shapes(*[a.shape[:-ndim] for a in arrays])
     out = np.empty((*stack, *core), dtype)
     if out.size:
@@ -97,16 +101,6 @@ def over_stack(function: Callable, arrays, core: tuple[int, ...], dtype: np.dtyp
         for index in np.ndindex(*stack):
             out[index] = function(*[a[index] for a in arrays])
     return out
-
-
-def complex_matrix(domain):
-    """Make a complex domain of matrices of a real one."""
-    return lambda *shape: lambda rng: domain.make(rng, shape) + 0.3j * rng.normal(size=shape)
-
-
-_regular = well_conditioned()
-_definite = well_conditioned(positive_definite=True)
-_complex_regular = complex_matrix(_regular)
 
 
 # ── solve: A x = b ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -149,9 +143,9 @@ solve = solution(
     batch=solution_batch(lambda: solve),
     raises=True,
     samples=[
-        (_regular(3, 3), (3, 2)), (_regular(3, 3), (3, 1)), (_regular(1, 1), (1, 1)), (_regular(2, 3, 3), (3, 2)),
-        (_regular(3, 3), (2, 3, 2)), (_regular(4, 1, 2, 2), (3, 2, 2)), (_regular(0, 2, 2), (2, 1)),
-        (_complex_regular(3, 3), (3, 2)), (_regular(3, 3), _complex_regular(3, 3)),
+        (regular(3, 3), (3, 2)), (regular(3, 3), (3, 1)), (regular(1, 1), (1, 1)), (regular(2, 3, 3), (3, 2)),
+        (regular(3, 3), (2, 3, 2)), (regular(4, 1, 2, 2), (3, 2, 2)), (regular(0, 2, 2), (2, 1)),
+        (complex_regular(3, 3), (3, 2)), (regular(3, 3), complex_regular(3, 3)),
     ],
     blocks="matrices",
 )  # fmt: skip
@@ -170,7 +164,7 @@ inv = of_matrices(
     impl=np.linalg.inv,
     abstract_eval=lambda a: Aval(square(a).shape, floating(a.dtype)),
     jvp=_inv_jvp,
-    samples=[_regular(3, 3), _regular(1, 1), _regular(2, 3, 3), _regular(0, 2, 2), _complex_regular(2, 3, 3)],
+    samples=[regular(3, 3), regular(1, 1), regular(2, 3, 3), regular(0, 2, 2), complex_regular(2, 3, 3)],
     blocks="matrices",
 )
 
@@ -182,10 +176,6 @@ inv = of_matrices(
 #     ∂P = −P ∂A P + P Pᴴ ∂Aᴴ (1 − A P) + (1 − P A) ∂Aᴴ Pᴴ P.
 #
 # Where the rank changes, A⁺ jumps and has no derivative.
-
-
-def _pinv_shape(a: Aval, rcond: Aval) -> Aval:
-    return Aval((*matrix(a).shape[:-2], a.shape[-1], a.shape[-2]), floating(a.dtype))
 
 
 def _pinv_jvp(primals: Sequence, tangents: Sequence) -> tuple:
@@ -210,13 +200,13 @@ _CUTOFF = np.array(1e-15)
 pinv = Primitive(
     "pinv",
     impl=np.linalg.pinv,
-    abstract_eval=_pinv_shape,
+    abstract_eval=lambda a, rcond: Aval((*matrix(a).shape[:-2], a.shape[-1], a.shape[-2]), floating(a.dtype)),
     jvp=_pinv_jvp,
     batch=_pinv_batch,
     raises=True,
     samples=[
-        ((3, 2), _CUTOFF), ((2, 3), _CUTOFF), (_regular(3, 3), _CUTOFF), ((2, 3, 2), _CUTOFF), ((0, 2), _CUTOFF),
-        (_complex_regular(3, 3), _CUTOFF),
+        ((3, 2), _CUTOFF), ((2, 3), _CUTOFF), (regular(3, 3), _CUTOFF), ((2, 3, 2), _CUTOFF), ((0, 2), _CUTOFF),
+        (complex_regular(3, 3), _CUTOFF),
     ],
     blocks="stack",
 )  # fmt: skip
@@ -262,8 +252,8 @@ cholesky = of_matrices(
     abstract_eval=lambda a: Aval(square(a).shape, floating(a.dtype)),
     jvp=_cholesky_jvp,
     samples=[
-        _definite(3, 3), _definite(1, 1), _definite(2, 3, 3), _definite(0, 2, 2),
-        lambda rng: _definite.make(rng, (2, 3, 3)) + 0.2j * rng.normal(size=(2, 3, 3)),
+        definite(3, 3), definite(1, 1), definite(2, 3, 3), definite(0, 2, 2),
+        lambda rng: definite.make(rng, (2, 3, 3)) + 0.2j * rng.normal(size=(2, 3, 3)),
     ],
     blocks="matrices",
 )  # fmt: skip
@@ -325,8 +315,8 @@ qr = of_matrices(
     abstract_eval=_qr_shape,
     jvp=_qr_jvp,
     samples=[
-        (_regular(3, 3),), ((4, 2),), (_regular(1, 1),), ((2, 3, 2),), ((2, 4),), ((0, 3, 2),),
-        (_complex_regular(2, 3, 3),), (lambda rng: rng.normal(size=(4, 2)) + 1j * rng.normal(size=(4, 2)),),
+        (regular(3, 3),), ((4, 2),), (regular(1, 1),), ((2, 3, 2),), ((2, 4),), ((0, 3, 2),),
+        (complex_regular(2, 3, 3),), (complex_normal(4, 2),),
         # One further column of a real matrix is determined up to its sign, so that its least motion is its motion.
         ((3, 2), {"complete": True}), ((2, 3, 2), {"complete": True}), ((2, 3), {"complete": True}),
     ],

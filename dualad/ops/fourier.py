@@ -15,8 +15,8 @@ import numpy as np
 
 from ..core.aval import Array, Aval, is_inexact
 from ..core.constants import beside
-from .kinds import linear
-from .samples import complex_plane
+from .kinds import linear, unbroadcast
+from .samples import Domain, anywhere, complex_plane
 
 __all__ = ["fft", "ifft", "irfft", "rfft"]
 
@@ -46,14 +46,7 @@ def fit_axis(x, n: int, axis: int):
     return np.concatenate([x, zeros], axis)
 
 
-def _arrived(ct, x: Aval, axis: int):
-    """Give a cotangent the length and, for a real argument, the realness of the argument."""
-    ct = fit_axis(ct, x.shape[axis], axis)
-    return np.real(ct) if x.dtype.kind != "c" and ct.dtype.kind == "c" else ct
-
-
-def _samples(domain=None):
-    make = domain or (lambda *shape: shape)
+def _samples(make: Domain) -> list:
     return [
         (make(4), {"n": 4, "axis": 0, "norm": "backward"}),
         (make(5, 2), {"n": 5, "axis": 0, "norm": "ortho"}),
@@ -65,18 +58,23 @@ def _samples(domain=None):
 
 def _transform(name: str, function: Callable, samples: list, *, back=None, length=lambda n: n, dtype=_complex_dtype):
     """Declare a transform to so many numbers of a dtype; ``back`` is its transpose (itself, if not given)."""
+
+    def transpose(ct: Array, x: Array, *, n: int, axis: int, norm: str) -> tuple:
+        ct = (back or op)(ct, n=n, axis=axis, norm=norm)
+        return (unbroadcast(fit_axis(ct, x.shape[axis], axis), x),)
+
     op = linear(
         name,
         impl=lambda x, *, n, axis, norm: function(x, n, axis, norm),
         abstract_eval=lambda x, *, n, axis, norm: Aval(_resize(x.shape, axis, length(n)), dtype(x.dtype)),
-        transpose=lambda ct, x, *, n, axis, norm: (_arrived((back or op)(ct, n=n, axis=axis, norm=norm), x, axis),),
+        transpose=transpose,
         samples=samples,
         blocks="one",
     )
     return op
 
 
-_real_samples = _samples()
+_real_samples = _samples(anywhere())
 _both_samples = _real_samples + _samples(complex_plane())
 
 fft = _transform("fft", np.fft.fft, _both_samples)

@@ -135,15 +135,16 @@ class _Lanes:
 
     def from_lanes(self, value):
         """Move the indexed axes of the result of ``index`` from behind the batch axis to their place in a lane."""
-        if not self.place or not self.count:
-            return value
-        return np.moveaxis(value, range(1, 1 + self.count), range(1 + self.place, 1 + self.place + self.count))
+        return self._move(value, 1, 1 + self.place)
 
     def to_lanes(self, value):
         """Undo ``from_lanes``."""
+        return self._move(value, 1 + self.place, 1)
+
+    def _move(self, value, source: int, target: int):
         if not self.place or not self.count:
             return value
-        return np.moveaxis(value, range(1 + self.place, 1 + self.place + self.count), range(1, 1 + self.count))
+        return np.moveaxis(value, range(source, source + self.count), range(target, target + self.count))
 
 
 def _full_slice(size: int, template: tuple) -> tuple:

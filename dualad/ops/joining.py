@@ -18,7 +18,7 @@ from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
 from .indexing import ARRAY, index_add
-from .kinds import linear, repeat_lanes
+from .kinds import linear, repeat_lanes, unbroadcast
 from .samples import complex_normal
 
 __all__ = ["concatenate", "gathered", "split", "stack", "unstack"]
@@ -34,8 +34,7 @@ def _zeros_for_none(tangents, primals) -> list:
 def _cotangents(pieces, args) -> tuple:
     """Give each traced argument its piece (its real part for a real argument), and None to known ones."""
     return tuple([
-        None if type(a) is not Aval else np.real(c) if c.dtype.kind == "c" and a.dtype.kind != "c" else c
-        for c, a in zip(pieces, args, strict=True)
+        unbroadcast(c, a) if type(a) is Aval else None for c, a in zip(pieces, args, strict=True)
     ])  # fmt: skip
 
 

@@ -15,25 +15,13 @@ import scipy.linalg as sl
 from ..core.aval import Array, Aval, result_dtype
 from ..core.primitive import Primitive
 from ..errors import DtypeError
-from .factorization import (
-    adjoint,
-    complex_matrix,
-    directional_shape,
-    floating,
-    matrix,
-    over_stack,
-    square,
-    transposed,
-)
+from .factorization import adjoint, directional_shape, floating, matrix, over_stack, square, transposed
 from .kinds import directional, of_matrices, solution
-from .samples import Domain, well_conditioned
+from .samples import Domain, complex_matrix, definite
 
 __all__ = ["expm", "logm", "sqrtm", "sylvester"]
 
-_regular = well_conditioned()
-_definite = well_conditioned(positive_definite=True)
-_complex_regular = complex_matrix(_regular)
-_complex_definite = complex_matrix(_definite)
+_complex_definite = complex_matrix(definite)
 _small = Domain(lambda rng, shape: 0.5 * rng.normal(size=shape))
 
 
@@ -53,10 +41,7 @@ def _analytic(name: str, function: Callable, samples: list) -> Primitive:
     """Declare f(A, X₁, …, Xₖ) of a function of one matrix."""
 
     def impl(*matrices):
-        dtype = floating(np.result_type(*matrices))
-        n = matrices[0].shape[-1]
-        matrices = [m.astype(dtype, copy=False) for m in matrices]
-        return over_stack(lambda *m: _derivative(function, *m), matrices, (n, n), dtype)
+        return over_stack(lambda *m: _derivative(function, *m), matrices, matrices[0].shape[-2:])
 
     def back(ct: Array, a: Array, *others: Array) -> Array:
         return op(transposed(a), ct, *map(transposed, others))
@@ -117,8 +102,8 @@ logm = _analytic(
     "logm",
     _logarithm,
     [
-        (_definite(3, 3),), (_definite(1, 1),), (_definite(2, 2, 2),), (_definite(0, 2, 2),),
-        (_complex_definite(2, 2),), (np.array([[2.0, 1.0], [0.0, 2.0]]),), (_definite(2, 2), (2, 2, 2)),
+        (definite(3, 3),), (definite(1, 1),), (definite(2, 2, 2),), (definite(0, 2, 2),),
+        (_complex_definite(2, 2),), (np.array([[2.0, 1.0], [0.0, 2.0]]),), (definite(2, 2), (2, 2, 2)),
     ],
 )  # fmt: skip
 
@@ -126,12 +111,6 @@ logm = _analytic(
 # ── the Sylvester equation A X + X B = Q ─────────────────────────────────────────────────────────────────────────
 #
 # A ∂X + ∂X B = ∂Q − ∂A X − X ∂B, linear in Q; the transpose solves Aᵀ Y + Y Bᵀ = C.
-
-
-def _sylvester(a, b, q):
-    dtype = floating(np.result_type(a, b, q))
-    a, b, q = [x.astype(dtype, copy=False) for x in (a, b, q)]
-    return over_stack(_one_sylvester, (a, b, q), q.shape[-2:], dtype)
 
 
 def _one_sylvester(a, b, q):
@@ -157,25 +136,20 @@ sylvester = solution(
     "sylvester",
     lambda ta, x: ta @ x,
     lambda tb, x: x @ tb,
-    impl=_sylvester,
+    impl=lambda a, b, q: over_stack(_one_sylvester, (a, b, q), q.shape[-2:]),
     abstract_eval=_sylvester_shape,
     back=lambda ct, a, b: sylvester(transposed(a), transposed(b), ct),
     raises=True,
     samples=[
-        (_definite(3, 3), _definite(2, 2), (3, 2)), (_definite(1, 1), _definite(1, 1), (1, 1)),
-        (_definite(2, 3, 3), _definite(2, 2), (3, 2)), (_definite(2, 2), _definite(2, 2), (3, 2, 2)),
-        (_definite(2, 2), _definite(1, 1), (0, 2, 1)), (_complex_definite(2, 2), _definite(2, 2), (2, 2)),
+        (definite(3, 3), definite(2, 2), (3, 2)), (definite(1, 1), definite(1, 1), (1, 1)),
+        (definite(2, 3, 3), definite(2, 2), (3, 2)), (definite(2, 2), definite(2, 2), (3, 2, 2)),
+        (definite(2, 2), definite(1, 1), (0, 2, 1)), (_complex_definite(2, 2), definite(2, 2), (2, 2)),
     ],
     blocks="stack",
 )  # fmt: skip
 
 
 # ── the principal square root: S S = A, so S ∂S + ∂S S = ∂A ──────────────────────────────────────────────────────
-
-
-def _sqrtm(a):
-    a = a.astype(floating(a.dtype), copy=False)
-    return over_stack(lambda a: _real_if_real("sqrtm", a, sl.sqrtm(a)), (a,), a.shape[-2:], a.dtype)
 
 
 def _sqrtm_jvp(primals: Sequence, tangents: Sequence) -> tuple:
@@ -185,11 +159,11 @@ def _sqrtm_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 
 sqrtm = of_matrices(
     "sqrtm",
-    impl=_sqrtm,
+    impl=lambda a: over_stack(lambda a: _real_if_real("sqrtm", a, sl.sqrtm(a)), (a,), a.shape[-2:]),
     abstract_eval=lambda a: Aval(square(a).shape, floating(a.dtype)),
     jvp=_sqrtm_jvp,
     samples=[
-        _definite(3, 3), _definite(1, 1), _definite(2, 3, 3), _definite(0, 2, 2), np.array([[2.0, 1.0], [0.0, 2.0]]),
+        definite(3, 3), definite(1, 1), definite(2, 3, 3), definite(0, 2, 2), np.array([[2.0, 1.0], [0.0, 2.0]]),
         _complex_definite(2, 2),
     ],
 )  # fmt: skip

@@ -10,14 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.aval import Aval
-from .factorization import complex_floating, complex_matrix, floating, over_stack, square
+from .factorization import complex_floating, floating, over_stack, square
 from .kinds import scaled, stacked
-from .samples import complex_plane, well_conditioned
+from .samples import complex_plane, complex_regular, regular
 
 __all__ = ["characteristic", "roots"]
-
-_regular = well_conditioned()
-
 
 # ── roots: p(r) = 0, so ṗ(r) + p′(r) ṙ = 0 ───────────────────────────────────────────────────────────────────────
 #
@@ -89,12 +86,12 @@ def _characteristic_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 
 characteristic = stacked(
     "characteristic",
-    impl=lambda a: over_stack(np.poly, (a,), (a.shape[-1] + 1,), floating(a.dtype)),
+    impl=lambda a: over_stack(np.poly, (a,), (a.shape[-1] + 1,)),
     abstract_eval=lambda a: Aval((*square(a).shape[:-2], a.shape[-1] + 1), floating(a.dtype)),
     jvp=_characteristic_jvp,
     samples=[
-        _regular(3, 3), _regular(1, 1), _regular(2, 3, 3), _regular(0, 2, 2), 2 * np.eye(3),
-        np.array([[2.0, 1.0], [0.0, 2.0]]), complex_matrix(_regular)(3, 3),
+        regular(3, 3), regular(1, 1), regular(2, 3, 3), regular(0, 2, 2), 2 * np.eye(3),
+        np.array([[2.0, 1.0], [0.0, 2.0]]), complex_regular(3, 3),
     ],
     blocks="one",
 )  # fmt: skip

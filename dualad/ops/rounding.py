@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.aval import Aval
+from ..core.primitive import Primitive
 from ..errors import RuleMissingError
 from .kinds import batch_elementwise, elementwise, elementwise_shape, linear, predicate, stacked, unbroadcast
 from .samples import away_from, between, elementwise_samples, integers
@@ -84,7 +85,9 @@ ldexp = linear(
 # ── the grid of floating-point numbers ───────────────────────────────────────────────────────────────────────────
 
 
-def _no_derivative(name: str):
+def _refused(ufunc: np.ufunc) -> Primitive:
+    name = ufunc.__name__
+
     def jvp(primals: Sequence, tangents: Sequence) -> None:
         raise RuleMissingError(
             f"np.{name} was differentiated.",
@@ -92,10 +95,7 @@ def _no_derivative(name: str):
             f"use np.{name}(dualad.stop_gradient(x), ...) if its value is a constant to you",
         )
 
-    return jvp
+    return elementwise(ufunc, jvp=jvp, samples=away_from(0.0), kind="refused")
 
 
-nextafter, spacing = (
-    elementwise(ufunc, jvp=_no_derivative(ufunc.__name__), samples=away_from(0.0), kind="refused")
-    for ufunc in (np.nextafter, np.spacing)
-)
+nextafter, spacing = _refused(np.nextafter), _refused(np.spacing)

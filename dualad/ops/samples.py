@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 __all__ = [
-    "Domain", "Sample", "anywhere", "away_from", "between", "complex_normal", "complex_plane", "elementwise_samples",
-    "integers", "positive", "realize", "well_conditioned",
+    "Domain", "Sample", "anywhere", "away_from", "between", "complex_matrix", "complex_normal", "complex_plane",
+    "complex_regular", "definite", "elementwise_samples", "integers", "positive", "realize", "regular",
+    "well_conditioned",
 ]  # fmt: skip
 
 
@@ -102,6 +103,16 @@ def well_conditioned(symmetric: bool = False, positive_definite: bool = False) -
     return Domain(make)
 
 
+def complex_matrix(domain: Domain) -> Domain:
+    """Matrices with real parts in a domain, and small imaginary parts."""
+    return Domain(lambda rng, shape: domain.make(rng, shape) + 0.3j * rng.normal(size=shape))
+
+
+regular = well_conditioned()
+definite = well_conditioned(positive_definite=True)
+complex_regular = complex_matrix(regular)
+
+
 def elementwise_samples(*domains: Domain, complex_too: bool = False) -> list[tuple]:
     """Specifications for an elementwise operator: 0-d, vectors, matrices, empty and size-one axes, broadcasting."""
     if len(domains) == 1:
@@ -130,12 +141,8 @@ def realize(op, member: int = 0) -> list[Sample]:
 
 
 def _realize(spec, rng) -> Sample:
-    *args, last = spec if isinstance(spec, (tuple, list)) else (spec,)
-    params: dict = {}
-    if isinstance(last, dict):
-        params = last
-    else:
-        args.append(last)
+    args = list(spec) if isinstance(spec, (tuple, list)) else [spec]
+    params = args.pop() if isinstance(args[-1], dict) else {}
     return Sample(tuple(_argument(a, rng) for a in args), params)
 
 

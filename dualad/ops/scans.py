@@ -6,6 +6,7 @@ Not for: differences (composed in ``surface/composites.py``) or totals (``reduct
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -17,7 +18,6 @@ from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
 from .choice import where
-from .elsewhere import stepped
 from .kinds import add_tangents, along_axis, batch_elementwise, bilinear, linear, scaled, unbroadcast
 from .samples import complex_plane
 
@@ -49,6 +49,34 @@ def equal_or_both_nan(x, y):
     return (x == y) | ((x != x) & (y != y))
 
 
+def _stepped(step: Callable, block: Callable, axis: int, x, *more):
+    """Run a recurrence sₖ = step(sₖ₋₁, …, xₖ) from s₀ = x₀, along an axis of arrays of another library.
+
+    They know no ufunc's ``accumulate``; all are of one shape.
+
+    An array in blocks is run block by block, each of them by NumPy: ``block(x, *more, before)`` is given the entries
+    of a block, with the axis first, and the last result before it (none, for the first block). Others go step by step.
+    """
+    moved = [np.moveaxis(a, axis, 0) for a in (x, *more)]
+    n = moved[0].shape[0]
+    if not n:
+        return x
+    if not hasattr(x, "map_blocks"):
+        rows = [moved[0][0]]
+        for k in range(1, n):
+            rows.append(step(rows[-1], *[a[k] for a in moved[1:]], moved[0][k]))
+        return np.moveaxis(np.stack(rows), 0, axis)
+    first, *rest = moved
+    rest = [a.rechunk(first.chunks) for a in rest]
+    ends = list(itertools.accumulate(first.chunks[0]))
+    done, before = [], first[:0]
+    for start, stop in zip([0, *ends], ends, strict=False):
+        parts = [a[start:stop] for a in (first, *rest)]
+        done.append(parts[0].map_blocks(block, *parts[1:], before, dtype=first.dtype))
+        before = done[-1][-1:]
+    return np.moveaxis(np.concatenate(done, axis=0), 0, axis)
+
+
 def _running(ufunc, function=None):
     """Make the running form of a ufunc; ``function`` is NumPy's for it, which other libraries may know."""
 
@@ -58,7 +86,7 @@ def _running(ufunc, function=None):
     def run(x, axis):
         if type(x) in PLAIN:
             return ufunc.accumulate(x, axis)
-        return stepped(ufunc, step, axis, x) if function is None else function(x, axis=axis)
+        return _stepped(ufunc, step, axis, x) if function is None else function(x, axis=axis)
 
     def impl(x, *, axis, reverse=False):
         if not reverse:
@@ -135,12 +163,11 @@ def _recurrence_impl(a, b, *, axis, reverse=False):
 
 
 def _recurrence_elsewhere(a, b, axis: int, reverse: bool):
-    if not reverse:
-        return stepped(lambda s, factor, term: factor * s + term, _recurrence_after, axis, b, a)
-    # The factor of a step back is that of the entry after: shift it in.
     from_end = (slice(None),) * axis + (slice(None, None, -1),)
-    a, b = _shift_impl(a[from_end], axis=axis), b[from_end]
-    return stepped(lambda s, factor, term: factor * s + term, _recurrence_after, axis, b, a)[from_end]
+    if reverse:  # the factor of a step back is that of the entry after: shift it in
+        a, b = _shift_impl(a[from_end], axis=axis), b[from_end]
+    out = _stepped(lambda s, factor, term: factor * s + term, _recurrence_after, axis, b, a)
+    return out[from_end] if reverse else out
 
 
 def _recurrence_after(term, factor, before):

@@ -21,12 +21,6 @@ from .kinds import align_ranks, linear, stacked, unbroadcast
 __all__ = ["astype", "broadcast_to", "copy", "filled", "flip", "reshape", "stop_gradient", "transpose"]
 
 
-def _astype_transpose(ct: Array, x: Array, *, dtype: np.dtype) -> tuple:
-    if ct.dtype.kind == "c" and x.dtype.kind != "c":
-        ct = np.real(ct)
-    return (ct.astype(x.dtype),)
-
-
 def _astype_jvp(primals: Sequence, tangents: Sequence, *, dtype: np.dtype) -> tuple:
     """Cast both; a cast to integers or booleans is a step function, which has no tangent."""
     out = astype(primals[0], dtype=dtype)
@@ -39,7 +33,7 @@ astype = Primitive(
     abstract_eval=lambda x, *, dtype: Aval(x.shape, np.dtype(dtype)),
     jvp=_astype_jvp,
     linear_in=(0,),
-    transpose=_astype_transpose,
+    transpose=lambda ct, x, *, dtype: (unbroadcast(ct, x).astype(x.dtype),),
     batch=lambda size, values, mapped, *, dtype: values[0].astype(dtype),
     samples=[((3,), {"dtype": np.dtype("float32")}), ((2, 2), {"dtype": np.dtype("complex128")})],
     kind="linear",

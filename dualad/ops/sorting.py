@@ -6,7 +6,7 @@ their tangents. Not for: extrema (``reductions.py``), or quantiles, which are co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -34,29 +34,30 @@ _INTP = np.dtype(np.intp)
 
 # ── orders ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-argsort = along_axis(
+
+def _order(name: str, impl: Callable, samples: list) -> Primitive:
+    """Declare an order of the entries along an axis, which has no derivative."""
+    return along_axis(
+        name,
+        impl=impl,
+        abstract_eval=lambda x, **_: Aval(x.shape, _INTP),
+        jvp=None,
+        samples=samples,
+        kind="predicate",
+        blocks="one",
+    )
+
+
+argsort = _order(
     "argsort",
-    impl=lambda x, *, axis, kind="stable": np.argsort(x, axis, kind),
-    abstract_eval=lambda x, *, axis, kind="stable": Aval(x.shape, _INTP),
-    jvp=None,
-    samples=[*_SORTED, ((5,), {"axis": 0, "kind": None})],
-    kind="predicate",
-    blocks="one",
+    lambda x, *, axis, kind="stable": np.argsort(x, axis, kind),
+    [*_SORTED, ((5,), {"axis": 0, "kind": None})],
 )
-
-argpartition = along_axis(
+argpartition = _order(
     "argpartition",
-    impl=lambda x, *, kth, axis: np.argpartition(x, kth, axis),
-    abstract_eval=lambda x, *, kth, axis: Aval(x.shape, _INTP),
-    jvp=None,
-    samples=[((4,), {"kth": (1,), "axis": 0}), ((2, 5), {"kth": (0, 3), "axis": 1})],
-    kind="predicate",
-    blocks="one",
+    lambda x, *, kth, axis: np.argpartition(x, kth, axis),
+    [((4,), {"kth": (1,), "axis": 0}), ((2, 5), {"kth": (0, 3), "axis": 1})],
 )
-
-
-def _lexsort_batch(size: int, values: Sequence, mapped: Sequence[bool], *, axis: int) -> Array:
-    return lexsort(np.moveaxis(values[0], 0, 1), axis=axis + 1)
 
 
 lexsort = Primitive(
@@ -64,7 +65,7 @@ lexsort = Primitive(
     impl=lambda keys, *, axis: np.lexsort(keys, axis),
     abstract_eval=lambda keys, *, axis: Aval(keys.shape[1:], _INTP),
     jvp=None,
-    batch=_lexsort_batch,
+    batch=lambda size, values, mapped, *, axis: lexsort(np.moveaxis(values[0], 0, 1), axis=axis + 1),
     samples=[((2, 4), {"axis": 0}), (integers(0, 2)(3, 2, 4), {"axis": 1})],
     kind="predicate",
     blocks="one",
@@ -97,21 +98,24 @@ permute = linear(
 )
 
 
+def _ordered(name: str, impl: Callable, jvp: Callable, samples: list) -> Primitive:
+    """Declare what puts the entries along an axis in an order."""
+    return along_axis(
+        name, impl=impl, abstract_eval=lambda x, **_: x, jvp=jvp, samples=samples, kind="sort", blocks="one"
+    )
+
+
+def _sort(x, *, axis):
+    return np.sort(x, axis)
+
+
 def _sort_jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tuple:
     x, t = primals[0], tangents[0]
     order = argsort(x, axis=axis)
     return permute(x, order, axis=axis), permute(t, order, axis=axis)
 
 
-sort = along_axis(
-    "sort",
-    impl=lambda x, *, axis: np.sort(x, axis),
-    abstract_eval=lambda x, *, axis: x,
-    jvp=_sort_jvp,
-    samples=[*_SORTED, (complex_plane()(4), {"axis": 0})],
-    kind="sort",
-    blocks="one",
-)
+sort = _ordered("sort", _sort, _sort_jvp, [*_SORTED, (complex_plane()(4), {"axis": 0})])
 
 
 def _partition_jvp(primals: Sequence, tangents: Sequence, *, kth: int, axis: int) -> tuple:
@@ -123,18 +127,11 @@ def _partition_jvp(primals: Sequence, tangents: Sequence, *, kth: int, axis: int
     return out, permute(t, order, axis=axis)
 
 
-partition = along_axis(
+partition = _ordered(
     "partition",
-    impl=lambda x, *, kth, axis: np.partition(x, kth, axis),
-    abstract_eval=lambda x, *, kth, axis: x,
-    jvp=_partition_jvp,
-    samples=[
-        ((5,), {"kth": (1,), "axis": 0}),
-        ((2, 5), {"kth": (0, 3), "axis": 1}),
-        ((4, 2), {"kth": (2,), "axis": 0}),
-    ],
-    kind="sort",
-    blocks="one",
+    lambda x, *, kth, axis: np.partition(x, kth, axis),
+    _partition_jvp,
+    [((5,), {"kth": (1,), "axis": 0}), ((2, 5), {"kth": (0, 3), "axis": 1}), ((4, 2), {"kth": (2,), "axis": 0})],
 )
 
 
@@ -182,15 +179,7 @@ def _order_statistics_jvp(primals: Sequence, tangents: Sequence, *, axis: int) -
     return out, average_groups(tangent, joined, axis=axis)
 
 
-order_statistics = along_axis(
-    "order_statistics",
-    impl=lambda x, *, axis: np.sort(x, axis),
-    abstract_eval=lambda x, *, axis: x,
-    jvp=_order_statistics_jvp,
-    samples=_SORTED,
-    kind="sort",
-    blocks="one",
-)
+order_statistics = _ordered("order_statistics", _sort, _order_statistics_jvp, _SORTED)
 
 
 # ── places and bins ──────────────────────────────────────────────────────────────────────────────────────────────

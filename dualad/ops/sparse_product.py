@@ -18,7 +18,7 @@ from scipy.sparse.linalg import splu
 from ..core.aval import Array, Aval, result_dtype
 from .factorization import floating
 from .kinds import bilinear, repeat_lanes, solution, unbroadcast
-from .samples import complex_normal
+from .samples import anywhere, complex_normal
 
 __all__ = ["Pattern", "csr_product", "csr_solve"]
 
@@ -129,18 +129,15 @@ def _example(rows: int, columns: int) -> Pattern:
     return Pattern(matrix.indices, matrix.indptr, columns)
 
 
-def _real(*shape: int):
-    return shape
-
-
 def _product_samples():
     for rows, columns, k, transposed, make in (
-        (3, 4, 2, False, _real), (3, 4, 1, True, _real), (1, 1, 1, False, _real), (2, 3, 0, False, _real),
+        (3, 4, 2, False, anywhere()), (3, 4, 1, True, anywhere()), (1, 1, 1, False, anywhere()),
+        (2, 3, 0, False, anywhere()),
         (3, 4, 2, False, complex_normal),
     ):  # fmt: skip
         pattern = _example(rows, columns)
         x = make(rows if transposed else columns, k)
-        yield _real(len(pattern.indices)), x, {"pattern": pattern, "transposed": transposed}
+        yield (len(pattern.indices),), x, {"pattern": pattern, "transposed": transposed}
 
 
 csr_product = bilinear(
@@ -190,18 +187,17 @@ def _solve_shape(data, b, *, pattern, transposed) -> Aval:
 
 
 def _solve_samples():
-    for n, k, transposed, makes in (
-        (4, 2, False, (_real, _real)), (4, 1, True, (_real, _real)), (1, 1, False, (_real, _real)),
-        (3, 0, False, (_real, _real)), (3, 2, True, (_real, complex_normal)), (3, 1, False, (complex_normal, _real)),
+    for n, k, transposed, imaginary, make in (
+        (4, 2, False, 0, anywhere()), (4, 1, True, 0, anywhere()), (1, 1, False, 0, anywhere()),
+        (3, 0, False, 0, anywhere()), (3, 2, True, 0, complex_normal), (3, 1, False, 0.5j, anywhere()),
     ):  # fmt: skip
         pattern = _example(n, n)
-        data = _dominant(pattern, makes[0] is complex_normal)
-        yield data, makes[1](n, k), {"pattern": pattern, "transposed": transposed}
+        yield _dominant(pattern, imaginary), make(n, k), {"pattern": pattern, "transposed": transposed}
 
 
-def _dominant(pattern: Pattern, imaginary: bool):
+def _dominant(pattern: Pattern, imaginary: complex):
     diagonal = np.where(pattern.indices == pattern.rows, 4.0, 0.0)
-    return lambda rng: diagonal + rng.normal(size=diagonal.shape) * (1 + 0.5j if imaginary else 1.0)
+    return lambda rng: diagonal + rng.normal(size=diagonal.shape) * (1 + imaginary)
 
 
 csr_solve = solution(

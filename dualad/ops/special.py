@@ -30,15 +30,11 @@ _SQRT_PI, _SQRT_2, _SQRT_2PI = math.sqrt(math.pi), math.sqrt(2), math.sqrt(2 * m
 _DEGREE = math.pi / 180
 
 
-def _same(special: np.ufunc, ufunc: np.ufunc) -> None:
-    """SciPy's own copy of a function that NumPy has."""
-    register(UFUNCS, special, UFUNCS[ufunc], "op")
-
-
+# SciPy's own copies of functions that NumPy has.
 for _own, _numpy in (
     (sp.exp2, np.exp2), (sp.expm1, np.expm1), (sp.log1p, np.log1p), (sp.cbrt, np.cbrt), (sp.round, np.rint)
 ):  # fmt: skip
-    _same(_own, _numpy)
+    register(UFUNCS, _own, UFUNCS[_numpy], "op")
 
 _inside = between(0.1, 0.9)
 _degrees = between(-70.0, 70.0)
@@ -210,21 +206,17 @@ special(
 _orders = between(0.4, 2.2)
 
 
-def _real_only(name: str, rule: Callable) -> Callable:
-    """Refuse complex arguments of a scaled function, whose factor exp(∓|·|) is not complex-differentiable."""
-
-    def partial(v, z, out):
-        if aval_of(z).dtype.kind == "c":
-            raise no_rule(name, "z", "z is complex, and the scaling of the function is not complex-differentiable")
-        return rule(v, z, out)
-
-    return partial
-
-
 def _cylinder(ufunc: np.ufunc, rule: Callable | None = None, *, real_only=False) -> None:
     """Declare a function whose orders satisfy 2 f′ᵥ = fᵥ₋₁ − fᵥ₊₁, or another rule."""
     rule = rule or (lambda v, z, out: 0.5 * (ufunc(v - 1, z) - ufunc(v + 1, z)))
-    special(ufunc, "v z", _orders, positive(), z=_real_only(ufunc.__name__, rule) if real_only else rule)
+
+    def partial(v, z, out):
+        if real_only and aval_of(z).dtype.kind == "c":  # the factor exp(∓|·|)
+            why = "z is complex, and the scaling of the function is not complex-differentiable"
+            raise no_rule(ufunc.__name__, "z", why)
+        return rule(v, z, out)
+
+    special(ufunc, "v z", _orders, positive(), z=partial)
 
 
 _cylinder(sp.jv)

@@ -40,11 +40,6 @@ def _real(dtype: np.dtype) -> np.dtype:
     return np.zeros((), dtype).real.dtype
 
 
-def _spread(n: int):
-    """Distinct values on the diagonal, so that no two eigenvalues or singular values are near each other."""
-    return np.diag(2.0 * np.arange(1, n + 1))
-
-
 def _apart(*stack: int, n: int, m: int | None = None, imaginary: float = 0.0, symmetric: bool = False):
     """Make matrices whose eigenvalues and singular values lie apart."""
 
@@ -56,7 +51,7 @@ def _apart(*stack: int, n: int, m: int | None = None, imaginary: float = 0.0, sy
         if symmetric:
             a = a + np.conj(np.swapaxes(a, -1, -2))
         k = min(shape[-2:])
-        a[..., :k, :k] += _spread(k)
+        a[..., :k, :k] += np.diag(2.0 * np.arange(1, k + 1))
         return a
 
     return make

@@ -12,18 +12,9 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs, solve_triangular
 
 from ..core.aval import Aval
-from .factorization import (
-    complex_matrix,
-    floating,
-    matrix,
-    over_stack,
-    solution_batch,
-    solution_shape,
-    strictly_lower,
-    transposed,
-)  # fmt: skip
+from .factorization import floating, matrix, over_stack, solution_batch, solution_shape, strictly_lower, transposed
 from .kinds import of_matrices, solution, stacked
-from .samples import Domain, well_conditioned
+from .samples import Domain, complex_normal, complex_regular, regular
 from .sorting import permute
 
 __all__ = ["column_order", "lu", "permutation", "triangle", "triangular_solve"]
@@ -43,17 +34,12 @@ def triangle(a, lower: bool, unit: bool):
 
 
 def _solve(a, b, *, lower, unit):
-    dtype = floating(np.result_type(a, b))
-    a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
-
     def one(a, b):
         return solve_triangular(a, b, lower=lower, unit_diagonal=unit, check_finite=False)
 
-    return over_stack(one, (a, b), b.shape[-2:], dtype)
+    return over_stack(one, (a, b), b.shape[-2:])
 
 
-_regular = well_conditioned()
-_complex_regular = complex_matrix(_regular)
 _lower, _upper = {"lower": True, "unit": False}, {"lower": False, "unit": False}
 
 triangular_solve = solution(
@@ -65,11 +51,11 @@ triangular_solve = solution(
     batch=solution_batch(lambda: triangular_solve),
     raises=True,
     samples=[
-        (_regular(3, 3), (3, 2), _lower), (_regular(3, 3), (3, 1), _upper), (_regular(1, 1), (1, 1), _lower),
-        (_regular(3, 3), (3, 2), {"lower": True, "unit": True}), (_regular(2, 3, 3), (3, 2), _upper),
-        (_regular(3, 3), (2, 3, 2), _lower), (_regular(0, 2, 2), (2, 1), _lower), (_regular(2, 2), (2, 0), _lower),
-        (_complex_regular(3, 3), (3, 2), {"lower": False, "unit": True}),
-        (_regular(3, 3), _complex_regular(3, 3), _upper),
+        (regular(3, 3), (3, 2), _lower), (regular(3, 3), (3, 1), _upper), (regular(1, 1), (1, 1), _lower),
+        (regular(3, 3), (3, 2), {"lower": True, "unit": True}), (regular(2, 3, 3), (3, 2), _upper),
+        (regular(3, 3), (2, 3, 2), _lower), (regular(0, 2, 2), (2, 1), _lower), (regular(2, 2), (2, 0), _lower),
+        (complex_regular(3, 3), (3, 2), {"lower": False, "unit": True}),
+        (regular(3, 3), complex_regular(3, 3), _upper),
     ],
     blocks="stack",
 )  # fmt: skip
@@ -131,8 +117,8 @@ lu = of_matrices(
     abstract_eval=_lu_shape,
     jvp=_lu_jvp,
     samples=[
-        (_regular(3, 3),), ((4, 2),), ((2, 4),), (_regular(1, 1),), ((2, 3, 3),), ((0, 2, 2),), ((2, 4, 2),),
-        (_complex_regular(3, 3),), (lambda rng: rng.normal(size=(2, 3)) + 1j * rng.normal(size=(2, 3)),),
+        (regular(3, 3),), ((4, 2),), ((2, 4),), (regular(1, 1),), ((2, 3, 3),), ((0, 2, 2),), ((2, 4, 2),),
+        (complex_regular(3, 3),), (complex_normal(2, 3),),
     ],
     multiple_results=True,
     raises=False,
