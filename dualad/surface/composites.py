@@ -20,19 +20,8 @@ from ..ops.kinds import is_finite
 from ..ops.norms import vector_norm
 from ..ops.reductions import reduced_shape
 from ..ops.shaping import stop_gradient
-from .arguments import (
-    UNSET,
-    array_operand,
-    function,
-    is_given,
-    is_on,
-    normalize_axes,
-    normalize_axis,
-    operand,
-    refuse_out,
-)  # fmt: skip
+from .arguments import UNSET, array_operand, function, is_given, is_on, normalize_axes, normalize_axis, refuse_out
 from .reductions import count_along
-from .ufuncs import UFUNC_METHODS, loop_dtypes
 
 __all__ = ["with_weights"]
 
@@ -73,7 +62,7 @@ def _deviations(a, axis, dtype, ddof, keepdims: bool, where, mean, ignore_nan: b
         degrees = np.maximum(count - ddof, 0) if hasattr(count, "shape") else np.float64(max(count - ddof, 0))
         degrees = degrees.astype(np.zeros((), values.dtype).real.dtype)
     if is_given(where):
-        values = select(np.broadcast_to(operand(where), values.shape), values, 0)
+        values = select(np.broadcast_to(array_operand(where), values.shape), values, 0)
     return values, degrees, axes
 
 
@@ -487,26 +476,3 @@ def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
     a, v = _sequences(a, v, "np.correlate")
     middle = (len(v) - 1) // 2 if len(a) >= len(v) else len(a) // 2
     return _convolve(a, np.conj(v)[::-1], mode, middle, "np.correlate")
-
-
-# ── logaddexp.reduce ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _logaddexp_reduce(array, axis=0, dtype=None, keepdims=False, initial=UNSET, where=True):
-    """Compute log Σ exp x = m + log Σ exp(x − m) with m the largest entry, a constant: nothing depends on it."""
-    x = operand(array)
-    x = x.astype(loop_dtypes(np.logaddexp, (x, x), dtype, "same_kind")[0])
-    axes = () if not x.ndim and axis in (0, -1) else normalize_axes(axis, x.ndim, "np.logaddexp.reduce")
-    if where is not True:
-        x = select(np.broadcast_to(operand(where), x.shape), x, -np.inf)
-    given = initial is not UNSET and initial is not None
-    start = array_operand(initial).astype(x.dtype) if given else np.asarray(-np.inf, x.dtype)
-    top = stop_gradient(np.maximum(np.max(x, axis=axes, keepdims=True, initial=-np.inf), start))
-    top = select(np.isfinite(top), top, 0)
-    total = np.sum(np.exp(x - top), axis=axes, keepdims=True) + np.exp(start - top)
-    nothing = total == 0  # every entry is −∞, and so is the result
-    result = select(nothing, -np.inf, np.log(select(nothing, 1, total)) + top)
-    return result if keepdims else result.reshape(reduced_shape(x.shape, axes, False))
-
-
-UFUNC_METHODS[np.logaddexp, "reduce"] = _logaddexp_reduce

@@ -20,9 +20,6 @@ from ..ops import shaping
 from ..ops.choice import nowhere
 from .arguments import array_operand, function, normalize_axis, operand
 
-__all__: list[str] = []
-
-
 # ── like a tensor ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -155,7 +152,7 @@ def linspace(
     y = start + i * (step if intervals > 0 else stop - start)
     if endpoint and num > 1:
         y = np.concatenate([y[:-1], np.broadcast_to(stop, (1, *y.shape[1:]))])
-    return _finish(y, start, axis, dtype, result, (step,) if retstep else ())
+    return _finish(y, axis, dtype, (step,) if retstep else ())
 
 
 @function(np.logspace, kind="composite")
@@ -187,7 +184,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
         lost = np.isnan(start)  # which spoils NumPy's last entry too
         last = stop if nowhere(lost) else np.where(lost, start, stop)
         y = np.concatenate([y[:-1], np.broadcast_to(last, (1, *y.shape[1:]))])
-    return _finish(y, start, axis, dtype, result, ())
+    return _finish(y, axis, dtype, ())
 
 
 def _count(num) -> int:
@@ -205,7 +202,7 @@ def _ends(start, stop, num: int) -> tuple:
     return start, stop, max(np.ndim(start), np.ndim(stop)), result
 
 
-def _finish(y, start, axis, dtype, result, rest: tuple):
+def _finish(y, axis, dtype, rest: tuple):
     if axis != 0:
         y = np.moveaxis(y, 0, axis)
     if dtype is not None:

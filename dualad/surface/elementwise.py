@@ -23,8 +23,6 @@ from .arguments import UNSET, array_operand, function, operand, operands, refuse
 from .indexing import by_mode
 from .ufuncs import ANY_UFUNC, at_loop
 
-__all__: list[str] = []
-
 # ── choice ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

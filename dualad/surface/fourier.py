@@ -14,8 +14,6 @@ from ..errors import ArgumentError, DtypeError
 from ..ops import fourier
 from .arguments import function, normalize_axes, normalize_axis, operand
 
-__all__: list[str] = []
-
 
 def _norm(norm: str | None) -> str:
     if norm not in (None, "backward", "ortho", "forward"):

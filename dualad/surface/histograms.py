@@ -19,8 +19,6 @@ from ..errors import UnsupportedError
 from ..ops.shaping import stop_gradient
 from .arguments import function, normalize_axis, operand
 
-__all__: list[str] = []
-
 
 @function(np.histogram_bin_edges, kind="composite")
 def histogram_bin_edges(a: Array, bins: int = 10, range: Any = None, weights: Array = None) -> Array:

@@ -33,21 +33,10 @@ _ONLY = (
 
 
 def parse_index(x, index) -> tuple[tuple, list]:
-    """Split an index into its static template and its integer arrays.
+    """Split an index into its template (hashable, as ``ops/indexing.py`` describes it) and its integer arrays.
 
-    Parameters
-    ----------
-    x : array or tensor
-        What is indexed; only its shape is read.
-    index : anything NumPy accepts between brackets
-        Integer arrays may be tensors; masks may not, because the shape of the result would depend on their values.
-
-    Returns
-    -------
-    template : tuple
-        As described in ``ops/indexing.py``; hashable.
-    arrays : list
-        The integer arrays, plain or traced, one for each ``"array"`` in the template.
+    The arrays, one for each ``"array"`` in the template, may be tensors; masks may not, because the shape of the result
+    would depend on their values. Of ``x`` only the shape is read.
     """
     shape = x.shape
     entries = index if type(index) is tuple else (index,)

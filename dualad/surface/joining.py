@@ -18,8 +18,6 @@ from ..ops import indexing, joining
 from .arguments import array_operand, function, normalize_axis, numpys_own, operand
 from .indexing import unstacked
 
-__all__: list[str] = []
-
 
 @function(np.concatenate)
 def concatenate(

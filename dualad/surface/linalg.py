@@ -16,9 +16,7 @@ from ..core.aval import Array, Axis
 from ..core.memory import in_order
 from ..errors import UnsupportedError
 from ..ops import determinant, factorization, norms, spectral
-from .arguments import array_operand, function, normalize_axes, numpys_own, operand, operands, refuse_out
-
-__all__: list[str] = []
+from .arguments import UNSET, array_operand, function, normalize_axes, numpys_own, operand, operands, refuse_out
 
 # The named tuples that NumPy answers with, which have no public name.
 _EighResult = type(np.linalg.eigh(np.eye(1)))
@@ -161,16 +159,13 @@ def tensorinv(a: Array, ind: int = 2) -> Array:
     return np.reshape(np.linalg.inv(np.reshape(a, (math.prod(rows), math.prod(columns)))), columns + rows)
 
 
-_NO_VALUE = object()
-
-
 @function(np.linalg.pinv)
-def pinv(a: Array, rcond: Array = None, hermitian: bool = False, *, rtol: Any = _NO_VALUE) -> Array:
+def pinv(a: Array, rcond: Array = None, hermitian: bool = False, *, rtol: Any = UNSET) -> Array:
     a = _square(a) if hermitian else _matrix(a)
-    if rcond is not None and rtol is not _NO_VALUE:
+    if rcond is not None and rtol is not UNSET:
         raise ValueError("`rtol` and `rcond` can't be both set.")
     if rcond is None:
-        rcond = 1e-15 if rtol is _NO_VALUE else rtol
+        rcond = 1e-15 if rtol is UNSET else rtol
     if rcond is None:
         rcond = max(a.shape[-2:]) * float(np.finfo(a.dtype).eps)
     return factorization.pinv(factorization.hermitian(a) if hermitian else a, operand(rcond))

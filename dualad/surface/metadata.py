@@ -14,8 +14,6 @@ from ..core.aval import Array, Axis, aval_of
 from ..core.tracer import Tracer
 from .arguments import function, normalize_axes, numpys_own, operand
 
-__all__: list[str] = []
-
 
 @function(np.shape, kind="metadata")
 def shape(a: Array) -> Array:

@@ -33,11 +33,9 @@ ARITHMETIC = {
 
 
 def _binary(name: str, ufunc: np.ufunc) -> None:
-    op: Primitive | None = UFUNCS.get(ufunc)
+    op: Primitive = UFUNCS[ufunc]
 
     def forward(self, other):
-        if op is None:
-            return ufunc(self, other)
         if everywhere:
             return _prepared(self, other, False)
         if isinstance(other, Tracer):
@@ -47,8 +45,6 @@ def _binary(name: str, ufunc: np.ufunc) -> None:
         return _prepared(self, other, False)
 
     def reflected(self, other):
-        if op is None:
-            return ufunc(other, self)
         if type(other) in PLAIN and not (everywhere or (type(other) is np.ndarray and other.dtype.kind == "O")):
             return self.process(op, (other, self), OPERATOR)
         return _prepared(self, other, True)
@@ -60,13 +56,11 @@ def _binary(name: str, ufunc: np.ufunc) -> None:
         if getattr(type(other), "__array_ufunc__", 0) is None:
             return NotImplemented
         # As with NumPy's arrays: what knows nothing of ufuncs and has the higher priority does the operation itself.
-        if (
-            type(other) not in PLAIN
-            and not hasattr(type(other), "__array_ufunc__")
-            and (getattr(type(other), "__array_priority__", 0) > Tracer.__array_priority__)
-        ):
+        plain = type(other) in PLAIN
+        unaware = not plain and not hasattr(type(other), "__array_ufunc__")
+        if unaware and getattr(type(other), "__array_priority__", 0) > Tracer.__array_priority__:
             return NotImplemented
-        if type(other) not in PLAIN and not isinstance(other, Tracer) and _is_users(other):
+        if not plain and not isinstance(other, Tracer) and _is_users(other):
             if isinstance(other, numbers.Real):  # a Fraction: NumPy's scalars compute with it as with a float
                 other = float(other)
             elif not self.shape:  # a class with operators of its own: as of a NumPy scalar, they are asked
@@ -100,10 +94,10 @@ Tracer.__hash__ = None  # type: ignore[assignment]  # as of ndarray: equality is
 
 
 def _unary(name: str, ufunc: np.ufunc) -> None:
-    op: Primitive | None = UFUNCS.get(ufunc)
+    op: Primitive = UFUNCS[ufunc]
 
     def operator(self):
-        return ufunc(self) if op is None or everywhere else self.process(op, (self,), OPERATOR)
+        return ufunc(self) if everywhere else self.process(op, (self,), OPERATOR)
 
     setattr(Tracer, f"__{name}__", operator)
 

@@ -16,8 +16,6 @@ from ..errors import UnsupportedError
 from ..ops import polynomial
 from .arguments import array_operand, function, normalize_axes, numpys_own, operand
 
-__all__: list[str] = []
-
 
 def _coefficients(p):
     return np.atleast_1d(operand(p))

@@ -13,8 +13,6 @@ import numpy as np
 from ..core.aval import Array
 from .arguments import function, operand
 
-__all__: list[str] = []
-
 
 def _overridable(name: str) -> list:
     """Return a function of ``np.polynomial.polynomial`` if this release of NumPy lets it be overridden."""

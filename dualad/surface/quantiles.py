@@ -19,9 +19,6 @@ from ..ops.shaping import stop_gradient
 from .arguments import UNSET, array_operand, function, is_on, normalize_axes, operand, refuse_out
 from .composites import with_weights
 
-__all__: list[str] = []
-
-
 # ── order statistics ─────────────────────────────────────────────────────────────────────────────────────────────
 #
 # A quantile lies between two order statistics at a virtual index v, v(n, q) being the method's: ⌊v⌋ and ⌊v⌋ + 1, with
@@ -78,11 +75,7 @@ def _check(q, dtype: np.dtype, name: str):
 def _quantile(a, q, axis, method: str, keepdims, ignore_nan: bool, name: str):
     a, q = operand(a), operand(q)
     axes = normalize_axes(axis, a.ndim, name)
-    if (
-        method not in _ALPHA_BETA
-        and method not in _DISCRETE
-        and method not in ("linear", "averaged_inverted_cdf", "midpoint")
-    ):
+    if method not in {*_ALPHA_BETA, *_DISCRETE, "linear", "averaged_inverted_cdf", "midpoint"}:
         raise ValueError(f"{method!r} is not a valid method of {name}")
     q = _check(q, a.dtype, name)
     if method == "linear" and q.dtype.kind in "iub":

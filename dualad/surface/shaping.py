@@ -18,9 +18,6 @@ from ..errors import UnsupportedError
 from ..ops import shaping
 from .arguments import array_operands, function, normalize_axes, normalize_axis, operand
 
-__all__: list[str] = []
-
-
 # ── reshaping ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

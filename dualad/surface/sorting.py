@@ -23,8 +23,6 @@ from ..ops.shaping import stop_gradient
 from .arguments import array_operand, function, is_on, normalize_axis, operand, refuse_out
 from .ufuncs import UFUNC_METHODS, loop_dtypes
 
-__all__: list[str] = []
-
 
 def _flatten(a, axis, name: str):
     """Return the operand and its axis, flattened if ``axis`` is None (and a number as an array of one)."""

@@ -1,4 +1,4 @@
-"""The methods of ufuncs that no array function spells: ``reduceat``, ``reduce`` of bits and of logical_xor.
+"""The methods of ufuncs that no array function spells: ``reduceat``, ``reduce`` of bits, logical_xor and logaddexp.
 
 Also ``reduce`` and ``accumulate`` of ufuncs that are no sum, product or extremum, entry after entry.
 
@@ -14,12 +14,11 @@ import numpy as np
 
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
+from ..ops.choice import where as select
 from ..ops.reductions import one_axis, reduced_shape
-from .arguments import UNSET, normalize_axes, normalize_axis, operand
+from ..ops.shaping import stop_gradient
+from .arguments import UNSET, array_operand, normalize_axes, normalize_axis, operand
 from .ufuncs import ANY_UFUNC, UFUNC_METHODS, loop_dtypes
-
-__all__: list[str] = []
-
 
 # ── reduceat ─────────────────────────────────────────────────────────────────────────────────────────────────────
 #
@@ -94,6 +93,29 @@ def _fold(ufunc: np.ufunc, empty: int):
         return np.reshape(result, shape)
 
     return reduce
+
+
+# ── logaddexp.reduce ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _logaddexp_reduce(array, axis=0, dtype=None, keepdims=False, initial=UNSET, where=True):
+    """Compute log Σ exp x = m + log Σ exp(x − m) with m the largest entry, a constant: nothing depends on it."""
+    x = operand(array)
+    x = x.astype(loop_dtypes(np.logaddexp, (x, x), dtype, "same_kind")[0])
+    axes = () if not x.ndim and axis in (0, -1) else normalize_axes(axis, x.ndim, "np.logaddexp.reduce")
+    if where is not True:
+        x = select(np.broadcast_to(operand(where), x.shape), x, -np.inf)
+    given = initial is not UNSET and initial is not None
+    start = array_operand(initial).astype(x.dtype) if given else np.asarray(-np.inf, x.dtype)
+    top = stop_gradient(np.maximum(np.max(x, axis=axes, keepdims=True, initial=-np.inf), start))
+    top = select(np.isfinite(top), top, 0)
+    total = np.sum(np.exp(x - top), axis=axes, keepdims=True) + np.exp(start - top)
+    nothing = total == 0  # every entry is −∞, and so is the result
+    result = select(nothing, -np.inf, np.log(select(nothing, 1, total)) + top)
+    return result if keepdims else result.reshape(reduced_shape(x.shape, axes, False))
+
+
+UFUNC_METHODS[np.logaddexp, "reduce"] = _logaddexp_reduce
 
 
 # ── any ufunc of two operands ────────────────────────────────────────────────────────────────────────────────────
