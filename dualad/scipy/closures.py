@@ -40,7 +40,7 @@ class Closed:
     """
 
     __slots__ = (
-        "_f", "_fill", "_finish", "_opened", "_plain", "_reads", "_run", "_tree", "avals", "captures", "name", "own",
+        "_f", "_fill", "_finish", "_plain", "_reads", "_run", "_tree", "avals", "captures", "name", "opened", "own",
         "where",
     )  # fmt: skip
 
@@ -48,14 +48,15 @@ class Closed:
         self._f, self.own, self._fill, self._finish, self.where = f, own, fill, finish, where
         self.name = getattr(f, "__name__", type(f).__name__)
         self._run: Any = None
-        self._opened: Any = None
+        #: ``opened(inputs)``, if given, is the same function with these values for the tensors that it holds
+        self.opened: Any = None
         self.avals: list[Aval] | None = None
         self.captures = False
 
     def __call__(self, inputs: Sequence, *x: Any) -> Any:
         """Call it with these values, plain or traced, for the inputs."""
         if self._run is None:
-            f = self._f if self._opened is None else self._opened(inputs)
+            f = self._f if self.opened is None else self.opened(inputs)
             out = f(*x, *self._fill(inputs))
             if self._finish is not None:
                 return self._finish(out, self.name)
@@ -75,7 +76,7 @@ class Closed:
         """Return a function of plain arguments for plain inputs: the user's own wherever that can be called."""
         if self.captures and self._run is not None:
             return lambda *x: self(inputs, *x)
-        f = self._f if self._opened is None else self._opened(inputs)
+        f = self._f if self.opened is None else self.opened(inputs)
         args = self._fill(inputs)
         if self.avals is not None:
             return lambda *x: f(*x, *args)
@@ -85,10 +86,6 @@ class Closed:
         """Take the program in place of the function."""
         self._reads, self._tree = tuple(reads), body.tree
         self._run, self._plain = runner(body.program), runner(body.program, plain=True)
-
-    def open(self, at: Callable[[Sequence], Callable]) -> None:
-        """Take ``at(inputs)`` in place of the function: the same with these values for the tensors that it holds."""
-        self._opened, self.captures = at, True
 
     def _check(self, out: Any, inputs: Sequence, x: tuple) -> None:
         if has_tensor(out) and not has_tensor(list(inputs)) and not has_tensor(x):
@@ -145,10 +142,6 @@ class Inputs:
 
         return fill
 
-    def array(self, x: Any) -> Callable[[Sequence], Any]:
-        """Take an array, which may be written as a list with tensors in it."""
-        return self.add(operand(x))
-
     def close(
         self, f: Any, examples: Sequence, args: tuple = (), name: str = "fun", finish: Callable | None = None
     ) -> Closed:  # fmt: skip
@@ -176,7 +169,8 @@ class Inputs:
         except Exception:  # whatever is wrong with it shows when it is called
             places = {id(t): self._place(t) for t in held}
             if places:
-                closed.open(lambda inputs: with_values(f, lambda t: inputs[places[id(t)]]))
+                closed.opened = lambda inputs: with_values(f, lambda t: inputs[places[id(t)]])
+                closed.captures = True
             if finish is None:
                 self._probe(closed, examples)
             return closed

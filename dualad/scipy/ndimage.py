@@ -181,8 +181,8 @@ def gaussian_laplace(input, sigma, output=None, mode="reflect", cval=0.0, *, axe
         order = [2 if a == axis else 0 for a in axes]
         return gaussian_filter(input, sigma, order, output, mode, cval, axes=axes, **kwargs)
 
-    modes = _per_axis(mode, len(axes))
-    return sum([second(axis, m) for axis, m in zip(axes[1:], modes[1:], strict=True)], second(axes[0], modes[0]))
+    parts = [second(axis, m) for axis, m in zip(axes, _per_axis(mode, len(axes)), strict=True)]
+    return sum(parts[1:], parts[0])
 
 
 # ── small filters ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -391,9 +391,8 @@ def spline_filter1d(input, order=3, axis=-1, output=np.float64, mode="mirror"):
     x = operand(input)
     if order not in range(6):
         raise RuntimeError("spline order not supported")
-    dtype = (
-        np.result_type(_dtype_of(output, x), np.complex64) if np.result_type(x).kind == "c" else _dtype_of(output, x)
-    )
+    dtype = _dtype_of(output, x)
+    dtype = np.result_type(dtype, np.complex64) if np.result_type(x).kind == "c" else dtype
     axis = normalize_axis(axis, np.ndim(x), "scipy.ndimage.spline_filter1d")
     out = _wide(x) if order < 2 else _spline_coefficients(_wide(x), order, axis, mode)
     return out.astype(dtype)

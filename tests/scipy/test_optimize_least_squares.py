@@ -147,3 +147,13 @@ def test_a_planted_fault_is_caught(monkeypatch) -> None:
     monkeypatch.setattr(module._Fit, "cost", wrong)
     with pytest.raises(AssertionError):
         test_losses("linear")
+
+
+def test_leastsq_with_jacobians_of_users_and_their_columns() -> None:
+    def residual(x, a):
+        return np.stack([x[0] - a, x[1] ** 2 - a])
+
+    given = lambda a: optimize.leastsq(residual, np.ones(2), (a,), lambda x, a: np.diag(np.stack([1.0, 2 * x[1]])))[0]
+    own = lambda a: optimize.leastsq(residual, np.ones(2), (a,), "dualad", col_deriv=True)[0]
+    for solve in (given, own):
+        np.testing.assert_allclose(da.jacfwd(solve)(2.0), [1.0, 0.5 / np.sqrt(2.0)], rtol=1e-8)

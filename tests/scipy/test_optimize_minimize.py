@@ -281,3 +281,20 @@ def test_many_variables() -> None:
     matrix = 2 * np.eye(n) + (np.diag(np.r_[1.0, np.full(n - 2, 2.0), 1.0]) - np.eye(n, k=1) - np.eye(n, k=-1))
     v = np.cos(np.arange(n))
     np.testing.assert_allclose(da.jvp(chain, (a,), (v,))[1], np.linalg.solve(matrix, 2 * v), rtol=1e-8)
+
+
+def test_derivatives_of_a_constraint_by_users() -> None:
+    """The point of the circle |x| = 1 that is nearest to (a, 1): (a, 1)/√(a² + 1)."""
+    circle = lambda x: x[0] ** 2 + x[1] ** 2
+    given = scipy.optimize.NonlinearConstraint(
+        circle, 1.0, 1.0, jac=lambda x: 2 * x[None], hess=lambda x, v: 2 * v[0] * np.eye(2)
+    )
+    own = scipy.optimize.NonlinearConstraint(circle, 1.0, 1.0, jac="dualad", hess="dualad")
+    for held in (given, own):
+
+        def nearest(a, held=held):
+            distance = lambda x: (x[0] - a) ** 2 + (x[1] - 1.0) ** 2
+            options = {"method": "trust-constr", "jac": "dualad", "hess": "dualad", "constraints": held, "tol": 1e-12}
+            return optimize.minimize(distance, np.ones(2), **options).x
+
+        np.testing.assert_allclose(da.jacfwd(nearest)(2.0), np.array([1.0, -2.0]) / 5**1.5, rtol=1e-5)

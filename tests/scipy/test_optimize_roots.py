@@ -306,3 +306,43 @@ def test_krylov_with_the_exact_sparse_jacobian() -> None:
     np.testing.assert_allclose(slope, difference, rtol=1e-5)
     square = optimize.root(lambda x: x**3 - 2.0, np.ones((2, 2)), method="krylov", jac="dualad", tol=1e-10)
     np.testing.assert_allclose(square.x, np.full((2, 2), 2 ** (1 / 3)))
+
+
+def test_arguments_by_position_and_unknown_ones() -> None:
+    def by_position(a):
+        x, result = optimize.toms748(lambda x, k: x**3 - k, 0.0, 3.0, (a,), 2, 1e-13, 1e-13, 100, True)
+        assert result.converged
+        return x
+
+    np.testing.assert_allclose(da.grad(by_position)(2.0), 2.0 ** (-2 / 3) / 3, rtol=1e-10)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        da.grad(lambda a: optimize.brentq(lambda x: x**3 - a, 0.0, 3.0, tolerance=1e-9))(2.0)
+
+
+def test_jacobians_of_users_and_their_columns() -> None:
+    a = np.array([2.0, 3.0])
+    exact = np.diag(a ** (-2 / 3) / 3)
+    given = lambda a: optimize.fsolve(lambda x, a: x**3 - a, np.ones(2), (a,), lambda x, a: np.diag(3 * x**2))
+    own = lambda a: optimize.fsolve(lambda x: x**3 - a, np.ones(2), fprime="dualad", col_deriv=1)
+    for solve in (given, own):
+        np.testing.assert_allclose(da.jacfwd(solve)(a), exact, rtol=1e-7, atol=1e-12)
+
+
+def test_what_holds_nothing_traced_is_scipys() -> None:
+    def f(a):
+        found = [
+            optimize.brentq(lambda x: x - 2.0, 0.0, 3.0),
+            optimize.root(lambda x: x - 2.0, 1.0).x[0],
+            optimize.newton(lambda x: x - 2.0, 1.0),
+            optimize.fixed_point(np.cos, 1.0),
+            optimize.newton_krylov(lambda x: x - 1.0, np.zeros(2))[0],
+            optimize.minimize(lambda x: np.sum((x - 1.0) ** 2), np.ones(2)).x[0],
+            optimize.fmin(lambda x: (x[0] - 1.0) ** 2, [1.0], disp=0)[0],
+            optimize.leastsq(lambda x: x - 2.0, 1.0)[0][0],
+            optimize.nnls(np.eye(2), np.ones(2))[0][0],
+            optimize.linprog([1.0], bounds=(1, 2)).fun,
+        ]
+        assert all(isinstance(x, (float, np.ndarray)) for x in found)
+        return a * sum(found)
+
+    assert np.isfinite(da.grad(f)(2.0))

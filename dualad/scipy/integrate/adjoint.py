@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from ...control.linear_solve import cast
 from ...errors import ConvergenceError
 from .path import Path
-from .problem import IMPLICIT, Problem, end_of, method_name, solver_of
+from .problem import IMPLICIT, Problem, method_name, solver_of
 
 __all__ = ["walk_back"]
 
@@ -33,7 +33,8 @@ def walk_back(
     theta = [np.asarray(p) for p, m in zip(parameters, moving, strict=True) if m]
     count = sum([p.size for p in theta])
     live = [k for k in range(len(times)) if np.any(cotangents[:, k])]
-    t0, end = float(t0), end_of(t0, times[live])
+    t0 = float(t0)
+    end = max([float(times[k]) for k in live], key=lambda t: abs(t - t0), default=t0)
     dtype = np.result_type(cotangents, y0, float)
     z = np.zeros((lanes, n + count), dtype)
     if live and end != t0:

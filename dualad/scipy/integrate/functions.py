@@ -26,7 +26,7 @@ from ...surface.arguments import operand
 from ..closures import refuse_captured
 
 __all__ = [
-    "depends", "entries", "has_lanes", "in_a_transform", "number", "numbers", "plain_of", "prepared", "reads_tensors",
+    "depends", "entries", "has_lanes", "number", "numbers", "plain_of", "prepared", "reads_tensors",
     "refuse_full_output", "watched",
 ]  # fmt: skip
 
@@ -55,11 +55,6 @@ def numbers(values: Iterable) -> list | None:
     return None if any([x is None for x in found]) else found
 
 
-def in_a_transform() -> bool:
-    """Say whether a function of the user's runs inside a transform, so that its closures may hold tensors."""
-    return running.get()
-
-
 def reads_tensors(function: Any, *args: Any) -> bool:
     """Say whether a function returns a tensor for plain arguments: it reads one from its closure.
 
@@ -77,7 +72,7 @@ def depends(given: Any, calls: Callable[[], Iterable[tuple]]) -> bool:
     """Say whether a problem depends on something traced: given so, or read in a call of a function at its start."""
     if tracer_in(given) is not None:
         return True
-    if not in_a_transform():
+    if not running.get():  # outside of transforms closures hold no tensors
         return False
     try:
         first = calls()
@@ -97,7 +92,7 @@ def refuse_full_output(where: str) -> None:
 
 def watched(function: Any, where: str) -> Any:
     """Return a function that SciPy may call: inside a transform, one that notices tensors among its results."""
-    if not in_a_transform() or not callable(function):
+    if not running.get() or not callable(function):
         return function
     name = getattr(function, "__name__", type(function).__name__)
     return lambda *args: refuse_captured(function(*args), where, name)
@@ -142,7 +137,7 @@ _COMPILED = 60
 def prepared(function: Callable, examples: Sequence, name: str, where: str) -> Callable:
     """Return a function of plain arrays (it returns a list) as fast code; as it is where it can't be written down."""
     try:
-        body = stage(function, [_strong(x) for x in examples], name, where)
+        body = stage(function, [Aval(a.shape, a.dtype) for a in map(aval_of, examples)], name, where)
         if body.captured:
             return function
         code = runner(body.program, plain=True)
@@ -162,8 +157,3 @@ def prepared(function: Callable, examples: Sequence, name: str, where: str) -> C
         return out
 
     return run
-
-
-def _strong(x: Any) -> Aval:
-    a = aval_of(x)
-    return Aval(a.shape, a.dtype)

@@ -21,7 +21,7 @@ from ...core.frames import public
 from ...core.tracer import Tracer, tracer_in
 from ...errors import ArgumentError, ArgumentTypeError, ShapeError
 from ...surface.arguments import operand
-from ..closures import Closed, Inputs
+from ..closures import Inputs
 from ..mirror import calling_scipy, is_own, mirrors
 from .events import Asked, Watch, check_crossings, event_list, event_times, stopping_event
 from .functions import depends, entries, has_lanes, number, numbers, reads_tensors, watched
@@ -137,12 +137,7 @@ def solve_ivp(
             f"{where}: args={type(given).__name__}.", "the extra arguments of the function are a tuple",
             "write args=(value,), with a comma",
         )  # fmt: skip
-    inputs, n = Inputs(where), y0.shape[0]
-    fill = inputs.add(given)
-    f = inputs.close(fun, (0.0, y0), given, finish=lambda out, name: entries(out, n, where, name))
-    functions, finish = event_list(events), lambda out, name: number(out, where, name)
-    crossings = [inputs.close(e, (0.0, y0), given, "events", finish) for e in functions]
-    call = _Call(f, crossings, functions, inputs.arrays, fill, vectorized, options, settings, n)
+    call = _Call(fun, y0, given, events, vectorized, options, settings)
     times = None if t_eval is None else operand(t_eval) * 1.0
     return call.result(t0, t1, times, y0, dense_output)
 
@@ -151,13 +146,16 @@ class _Call:
     """A call of ``solve_ivp`` on tensors."""
 
     def __init__(
-        self, f: Closed, crossings: list[Closed], functions: list, theta: list, fill: Callable, vectorized: bool,
-        options: dict, settings: Settings, n: int,
+        self, fun: Callable, y0: Any, args: tuple, events: Any, vectorized: bool, options: dict, settings: Settings
     ) -> None:  # fmt: skip
-        self.f, self.crossings, self.functions, self.theta, self.fill = f, crossings, functions, theta, fill
+        where, n, inputs = settings.where, y0.shape[0], Inputs(settings.where)
         self.vectorized, self.options, self.settings = vectorized, options, settings
-        self.problem = Problem(f.name, f.of_all, n, settings, self.solve, self.start)
-        self.watch = Watch(self.problem, functions, crossings, functools.partial(self.solve, events=True))
+        self.functions, self.theta, self.fill = event_list(events), inputs.arrays, inputs.add(args)
+        finish = lambda out, name: number(out, where, name)
+        self.f = inputs.close(fun, (0.0, y0), args, finish=lambda out, name: entries(out, n, where, name))
+        self.crossings = [inputs.close(e, (0.0, y0), args, "events", finish) for e in self.functions]
+        self.problem = Problem(self.f.name, self.f.of_all, n, settings, self.solve, self.start)
+        self.watch = Watch(self.problem, self.functions, self.crossings, functools.partial(self.solve, events=True))
 
     def solve(
         self, t0, t1, times, y0, values: Sequence, dense: bool = False, events: bool = False

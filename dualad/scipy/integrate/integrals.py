@@ -14,6 +14,7 @@ from scipy.special import roots_legendre
 
 from ...control.linear_solve import cast
 from ...core.aval import Aval, aval_of
+from ...core.boundary import running
 from ...core.dispatch import bind
 from ...core.frames import public
 from ...core.tracer import tracer_in
@@ -21,7 +22,7 @@ from ...errors import ArgumentTypeError, UnsupportedError
 from ...surface.arguments import operand
 from ..closures import Inputs
 from ..mirror import as_args, mirrors
-from .functions import in_a_transform, number, numbers, plain_of, reads_tensors, refuse_full_output, watched
+from .functions import number, numbers, plain_of, reads_tensors, refuse_full_output, watched
 from .quadrature import Integral, integral
 
 __all__ = ["dblquad", "fixed_quad", "nquad", "quad", "quad_vec", "tplquad"]
@@ -154,7 +155,7 @@ def _result(call: Integral, a: Any, b: Any, parameters: Sequence, full_output: A
 def _is_traced(func: Any, a: Any, b: Any, args: Any, options: dict) -> bool:
     if tracer_in(a, b, args, *options.values()) is not None:
         return True
-    return in_a_transform() and reads_tensors(func, _inside(a, b), *as_args(args))
+    return running.get() and reads_tensors(func, _inside(a, b), *as_args(args))
 
 
 def _inside(a: Any, b: Any) -> float:
@@ -255,7 +256,7 @@ def _reads_any(func: Callable, bounds: Sequence[Callable], extra: tuple, opts: A
         if tracer_in(low, high) is not None:
             return True
         inner = (_inside(low, high), *inner)
-    return in_a_transform() and reads_tensors(func, *inner)
+    return running.get() and reads_tensors(func, *inner)
 
 
 @public

@@ -106,7 +106,8 @@ def odeint(
 
     def solve(t0, t1, times, state, values: Sequence) -> Any:
         plain = f.plain(values)
-        derivative = {} if Dfun is None else {"Dfun": _with(Dfun, fill(values), tfirst)}
+        jac, args = Dfun if tfirst or Dfun is None else _time_first(Dfun), fill(values)
+        derivative = {} if jac is None else {"Dfun": lambda t, y: jac(t, y, *args)}
         at = times if times[0] == t0 else np.concatenate([[t0], times])
         with warnings.catch_warnings(), calling_scipy():
             warnings.simplefilter("ignore", si.ODEintWarning)
@@ -135,10 +136,6 @@ def _time_first(func: Callable) -> Callable:
     ordered = lambda t, y, *args: func(y, t, *args)
     ordered.__name__ = getattr(func, "__name__", type(func).__name__)
     return ordered
-
-
-def _with(jac: Callable, args: tuple, tfirst: bool) -> Callable:
-    return lambda t, y: jac(t, y, *args) if tfirst else jac(y, t, *args)
 
 
 mirrors(None, "op")(odeint)

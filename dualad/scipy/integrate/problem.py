@@ -26,7 +26,7 @@ from .functions import prepared
 from .path import Path, steps_at_once
 
 __all__ = [
-    "IMPLICIT", "METHODS", "Problem", "Settings", "check_run", "end_of", "key_of", "method_name", "over_lanes",
+    "IMPLICIT", "METHODS", "Problem", "Settings", "check_run", "key_of", "method_name", "over_lanes",
     "solver_of",
 ]  # fmt: skip
 
@@ -62,12 +62,6 @@ def method_name(method: Any) -> str:
 def solver_of(method: Any) -> Any:
     """Return SciPy's class of a method, given by name or as such."""
     return METHODS[method] if isinstance(method, str) else method
-
-
-def end_of(t0: Any, times: np.ndarray) -> float:
-    """Return the time furthest from the start."""
-    t0 = float(t0)
-    return float(times[np.argmax(abs(times - t0))]) if len(times) else t0
 
 
 def check_run(run: Any, settings: Settings, what: str = "the solver") -> None:

@@ -130,25 +130,25 @@ def cumulative_simpson(y, *, x=None, dx=1.0, axis=-1, initial=None):
         out = _each_interval(np.moveaxis(y, axis, -1), d, x is None)
     if initial is not None:
         initial = _floating(initial)
-        if np.ndim(initial) and np.shape(initial) != _one(y, axis):
-            raise ValueError(
-                "If provided, `initial` must either be a scalar or have the same shape as `y` but with only 1 point"
-                " along `axis`."
-            )
+        _check_one(initial, y.shape, axis, "initial")
         initial = np.moveaxis(np.broadcast_to(initial, _one(y, axis)), axis, -1)
         out = np.concatenate([initial, out + initial], -1)
     return np.moveaxis(out, -1, axis)
+
+
+def _check_one(x, shape: tuple[int, ...], axis: int, name: str) -> None:
+    if np.ndim(x) and np.shape(x) != (*shape[:axis], 1, *shape[axis + 1 :]):
+        raise ValueError(
+            f"If provided, `{name}` must either be a scalar or have the same shape as `y` but with only 1 point along"
+            " `axis`."
+        )
 
 
 def _spacing(x, dx, shape: tuple[int, ...], axis: int):
     """Return the lengths of the intervals, along the last axis."""
     if x is None:
         dx = _floating(dx)
-        if np.ndim(dx) and np.shape(dx) != (*shape[:axis], 1, *shape[axis + 1 :]):
-            raise ValueError(
-                "If provided, `dx` must either be a scalar or have the same shape as `y` but with only 1 point along"
-                " `axis`."
-            )
+        _check_one(dx, shape, axis, "dx")
         wide = np.broadcast_to(dx, (*shape[:axis], shape[axis] - 1, *shape[axis + 1 :]))
         return np.moveaxis(wide, axis, -1)
     x = _floating(x)

@@ -20,6 +20,7 @@ import numpy as np
 from ...batched import one_by_one
 from ...control.control_ops import for_unknown
 from ...control.linear_solve import cast
+from ...control.subprograms import zeros
 from ...core.arguments import replaced
 from ...core.aval import Aval, aval_of
 from ...core.dispatch import bind
@@ -43,20 +44,7 @@ def _dtype(y0: Any) -> np.dtype:
     return np.result_type(aval_of(y0).dtype, float)
 
 
-def _zeros_like(x: Any) -> np.ndarray:
-    a = aval_of(x)
-    return np.zeros(a.shape, a.dtype)
-
-
 # ── the solution ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _ivp_impl(t0, t1, times, y0, *parameters, call):
-    return call.rows(t0, t1, times, np.asarray(y0, _dtype(y0)), parameters)
-
-
-def _ivp_shape(t0, t1, times, y0, *parameters, call):
-    return Aval((*times.shape, *y0.shape), _dtype(y0))
 
 
 def _ivp_jvp(primals, tangents, *, call):
@@ -69,7 +57,7 @@ def _ivp_jvp(primals, tangents, *, call):
     moving = tuple([d is not None for d in directions])
     total = None
     if dy0 is not None or any(moving):
-        vectors = [_zeros_like(y0) if dy0 is None else dy0, *[d for d in directions if d is not None]]
+        vectors = [zeros(aval_of(y0)) if dy0 is None else dy0, *[d for d in directions if d is not None]]
         params = {"call": call, "moving": moving, "lanes": None}
         total = bind(ivp_tangent, (*vectors, t0, times, y0, *parameters), params)
     if dtimes is not None and np.shape(times)[0]:
@@ -127,10 +115,6 @@ def _furthest(t0: Any, times: Any) -> Any:
     return times[np.argmax(abs(times - t0))]
 
 
-def _tangent_impl(*args, **params):
-    return _move(*_split(args, params["moving"]), **params)
-
-
 def _tangent_shape(*avals, call, moving, lanes):
     vectors, (_, times, y0, *_) = _split(avals, moving)
     dtype = np.result_type(_dtype(y0), *[v.dtype for v in vectors])
@@ -143,7 +127,7 @@ def _tangent_jvp(primals, tangents, **params):
     out = bind(ivp_tangent, primals, params)
     total = None
     if any([t is not None for t in moved]):
-        full = [_zeros_like(v) if t is None else t for t, v in zip(moved, vectors, strict=True)]
+        full = [zeros(aval_of(v)) if t is None else t for t, v in zip(moved, vectors, strict=True)]
         total = bind(ivp_tangent, (*full, *point), params)
     if any([t is not None for t in shifts]):
         more = push_moving(lambda *p: _move(vectors, p, **params), point, shifts)[1]
@@ -295,8 +279,8 @@ _START, _TIMES = np.asarray(0.1), np.asarray([0.3, 0.7])
 
 ivp = Primitive(
     "ivp",
-    impl=_ivp_impl,
-    abstract_eval=_ivp_shape,
+    impl=lambda t0, t1, times, y0, *theta, call: call.rows(t0, t1, times, np.asarray(y0, _dtype(y0)), theta),
+    abstract_eval=lambda t0, t1, times, y0, *theta, call: Aval((*times.shape, *y0.shape), _dtype(y0)),
     jvp=_ivp_jvp,
     samples=_samples(_START, np.asarray(1.5), _TIMES),
     kind="implicit",
@@ -304,7 +288,7 @@ ivp = Primitive(
 
 ivp_tangent = Primitive(
     "ivp_tangent",
-    impl=_tangent_impl,
+    impl=lambda *args, **params: _move(*_split(args, params["moving"]), **params),
     abstract_eval=_tangent_shape,
     jvp=_tangent_jvp,
     linear_in=lambda count, params: range(1 + sum(params["moving"])),

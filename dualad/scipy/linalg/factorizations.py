@@ -13,7 +13,7 @@ from ...ops import factorization, spectral, triangular
 from ...ops.factorization import adjoint
 from ...surface.arguments import operand
 from ..mirror import mirrors, refuses
-from .systems import from_triangle
+from .systems import from_triangle, square
 
 __all__ = [
     "cholesky", "eig", "eigh", "eigvals", "eigvalsh", "hessenberg", "ldl", "lu", "lu_factor", "null_space", "ordqz",
@@ -29,10 +29,7 @@ def _matrix(a):
 
 
 def _square(a):
-    a = _matrix(a)
-    if a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"expected square matrix, got one of shape {a.shape}")
-    return a
+    return square(_matrix(a))
 
 
 @mirrors(sl.cholesky)
@@ -189,8 +186,7 @@ def eig(
         )
     if not right:
         return eigvals(a, b)
-    w, v = np.linalg.eig(_square(a))
-    return w, v
+    return tuple(np.linalg.eig(_square(a)))
 
 
 @mirrors(sl.eigvals)

@@ -25,7 +25,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _square(a):
+def square(a):
+    """Return a square matrix, or a stack of them."""
     a = np.atleast_2d(operand(a))
     if a.shape[-1] != a.shape[-2]:
         raise ValueError(f"expected square matrix, got one of shape {a.shape}")
@@ -78,7 +79,7 @@ def solve(
 
     On tensors no structure is looked for, and a matrix assumed to be positive definite is not checked to be.
     """
-    a = _square(a)
+    a = square(a)
     if transposed and a.dtype.kind == "c":
         raise NotImplementedError("scipy.linalg.solve can currently not solve a^T x = b for complex matrices.")
     a, triangle = _structure(a, assume_a, lower, "solve")
@@ -93,7 +94,7 @@ def solve(
 @mirrors(sl.inv)
 def inv(a, overwrite_a=False, check_finite=True, *, assume_a=None, lower=False):
     """Invert matrices."""
-    a, triangle = _structure(_square(a), assume_a, lower, "inv")
+    a, triangle = _structure(square(a), assume_a, lower, "inv")
     if triangle:
         return _triangular(a, np.eye(a.shape[-1], dtype=a.dtype), triangle == "lower triangular")
     return np.linalg.inv(a)
@@ -102,7 +103,7 @@ def inv(a, overwrite_a=False, check_finite=True, *, assume_a=None, lower=False):
 @mirrors(sl.det)
 def det(a, overwrite_a=False, check_finite=True):
     """Compute determinants."""
-    return np.linalg.det(_square(a))
+    return np.linalg.det(square(a))
 
 
 @mirrors(sl.norm)
@@ -124,7 +125,7 @@ def _which(trans) -> int:
 @mirrors(sl.solve_triangular, "op")
 def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True):
     """Solve a x = b, aᵀ x = b or aᴴ x = b with one triangle of a."""
-    a, trans = _square(a), _which(trans)
+    a, trans = square(a), _which(trans)
     if trans:
         a, lower = transposed(a) if trans == 1 else adjoint(a), not lower
     return _columns(lambda b: _triangular(a, b, lower, unit_diagonal), b)
@@ -133,7 +134,7 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
 @mirrors(sl.cho_factor)
 def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
     """Factorize a positive definite matrix for ``cho_solve``; what SciPy leaves in the other triangle is zero here."""
-    factor = np.linalg.cholesky(from_triangle(_square(a), lower))
+    factor = np.linalg.cholesky(from_triangle(square(a), lower))
     return (factor if lower else adjoint(factor)), lower
 
 
@@ -141,7 +142,7 @@ def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
 def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
     """Solve a x = b, given the Cholesky factor of a."""
     c, lower = c_and_lower
-    c = _square(c)
+    c = square(c)
     ch = adjoint(c)
     if lower:
         return _columns(lambda b: _triangular(ch, _triangular(c, b, True), False), b)
@@ -152,7 +153,7 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
 def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
     """Solve a x = b, aᵀ x = b or aᴴ x = b, given the LU factorization of a."""
     factors, pivots = lu_and_piv
-    factors, trans = _square(factors), _which(trans)
+    factors, trans = square(factors), _which(trans)
     order = triangular.permutation(operand(pivots), rows=factors.shape[-1])
 
     def rows(b, order):
@@ -259,7 +260,7 @@ def pinv(a, *, atol=None, rtol=None, return_rank=False, check_finite=True):
 @mirrors(sl.pinvh)
 def pinvh(a, atol=None, rtol=None, lower=True, return_rank=False, check_finite=True):
     """Compute pseudoinverses of Hermitian matrices, of which one triangle is read."""
-    return pinv(from_triangle(_square(a), lower), atol=atol, rtol=rtol, return_rank=return_rank)
+    return pinv(from_triangle(square(a), lower), atol=atol, rtol=rtol, return_rank=return_rank)
 
 
 @mirrors(sl.lstsq)
@@ -302,7 +303,7 @@ def solve_lyapunov(a, q):
 @mirrors(sl.solve_discrete_lyapunov)
 def solve_discrete_lyapunov(a, q, method=None):
     """Solve a x aᴴ − x + q = 0."""
-    a, q = _square(a), operand(q)
+    a, q = square(a), operand(q)
     n = a.shape[-1]
     method = ("direct" if n < 10 else "bilinear") if method is None else method.lower()
     if method == "direct":

@@ -97,10 +97,10 @@ def box_of(bounds: Any) -> so.Bounds:
     return bounds if isinstance(bounds, so.Bounds) else Bounds(*bounds)
 
 
-def bounds_of(inputs: Inputs, bounds: Any, n: int) -> Limits | None:
+def bounds_of(inputs: Inputs, bounds: Any, n: int) -> Limits:
     """Read bounds in any of SciPy's ways: an object, pairs with ``None`` for none, or nothing at all."""
     if bounds is None:
-        return None
+        return Limits()
     if isinstance(bounds, so.Bounds):
         low, high, keep = bounds.lb, bounds.ub, bounds.keep_feasible
     else:

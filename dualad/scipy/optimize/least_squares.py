@@ -53,7 +53,7 @@ class _Fit(SolverCall):
         self.f = self.inputs.close(f, [self.start], as_args(args))
         self.own_jac = self.close_given(jac, args, name)
         self.loss, self.f_scale = _LOSSES["linear"], self.inputs.add(1.0)
-        self.box: Limits | None = None
+        self.box = Limits()
 
     def residual(self, x: Any, inputs: Sequence) -> Any:
         """Return the residuals at x as one vector."""
@@ -109,14 +109,14 @@ def least_squares(*given, require_success=True, tangent_solve=None, **named):
     fit = _Fit(where, with_extra(call["fun"]), call["x0"], call.get("args", ()), with_extra(jac))
     if "bounds" in call:
         fit.box = bounds_of(fit.inputs, box_of(call["bounds"]), fit.start.size)
-    fit.f_scale = fit.inputs.array(call.get("f_scale", 1.0))
+    fit.f_scale = fit.inputs.add(operand(call.get("f_scale", 1.0)))
     fit.loss = _LOSSES.get(loss, fit.loss) if isinstance(loss, str) else lambda z: loss(z)[0]
     fit.leave(jac)
 
     def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
         f, derivative = fit.plain(inputs)
         changed = {"fun": f, "x0": x0, "jac": derivative, "args": (), "kwargs": {}}
-        if fit.box is not None:
+        if fit.box.limits is not None:
             changed["bounds"] = fit.box.plain(inputs)
         if "f_scale" in call:
             changed["f_scale"] = fit.f_scale(inputs)
@@ -218,7 +218,7 @@ def curve_fit(
             exact = jacobian(lambda p: np.reshape(operand(model(inputs, p)), (-1,)))
             derivative = fit.guard(lambda x, *p: exact(np.array(p)))
         curve = fit.guard(lambda x, *p: np.reshape(operand(model(inputs, np.array(p))), (-1,)))
-        limits = {"bounds": fit.box.plain(inputs)} if fit.box is not None else {}
+        limits = {"bounds": fit.box.plain(inputs)} if fit.box.limits is not None else {}
         return so.curve_fit(
             curve, None, given(inputs), x0, errors(inputs), absolute_sigma, check_finite, method=method,
             jac=derivative, full_output=full, nan_policy=nan_policy, **limits, **kwargs,

@@ -227,7 +227,7 @@ def linprog(
         return np.where(np.arange(sum(counts)) < counts[0], -np.inf, right), right
 
     def search(_: Any, values: Sequence) -> tuple[Any, Any]:
-        low, high = box.limits(values) if box is not None else (np.full(n, -np.inf), np.full(n, np.inf))
+        low, high = box.limits(values) if box.limits is not None else (np.full(n, -np.inf), np.full(n, np.inf))
         plain = [part(values) for pair in zip(matrices, sides, strict=True) for part in pair]
         out = so.linprog(cost(values), *plain, np.stack([low, high], 1), method, callback, options, x0)
         converged(out, where, require_success)
@@ -243,7 +243,7 @@ def linprog(
     pushed = cost(arrays)
     for A, m in zip(matrices, multipliers, strict=True):
         pushed = pushed - m @ A(arrays)
-    low, high = box.limits(arrays) if box is not None else (-np.inf, np.inf)
+    low, high = box.limits(arrays) if box.limits is not None else (-np.inf, np.inf)
     held = lambda gap, marginals: so.OptimizeResult(residual=gap, marginals=marginals)
     return so.OptimizeResult(
         x=x, fun=np.sum(cost(arrays) * x), slack=slack, con=con, ineqlin=held(slack, multipliers[0]),
@@ -275,19 +275,10 @@ milp = refuses(so.milp, "scipy.optimize.milp", *_INTEGERS)
 _WHOLE = np.dtype(np.int64)
 
 
-def _assigned(cost, *, maximize):
-    rows, columns = so.linear_sum_assignment(cost, maximize)
-    return rows.astype(_WHOLE), columns.astype(_WHOLE)
-
-
-def _assignment_shape(cost, *, maximize):
-    return (Aval((min(cost.shape),), _WHOLE),) * 2
-
-
 assignment = Primitive(
     "linear_sum_assignment",
-    impl=_assigned,
-    abstract_eval=_assignment_shape,
+    impl=lambda cost, *, maximize: tuple([x.astype(_WHOLE) for x in so.linear_sum_assignment(cost, maximize)]),
+    abstract_eval=lambda cost, *, maximize: (Aval((min(cost.shape),), _WHOLE),) * 2,
     jvp=None,
     samples=[((3, 3), {"maximize": False}), ((2, 4), {"maximize": True})],
     multiple_results=True,

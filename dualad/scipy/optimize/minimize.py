@@ -14,13 +14,14 @@ import scipy.optimize as so
 
 from ...core.above import ABOVE
 from ...core.tracer import Tracer
+from ...errors import ShapeError
 from ...hessian import hessian, hvp
 from ...jvp import stop_gradient
 from ...surface.arguments import operand
 from ...vjp_via_transpose import grad, value_and_grad
 from ..mirror import as_args, is_own
 from .constraints import bounds_of, constraints_of
-from .problem import DENSE, SciPys, SolverCall, arguments_of, converged, fields, inside, number, solves, start_of
+from .problem import DENSE, SciPys, SolverCall, arguments_of, converged, fields, inside, solves, start_of
 from .stationary import Constraints, Limits, optimum
 
 __all__ = [
@@ -50,14 +51,20 @@ class Objective(SolverCall):
 
     def value(self, x: Any, inputs: Sequence) -> Any:
         """Return the objective at x."""
-        return number(self.fun(inputs, x), f"{self.where}: the function")
+        out = operand(self.fun(inputs, x))
+        if np.size(out) != 1:
+            raise ShapeError(
+                f"{self.where}: the function returned an array of shape {np.shape(out)}.", "it returns one number",
+                "sum over what is to be minimized, or return the root of one equation",
+            )  # fmt: skip
+        return np.reshape(out, ())
 
-    def ended_by_rounding(self, out: Any, inputs: Sequence, box: Limits | None) -> bool:
+    def ended_by_rounding(self, out: Any, inputs: Sequence, box: Limits) -> bool:
         """Say whether a line search failed where the gradient was as small as SciPy's default asks for."""
         if out.get("success", True) or out.get("status") != 2:
             return False
         value, slope = value_and_grad(lambda x: self.value(x, inputs))(out.x)
-        if box is not None:
+        if box.limits is not None:
             slope = out.x - np.clip(out.x - slope, *box.limits(inputs))  # at a bound it may push outwards
         return bool(np.max(abs(slope), initial=0.0) <= _SMALL * max(1.0, abs(float(value))))
 
@@ -102,8 +109,7 @@ def minimize(
                 given["hess"], given["hessp"] = None, lambda x, v: hvp(at, x, v)
         out = so.minimize(
             given["fun"], x0, (), method, given["jac"], given["hess"], given["hessp"],
-            None if box is None else box.plain(values), held.plain(values, problem) if held else (), tol, callback,
-            options,
+            box.plain(values), held.plain(values, problem) if held else (), tol, callback, options,
         )  # fmt: skip
         return out.x, out
 
@@ -113,7 +119,7 @@ def minimize(
 
 
 def minimum(
-    problem: Objective, search: Callable, box: Limits | None, constraints: Constraints | None, require: bool,
+    problem: Objective, search: Callable, box: Limits, constraints: Constraints | None, require: bool,
     tangent_solve: Any, near: float,
 ) -> so.OptimizeResult:  # fmt: skip
     """Apply the operator and make SciPy's result of it."""
@@ -138,7 +144,7 @@ def minimize_scalar(
     fun, bracket=None, bounds=None, args=(), method=None, tol=None, options=None, *, require_success=True,
     tangent_solve=None,
 ):  # fmt: skip
-    """Minimize a function of a number, and differentiate where its minimum is and how low."""
+    """Minimize a function of a and differentiate where its minimum is and how low."""
     where = "scipy.optimize.minimize_scalar"
     scalar = lambda x, *rest: fun(x[0], *rest)
     start = np.array([_inside(bounds, bracket)])
@@ -150,7 +156,7 @@ def minimize_scalar(
 
     def search(_: Any, values: Sequence) -> tuple[Any, Any]:
         f = problem.plain(values)["fun"]
-        ends = None if box is None else [float(v[0]) for v in box.limits(values)]
+        ends = None if box.limits is None else [float(v[0]) for v in box.limits(values)]
         out = so.minimize_scalar(
             lambda x: f(np.reshape(np.asarray(x, float), (1,)))[()], points(values) or None, ends, (), method, tol,
             options,
@@ -200,8 +206,8 @@ def _global(original: Callable) -> Callable:
             local = {**inner, **{k: functions[k] for k in ("jac", "hess", "hessp") if k in inner}}
             whole = {**given, "func": functions["fun"]}
             changed = {
-                "bounds": None if box is None else box.plain(values),
-                "constraints": held.plain(values, problem) if held else (), "args": (), "x0": x0,
+                "bounds": box.plain(values), "constraints": held.plain(values, problem) if held else (), "args": (),
+                "x0": x0,
             }  # fmt: skip
             for key, value in changed.items():
                 if given.get(key) is not None:

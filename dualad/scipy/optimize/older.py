@@ -44,7 +44,7 @@ def _older(original: Callable, instead: str) -> Callable:
         fun = (lambda x, *rest: f(x[0], *rest)) if scalar else f
         problem = Objective(where, fun, stop_gradient(start), call.get("args", ()), *derivatives)
         inputs = problem.inputs
-        box = bounds_of(inputs, call["bounds"], problem.start.size) if name == "direct" else None
+        box = bounds_of(inputs, call["bounds"] if name == "direct" else None, problem.start.size)
         ends = {k: call[k] for k in ("brack", "x1", "x2", "ranges") if call.get(k) is not None}
         fixed = inputs.add(stop_gradient(ends))
         problem.leave()
@@ -66,7 +66,7 @@ def _older(original: Callable, instead: str) -> Callable:
             plain = problem.plain(values)
             at = plain["fun"]
             whole = {**call, **fixed(values), first: (lambda x: at(np.reshape(x, (1,)))[()]) if scalar else at}
-            changed = {"args": (), "x0": x0, "bounds": None if box is None else box.plain(values)}
+            changed = {"args": (), "x0": x0, "bounds": box.plain(values)}
             changed |= {key: plain[kind] for key, kind in _DERIVATIVES.items()}
             whole |= {key: value for key, value in changed.items() if key in call}
             out = original(**whole)

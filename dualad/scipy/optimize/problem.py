@@ -29,7 +29,7 @@ from ...core.dispatch import bind
 from ...core.frames import public, user_level
 from ...core.primitive import Primitive
 from ...core.tracer import Tracer, tracer_in
-from ...errors import ConvergenceError, DualadError, ShapeError, SingularMatrixError, SparsityError
+from ...errors import ConvergenceError, DualadError, SingularMatrixError, SparsityError
 from ...jvp import stop_gradient
 from ...surface.arguments import operand
 from ...tree import flatten
@@ -38,7 +38,7 @@ from ..mirror import MIRRORED, Verdict, as_args, calling_scipy, is_own
 
 __all__ = [
     "COUNTS", "Condition", "DENSE", "INACCURATE", "SINGULAR", "SciPys", "SolutionWarning", "SolverCall", "arguments_of",
-    "converged", "counters", "fields", "inside", "null_direction", "number", "regular",
+    "converged", "counters", "fields", "inside", "null_direction", "regular",
     "solves", "start_of", "unsolved", "warn",
 ]  # fmt: skip
 
@@ -130,17 +130,6 @@ def start_of(x: Any) -> Any:
     x = stop_gradient(x) if isinstance(x, Tracer) else np.asarray(x)
     dtype = np.result_type(x.dtype, np.float64)
     return x if x.dtype == dtype else x.astype(dtype)
-
-
-def number(out: Any, who: str) -> Any:
-    """Return what a function returned as one number."""
-    out = operand(out)
-    if np.size(out) != 1:
-        raise ShapeError(
-            f"{who} returned an array of shape {np.shape(out)}.", "it returns one number",
-            "sum over what is to be minimized, or return the root of one equation",
-        )  # fmt: skip
-    return np.reshape(out, ())
 
 
 # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────────

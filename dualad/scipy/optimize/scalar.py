@@ -18,6 +18,7 @@ import scipy.optimize as so
 from ...core.tracer import Tracer
 from ...errors import SingularMatrixError
 from ...jvp import jvp, stop_gradient
+from ...surface.arguments import operand
 from ..mirror import as_args
 from .problem import INACCURATE, Condition, SciPys, arguments_of, fields, regular, solves, unsolved
 from .roots import System
@@ -30,10 +31,8 @@ class Entrywise(Condition):
 
     __slots__ = ()
 
-    def tangent(self, residuals: Sequence, b):
-        """Solve ∂f/∂x·v = b for vectors; the residuals are x, what was found, and the inputs."""
-        if self.tangent_solve is not None:
-            return super().tangent(residuals, b)
+    def dense(self, residuals: Sequence, b):
+        """Divide by the diagonal, once that is found to be good."""
         unknown = self.unknown
         ones = [np.ones(a.shape, a.dtype)[()] for a in unknown.avals]
         slope = unknown.vector(self.product(residuals, ones))
@@ -44,6 +43,8 @@ class Entrywise(Condition):
         moved = unknown.leaves(x + step)
         further = unknown.vector(self.product([*moved, *at[1:]], ones))
         return b / regular(slope, step, further, call=self)
+
+    large = dense
 
     def check(self, J: np.ndarray, *evidence: np.ndarray) -> None:
         """Raise if a slope is zero, or another one a Newton step further."""
@@ -69,18 +70,11 @@ class _Scalar(System):
     def __init__(self, where: str, f: Callable, x0: Any, args: Any, tangent_solve: Any) -> None:
         super().__init__(where, f, x0, args, tangent_solve, equation=Entrywise)
 
-    def slope(self, inputs: Sequence) -> Callable:
-        """Return the exact derivative of f in plain x."""
-        return lambda x, *_: jvp(lambda v: self.residual(v, inputs), (x,), (np.ones_like(x)[()],))[1]
-
-    def curvature(self, inputs: Sequence) -> Callable:
-        """Return its second derivative."""
-        slope = self.slope(inputs)
-        return lambda x, *_: jvp(slope, (x,), (np.ones_like(x)[()],))[1]
-
     def own(self, given: Any, inputs: Sequence, closed: Any, second: bool = False) -> Any:
         """Return a derivative for SciPy: dualad's, the user's, or what else was given."""
-        return self.derivative(given, closed, inputs, lambda: (self.curvature if second else self.slope)(inputs))
+        slope_of = lambda f: lambda x, *_: jvp(f, (x,), (np.ones_like(x)[()],))[1]
+        slope = slope_of(lambda x: self.residual(x, inputs))
+        return self.derivative(given, closed, inputs, lambda: slope_of(slope) if second else slope)
 
 
 # ── brackets ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -97,7 +91,7 @@ def _bracketed(original: Callable) -> Callable:
         system = _Scalar(where, f, a, args, tangent_solve)
         if not isinstance(b, Tracer):
             system.leave()
-        end = system.inputs.array(stop_gradient(b))
+        end = system.inputs.add(stop_gradient(b))
 
         def search(x0: Any, inputs: Sequence) -> tuple[Any, Any]:
             ends = float(x0), float(end(inputs))
@@ -146,7 +140,7 @@ def newton(
     system = _Scalar(where, func, x0, args, tangent_solve)
     first, second = system.close_given(fprime, args, "fprime"), system.close_given(fprime2, args, "fprime2")
     system.leave(fprime, fprime2)
-    other = system.inputs.array(stop_gradient(x1)) if x1 is not None else lambda inputs: None
+    other = system.inputs.add(operand(stop_gradient(x1))) if x1 is not None else lambda inputs: None
 
     def call(x0: Any, inputs: Sequence, full: bool, strict: bool) -> Any:
         return so.newton(

@@ -45,10 +45,10 @@ _NEARLY = 2
 
 
 class Limits(NamedTuple):
-    """Bounds of all variables: ``limits(inputs)`` are arrays, ``plain(inputs)`` SciPy's object."""
+    """Bounds of all variables, if there are any: ``limits(inputs)`` are arrays, ``plain(inputs)`` SciPy's object."""
 
-    limits: Callable[[Sequence], tuple[Any, Any]]
-    plain: Callable[[Sequence], so.Bounds]
+    limits: Callable[[Sequence], tuple[Any, Any]] | None = None
+    plain: Callable[[Sequence], so.Bounds | None] = lambda inputs: None
 
 
 class Constraints(NamedTuple):
@@ -311,7 +311,7 @@ def _finite(v: Any) -> Any:
 
 
 def optimum(
-    call: SolverCall, search: Callable[[Any, Sequence], tuple[Any, Any]], objective: Callable, box: Limits | None,
+    call: SolverCall, search: Callable[[Any, Sequence], tuple[Any, Any]], objective: Callable, box: Limits,
     constraints: Constraints | None = None, *, near: float = 1e-6, minimal: bool = False, tangent_solve: Any = None,
     equation: Callable[..., Stationary] = Stationary,
 ) -> Optimum:  # fmt: skip
@@ -319,7 +319,7 @@ def optimum(
     constraints = constraints if constraints is not None and constraints.size else None
     parts = [call.start] if constraints is None else [call.start, np.zeros(constraints.size)]
     made = equation(
-        call.where, Unknown(parts, "x0", call.where), search, objective, None if box is None else box.limits,
+        call.where, Unknown(parts, "x0", call.where), search, objective, box.limits,
         constraints, call.runs, near, minimal, tangent_solve,
     )  # fmt: skip
     at, found = call.apply(made, parts)

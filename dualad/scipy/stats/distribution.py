@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -195,10 +196,7 @@ def _first(name: str, args: tuple, kwargs: dict) -> tuple[Any, tuple]:
 
 
 def _all_of(conditions: list):
-    out = True
-    for c in conditions:
-        out = c if out is True else out & c
-    return out
+    return functools.reduce(operator.and_, conditions) if conditions else True
 
 
 def _middle(low, high):
@@ -300,10 +298,7 @@ class Continuous(_Distribution):
 
 def _place(end, loc, scale):
     """Return an end of the support; where it is infinite it does not move with its parameters."""
-    if isinstance(end, float):
-        return end if math.isinf(end) else end * scale + loc
-    infinite = np.isinf(end)
-    return np.where(infinite, end, np.where(infinite, 0.0, end) * scale + loc)
+    return end if math.isinf(end) else end * scale + loc
 
 
 def _complete(formulas: dict[str, Callable]) -> dict[str, Callable]:
