@@ -22,7 +22,7 @@ from .core.boundary import run
 from .core.frames import public
 from .core.transformed import Transformed, transform
 from .errors import ArgumentError, DtypeError, ShapeError
-from .hessian import DIRECTIONS, trace_of_hessian
+from .hessian import DIRECTIONS, from_diagonal
 from .jacobian import choose
 from .jet import check_order, coefficients, series_of
 from .jvp import output_leaves, split_aux
@@ -144,7 +144,8 @@ def laplacian(
             f"laplacian: method={method!r}.", "there are two ways to compute it", 'use "taylor" or "hessian"'
         )
     if method == "hessian" or (method is None and executor is not None):
-        return trace_of_hessian(f, (argnums, argnames, has_aux, chunk_size, max_memory, executor), "laplacian")
+        trace = lambda diagonal: sum([np.sum(x) for x in flatten(diagonal)[0] if is_array(x)])
+        return from_diagonal(trace, f, (argnums, argnames, has_aux, chunk_size, max_memory, executor), "laplacian")
     check_executor(executor, "laplacian")
     if executor is not None:
         raise ArgumentError(

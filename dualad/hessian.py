@@ -29,7 +29,7 @@ from .surface.arguments import plain_leaf
 from .tree import LeafName, flatten, flatten_like, is_array
 from .vjp_via_transpose import check_differentiable, gradients
 
-__all__ = ["DIRECTIONS", "hessian", "hessian_diag", "hvp", "trace_of_hessian", "value_and_hessian", "value_and_hvp"]
+__all__ = ["DIRECTIONS", "from_diagonal", "hessian", "hessian_diag", "hvp", "value_and_hessian", "value_and_hvp"]
 
 #: how many directions are taken at a time where derivatives along them are summed, unless told otherwise
 DIRECTIONS = 128
@@ -226,17 +226,13 @@ def _value_and_product(f: Callable, x, v, args: tuple, kwargs: dict, has_aux: bo
     try:
         _, product, value = jvp(gradient, (x,), (v,), has_aux=True)
     except DualadError:
-        _check_direction(x, v, where)  # by the name that it has here
+        leaves, treedef = flatten(x)
+        for i, (primal, tangent) in enumerate(zip(leaves, flatten_like(treedef, v, "v", "x"), strict=True)):
+            if tangent is not None and is_array(primal):
+                name = LeafName(v, "v", i)  # which the direction has here
+                check_tangent(primal, plain_leaf(tangent, name, where), name, where)
         raise
     return value, product
-
-
-def _check_direction(x, v, where: str) -> None:
-    leaves, treedef = flatten(x)
-    for i, (primal, tangent) in enumerate(zip(leaves, flatten_like(treedef, v, "v", "x"), strict=True)):
-        if tangent is not None and is_array(primal):
-            name = LeafName(v, "v", i)
-            check_tangent(primal, plain_leaf(tangent, name, where), name, where)
 
 
 @transform
@@ -283,17 +279,11 @@ def hessian_diag(
     array([ 6., 12.])
     """
     options = (argnums, argnames, has_aux, chunk_size, max_memory, executor)
-    return _of_diagonal(lambda diagonal: diagonal, f, options, "hessian_diag")
+    return from_diagonal(lambda diagonal: diagonal, f, options, "hessian_diag")
 
 
-def trace_of_hessian(f: Callable, options: tuple, where: str) -> Callable:
-    """Make the function that gives the trace of the Hessian, by its diagonal; ``options`` are ``hessian_diag``'s."""
-    trace = lambda diagonal: sum([np.sum(x) for x in flatten(diagonal)[0] if is_array(x)])
-    return _of_diagonal(trace, f, options, where)
-
-
-def _of_diagonal(made: Callable, f: Callable, options: tuple, where: str) -> Callable:
-    """Make the function that gives what is made of the diagonal; with ``has_aux`` and the auxiliary output."""
+def from_diagonal(made: Callable, f: Callable, options: tuple, where: str) -> Callable:
+    """Make the function that gives what is made of the Hessian's diagonal; ``options`` are ``hessian_diag``'s."""
     argnums, argnames, has_aux, chunk_size, max_memory, executor = options
     check_callable(f, where)
     check_chunks(chunk_size, max_memory, where, executor)

@@ -538,13 +538,8 @@ class _Again:
     """What linearizes a function where it is called, for workers that its linear program is too large to be sent to."""
 
     def __init__(self, call: tuple, where: str, forward: bool) -> None:
-        self.call, self.where, self.forward = call, where, forward
+        self.call, self.where, self.forward, self.function = call, where, forward, call[0]
         self.found: Callable | None = None
-
-    @property
-    def function(self) -> Callable:
-        """The user's function."""
-        return self.call[0]
 
     def __call__(self, *vectors) -> list:
         if self.found is None:
@@ -562,17 +557,14 @@ def choose(
     selection = select(f, args, kwargs, argnums, argnames, where)
     for x, name in zip(selection.chosen, selection.names, strict=True):
         check_differentiable(x, name, holomorphic, where)
-        if mode == "forward" and not holomorphic:
-            _check_real(x, name, where)
+        if mode != "forward" or holomorphic:
+            continue
+        for i, leaf in enumerate(flatten(x)[0]):
+            if is_array(leaf) and aval_of(leaf).dtype.kind == "c":
+                raise DtypeError(
+                    f"{where}: {LeafName(x, name, i)} is complex.",
+                    "a function of a complex number has two real directions, and one column can't hold both",
+                    "pass holomorphic=True if the function is complex-differentiable, or differentiate in real and"
+                    " imaginary parts",
+                )
     return selection
-
-
-def _check_real(x: Any, name: str, where: str) -> None:
-    for i, leaf in enumerate(flatten(x)[0]):
-        if is_array(leaf) and aval_of(leaf).dtype.kind == "c":
-            raise DtypeError(
-                f"{where}: {LeafName(x, name, i)} is complex.",
-                "a function of a complex number has two real directions, and one column can't hold both",
-                "pass holomorphic=True if the function is complex-differentiable, or differentiate in real and"
-                " imaginary parts",
-            )

@@ -253,18 +253,13 @@ def _dual(primal, tangent, level: DualLevel, i: int, tangents):
     if tangent is None:
         return Dual(primal, None, level) if inexact else primal
     tangent = plain_leaf(tangent, name, "jvp")
-    if not inexact and not _vanishes(tangent):
+    if inexact or (aval_of(tangent).dtype != float0 and (foreign(tangent) is not None or np.any(tangent))):
         check_tangent(primal, tangent, name, "jvp")
     if not inexact:
         return primal
-    check_tangent(primal, tangent, name, "jvp")
     if not hasattr(tangent, "shape") or (type(tangent) is np.ndarray and not tangent.shape):
         tangent = np.asarray(tangent)[()]
     return Dual(primal, tangent, level)
-
-
-def _vanishes(tangent) -> bool:
-    return aval_of(tangent).dtype == float0 or (foreign(tangent) is None and not np.any(tangent))
 
 
 def without_value(both: Callable, f: Callable, where: str, has_aux: bool) -> Callable:

@@ -71,19 +71,12 @@ class Coloring:
         self.sparsity, self.mode, self.reason = sparsity, mode, reason
         self.column_colors, self.row_colors = column_colors, row_colors
         self.forward, self.reverse = (int(c.max(initial=-1)) + 1 for c in (column_colors, row_colors))
+        self.count = self.forward + self.reverse
+        #: what they cost, in products
+        self.cost = self.forward + PULL * self.reverse
         self.substitution = substitution
         self.lower_bound = int(np.diff(sparsity.indptr).max(initial=0))
         self.places = self._places()
-
-    @property
-    def count(self) -> int:
-        """Products and pulls together."""
-        return self.forward + self.reverse
-
-    @property
-    def cost(self) -> float:
-        """What they cost, in products."""
-        return self.forward + PULL * self.reverse
 
     def _places(self) -> np.ndarray:
         """Return, for every entry, the place of the number it is read from: in all products, then in all pulls.

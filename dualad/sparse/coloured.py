@@ -74,17 +74,11 @@ class Products:
     def _read(self, parts: list) -> Any:
         """Read the entries, or the sums they are found from, from the results of all passes, which are flat."""
         places = self.coloring.places
-        if any([isinstance(p, Tracer) for p in parts]):
-            found = index(parts[0] if len(parts) == 1 else np.concatenate(parts), places, template=(ARRAY,))
-            return found if found.dtype == self.dtype else found.astype(self.dtype)
-        if len(parts) == 1:
-            whole = parts[0]
+        whole = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(0, self.dtype)
+        if isinstance(whole, Tracer):
+            found = index(whole, places, template=(ARRAY,))
         else:
-            whole, start = np.empty(sum([p.size for p in parts]), self.dtype), 0
-            for p in parts:
-                whole[start : start + p.size] = p
-                start += p.size
-        found = whole.take(places, mode="clip") if whole.size else np.zeros(len(places), self.dtype)
+            found = whole.take(places, mode="clip") if whole.size else np.zeros(len(places), self.dtype)
         return found if found.dtype == self.dtype else found.astype(self.dtype)
 
     def _by_workers(self, lin: Linear, executor: Any, f: Any) -> list:

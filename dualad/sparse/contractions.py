@@ -1,13 +1,13 @@
 """Rules of contractions: products with a matrix, sums of products, convolutions.
 
 A known factor is taken as full, unless many of its entries are zero: then it is a matrix of constants, most likely, and
-a pattern that relies on that is checked at each call. Not for: anything elementwise (``maps.py``).
+a pattern that relies on that is checked at each call. Of a linear program, just one factor is followed. Not for:
+anything elementwise (``maps.py``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,19 +31,9 @@ def zeros_that_stay(walk: Any, factor: Any) -> bool:
     return bool(stay)
 
 
-def _of_one(rule: Callable) -> Callable:
-    """Make the rule of an operator of one for steps with a single followed argument, number ``i``."""
-
-    def of_any(walk, step):
-        moving = walk.followed(step[1])
-        return rule(walk, step, *moving) if len(moving) == 1 else dense_rule(walk, step)
-
-    return of_any
-
-
-@_of_one
-def _matmul(walk, step, i: int) -> list:
+def _matmul(walk, step) -> list:
     _, args, _, outs = step
+    (i,) = walk.followed(args)
     x, other, out = args[i], args[1 - i], outs[0].aval
     m, n = x.aval.ndim, len(shape_of(other))
     if n == 2 and m <= 2 and zeros_that_stay(walk, other):
@@ -61,9 +51,9 @@ def _tags(matrix: np.ndarray) -> Any:
     return scipy_sparse().csr_array((matrix != 0).astype(int))
 
 
-@_of_one
-def _einsum(walk, step, i: int) -> list:
+def _einsum(walk, step) -> list:
     _, args, params, outs = step
+    (i,) = walk.followed(args)
     out = outs[0].aval
     inputs, output = params["subscripts"].split("->")
     letters, shape = inputs.split(",")[i], args[i].aval.shape
@@ -87,9 +77,9 @@ def _einsum(walk, step, i: int) -> list:
     ]  # fmt: skip
 
 
-@_of_one
-def _csr_product(walk, step, i: int) -> list:
+def _csr_product(walk, step) -> list:
     _, args, params, outs = step
+    (i,) = walk.followed(args)
     pattern, transposed, out = params["pattern"], params["transposed"], outs[0].aval
     columns = out.shape[1]
     ss = scipy_sparse()
@@ -105,10 +95,10 @@ def _csr_product(walk, step, i: int) -> list:
     return [walk.spread(moved, targets, np.arange(out.size), out.size)]
 
 
-@_of_one
-def _convolve(walk, step, i: int) -> list:
+def _convolve(walk, step) -> list:
     """Let entry k read entries k − j ("full") or k + last − j ("valid") of one argument, for j of the other."""
     op, args, params, outs = step
+    (i,) = walk.followed(args)
     x, other, out = args[i], args[1 - i], outs[0].aval
     ndim = params.get("ndim", 1)
     mine, theirs, core = x.aval.shape[-ndim:], shape_of(other)[-ndim:], out.shape[-ndim:]

@@ -214,8 +214,8 @@ class _SparseDerivative:
     def _colored(self, S: Sparsity) -> Coloring:
         raise NotImplementedError
 
-    def _make(self, S: Sparsity, C: Coloring, signature: list, identify: Callable[[], str], mode: str) -> Prepared:
-        return Prepared(S, C, signature, identify, mode, self._options["chunk_size"], self._options["max_memory"])
+    def _make(self, S: Sparsity, C: Coloring, signature: list, identity: Callable[[], str], mode: str) -> Prepared:
+        return Prepared(S, C, signature, identity, mode, self._options["chunk_size"], self._options["max_memory"])
 
     def _note_if_dense(self, prepared: Prepared) -> None:
         S, C = prepared.sparsity, prepared.coloring
@@ -235,7 +235,7 @@ class _SparseDerivative:
         if united == prepared.sparsity:
             return prepared
         mode = self._options["mode"]
-        new = self._make(united, self._colored(united), prepared.signature, prepared.identify, mode)
+        new = self._make(united, self._colored(united), prepared.signature, prepared.identity, mode)
         self._prepared[[p is prepared for p in self._prepared].index(True)] = new
         return new
 

@@ -136,8 +136,6 @@ def _mixes(position: int, axes: Callable) -> Callable:
     def rule(walk, step):
         _, args, params, outs = step
         x = args[position]
-        if walk.followed(args) != [position]:
-            return dense_rule(walk, step)
         inside = tuple([a % x.aval.ndim for a in axes(x.aval.ndim, params)])
         shift = outs[0].aval.ndim - x.aval.ndim
         return [along(walk, x, inside, v.aval, tuple([a + shift for a in inside])) for v in outs]

@@ -50,12 +50,13 @@ class Prepared:
     """
 
     def __init__(
-        self, sparsity: Sparsity, coloring: Coloring, signature: list, identify: Callable[[], str], mode: str,
+        self, sparsity: Sparsity, coloring: Coloring, signature: list, identity: Callable[[], str], mode: str,
         chunk_size: int | None, max_memory: int | None,
     ) -> None:  # fmt: skip
         self.sparsity, self.coloring, self.signature = sparsity, coloring, signature
         self._chunk_size, self._max_memory = chunk_size, max_memory
-        products, direct = self.costs
+        #: what the two ways cost, in products: by the colouring, and direct
+        self.costs = products, direct = coloring.cost, DIRECT * sparsity.work if sparsity.work else float("inf")
         self.method = "direct" if mode == "direct" or (mode == "auto" and direct < products) else "products"
         self._products: Products | None = None
         self._plans: list[tuple[Plan, np.ndarray]] = []
@@ -63,16 +64,10 @@ class Prepared:
         self._why, self._called = "", False
         #: whether the first call may go by products
         self.deferred = False
-        #: finds out what identifies the function; asked for when it is saved
-        self.identify = identify
+        #: returns a hash of the program that was prepared; it is found out when it is asked for
+        self.identity = identity
         #: the matrices that are made of the entries, once it is known what they are to look like
         self.blocks: Any = None
-
-    @property
-    def costs(self) -> tuple[float, float]:
-        """What the two ways cost, in products: by the colouring, and direct."""
-        work = self.sparsity.work
-        return self.coloring.cost, DIRECT * work if work else float("inf")
 
     def explain(self) -> str:
         """Say where the pattern came from, how many products it takes, and why values are computed as they are.
@@ -107,20 +102,16 @@ class Prepared:
             substitution=C.substitution is not None,
         )  # fmt: skip
 
-    def identity(self) -> str:
-        """Return a hash of the program that was prepared."""
-        return self.identify()
-
     def __repr__(self) -> str:
         return f"<prepared: {self.sparsity!r}, {self.coloring.explain()}>"
 
     def __getstate__(self) -> dict:
         # Plans and products are for programs of this process; what identifies the function is found out now.
-        return {**vars(self), "_products": None, "_plans": [], "blocks": None, "identify": self.identity()}
+        return {**vars(self), "_products": None, "_plans": [], "blocks": None, "identity": self.identity()}
 
     def __setstate__(self, state: dict) -> None:
-        form = state["identify"]
-        vars(self).update(state, identify=lambda: form)
+        form = state["identity"]
+        vars(self).update(state, identity=lambda: form)
 
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -15,36 +15,23 @@ import numpy as np
 
 from .needs import scipy_sparse
 
-__all__ = [
-    "collect",
-    "gather",
-    "identities",
-    "identity",
-    "index_dtype",
-    "join",
-    "merge",
-    "nothing",
-    "pattern",
-    "same",
-    "tagged",
-]
-
-
-def index_dtype(*sizes: int) -> np.dtype:
-    """Return the smallest integer dtype for positions below these sizes, as SciPy chooses it."""
-    return np.dtype(np.int32 if max(sizes, default=0) < 2**31 else np.int64)
+__all__ = ["collect", "gather", "identities", "identity", "join", "merge", "nothing", "pattern", "same", "tagged"]
 
 
 def pattern(indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> Any:
     """Make a pattern of sorted, unique column numbers."""
-    matrix = scipy_sparse().csr_array((np.ones(len(indices), bool), indices, indptr), shape=shape)
+    return _canonical(np.ones(len(indices), bool), indices, indptr, shape)
+
+
+def _canonical(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> Any:
+    matrix = scipy_sparse().csr_array((data, indices, indptr), shape=shape)
     matrix.has_canonical_format = True
     return matrix
 
 
 def identity(size: int, first: int, n: int) -> Any:
     """Return the pattern of ``size`` entries that are themselves the columns ``first``, ``first + 1``, ... of n."""
-    dtype = index_dtype(n, size)
+    dtype = scipy_sparse().get_index_dtype(maxval=max(n, size))
     return pattern(np.arange(first, first + size, dtype=dtype), np.arange(size + 1, dtype=dtype), (size, n))
 
 
@@ -55,15 +42,13 @@ def identities(sizes: Sequence[int]) -> list:
 
 def nothing(m: int, n: int) -> Any:
     """Return the pattern of m rows that depend on nothing."""
-    dtype = index_dtype(n, m)
+    dtype = scipy_sparse().get_index_dtype(maxval=max(n, m))
     return pattern(np.zeros(0, dtype), np.zeros(m + 1, dtype), (m, n))
 
 
 def tagged(p: Any) -> Any:
     """Return a pattern with the place of each entry as its data."""
-    out = scipy_sparse().csr_array((np.arange(p.nnz), p.indices, p.indptr), shape=p.shape)
-    out.has_canonical_format = True
-    return out
+    return _canonical(np.arange(p.nnz), p.indices, p.indptr, p.shape)
 
 
 def same(p: Any, q: Any) -> bool:
@@ -81,15 +66,15 @@ def gather(p: Any, rows: np.ndarray) -> Any:
     m, n = p.shape
     count = len(rows)
     if not count or not p.nnz:
-        return _like(p, p.data[:0], p.indices[:0], np.zeros(count + 1, p.indptr.dtype), (count, n))
+        return _canonical(p.data[:0], p.indices[:0], np.zeros(count + 1, p.indptr.dtype), (count, n))
     low, high = int(rows[0]), int(rows[-1])
     if low >= 0 and high - low == count - 1 and (count == 1 or bool((rows[1:] - rows[:-1] == 1).all())):
         if count == m:
             return p
         start, stop = p.indptr[low], p.indptr[high + 1]
-        return _like(p, p.data[start:stop], p.indices[start:stop], p.indptr[low : high + 2] - start, (count, n))
+        return _canonical(p.data[start:stop], p.indices[start:stop], p.indptr[low : high + 2] - start, (count, n))
     if int(rows.min()) < 0:
-        p = _like(p, p.data, p.indices, np.append(p.indptr, p.indptr[-1]), (m + 1, n))
+        p = _canonical(p.data, p.indices, np.append(p.indptr, p.indptr[-1]), (m + 1, n))
         rows = np.where(rows < 0, m, rows)
     out = p[rows]
     out.has_canonical_format = True
@@ -132,7 +117,7 @@ def collect(p: Any, targets: np.ndarray, m: int) -> tuple[Any, np.ndarray, np.nd
     np.cumsum(np.bincount(targets, minlength=m), out=ends[1:])
     indptr = p.indptr[ends]
     if not len(targets) or int((ends[1:] - ends[:-1]).max()) == 1:
-        return _like(p, p.data, p.indices, indptr, (m, n)), p.data, None
+        return _canonical(p.data, p.indices, indptr, (m, n)), p.data, None
     arrived = scipy_sparse().csr_array((p.data, p.indices, indptr), shape=(m, n), copy=True)
     arrived.sort_indices()
     indices = arrived.indices
@@ -141,13 +126,7 @@ def collect(p: Any, targets: np.ndarray, m: int) -> tuple[Any, np.ndarray, np.nd
     first[indptr[:-1][indptr[1:] > indptr[:-1]]] = True
     starts = np.flatnonzero(first)
     if len(starts) == len(indices):
-        return _like(p, arrived.data, indices, indptr, (m, n)), arrived.data, None
+        return _canonical(arrived.data, indices, indptr, (m, n)), arrived.data, None
     before = np.zeros(len(indices) + 1, p.indptr.dtype)
     np.cumsum(first, out=before[1:])
     return pattern(indices[starts], before[indptr], (m, n)), arrived.data, starts
-
-
-def _like(p: Any, data, indices, indptr, shape) -> Any:
-    out = scipy_sparse().csr_array((data, indices, indptr), shape=shape)
-    out.has_canonical_format = True
-    return out

@@ -43,7 +43,7 @@ class Sparsity:
     nnz : int
         The number of entries.
     indptr, indices : array of int
-        The pattern in CSR form, columns sorted in each row.
+        The pattern in CSR form: where each row begins, and the columns, row by row, sorted in each.
 
     Examples
     --------
@@ -68,28 +68,10 @@ class Sparsity:
             matrix = matrix.copy()
             matrix.sum_duplicates()
         self._matrix = rows.pattern(matrix.indices, matrix.indptr, matrix.shape)
+        self.shape, self.nnz = self._matrix.shape, self._matrix.nnz
+        self.indptr, self.indices = self._matrix.indptr, self._matrix.indices
         self.scope, self.reason, self.dense_operators = scope, reason, tuple(dense_operators)
         self.relies_on_constants, self.work = relies_on_constants, work
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self._matrix.shape
-
-    @property
-    def nnz(self) -> int:
-        """The number of entries in the pattern."""
-        return self._matrix.nnz
-
-    @property
-    def indptr(self) -> np.ndarray:
-        """Where each row begins."""
-        return self._matrix.indptr
-
-    @property
-    def indices(self) -> np.ndarray:
-        """The columns, row by row, sorted in each."""
-        return self._matrix.indices
 
     @property
     def rows(self) -> np.ndarray:
