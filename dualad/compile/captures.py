@@ -14,7 +14,6 @@ import contextlib
 import dis
 import functools
 import operator
-import os
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.frames import PACKAGE
 from ..core.tracer import Tracer
 
 __all__ = ["Asked", "CODE", "Captures", "DEFAULTS", "memory_of", "writeable"]
@@ -31,7 +31,6 @@ SMALL = 1 << 16
 #: how many places are looked at, and how deep in
 _MOST, _DEPTH = 2000, 8
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
 _LIBRARIES = frozenset({"dualad", "numpy", "scipy", "optree", *sys.stdlib_module_names} - {"__main__"})
 _NUMBERS = (bool, int, float, complex, np.generic)
 _TEXTS = (str, bytes)
@@ -215,7 +214,7 @@ def _of_function(f: types.FunctionType, names: set[str]) -> Iterator[tuple[Any, 
         yield f.__kwdefaults__, key, value
     if known := names & f.__dict__.keys():
         yield from [(f.__dict__, n, f.__dict__[n]) for n in known - _stored(f.__code__)]
-    if not f.__code__.co_filename.startswith(_PACKAGE) and not _from_library(f.__module__):
+    if not f.__code__.co_filename.startswith(PACKAGE) and not _from_library(f.__module__):
         own = _names(f.__code__)
         if f.__name__ not in _ASIDE:
             names |= own

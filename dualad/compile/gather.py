@@ -6,6 +6,7 @@ equations belong together, or how they are run.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import Enum
 
@@ -26,11 +27,7 @@ class Place(Enum):
 
 def count_readers(readers: Sequence[Sequence]) -> dict[Variable, int]:
     """Return how many of these lists of atoms each variable is in."""
-    counts: dict[Variable, int] = {}
-    for atoms in readers:
-        for v in {a for a in atoms if type(a) is Variable}:
-            counts[v] = counts.get(v, 0) + 1
-    return counts
+    return Counter([v for atoms in readers for v in {a for a in atoms if type(a) is Variable}])
 
 
 def written(steps: Sequence[tuple], readers: dict[Variable, int]) -> list[Variable]:

@@ -63,16 +63,15 @@ def compile_program(program: Program) -> Compiled:
 def _compile(program: Program) -> Compiled:
     name = identifier(program.name)
     note_once()
-    steps = program.steps
+    grouped = program
     for find in (find_stacks, find_passes, find_groups, find_regions):
-        steps = find(Program(program.inputs, steps, program.outputs, program.name))
-    if len(steps) == 1 and isinstance(group := steps[0][0], (Group, Pass)):
+        grouped = Program(program.inputs, find(grouped), program.outputs, program.name)
+    if len(grouped.steps) == 1 and isinstance(group := grouped.steps[0][0], (Group, Pass)):
         own = [list(map(id, atoms)) for atoms in (program.inputs, program.outputs, group.reads, group.writes)]
         if own[:2] == own[2:] and (type(group) is Group or all([v.aval.shape for v in group.writes])):
             return Compiled(program, "", group.run, {"native": 1}, groups=[group])
     numbers = not mentions(program, lambda op, params: not is_pure(op, params))
     writer = _Writer(numbers)
-    grouped = Program(program.inputs, steps, program.outputs, program.name)
     body = writer.function(grouped)
     if not (numbers and writer.raising):
         return _finish(program, name, writer, body)

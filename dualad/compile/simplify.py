@@ -9,6 +9,7 @@ sums. Not for: which code an operator becomes (``numpy_source.py``).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,8 @@ class _Simplifier:
             op, args, params = self.rewritten(op, args, params, outs)
         params = map_programs(params, simplify)
         if pure:
-            key = op.name, tuple([a if type(a) is Variable else hashable(a) for a in args]), hashable(params)
+            given = tuple([a if type(a) is Variable else hashable(a) for a in args])
+            key = op.name, given, hashable(params) if params else ()
             known = self.known.setdefault(key, outs)
             if known is not outs:
                 self.atoms.update(zip(outs, known, strict=True))
@@ -270,13 +272,13 @@ def _fold(op: Any, args: list, params: dict, outs: Sequence) -> Any:
 
 def hashable(x: Any) -> Any:
     """Return what two constants or parameters share exactly if they are the same: ids of what programs hold."""
+    if type(x) in (int, str, bool, NoneType):
+        return type(x), x
     if isinstance(x, np.ndarray) and x.size <= 64 and x.dtype.kind in "biufc":
         return "array", x.shape, x.dtype.str, x.tobytes()
     if isinstance(x, np.generic):
         return "scalar", x.dtype.str, x.tobytes()
-    if isinstance(x, (bool, int, str)) or x is None:
-        return type(x), x
-    if isinstance(x, (float, complex)):
+    if isinstance(x, (int, str, float, complex)):
         return type(x), repr(x)
     if isinstance(x, np.dtype):
         return "dtype", x.str
@@ -300,7 +302,10 @@ def structure(x: Any, leaf: Callable[[Any], Any] = hashable) -> Any:
         def atom(a: Any) -> Any:
             if type(a) is not Variable:
                 return "constant", type(a), leaf(a)
-            return number.setdefault(a, len(number)), a.aval.shape, a.aval.dtype, a.aval.weak
+            if (known := number.get(a)) is not None:
+                return known
+            number[a] = len(number)
+            return a.aval.shape, a.aval.dtype, a.aval.weak
 
         return (
             tuple([atom(v) for v in x.inputs]),

@@ -273,6 +273,8 @@ def _content(x: Any) -> Any:
 
 def _seen(t: Traced) -> tuple:
     # An array is a hidden input of one and a constant of the other if only a cycle of references still held it.
+    if not t.hidden:
+        return structure(t.program, _content)
     own = len(t.program.inputs) - len(t.hidden)
     arrays = dict(zip(t.program.inputs[own:], t.hidden, strict=True))
     steps, outputs = map_atoms(t.program, lambda x: arrays.get(x, x) if type(x) is Variable else x)

@@ -6,6 +6,7 @@ the program is used. Not for: the context manager (``rules/hooks.py``).
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -95,14 +96,6 @@ def unpacked(program: Program) -> Program:
     """Return a program as it can be run: with its constants unpacked, each once."""
     if type(program) is not PackedProgram:
         return program
-    opened: dict[int, Any] = {}
-
-    def constant(a):
-        if type(a) is not _Packed:
-            return a
-        if id(a) not in opened:
-            opened[id(a)] = a.open()
-        return opened[id(a)]
-
-    steps, outputs = map_atoms(program, constant)
+    opened = functools.cache(_Packed.open)
+    steps, outputs = map_atoms(program, lambda a: opened(a) if type(a) is _Packed else a)
     return Program(program.inputs, steps, outputs, program.name)

@@ -196,10 +196,9 @@ def _value(node: ast.expr, programs: Mapping[str, Program] | None = None):
         return programs[node.id]
     if isinstance(node, ast.Name) and node.id in _NAMES:
         return _NAMES[node.id]
-    if isinstance(node, ast.Tuple):
-        return tuple([_value(e, programs) for e in node.elts])
-    if isinstance(node, ast.List):
-        return [_value(e, programs) for e in node.elts]
+    if isinstance(node, (ast.List, ast.Tuple)):
+        values = [_value(e, programs) for e in node.elts]
+        return values if isinstance(node, ast.List) else tuple(values)
     if isinstance(node, ast.Dict):
         return {
             _value(k, programs): _value(v, programs)

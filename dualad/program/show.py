@@ -120,13 +120,8 @@ class Names:
     def of(self, x) -> str:
         """Return the name of a variable or a constant; numbers are their own."""
         if type(x) is Variable:
-            name = self.variables.get(x)
-            if name is None:
-                n = len(self.variables)
-                name = self.variables[x] = _LETTERS[n % len(_LETTERS)] + (
-                    str(n // len(_LETTERS)) if n >= len(_LETTERS) else ""
-                )
-            return name
+            number, letter = divmod(len(self.variables), len(_LETTERS))
+            return self.variables.setdefault(x, f"{_LETTERS[letter]}{number or ''}")
         if type(x) in (bool, int, float, complex):
             return repr(x)
         name = self._known.get(id(x))
@@ -141,15 +136,13 @@ _LETTERS = "abcdefghijlmnopqrstuvwxyz"  # k is for constants
 
 def described(value) -> str:
     """Return the type of a constant, and its value while it is short."""
-    shape = getattr(value, "shape", ())
-    if isinstance(value, (np.ndarray, np.generic)):
-        aval = Aval(value.shape, value.dtype)
-        if value.size <= _SHORT and value.dtype.kind in "biufc":
-            return f"{aval!r} = {value.tolist()!r}"
-        return f"{aval!r}"
-    if hasattr(value, "dtype"):
-        return f"{Aval(shape, value.dtype)!r}  # {type(value).__name__}"
-    return f"object  # {type(value).__name__}"
+    if not hasattr(value, "dtype"):
+        return f"object  # {type(value).__name__}"
+    aval = Aval(getattr(value, "shape", ()), value.dtype)
+    if not isinstance(value, (np.ndarray, np.generic)):
+        return f"{aval!r}  # {type(value).__name__}"
+    short = value.size <= _SHORT and value.dtype.kind in "biufc"
+    return f"{aval!r} = {value.tolist()!r}" if short else f"{aval!r}"
 
 
 def _literal(value, names: Names) -> str:

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -86,14 +87,12 @@ def _kernel(op: Primitive, params: tuple, order: int, size: int, parts: tuple, c
     return _Kernel()
 
 
+@dataclass(slots=True)
 class _Kernel:
     """The code of an operator's series for operands of one kind and size, and how often it was asked for."""
 
-    __slots__ = ("calls", "run")
-
-    def __init__(self) -> None:
-        self.calls = 0
-        self.run: Callable | None = None
+    calls: int = 0
+    run: Callable | None = None
 
     def ready(self, call: Any, parts: Sequence, size: int) -> Callable | None:
         """Return the code, once it was asked for often."""

@@ -243,16 +243,10 @@ def _beside_infinity(call: Call, moving: list[int]) -> bool:
 
 def _whole(call: Call, positions: Sequence[int]) -> int | None:
     """Return the last order, if all orders of a linear operator can be had in one batched call; else ``None``."""
-    op = call.op
-    if op.batch is None or op.given or not call.plain:
+    moving = [call.streams[i] for i in positions]
+    if call.op.batch is None or call.op.given or not call.plain or not all([s.plain and s.complete for s in moving]):
         return None
-    last = 0
-    for i in positions:
-        s = call.streams[i]
-        if not (s.plain and s.complete):
-            return None
-        last = max(last, s.last)
-    return last
+    return max([s.last for s in moving])
 
 
 def _linearly(call: Call, i: int) -> tuple:
@@ -499,8 +493,6 @@ def declare(op: Primitive) -> Callable:
 
 def _of_program(call: Call, rule: Callable) -> tuple:
     """Run a program of series to the orders that are known; where they come one by one, again for each."""
-    runs: dict[int, Sequence] = {}
-
     call.degree = max([s.degree for s in call.streams if s is not None])
     pick = call.level.pick
 
@@ -510,12 +502,10 @@ def _of_program(call: Call, rule: Callable) -> tuple:
         coefs = coefs if pick is None else [pick.spread(c, k + s.degree) for k, c in enumerate(coefs)]
         return coefs if s.last else coefs[0]
 
+    @functools.lru_cache(maxsize=1)
     def run(order: int) -> Sequence:
-        if order not in runs:
-            values = [z if s is None else through(s, order) for s, z in zip(call.streams, call.zeroth, strict=True)]
-            runs.clear()
-            runs[order] = rule(order, values, call.params)
-        return runs[order]
+        values = [z if s is None else through(s, order) for s, z in zip(call.streams, call.zeroth, strict=True)]
+        return rule(order, values, call.params)
 
     complete = all([s is None or s.complete for s in call.streams])
     first = run(call.level.order if complete else 0)
