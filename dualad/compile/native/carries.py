@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.aval import Aval, is_weak
 from ...program.ir import Program
 from ...program.variable import Variable
-from .code import WIDTH, Code, Lanes
+from .code import Code, Lanes
 from .indices import each_entry, entries_of, place_of
 from .operators import BOOL, LONG, TYPES, Refused
 from .positions import INDEXED, Places, is_computed, places_of
-from .values import Values, at, in_chunks, load_lanes, store_lanes, take, width_of
+from .values import Values, at, joined, load_lanes, store_lanes, take
 
 __all__ = ["Changed", "change", "read_changed", "written_in_place"]
 
@@ -31,13 +31,11 @@ _CHANGED = 256
 _CARRY = ("carry",)
 
 
-class _Spots:
+class _Spots(NamedTuple):
     """Places of an array: of each the offset; and what they have in common with others that may mean the same ones."""
 
-    __slots__ = ("key", "offsets")
-
-    def __init__(self, key: tuple, offsets: list[str]) -> None:
-        self.key, self.offsets = key, offsets
+    key: tuple
+    offsets: list[str]
 
 
 def _key(where: Places, template: tuple, arrays: Sequence[Any]) -> tuple:
@@ -126,11 +124,7 @@ def read_changed(lowering: Any, step: tuple, args: Sequence[Values]) -> Values:
     code, x, params, out = lowering.code, args[0], step[2], step[3][0].aval
     where = Places(params["template"], x.aval.shape, [a.aval.shape for a in args[1:]])
     spots = _spots(code, args[1:], where, _key(where, params["template"], step[1][1:]))
-    entries = [x.entry(spots, k) for k in range(out.size)]  # type: ignore[attr-defined]
-    b = Lanes(code, out.dtype, width_of(out))
-    if b.width == 1:
-        return Values(out, entries)
-    return Values(out, [b.joined([entries[i] for i in row]) for row in in_chunks(np.arange(out.size), WIDTH)])
+    return joined(code, out, [x.entry(spots, k) for k in range(out.size)])  # type: ignore[attr-defined]
 
 
 def change(lowering: Any, step: tuple, args: Sequence[Values]) -> Values:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -108,22 +109,43 @@ class Code:
             yield
         self.begin(go)
 
+    def head(self, label: str, starts: Sequence[tuple[str, str]]) -> tuple[list[str], Callable[[Sequence[str]], None]]:
+        """Begin the block that a loop comes back to.
+
+        Parameters
+        ----------
+        label : str
+            The block.
+        starts : sequence of (str, str)
+            The types of what each turn assigns anew, and what it is at first.
+
+        Returns
+        -------
+        list of str, callable
+            The names of these, and ``close(new)``, which says at the end of a turn what they are in the next one.
+        """
+        before = self.block
+        self.begin(label)
+        names, place = [self.name() for _ in starts], len(self.lines)
+        self.lines += [""] * len(starts)
+
+        def close(new: Sequence[str]) -> None:
+            for k, (name, (kind, x), y) in enumerate(zip(names, starts, new, strict=True)):
+                self.lines[place + k] = f"  {name} = phi {kind} [{x}, %{before}], [{y}, %{self.block}]"
+
+        return names, close
+
     @contextmanager
     def fold(self, first: str, end: str | int, by: int = 1, starts: Sequence[tuple[Lanes, str]] = ()) -> Iterator[Turn]:
         """Write a loop whose counter begins at ``first``, stays below ``end``, and carries on what each turn says."""
-        before, head, body, leave = self.block, self.label(), self.label(), self.label()
-        self.begin(head)
-        turn = Turn(self.name(), [self.name() for _ in starts])
-        place = len(self.lines)
-        self.lines += [""] * (1 + len(starts))
-        self.branch(self.new(f"icmp slt i64 {turn.counter}, {end}"), body, leave)
+        head, body, leave = self.label(), self.label(), self.label()
+        (counter, *carried), close = self.head(head, [("i64", first), *[(b.type, x) for b, x in starts]])
+        turn = Turn(counter, carried)
+        self.branch(self.new(f"icmp slt i64 {counter}, {end}"), body, leave)
         self.begin(body)
         with self.scope():
             yield turn
-            after = self.new(f"add i64 {turn.counter}, {by}")
-            self.lines[place] = f"  {turn.counter} = phi i64 [{first}, %{before}], [{after}, %{self.block}]"
-            for k, (c, (b, x), y) in enumerate(zip(turn.carried, starts, turn.next, strict=True)):
-                self.lines[place + 1 + k] = f"  {c} = phi {b.type} [{x}, %{before}], [{y}, %{self.block}]"
+            close([self.new(f"add i64 {counter}, {by}"), *turn.next])
             self.jump(head)
         self.begin(leave)
 
@@ -174,14 +196,13 @@ class Code:
         return name
 
 
+@dataclass(slots=True)
 class Turn:
     """A turn of a loop: its counter, what is carried into it (behind the loop: what comes out), and on to the next."""
 
-    __slots__ = ("carried", "counter", "next")
-
-    def __init__(self, counter: str, carried: list[str]) -> None:
-        self.counter, self.carried = counter, carried
-        self.next: Sequence[str] = ()
+    counter: str
+    carried: list[str]
+    next: Sequence[str] = ()
 
 
 @functools.cache
@@ -251,6 +272,10 @@ class Lanes:
         if mask in ("true", "false"):
             return self._at(x if mask == "true" else y)
         return self.code.value(f"select {self.mask} {mask}, {self.type} {self._at(x)}, {self.type} {self._at(y)}")
+
+    def at_most(self, x: str, bound: str | float) -> str:
+        """Return the smaller of two; a NaN stays."""
+        return self.select(self.compare("ogt" if self.dtype.kind == "f" else "sgt", x, bound), bound, x)
 
     def both(self, x: str, y: str) -> str:
         return self.code.value(f"and {self.mask} {x}, {y}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ...program.variable import Variable
 from .bands import offsets_met
@@ -38,15 +37,15 @@ class Nest(Kernel):
         rows = max(1, block * self.rows // size)
         self.step = -(-rows // 8) * 8 if len(self.shape) == 1 else rows
 
-    def write(self, name: str, maker: dict, number: dict[Any, int], inline: bool) -> tuple[str, list[str]]:
+    def write(self, name: str) -> tuple[str, list[str]]:
         if not self.shape:
             raise Refused("a number")
         code = Code()
-        cuts = find_cuts(self, maker, number, [(v, home) for v in self.outs for home in self.homes(v)])
+        cuts = find_cuts(self, self.number, [(v, home) for v in self.outs for home in self.homes(v)])
         if math.prod([len(c) for c in cuts]) > _PARTS:
             raise Refused("a domain in many parts")
-        buffers = {key: code.pointer_in("%arrays", i) for key, i in number.items()}
-        domains = [Part(code, self, maker, buffers, parts, inline) for parts in itertools.product(*cuts)]
+        buffers = self.buffers(code)
+        domains = [Part(code, self, buffers, parts) for parts in itertools.product(*cuts)]
         if sum([len(d.offsets) for d in domains]) > _DIAGONALS:
             for domain in domains:
                 domain.offsets = []
@@ -59,10 +58,8 @@ class Nest(Kernel):
 class Part:
     """The loops over one part of a domain."""
 
-    def __init__(
-        self, code: Code, kernel: Kernel, maker: dict, buffers: dict, parts: Sequence[tuple[int, int]], inline: bool
-    ) -> None:
-        self.code, self.kernel, self.maker, self.buffers, self.inline = code, kernel, maker, buffers, inline
+    def __init__(self, code: Code, kernel: Kernel, buffers: dict, parts: Sequence[tuple[int, int]]) -> None:
+        self.code, self.kernel, self.buffers = code, kernel, buffers
         self.box: Box = dict(enumerate(parts))
         self.homes = [(v, kernel.homes(v)) for v in kernel.outs]
         #: axes that say where diagonals are, and by how far their counters are apart there
@@ -73,9 +70,7 @@ class Part:
             self._look()
 
     def writer(self, code: Code, counters: list[str]) -> Writer:
-        writer = Writer(code, self.kernel, self.maker, self.buffers, self.box, counters)
-        writer.inline = self.inline
-        return writer
+        return Writer(code, self.kernel, self.buffers, self.box, counters)
 
     def entries(self, writer: Writer) -> list[list[tuple[str, int]]]:
         return [[writer.entry(v, index, computed=True) for index in indices] for v, indices in self.homes]

@@ -19,7 +19,7 @@ from ...ops.kinks import _convention
 from ..captures import CODE, DEFAULTS, Asked, Captures
 from ..signature import Entry
 from .engine import Engine
-from .runtime import as_plan, front_of, method_of, runtime
+from .runtime import as_plan, builtin, method_of, runtime
 
 __all__ = ["front", "method"]
 
@@ -46,7 +46,7 @@ def front(made: Engine, entries: Sequence[Entry], miss: Callable) -> Callable | 
     for plan in plans:
         head.append(start + len(words))
         words += plan.words
-    return front_of(shared.front, as_plan([*head, *words]), (miss, plans))
+    return builtin(shared.front, as_plan([*head, *words]), (miss, plans), keywords=True)
 
 
 def method(made: Engine, cls: type) -> Any:
@@ -61,20 +61,19 @@ class _Plan:
     def __init__(self, entry: Entry) -> None:
         self.words = [0] * 19
         self.kept: list[Any] = [entry]
-        captures = _watched(entry.captures)
-        self.words[:3] = [self.address(entry.convention), entry.positional, len(entry.names)]
-        self.words[3] = self.put([self.address(n) for n in entry.names])
-        tests = [self.test(*t) for t in entry.tests]
-        self.words[4:7] = [len(tests), self.put([w for t in tests for w in t]), entry.slots]
-        self.words[7:9] = [len(captures), self.put([w for c in captures for w in c])]
-        contents = [self.content(*c) for c in entry.captures.contents]
-        self.words[9:11] = [len(contents), self.put([w for c in contents for w in c])]
-        self.words[11] = self.address(entry.captures.unchanged)
-        leaves = [w for slot in entry.leaves for w in (0, slot)]
-        leaves += [w for a in entry.hidden for w in (self.address(a), 0)]
-        self.words[12:14] = [len(leaves) // 2, self.put(leaves)]
-        self.words[14:17] = [self.address(entry.run), entry.unsure, self.address(entry.meant)]
-        self.words[17:19] = [entry.mode, self.address(entry.rebuild)]
+        leaves = [(0, slot) for slot in entry.leaves] + [(self.address(a), 0) for a in entry.hidden]
+        self.words[:19] = [
+            self.address(entry.convention), entry.positional,
+            len(entry.names), self.put([self.address(n) for n in entry.names]),
+            *self.rows([self.test(*t) for t in entry.tests]), entry.slots,
+            *self.rows(_watched(entry.captures)), *self.rows([self.content(*c) for c in entry.captures.contents]),
+            self.address(entry.captures.unchanged), *self.rows(leaves),
+            self.address(entry.run), entry.unsure, self.address(entry.meant), entry.mode, self.address(entry.rebuild),
+        ]  # fmt: skip
+
+    def rows(self, rows: Sequence[Sequence[int]]) -> tuple[int, int]:
+        """Add rows of words; return how many, and where they are."""
+        return len(rows), self.put([w for row in rows for w in row])
 
     def put(self, words: Sequence[int]) -> int:
         """Add words; return where they are."""

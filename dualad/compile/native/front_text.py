@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from .code import WIDTH, Lanes
 from .operators import DOUBLE, LONG
-from .routines import Routine
-from .values import load_lanes
+from .routines import PLAIN_ARRAY, Routine
+from .values import at, load_lanes
 
 __all__ = ["FRONT"]
 
@@ -231,9 +231,8 @@ def _any_nan(f: Routine, out: str, count: str) -> None:
             f.jump(fine)
         f.go_unless(f.test("eq ptr", cls, "@o_ndarray"), ask)
         f.go_unless(f.test("eq ptr", f.field(x, "descr"), "@o_dtype_float64"), ask)
-        flags = f.new(f"and i32 {f.field(x, 'flags', 'i32')}, {0x101}")  # in order and aligned
-        f.go_unless(f.test("eq i32", flags, 0x101), ask)
-        axes, lengths = f.new(f"sext i32 {f.field(x, 'nd', 'i32')} to i64"), f.field(x, "dims")
+        f.go_unless(f.has_flags(x, PLAIN_ARRAY), ask)
+        axes, lengths = f.axes(x), f.field(x, "dims")
         with f.fold("0", axes, 1, [(one, "1")]) as turn:
             turn.next = [f.new(f"mul i64 {turn.carried[0]}, {f.word(lengths, turn.counter)}")]
         f.give_if(f.call("nan_in", f.field(x, "head"), *turn.carried), 1)
@@ -252,21 +251,18 @@ def _any_nan(f: Routine, out: str, count: str) -> None:
 def _nan_in(f: Routine, data: str, count: str) -> None:
     """Say whether one of so many numbers is a NaN."""
     single, wide = Lanes(f, DOUBLE, 1), Lanes(f, DOUBLE, WIDTH)
-
-    def load(b: Lanes, i: str, by: int = 0) -> str:
-        address = f.new(f"getelementptr double, ptr {data}, i64 {i}")
-        return load_lanes(b, f.new(f"getelementptr double, ptr {address}, i64 {by}") if by else address)
-
     # 64 numbers a turn: LLVM is asked to do nothing about this code, so each turn costs more than it has to.
     with f.each("0", f.add(count, -63), 64) as i:
-        pairs = [wide.compare("uno", load(wide, i, k), load(wide, i, k + WIDTH)) for k in range(0, 64, 2 * WIDTH)]
+        here = at(f, data, DOUBLE, i)
+        load = lambda k, here=here: load_lanes(wide, at(f, here, DOUBLE, k))
+        pairs = (wide.compare("uno", load(k), load(k + WIDTH)) for k in range(0, 64, 2 * WIDTH))
         some = [f.new(f"sext {wide.mask} {pair} to {wide.bits}") for pair in pairs]
         left, right = [wide.on_bits("or", *two) for two in (some[:2], some[2:])]
         f.give_if(wide.any(wide.of(LONG).compare("ne", wide.on_bits("or", left, right), 0)), 1)
     with f.each(i, f.add(count, 1 - WIDTH), WIDTH) as i:
-        f.give_if(wide.any(wide.is_nan(load(wide, i))), 1)
+        f.give_if(wide.any(wide.is_nan(load_lanes(wide, at(f, data, DOUBLE, i)))), 1)
     with f.each(i, count) as i:
-        f.give_if(single.is_nan(load(single, i)), 1)
+        f.give_if(single.is_nan(load_lanes(single, at(f, data, DOUBLE, i))), 1)
     f.give(0)
 
 

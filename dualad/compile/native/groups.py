@@ -49,7 +49,6 @@ class Group(Equations):
         return isinstance(constant, np.ndarray) and constant.size > SMALL and not is_uniform(constant)
 
     def compile(self, made: Engine) -> None:
-        """Write and compile the function; raise ``Refused`` where that turns out to be impossible."""
         code = Code()
         lowering = Lowering(code, LOOPS)
         env: dict[Any, Values] = {}
@@ -65,14 +64,13 @@ class Group(Equations):
             if value.pointer != targets[v]:
                 store(code, value, targets[v])
         self.text = code.function("i32 @body(ptr %in, ptr %out, ptr %scratch)", "i32 0")
-        level = 0 if len(code.lines) > _HURRY else 1
-        writes = [v.aval for v in self.writes]
-        releases = _turns(self.steps) > _PATIENT and not lowering.needs_python
-        looked_at = [
+        level, needs_python = 0 if len(code.lines) > _HURRY else 1, lowering.needs_python
+        releases = _turns(self.steps) > _PATIENT and not needs_python
+        read = [
             None if type(a) is Variable and a not in self._used else v for a, v in zip(self.reads, avals, strict=True)
         ]
-        avals_, about = (looked_at, writes), (level, lowering.needs_python, releases)
-        self.run = entered(made, self.text, avals_, lowering.scratch, *about, self.ask_numpy)
+        declared = read, [v.aval for v in self.writes]
+        self.run = entered(made, self.text, declared, lowering.scratch, level, self.ask_numpy, needs_python, releases)
 
 
 def is_known(step: tuple) -> bool:

@@ -172,18 +172,11 @@ def read(lowering: Any, step: tuple, args: Sequence[Values]) -> Values:
     pointer = in_memory(lowering, x)
     static, which, moves = entries_of(code, where, args[1:])
     b, one = Lanes(code, out.dtype, width_of(out)), Lanes(code, out.dtype, 1)
+    entry = lambda w, k: load_lanes(w, at(code, pointer, w.dtype, place_of(code, moves[which[k]], int(static[k]))))
     parts = []
     for row in in_chunks(np.arange(out.size), b.width):
-        first = row[0]
-        if b.width > 1 and (which[row] == which[first]).all() and (np.diff(static[row]) == 1).all():
-            parts.append(
-                load_lanes(b, at(code, pointer, out.dtype, place_of(code, moves[which[first]], int(static[first]))))
-            )
-            continue
-        lanes = [
-            load_lanes(one, at(code, pointer, out.dtype, place_of(code, moves[which[k]], int(static[k])))) for k in row
-        ]
-        parts.append(lanes[0] if b.width == 1 else b.joined(lanes))
+        together = (which[row] == which[row[0]]).all() and (np.diff(static[row]) == 1).all()
+        parts.append(entry(b, row[0]) if together else b.joined([entry(one, k) for k in row]))
     return Values(out, parts)
 
 

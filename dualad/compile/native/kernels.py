@@ -20,7 +20,7 @@ from ...program.variable import Variable, aval_of_atom
 from .bands import Bands, Meeting, met_at
 from .code import WIDTH, Code, Lanes, literal
 from .equations import Call
-from .lowering import trailing
+from .lowering import in_runs, trailing
 from .operators import BOOL, LONG, Refused, computed_in, convert, elementwise
 from .positions import STATUS, Places, checked
 from .values import is_uniform, load_lanes, store_lanes, stored
@@ -67,8 +67,12 @@ class Kernel:
         self.outs, self.flat, self.lanes = list(outs), flat, lanes
         aval = outs[0].aval
         self.shape = (aval.size,) if flat else aval.shape[:1] if lanes else aval.shape
-        #: constants that are known by their diagonals, by id
+        #: of the group: the equation of each variable, the number of each array in memory, constants that are known by
+        #: their diagonals (by id); and whether mathematics is written in place
+        self.maker: dict[Variable, tuple] = {}
+        self.number: dict[Any, int] = {}
         self.bands: dict[int, Bands] = {}
+        self.inline = False
         #: arrays that it has read, and the indices, if they are known
         self.loaded: set[tuple[Variable, Index]] = set()
         #: whether the entries of each row are all computed for that row
@@ -78,21 +82,16 @@ class Kernel:
         #: what is in memory until it is whole
         self.partial: list[Variable] = []
 
-    def write(self, name: str, maker: dict, number: dict[Any, int], inline: bool) -> tuple[str, list[str]]:
+    def write(self, name: str) -> tuple[str, list[str]]:
         """Return functions ``(arrays, from, to)`` as text, and the names of those that are called, in order.
 
-        Parameters
-        ----------
-        name : str
-            The name of the first one, which is called for all rows; others are called once.
-        maker : dict
-            The equation of each variable.
-        number : dict
-            The place in the table of arrays of each variable and constant that is in memory.
-        inline : bool
-            Whether mathematics is written in place.
+        The first one has the given name, and is called for all rows; others are called once.
         """
         raise NotImplementedError
+
+    def buffers(self, code: Code) -> dict[Any, str]:
+        """Return the addresses of arrays in memory."""
+        return {key: code.pointer_in("%arrays", i) for key, i in self.number.items()}
 
     def calls(self, names: Sequence[str]) -> list[Call]:
         return [(name, 1 if i else self.rows, self.step) for i, name in enumerate(names)]
@@ -126,8 +125,8 @@ class Kernel:
 class Writer:
     """Writes the body of one loop nest for one part of its domain."""
 
-    def __init__(self, code: Code, kernel: Kernel, maker: dict, buffers: dict, box: Box, counters: list[str]) -> None:
-        self.code, self.kernel, self.maker, self.buffers = code, kernel, maker, buffers
+    def __init__(self, code: Code, kernel: Kernel, buffers: dict, box: Box, counters: list[str]) -> None:
+        self.code, self.kernel, self.maker, self.buffers = code, kernel, kernel.maker, buffers
         self.box, self.counters = box, counters
         last = len(kernel.shape) - 1
         low, high = box.get(last, (0, 0))
@@ -140,16 +139,11 @@ class Writer:
         #: where diagonals of constants are met; None stands for places that are not known by two counters
         self.meetings: list[tuple[Meeting, Bands] | None] = []
         self.known: dict[tuple[int, Index], tuple[str, int]] = {}
-        self.inline = False
         self.own = set(kernel.outs)
         #: entries of eight lanes that were loaded together, by their array and the first of them
         self.tiles: dict[tuple[str, int], list[str]] = {}
         self.equations: dict[int, tuple] = {}
         self.computed: dict[int, np.dtype] = {}
-
-    def below(self, shape: tuple[int, ...], index: Index) -> Index:
-        """Return the index of an operand of an elementwise operator."""
-        return self.kernel.below(shape, index)
 
     # ── values: a name and its number of lanes ───────────────────────────────────────────────────────────────────
 
@@ -297,7 +291,7 @@ class Writer:
         dtype = self.computed.get(id(a))
         if dtype is None:
             dtype = self.computed[id(a)] = computed_in(op.name, avals, params, a.aval)
-        given = [self.operand(x, self.below(v.shape, index)) for x, v in zip(args, avals, strict=True)]
+        given = [self.operand(x, self.kernel.below(v.shape, index)) for x, v in zip(args, avals, strict=True)]
         width = max([w for _, w in given])
         b = Lanes(self.code, dtype, width)
         names = []
@@ -311,7 +305,7 @@ class Writer:
         exponent = None
         if op.name == "power" and type(args[1]) is not Variable and is_uniform(args[1]):
             exponent = float(np.asarray(args[1]).flat[0])
-        return elementwise(b, op.name, names, a.aval.dtype, exponent, self.inline), width
+        return elementwise(b, op.name, names, a.aval.dtype, exponent, self.kernel.inline), width
 
     def short_sum(self, a: Variable, name: str, x: Any, aval: Aval, params: dict, index: Index) -> tuple[str, int]:
         """Add a few entries one after the other, as NumPy does, or find the extremum of a few."""
@@ -320,12 +314,7 @@ class Writer:
         b = Lanes(self.code, a.aval.dtype, width)
         names = [b.splat(n) if w < width else n for n, w in terms]
         join = b.add if name == "sum" else lambda x, y: elementwise(b, _SHORT[name], [x, y], b.dtype)
-        inner, total = trailing(params["axis"], aval.shape), ""
-        for first in range(0, len(names), inner):
-            part = names[first]
-            for n in names[first + 1 : first + inner]:
-                part = join(part, n)
-            total = join(total, part) if total else part
+        total = in_runs(join, names.__getitem__, len(names), trailing(params["axis"], aval.shape))
         if name == "sum":
             total = b.add(total, 0.0 if b.dtype.kind == "f" else 0)
         return total, width
@@ -450,11 +439,9 @@ def _transposed(b: Lanes, rows: Sequence[str]) -> list[str]:
     return out
 
 
-def find_cuts(
-    kernel: Kernel, maker: dict, buffers: dict, roots: Sequence[tuple[Any, Index]]
-) -> list[list[tuple[int, int]]]:
+def find_cuts(kernel: Kernel, held: Container, roots: Sequence[tuple[Any, Index]]) -> list[list[tuple[int, int]]]:
     """Return for each axis the parts in which the entries of some arrays come from the same places."""
-    if JOINS.isdisjoint([step[0].name for step in maker.values()]):
+    if JOINS.isdisjoint([step[0].name for step in kernel.maker.values()]):
         return [[(0, n)] for n in kernel.shape]
     places: list[set[int]] = [{0, n} for n in kernel.shape]
     seen: set[tuple[int, Index]] = set()
@@ -463,10 +450,10 @@ def find_cuts(
     def look(a: Any, index: Index) -> None:
         if type(a) is not Variable or (id(a), index) in seen:
             return
-        if a in buffers and not (a in own and kernel.is_home(a, index)):
+        if a in held and not (a in own and kernel.is_home(a, index)):
             return
         seen.add((id(a), index))
-        op, args, params, _ = maker[a]
+        op, args, params, _ = kernel.maker[a]
         shapes = [x.aval.shape if type(x) is Variable else aval_of(x).shape for x in args]
         if op.name == "reshape" and kernel.lanes:
             look(args[0], refolded(shapes[0], a.aval.shape, index))

@@ -125,28 +125,16 @@ def weight_of_loop(op: Any, params: dict, weigh: Callable[[Sequence[tuple]], int
 # ── what is written ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Carried:
-    """Values that a loop assigns anew: phi nodes, completed when the loop's end is written."""
+def _parts(lowering: Any, values: Sequence[Values], avals: Sequence[Aval]) -> list[tuple[str, str]]:
+    """Return the parts of values as those of other types: the type of each part, and its name."""
+    return [(Lanes(lowering.code, aval.dtype, width_of(aval)).type, x)
+            for v, aval in zip(values, avals, strict=True) for x in in_form(lowering, v, aval)]  # fmt: skip
 
-    def __init__(self, lowering: Any, starts: Sequence[Values], avals: Sequence[Aval], before: str) -> None:
-        self.code, self.before = lowering.code, before
-        self.values: list[Values] = []
-        self._rows: list[tuple[int, str, str, str]] = []
-        for start, aval in zip(starts, avals, strict=True):
-            b = Lanes(self.code, aval.dtype, width_of(aval))
-            names = []
-            for x in in_form(lowering, start, aval):
-                name = self.code.name()
-                self._rows.append((len(self.code.lines), name, b.type, x))
-                self.code.lines.append("")
-                names.append(name)
-            self.values.append(Values(aval, names))
 
-    def close(self, lowering: Any, results: Sequence[Values]) -> None:
-        """Complete them in the block that jumps back."""
-        new = [x for v, r in zip(self.values, results, strict=True) for x in in_form(lowering, r, v.aval)]
-        for (line, name, kind, start), x in zip(self._rows, new, strict=True):
-            self.code.lines[line] = f"  {name} = phi {kind} [{start}, %{self.before}], [{x}, %{self.code.block}]"
+def _whole(names: Sequence[str], avals: Sequence[Aval]) -> list[Values]:
+    """Return values by the names of their parts."""
+    left = iter(names)
+    return [Values(aval, [next(left) for _ in range(chunks(aval))]) for aval in avals]
 
 
 def in_form(lowering: Any, value: Values, aval: Aval) -> Sequence[str]:
@@ -198,20 +186,16 @@ def _scan(lowering: Any, args: list, params: dict, outs: Sequence[Variable], tar
         copied(code, args[nc + i], held[i].pointer)
         lowering.changes |= nodes
     loose = [i for i in range(nk) if i not in held]
-    starts = [_ready(lowering, args[nc + i]) for i in loose]
-    for s, i in zip(starts, loose, strict=True):
-        in_form(lowering, s, inputs[nc + i])  # what it takes is written before the loop
-    before = code.block
-    code.jump(head)
-    code.begin(head)
-    counter, place = code.name(), len(code.lines)
-    code.lines.append("")
-    carried = _Carried(lowering, starts, [inputs[nc + i] for i in loose], before)
+    avals = [inputs[nc + i] for i in loose]
+    # What it takes is written before the loop.
+    starts = _parts(lowering, [_ready(lowering, args[nc + i]) for i in loose], avals)
+    (counter, *names), close = code.head(head, [("i64", "0"), *starts])
+    carried = _whole(names, avals)
     with code.scope():
         if length > _LONG:
             _asked(lowering, counter)
         turn = code.value(f"sub i64 {length - 1}, {counter}") if params["reverse"] else counter
-        given |= {nc + i: c for i, c in zip(loose, carried.values, strict=True)}
+        given |= {nc + i: c for i, c in zip(loose, carried, strict=True)}
         given |= {nc + i: c for i, c in held.items()}
         for i, pointer in rows.items():
             given[i] = Values(inputs[i], pointer=_row(code, pointer, inputs[i], args[i].aval.dtype, turn))
@@ -223,14 +207,14 @@ def _scan(lowering: Any, args: list, params: dict, outs: Sequence[Variable], tar
             y = Values(aval, in_form(lowering, y, aval))
             store(code, y, _row(code, pointer, aval, aval.dtype, turn))
         final: dict[int, Values] = {}
-        for i, c in zip(loose, carried.values, strict=True):
+        for i, c in zip(loose, carried, strict=True):
             final[i] = Values(strong_aval(c.aval), in_form(lowering, results[i], c.aval))
         for i, start in held.items():
             results[i].write(counter)
             final[i] = Values(strong_aval(start.aval), pointer=start.pointer)
-        carried.close(lowering, [results[i] for i in loose])
+        new = [x for _, x in _parts(lowering, [results[i] for i in loose], avals)]
         after = code.new(f"add i64 {counter}, 1")
-        code.lines[place] = f"  {counter} = phi i64 [0, %{before}], [{after}, %{code.block}]"
+        close([after, *new])
         end = code.label()
         code.branch(code.new(f"icmp slt i64 {after}, {length}"), head, end)
         code.begin(end)
@@ -265,31 +249,25 @@ def _while_loop(lowering: Any, args: list, params: dict, outs: Sequence[Variable
     if any([is_weak(v.aval) for v in (*test.inputs, *body.inputs)]):
         raise Refused("a weak carry")
     fixed = [_ready(lowering, x) for x in args[: a + b]]
-    starts = [_ready(lowering, x) for x in args[a + b :]]
-    for s, aval in zip(starts, avals, strict=True):
-        in_form(lowering, s, aval)
-    before, head, inside, end = code.block, code.label(), code.label(), code.label()
-    code.jump(head)
-    code.begin(head)
-    counter, place = code.name(), len(code.lines)
-    code.lines.append("")
-    carried = _Carried(lowering, starts, avals, before)
+    starts = _parts(lowering, [_ready(lowering, x) for x in args[a + b :]], avals)
+    head, inside, end = code.label(), code.label(), code.label()
+    (counter, *names), close = code.head(head, [("i64", "0"), *starts])
+    carried = _whole(names, avals)
     with code.scope():
         _asked(lowering, counter)
-        (going,) = lowering.program(test, [*fixed[:a], *carried.values])
+        (going,) = lowering.program(test, [*fixed[:a], *carried])
         (truth,) = parts_of(code, going)
         if going.aval.shape not in ((), (1,)) or going.aval.dtype.kind != "b":
             raise Refused("a test that is no truth value")
         code.branch(truth, inside, end)
         code.begin(inside)
         with code.scope():
-            results = lowering.program(body, [*fixed[a:], *carried.values])
-            carried.close(lowering, results)
-        after = code.new(f"add i64 {counter}, 1")
-        code.lines[place] = f"  {counter} = phi i64 [0, %{before}], [{after}, %{code.block}]"
+            results = lowering.program(body, [*fixed[a:], *carried])
+            new = [x for _, x in _parts(lowering, results, avals)]
+        close([code.new(f"add i64 {counter}, 1"), *new])
         code.jump(head)
         code.begin(end)
-    return [Values(strong_aval(c.aval), c.parts) for c in carried.values]
+    return [Values(strong_aval(c.aval), c.parts) for c in carried]
 
 
 def _switch(lowering: Any, args: list, params: dict, outs: Sequence[Variable], targets: dict) -> list[Values]:
@@ -308,25 +286,21 @@ def _switch(lowering: Any, args: list, params: dict, outs: Sequence[Variable], t
     number = code.value(f"select i1 {low}, i64 0, i64 {x}")
     cases = " ".join([f"i64 {i}, label %{name}" for i, name in enumerate(labels[:-1])])
     code.effect(f"switch i64 {number}, label %{labels[-1]} [{cases}]")
-    arrived: list[tuple[str, list[str]]] = []
+    arrived: list[str] = []
+    found: list[list[tuple[str, str]]] = []
     avals = [strong_aval(v.aval) for v in outs]
     for name, branch in zip(labels, branches, strict=True):
         with code.scope():
             code.begin(name)
-            results = lowering.program(branch, values)
-            parts = [p for r, aval in zip(results, avals, strict=True) for p in in_form(lowering, r, aval)]
-            arrived.append((code.block, list(parts)))
+            found.append(_parts(lowering, lowering.program(branch, values), avals))
+            arrived.append(code.block)
             code.jump(end)
     code.begin(end)
-    merged, k = [], 0
-    for aval in avals:
-        kind = Lanes(code, aval.dtype, width_of(aval)).type
-        names = []
-        for _ in range(chunks(aval)):
-            names.append(code.new(f"phi {kind} " + ", ".join([f"[{parts[k]}, %{block}]" for block, parts in arrived])))
-            k += 1
-        merged.append(Values(aval, names))
-    return merged
+    names = []
+    for parts in zip(*found, strict=True):
+        ways = [f"[{x}, %{block}]" for (_, x), block in zip(parts, arrived, strict=True)]
+        names.append(code.new(f"phi {parts[0][0]} {', '.join(ways)}"))
+    return _whole(names, avals)
 
 
 #: operators that become loops and branches

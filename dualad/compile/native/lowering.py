@@ -6,6 +6,7 @@ and branches (``loops.py``), elementwise operators themselves (``operators.py``)
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,24 +20,22 @@ from .code import WIDTH, Code, Lanes
 from .indices import check_index, read, weight_of_index, written_to
 from .operators import BOOL, KNOWN, TYPES, Refused, computed_in, convert, elementwise
 from .positions import INDEXED, is_computed
-from .values import Values, chunks, gather, in_chunks, parts_of, places, take, width_of
+from .values import Values, chunks, gather, in_chunks, joined, parts_of, places, take, width_of
 
-__all__ = ["Lowering", "MOVES", "SMALL", "check", "count_moved", "trailing", "weight"]
+__all__ = ["Lowering", "MOVES", "SMALL", "check", "count_moved", "in_runs", "trailing", "weight"]
 
 #: arrays of so many entries are held in registers
 SMALL = 1024
 #: products in a matrix product that is written out
 _PRODUCTS = 4096
 
+#: operators that make one entry of several
+_JOINED = frozenset({"sum", "prod", "max", "min", "all", "any", "cumsum"})
 #: operators that move entries about: what they do to positions is what they do to values
 MOVES = frozenset({
     "broadcast_to", "concatenate", "copy", "flip", "index", "index_add", "index_set", "reshape", "split", "stack",
     "transpose", "unstack",
 })  # fmt: skip
-
-
-def _no_axis(params: dict) -> bool:
-    return not params.get("axis")
 
 
 def count_moved(name: str, args: Sequence) -> int:
@@ -51,32 +50,30 @@ def check(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable]) 
     if is_indexed((op, args, params, outs)):
         check_index((op, args, params, outs), SMALL)
         return
-    for aval in (*avals, *results):
-        if aval.dtype not in TYPES or aval.size > SMALL or not aval.dtype.isnative:
-            raise Refused(name)
-    if any([is_weak(a) for a in results]) or any([not a.size for a in (*avals, *results)]):
+    every = (*avals, *results)
+    known = all([a.dtype in TYPES and 0 < a.size <= SMALL and a.dtype.isnative for a in every])
+    if not known or any([is_weak(a) for a in results]) or not _has_code(name, args, params, avals, results[0]):
         raise Refused(name)
+
+
+def _has_code(name: str, args: Sequence[Any], params: dict, avals: Sequence[Aval], out: Aval) -> bool:
+    """Say whether an operator is known on these arguments; it may raise ``Refused``, too."""
     if name in MOVES:
         moved = count_moved(name, args)
         if any([type(a) is Variable for a in args[moved:]]) or (name == "index_add" and len(args) > 1):
-            raise Refused(name)
-        if any([a.dtype != results[0].dtype or is_weak(a) for a in avals[:moved]]):
-            raise Refused(name)
-    elif name in KNOWN:
-        computed_in(name, avals, params, results[0])
-    elif name in ("sum", "prod", "max", "min", "all", "any", "cumsum"):
-        dtype = results[0].dtype
-        if dtype != avals[0].dtype or is_weak(avals[0]) or (dtype == BOOL) != (name in ("all", "any")):
-            raise Refused(name)
-        if name != "cumsum" and _no_axis(params):
-            raise Refused(name)
-    elif name == "matmul":
-        if any([a.dtype != results[0].dtype or a.dtype.kind != "f" or not a.shape for a in avals]):
-            raise Refused(name)
-        if results[0].size * avals[0].shape[-1] > _PRODUCTS:
-            raise Refused(name)
-    else:
-        raise Refused(name)
+            return False
+        return all([a.dtype == out.dtype and not is_weak(a) for a in avals[:moved]])
+    if name in KNOWN:
+        computed_in(name, avals, params, out)
+        return True
+    if name in _JOINED:
+        if out.dtype != avals[0].dtype or is_weak(avals[0]) or (out.dtype == BOOL) != (name in ("all", "any")):
+            return False
+        return name == "cumsum" or bool(params.get("axis"))
+    if name == "matmul":
+        floats = all([a.dtype == out.dtype and a.dtype.kind == "f" and a.shape for a in avals])
+        return floats and out.size * avals[0].shape[-1] <= _PRODUCTS
+    return False
 
 
 def is_indexed(step: tuple) -> bool:
@@ -91,7 +88,7 @@ def weight(op: Any, args: Sequence[Any], outs: Sequence[Variable]) -> int:
         return weight_of_index((op, args, {}, outs))
     if op.name in MOVES:
         return 2 * most
-    if op.name in ("sum", "prod", "max", "min", "all", "any", "cumsum"):
+    if op.name in _JOINED:
         return aval_of_atom(args[0]).size // (1 if op.name == "cumsum" else 4) + 8 * most
     if op.name == "matmul":
         return 4 * most * aval_of_atom(args[0]).shape[-1]
@@ -215,21 +212,13 @@ class Lowering:
         rows = where.transpose(*others, *sorted(axis)).reshape(out.size, -1)
         inner = trailing(axis, x.aval.shape)
         if name == "sum" and inner >= WIDTH:
-            totals = [self._in_rows(x, row.reshape(-1, inner)) for row in rows]
-            if width_of(out) == 1:
-                return Values(out, totals)
-            b = Lanes(self.code, out.dtype, WIDTH)
-            return Values(out, [b.joined([totals[i] for i in row]) for row in in_chunks(places(out), WIDTH)])
+            return joined(self.code, out, [self._in_rows(x, row.reshape(-1, inner)) for row in rows])
         b = Lanes(self.code, out.dtype, width_of(out))
-        combine = _COMBINE[name]
+        combine = functools.partial(_COMBINE[name], b)
         parts = []
         for row in in_chunks(places(out), b.width):
-            total = ""
-            for first in range(0, rows.shape[1], inner):
-                part = take(self.code, x, rows[row, first], b.width)
-                for k in range(first + 1, first + inner):
-                    part = combine(b, part, take(self.code, x, rows[row, k], b.width))
-                total = combine(b, total, part) if total else part
+            entry = lambda k, row=row: take(self.code, x, rows[row, k], b.width)
+            total = in_runs(combine, entry, rows.shape[1], inner)
             parts.append(b.add(total, 0) if name == "sum" else total)  # NumPy starts from zero: never -0.0
         return Values(out, parts)
 
@@ -271,10 +260,7 @@ class Lowering:
                 entry = take(self.code, x, np.array([p]), 1)
                 total = b.add(total, entry) if total else entry
                 entries[p] = total
-        wide = Lanes(self.code, out.dtype, width_of(out))
-        if wide.width == 1:
-            return Values(out, entries)
-        return Values(out, [wide.joined([entries[i] for i in row]) for row in in_chunks(places(out), WIDTH)])
+        return joined(self.code, out, entries)
 
     def product(self, args: Sequence[Values], out: Aval) -> Values:
         """Multiply matrices: for each entry the products are added in order, each without rounding in between."""
@@ -303,6 +289,12 @@ def trailing(axis: Sequence[int], shape: tuple[int, ...]) -> int:
             break
         count *= shape[i]
     return count
+
+
+def in_runs(join: Callable[[str, str], str], entry: Callable[[int], str], count: int, inner: int) -> str:
+    """Join so many entries, ``inner`` at a time that lie next to each other."""
+    runs = (functools.reduce(join, map(entry, range(first, first + inner))) for first in range(0, count, inner))
+    return functools.reduce(join, runs)
 
 
 def across(b: Lanes, lanes: str) -> str:

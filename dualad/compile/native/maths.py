@@ -54,10 +54,6 @@ def _polynomial(b: Lanes, coefficients: Sequence[float], x: str) -> str:
         x = b.mul(x, x)
 
 
-def _at_most(b: Lanes, x: str, bound: float) -> str:
-    return b.select(b.compare("ogt", x, bound), bound, x)  # NaN stays
-
-
 def _at_least(b: Lanes, x: str, bound: float) -> str:
     return b.select(b.compare("olt", x, bound), bound, x)
 
@@ -81,13 +77,13 @@ def _halves(b: Lanes, k: str) -> tuple[str, str]:
 
 
 def exp(b: Lanes, x: str) -> str:
-    k, p = _exponential(b, _at_most(b, _at_least(b, x, -746.0), 710.0))
+    k, p = _exponential(b, b.at_most(_at_least(b, x, -746.0), 710.0))
     one, other = _halves(b, k)
     return b.mul(b.mul(b.add(p, 1.0), one), other)
 
 
 def expm1(b: Lanes, x: str) -> str:
-    k, p = _exponential(b, _at_most(b, _at_least(b, x, -746.0), 710.0))  # as exp does: beside it nearly all is shared
+    k, p = _exponential(b, b.at_most(_at_least(b, x, -746.0), 710.0))  # as exp does: beside it nearly all is shared
     one, other = _halves(b, k)
     scale = b.mul(one, other)
     y = b.select(b.compare("oeq", x, 0.0), x, b.fma(p, scale, b.sub(scale, 1.0)))
@@ -96,7 +92,7 @@ def expm1(b: Lanes, x: str) -> str:
 
 
 def tanh(b: Lanes, x: str) -> str:
-    a = _at_most(b, b.call("fabs", x), 20.0)
+    a = b.at_most(b.call("fabs", x), 20.0)
     k, p = _exponential(b, b.add(a, a))
     scale = _two_to(b, k)
     e = b.fma(p, scale, b.sub(scale, 1.0))
@@ -179,8 +175,8 @@ def cos(b: Lanes, x: str) -> str:
 
 def erf(b: Lanes, x: str) -> str:
     square, a = b.mul(x, x), b.call("fabs", x)
-    small = b.mul(x, _polynomial(b, _ERF, _at_most(b, square, 1.0)))
-    bounded = _at_most(b, a, 6.05)
+    small = b.mul(x, _polynomial(b, _ERF, b.at_most(square, 1.0)))
+    bounded = b.at_most(a, 6.05)
     u = b.div(b.sub(bounded, 3.0), b.add(bounded, 3.0))
     tail = b.mul(exp(b, b.neg(square)), _polynomial(b, _ERFCX, u))
     large = b.call("copysign", b.sub(1.0, tail), x)

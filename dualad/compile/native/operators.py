@@ -26,14 +26,19 @@ class Refused(Exception):
     """What is asked for is not known here."""
 
 
-def _greatest(b: Lanes, x: str, y: str) -> str:
-    m = b.select(b.compare("ogt" if b.dtype.kind == "f" else "sgt", x, y), x, y)  # of equal zeros the second
-    return b.select(b.is_nan(x), x, m) if b.dtype.kind == "f" else m
+def _extreme(beyond: str) -> Callable[[Lanes, str, str], str]:
+    """Return the operator that finds the larger or the smaller of two: a NaN, and of equal zeros the second."""
+
+    def write(b: Lanes, x: str, y: str) -> str:
+        floats = b.dtype.kind == "f"
+        m = b.select(b.compare(f"{'o' if floats else 's'}{beyond}", x, y), x, y)
+        return b.select(b.is_nan(x), x, m) if floats else m
+
+    return write
 
 
-def _least(b: Lanes, x: str, y: str) -> str:
-    m = b.select(b.compare("olt" if b.dtype.kind == "f" else "slt", x, y), x, y)
-    return b.select(b.is_nan(x), x, m) if b.dtype.kind == "f" else m
+def _intrinsic(name: str) -> Callable[..., str]:
+    return lambda b, *args: b.call(name, *args)
 
 
 def _absolute(b: Lanes, x: str) -> str:
@@ -63,23 +68,17 @@ _ARITHMETIC: dict[str, Callable] = {
     "square": lambda b, x: b.mul(x, x),
     "absolute": _absolute,
     "sign": _sign,
-    "maximum": _greatest,
-    "minimum": _least,
-    "at_least": _greatest,
-    "at_most": _least,
+    "maximum": _extreme("gt"),
+    "minimum": _extreme("lt"),
+    "at_least": _extreme("gt"),
+    "at_most": _extreme("lt"),
 }
 
 #: on floats alone
 _FLOATING: dict[str, Callable] = {
     "divide": lambda b, x, y: b.div(x, y),
     "reciprocal": lambda b, x: b.div(1.0, x),
-    "sqrt": lambda b, x: b.call("sqrt", x),
-    "fabs": lambda b, x: b.call("fabs", x),
-    "copysign": lambda b, x, y: b.call("copysign", x, y),
-    "floor": lambda b, x: b.call("floor", x),
-    "ceil": lambda b, x: b.call("ceil", x),
-    "trunc": lambda b, x: b.call("trunc", x),
-    "rint": lambda b, x: b.call("rint", x),
+    **{name: _intrinsic(name) for name in ("ceil", "copysign", "fabs", "floor", "rint", "sqrt", "trunc")},
     "fmax": lambda b, x, y: b.select(b.either(b.compare("ogt", x, y), b.is_nan(y)), x, y),
     "fmin": lambda b, x, y: b.select(b.either(b.compare("olt", x, y), b.is_nan(y)), x, y),
     "scale": _strong_product,
@@ -202,15 +201,11 @@ def elementwise(
         return convert(b, args[0], out)
     if name == "stop_gradient":
         return args[0]
-    for table in (_ARITHMETIC, _FLOATING):
+    for table in (_ARITHMETIC, _FLOATING, _QUESTIONS, _LOGIC):
         if name in table:
             return table[name](b, *args)
     if name in _COMPARISONS:
         return b.compare(_COMPARISONS[name][b.dtype.kind != "f"], *args)
-    if name in _QUESTIONS:
-        return _QUESTIONS[name](b, *args)
-    if name in _LOGIC:
-        return _LOGIC[name](b, *args)
     if name in _MATHEMATICS:
         wide = b.of(DOUBLE)
         given = [convert(b, x, DOUBLE) for x in args]

@@ -7,7 +7,7 @@ more than once. Rows of the first axis are shared out among threads. Not for: th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -211,34 +211,29 @@ class Pass(Equations):
     def _kernels(self, held: list[Variable]) -> list[Kernel]:
         inside = set(held)
         level: dict[Variable, int] = {}
-        groups: dict[tuple, list[Variable]] = {}
+        groups: dict[tuple, tuple[Callable[[list[Variable]], Kernel], list[Variable]]] = {}
         for v in held:
             level[v] = self._level(v, v.aval.shape, inside, level)
-            kind: tuple = (v.aval.shape,)
-            if is_long(self.maker[v]):
-                op, (x,), params, _ = self.maker[v]
-                kind = (x.aval.shape, op.name == "cumsum" and id(v), np.sum(params["axis"]), not v.aval.shape,
-                        v in self.free)  # fmt: skip
-            elif self.maker[v][0].name == "scatter":
-                kind = ("scatter", id(v))
-            elif self.maker[v][0].name in PRODUCTS:
-                op, args, params, _ = self.maker[v]
-                kind = (op.name, params.get("mode"), *[a.aval.shape for a in args], v.aval.dtype)
-            groups.setdefault((level[v], *kind), []).append(v)
-        made: list[Kernel] = []
-        for _, outs in sorted(groups.items(), key=lambda g: g[0][0]):
-            if is_long(self.maker[outs[0]]):
-                steps = [self.maker[v] for v in outs]
-                whole = len(steps[0][1][0].aval.shape) > 1 and outs[0].aval.size == 1 and steps[0][0].name != "cumsum"
-                flat = whole and self._is_flat([s[1][0] for s in steps], inside)
-                made.append(Reduction(steps, flat, _BLOCK, outs[0] in self.free))
-            elif self.maker[outs[0]][0].name == "scatter":
-                made.append(Scatter(self.maker[outs[0]], _BLOCK))
-            elif self.maker[outs[0]][0].name in PRODUCTS:
-                made.append(Product([self.maker[v] for v in outs], _BLOCK))
-            else:
-                made.append(Nest(outs, self._is_flat(outs, inside, outs), _BLOCK))
-        return made
+            key, make = self._loop_of(v, inside)
+            groups.setdefault((level[v], *key), (make, []))[1].append(v)
+        return [make(outs) for _, (make, outs) in sorted(groups.items(), key=lambda g: g[0][0])]
+
+    def _loop_of(self, v: Variable, inside: set) -> tuple[tuple, Callable[[list[Variable]], Kernel]]:
+        """Return what arrays have in common that are written with this one, and the loop that writes them all."""
+        op, args, params, _ = step = self.maker[v]
+        steps = lambda outs: [self.maker[o] for o in outs]
+        if is_long(step):
+            shape, free, running = args[0].aval.shape, v in self.free, op.name == "cumsum"
+            whole = len(shape) > 1 and v.aval.size == 1 and not running
+            is_flat = lambda outs: whole and self._is_flat([s[1][0] for s in steps(outs)], inside)
+            key = (shape, running and id(v), np.sum(params["axis"]), not v.aval.shape, free)
+            return key, lambda outs: Reduction(steps(outs), is_flat(outs), _BLOCK, free)
+        if op.name == "scatter":
+            return ("scatter", id(v)), lambda outs: Scatter(step, _BLOCK)
+        if op.name in PRODUCTS:
+            key = (op.name, params.get("mode"), *[a.aval.shape for a in args], v.aval.dtype)
+            return key, lambda outs: Product(steps(outs), _BLOCK)
+        return (v.aval.shape,), lambda outs: Nest(outs, self._is_flat(outs, inside, outs), _BLOCK)
 
     def _level(self, v: Variable, shape: tuple[int, ...], inside: set, level: dict) -> int:
         """Return after how many others a kernel that writes this can run."""
@@ -290,7 +285,6 @@ class Pass(Equations):
     # ── code ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def compile(self, made: Engine) -> None:
-        """Write and compile the loops; raise ``Refused`` where that turns out to be impossible."""
         if self.in_lanes():
             try:
                 self._finish(made, self.writes, [Nest(self.writes, False, _BLOCK, True)])
@@ -312,8 +306,6 @@ class Pass(Equations):
         return short and max(per_lane) <= _FEW and sum(per_lane) <= _MOST
 
     def _finish(self, made: Engine, held: list[Variable], kernels: list[Kernel]) -> None:
-        for k in kernels:
-            k.bands = self.bands
         self.about = f"{len(kernels)} loop{'s' * (len(kernels) > 1)} over {', '.join([str(k.shape) for k in kernels])}"
         held = [*held, *[v for k in kernels for v in k.partial]]
         number = {key: i for i, key in enumerate([*self._keys, *held, STATUS])}
@@ -321,7 +313,9 @@ class Pass(Equations):
         each: list[tuple[Kernel, list[Call]]] = []
         try:
             for i, k in enumerate(kernels):
-                text, names = k.write(f"kernel{i}", self.maker, number, math.prod(k.shape) >= _INLINED)
+                k.maker, k.number, k.bands = self.maker, number, self.bands
+                k.inline = math.prod(k.shape) >= _INLINED and not isinstance(k, Scatter)
+                text, names = k.write(f"kernel{i}")
                 texts.append(text)
                 each.append((k, k.calls(names)))
         except KeyError as error:
@@ -334,7 +328,7 @@ class Pass(Equations):
         if sum([k.work for k in kernels]) < _SHARED:
             self.text, scratch = self._in_one(held, calls)
             avals = [aval_of_atom(a) for a in self.reads], [v.aval for v in self.writes]
-            self.run = entered(made, self.text, avals, scratch, 1, again=self.ask_numpy)
+            self.run = entered(made, self.text, avals, scratch, 1, self.ask_numpy)
             return
         self.link(made, calls, held, 1 if self.text.count("\n") > _HURRY else 2)
 

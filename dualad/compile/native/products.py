@@ -65,18 +65,11 @@ class Product(Kernel):
         """A product and a sum in registers are a small part of what an entry in memory takes."""
         return self._work
 
-    def write(self, name: str, maker: dict, number: dict[Any, int], inline: bool) -> tuple[str, list[str]]:
+    def write(self, name: str) -> tuple[str, list[str]]:
         code = Code()
-        buffers = {key: code.pointer_in("%arrays", i) for key, i in number.items()}
         write = _convolution if self.steps[0][0].name == "convolve" else _matrices
-        write(code, self, buffers)
+        write(code, self, self.buffers(code))
         return code.over_rows(name), [name]
-
-
-def _last(code: Code, place: str, most: int) -> str:
-    """Return a place, or the last one where a vector begins."""
-    one = Lanes(code, LONG, 1)
-    return one.select(one.compare("sgt", place, str(most)), str(most), place)
 
 
 # ── matrices ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -92,7 +85,7 @@ def _matrices(code: Code, kernel: Product, buffers: dict[Any, str]) -> None:
 
     def tile(x: str, y: str, out: str, i: str, height: int, j: str) -> None:
         lines = [one.add(i, str(u)) if u else i for u in range(height)]
-        places = [_last(code, one.add(j, str(v * WIDTH)) if v else j, columns - WIDTH) for v in range(vectors)]
+        places = [one.at_most(one.add(j, str(v * WIDTH)) if v else j, str(columns - WIDTH)) for v in range(vectors)]
         with code.fold("0", inner, 1, [(b, b.constant(-0.0))] * (height * vectors)) as turn:
             below = one.do("mul", turn.counter, str(columns))
             right = [load_lanes(b, at(code, y, dtype, one.add(below, p))) for p in places]
@@ -150,7 +143,7 @@ def _convolution(code: Code, kernel: Product, buffers: dict[Any, str]) -> None:
                 store_lanes(w, w.add(x, 0.0), at(code, buffers[v], dtype, p))
 
     def inside(i: str) -> None:
-        places = [_last(code, one.add(i, str(u * WIDTH)) if u else i, high - WIDTH) for u in range(vectors)]
+        places = [one.at_most(one.add(i, str(u * WIDTH)) if u else i, str(high - WIDTH)) for u in range(vectors)]
         put(b, places, total(b, places, "0", str(taps)))
 
     def border(i: str) -> None:

@@ -8,6 +8,7 @@ added after the other. A single long row is cut where its halves are, for thread
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -125,11 +126,11 @@ class Reduction(Kernel):
     def index(self) -> Index:
         return tuple([0 if n == 1 else (i, 1, 0) for i, n in enumerate(self.shape)])
 
-    def write(self, name: str, maker: dict, number: dict[Any, int], inline: bool) -> tuple[str, list[str]]:
+    def write(self, name: str) -> tuple[str, list[str]]:
         roots = [(s[1][0], self.index) for s in self.steps]
-        if any([len(c) > 1 for c in find_cuts(self, maker, number, roots)]):
+        if any([len(c) > 1 for c in find_cuts(self, self.number, roots)]):
             raise Refused("a total over parts")
-        writes = _Loops(name, self, maker, number, inline)
+        writes = _Loops(name, self)
         if self.running and self.in_rows:
             return writes.running(), [name]
         if self.stretch:
@@ -188,8 +189,8 @@ def _across(b: Lanes, x: str) -> str:
 class _Loops:
     """The functions of one kernel."""
 
-    def __init__(self, name: str, kernel: Reduction, maker: dict, number: dict[Any, int], inline: bool) -> None:
-        self.name, self.kernel, self.maker, self.number, self.inline = name, kernel, maker, number, inline
+    def __init__(self, name: str, kernel: Reduction) -> None:
+        self.name, self.kernel, self.maker, self.number = name, kernel, kernel.maker, kernel.number
         self.n = kernel.shape[kernel.axis]
         self.outer = [i for i in range(len(kernel.shape)) if i != kernel.axis]
         #: rows that are added up together: a sum waits for the one before
@@ -221,7 +222,7 @@ class _Loops:
 
     def open(self) -> Code:
         self.code = Code()
-        self.buffers = {key: self.code.pointer_in("%arrays", i) for key, i in self.number.items()}
+        self.buffers = self.kernel.buffers(self.code)
         return self.code
 
     def every_entry(self, rows: list[str], counter: str) -> tuple[list[Any], list[Lanes]]:
@@ -238,16 +239,14 @@ class _Loops:
         found, one = [rows], Lanes(self.code, LONG, 1)
         for u in range(1, self.together):
             most = str(self.kernel.shape[self.outer[-1]] - 1)
-            x = one.add(rows[-1], str(u))
-            found.append([*rows[:-1], one.select(one.compare("sgt", x, most), most, x)])
+            found.append([*rows[:-1], one.at_most(one.add(rows[-1], str(u)), most)])
         return found
 
     def entries(self, counters: list[str]) -> tuple[list[Any], list[Lanes]]:
         """Write what joins the totals, at one place: entries, or ``_Product``s; vectors where the last axis is one."""
         kernel = self.kernel
         box = {i: (0, n) for i, n in enumerate(kernel.shape)}
-        writer = Writer(self.code, kernel, self.maker, self.buffers, box, counters)
-        writer.inline = self.inline
+        writer = Writer(self.code, kernel, self.buffers, box, counters)
         width = 1 if writer.axis is None else WIDTH
         names, lanes = [], []
         for (_, args, _, _), product in zip(kernel.steps, self.products, strict=True):
@@ -275,25 +274,40 @@ class _Loops:
 
     # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _slots(self, pointer: str) -> list[str]:
-        count = sum([len(s.dtypes) for s in self.states])
-        return [
-            pointer if not i else self.code.value(f"getelementptr i64, ptr {pointer}, i64 {i}") for i in range(count)
-        ]
+    def _slots(self, pointer: str) -> list[tuple[Lanes, str]]:
+        """Return where the numbers of totals are, and their types."""
+        kinds = [Lanes(self.code, d, 1) for s in self.states for d in s.dtypes]
+        move = lambda i: self.code.value(f"getelementptr i64, ptr {pointer}, i64 {i}") if i else pointer
+        return [(b, move(i)) for i, b in enumerate(kinds)]
+
+    def _room(self) -> str:
+        """Return the address of memory for totals."""
+        return self.code.new(f"alloca [{sum([len(s.dtypes) for s in self.states])} x i64]")
 
     def _totals(self, pointer: str) -> list[tuple[str, ...]]:
         """Load totals from memory."""
-        slots, found = iter(self._slots(pointer)), []
-        for s in self.states:
-            kinds = [Lanes(self.code, d, 1) for d in s.dtypes]
-            found.append(tuple([self.code.new(f"load {b.type}, ptr {next(slots)}, align 8") for b in kinds]))
-        return found
+        return self._by_state([self.code.new(f"load {b.type}, ptr {p}, align 8") for b, p in self._slots(pointer)])
 
     def _put(self, totals: Sequence[tuple[str, ...]], pointer: str) -> None:
-        slots = iter(self._slots(pointer))
-        for s, total in zip(self.states, totals, strict=True):
-            for d, x in zip(s.dtypes, total, strict=True):
-                store_lanes(Lanes(self.code, d, 1), x, next(slots))
+        for (b, slot), x in zip(self._slots(pointer), itertools.chain(*totals), strict=True):
+            store_lanes(b, x, slot)
+
+    def _halved(self, most: int, leaf: Callable[[], None], part: Callable[[str, str, str], None]) -> None:
+        """Put the totals of ``%n`` entries to ``%totals``: those of a leaf, or of two halves.
+
+        ``part(before, count, room)`` writes the totals of ``count`` entries, behind so many, into room of their own.
+        """
+        code, done = self.code, self.code.label()
+        with code.when(code.new(f"icmp sle i64 %n, {most}")):
+            leaf()
+            code.jump(done)
+        left, right = self._room(), self._room()
+        half = code.new(f"and i64 {code.new('lshr i64 %n, 1')}, -8")
+        part("0", half, left)
+        part(half, code.new(f"sub i64 %n, {half}"), right)
+        pairs = zip(self.states, self._totals(left), self._totals(right), strict=True)
+        self._put([s.combine(self._one(s), x, y) for s, x, y in pairs], "%totals")
+        code.begin(done)
 
     def _by_state(self, flat: Iterable[str]) -> list[tuple[str, ...]]:
         """Return numbers as those of each total."""
@@ -312,27 +326,14 @@ class _Loops:
         """Return the function ``@…_tree(arrays, counters…, from, n, totals)``: totals of a part of a row."""
         code = self.open()
         rows = [f"%c{i}" for i in self.outer]
-        whole, small, split = code.label(), code.label(), code.label()
-        code.branch(code.new(f"icmp sle i64 %n, {_FREE_LEAF if self.kernel.free else _LEAF}"), small, split)
-        code.begin(split)
-        with code.scope():
-            given = ", ".join(["ptr %arrays", *[f"i64 {c}" for c in rows]])
-            size = sum([len(s.dtypes) for s in self.states])
-            left, right = code.new(f"alloca [{size} x i64]"), code.new(f"alloca [{size} x i64]")
-            half = code.new(f"and i64 {code.new('lshr i64 %n, 1')}, -8")
-            code.effect(f"call void @{self.name}_tree({given}, i64 %from, i64 {half}, ptr {left})")
-            middle, rest = code.new(f"add i64 %from, {half}"), code.new(f"sub i64 %n, {half}")
-            code.effect(f"call void @{self.name}_tree({given}, i64 {middle}, i64 {rest}, ptr {right})")
-            pairs = zip(self.states, self._totals(left), self._totals(right), strict=True)
-            self._put([s.combine(self._one(s), x, y) for s, x, y in pairs], "%totals")
-            code.jump(whole)
-        code.begin(small)
-        with code.scope():
-            self._leaf(rows)
-            code.jump(whole)
-        code.begin(whole)
-        given = ", ".join(["ptr %arrays", *[f"i64 {c}" for c in rows], "i64 %from", "i64 %n", "ptr %totals"])
-        return code.function(f"internal void @{self.name}_tree({given})")
+        given = ", ".join(["ptr %arrays", *[f"i64 {c}" for c in rows]])
+
+        def part(before: str, count: str, room: str) -> None:
+            first = code.new(f"add i64 %from, {before}")
+            code.effect(f"call void @{self.name}_tree({given}, i64 {first}, i64 {count}, ptr {room})")
+
+        self._halved(_FREE_LEAF if self.kernel.free else _LEAF, lambda: self._leaf(rows), part)
+        return code.function(f"internal void @{self.name}_tree({given}, i64 %from, i64 %n, ptr %totals)")
 
     def _leaf(self, rows: list[str]) -> None:
         code, states = self.code, self.states
@@ -386,8 +387,7 @@ class _Loops:
 
     def every_row(self) -> str:
         code = self.open()
-        size = sum([len(s.dtypes) for s in self.states])
-        room = code.new(f"alloca [{size} x i64]")
+        room = self._room()
 
         def row(counters: dict[int, str]) -> None:
             given = ", ".join(["ptr %arrays", *[f"i64 {c}" for c in counters.values()]])
@@ -402,8 +402,7 @@ class _Loops:
         code, kernel = self.open(), self.kernel
         starts, listed = f"@{self.name}_starts", ", ".join([f"i64 {p}" for p in kernel.pieces])
         code.declare(starts, f"{starts} = private constant [{len(kernel.pieces)} x i64] [{listed}]")
-        size = sum([len(s.dtypes) for s in kernel.states])
-        room = code.new(f"alloca [{size} x i64]")
+        room = self._room()
 
         with code.each("%from", "%to") as turn:
             b = Lanes(code, LONG, 1)
@@ -419,33 +418,24 @@ class _Loops:
     def joined(self) -> str:
         """Return the functions that make one of the totals of pieces: halves are joined as they were cut."""
         code, kernel = self.open(), self.kernel
-        leaf, split, done = code.label(), code.label(), code.label()
-        code.branch(code.new(f"icmp sle i64 %n, {kernel.most}"), leaf, split)
-        code.begin(leaf)
-        with code.scope():
+        join = f"@{self.name}_join(ptr %arrays"
+
+        def leaf() -> None:
             number = code.new("load i64, ptr %next")
             flat = [load_lanes(Lanes(code, v.aval.dtype, 1), at(code, self.buffers[v], v.aval.dtype, number))
                     for v in kernel.partial]  # fmt: skip
             code.effect(f"store i64 {code.new(f'add i64 {number}, 1')}, ptr %next")
             self._put(self._by_state(flat), "%totals")
-            code.jump(done)
-        code.begin(split)
-        with code.scope():
-            size = sum([len(s.dtypes) for s in kernel.states])
-            left, right = code.new(f"alloca [{size} x i64]"), code.new(f"alloca [{size} x i64]")
-            half = code.new(f"and i64 {code.new('lshr i64 %n, 1')}, -8")
-            rest = code.new(f"sub i64 %n, {half}")
-            for count, room in ((half, left), (rest, right)):
-                code.effect(f"call void @{self.name}_join(ptr %arrays, i64 {count}, ptr %next, ptr {room})")
-            pairs = zip(kernel.states, self._totals(left), self._totals(right), strict=True)
-            self._put([s.combine(self._one(s), x, y) for s, x, y in pairs], "%totals")
-            code.jump(done)
-        code.begin(done)
-        recursive = code.function(f"internal void @{self.name}_join(ptr %arrays, i64 %n, ptr %next, ptr %totals)")
+
+        def part(before: str, count: str, room: str) -> None:
+            code.effect(f"call void {join}, i64 {count}, ptr %next, ptr {room})")
+
+        self._halved(kernel.most, leaf, part)
+        recursive = code.function(f"internal void {join}, i64 %n, ptr %next, ptr %totals)")
         code = self.open()
-        room, following = code.new(f"alloca [{size} x i64]"), code.new("alloca i64")
+        room, following = self._room(), code.new("alloca i64")
         code.effect(f"store i64 0, ptr {following}")
-        code.effect(f"call void @{self.name}_join(ptr %arrays, i64 {self.n}, ptr {following}, ptr {room})")
+        code.effect(f"call void {join}, i64 {self.n}, ptr {following}, ptr {room})")
         self._finish(self._totals(room), {})
         return f"{recursive}\n{code.over_rows(f'{self.name}_joined')}"
 
@@ -465,7 +455,7 @@ class _Loops:
             b = Lanes(code, LONG, 1)
             # A vector that would end behind the axis is the last one, which is written again.
             places = [first if not u else b.add(first, str(u * width)) for u in range(together)]
-            places = [b.select(b.compare("sgt", p, str(m - width)), str(m - width), p) for p in places]
+            places = [b.at_most(p, str(m - width)) for p in places]
             wide = [Lanes(code, s.dtypes[0], width) for s in states for _ in places]
             starts = [(w, s.start(w, "")[0]) for w, s in zip(wide, [s for s in states for _ in places], strict=True)]
 
@@ -512,7 +502,7 @@ class _Loops:
         one = Lanes(code, LONG, 1)
 
         with code.each("0", m, WIDTH) as j:
-            p = one.select(one.compare("sgt", j, str(m - WIDTH)), str(m - WIDTH), j)
+            p = one.at_most(j, str(m - WIDTH))
             for s, v, part in zip(kernel.states, kernel.outs, kernel.partial, strict=True):
                 b = Lanes(code, v.aval.dtype, WIDTH)
                 with code.fold("0", kernel.rows, 1, [(b, s.start(b, "")[0])]) as turn:

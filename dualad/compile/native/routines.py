@@ -11,7 +11,10 @@ from collections.abc import Callable
 from .code import Code
 from .interface import SIGNATURES
 
-__all__ = ["Layout", "Routine", "write_routine"]
+__all__ = ["Layout", "PLAIN_ARRAY", "Routine", "write_routine"]
+
+#: the flags of an array that is in order and aligned
+PLAIN_ARRAY = 0x101
 
 #: what is returned by a routine that is left with nothing
 _NOTHING = {"ptr": "null", "i1": "0", "i32": "-1", "i64": "-1"}
@@ -69,6 +72,14 @@ class Routine(Code):
 
     def field(self, x: str, name: str, kind: str = "ptr") -> str:
         return self.load(self.inside(x, name), kind)
+
+    def axes(self, x: str) -> str:
+        """Return the number of an array's axes."""
+        return self.new(f"sext i32 {self.field(x, 'nd', 'i32')} to i64")
+
+    def has_flags(self, x: str, wanted: str | int) -> str:
+        flags = self.new(f"and i32 {self.field(x, 'flags', 'i32')}, {wanted}")
+        return self.test("eq i32", flags, wanted)
 
     # ── numbers and tests ────────────────────────────────────────────────────────────────────────────────────────
 

@@ -26,7 +26,7 @@ from .front_text import FRONT
 from .routines import Layout, write_routine
 from .stub_text import STUB
 
-__all__ = ["HasFront", "Layout", "Runtime", "as_plan", "builtin", "front_of", "layout", "method_of", "runtime"]
+__all__ = ["HasFront", "Layout", "Runtime", "as_plan", "builtin", "layout", "method_of", "runtime"]
 
 
 @functools.cache
@@ -138,16 +138,12 @@ def _method(name: bytes, address: int, flags: int) -> _Method:
     return _Method(name, address, flags, None)
 
 
-def builtin(address: int, plan: bytes, keep: Any, flags: int = _FASTCALL) -> Callable:
+def builtin(address: int, plan: bytes, keep: Any, keywords: bool = False) -> Callable:
     """Return the Python function that runs the code at an address with a plan, and keeps what that refers to."""
+    flags = _FASTCALL | _KEYWORDS if keywords else _FASTCALL
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]
     return make(ctypes.addressof(_method(b"native", address, flags)), plan, keep)
-
-
-def front_of(address: int, plan: bytes, keep: Any) -> Callable:
-    """Return the same for code that takes keywords."""
-    return builtin(address, plan, keep, _FASTCALL | _KEYWORDS)
 
 
 def method_of(cls: type, address: int) -> Any:

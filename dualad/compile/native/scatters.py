@@ -67,9 +67,9 @@ class Scatter(Kernel):
     def work(self) -> int:
         return math.prod(self.shape) + self.outs[0].aval.size // 8
 
-    def write(self, name: str, maker: dict, number: dict[Any, int], inline: bool) -> tuple[str, list[str]]:
+    def write(self, name: str) -> tuple[str, list[str]]:
         code, v, where = Code(), self.outs[0], self.where
-        buffers = {key: code.pointer_in("%arrays", i) for key, i in number.items()}
+        buffers = self.buffers(code)
         target = self.partial[0] if self.partial else v
         pointer, dtype = buffers[target], target.aval.dtype
         ct, *arrays = self.step_[1]
@@ -85,7 +85,7 @@ class Scatter(Kernel):
         b = Lanes(code, dtype, 1)
 
         def add(counters: list[str], offset: str) -> None:
-            writer = _Single(code, self, maker, buffers, {i: (0, n) for i, n in enumerate(self.shape)}, counters)
+            writer = _Single(code, self, buffers, {i: (0, n) for i, n in enumerate(self.shape)}, counters)
             x, _ = writer.operand(ct, index)
             at, _ = writer.address(pointer, v.aval.shape, dtype, writer.known_axes(where, index))
             at = code.value(f"getelementptr {stored(dtype)}, ptr {at}, i64 {offset}")
@@ -97,7 +97,7 @@ class Scatter(Kernel):
             if axis == whole:
                 box = {i: (0, n) for i, n in enumerate(self.shape)}
                 left = [*counters, *["0"] * (last - axis)]
-                offset, _ = _Single(code, self, maker, buffers, box, left).offset(where, arrays, index)
+                offset, _ = _Single(code, self, buffers, box, left).offset(where, arrays, index)
             if axis == last:
                 add(counters, offset)
                 return
@@ -109,7 +109,7 @@ class Scatter(Kernel):
         text, names = code.over_rows(name), [name]
         if self.partial:
             code = Code()
-            wide, out = [code.pointer_in("%arrays", number[a]) for a in (target, v)]
+            wide, out = [code.pointer_in("%arrays", self.number[a]) for a in (target, v)]
             place = lambda i: code.value(f"getelementptr double, ptr {wide}, i64 {i}")
             to = lambda b, i: convert(b.of(DOUBLE), load_lanes(b.of(DOUBLE), place(i)), b.dtype)
             each_entry(code, v.aval, to, out)

@@ -18,7 +18,7 @@ import numpy as np
 from ...core.aval import Aval
 from ...program.ir import Program
 from ...program.variable import Variable, aval_of_atom
-from ..gather import Place, gather
+from ..gather import Place, count_readers, gather
 from .code import WIDTH, Code, Lanes
 from .dense import Dense
 from .engine import Engine, engine
@@ -100,9 +100,9 @@ def _stays(name: str, avals: Sequence[Aval], params: dict, out: Aval) -> bool:
 class _Domain(Kernel):
     """The entries of one array, of which a vector is the same entry of eight lanes."""
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.outs, self.flat, self.lanes, self.shape = [], False, False, shape
-        self.bands, self.loaded = {}, set()
+    def __init__(self, shape: tuple[int, ...], maker: dict[Variable, tuple]) -> None:
+        self.outs, self.flat, self.lanes, self.shape, self.maker = [], False, False, shape, maker
+        self.bands, self.loaded, self.inline = {}, set(), False
 
     @property
     def index(self) -> Index:
@@ -112,8 +112,8 @@ class _Domain(Kernel):
 class _Lanewise(Writer):
     """Computes entries; those of arrays in scratch memory are vectors there."""
 
-    def __init__(self, code: Code, domain: _Domain, maker: dict, buffers: dict, box: dict, counters: list[str]) -> None:
-        super().__init__(code, domain, maker, buffers, box, counters)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self.axis, self.moving = 0, {0}
 
     def load(self, pointer: str, shape: tuple[int, ...], dtype: np.dtype, index: Index) -> tuple[str, int]:
@@ -137,7 +137,6 @@ class Stack(Equations):
         return not is_uniform(constant)
 
     def compile(self, made: Engine) -> None:
-        """Write and compile the function; raise ``Refused`` where that turns out to be impossible."""
         code = self.code = Code()
         count = len(self._keys) + len(self.writes)
         self.buffers: dict[Any, str] = {key: code.pointer_in("%arrays", i) for i, key in enumerate(self._keys)}
@@ -180,10 +179,7 @@ class Stack(Equations):
         code, last = self.code, self.size - WIDTH
         beyond = code.new(f"icmp sgt i64 {turn}, {last}")
         self.lane = code.new(f"select i1 {beyond}, i64 {last}, i64 {turn}")
-        users: dict[Variable, int] = {}
-        for step in self.steps:
-            for a in {a for a in step[1] if type(a) is Variable and a in self.maker}:
-                users[a] = users.get(a, 0) + 1
+        users = count_readers([step[1] for step in self.steps])
         for op, args, _, (v,) in self.steps:
             if op.name in _FACTORS or op.name == "matmul":
                 self.buffers[v] = self._routine(op.name, args, v.aval)
@@ -215,9 +211,9 @@ class Stack(Equations):
 
     def _entries(self, a: Any, shape: tuple[int, ...], put: Callable) -> None:
         """Compute an array entry by entry, in loops over all axes but that of the lanes."""
-        code, domain = self.code, _Domain(shape)
+        code, domain = self.code, _Domain(shape, self.maker)
         own = broadcast_index(aval_of_atom(a).shape, domain.index)
-        cuts = find_cuts(domain, self.maker, self.buffers, [(a, own)])
+        cuts = find_cuts(domain, self.buffers, [(a, own)])
         if len(cuts[0]) > 1:
             raise Refused("lanes that come from here and there")
         for parts in itertools.product(*cuts):
@@ -225,7 +221,7 @@ class Stack(Equations):
 
             def nest(axis: int, counters: list[str], box=box) -> None:
                 if axis == len(shape):
-                    writer = _Lanewise(code, domain, self.maker, self.buffers, box, counters)
+                    writer = _Lanewise(code, domain, self.buffers, box, counters)
                     put(writer, writer.entry(a, own), domain.index)
                     return
                 low, high = box[axis]

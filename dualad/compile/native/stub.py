@@ -32,11 +32,11 @@ _MOST = 4000
 
 def _plan(
     reads: Sequence[Aval | None], writes: Sequence[Aval], body: int, scratch: int, releases: bool, miss: Callable,
-    again: Callable | None,
+    again: Callable,
 ) -> bytes:  # fmt: skip
     """Return what the entry has to know: eight words, six for each argument, three for each result, and lengths."""
     first = 8 + 6 * len(reads)
-    words = [len(reads), len(writes), body, scratch, int(releases), id(miss), first, id(again or miss)]
+    words = [len(reads), len(writes), body, scratch, int(releases), id(miss), first, id(again)]
     lengths: list[int] = []
     start = first + 3 * len(writes)
     for aval in reads:
@@ -60,7 +60,7 @@ def _plan(
 
 def entered(
     made: Engine, body: str, avals: tuple[Sequence[Aval | None], Sequence[Aval]], scratch: int, level: int,
-    needs_python: bool = False, releases: bool = False, again: Callable | None = None,
+    again: Callable, needs_python: bool = False, releases: bool = False,
 ) -> Callable:  # fmt: skip
     """Compile a function ``@body`` and return it, with its entry, as a Python function.
 
@@ -76,12 +76,12 @@ def entered(
         The bytes of memory that it works in.
     level : int
         How much LLVM does about the code.
+    again : callable
+        What is called with the same arguments if the function returns ``ELSEWHERE``.
     needs_python : bool
         Whether it calls Python.
     releases : bool
         Whether other threads of Python may run meanwhile.
-    again : callable, optional
-        What is called with the same arguments if the function returns ``ELSEWHERE``.
     """
     functions: list[Callable] = []
 
@@ -121,7 +121,7 @@ def as_declared(x: Any, aval: Aval) -> Any:
 
 def python_entry(
     address: int, reads: Sequence[Aval | None], writes: Sequence[Aval], scratch: int, keep: Any, needs_python: bool,
-    again: Callable | None = None,
+    again: Callable,
 ) -> Callable:  # fmt: skip
     """Return a function that does in Python what the entry in machine code does, where that can't be trusted."""
     kind = ctypes.PYFUNCTYPE if needs_python else ctypes.CFUNCTYPE
@@ -134,7 +134,7 @@ def python_entry(
         room = np.empty(scratch, np.uint8)
         table = lambda arrays: (ctypes.c_void_p * max(1, len(arrays)))(*[a.ctypes.data for a in arrays])
         status = body(table(given), table(made), room.ctypes.data)
-        if status == ELSEWHERE and again is not None:
+        if status == ELSEWHERE:
             return again(*args)
         if status:
             raise KeyboardInterrupt

@@ -9,22 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .positions import ELSEWHERE
-from .routines import Routine
+from .routines import PLAIN_ARRAY, Routine
 
 __all__ = ["IGNORED", "PLAIN", "STUB", "TRUTH", "WHOLE"]
 
 #: kinds of arguments, as plans have them
 IGNORED, PLAIN, TRUTH, WHOLE = range(4)
-#: flags of an array that is in order and aligned
-_PLAIN_ARRAY = 0x101
 
 
 def _data_of(f: Routine, x: str, descr: str, nd: str, dims: str, wanted: str) -> None:
     """Return the numbers of an ndarray, if its dtype, lengths and flags are as wanted."""
     f.need(f.test("eq ptr", f.field(x, "descr"), descr))
-    f.need(f.test("eq i64", f.new(f"sext i32 {f.field(x, 'nd', 'i32')} to i64"), nd))
-    flags = f.new(f"and i32 {f.field(x, 'flags', 'i32')}, {wanted}")
-    f.need(f.test("eq i32", flags, wanted))
+    f.need(f.test("eq i64", f.axes(x), nd))
+    f.need(f.has_flags(x, wanted))
     lengths = f.field(x, "dims")
     with f.each("0", nd) as i:
         f.need(f.test("eq i64", f.word(lengths, i), f.word(dims, i)))
@@ -36,7 +33,7 @@ def _argument(f: Routine, x: str, plan: str, declared: str, slot: str) -> None:
     kind, cls = f.word(declared, 0), f.field(x, "type")
     with f.when(f.test("eq ptr", cls, "@o_ndarray")):
         dims = f.words(plan, f.word(declared, 3))
-        f.give(f.call("data_of", x, f.object(declared, 1), f.word(declared, 2), dims, _PLAIN_ARRAY))
+        f.give(f.call("data_of", x, f.object(declared, 1), f.word(declared, 2), dims, PLAIN_ARRAY))
     one, other = [f.test("eq ptr", cls, f.object(declared, k)) for k in (4, 5)]
     with f.when(f.new(f"or i1 {one}, {other}")):
         f.give(f.inside(x, "head"))

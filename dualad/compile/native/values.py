@@ -22,6 +22,7 @@ __all__ = [
     "gather",
     "in_chunks",
     "is_uniform",
+    "joined",
     "load",
     "load_lanes",
     "parts_of",
@@ -151,6 +152,12 @@ def parts_of(code: Code, value: Values) -> Sequence[str]:
     texts = [[literal(x, value.aval.dtype) for x in row] for row in rows]
     value.parts = [row[0] if width == 1 else b.joined(row) for row in texts]
     return value.parts
+
+
+def joined(code: Code, aval: Aval, entries: Sequence[str]) -> Values:
+    """Return an array of entries that are known one by one."""
+    b = Lanes(code, aval.dtype, width_of(aval))
+    return Values(aval, [b.joined([entries[i] for i in row]) for row in in_chunks(places(aval), b.width)])
 
 
 # ── moving entries ───────────────────────────────────────────────────────────────────────────────────────────────
