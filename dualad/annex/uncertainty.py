@@ -206,27 +206,27 @@ def _spread(mean: Any, avals: list[Aval], cov: Any, std: Any, corr: Any, by_entr
             raise ArgumentError(
                 "propagate was given cov and corr.", "a covariance has its correlations in it", "pass std= and corr="
             )
-        matrix = _square(cov, n, "cov")
-        if isinstance(matrix, Tracer) or by_entry:
-            if not isinstance(matrix, Tracer):
-                matrix = _check(matrix, "cov")[0]
-            return _Spread(np.eye(n), matrix)
-        return _Spread(_check(matrix, "cov")[1], None)
+        matrix, factor = _taken_apart(cov, n, "cov")
+        return _Spread(np.eye(n), matrix) if by_entry or factor is None else _Spread(factor, None)
     deviations = _deviations(mean, avals, std)
     if corr is None:
         return _Spread(np.diag(deviations), None)
-    matrix = _square(corr, n, "corr")
-    if not isinstance(matrix, Tracer):
-        if not np.allclose(np.diagonal(matrix), 1.0):
-            raise ArgumentError(
-                "propagate: the diagonal of corr is not 1.",
-                "a number is correlated with itself by 1",
-                "pass correlations, or covariances as cov=",
-            )
-        matrix, factor = _check(matrix, "corr")
-        if not by_entry:
-            return _Spread(factor * deviations, None)
-    return _Spread(np.diag(deviations), matrix)
+    matrix, factor = _taken_apart(corr, n, "corr")
+    return _Spread(np.diag(deviations), matrix) if by_entry or factor is None else _Spread(factor * deviations, None)
+
+
+def _taken_apart(given: Any, n: int, name: str) -> tuple[Any, np.ndarray | None]:
+    """Return a covariance, checked, and a factor of it; of a traced one only the shape is known."""
+    matrix = _square(given, n, name)
+    if isinstance(matrix, Tracer):
+        return matrix, None
+    if name == "corr" and not np.allclose(np.diagonal(matrix), 1.0):
+        raise ArgumentError(
+            "propagate: the diagonal of corr is not 1.",
+            "a number is correlated with itself by 1",
+            "pass correlations, or covariances as cov=",
+        )
+    return _check(matrix, name)
 
 
 def _square(matrix: Any, n: int, name: str) -> Any:

@@ -26,17 +26,14 @@ def run(options: argparse.Namespace) -> int:
             print(f"{code}  {cls.__name__:<20}  {cls.title}")
         return 0
     code = options.code.strip("[]").upper()
+    code = {cls.__name__.upper(): code for code, cls in classes.items()}.get(code, code)
     if code not in classes:
-        names = {cls.__name__.upper(): code for code, cls in classes.items()}
-        if code in names:
-            code = names[code]
-        else:
-            close = difflib.get_close_matches(code, classes, 1)
-            raise UsageError(
-                f"You asked for the error {options.code!r}.",
-                f"There is none of this code; they go from {min(classes)} to {max(classes)}.",
-                f"Did you mean {close[0]}?" if close else "Write  dualad help  for the list.",
-            )
+        close = difflib.get_close_matches(code, classes, 1)
+        raise UsageError(
+            f"You asked for the error {options.code!r}.",
+            f"There is none of this code; they go from {min(classes)} to {max(classes)}.",
+            f"Did you mean {close[0]}?" if close else "Write  dualad help  for the list.",
+        )
     print(page_of(code), end="")
     return 0
 

@@ -12,6 +12,7 @@ import contextvars
 import queue
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from ..chunks import in_chunks, measured_chunks
@@ -93,8 +94,7 @@ def chunked(
 def cut_into(total: int, count: int) -> list[tuple[int, int]]:
     """Return consecutive ranges that cover ``range(total)``, so many or fewer, which differ by one at most."""
     count = min(count, total)
-    ends = [total * (i + 1) // count for i in range(count)]
-    return list(zip([0, *ends[:-1]], ends, strict=True))
+    return list(pairwise([total * i // count for i in range(count + 1)]))
 
 
 class _Run:

@@ -8,6 +8,7 @@ it. The partitions of a Dask array are its shards, and stay where they are. Not 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -56,10 +57,7 @@ def over_shards(
         shared = [x if a == _SHARED else None for x, a in zip(leaves, axes, strict=True)]
         total = sum(lengths) if isinstance(lengths, list) else lengths
         plan = Plan(_Shards(both, treedef, shared, axes), total, cut, name, "rows", f)
-        ranges = None
-        if isinstance(lengths, list):
-            ends = np.cumsum(lengths).tolist()
-            ranges = list(zip([0, *ends[:-1]], ends, strict=True))
+        ranges = list(pairwise(accumulate(lengths, initial=0))) if isinstance(lengths, list) else None
         parts = chunked(plan, chunk_size, None, executor, ranges=ranges)
         return _reduced(parts, reduce, total, gradient_axes, has_aux)
 
@@ -153,7 +151,7 @@ def _cut_partitions(across: Sequence[tuple], executor: Any, name: str) -> tuple[
         lengths = mine
     assert lengths is not None
     blocks = [list(np.ravel(x.to_delayed())) if _is_dask(x) else None for x, _ in across]
-    order = {start: i for i, start in enumerate([0, *np.cumsum(lengths).tolist()])}
+    order = {start: i for i, start in enumerate(accumulate(lengths, initial=0))}
 
     def cut(ranges: list) -> list[tuple]:
         # All blocks at once: to ask takes as long for one as for many.

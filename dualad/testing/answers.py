@@ -56,10 +56,6 @@ class Answers:
         """Return JAX's oracle, with the module loaded a second time."""
         return self.once("jax", lambda: JaxOracle(self.function, self.source, self.shared))
 
-    def jax_jacobian(self) -> Answer:
-        """Return JAX's Jacobian."""
-        return self.jax().jacobian()
-
     def difference(self, v: np.ndarray) -> Answer:
         """Return J v by central differences."""
         f = self.function

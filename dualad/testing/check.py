@@ -166,7 +166,7 @@ class _Check:
         if e.size * e.out_size > self.jacobian_limit:
             limit = f"{e.out_size} x {e.size} is more than the limit of {self.jacobian_limit} entries"
             self.skip = {"jacfwd": limit, "jacrev": limit, **self.skip}
-        whole = _three(o.jax_jacobian, o.difference_jacobian, o.complex_jacobian)
+        whole = _three(lambda: o.jax().jacobian(), o.difference_jacobian, o.complex_jacobian)
         row = _three(lambda v: o.jax().jvp(v), o.difference, o.complex)
         column = _three(
             lambda w: o.jax().vjp(w),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -225,7 +226,7 @@ class _Along:
         raise failure(
             "taylor",
             f"check_grads of `{self.f.name}`: the {self.mode}-mode derivative of order {max(wrong, 1)} leaves a Taylor"
-            f" remainder of a lower power:\n{_indent(str(table))}",
+            f" remainder of a lower power:\n{indent(str(table), '    ')}",
             why,
             "look at the rules on the way, or move the point away from a kink",
         )
@@ -299,7 +300,3 @@ def _pull(f: Callable, tangents: tuple) -> Callable:
         return sum(np.sum(g * t) for g, t in zip(gradient, tangents, strict=True))
 
     return along
-
-
-def _indent(text: str) -> str:
-    return "\n".join(f"    {line}" for line in text.splitlines())

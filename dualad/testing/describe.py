@@ -6,6 +6,7 @@ Also here: the refusal of a name that does not exist. Not for deciding that a de
 from __future__ import annotations
 
 from collections.abc import Collection
+from textwrap import indent
 
 import numpy as np
 
@@ -97,8 +98,7 @@ def likely_cause(got: np.ndarray, expected: np.ndarray) -> str:
 
 
 def _shown(matrix: np.ndarray) -> str:
-    text = np.array2string(matrix, precision=6, threshold=100, edgeitems=3, max_line_width=100)
-    return "\n".join(f"    {line}" for line in text.splitlines())
+    return indent(np.array2string(matrix, precision=6, threshold=100, edgeitems=3, max_line_width=100), "    ")
 
 
 def refuse_unknown(what: str, given: Collection[str], known: Collection[str]) -> None:

@@ -24,6 +24,7 @@ from . import differences
 from .describe import describe, refuse_unknown
 from .engine import SINGLE, Engine, failure, is_single, said
 from .estimate import Estimate, Unavailable, compare, scaled, stack, weighted
+from .real_function import same
 
 __all__ = [
     "Check", "Settings", "chosen_mode", "chosen_modes", "compare_with_values", "gradcheck", "warn_of_single_precision",
@@ -389,7 +390,7 @@ class Check:
         f, s = self.f, self.s
         expected = f.flat_value
         tolerance = s.rtol * np.abs(expected) + 1e-12 * np.abs(expected).max(initial=0.0)
-        wrong = ~((np.abs(value - expected) <= tolerance) | _same(value, expected))
+        wrong = ~((np.abs(value - expected) <= tolerance) | same(value, expected))
         if wrong.any():
             k = int(np.argmax(wrong))
             self.fail(
@@ -402,7 +403,7 @@ class Check:
 
     def again(self, what: str, second: np.ndarray, first: np.ndarray) -> None:
         """Check that a derivative, computed again, is the same."""
-        moved = np.where(_same(second, first), 0.0, np.nan_to_num(np.abs(second - first), nan=np.inf))
+        moved = np.where(same(second, first), 0.0, np.nan_to_num(np.abs(second - first), nan=np.inf))
         worst = float(np.max(moved, initial=0.0))
         if worst > self.s.nondet_tol:
             self.fail(
@@ -459,7 +460,7 @@ class Check:
     def close(self, a: np.ndarray, b: np.ndarray) -> bool:
         """Say whether two answers of dualad agree within the tolerances."""
         size = np.abs(b).max(initial=0.0)
-        return bool(np.all((np.abs(a - b) <= self.s.rtol * np.abs(b) + self.s.atol + 1e-12 * size) | _same(a, b)))
+        return bool(np.all((np.abs(a - b) <= self.s.rtol * np.abs(b) + self.s.atol + 1e-12 * size) | same(a, b)))
 
 
 # ── pieces ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -480,7 +481,3 @@ def warn_of_single_precision(f: Engine) -> None:
 
 def _place(number: int, part: str, label: str) -> str:
     return f"{number}{f' ({part} part)' if part else ''}, {label}"
-
-
-def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return (a == b) | (np.isnan(a) & np.isnan(b))

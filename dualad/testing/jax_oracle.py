@@ -325,8 +325,7 @@ def _reason(error: Exception) -> str:
     """Say in one line what JAX objected to."""
     name = type(error).__name__
     text = str(error)
-    lines = [line for line in (part.strip() for part in text.splitlines()) if line]
-    first = lines[0] if lines else ""
+    first = (text.strip().splitlines() or [""])[0].strip()
     if "item assignment" in text or "immutable" in text:
         return "jax.numpy arrays have no item assignment"
     if name == "TracerArrayConversionError":

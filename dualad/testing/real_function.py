@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from dualad.basis import split_last
 from dualad.errors import OutputError, ShapeError, UsageError
 from dualad.tree import flatten, leaf_names
 
-__all__ = ["RealFunction", "Side", "argument_names", "joined", "name_of"]
+__all__ = ["RealFunction", "Side", "argument_names", "joined", "name_of", "same"]
 
 
 class RealFunction:
@@ -34,9 +35,8 @@ class RealFunction:
         self.f = f
         self.name = name_of(f)
         self.lenient = lenient
-        self.args = tuple(args)
-        self.leaves, self.treedef = flatten(self.args)
-        named = zip(self.args, argument_names(f, len(self.args)), strict=True)
+        self.leaves, self.treedef = flatten(tuple(args))
+        named = zip(args, argument_names(f, len(args)), strict=True)
         self.ins = Side(self.leaves, [name for arg, parameter in named for name in leaf_names(arg, parameter)])
         if not self.ins.arrays:
             raise UsageError(
@@ -60,9 +60,9 @@ class RealFunction:
             )
         self.value, self.out_size, self.flat_value = self.outs.arrays, self.outs.size, self.outs.vector
         again = self.evaluate(self.x)
-        same = (again == self.flat_value) | (np.isnan(again) & np.isnan(self.flat_value))
-        self.spread = float(np.max(np.where(same, 0.0, np.abs(again - self.flat_value)), initial=0.0))
-        if not same.all() and not self.lenient:
+        steady = same(again, self.flat_value)
+        self.spread = float(np.max(np.where(steady, 0.0, np.abs(again - self.flat_value)), initial=0.0))
+        if not steady.all() and not self.lenient:
             raise OutputError(
                 f"{self.name} returned two different values at one point.",
                 "A function that draws random numbers or keeps state has no derivative to compare with.",
@@ -90,11 +90,7 @@ class RealFunction:
     def scalar(self, weights: Sequence[Any], leaves: Sequence[Any], xp: Any = np, f: Callable | None = None) -> Any:
         """Evaluate the weighted sum of all outputs: one real number, for second derivatives."""
         outputs = self.on(leaves, xp, f)
-        terms = [xp.sum(w * out) for w, out in zip(weights, outputs, strict=True)]
-        total = terms[0]
-        for term in terms[1:]:
-            total = total + term
-        return total
+        return functools.reduce(operator.add, [xp.sum(w * out) for w, out in zip(weights, outputs, strict=True)])
 
     def _flat_call(self, leaves: Sequence[Any], xp: Any, f: Callable | None = None) -> tuple[list[Any], Any]:
         # Fresh copies each time: a function may write its arguments, and must not see its own writes.
@@ -209,6 +205,11 @@ def argument_names(f: Callable, count: int) -> list[str]:
         return fallback
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return (positional + fallback[len(positional) :])[:count]
+
+
+def same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Say which entries are the same; NaN is NaN."""
+    return (a == b) | (np.isnan(a) & np.isnan(b))
 
 
 def name_of(f: Callable) -> str:
