@@ -193,11 +193,10 @@ class RandomState(np.random.RandomState):
     """
 
 
-for _name in _NAMES:
-    for _class, _plain in ((Generator, np.random.Generator), (RandomState, np.random.RandomState)):
-        _bits = {Generator: lambda g: g.bit_generator, RandomState: lambda g: g._bit_generator}[_class]
-        if hasattr(_plain, _name):
-            setattr(_class, _name, _seeing(_name, getattr(_plain, _name), _bits))
+for _class, _bits in ((Generator, lambda g: g.bit_generator), (RandomState, lambda g: g._bit_generator)):
+    for _name in _NAMES:
+        if _plain := getattr(_class, _name, None):
+            setattr(_class, _name, _seeing(_name, _plain, _bits))
 
 
 def default_rng(seed: Any = None) -> Generator:

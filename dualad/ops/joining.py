@@ -8,7 +8,7 @@ Not for: the other spellings of these (``hstack``, ``block``, ``append``, ... in
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -38,8 +38,8 @@ def _cotangents(pieces, args) -> tuple:
     ])  # fmt: skip
 
 
-def _join(name: str, **fields) -> Primitive:
-    """Declare an operator that puts arrays beside each other along an axis."""
+def _join(name: str, function: Callable, **fields) -> Primitive:
+    """Declare an operator that puts arrays beside each other along an axis, as NumPy's ``function`` does."""
 
     def jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tuple:
         params = {"axis": axis}
@@ -47,7 +47,7 @@ def _join(name: str, **fields) -> Primitive:
 
     def batch(size: int, values: Sequence, mapped: Sequence[bool], *, axis: int) -> Array:
         values = [v if m else repeat_lanes(v, size) for v, m in zip(values, mapped, strict=True)]
-        return bind(op, values, {"axis": axis + 1})
+        return function(values, axis=axis + 1)
 
     op = Primitive(name, jvp=jvp, linear_in=(-1,), joint=True, batch=batch, kind="join", moves=True, **fields)
     return op
@@ -75,6 +75,7 @@ def _concatenate_shape(*avals, axis):
 
 concatenate = _join(
     "concatenate",
+    np.concatenate,
     impl=lambda *xs, axis: np.concatenate(xs, axis),
     abstract_eval=_concatenate_shape,
     transpose=lambda ct, *xs, axis: _cotangents(split(ct, sizes=tuple([np.shape(x)[axis] for x in xs]), axis=axis), xs),
@@ -129,6 +130,7 @@ def _stack_shape(*avals, axis):
 
 stack = _join(
     "stack",
+    np.stack,
     impl=_stack,
     abstract_eval=_stack_shape,
     transpose=lambda ct, *xs, axis: _cotangents(unstack(ct, axis=axis), xs),

@@ -14,6 +14,7 @@ from ..core.aval import Aval
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
 from .kinks import chosen
+from .reductions import kept, reduced_shape
 from .samples import away_from, complex_plane
 
 __all__ = ["vector_norm"]
@@ -37,7 +38,7 @@ def _vector_norm(x, *, ord, axes):
 def _vector_norm_jvp(primals: Sequence, tangents: Sequence, *, ord, axes: tuple[int, ...]) -> tuple:
     x, t = primals[0], tangents[0]
     out = vector_norm(x, ord=ord, axes=axes)
-    norm = out.reshape(tuple([1 if i in axes else n for i, n in enumerate(x.shape)]))
+    norm = kept(out, x.shape, axes, False)
     flat = norm == 0
     x = np.where(flat, x.dtype.type(0), x)
     norm = np.where(flat, norm.dtype.type(1), norm)
@@ -66,9 +67,7 @@ _complex = complex_plane(_nonzero)
 vector_norm = Primitive(
     "vector_norm",
     impl=_vector_norm,
-    abstract_eval=lambda x, *, ord, axes: Aval(
-        tuple([n for i, n in enumerate(x.shape) if i not in axes]), x.dtype.type(0).real.dtype
-    ),
+    abstract_eval=lambda x, *, ord, axes: Aval(reduced_shape(x.shape, axes, False), x.dtype.type(0).real.dtype),
     jvp=_vector_norm_jvp,
     batch=lambda size, values, mapped, *, ord, axes: vector_norm(values[0], ord=ord, axes=tuple([a + 1 for a in axes])),
     samples=[

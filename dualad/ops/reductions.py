@@ -198,7 +198,7 @@ def _question(name: str, impl, dtype) -> Primitive:
     """Declare a reduction whose result has no derivative."""
     return _reduction(
         name,
-        impl=lambda x, *, axis, keepdims=False: impl(x, axis=axis, keepdims=keepdims),
+        impl=impl,
         dtype=lambda _: np.dtype(dtype),
         jvp=None,
         samples=[*_REDUCED, *_EMPTY],
@@ -206,7 +206,7 @@ def _question(name: str, impl, dtype) -> Primitive:
     )
 
 
-def _count_nonzero(x, *, axis, keepdims):
+def _count_nonzero(x, *, axis, keepdims=False):
     if type(x) in PLAIN:
         return np.count_nonzero(x, axis=axis, keepdims=keepdims)
     return np.sum(x != 0, axis=axis, keepdims=keepdims) if axis else (x != 0).astype(np.intp)
@@ -227,7 +227,7 @@ def _position(name: str, impl) -> Primitive:
     """Declare the place of an extremum along one axis."""
     return along_axis(
         name,
-        impl=lambda x, *, axis: impl(x, axis=axis),
+        impl=impl,
         abstract_eval=_position_shape,
         jvp=None,
         samples=[((3,), {"axis": 0}), ((2, 3), {"axis": 1}), ((0, 2), {"axis": 1}), ((1, 3), {"axis": 0})],

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as ss
@@ -23,6 +24,7 @@ from .samples import anywhere, complex_normal
 __all__ = ["Pattern", "csr_product", "csr_solve"]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Pattern:
     """Where the entries of a sparse matrix stand.
 
@@ -36,10 +38,9 @@ class Pattern:
         The number of columns.
     """
 
-    __slots__ = ("columns", "indices", "indptr")
-
-    def __init__(self, indices: np.ndarray, indptr: np.ndarray, columns: int) -> None:
-        self.indices, self.indptr, self.columns = indices, indptr, columns
+    indices: np.ndarray
+    indptr: np.ndarray
+    columns: int
 
     def __repr__(self) -> str:
         return f"<pattern of {len(self.indices)} entries, shape {self.shape}>"
@@ -132,8 +133,7 @@ def _example(rows: int, columns: int) -> Pattern:
 def _product_samples():
     for rows, columns, k, transposed, make in (
         (3, 4, 2, False, anywhere()), (3, 4, 1, True, anywhere()), (1, 1, 1, False, anywhere()),
-        (2, 3, 0, False, anywhere()),
-        (3, 4, 2, False, complex_normal),
+        (2, 3, 0, False, anywhere()), (3, 4, 2, False, complex_normal),
     ):  # fmt: skip
         pattern = _example(rows, columns)
         x = make(rows if transposed else columns, k)

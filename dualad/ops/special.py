@@ -261,17 +261,17 @@ for _real, _imag, _real_p, _imag_p in (
 # Spherical ones: (2n + 1) f′ₙ is a sum or difference of n fₙ₋₁ and (n + 1) fₙ₊₁.
 
 
-def _spherical(ufunc: np.ufunc, before: int, after: int, domain: Domain) -> None:
+def _spherical(ufunc: np.ufunc, before: int, after: int) -> None:
     def derivative(n, z, out):
         return (before * n * ufunc(np.maximum(n - 1, 0), z) + after * (n + 1) * ufunc(n + 1, z)) / (2 * n + 1)
 
-    special(ufunc, "n z", integers(0, 4), domain, z=derivative)
+    special(ufunc, "n z", integers(0, 4), positive(), z=derivative)
 
 
-_spherical(sp._spherical_jn, 1, -1, positive())
-_spherical(sp._spherical_yn, 1, -1, positive())
-_spherical(sp._spherical_in, 1, 1, positive())
-_spherical(sp._spherical_kn, -1, -1, positive())
+_spherical(sp._spherical_jn, 1, -1)
+_spherical(sp._spherical_yn, 1, -1)
+_spherical(sp._spherical_in, 1, 1)
+_spherical(sp._spherical_kn, -1, -1)
 
 special(sp.kn, "n x", integers(0, 4), positive(), x=lambda n, x, out: -0.5 * (sp.kv(n - 1.0, x) + sp.kv(n + 1.0, x)))
 special(sp.yn, "n x", integers(0, 4), positive(), x=lambda n, x, out: 0.5 * (sp.yv(n - 1.0, x) - sp.yv(n + 1.0, x)))
