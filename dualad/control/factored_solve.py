@@ -164,16 +164,13 @@ def _batch(size, values, mapped, *, factors, transposed):
 
 
 def _samples() -> list:
-    matrix = lambda n, imaginary=0.0: (
-        lambda rng: (
-            rng.normal(size=(n, n)) + 3 * np.eye(n) + (imaginary * rng.normal(size=(n, n)) if imaginary else 0.0)
-        )
-    )
+    matrix = lambda n: lambda rng: rng.normal(size=(n, n)) + 3 * np.eye(n)
+    imaginary = lambda rng: matrix(3)(rng) + 0.5j * rng.normal(size=(3, 3))
     columns = lambda *shape: lambda rng: rng.normal(size=shape) + 1j * rng.normal(size=shape)
     params = lambda transposed: {"factors": Factors(), "transposed": transposed}
     return [
         (matrix(3), (3, 2), params(False)), (matrix(3), (3, 1), params(True)), (matrix(1), (1, 1), params(False)),
-        (matrix(2), (2, 0), params(False)), (matrix(3, 0.5j), (3, 2), params(True)),
+        (matrix(2), (2, 0), params(False)), (imaginary, (3, 2), params(True)),
         (matrix(3), columns(3, 2), params(False)),
     ]  # fmt: skip
 

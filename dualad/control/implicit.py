@@ -9,6 +9,7 @@ is found by writing them down once, as bodies of loops are. Not for: solvers, or
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -25,7 +26,7 @@ from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..errors import ArgumentTypeError, CapturedTensorError, ConvergenceError, OutputError, ShapeError, TreeError
 from ..jvp import jvp
-from ..rules.calls import has_tensor, partition, push_moving
+from ..rules.calls import fitting, has_tensor, partition, push_moving
 from ..surface.arguments import operand
 from ..tree import flatten, flatten_like, is_array, treedef_outline
 from ..vmap import vmap
@@ -230,10 +231,7 @@ def custom_root(
     check_callable(f, "custom_root", "f")
     check_callable(solve, "custom_root", "solve")
 
-    def plain_solve(residual: Callable, start: Any):
-        return solve(residual, start)
-
-    return _solve(f, x0, plain_solve, args, tangent_solve, "custom_root", lambda x, out: out)
+    return _solve(f, x0, solve, args, tangent_solve, "custom_root", lambda x, out: out)
 
 
 @public
@@ -290,9 +288,7 @@ def fixed_point(
     def minus_x(x, out):
         return [cast(o, aval_of(v).dtype) - v for o, v in zip(out, x, strict=True)]
 
-    def iterate(function: Callable, start: Any):
-        return _iterate(function, start, tolerance, max_steps)
-
+    iterate = functools.partial(_iterate, tolerance=tolerance, max_steps=max_steps)
     return _solve(f, x0, solve or iterate, args, tangent_solve, "fixed_point", minus_x)
 
 
@@ -397,10 +393,6 @@ def _check_plain(out: Any, where: str, name: str) -> None:
 def _like_unknown(out: Any, unknown: Unknown, name: str) -> list:
     leaves = flatten_like(unknown.tree, out, f"{unknown.where}: what {name} returned", "x0")
     for x, a, path in zip(leaves, unknown.avals, unknown.names, strict=True):
-        if np.shape(x) != a.shape:
-            raise ShapeError(
-                f"{unknown.where}: {name} returned shape {np.shape(x)} for {path}; expected {a.shape}.",
-                "x = f(x) compares like with like",
-                "return what f was given, changed",
-            )
+        where = f"{unknown.where}: {name}"
+        fitting(x, a, path, where, "x = f(x) compares like with like", "return what f was given, changed")
     return leaves

@@ -31,7 +31,7 @@ from ..tree import LeafName, flatten, flatten_like, leaf_names, treedef_outline
 from .carry import Carry
 from .control_flow import decider, is_traced, known_values, linear_arguments, name_of, staged_body, while_loop
 from .scan import scan as scan_op
-from .subprograms import permute_inputs, runner
+from .subprograms import permute_inputs
 
 __all__ = ["associative_scan", "fori_loop", "map", "scan"]
 
@@ -103,11 +103,15 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
     return _scan(step, f, Carry(init, "scan"), arrays, count, reverse)
 
 
-def _scan(step: Callable, f: Callable, carry: Carry, arrays: list, count: int, reverse: bool, index: bool = False):
-    """Scan flat rows; with ``index`` the one array is a range of Python integers."""
+def _scan(
+    step: Callable, f: Callable, carry: Carry, arrays: list, count: int, reverse: bool, index: bool = False,
+    by_steps: bool = False,
+) -> tuple:  # fmt: skip
+    """Scan flat rows; with ``index`` the one array is a range of Python integers, and ``by_steps`` stages nothing."""
+    staged = functools.partial(_staged_scan, step, f, carry, arrays, count, reverse, index)
     values = carry.start()
-    if count == 0 or is_traced([*values, *arrays]):
-        return _staged_scan(step, f, carry, arrays, count, reverse, index)
+    if not by_steps and (count == 0 or is_traced([*values, *arrays])):
+        return staged()
     rows = [x if index else _rows(x) for x in arrays]
     stacks: list[list] = []
     tree = None
@@ -116,8 +120,8 @@ def _scan(step: Callable, f: Callable, carry: Carry, arrays: list, count: int, r
         values = carry.accept(new)
         leaves, y_tree = output_leaves(y, carry.where)
         if n == 0:
-            if is_traced([*values, *leaves]):
-                return _staged_scan(step, f, carry, arrays, count, reverse, index)
+            if not by_steps and is_traced([*values, *leaves]):
+                return staged()
             tree, stacks = y_tree, [[] for _ in leaves]
         elif y_tree != tree:
             raise TreeError(
@@ -136,29 +140,16 @@ def _staged_scan(step: Callable, f: Callable, carry: Carry, arrays: list, count:
     xs = [Aval(np.shape(x)[1:], np.asarray(x).dtype if index else x.dtype, index) for x in arrays]
     body, values = staged_body(carry, values, step, xs, f)
     k, cut, c = len(values), len(values) + len(xs), len(body.captured)
-    y_tree = body.tree.child(1)
     args = [*body.captured, *values, *[np.asarray(x) if index else x for x in arrays]]
     if count and any(linear_arguments(args)):
         # The body reads a value of a program that must be linear in it: that one gets the steps.
-        return _unroll(runner(body.program), body.captured, values, args[c + k :], count, reverse, carry, y_tree)
-    order = [*range(cut, cut + c), *range(cut)]
+        return _scan(step, f, carry, arrays, count, reverse, index, by_steps=True)
     params = {
-        "body": permute_inputs(body.program, order), "length": count, "reverse": bool(reverse),
-        "counts": (c, k, len(xs), 0), "linear": False,
+        "body": permute_inputs(body.program, [*range(cut, cut + c), *range(cut)]), "length": count,
+        "reverse": bool(reverse), "counts": (c, k, len(xs), 0), "linear": False,
     }  # fmt: skip
     out = bind(scan_op, args, params)
-    return carry.tree(out[:k]), optree.tree_unflatten(y_tree, list(out[k:]))
-
-
-def _unroll(run: Callable, captured: list, values: list, xs: list, count: int, reverse: bool, carry: Carry, y_tree):
-    rows, k = [_rows(x) for x in xs], len(values)
-    steps = []
-    for i in range(count - 1, -1, -1) if reverse else range(count):
-        out = run(*values, *[r[i] for r in rows], *captured)
-        values = out[:k]
-        steps.append(out[k:])
-    ys = [_stack(list(s), carry.where) for s in zip(*(steps[::-1] if reverse else steps), strict=True)]
-    return carry.tree(values), optree.tree_unflatten(y_tree, ys)
+    return carry.tree(out[:k]), optree.tree_unflatten(body.tree.child(1), list(out[k:]))
 
 
 def _rows_of(xs: Any, where: str) -> tuple[Template, list]:

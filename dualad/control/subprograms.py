@@ -267,17 +267,12 @@ def partial_eval_jvp(
                     values.append(outer.new_input(v.aval))
             out = runner(program)(*values)
             if direct:
-                own = [isinstance(x, Tracer) and x.level is inner for x in out]
+                own = [f or (isinstance(x, Tracer) and x.level is inner) for x, f in zip(out, forced, strict=True)]
                 pairs = [(zeros(aval_of(x)), x) if m else (x, None) for x, m in zip(out, own, strict=True)]
             else:
                 pairs = [split(x, dual) for x in out]
-            own = [t is not None or f for (_, t), f in zip(pairs, forced, strict=True)]
+                own = [t is not None or f for (_, t), f in zip(pairs, forced, strict=True)]
             tangents = [zeros(aval_of(p)) if t is None else t for (p, t), m in zip(pairs, own, strict=True) if m]
-            if direct:
-                for i, ((p, t), f) in enumerate(zip(pairs, forced, strict=True)):
-                    if f and t is None:
-                        tangents[sum(own[:i])] = p
-                        pairs[i] = (zeros(aval_of(p)), None)
             linear = inner.finish(tangents, program.name)
         if direct:
             check_linear(linear)

@@ -29,13 +29,13 @@ from ..errors import ArgumentError, ArgumentTypeError, DtypeError, RuleMissingEr
 from ..jvp import jvp, output_leaves
 from ..signatures import Args, Out
 from ..staged import StagedLevel
-from ..tree import flatten, flatten_like, is_array, with_structures
+from ..tree import flatten, is_array, with_structures
 from ..vmap import vmap
 
 __all__ = [
     "Call", "RuledFunction", "Template", "UserFunction", "accepted_names", "call_primitive", "call_shape",
-    "checked_leaves", "checked_like", "checked_pair", "fitting", "flat_output", "has_tensor", "innermost",
-    "map_lanes", "mapped_function", "of_moving", "partition", "push_moving", "sample_calls",
+    "checked_leaves", "checked_pair", "fitting", "flat_output", "has_tensor", "innermost",
+    "map_lanes", "map_linear", "mapped_function", "of_moving", "partition", "push_moving", "sample_calls",
 ]  # fmt: skip
 
 
@@ -176,6 +176,21 @@ def map_lanes(function: Callable, values: Sequence, mapped: Sequence[bool], size
     return out, [True] * len(out)
 
 
+def map_linear(function: Callable, mapped: Sequence[bool], size: int) -> Callable:
+    """Map ``function(residuals, vectors)`` over a leading axis of all vectors that are not ``None``."""
+
+    def run(residuals: Sequence, vectors: Sequence) -> list:
+        n, moving = len(residuals), [i for i, v in enumerate(vectors) if v is not None]
+
+        def lane(*values):
+            return list(function(list(values[:n]), replaced([None] * len(vectors), moving, values[n:])))
+
+        over_lanes = mapped_function(lane, [*mapped, *[True] * len(moving)], size)
+        return list(over_lanes(*residuals, *[vectors[i] for i in moving]))
+
+    return run
+
+
 # ── the user's function ──────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -212,8 +227,12 @@ class UserFunction:
         if name is not None:
             return name
         # What has no name of its own is sent together with its rules; of a script's functions cloudpickle makes values.
-        if not pickles_by_value():
-            _check_pickled_by_name(self)
+        if not pickles_by_value() and "<" in self.__qualname__:
+            raise ArgumentTypeError(
+                f"pickling: `{self.__qualname__}` is defined inside a function.",
+                "a function with a rule is pickled by its name, and this one can't be imported by name",
+                "define it at the top of a module",
+            )
         return reduced(self)
 
     def __copy__(self):
@@ -373,38 +392,17 @@ def flat_output(out: Any, where: str, trees: list) -> list:
     return [x if hasattr(x, "dtype") else np.asarray(x)[()] for x in leaves]
 
 
-def _check_pickled_by_name(thing) -> None:
-    """Refuse a function that plain pickle can't find."""
-    if "<" in thing.__qualname__:
-        raise ArgumentTypeError(
-            f"pickling: `{thing.__qualname__}` is defined inside a function.",
-            "a function with a rule is pickled by its name, and this one can't be imported by name",
-            "define it at the top of a module",
-        )
-
-
 # ── checks of what rules return ──────────────────────────────────────────────────────────────────────────────────
 
 
-def checked_like(
-    given: Any, treedef, avals: Sequence[Aval | None], names: Sequence[object], where: str, like: str
-) -> list:  # fmt: skip
-    """Check that a rule's result has a structure, shapes and dtypes; return the leaves that have an aval.
-
-    ``None`` in place of a leaf (or in place of a whole subtree of the outermost tuple) stays ``None``: zero. ``where``
-    begins the messages ("the bwd rule of `f`"), ``like`` says what the result must be like.
-    """
-    leaves = flatten_like(treedef, given, f"what {where} returned", like)
-    return checked_leaves(leaves, avals, names, where)
-
-
 def checked_leaves(given: Sequence, avals: Sequence[Aval | None], names: Sequence[object], where: str) -> list:
-    """Check the leaves of a rule's result as ``checked_like`` does."""
+    """Check that the leaves of a rule's result have shapes and dtypes; return them, ``None`` where there is no aval.
+
+    ``None`` in place of a leaf stays ``None``: zero. ``where`` begins the messages ("the bwd rule of `f`").
+    """
     leaves = []
     for x, aval, name in zip(given, avals, names, strict=True):
-        if aval is None:
-            continue
-        if x is None:
+        if aval is None or x is None:
             leaves.append(None)
             continue
         if not is_array(x):

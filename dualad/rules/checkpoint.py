@@ -32,6 +32,7 @@ from ..program.ir import Program, evaluate
 from ..program.variable import Variable
 from ..signatures import Args, Out
 from ..staged import Staged, StagedLevel
+from ..tree import tree_map
 from ..vjp_via_transpose import vjp
 from .calls import Call, call_shape, flat_output, has_tensor, mapped_function, of_moving, partition, sample_calls
 from .closures import reads, with_values
@@ -85,9 +86,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     """
     if not isinstance(name, str):
         raise ArgumentTypeError(f"checkpoint_name: the name is {name!r}.", "policies compare names", "pass a str")
-    return optree.tree_map(
-        lambda v: bind(checkpoint_name_op, (v,), {"name": name}) if isinstance(v, Tracer) else v, x, namespace="dualad"
-    )
+    return tree_map(lambda v: bind(checkpoint_name_op, (v,), {"name": name}) if isinstance(v, Tracer) else v, x)
 
 
 class Policies:
@@ -223,11 +222,7 @@ def _first_run(call: Call, primals: Sequence, moved: list[int], policy: Callable
 class _StepsWithoutResiduals(list):
     """The steps of a program, dropped as soon as one of them reads a value that would have to be kept."""
 
-    __slots__ = ("needed",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.needed = False
+    needed = False
 
     def append(self, step: tuple) -> None:
         """Record a step."""

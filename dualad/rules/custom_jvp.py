@@ -252,5 +252,4 @@ def _check_pair(pair, name: str, trees: list) -> list:
                 "integers and booleans have no tangent",
                 "return None there (or zeros of dtype dualad.float0)",
             )
-    checked = iter(checked_leaves(tangents, wanted, names, where))
-    return [*values, *[None if a is None else next(checked) for a in wanted]]
+    return [*values, *checked_leaves(tangents, wanted, names, where)]

@@ -36,6 +36,7 @@ from .calls import (
     has_tensor,
     innermost,
     map_lanes,
+    map_linear,
     mapped_function,
     partition,
     sample_calls,
@@ -137,14 +138,8 @@ def _call_batch(size, values, mapped, *, call):
         return [*out, *results[n:]]
 
     def batched_backward(found, known, cts):
-        given = [i for i, c in enumerate(cts) if c is not None]
-
-        def lane(*values):
-            full = replaced([None] * len(cts), given, values[len(known) :])
-            return backward(found, list(values[: len(known)]), full)
-
-        flags = [*found.mapped[batched_forward], *[True] * len(given)]
-        back = mapped_function(lane, flags, size)(*known, *[cts[i] for i in given])
+        pull = map_linear(functools.partial(backward, found), found.mapped[batched_forward], size)
+        back = pull(known, cts)
         # An argument shared by all lanes receives the sum of what they send back.
         return [c if m else c.sum(0) for c, m in zip(back, mapped, strict=True)]
 
@@ -295,17 +290,10 @@ class custom_vjp(RuledFunction[Args, Out]):
                 spread += [None] * len(leaves)
             else:
                 spread += flatten_like(tree, g, f"a cotangent of {where}", "its argument")
-        wanted: list[Aval | None] = [None] * template.tree.num_leaves
-        for i, a in zip(template.arrays, avals, strict=True):
-            wanted[i] = a if is_inexact(a.dtype) else None
-        spread = [None if isinstance(c, SymbolicZero) else c for c in spread]
-        names = [LeafName(others, "the arguments", i) for i in range(len(spread))]
-        checked = iter(checked_leaves(spread, wanted, names, where))
-        result = []
-        for a in avals:
-            c = next(checked) if is_inexact(a.dtype) else None
-            result.append(np.zeros(a.shape, a.dtype)[()] if c is None else c)
-        return result
+        cts = [None if isinstance(spread[i], SymbolicZero) else spread[i] for i in template.arrays]
+        names = [LeafName(others, "the arguments", i) for i in template.arrays]
+        checked = checked_leaves(cts, [a if is_inexact(a.dtype) else None for a in avals], names, where)
+        return [np.zeros(a.shape, a.dtype)[()] if c is None else c for c, a in zip(checked, avals, strict=True)]
 
 
 # ── once_differentiable ──────────────────────────────────────────────────────────────────────────────────────────

@@ -24,9 +24,9 @@ from ..jvp import output_leaves
 from ..liveness import signed
 from ..ops.kinds import repeat_lanes
 from ..staged import StagedLevel
-from ..tree import LeafName, flatten
+from ..tree import LeafName, flatten, flatten_like
 from ..vjp_via_transpose import linear_transpose
-from .calls import checked_like, has_tensor, mapped_function, partition, push_moving
+from .calls import checked_leaves, has_tensor, map_linear, partition, push_moving
 
 __all__ = ["LinearCall", "linear", "linear_call", "linear_tangents"]
 
@@ -71,23 +71,9 @@ class LinearCall:
         """Return the map over lanes: all vectors and results have a leading axis, residuals where ``mapped`` says."""
         if self.batcher is not None:
             return self.batcher(size, mapped)
-        n = len(mapped)
-
-        def lanes(function):
-            def run(residuals, vectors):
-                given = [i for i, v in enumerate(vectors) if v is not None]
-
-                def one(*values):
-                    return list(function(list(values[:n]), replaced([None] * len(vectors), given, values[n:])))
-
-                flags = [*mapped, *[True] * len(given)]
-                return list(mapped_function(one, flags, size)(*residuals, *[vectors[i] for i in given]))
-
-            return run
-
+        push, pull = [None if f is None else map_linear(f, mapped, size) for f in (self.forward, self.backward)]
         return LinearCall(
-            self.name, lanes(self.forward), None if self.backward is None else lanes(self.backward), opaque=self.opaque,
-            once=self.once, sparse=self.sparse, signed=self.signed,
+            self.name, push, pull, opaque=self.opaque, once=self.once, sparse=self.sparse, signed=self.signed
         )  # fmt: skip
 
     def transposed(self) -> LinearCall:
@@ -304,15 +290,15 @@ def linear_call(f: Callable, f_transpose: Callable | None, residuals: Any, vecto
                     "return an array, or a tree of arrays",
                 )
             return out
-        results = [f"result {i}" for i in range(len(outs))]
-        return checked_like(given, trees[0], outs, results, f"linear_call: `{name}`", "the example like=")
+        leaves = flatten_like(trees[0], given, f"what linear_call: `{name}` returned", "the example like=")
+        return checked_leaves(leaves, outs, [f"result {i}" for i in range(len(outs))], f"linear_call: `{name}`")
 
     def backward(r, c):
         given = f_transpose(known.fill(r), optree.tree_unflatten(trees[0], c))
         where = f"linear_call: `{getattr(f_transpose, '__name__', 'f_transpose')}`, the transpose of `{name}`,"
-        back = checked_like(given, moved.tree, avals, paths, where, "its vectors")
-        wanted = [a for a in avals if a is not None]
-        return [np.zeros(a.shape, a.dtype) if x is None else x for x, a in zip(back, wanted, strict=True)]
+        back = flatten_like(moved.tree, given, f"what {where} returned", "its vectors")
+        pairs = [(x, a) for x, a in zip(checked_leaves(back, avals, paths, where), avals, strict=True) if a is not None]
+        return [np.zeros(a.shape, a.dtype) if x is None else x for x, a in pairs]
 
     call = LinearCall(name, forward, None if f_transpose is None else backward, opaque=True)
     out = bind(linear, (*moved_arrays, *known_arrays), {"call": call, "outs": outs, "residuals": len(known_arrays)})

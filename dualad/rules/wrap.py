@@ -156,11 +156,7 @@ def _batch(size, values, mapped, *, call, lead):
 
 def _samples():
     def code(x, y):
-        factor = np.cos(x) * y
-        return [
-            np.expand_dims(factor, -1) * np.eye(3) if np.ndim(x) else factor,
-            np.expand_dims(np.sin(x), -1) * np.eye(3) if np.ndim(x) else np.sin(x),
-        ]
+        return [np.expand_dims(v, -1) * np.eye(3) for v in (np.cos(x) * y, np.sin(x))]
 
     samples = []
     for shape, vectorized in (((3,), False), ((), False), ((), True)):

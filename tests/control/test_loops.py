@@ -452,3 +452,20 @@ def test_reverse_of_reverse_of_what_a_transpose_computes_in_a_body(body) -> None
         np.testing.assert_allclose(da.trace(da.grad(f), x)(x), expected)
         np.testing.assert_allclose(da.jit(da.grad(f))(x), expected)
         np.testing.assert_allclose(da.grad(f)(x), expected)
+
+
+def test_a_body_that_reads_a_tangent_of_a_program_around_it() -> None:
+    @da.custom_jvp
+    def total(x):
+        return np.sum(x)
+
+    @total.defjvp
+    def rule(primals, tangents):
+        (x,), (t,) = primals, tangents
+        last, rows = da.scan(lambda c, a: (c + np.sum(t) * a, c), 0.0 * t[0], x / np.sum(x), reverse=True)
+        return np.sum(x), last + np.sum(rows)
+
+    x = np.array([1.0, 2.0, 3.0])
+    rows = 3.0 / 6.0 + 5.0 / 6.0
+    np.testing.assert_allclose(da.grad(total)(x), np.full(3, 1.0 + rows), rtol=1e-15)
+    np.testing.assert_allclose(da.trace(da.grad(total), x)(x), np.full(3, 1.0 + rows), rtol=1e-15)
