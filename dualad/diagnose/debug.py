@@ -19,7 +19,7 @@ from ..core.watch import Watch, run_rule
 from ..errors import NonFiniteError, RefusalSwallowedError
 from .nonfinite import Finder, Origin, leaves
 from .rule_watch import RuleWatch
-from .value_check import value_check
+from .values import value_check
 
 __all__ = ["Branch", "DebugReport", "debug", "debug_nans"]
 

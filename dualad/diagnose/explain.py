@@ -103,8 +103,9 @@ def _observe(f: Callable, leaves: list, tree: Any, name: str) -> tuple[_Observer
     failure, out = None, None
     with _Observing() as level:
         level.function = f
-        watched = [Observed(_value(x), level, True) if _moves(x) else x for x in leaves]
-        if not any(type(x) is Observed for x in watched):
+        moves = [is_array(x) and is_inexact(aval_of(x).dtype) for x in leaves]
+        watched = [Observed(_value(x), level, True) if m else x for x, m in zip(leaves, moves, strict=True)]
+        if not any(moves):
             raise ArgumentTypeError(
                 f"explain: `{name}` was given no floating-point or complex array.",
                 "without one there is nothing to differentiate",
@@ -127,10 +128,6 @@ def _observe(f: Callable, leaves: list, tree: Any, name: str) -> tuple[_Observer
 def _unwatch(x: Any, level: Level) -> Any:
     x = packed(x)
     return x._value if type(x) is Observed and x.level is level else x
-
-
-def _moves(x: Any) -> bool:
-    return is_array(x) and is_inexact(aval_of(x).dtype)
 
 
 def _value(x: Any) -> Any:

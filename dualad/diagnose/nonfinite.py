@@ -12,6 +12,7 @@ Not for: the contexts that switch it on (``debug.py``), or who calls it (``core/
 from __future__ import annotations
 
 import threading
+import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -36,13 +37,8 @@ _AGAIN = "checkpoint of "
 _KINDS = {"primal": "value", "tangent": "tangent", "transpose": "cotangent"}
 
 
-class _NoLevel:
-    """In place of a level, for what is done by a program rather than by a tensor."""
-
-    transform, number = "a linear program", 0
-
-
-_NO_LEVEL = _NoLevel()
+#: in place of a level, for what is done by a program rather than by a tensor
+_NO_LEVEL = types.SimpleNamespace(transform="a linear program", number=0)
 
 
 class Origin(NamedTuple):
@@ -93,7 +89,8 @@ class Origin(NamedTuple):
     def __str__(self) -> str:
         name = f"`{self.operation}`" + (", a custom rule," if self.custom else "")
         kind = _KINDS[self.phase]
-        at = f"first at {self.index}" + (f" of lane {_lanes(self.lanes)}" if self.lanes else "")
+        lanes = self.lanes[0] if len(self.lanes) == 1 else self.lanes
+        at = f"first at {self.index}" + (f" of lane {lanes}" if self.lanes else "")
         if self.entered:
             text = f"{name} met {self.entered} that is {self.number} already, {at}"
         elif self.phase == "transpose":
@@ -106,10 +103,6 @@ class Origin(NamedTuple):
         lines.append(f"At: {self.line or 'no forward information: the program was recorded outside of debug()'}")
         lines += [f"Operand: {operand}" for operand in self.operands]
         return "\n  ".join(lines)
-
-
-def _lanes(lanes: tuple[int, ...]) -> str:
-    return str(lanes[0]) if len(lanes) == 1 else str(lanes)
 
 
 class _Frame:
@@ -227,13 +220,16 @@ class Finder:
         mask = ~np.isfinite(a) if self.inf else np.isnan(a)
         return mask if mask.any() else None
 
+    def _bad(self, x: Any) -> Iterator[tuple[Leaf, np.ndarray]]:
+        """Yield the arrays inside nested tensors that are not finite, each with its mask."""
+        for leaf in leaves(x):
+            mask = self._wrong(leaf.value)
+            if mask is not None:
+                yield leaf, mask
+
     def _first(self, xs: Any) -> tuple[int, Any] | None:
         """Return position and value of the first operand that holds an array that is not finite."""
-        for i, x in enumerate(xs):
-            for leaf in leaves(x):
-                if self._wrong(leaf.value) is not None:
-                    return i, leaf.value
-        return None
+        return next(((i, leaf.value) for i, x in enumerate(xs) for leaf, _ in self._bad(x)), None)
 
     def _tag(self, value: Any) -> Origin | None:
         known = self._tags.get(id(value))
@@ -290,9 +286,8 @@ class Finder:
     def _look(self, phase: str, out: Any, primals: Any, tangents: Any, frame: _Frame, lanes: int = 0) -> None:
         stack = self._stack()
         for i, part in enumerate(out if isinstance(out, (tuple, list)) else [out]):
-            for leaf in leaves(part):
-                mask = self._wrong(leaf.value)
-                if mask is None or self._tag(leaf.value) is not None:
+            for leaf, mask in self._bad(part):
+                if self._tag(leaf.value) is not None:
                     continue
                 met, what = self._first(primals), "argument"
                 if met is None:
@@ -375,9 +370,8 @@ class Finder:
             stack.pop()
 
     def _look_at_equation(self, phase: str, step: tuple, i: int, now: Any, moving: Sequence) -> None:
-        for leaf in leaves(now):
-            mask = self._wrong(leaf.value)
-            if mask is None or self._tag(leaf.value) is not None:
+        for leaf, mask in self._bad(now):
+            if self._tag(leaf.value) is not None:
                 continue
             op, args, params, _ = step
             known = [a for a in args if type(a) is not Variable]
@@ -394,7 +388,7 @@ class Finder:
             if origin is not None:
                 self._mark(leaf.value, origin, new=False)
                 continue
-            kind = {"transpose": "cotangent", "primal": "value"}.get(phase, phase)
+            kind = _KINDS[phase]
             operands = [*cause.operands, *[described(f"{kind} that arrived", x) for x in moving]]
             if recorded is None:
                 operands += [described("known operand", x) for x in known]
@@ -422,10 +416,7 @@ class Finder:
         phases = ("transpose",) if transform == "pullback" else ("primal", "tangent")
         for phase, result in zip(phases, results, strict=False):
             for i, part in enumerate(result):
-                for leaf in leaves(part):
-                    mask = self._wrong(leaf.value)
-                    if mask is None:
-                        continue
+                for leaf, mask in self._bad(part):
                     origin = self._known((i, leaf.value))
                     if origin is None:
                         made = _Cause(transform, False, user_line(), (), [], transform, 0, None)

@@ -9,7 +9,7 @@ switches it on (``debug.py``).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -93,11 +93,11 @@ class RuleWatch:
             self._linear(who, "cotangents", pulled, rtol)
         if pushed is None or pulled is None:
             return
-        left, right = _pair(u, pushed[0][1]), _pair(pulled[0], a)
-        if not abs(left.value - right.value) <= rtol * (left.terms + right.terms):
+        (left, of_left), (right, of_right) = _pair(u, pushed[0][1]), _pair(pulled[0], a)
+        if not abs(left - right) <= rtol * (of_left + of_right):
             raise _wrong(
-                f"{who} says different things in forward and reverse mode: ⟨Jv, u⟩ is {left.value:.12g}, ⟨v, Jᵀu⟩ is"
-                f" {right.value:.12g}.",
+                f"{who} says different things in forward and reverse mode: ⟨Jv, u⟩ is {left:.12g}, ⟨v, Jᵀu⟩ is"
+                f" {right:.12g}.",
                 "the two are one number, worked out from its two ends",
             )
         self.tested += 1
@@ -148,13 +148,7 @@ def _mix(a: Sequence, b: Sequence) -> tuple:
     return tuple([combine(x, y) for x, y in zip(a, b, strict=True)])
 
 
-class _Sum(NamedTuple):
-    """A sum, and the sum of the magnitudes of its terms, which its rounding is relative to."""
-
-    value: float
-    terms: float
-
-
-def _pair(left: Sequence, right: Sequence) -> _Sum:
+def _pair(left: Sequence, right: Sequence) -> tuple[float, float]:
+    """Return a sum of products, and the sum of their magnitudes, which its rounding is relative to."""
     products = [np.real(x * y) for x, y in zip(left, right, strict=True)]
-    return _Sum(sum(float(np.sum(p)) for p in products), sum(float(np.sum(np.abs(p))) for p in products))
+    return sum(float(np.sum(p)) for p in products), sum(float(np.sum(np.abs(p))) for p in products)

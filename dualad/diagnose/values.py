@@ -2,8 +2,8 @@
 
 Whatever makes a function take another way under a transform than without (a type test, a caught refusal, random
 numbers) shows in its value, unless by chance. ``difference`` compares; where it finds something it runs both ways once
-more, traced, and names the line at which they part and which of the known reasons it looks like. Not for: asking it
-(``explain``, ``debug``, ``testing/``).
+more, traced, and names the line at which they part and which of the known reasons it looks like. ``value_check`` asks
+it of what stands in the tensors that a transform gives its function. Not for: other askers (``explain``, ``testing/``).
 """
 
 from __future__ import annotations
@@ -16,15 +16,20 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import optree
 
+from ..batched import Batched
+from ..core.contexts import watching
 from ..core.frames import is_users
 from ..core.memory import flush_writes
 from ..core.swallowed import RefusalSwallowedWarning
+from ..core.tracer import Tracer
+from ..dual import Dual
 from ..errors import DifferentValueError
 from ..surface.arguments import operand
-from ..tree import flatten, is_array
+from ..tree import NAMESPACE, flatten, is_array, tree_map
 
-__all__ = ["Difference", "copied", "difference", "packed"]
+__all__ = ["Difference", "copied", "difference", "packed", "value_check"]
 
 _MOST_STEPS = 1_000_000
 
@@ -189,3 +194,60 @@ def _parting(one: list, other: list) -> tuple[str, int] | None:
         if len(one) == len(other):
             return None
     return None if last is None else (last[0].co_filename, last[2])
+
+
+# ── debug(values=True) ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def value_check(f: Callable, args: tuple, kwargs: dict) -> Callable[[Any], None] | None:
+    """Return a function that compares the result of a call with a plain one; ``None`` where values are not known."""
+    leaves, treedef = flatten((args, kwargs))
+    tensors = [x for x in leaves if isinstance(x, Tracer)]
+    if not tensors:
+        return None
+    level = tensors[0].level
+    plain = [_plain(x) for x in leaves]
+    if any([isinstance(x, Tracer) for x in plain]) or any([x.level is not level for x in tensors]):
+        return None  # variables of a program, or tensors of several transforms
+    lanes = level.size if any([type(x) is Batched for x in tensors]) else None
+    mapped = [type(x) is Batched for x in leaves]
+
+    def once(values: list) -> Any:
+        call_args, call_kwargs = copied(treedef.unflatten(values))
+        return f(*call_args, **call_kwargs)
+
+    def without() -> Any:
+        if lanes is None:
+            return once(plain)
+        results = [once([x[i] if m else x for x, m in zip(plain, mapped, strict=True)]) for i in range(lanes)]
+        return optree.tree_map(lambda *parts: np.stack(parts), *results, namespace=NAMESPACE)
+
+    def shown(out: Any) -> Any:
+        values, tree = flatten(tree_map(packed, out))
+        if lanes is not None:
+            values = [_plain(x) if type(x) is Batched else np.broadcast_to(x, (lanes, *np.shape(x))) for x in values]
+        return tree.unflatten([_plain(x) for x in values])
+
+    given: Any = treedef.unflatten([np.copy(x) if isinstance(x, Tracer) else x for x in leaves])
+
+    def again() -> Any:
+        return f(*given[0], **given[1])
+
+    def look(out: Any) -> None:
+        if lanes == 0:
+            return
+        token = watching.set(None)
+        try:
+            apart = difference(without, shown(out), again)
+        finally:
+            watching.reset(token)
+        if apart is not None:
+            raise apart.error(f"{level.transform}({getattr(f, '__name__', type(f).__name__)})")
+
+    return look
+
+
+def _plain(x: Any) -> Any:
+    if type(x) is Dual:
+        return x._primal
+    return x._value if type(x) is Batched else x

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..locks import new_lock
 
-__all__ = ["Attribute", "Item", "MISSING", "Place", "attribute", "is_quiet", "lock", "original_in", "restore", "swap"]
+__all__ = ["Attribute", "MISSING", "Place", "attribute", "is_quiet", "lock", "original_in", "restore", "swap"]
 
 
 #: what a place holds that does not exist: the name of a builtin, in the globals of a module
@@ -29,7 +29,10 @@ _running = 0
 
 
 class Place:
-    """One place: ``owner`` holds ``old`` under ``key``, and ``new`` while lifted code runs."""
+    """An entry of a dict (the globals of a module, the attributes of an object) or a list.
+
+    ``owner`` holds ``old`` under ``key``, and ``new`` while lifted code runs.
+    """
 
     __slots__ = ("__weakref__", "count", "done", "key", "new", "old", "owner")
 
@@ -53,20 +56,6 @@ class Place:
         if not place.count:
             place.old, place.new = old, new
         return place
-
-    def held(self) -> Any:
-        """Return what is there now."""
-        raise NotImplementedError
-
-    def put(self, value: Any) -> None:
-        """Put something there."""
-        raise NotImplementedError
-
-
-class Item(Place):
-    """An entry of a dict (the globals of a module, the attributes of an object) or a list."""
-
-    __slots__ = ()
 
     def held(self) -> Any:
         """Return what is there now."""

@@ -20,7 +20,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..loading import library_folders, load_module
 from .places import Place, attribute, is_quiet, lock
 from .search import look_into, look_through
-from .targets import REDIRECTED, in_place_of, replacements
+from .targets import REDIRECTED, in_place_of, replacements, top
 
 __all__ = ["Modules", "Reach", "home_of", "is_kept", "named"]
 
@@ -46,10 +46,10 @@ def named(modules: Modules) -> tuple[str, ...]:
                 'pass modules=["package", "other.module"], modules=[package], or modules="all"',
             )
         name = module if isinstance(module, str) else module.__name__
-        if _top(name) in REDIRECTED | _ENGINES:
+        if top(name) in REDIRECTED | _ENGINES:
             raise ArgumentError(
                 f"lift: modules names {name!r}.",
-                f"{_top(name)} computes by itself, and stays as it is",
+                f"{top(name)} computes by itself, and stays as it is",
                 "name the modules whose code calls it",
             )
         if name not in (*_ALL, *sys.modules):
@@ -222,7 +222,7 @@ def _neighbours(root: dict, pure: dict[str, dict]) -> list[dict]:
     if name == "__main__" and spec is not None:
         name = spec.name
     if "." in name or "__path__" in root:
-        return [namespace for other, namespace in pure.items() if _top(other) == _top(name)]
+        return [namespace for other, namespace in pure.items() if top(other) == top(name)]
     folder = _folder(root.get("__file__"))
     if folder is None or Path(folder) in library_folders():
         return []
@@ -231,10 +231,10 @@ def _neighbours(root: dict, pure: dict[str, dict]) -> list[dict]:
 
 def is_kept(namespace: dict) -> bool:
     """Say whether the globals of a module stay as they are: dualad's, NumPy's, the standard library's."""
-    top = _top(namespace.get("__name__"))
-    if top in _ENGINES or top in REDIRECTED:
+    package = top(namespace.get("__name__"))
+    if package in _ENGINES or package in REDIRECTED:
         return True
-    if top not in sys.stdlib_module_names:
+    if package not in sys.stdlib_module_names:
         return False
     folder = _folder(namespace.get("__file__"))
     return folder is None or folder.startswith(sysconfig.get_path("stdlib"))  # else a file of the user's: `code.py`
@@ -243,7 +243,3 @@ def is_kept(namespace: dict) -> bool:
 @functools.lru_cache(maxsize=10_000)
 def _folder(file: Any) -> str | None:
     return str(Path(file).resolve().parent) if isinstance(file, str) else None
-
-
-def _top(name: Any) -> str:
-    return str(name).partition(".")[0]

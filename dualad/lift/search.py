@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.transformed import Transformed
 from .imports import redirected
-from .places import MISSING, Attribute, Item, Place, attribute, original_in
+from .places import MISSING, Attribute, Place, attribute, original_in
 from .python_names import BUILTINS
 from .targets import in_place_of, replacements
 
@@ -59,7 +59,7 @@ def look_through(namespaces: list[dict], roots: Iterable[dict]) -> list[Place]:
         for name, new in BUILTINS.items():
             held = original_in(namespace, name, namespace.get(name, MISSING))
             if held is MISSING and (id(namespace) in every or name in search.mentioned.get(id(namespace), ())):
-                search.places.append(Item.at(namespace, name, MISSING, new))
+                search.places.append(Place.at(namespace, name, MISSING, new))
     return search.places
 
 
@@ -118,7 +118,7 @@ class _Search:
         pairs = list(container.items()) if isinstance(container, dict) else list(enumerate(container))
         for key, held in pairs:
             if not (isinstance(key, str) and key.startswith("__")):
-                self.look(Item, container, key, held, far)
+                self.look(Place, container, key, held, far)
 
     def function(self, f: types.FunctionType, far: int) -> None:
         namespace = f.__globals__

@@ -23,7 +23,7 @@ from ..core.buffer import traced_in
 from .math_names import CMATH, MATH
 from .python_names import BUILTINS
 
-__all__ = ["REDIRECTED", "in_place_of", "module_for", "replacements"]
+__all__ = ["REDIRECTED", "in_place_of", "module_for", "replacements", "top"]
 
 #: the packages whose names mean something else in lifted code
 REDIRECTED = frozenset({"cmath", "math", "numpy", "scipy"})
@@ -39,7 +39,7 @@ _scipy_modules: tuple[str, ...] | None = None
 def replacements() -> dict[int, tuple[Any, Any]]:
     """Return the table: the ``id`` of an original, to the original and what stands in its place."""
     global _scipy_modules
-    loaded = tuple([n for n in list(sys.modules) if n.startswith("scipy") and "._" not in n and _top(n) == "scipy"])
+    loaded = tuple([n for n in list(sys.modules) if n.startswith("scipy") and "._" not in n and top(n) == "scipy"])
     if "numpy.random" in sys.modules:  # which NumPy loads when it is asked for
         loaded = (*loaded, "numpy.random")
         seeing = importlib.import_module("dualad.numpy.random").seeing
@@ -81,11 +81,11 @@ def _modules(loaded: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
 
 def module_for(name: str) -> Any:
     """Return what an import of a redirected module gives in lifted code; None if there is no such module."""
-    top, *rest = name.split(".")
+    package, *rest = name.split(".")
     try:
-        found: Any = {"math": MATH, "cmath": CMATH, "numpy": dualad_numpy}.get(top)
+        found: Any = {"math": MATH, "cmath": CMATH, "numpy": dualad_numpy}.get(package)
         if found is None:
-            found = importlib.import_module(f"dualad.{top}")
+            found = importlib.import_module(f"dualad.{package}")
         for part in rest:
             if not found.__name__.startswith("dualad"):  # NumPy's or SciPy's own, which stands for itself
                 return None
@@ -100,8 +100,9 @@ def _public(module: types.ModuleType) -> list[str]:
     return list(names) if names is not None else [name for name in list(vars(module)) if not name.startswith("_")]
 
 
-def _top(name: str) -> str:
-    return name.partition(".")[0]
+def top(name: Any) -> str:
+    """Return the package that a module lies in, by its name."""
+    return str(name).partition(".")[0]
 
 
 # ── what is made of such things ──────────────────────────────────────────────────────────────────────────────────

@@ -144,13 +144,10 @@ def linspace(
     axis: int = 0, *, device: Any = None,
 ) -> Array:  # fmt: skip
     """Return start + i (stop − start) / n: a line in both of its ends."""
-    num = _count(num)
-    intervals = num - 1 if endpoint else num
-    start, stop, ndim, result = _ends(start, stop, num)
+    start, stop, i, intervals = _grid(operand(start), operand(stop), num, endpoint)
     step = (stop - start) / intervals if intervals > 0 else (stop - start) * np.nan
-    i = np.arange(num).reshape((-1,) + (1,) * ndim).astype(result)
     y = start + i * (step if intervals > 0 else stop - start)
-    if endpoint and num > 1:
+    if endpoint and len(i) > 1:
         y = np.concatenate([y[:-1], np.broadcast_to(stop, (1, *y.shape[1:]))])
     return _finish(y, axis, dtype, (step,) if retstep else ())
 
@@ -170,36 +167,29 @@ def logspace(
 @function(np.geomspace, kind="composite")
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: DType = None, axis: int = 0) -> Array:
     """Return start (stop / start)^(i / n), along the straight or spiral path between its ends."""
-    num = _count(num)
-    intervals = num - 1 if endpoint else num
-    start, stop, ndim, result = _ends(array_operand(start), array_operand(stop), num)
+    start, stop, i, intervals = _grid(array_operand(start), array_operand(stop), num, endpoint)
     for end in (start, stop):
         if type(end) in PLAIN and np.any(end == 0):
             raise ValueError("Geometric sequence cannot include zero")
-    i = np.arange(num).reshape((-1,) + (1,) * ndim).astype(result)
     y = start * (stop / start) ** (i / intervals if intervals > 0 else i)
-    if num > 0:
+    if len(i):
         y = np.concatenate([np.broadcast_to(start, (1, *y.shape[1:])), y[1:]])
-    if endpoint and num > 1:
+    if endpoint and len(i) > 1:
         lost = np.isnan(start)  # which spoils NumPy's last entry too
         last = stop if nowhere(lost) else np.where(lost, start, stop)
         y = np.concatenate([y[:-1], np.broadcast_to(last, (1, *y.shape[1:]))])
     return _finish(y, axis, dtype, ())
 
 
-def _count(num) -> int:
+def _grid(start, stop, num, endpoint) -> tuple:
+    """Return both ends as floating-point operands, 0 to ``num`` along a new leading axis, and how many steps it is."""
     num = num.__index__()
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
-    return num
-
-
-def _ends(start, stop, num: int) -> tuple:
-    """Return both ends as floating-point operands, the number of their axes and the dtype of what lies between."""
-    start, stop = operand(start), operand(stop)
-    result = np.result_type(*[getattr(x, "dtype", x) for x in (start, stop)], float(num))
-    start, stop = [array_operand(x).astype(result, copy=False) for x in (start, stop)]
-    return start, stop, max(np.ndim(start), np.ndim(stop)), result
+    dtype = np.result_type(*[getattr(x, "dtype", x) for x in (start, stop)], float(num))
+    start, stop = [array_operand(x).astype(dtype, copy=False) for x in (start, stop)]
+    i = np.arange(num).reshape((-1,) + (1,) * max(np.ndim(start), np.ndim(stop))).astype(dtype)
+    return start, stop, i, num - 1 if endpoint else num
 
 
 def _finish(y, axis, dtype, rest: tuple):

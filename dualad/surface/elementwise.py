@@ -279,7 +279,9 @@ def allclose(a: Array, b: Array, rtol: float = 1e-05, atol: float = 1e-08, equal
 @function(np.array_equal, kind="composite")
 def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> Array:
     x, y = (stop_gradient(array_operand(v)) for v in (a1, a2))
-    return False if np.shape(x) != np.shape(y) else _truth(np.all(_same(x, y, equal_nan)))
+    if np.shape(x) != np.shape(y):
+        return False
+    return _truth(np.all((x == y) | np.isnan(x) & np.isnan(y) if equal_nan else x == y))
 
 
 @function(np.array_equiv, kind="composite")
@@ -289,11 +291,7 @@ def array_equiv(a1: Array, a2: Array) -> Array:
         np.broadcast_shapes(np.shape(x), np.shape(y))
     except ValueError:
         return False
-    return _truth(np.all(_same(x, y, False)))
-
-
-def _same(x, y, equal_nan: bool):
-    return (x == y) | np.isnan(x) & np.isnan(y) if equal_nan else x == y
+    return _truth(np.all(x == y))
 
 
 def _truth(x):

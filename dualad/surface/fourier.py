@@ -21,13 +21,6 @@ def _norm(norm: str | None) -> str:
     return norm or "backward"
 
 
-def _length(n, default: int) -> int:
-    n = default if n is None else n.__index__()
-    if n < 1:
-        raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
-    return n
-
-
 def _along_one_axis(numpy_function, op, own_length=lambda size: size) -> None:
     name = f"np.fft.{numpy_function.__name__}"
 
@@ -39,7 +32,10 @@ def _along_one_axis(numpy_function, op, own_length=lambda size: size) -> None:
                 f"{name} was called on dtype {a.dtype}.", "it transforms real values", "use np.fft.fft, or np.real(x)"
             )
         axis = normalize_axis(axis, a.ndim, name)
-        return op(a, n=_length(n, own_length(a.shape[axis])), axis=axis, norm=_norm(norm))
+        n = own_length(a.shape[axis]) if n is None else n.__index__()
+        if n < 1:
+            raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
+        return op(a, n=n, axis=axis, norm=_norm(norm))
 
 
 _along_one_axis(np.fft.fft, fourier.fft)

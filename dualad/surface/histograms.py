@@ -70,11 +70,9 @@ def histogram(a: Array, bins: int = 10, range: Any = None, density: Any = None, 
 def histogram2d(
     x: Array, y: Array, bins: int = 10, range: Any = None, density: Any = None, weights: Array = None
 ) -> tuple:
-    if np.ndim(bins) == 0 or (not isinstance(bins, (list, tuple)) or len(bins) not in (1, 2)):
-        bins = [bins, bins]
-    elif len(bins) == 1:
-        bins = [bins[0], bins[0]]
-    counts, (xedges, yedges) = np.histogramdd([operand(x), operand(y)], list(bins), range, density, weights)
+    pair = isinstance(bins, (list, tuple)) and len(bins) in (1, 2)
+    bins = [bins[0], bins[-1]] if pair else [bins, bins]
+    counts, (xedges, yedges) = np.histogramdd([operand(x), operand(y)], bins, range, density, weights)
     return counts, xedges, yedges
 
 

@@ -8,8 +8,6 @@ Not for: ``reduce`` and ``accumulate`` of sums, products and extrema (``reductio
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ..core.tracer import Tracer
@@ -19,6 +17,18 @@ from ..ops.reductions import one_axis, reduced_shape
 from ..ops.shaping import stop_gradient
 from .arguments import UNSET, array_operand, normalize_axes, normalize_axis, operand
 from .ufuncs import ANY_UFUNC, UFUNC_METHODS, loop_dtypes
+
+
+def _at_loop(ufunc: np.ufunc, array, dtype):
+    """Return an array in the dtype in which a ufunc of two computes with it."""
+    return array.astype(loop_dtypes(ufunc, (array, array), dtype, "same_kind")[0], copy=False)
+
+
+def _slices(array, axes: tuple[int, ...]):
+    """Return an array whose leading axis goes through some axes of another one."""
+    rows, single = one_axis(array, axes)
+    return np.moveaxis(rows, single, 0)
+
 
 # ── reduceat ─────────────────────────────────────────────────────────────────────────────────────────────────────
 #
@@ -44,7 +54,7 @@ def _reduceat(ufunc: np.ufunc):
         if starts.ndim != 1:
             raise ValueError("object too deep for desired array" if starts.ndim else "object of too small depth")
         if ufunc is np.logaddexp:
-            array = array.astype(loop_dtypes(ufunc, (array, array), dtype, "same_kind")[0])
+            array = _at_loop(ufunc, array, dtype)
         n, before = array.shape[axis], (slice(None),) * axis
         starts = starts.astype(np.intp, casting="same_kind" if starts.size else "unsafe").tolist()
         for i in starts:
@@ -71,18 +81,17 @@ def _fold(ufunc: np.ufunc, empty: int):
     def reduce(array, axis=0, dtype=None, keepdims=False, initial=UNSET, where=True):
         array = operand(array)
         axes = () if not array.ndim and axis in (0, -1) else normalize_axes(axis, array.ndim, name)
+        shape = reduced_shape(array.shape, axes, bool(keepdims))
         if ufunc is np.logical_xor:
             if dtype is not None:
                 loop_dtypes(ufunc, (bool, bool), dtype, "same_kind")  # raises where NumPy has no such loop
             array = array != 0
         else:
-            array = array.astype(loop_dtypes(ufunc, (array, array), dtype, "same_kind")[0])
+            array = _at_loop(ufunc, array, dtype)
         neutral = np.asarray(empty).astype(array.dtype)
         if where is not True:
             array = np.where(operand(where), array, neutral)
-        shape = reduced_shape(array.shape, axes, bool(keepdims))
-        rows, single = one_axis(array, axes)
-        rows = np.moveaxis(rows, single, 0)
+        rows = _slices(array, axes)
         while len(rows) > 1:
             half = len(rows) // 2
             folded = ufunc(rows[:half], rows[half : 2 * half])
@@ -100,8 +109,7 @@ def _fold(ufunc: np.ufunc, empty: int):
 
 def _logaddexp_reduce(array, axis=0, dtype=None, keepdims=False, initial=UNSET, where=True):
     """Compute log Σ exp x = m + log Σ exp(x − m) with m the largest entry, a constant: nothing depends on it."""
-    x = operand(array)
-    x = x.astype(loop_dtypes(np.logaddexp, (x, x), dtype, "same_kind")[0])
+    x = _at_loop(np.logaddexp, operand(array), dtype)
     axes = () if not x.ndim and axis in (0, -1) else normalize_axes(axis, x.ndim, "np.logaddexp.reduce")
     if where is not True:
         x = select(np.broadcast_to(operand(where), x.shape), x, -np.inf)
@@ -121,50 +129,34 @@ UFUNC_METHODS[np.logaddexp, "reduce"] = _logaddexp_reduce
 # ── any ufunc of two operands ────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Chain(NamedTuple):
-    """The slices of an operand in the order in which a ufunc takes them."""
-
-    rows: list
-    dtype: np.dtype
-    shape: tuple[int, ...]
-
-
-def _chain(ufunc: np.ufunc, array, axes: tuple[int, ...], dtype, keepdims: bool) -> _Chain:
-    array = operand(array)
-    array = array.astype(loop_dtypes(ufunc, (array, array), dtype, "same_kind")[0], copy=False)
-    rows, single = one_axis(array, axes)
-    rows = np.moveaxis(rows, single, 0)
-    return _Chain([rows[i] for i in range(rows.shape[0])], array.dtype, reduced_shape(array.shape, axes, keepdims))
-
-
 def _reduce(ufunc: np.ufunc):
     name = f"np.{ufunc.__name__}.reduce"
 
     def reduce(array, axis=0, dtype=None, keepdims=False, initial=UNSET, where=True):
-        ndim = np.ndim(array)
-        axes = () if not ndim and axis in (0, -1) else normalize_axes(axis, ndim, name)
+        array = operand(array)
+        axes = () if not array.ndim and axis in (0, -1) else normalize_axes(axis, array.ndim, name)
         if len(axes) > 1 and ufunc.identity is None and ufunc not in (np.maximum, np.minimum, np.fmax, np.fmin):
             raise ValueError(
                 f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may be specified"
             )
-        chain = _chain(ufunc, array, axes, dtype, bool(keepdims))
+        array = _at_loop(ufunc, array, dtype)
+        slices = _slices(array, axes)
+        rows = [slices[i] for i in range(slices.shape[0])]
         start = None if initial is UNSET else initial
-        if initial is UNSET and (where is not True or not chain.rows):
+        if initial is UNSET and (where is not True or not rows):
             start = ufunc.identity
             if start is None:
                 raise ValueError(f"reduction operation {ufunc.__name__} has no identity, so initial= is needed")
-        rows = chain.rows
         if start is None:
             result, rows = rows[0], rows[1:]
         else:
-            result = np.broadcast_to(operand(start), reduced_shape(np.shape(array), axes, False)).astype(chain.dtype)
+            result = np.broadcast_to(operand(start), reduced_shape(array.shape, axes, False)).astype(array.dtype)
         if where is not True:
-            looked, single = one_axis(np.broadcast_to(operand(where), np.shape(array)), axes)
-            looked = np.moveaxis(looked, single, 0)
+            looked = _slices(np.broadcast_to(operand(where), array.shape), axes)
         for i, row in enumerate(rows):
             step = ufunc(result, row)
             result = step if where is True else np.where(looked[i], step, result)
-        return np.reshape(result, chain.shape)
+        return np.reshape(result, reduced_shape(array.shape, axes, bool(keepdims)))
 
     return reduce
 
@@ -173,12 +165,14 @@ def _accumulate(ufunc: np.ufunc):
     name = f"np.{ufunc.__name__}.accumulate"
 
     def accumulate(array, axis=0, dtype=None):
-        if not np.ndim(array):
+        array = operand(array)
+        if not array.ndim:
             raise TypeError("cannot accumulate on a scalar")
-        axis = normalize_axis(axis, np.ndim(array), name)
-        rows = _chain(ufunc, array, (axis,), dtype, False).rows
+        axis = normalize_axis(axis, array.ndim, name)
+        slices = _slices(_at_loop(ufunc, array, dtype), (axis,))
+        rows = [slices[i] for i in range(slices.shape[0])]
         if not rows:
-            return operand(array)
+            return array
         results = rows[:1]
         for row in rows[1:]:
             results.append(ufunc(results[-1], row))
