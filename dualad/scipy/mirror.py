@@ -14,13 +14,16 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from ..core.tables import Verdict
 from ..core.tracer import Tracer, tracer_in
 from ..errors import DualadError, UnsupportedError
 from ..jvp import stop_gradient
+from ..surface.arguments import array_operand
 
 __all__ = [
-    "MIRRORED", "Verdict", "as_args", "calling_scipy", "falls_back", "is_own", "known", "mirrors", "refuses",
+    "MIRRORED", "Verdict", "as_args", "calling_scipy", "falls_back", "is_own", "known", "mirrors", "refuses", "wide",
 ]  # fmt: skip
 
 #: qualified name of a SciPy function -> what dualad does with it on tensors; the coverage table is made of it
@@ -35,6 +38,12 @@ def as_args(args: Any) -> tuple:
 def is_own(*given: Any) -> bool:
     """Say whether dualad's derivatives are asked for, as in ``jac="dualad"``."""
     return any([type(x) is str and x == "dualad" for x in given])
+
+
+def wide(x: Any) -> Any:
+    """Return data in double precision, real or complex."""
+    x = array_operand(x)
+    return x.astype(np.complex128 if np.result_type(x).kind == "c" else np.float64)
 
 
 def known(x: Any) -> Any:

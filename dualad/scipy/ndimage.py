@@ -20,7 +20,7 @@ from ..jvp import stop_gradient
 from ..ops import indexing, scans
 from ..ops.filtering import convolve_nd
 from ..surface.arguments import normalize_axes, normalize_axis, operand
-from .mirror import falls_back, mirrors
+from .mirror import falls_back, mirrors, wide
 
 __all__ = [
     "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d", "gaussian_laplace",
@@ -58,11 +58,6 @@ def _dtype_of(output, *inputs) -> np.dtype:
     return np.dtype(output)
 
 
-def _wide(x):
-    x = operand(x)
-    return x.astype(np.complex128 if np.result_type(x).kind == "c" else np.float64)
-
-
 def _per_axis(value, count: int) -> list:
     """Return one value for each axis."""
     if isinstance(value, str) or np.ndim(value) == 0 or value is None:
@@ -88,8 +83,8 @@ def correlate1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, 
     if not -(size // 2) <= origin <= (size - 1) // 2:
         raise ValueError("Invalid origin; origin must satisfy -(len(weights) // 2) <= origin <= (len(weights)-1) // 2")
     before = size // 2 + origin
-    lines = np.moveaxis(_extend(_wide(input), axis, before, size - 1 - before, mode, cval), axis, -1)
-    out = scans.convolve(lines, np.conj(_wide(weights))[::-1], mode="valid")
+    lines = np.moveaxis(_extend(wide(input), axis, before, size - 1 - before, mode, cval), axis, -1)
+    out = scans.convolve(lines, np.conj(wide(weights))[::-1], mode="valid")
     return np.moveaxis(out, -1, axis).astype(dtype)
 
 
@@ -246,7 +241,7 @@ def correlate(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *
     axes = normalize_axes(axes, np.ndim(input), "scipy.ndimage.correlate")
     if np.ndim(weights) != len(axes):
         raise RuntimeError(f"weights.ndim ({np.ndim(weights)}) must match len(axes) ({len(axes)})")
-    out = _wide(input)
+    out = wide(input)
     modes = _per_axis(mode, len(axes))
     for axis, n, m, o in zip(axes, weights.shape, modes, _per_axis(origin, len(axes)), strict=True):
         before = n // 2 + o
@@ -254,7 +249,7 @@ def correlate(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *
             raise ValueError("Invalid origin; origin must satisfy -(weights.shape[k] // 2) <= origin[k]")
         out = _extend(out, axis, before, n - 1 - before, m, cval)
     last = tuple(range(-len(axes), 0))
-    kernel = np.flip(np.conj(_wide(weights)))
+    kernel = np.flip(np.conj(wide(weights)))
     out = convolve_nd(np.moveaxis(out, axes, last), kernel, mode="valid", method="direct", ndim=len(axes))
     return np.moveaxis(out, last, axes).astype(dtype)
 
@@ -312,7 +307,7 @@ def map_coordinates(input, coordinates, output=None, order=3, mode="constant", c
     if coordinates.shape[0] != np.ndim(input):
         raise RuntimeError("invalid shape for coordinate array")
     dtype = _dtype_of(output, input)
-    image, padding = _wide(input), 0
+    image, padding = wide(input), 0
     if order > 1 and prefilter:
         if mode in ("nearest", "grid-constant"):  # SciPy's way to a spline that is constant outside
             padding = 12
@@ -320,7 +315,7 @@ def map_coordinates(input, coordinates, output=None, order=3, mode="constant", c
                 image = _extend(image, axis, padding, padding, mode, cval)
         for axis in range(np.ndim(image)):
             image = _spline_coefficients(image, order, axis, mode)
-    axes = [_neighbours(_wide(c) + padding, n, order, mode) for c, n in zip(coordinates, image.shape, strict=True)]
+    axes = [_neighbours(wide(c) + padding, n, order, mode) for c, n in zip(coordinates, image.shape, strict=True)]
     flat = np.reshape(image, -1)
     total = None
     for corner in itertools.product(*[neighbours for neighbours, _ in axes]):
@@ -394,7 +389,7 @@ def spline_filter1d(input, order=3, axis=-1, output=np.float64, mode="mirror"):
     dtype = _dtype_of(output, x)
     dtype = np.result_type(dtype, np.complex64) if np.result_type(x).kind == "c" else dtype
     axis = normalize_axis(axis, np.ndim(x), "scipy.ndimage.spline_filter1d")
-    out = _wide(x) if order < 2 else _spline_coefficients(_wide(x), order, axis, mode)
+    out = wide(x) if order < 2 else _spline_coefficients(wide(x), order, axis, mode)
     return out.astype(dtype)
 
 

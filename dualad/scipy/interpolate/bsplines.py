@@ -17,8 +17,8 @@ from ...core.tracer import tracer_in
 from ...errors import UnsupportedError
 from ...ops.sparse_product import Pattern, csr_solve
 from ...surface.arguments import normalize_axis
-from ..mirror import known, mirrors
-from .piecewise import Interpolant, gathered, if_traced, interval, placed, wide
+from ..mirror import known, mirrors, wide
+from .piecewise import Interpolant, gathered, if_traced, interval, placed
 
 __all__ = ["BSpline", "make_interp_spline"]
 

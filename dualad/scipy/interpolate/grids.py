@@ -14,9 +14,9 @@ import scipy.interpolate as si
 from ...core.tracer import tracer_in
 from ...errors import UnsupportedError
 from ...surface.arguments import normalize_axis, operand
-from ..mirror import known, mirrors
+from ..mirror import known, mirrors, wide
 from .bsplines import make_interp_spline
-from .piecewise import Interpolant, gathered, if_traced, interval, placed, wide
+from .piecewise import Interpolant, gathered, if_traced, interval, placed
 
 __all__ = ["RegularGridInterpolator", "interp1d", "interpn"]
 

@@ -21,21 +21,13 @@ from ...errors import UnsupportedError
 from ...jvp import stop_gradient
 from ...ops import indexing
 from ...ops.sparse_product import Pattern, csr_solve
-from ...surface.arguments import normalize_axis, operand
-from ..mirror import MIRRORED, known
+from ...surface.arguments import normalize_axis
+from ..mirror import MIRRORED, known, wide
 
 __all__ = [
     "Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "Interpolant", "PPoly", "PchipInterpolator", "gathered",
-    "if_traced", "interval", "placed", "wide",
+    "if_traced", "interval", "placed",
 ]  # fmt: skip
-
-
-def wide(x):
-    """Return data in double precision, real or complex."""
-    x = operand(x)
-    return (x if hasattr(x, "astype") else np.asarray(x)).astype(
-        np.complex128 if np.result_type(x).kind == "c" else np.float64
-    )
 
 
 def interval(knots, x, first: int, last: int):

@@ -29,11 +29,10 @@ def _square(a):
     return a.astype(floating(a.dtype), copy=False)
 
 
-def _shown(disp) -> bool:
+def _shown(disp) -> None:
     """Refuse the estimate of an error that ``disp=False`` asks for."""
     if disp is False:
         raise ValueError("disp=False asks for an estimate of the error, which tensors have none of; leave it out")
-    return True
 
 
 def _complex_where_needed(function, a):

@@ -284,7 +284,13 @@ class Condition(Equation):
     def check(self, J: np.ndarray, *evidence: np.ndarray) -> None:
         """Raise if the tangents would mean nothing: no inverse, or another one a Newton step further."""
         if not evidence:
-            self.check_singular(J)
+            if not (number := self.factors.of(J).condition) <= SINGULAR:
+                raise SingularMatrixError(
+                    f"{self.unknown.where}: the Jacobian at the answer is singular (condition {number:.1e}); it maps"
+                    f" {null_direction(J)} to zero.",
+                    "the answer can move along that direction at no cost, so it has no derivative",
+                    "add the equation that fixes it, or differentiate a quantity that does not depend on it",
+                )
             return
         step, product = evidence
         if changed := self.change(J, step, product):
@@ -299,18 +305,6 @@ class Condition(Equation):
         """Return which share of a Jacobian changes along Newton's step, 0 if that is little."""
         size, change = np.linalg.norm(step), np.linalg.norm(self.factors.of(J).solve(product) - step)
         return float(change / size) if size > 0 and not change <= INACCURATE * size else 0.0
-
-    def check_singular(self, J: np.ndarray) -> None:
-        """Raise if a matrix has no inverse, naming the direction that it maps to nothing."""
-        number = self.factors.of(J).condition
-        if number <= SINGULAR:
-            return
-        raise SingularMatrixError(
-            f"{self.unknown.where}: the Jacobian at the answer is singular (condition {number:.1e}); it maps"
-            f" {null_direction(J)} to zero.",
-            "the answer can move along that direction at no cost, so it has no derivative",
-            "add the equation that fixes it, or differentiate a quantity that does not depend on it",
-        )
 
 
 def _gmres(times: Callable, b: np.ndarray) -> np.ndarray:
@@ -375,11 +369,8 @@ def fields(numbers: Any, runs: Sequence) -> dict[str, Any]:
     for i, name in enumerate(_COUNTERS):
         if name != "success" and runs and not any([name in run for run in runs]):
             continue
-        value = numbers[i]
-        if name == "success":
-            out[name] = value == 1 if isinstance(value, Tracer) else bool(value == 1)
-        else:
-            out[name] = value if isinstance(value, Tracer) else int(value)
+        value = numbers[i] == 1 if name == "success" else numbers[i]
+        out[name] = value if isinstance(value, Tracer) else value.item()
     out["message"] = runs[0].get("message", "") if len(runs) == 1 else "of several runs, or of one yet to come"
     return out
 

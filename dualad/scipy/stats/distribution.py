@@ -46,16 +46,14 @@ class Mirror:
 
     #: the methods that a frozen distribution hands its parameters on to
     _methods: frozenset[str]
+    #: carries out a method that is ours, with these arguments
+    _run: Callable[[str, tuple, dict], Any]
 
     def _stand_for(self, original: Any, name: str, offered: frozenset[str], how: str = "") -> None:
         self._original, self._name, self._offered = original, name, offered
         self.__doc__ = f"``scipy.stats.{name}``, whose methods {', '.join(sorted(offered))} also take tensors{how}."
         for method in offered:
             MIRRORED[f"scipy.stats.{name}.{method}"] = Verdict("composite")
-
-    def _run(self, name: str, original: Callable, args: tuple, kwargs: dict) -> Any:
-        """Carry out a method that is ours."""
-        raise NotImplementedError
 
     def __call__(self, *args, **kwargs):
         """Freeze the distribution: fix its parameters."""
@@ -85,7 +83,7 @@ class Mirror:
                     f"use one of the methods that have: {', '.join(sorted(self._offered))}",
                 )
             with np.errstate(all="ignore"):
-                return self._run(name, thing, args, kwargs)
+                return self._run(name, args, kwargs)
 
         method.__name__ = name
         method.__doc__ = thing.__doc__
@@ -145,7 +143,7 @@ class _Distribution(Mirror):
 
     freeze = __call__
 
-    def _run(self, name: str, original: Callable, args: tuple, kwargs: dict) -> Any:
+    def _run(self, name: str, args: tuple, kwargs: dict) -> Any:
         if name in self._summed_up:
             return self._sum_up(name, args, kwargs)
         x, args = _first(_ARGUMENT.get(name, self._variable), args, kwargs)

@@ -29,7 +29,7 @@ class _Multivariate(Mirror):
         self._own, self._methods = methods, frozenset(methods) - {"cov", "entropy", "mean", "var"}
         self._stand_for(getattr(st, name), name, frozenset(methods))
 
-    def _run(self, name: str, original: Callable, args: tuple, kwargs: dict) -> Any:
+    def _run(self, name: str, args: tuple, kwargs: dict) -> Any:
         bound = inspect.signature(self._own[name]).bind(*args, **kwargs)
         bound.apply_defaults()
         return self._own[name](**bound.arguments)
