@@ -79,7 +79,7 @@ class _Specialisation:
         Beside a pole, reverse mode walks back again with other zeros (``backward.py``); whether it has to is seen only
         from numbers, which a program does not have when it is written.
         """
-        if self.traced.unsure and any([has_nan(x) for x in out[: self.results]]):
+        if any([has_nan(x) for x in out[: self.results]]):
             raise _NanFound
 
     def agrees(self, out: Sequence) -> bool:
@@ -244,7 +244,8 @@ class Jitted(HasFront):
                 if traced.written and self._memory_is_shared(traced, arrays):
                     return self.f(*args, **kwargs)
                 out = spec.run(arrays)
-            spec.check(out)
+            if traced.unsure:
+                spec.check(out)
         result = self._finish(spec, out, arrays)
         if is_new and not tracers:
             self._add_entry(spec, args, kwargs)

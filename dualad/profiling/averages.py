@@ -98,7 +98,10 @@ def averages(events: Iterable[Event], sort: str = "self", by: str | Iterable[str
         row.calls += 1
         row.own += max(0, event.nanoseconds - event.inside)
         row.failed += event.failed
-        if not any(_key(around, by) == key for around in event.outer()):
+        for around in event.outer():
+            if _key(around, by) == key:
+                break
+        else:
             row.nanoseconds += event.nanoseconds
             row.bytes += event.bytes
     return sorted(rows.values(), key=SORTS[sort])

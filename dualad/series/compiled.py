@@ -51,8 +51,9 @@ def compiled_stream(call: Any) -> Stream | None:
     parts: tuple[Any, ...] = tuple([_part(call, i, i in moving, shape) for i in range(len(call.args))])
     if None in parts or (len(moving) == 1 and moving[0] in op.linear_positions(len(parts), call.params)):
         return None
-    try:
-        kernel = _kernel(op, tuple(sorted(call.params.items())), level.order, size, parts, _convention.get())
+    try:  # as text too: 0.0 and -0.0 are equal
+        numbers = repr((parts, call.params))
+        kernel = _kernel(op, tuple(sorted(call.params.items())), level.order, size, numbers, _convention.get())
     except TypeError:  # parameters that can't be looked up
         return None
     run = kernel.ready(call, parts, size)
@@ -83,7 +84,7 @@ def _part(call: Any, i: int, moves: bool, shape: tuple) -> tuple[str | type, Any
 
 
 @functools.lru_cache(maxsize=64)
-def _kernel(op: Primitive, params: tuple, order: int, size: int, parts: tuple, convention: Hashable) -> _Kernel:
+def _kernel(op: Primitive, params: tuple, order: int, size: int, numbers: str, convention: Hashable) -> _Kernel:
     return _Kernel()
 
 

@@ -165,7 +165,10 @@ def _key(op: Primitive, args: Sequence, streams: Sequence, params: dict) -> tupl
 
 def _identity(x: Any) -> Any:
     """Return what an operand is known by: a number by its value and sign, all else by itself (the memo holds it)."""
-    return (type(x), repr(x)) if type(x) in (int, float, complex, bool) else id(x)
+    kind = type(x)
+    if kind is complex or (kind is float and not x):
+        return kind, repr(x)
+    return (kind, x) if kind in (int, float, bool) else id(x)
 
 
 def _frozen(params: dict) -> tuple:

@@ -100,6 +100,14 @@ def test_every_function_of_an_entry(op, at_once, monkeypatch) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9)
 
 
+def test_zeros_of_both_signs(at_once, monkeypatch) -> None:
+    found = compiled_kernels(monkeypatch)
+    for zero, sign in ((0.0, 1), (-0.0, -1)):
+        coefs = da.taylor(lambda x, zero=zero: np.copysign(x * x, zero), X, V, order=3)
+        np.testing.assert_allclose(coefs, [sign * X**2, sign * 2 * X * V, sign * V**2, 0 * X], rtol=1e-14, atol=0)
+    assert found.count("copysign") == 2
+
+
 def test_they_wait_until_they_pay(monkeypatch) -> None:
     found = compiled_kernels(monkeypatch)
     compiled._kernel.cache_clear()
