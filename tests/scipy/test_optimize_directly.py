@@ -5,6 +5,8 @@ Not for: what `dualad.scipy.optimize` itself refuses.
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 import scipy.optimize as so
@@ -108,3 +110,9 @@ def test_derivatives_that_lose_what_they_read() -> None:
     expected = np.diag(2 / (2 + 12 * f(a) ** 2))
     np.testing.assert_allclose(da.jacfwd(f)(a), expected, rtol=1e-7)
     np.testing.assert_allclose(da.jit(da.jacfwd(f))(a), expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["brentq", "toms748", "fmin", "fmin_bfgs", "least_squares", "dual_annealing"])
+def test_help_shows_the_parameters_of_scipy(name):
+    theirs, ours = (list(inspect.signature(getattr(room, name)).parameters) for room in (so, optimize))
+    assert ours == [*theirs, "require_success", "tangent_solve"]

@@ -144,7 +144,7 @@ def minimize_scalar(
     fun, bracket=None, bounds=None, args=(), method=None, tol=None, options=None, *, require_success=True,
     tangent_solve=None,
 ):  # fmt: skip
-    """Minimize a function of a and differentiate where its minimum is and how low."""
+    """Minimize a function of a number, and differentiate where its minimum is and how low."""
     where = "scipy.optimize.minimize_scalar"
     scalar = lambda x, *rest: fun(x[0], *rest)
     start = np.array([_inside(bounds, bracket)])

@@ -94,9 +94,19 @@ def solves(original: Callable, words: str | None = None) -> Callable:
             " two more for traced calls: ``require_success=False`` takes an answer that has not converged,\n"
             "``tangent_solve`` is as for :func:`dualad.custom_root`.\n"
         )
+        if "given" in inspect.signature(ours).parameters:  # it takes SciPy's arguments as they come
+            function.__signature__ = _with_ours(inspect.signature(original))  # type: ignore[attr-defined]
         return function
 
     return decorate
+
+
+def _with_ours(signature: inspect.Signature) -> inspect.Signature:
+    """Return a signature of SciPy's with the parameters that SciPy does not have."""
+    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=x) for name, x in _OURS.items()]
+    theirs = list(signature.parameters.values())
+    end = len(theirs) - any(p.kind is inspect.Parameter.VAR_KEYWORD for p in theirs)
+    return signature.replace(parameters=[*theirs[:end], *more, *theirs[end:]])
 
 
 def arguments_of(signature: inspect.Signature, given: tuple, named: dict) -> dict[str, Any]:
@@ -120,8 +130,8 @@ def inside(given: Sequence) -> list:
     return out
 
 
-#: the parameters that SciPy does not have
-_OURS = ("require_success", "tangent_solve")
+#: the parameters that SciPy does not have, and what they are by default
+_OURS = {"require_success": True, "tangent_solve": None}
 
 
 def start_of(x: Any) -> Any:
