@@ -135,10 +135,10 @@ def _call_jvp(primals, tangents, *, program, linear):
     vectors = given(tangents, moving)
     if not any([holds_staged(t) for t in vectors]):
         both = program.derived(lambda: jvp_program(program, moving), "jvp", moving)
-        pairs = [[p, t] for p, t in zip(primals, tangents, strict=True)]
-        results = bind(call, spread_orders(pairs, moving, 1), {"program": both.program, "linear": 0})
-        out = [x if type(x) is list else [x, None] for x in together(results, both.moving, 1)]
-        return tuple([value for value, _ in out]), tuple([tangent for _, tangent in out])
+        args = [x for p, t in zip(primals, tangents, strict=True) for x in ((p,) if t is None else (p, t))]
+        rest = iter(bind(call, args, {"program": both.program, "linear": 0}))
+        pairs = [(next(rest), next(rest) if m else None) for m in both.moving]
+        return tuple([value for value, _ in pairs]), tuple([tangent for _, tangent in pairs])
     n = len(program.outputs)
     part = program.derived(lambda: partial_eval_jvp(program, moving), "linearize", moving)
     values = bind(call, primals, {"program": part.known, "linear": 0})

@@ -82,9 +82,8 @@ def control(
         if cut and all([t is None for t in tangents[cut:]]):
             moved = filled(tangents[:cut], primals[:cut], [True] * cut)
             return bind(op, primals, params), bind(op, (*moved, *primals[cut:]), params)
-        if not any([holds_staged(p) for p in primals]) and (
-            op.sees_steps or any([mentions(p, _sees_steps) for p in programs_in(params)])
-        ):
+        steps = op.sees_steps or any([mentions(p, _sees_steps) for p in programs_in(params)])
+        if steps and not any([holds_staged(p) for p in primals]):
             return _as_it_runs(functools.partial(op.impl, **params), primals, tangents)
         return jvp(primals, tangents, **params)
 

@@ -150,22 +150,8 @@ def _unchanging(program: Program, constants: int, carry: int) -> set[Variable]:
     return same
 
 
-def _run_back(back: Program, ct: Sequence, args: Sequence, masks: Sequence, counts: Sequence[int], length, reverse):
-    """Bind (sums for constants, cotangents of carry and ys, residuals) → cotangents of constants, carry and xs."""
-    nc, nk, nx, more = counts
-    started = [zeros(aval_of(a)) for a in args[:nc]]
-    return bind(
-        scan,
-        (*started, *ct, *args[nc + nk + nx :], *masks),
-        {
-            "body": back, "length": length, "reverse": not reverse,
-            "counts": (0, nc + nk, len(ct) - nk, more), "linear": True,
-        },
-    )  # fmt: skip
-
-
 def _scan_transpose(ct, *args, live, hot, wanted, body, length, reverse, counts, linear):
-    nc, nk, nx, _ = counts
+    nc, nk, nx, more = counts
     # Which cotangents are dead in all steps, which have dead entries in any step, and which may be infinite in any.
     dead = [m is not None and (numbers := plain(m)) is not None and not np.any(numbers) for m in live]
     partial, may = [m is not None and not d for m, d in zip(live, dead, strict=True)], [hot] * len(ct)
@@ -183,7 +169,6 @@ def _scan_transpose(ct, *args, live, hot, wanted, body, length, reverse, counts,
         dead[:nk], partial[:nk], may[:nk] = stay, some, burn
     if hooked:  # a hook is called once
         found = transpose_program(body, nc + nk + nx, range(nc), told, dead)
-    params = {"length": length, "reverse": reverse}
     cut = len(found.program.inputs) - sum(partial)
     read = inputs_read([found.program], range(cut, len(found.program.inputs)))
     # Of what is wanted outside, and of what the transposed body reads, only what a mask is carried for needs a scan.
@@ -191,11 +176,19 @@ def _scan_transpose(ct, *args, live, hot, wanted, body, length, reverse, counts,
     masks = [np.broadcast_to(False, aval_of(a).shape) if d else None for a, d in zip(args, found.dead, strict=False)]
     if any(wanted) or any([i - cut < sum(partial[:nk]) for i in read]):
         run = _as_written(ct) if length > _FEW else bind
-        masks, rows = _masks(found, masks, live, partial, wanted, args, counts, run, **params)
+        masks, rows = _masks(found, masks, live, partial, wanted, args, counts, run, length, reverse)
     else:
         rows = [*[None] * sum(partial[:nk]), *given(live[nk:], partial[nk:])]
-    back = permute_inputs(found.program, [*range(cut), *read])
-    out = _run_back(back, ct, args, [rows[i - cut] for i in read], counts, **params)
+    # (sums for constants, cotangents of carry and ys, residuals, masks) → cotangents of constants, carry and xs
+    started = [zeros(aval_of(a)) for a in args[:nc]]
+    out = bind(
+        scan,
+        (*started, *ct, *args[nc + nk + nx :], *[rows[i - cut] for i in read]),
+        {
+            "body": permute_inputs(found.program, [*range(cut), *read]), "length": length, "reverse": not reverse,
+            "counts": (0, nc + nk, len(ct) - nk, more), "linear": True,
+        },
+    )  # fmt: skip
     return marked(out, masks, found.hot, args)
 
 

@@ -83,15 +83,8 @@ class Template:
 def partition(tree: Any) -> tuple[Template, list]:
     """Return a tree's template and its arrays."""
     leaves, treedef = flatten(tree)
-    arrays, taken, statics = [], [], []
-    for i, x in enumerate(leaves):
-        if isinstance(x, Tracer) or is_array(x):
-            arrays.append(i)
-            taken.append(x)
-            statics.append(None)
-        else:
-            statics.append(x)
-    return Template(arrays, statics, treedef), taken
+    arrays = [i for i, x in enumerate(leaves) if isinstance(x, Tracer) or is_array(x)]
+    return Template(arrays, replaced(leaves, arrays, [None] * len(arrays)), treedef), [leaves[i] for i in arrays]
 
 
 def has_tensor(tree: Any) -> bool:
@@ -115,10 +108,8 @@ def call_shape(*avals: Aval, call: Call) -> tuple[Aval, ...]:
 
 def call_primitive(name: str, **fields: Any) -> Primitive:
     """Declare the operator that calls a function of the user's with a rule of its own in place of those ``given``."""
-    return Primitive(
-        name, impl=lambda *leaves, call: tuple(call.function(*leaves)), abstract_eval=call_shape, multiple_results=True,
-        raises=True, kind="custom", **fields,
-    )  # fmt: skip
+    run = {"impl": lambda *leaves, call: tuple(call.function(*leaves)), "abstract_eval": call_shape}
+    return Primitive(name, multiple_results=True, raises=True, kind="custom", **{**run, **fields})
 
 
 def sample_calls(rules: Callable) -> Callable:

@@ -18,7 +18,6 @@ import optree
 
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
-from ..core.primitive import Primitive
 from ..core.tables import OPS
 from ..core.tracer import Tracer, beneath
 from ..core.transformed import Transformed, transform
@@ -34,7 +33,7 @@ from ..signatures import Args, Out
 from ..staged import Staged, StagedLevel
 from ..tree import tree_map
 from ..vjp_via_transpose import vjp
-from .calls import Call, call_shape, flat_output, has_tensor, mapped_function, of_moving, partition, sample_calls
+from .calls import Call, call_primitive, flat_output, has_tensor, mapped_function, of_moving, partition, sample_calls
 from .closures import reads, with_values
 from .linear_call import LinearCall, linear_tangents
 
@@ -292,17 +291,8 @@ def _samples():
     return [sample for policy in policies for sample in sample_calls(lambda policy=policy: (policy, None))()]
 
 
-checkpoint_call = Primitive(
-    "checkpoint_call",
-    impl=_impl,
-    abstract_eval=call_shape,
-    jvp=_call_jvp,
-    batch=_call_batch,
-    samples=_samples,
-    multiple_results=True,
-    reruns=True,
-    raises=True,
-    kind="custom",
+checkpoint_call = call_primitive(
+    "checkpoint_call", impl=_impl, jvp=_call_jvp, batch=_call_batch, samples=_samples, reruns=True
 )
 
 
