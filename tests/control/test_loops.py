@@ -462,7 +462,7 @@ def test_a_body_that_reads_a_tangent_of_a_program_around_it() -> None:
     @total.defjvp
     def rule(primals, tangents):
         (x,), (t,) = primals, tangents
-        last, rows = da.scan(lambda c, a: (c + np.sum(t) * a, c), 0.0 * t[0], x / np.sum(x), reverse=True)
+        last, rows = da.scan(lambda c, a: (c + np.sum(t) * a, c), 0.0, x / np.sum(x), reverse=True)
         return np.sum(x), last + np.sum(rows)
 
     x = np.array([1.0, 2.0, 3.0])

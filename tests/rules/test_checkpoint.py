@@ -71,7 +71,7 @@ def captured(kind: str, x):
     if kind == "a function that calls itself":
 
         def power(y, n=2):
-            return 3.0 if not n else power(y, n - 1) * (x if n == 2 else y)
+            return 3.0 if not n else power(y, n - 1) * (x if n == 1 else y)
 
         return power
     if kind == "a tree of functions and numbers":
