@@ -157,6 +157,8 @@ def test_poly_of_roots():
 @pytest.mark.parametrize("trim", ["fb", "f", "b"])
 @pytest.mark.parametrize("x", [np.array([0, 0, 1.0, 0, 2, 0]), np.array([[0, 0, 0], [0, 1.0, 0]]), np.zeros(3)])
 def test_trim_zeros(x, trim):
+    if x.ndim > 1 and np.lib.NumpyVersion(np.__version__) < "2.2.0":
+        pytest.skip("NumPy trims several axes since 2.2")
     value, tangent = da.jvp(lambda x: np.trim_zeros(x, trim), (x,), (x * 3 + 1,))
     wanted = np.trim_zeros(x, trim)
     assert np.array_equal(value, wanted)
