@@ -60,6 +60,10 @@ def compile_program(program: Program) -> Compiled:
     return compiled
 
 
+def _is_impure(op: Any, params: dict) -> bool:
+    return not is_pure(op, params)
+
+
 def _compile(program: Program) -> Compiled:
     name = identifier(program.name)
     note_once()
@@ -70,7 +74,7 @@ def _compile(program: Program) -> Compiled:
         own = [list(map(id, atoms)) for atoms in (program.inputs, program.outputs, group.reads, group.writes)]
         if own[:2] == own[2:] and (type(group) is Group or all([v.aval.shape for v in group.writes])):
             return Compiled(program, "", group.run, {"native": 1}, groups=[group])
-    numbers = not mentions(program, lambda op, params: not is_pure(op, params))
+    numbers = not mentions(program, _is_impure)
     writer = _Writer(numbers)
     body = writer.function(grouped)
     if not (numbers and writer.raising):

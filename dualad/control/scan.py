@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -150,13 +151,17 @@ def _unchanging(program: Program, constants: int, carry: int) -> set[Variable]:
     return same
 
 
+def _is_hook(op: Any, params: dict) -> bool:
+    return op.effect
+
+
 def _scan_transpose(ct, *args, live, hot, wanted, body, length, reverse, counts, linear):
     nc, nk, nx, more = counts
     # Which cotangents are dead in all steps, which have dead entries in any step, and which may be infinite in any.
     dead = [m is not None and (numbers := plain(m)) is not None and not np.any(numbers) for m in live]
     partial, may = [m is not None and not d for m, d in zip(live, dead, strict=True)], [hot] * len(ct)
     told = None if hot is None else (partial, may)
-    hooked = told is not None and mentions(body, lambda op, params: op.effect)
+    hooked = told is not None and mentions(body, _is_hook)
     tried = without_effects(body) if hooked else body
     while True:
         found = transpose_program(tried, nc + nk + nx, range(nc), told, dead)

@@ -134,11 +134,16 @@ def output_avals(program: Program) -> list[Aval]:
 
 
 def mentions(program: Program, test: Callable[[Any, dict], bool]) -> bool:
-    """Say whether ``test(op, params)`` holds for an equation of a program, or of a program inside it."""
-    return any(
-        test(op, params) or any([mentions(part, test) for part in programs_in(params)])
-        for op, _, params, _ in program.steps
-    )
+    """Say whether ``test(op, params)``, a module's function, holds for an equation of a program, or of one in it."""
+    if program.answers is None:
+        program.answers = {}
+    answer = program.answers.get(test)
+    if answer is None:
+        answer = program.answers[test] = any(
+            test(op, params) or any([mentions(part, test) for part in programs_in(params)])
+            for op, _, params, _ in program.steps
+        )
+    return answer
 
 
 def without_effects(program: Program) -> Program:

@@ -51,13 +51,15 @@ class Program:
         program takes and returns flat lists.
     """
 
-    __slots__ = ("in_tree", "inputs", "name", "out_tree", "outputs", "plain", "steps")
+    __slots__ = ("answers", "in_tree", "inputs", "name", "out_tree", "outputs", "plain", "steps")
 
     def __init__(self, inputs, steps, outputs, name: str = "program", in_tree=None, out_tree=None) -> None:
         self.inputs, self.steps, self.outputs = tuple(inputs), steps, tuple(outputs)
         self.name, self.in_tree, self.out_tree = name, in_tree, out_tree
         #: whether it is known that its operators have no bodies and no effects, and that no constant is a tensor
         self.plain = False
+        #: what has been asked of it (``mentions``), for it does not change
+        self.answers: dict[Callable, bool] | None = None
 
     def __reduce__(self):
         args = (self.inputs, self.steps, self.outputs, self.name, self.in_tree, self.out_tree)
