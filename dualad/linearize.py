@@ -256,7 +256,7 @@ def stage_tangents(
             stage.out_foreign.append(None if type(p) in PLAIN else foreign(p))
             if t is not None or is_inexact(aval.dtype):
                 tangents.append(shown_tangent(p, t) if t is None else t)
-        stage.program = staged.finish(tangents, where, once)
+        stage.program = staged.finish(tangents, where, once and packing is None)
         if packing is not None:
             p = stage.program
             stage.program = PackedProgram(p.inputs, p.steps, p.outputs, p.name)

@@ -287,7 +287,7 @@ class Staged(Tracer):
             variable, theirs = self.variable, other.variable
             aval, other_aval = variable.aval, theirs.aval
             if other_aval is aval or (other_aval.dtype is aval.dtype and other_aval.shape == aval.shape):
-                if level.direct and level.open and not (everywhere or aval.weak):
+                if level.direct and level.open and not (everywhere or aval.weak) and aval.dtype.kind in "fc":
                     out = Variable(aval)
                     level.steps.append((op, (variable, theirs), NO_PARAMS, (out,)))
                     return Staged(out, level)

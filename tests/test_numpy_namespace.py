@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -412,3 +413,8 @@ def test_dtypes_are_the_standards(dtype):
         np.testing.assert_allclose(found, expected, rtol=1e-5)
         agreed += 1
     assert agreed >= (1 if dtype == "bool" else 5)
+
+
+@pytest.mark.parametrize("name", ["ascontiguousarray", "asfortranarray"])
+def test_converters_are_pickled_by_name(name):
+    assert pickle.loads(pickle.dumps(getattr(xp, name))) is getattr(xp, name)

@@ -49,6 +49,8 @@ def run(options: argparse.Namespace) -> int:
         engine = Engine(target.function, point, lenient=False, double=True)
         try:
             lines = (_sparse if options.sparse else _dense)(engine, target.label, options)
+        except UsageError:
+            raise
         except DualadError as error:
             print(f"{target.label}: {error}", file=sys.stderr)
             return 1

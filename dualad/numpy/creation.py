@@ -90,6 +90,7 @@ def _in_order(function: Callable, least: int) -> Callable:
         out = out if np.ndim(out) >= least else np.reshape(out, (1,))
         return function(out) if type(out) is np.ndarray else out
 
+    convert.__module__ = __name__  # where it can be imported from
     return convert
 
 

@@ -81,7 +81,8 @@ def with_values(
     if len(leaves) == 1 and leaves[0] is thing:
         return thing
     new = [inside(x) for x in leaves]
-    return thing if _same(new, leaves) else optree.tree_unflatten(tree, new)
+    held = fixed and any([isinstance(x, Tracer) for x in leaves])  # who holds the tree may put others into it
+    return thing if _same(new, leaves) and not held else optree.tree_unflatten(tree, new)
 
 
 def _function(f: types.FunctionType, inside: Callable, fixed: bool) -> types.FunctionType:
@@ -95,7 +96,7 @@ def _function(f: types.FunctionType, inside: Callable, fixed: bool) -> types.Fun
             continue
         if held is f:
             recursive.append(i)
-        elif (new := inside(held)) is not held or (fixed and name not in written):
+        elif (new := inside(held)) is not held or (fixed and (name not in written or isinstance(held, Tracer))):
             cells[i] = types.CellType(new)
     defaults, named = inside(f.__defaults__), inside(f.__kwdefaults__)
     if _same(cells, f.__closure__ or ()) and defaults is f.__defaults__ and named is f.__kwdefaults__:

@@ -31,7 +31,7 @@ class Job(NamedTuple):
     blas_threads: int | None
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Answer:
     """What comes back of a chunk: a result or an error, warnings, what a watch saw, and who it was."""
 

@@ -266,12 +266,6 @@ Tracer.mT = property(np.matrix_transpose, doc="As ``ndarray.mT``.")
 
 
 @_method
-def fill(self, value):
-    """As ``ndarray.fill``."""
-    self[...] = value
-
-
-@_method
 def sort(self, axis=-1, kind=None, order=None, *, stable=None, descending=False):
     """As ``ndarray.sort``, which sorts in place."""
     ordered = FUNCTIONS[np.sort](self, axis, kind, order, stable=stable, descending=descending)

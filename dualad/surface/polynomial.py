@@ -14,7 +14,7 @@ from ..core.aval import Array
 from ..core.blocks import refuse_lazy
 from ..errors import UnsupportedError
 from ..ops import polynomial
-from .arguments import array_operand, function, normalize_axes, numpys_own, operand
+from .arguments import array_operand, function, normalize_axes, operand
 
 
 def _coefficients(p):
@@ -109,7 +109,22 @@ def trim_zeros(filt: Array, trim: str = "fb", axis: Any = None) -> Array:
 # ── arithmetic ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-numpys_own(np.polyadd, np.polysub, kind="composite")
+def _aligned(*polynomials) -> list:
+    """Return coefficients of one length, zeros in front of the shorter; NumPy's own code would cut those of poly1d."""
+    polynomials = [_coefficients(p) for p in polynomials]
+    length = max([p.shape[0] for p in polynomials])
+    pad = lambda p: np.concatenate([np.zeros(length - p.shape[0], p.dtype), p])
+    return [p if p.shape[0] == length else pad(p) for p in polynomials]
+
+
+@function(np.polyadd, kind="composite")
+def polyadd(a1: Array, a2: Array) -> Array:
+    return np.add(*_aligned(a1, a2))
+
+
+@function(np.polysub, kind="composite")
+def polysub(a1: Array, a2: Array) -> Array:
+    return np.subtract(*_aligned(a1, a2))
 
 
 @function(np.polymul, kind="composite")

@@ -96,7 +96,7 @@ def _fold(ufunc: np.ufunc, empty: int):
             half = len(rows) // 2
             folded = ufunc(rows[:half], rows[half : 2 * half])
             rows = np.concatenate([folded, rows[2 * half :]]) if len(rows) % 2 else folded
-        result = rows[0] if len(rows) else np.broadcast_to(neutral, rows.shape[1:])
+        result = np.copy(rows[0]) if len(rows) else np.broadcast_to(neutral, rows.shape[1:])
         if initial is not UNSET and initial is not None:
             result = ufunc(result, np.asarray(initial).astype(array.dtype))
         return np.reshape(result, shape)
@@ -148,7 +148,7 @@ def _reduce(ufunc: np.ufunc):
             if start is None:
                 raise ValueError(f"reduction operation {ufunc.__name__} has no identity, so initial= is needed")
         if start is None:
-            result, rows = rows[0], rows[1:]
+            result, rows = np.copy(rows[0]), rows[1:]  # of one row the result would be a view
         else:
             result = np.broadcast_to(operand(start), reduced_shape(array.shape, axes, False)).astype(array.dtype)
         if where is not True:

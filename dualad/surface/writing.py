@@ -55,6 +55,15 @@ def _setitem(self, index, value):
 Tracer.__setitem__ = _setitem
 
 
+def fill(self: Tracer, value: Any) -> None:
+    """As ``ndarray.fill``."""
+    _check_kind(self, value, "ndarray.fill")
+    target(self, np.full_like(self, value), "ndarray.fill")
+
+
+Tracer.fill = fill
+
+
 def _mask(x: Tracer, mask: Tracer, value):
     """Return ``x`` with the entries under a traced mask replaced: the shape is kept, so it can be traced."""
     value = operand(value)
@@ -71,6 +80,7 @@ def _mask(x: Tracer, mask: Tracer, value):
 
 def _check_kind(x, value, what: str) -> None:
     """Refuse a write that would lose a derivative or an imaginary part; NumPy would only warn, or not even that."""
+    value = operand(value)
     if not isinstance(value, Tracer):
         if np.iscomplexobj(value) and x.dtype.kind != "c":
             raise InPlaceError(
@@ -126,7 +136,7 @@ def copyto(dst: Array, src: Array, casting: str = "same_kind", where: Array = Tr
 @function(np.put)
 def put(a: Array, ind: Any, v: Array, mode: str = "raise") -> None:
     a = _written(a, "np.put")
-    ind = np.ravel(operand(ind))
+    ind, v = np.ravel(operand(ind)), operand(v)
     if ind.size and np.size(v):
         _write_flat(a, by_mode(ind, a.size, mode), _cycle(v, ind.size), "np.put")
 

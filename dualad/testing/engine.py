@@ -127,7 +127,7 @@ class Engine(RealFunction):
 
     def _of_inputs(self, leaves: Sequence[Any], rows: tuple[int, ...] = ()) -> np.ndarray:
         """Join cotangents of the inputs, (k, n) of them or (n,), checking shapes and dtypes."""
-        shapes = [np.shape(leaf) for leaf in self.held]
+        shapes = {i: np.shape(self.held[i]) for i in self.ins.positions}
         return _checked(self.ins, leaves, -1, "the cotangent of input", shapes, self.in_dtypes, rows)
 
     # -- values -----------------------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ def _cut(side: Side, rows: np.ndarray, unit: complex, dtypes: Mapping[int, np.dt
 
 
 def _checked(
-    side: Side, leaves: Sequence[Any], sign: int, what: str, shapes: Sequence, dtypes: Any, rows: tuple[int, ...]
+    side: Side, leaves: Sequence[Any], sign: int, what: str, shapes: Any, dtypes: Any, rows: tuple[int, ...]
 ) -> np.ndarray:
     """Join one array (or a batch of them) per leaf, of the shapes and dtypes that they must have."""
     parts = []

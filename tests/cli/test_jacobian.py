@@ -77,6 +77,12 @@ def test_a_png(path, capsys):
     assert picture.read_bytes().startswith(b"\x89PNG") and str(picture) in capsys.readouterr().out
 
 
+def test_a_png_that_cannot_be_written_is_said(path, capsys):
+    pytest.importorskip("matplotlib")
+    assert main(["jacobian", f"{path}:squares", "--png", f"{path}/inside.png"]) == 2
+    assert "can't be written" in capsys.readouterr().err
+
+
 def test_a_function_that_dualad_refuses_exits_1_with_words(path, capsys):
     assert main(["jacobian", f"{path}:refuses", "--at", "[1.5]"]) == 1
     err = capsys.readouterr().err

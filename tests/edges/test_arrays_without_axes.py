@@ -12,6 +12,7 @@ import pytest
 
 import dualad as da
 import dualad.numpy as dnp
+from dualad.errors import InPlaceError
 
 POINT = np.array([0.5, 1.25])
 
@@ -103,3 +104,15 @@ def test_derivatives_of_what_was_written():
     np.testing.assert_allclose(da.grad(total)(POINT), [8 * 0.5, 4 * 1.25])
     np.testing.assert_allclose(da.hessian(total)(POINT), np.diag([8.0, 4.0]))
     np.testing.assert_allclose(da.jit(da.vmap(da.grad(total)))(POINT[None]), [[8 * 0.5, 4 * 1.25]])
+
+
+def test_an_array_without_axes_is_filled():
+    def f(x):
+        out = x.copy()
+        out.fill(2.0)
+        return out * x
+
+    assert da.jvp(f, (np.array(0.5),), (np.array(1.0),)) == (1.0, 2.0)
+    np.testing.assert_array_equal(da.vmap(f)(np.array([1.0, 2.0])), [2.0, 4.0])
+    with pytest.raises(InPlaceError):
+        da.jvp(lambda x: x.copy().fill(1j), (np.ones(2),), (np.ones(2),))

@@ -286,3 +286,44 @@ def test_ways_that_differ_with_what_is_known() -> None:
             twice = lambda g: da.grad(lambda x: np.sum(g(x) * x))
             curved = da.jacfwd(twice(f))(x)
             np.testing.assert_allclose(da.jacrev(da.checkpoint(twice(da.checkpoint(f))))(x), curved, atol=1e-12)
+
+
+def test_a_list_that_the_caller_changes_is_as_it_was_at_the_call():
+    x, y = np.array([0.3, 0.7]), np.array([1.0, 2.0])
+
+    def swapped(x, y):
+        parts = [x, y]
+        out = da.checkpoint(lambda v: np.sin(parts[0] * v) * parts[1] ** 2)(x)
+        parts[0], parts[1] = parts[1], parts[0]
+        return np.sum(out)
+
+    def layers(x, _):
+        states = [x]
+        for _ in range(3):
+            states.append(da.checkpoint(lambda h: np.sin(h) * states[-1])(x))
+        return np.sum(states[-1])
+
+    for f, plain in (
+        (swapped, lambda x, y: np.sum(np.sin(x * x) * y**2)),
+        (layers, lambda x, y: np.sum(np.sin(x) ** 3 * x) + 0 * np.sum(y)),
+    ):
+        for ours, wanted in zip(da.grad(f, (0, 1))(x, y), da.grad(plain, (0, 1))(x, y), strict=True):
+            np.testing.assert_allclose(ours, wanted, rtol=1e-12)
+
+
+def test_a_variable_that_the_caller_writes_later_is_as_it_was_at_the_call():
+    def f(x):
+        state = x
+
+        def step(v):
+            nonlocal state
+            out = np.sin(v) * state
+            state = out
+            return out
+
+        out = da.checkpoint(step)(x)
+        state = 100.0 * x
+        return np.sum(out)
+
+    x = np.array([0.3, 0.7])
+    np.testing.assert_allclose(da.grad(f)(x), np.cos(x) * x + np.sin(x), rtol=1e-12)

@@ -53,3 +53,15 @@ def test_what_takes_the_place_of_a_cotangent_is_like_it() -> None:
     for wrong in (lambda ct: np.float64(2.0), lambda ct: np.ones(2, np.float32), lambda ct: "text"):
         with pytest.raises(OutputError, match="takes the cotangent's place"):
             f(wrong)
+
+
+def test_residuals_that_nothing_needs_stay_packed():
+    opened = []
+
+    def f(x):
+        np.sin(x) * np.exp(x)
+        return np.sum(x * x)
+
+    with da.residual_hooks(lambda a: a, lambda a: opened.append(a) or a):
+        np.testing.assert_array_equal(da.grad(f)(np.array([0.5, 1.0])), [1.0, 2.0])
+    assert len(opened) == 1

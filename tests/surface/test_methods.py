@@ -236,3 +236,20 @@ def test_lists_of_tensors_compute():
         value, tangent = da.jvp(f, (V,), (V,))
     expected = da.jvp(g, (V,), (V,))
     close((value, tangent), expected, "object array")
+
+
+def test_lists_of_complex_tensors_are_written():
+    def f(z):
+        out = z.copy()
+        both = [z[1], z[0]]
+        for write in (
+            lambda: out.flat.__setitem__([0, 1], both), lambda: np.put(out, [0, 1], both),
+            lambda: out.__setitem__([0, 1], both), lambda: np.put_along_axis(out, np.array([0, 1]), both, None),
+        ):  # fmt: skip
+            out[...] = 0
+            write()
+        return out
+
+    z = np.array([1.0 + 2j, 3.0 - 1j])
+    for value in da.jvp(f, (z,), (z,)):
+        np.testing.assert_array_equal(value, z[::-1])

@@ -164,3 +164,12 @@ def test_trim_zeros(x, trim):
     assert np.array_equal(value, wanted)
     assert value.shape == wanted.shape
     assert np.array_equal(tangent, 3 * wanted + 1)
+
+
+def test_sums_with_poly1d_keep_leading_coefficients_that_are_zero_now():
+    line, x = np.poly1d([1.0, 2.0]), np.array([1.0, 2.0])
+    np.testing.assert_array_equal(da.grad(lambda x: np.polyval(np.polysub(x, line), 2.0))(x), [2.0, 1.0])
+    for value in da.jvp(lambda x: np.polyadd(x, line), (x,), (x,)), da.jit(lambda x: (np.polyadd(x, line), x))(x):
+        np.testing.assert_array_equal(value, [[2.0, 4.0], [1.0, 2.0]])
+    z = x + 1j
+    np.testing.assert_array_equal(da.jvp(lambda z: np.polyadd(z, [z[0], 1.0]), (z,), (z,))[1], [2 * z[0], z[1]])

@@ -118,3 +118,15 @@ def test_bad_chains_raise_as_numpys(call):
 def test_nothing_to_reduce():
     value, tangent = da.jvp(lambda x: np.hypot.reduce(x[:0]), (X,), (X,))
     assert not np.any(value) and value.shape == X.shape[1:] and not np.any(tangent)
+
+
+@pytest.mark.parametrize("ufunc", [np.bitwise_or, np.bitwise_xor, np.hypot, np.logaddexp, np.maximum])
+@pytest.mark.parametrize("transform", [da.vmap, lambda f: lambda x: da.jit(f)(x[0])[None]])
+def test_a_reduction_of_one_row_has_memory_of_its_own(ufunc, transform):
+    def f(x):
+        r = ufunc.reduce(x[None], axis=0)
+        r[0] = 9
+        return x
+
+    x = np.array([[1, 2]]) if np.issubdtype(ufunc(1, 1).dtype, np.integer) else np.array([[1.0, 2.0]])
+    np.testing.assert_array_equal(transform(f)(x), x)

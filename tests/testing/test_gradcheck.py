@@ -155,3 +155,14 @@ def test_one_array_and_nothing_to_check() -> None:
         gradcheck(np.sin, (1,), raise_exception=False)
     with pytest.raises(ArgumentError, match="mode"):
         gradcheck(np.sin, (1.0,), modes="sideways")
+
+
+def test_what_is_no_array_is_not_looked_into():
+    class Rows:
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, i):
+            raise RuntimeError("nobody asked")
+
+    assert gradcheck(lambda x, rows: x * 2, (np.array([0.3, 0.7]), Rows()))
