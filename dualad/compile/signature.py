@@ -30,16 +30,16 @@ MISS = object()
 class Static:
     """A leaf that belongs to the signature by its key."""
 
-    __slots__ = ("key", "value")
+    __slots__ = ("hash", "key", "value")
 
-    def __init__(self, value: Any, key: Any) -> None:
-        self.value, self.key = value, key
+    def __init__(self, value: Any, key: Any, hash: int) -> None:
+        self.value, self.key, self.hash = value, key, hash
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Static) and self.key == other.key
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return self.hash
 
     def __repr__(self) -> str:
         return repr(self.value)
@@ -48,14 +48,14 @@ class Static:
 def static(value: Any) -> Static:
     """Return a static argument, which is looked up by its value."""
     try:
-        hash(value)
+        code = hash(value)  # not of its key, in which there may be fields that it leaves out
     except TypeError:
         raise ArgumentTypeError(
             f"jit: a static argument is {value!r} of type {type(value).__name__}, which can't be hashed.",
             "a static argument is part of what a function is compiled for, and is looked up by its value",
             "pass a tuple in place of a list, or leave it out of static_argnums and static_argnames",
         ) from None
-    return Static(value, _exact(value))
+    return Static(value, _exact(value), code)
 
 
 def _exact(x: Any) -> Any:
@@ -85,7 +85,7 @@ def leaf_key(x: Any, is_input: bool) -> Any:
     try:
         hash(x)
     except TypeError:
-        return Static(x, id(x))
+        return Static(x, id(x), id(x))
     return _exact(x)
 
 
@@ -257,7 +257,7 @@ def has_nan(x: Any) -> bool:
 
 def _rebuilt(tree: optree.PyTreeSpec) -> tuple[int, Callable | None]:
     """Return how the tuple of its leaves becomes a result: as it is, as its one entry, or by a function."""
-    markers = [Static(i, i) for i in range(tree.num_leaves)]
+    markers = [Static(i, i, i) for i in range(tree.num_leaves)]
     whole = optree.tree_unflatten(tree, markers)
     if type(whole) is tuple and list(whole) == markers:
         return 0, None

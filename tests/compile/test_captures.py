@@ -238,3 +238,13 @@ def test_a_number_that_is_repeated_is_a_constant() -> None:
     np.testing.assert_array_equal(fast(x), 2 * x)
     number[...] = 3
     np.testing.assert_array_equal(fast(x), 3 * x)
+
+
+def test_a_static_argument_may_hold_what_its_hash_leaves_out():
+    @dataclasses.dataclass(frozen=True)
+    class Setting:
+        factor: float
+        notes: list = dataclasses.field(default_factory=list, hash=False)
+
+    f = da.jit(lambda x, setting: x * setting.factor, static_argnums=1)
+    assert [f(2.0, Setting(3.0, [1])), f(2.0, Setting(3.0, [1])), f(2.0, Setting(4.0, [2]))] == [6.0, 6.0, 8.0]
