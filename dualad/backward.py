@@ -23,7 +23,7 @@ from .liveness import Liveness, OpaqueError, PoleParts
 from .ops.joining import gathered
 from .ops.kinds import is_finite, known
 from .program.ir import Program, programs_in
-from .program.packed import PackedProgram, unpacked
+from .program.packed import unpacked
 from .program.variable import Variable
 from .staged import Staged
 
@@ -114,8 +114,7 @@ def pull_back(program: Program, cotangents: list, seeds: str = "dead", others: l
     ``seeds`` says what zeros among the cotangents are (``Liveness``). Arrays of other libraries (``others``) are not
     asked for NaN: there is one walk, with an eye on zeros.
     """
-    if type(program) is PackedProgram:
-        program = unpacked(program)
+    program = unpacked(program)
     if in_use and (watch := active()) is not None:
         return watch.pulled(
             lambda walk: _walk_back(program, cotangents, walk, seeds, others is not None),

@@ -31,7 +31,7 @@ from .program.packed import PackedProgram, packing_steps, unpacked
 from .signatures import Args, Aux, Out
 from .staged import StagedLevel
 from .surface.arguments import plain_leaf
-from .tree import LEAF, ONE_ARGUMENT, LeafName, flatten, flatten_like, is_array, refuse_hidden_numbers, with_structures
+from .tree import LeafName, flatten, flatten_like, is_array, refuse_hidden_numbers, unflatten, with_structures
 
 __all__ = ["Linear", "linearize", "stage_tangents"]
 
@@ -244,7 +244,7 @@ def stage_tangents(
         if others and any([array is not None for _, array in others]):
             beneath = dict(others)
             stage.foreign = [beneath.get(i) for i, a in enumerate(stage.in_avals) if a is not None]
-        out = run(f, duals if stage.in_tree is ONE_ARGUMENT else stage.in_tree.unflatten(duals), {})
+        out = run(f, unflatten(stage.in_tree, duals), {})
         out, aux = split_aux(out, where) if has_aux else (out, None)
         out_leaves, stage.out_tree = output_leaves(out, where, leaves)
         values, tangents, stage.out_avals, stage.out_foreign = [], [], [], []
@@ -267,5 +267,4 @@ def stage_tangents(
         watch.finished(where, values, final=False)
     # What the caller gets is the caller's to write to: it may be a residual, or share memory with one.
     stage.aux = aux_tree.unflatten([unshared(x) for x in aux_leaves]) if has_aux else None
-    values = [p if isinstance(p, np.generic) else unshared(p) for p in values]
-    return values[0] if stage.out_tree is LEAF else stage.out_tree.unflatten(values), stage
+    return unflatten(stage.out_tree, [p if isinstance(p, np.generic) else unshared(p) for p in values]), stage

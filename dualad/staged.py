@@ -10,7 +10,6 @@ import itertools
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
 
 from .core.aval import Aval, aval_of, is_weak, result_dtype
 from .core.contexts import active, everywhere, in_use
@@ -50,15 +49,12 @@ class StagedLevel(Level):
     """
 
     __slots__ = (
-        "_copies", "_looked_at", "_strides", "direct", "inputs", "linear", "numbers", "owning", "plain", "steps",
-        "unsure",
+        "_copies", "_looked_at", "_strides", "inputs", "linear", "numbers", "owning", "plain", "steps", "unsure",
     )  # fmt: skip
 
     def __init__(self, transform: str, owning: bool = False, linear: bool = False) -> None:
         Level.__init__(self, transform)
         self.owning, self.linear = owning, linear
-        #: whether products are recorded with nothing but shapes and dtypes to look at: every variable is a tangent here
-        self.direct = linear and not owning
         #: whether every step so far is of an operator of which nothing is to be asked before it is transposed, on plain
         #: constants
         self.plain = True
@@ -208,13 +204,13 @@ class Staged(Tracer):
                 left = x.aval
             else:
                 x = level.constant(x) if level.owning and type(x) is not float else x
-                left = x if type(x) is ndarray else level.aval(x)
+                left = x if type(x) is np.ndarray else level.aval(x)
             if type(y) is Staged and y.level is level:
                 y = y.variable
                 right = y.aval
             else:
                 y = level.constant(y) if level.owning and type(y) is not float else y
-                right = y if type(y) is ndarray else level.aval(y)
+                right = y if type(y) is np.ndarray else level.aval(y)
             atoms = (x, y)
             out = op.abstract_eval(left, right, **params)
         else:
@@ -237,8 +233,9 @@ class Staged(Tracer):
     def __mul__(self, other):
         variable, level = self.variable, self.level
         aval = variable.aval
-        if level.direct and type(other) is ndarray and other.dtype is aval.dtype and other.shape == aval.shape:
-            if level.open and not (everywhere or aval.weak):  # as in `_scale`, two calls less: what is recorded most
+        if type(other) is np.ndarray and other.dtype is aval.dtype and other.shape == aval.shape:
+            # As in `_scale`, two calls less: this is what reverse mode records most.
+            if level.open and not (level.owning or everywhere or aval.weak) and aval.dtype.kind in "fc":
                 out = Variable(aval)
                 level.steps.append((multiply, (variable, other), NO_PARAMS, (out,)))
                 return Staged(out, level)
@@ -282,16 +279,11 @@ class Staged(Tracer):
 
     def _beside(self, op, other):
         """Record ``op(self, other)`` for another variable of the same program, shape and dtype."""
-        level = self.level
-        if type(other) is Staged and other.level is level:
-            variable, theirs = self.variable, other.variable
-            aval, other_aval = variable.aval, theirs.aval
-            if other_aval is aval or (other_aval.dtype is aval.dtype and other_aval.shape == aval.shape):
-                if level.direct and level.open and not (everywhere or aval.weak) and aval.dtype.kind in "fc":
-                    out = Variable(aval)
-                    level.steps.append((op, (variable, theirs), NO_PARAMS, (out,)))
-                    return Staged(out, level)
-                return self._step(op, (variable, theirs)) if aval.dtype.kind in "fc" else None
+        if type(other) is Staged and other.level is self.level:
+            variable, aval = other.variable, self.variable.aval
+            theirs = variable.aval
+            if theirs is aval or (theirs.dtype is aval.dtype and theirs.shape == aval.shape):
+                return self._step(op, (self.variable, variable)) if aval.dtype.kind in "fc" else None
         return None
 
     def _step(self, op, atoms):

@@ -23,9 +23,9 @@ import optree
 from .errors import ArgumentError, ArgumentTypeError, TreeError
 
 __all__ = [
-    "ARRAYS", "LEAF", "LEAVES_SEEN_AS", "LeafName", "NAMESPACE", "ONE_ARGUMENT", "flatten", "flatten_like",
-    "flatten_prefix", "flatten_result", "is_array", "is_picklable", "leaf_names", "refuse_hidden_numbers",
-    "register_dataclass", "register_node", "tree_map", "treedef_outline", "with_structures",
+    "ARRAYS", "LEAF", "LEAVES_SEEN_AS", "LeafName", "NAMESPACE", "flatten", "flatten_like", "flatten_prefix",
+    "flatten_result", "is_array", "is_picklable", "leaf_names", "refuse_hidden_numbers", "register_dataclass",
+    "register_node", "tree_map", "treedef_outline", "unflatten", "with_structures",
 ]  # fmt: skip
 
 NAMESPACE = "dualad"
@@ -40,8 +40,8 @@ ARRAYS: set[type] = {np.ndarray, np.float64, float, int}
 _LEAVES: set[type] = {np.ndarray, np.float64, float, int}
 
 _tree_structure: Any = optree.tree_structure  # whose types know collections only
-#: the structures of a leaf by itself, and of one as the only argument: looked for where each call counts
-LEAF, ONE_ARGUMENT = [_tree_structure(tree, namespace=NAMESPACE) for tree in (0.0, (0.0,))]
+#: the structures of a leaf by itself, and of one as the only argument
+LEAF, _ONE_ARGUMENT = [_tree_structure(tree, namespace=NAMESPACE) for tree in (0.0, (0.0,))]
 
 
 def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
@@ -49,7 +49,7 @@ def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
     # An array, a number or a tensor, by itself or as the only argument, is nearly every tree.
     alone = tree[0] if type(tree) is tuple and len(tree) == 1 else tree
     if type(alone) in ARRAYS and type(alone) not in LEAVES_SEEN_AS:
-        return [alone], LEAF if alone is tree else ONE_ARGUMENT
+        return [alone], LEAF if alone is tree else _ONE_ARGUMENT
     leaves, treedef = optree.tree_flatten(tree, namespace=NAMESPACE)
     for i, x in enumerate(leaves):
         kind = type(x)
@@ -63,6 +63,13 @@ def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
                     register_dataclass(kind)
                 return flatten(tree)
     return leaves, treedef
+
+
+def unflatten(treedef: optree.PyTreeSpec, leaves: list) -> Any:
+    """Return the tree of a structure and its leaves; what is nearly every tree, without asking optree."""
+    if treedef is LEAF:
+        return leaves[0]
+    return tuple(leaves) if treedef is _ONE_ARGUMENT else optree.tree_unflatten(treedef, leaves)
 
 
 def tree_map(function: Callable, tree: Any) -> Any:

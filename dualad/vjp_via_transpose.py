@@ -36,13 +36,13 @@ from .staged import StagedLevel
 from .surface.arguments import plain_leaf
 from .tree import (
     LEAF,
-    ONE_ARGUMENT,
     LeafName,
     flatten,
     flatten_like,
     is_array,
     leaf_names,
     refuse_hidden_numbers,
+    unflatten,
     with_structures,
 )
 
@@ -402,7 +402,7 @@ def gradients(
                 np.zeros(np.shape(x), float0)[()] if a is None and is_array(x) else x
                 for x, a in zip(full, stage.in_avals, strict=True)
             ]
-        derivative = selection.arrange(full if stage.in_tree is ONE_ARGUMENT else stage.in_tree.unflatten(full))
+        derivative = selection.arrange(unflatten(stage.in_tree, full))
         if not value:
             return (derivative, stage.aux) if has_aux else derivative
         return ((out, stage.aux) if has_aux else out), derivative

@@ -21,7 +21,7 @@ from ..errors import (
 )
 from .above import ABOVE
 from .again import keep_arrays
-from .contexts import in_use, watching
+from .contexts import active
 from .frames import users_line_of
 from .libraries import about_library, refusal_behind
 from .swallowed import Refusals
@@ -67,7 +67,7 @@ def _run_again(again):
 
 def _run(f, args, kwargs):
     """Call ``f``; re-raise a refusal of ours that a foreign library has wrapped in an error of its own."""
-    watch = watching.get() if in_use else None
+    watch = active()
     look = None if watch is None or running.get() else watch.calling(f, args, kwargs)
     inside = running.set(True)
     refusals, returned = Refusals(), False
