@@ -21,8 +21,8 @@ from .foreign import sparse_operand
 from .objects import PerformanceNote, join
 
 __all__ = [
-    "PerformanceNote", "UNSET", "array_operand", "array_operands", "function", "is_given", "is_on", "normalize_axes",
-    "normalize_axis", "numpys_own", "operand", "operands", "plain_leaf", "refuse_out",
+    "PerformanceNote", "UNSET", "array_operand", "array_operands", "function", "inexact_operand", "is_given", "is_on",
+    "normalize_axes", "normalize_axis", "numpys_own", "operand", "operands", "plain_leaf", "reduced_axes", "refuse_out",
 ]  # fmt: skip
 
 #: the default of many of NumPy's keywords, which says that they were not given
@@ -157,6 +157,11 @@ def normalize_axes(axis, ndim: int, where: str) -> tuple[int, ...]:
     if len(set(axes)) != len(axes):
         raise ValueError("duplicate value in 'axis'")
     return axes
+
+
+def reduced_axes(axis, ndim: int, where: str) -> tuple[int, ...]:
+    """Return the axes of a reduction; NumPy lets a number have one axis in them."""
+    return () if not ndim and axis in (0, -1) else normalize_axes(axis, ndim, where)
 
 
 def refuse_out(out, name: str) -> None:

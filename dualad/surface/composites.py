@@ -20,16 +20,21 @@ from ..ops.kinds import is_finite
 from ..ops.norms import vector_norm
 from ..ops.reductions import reduced_shape
 from ..ops.shaping import stop_gradient
-from .arguments import UNSET, array_operand, function, is_given, is_on, normalize_axes, normalize_axis, refuse_out
+from .arguments import (
+    UNSET,
+    array_operand,
+    function,
+    inexact_operand,
+    is_given,
+    is_on,
+    normalize_axes,
+    normalize_axis,
+    reduced_axes,
+    refuse_out,
+)
 from .reductions import count_along
 
 __all__ = ["with_weights"]
-
-
-def _floats(x):
-    """Return an operand of a floating-point or complex dtype."""
-    x = array_operand(x)
-    return x if is_inexact(x.dtype) else x.astype(float)
 
 
 def _along(axis: int, part) -> tuple:
@@ -46,7 +51,7 @@ def _square(x):
 
 def _deviations(a, axis, dtype, ddof, keepdims: bool, where, mean, ignore_nan: bool, name: str):
     """Return what variances are made of: deviations (zero where nothing is looked at), how many, along which axes."""
-    a = _floats(a) if dtype is None else array_operand(a).astype(np.dtype(dtype))
+    a = inexact_operand(a) if dtype is None else array_operand(a).astype(np.dtype(dtype))
     # NumPy lets a number have one axis in those of its ways to count that don't look at the shape.
     lenient = not a.ndim and axis in (0, -1) and (ignore_nan or is_given(where))
     axes = () if lenient else normalize_axes(axis, a.ndim, name)
@@ -172,7 +177,7 @@ def nanmean(
     a = array_operand(a)
     if not is_inexact(a.dtype):
         return np.mean(a, axis, dtype, None, is_on(keepdims), where=where)
-    axes = () if not a.ndim and axis in (0, -1) else normalize_axes(axis, a.ndim, "np.nanmean")
+    axes = reduced_axes(axis, a.ndim, "np.nanmean")
     total = np.sum(_fill(a, 0), axes, dtype, None, is_on(keepdims), where=where)
     return total / _numbers_along(a, axes, where, is_on(keepdims), total.dtype)
 
@@ -319,7 +324,7 @@ def _spacings(varargs: tuple, f, axes: tuple[int, ...]) -> list:
             raise ValueError("distances must be either scalars or 1d")
         if h.shape[0] != f.shape[axis]:
             raise ValueError("when 1d, distances must match the length of the corresponding dimension")
-        steps = np.diff(_floats(h))
+        steps = np.diff(inexact_operand(h))
         even = type(steps) in PLAIN and bool((steps == steps[0]).all())
         spacings.append(steps[0] if even else steps)
     return spacings
@@ -330,7 +335,7 @@ def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int = 1) -> A
     f = array_operand(f)
     if f.dtype.kind == "b":
         raise TypeError("np.gradient: truth values can't be subtracted; use x.astype(float)")
-    f = _floats(f)
+    f = inexact_operand(f)
     axes = normalize_axes(axis, f.ndim, "np.gradient")
     if edge_order not in (1, 2):
         raise ValueError("'edge_order' greater than 2 not supported")

@@ -19,7 +19,7 @@ from ..core.tracer import PLAIN, Tracer
 from ..errors import UnsupportedError
 from ..ops import arithmetic, choice, elementary, rounding
 from ..ops.shaping import stop_gradient
-from .arguments import UNSET, array_operand, function, operand, operands, refuse_out
+from .arguments import UNSET, array_operand, function, inexact_operand, operand, operands, refuse_out
 from .indexing import by_mode
 from .ufuncs import ANY_UFUNC, at_loop
 
@@ -234,8 +234,7 @@ def nan_to_num(x: Array, copy: bool | None = True, nan: float = 0.0, posinf: Any
 
 @function(np.sinc)
 def sinc(x: Array) -> Array:
-    x = array_operand(x)
-    return elementary.sinc(x if x.dtype.kind in "fc" else x.astype(float), order=0)
+    return elementary.sinc(inexact_operand(x), order=0)
 
 
 @function(np.i0)

@@ -16,7 +16,17 @@ from ..core.aval import Array, Axis
 from ..core.memory import in_order
 from ..errors import UnsupportedError
 from ..ops import determinant, factorization, norms, spectral
-from .arguments import UNSET, array_operand, function, normalize_axes, numpys_own, operand, operands, refuse_out
+from .arguments import (
+    UNSET,
+    array_operand,
+    function,
+    inexact_operand,
+    normalize_axes,
+    numpys_own,
+    operand,
+    operands,
+    refuse_out,
+)
 
 # The named tuples that NumPy answers with, which have no public name.
 _EighResult = type(np.linalg.eigh(np.eye(1)))
@@ -323,7 +333,7 @@ def cond(x: Array, p: Array = None) -> Array:
 
 @function(np.linalg.norm)
 def norm(x: Array, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Array:
-    x = _inexact(operand(x))
+    x = inexact_operand(x)
     ndim = np.ndim(x)
     if axis is None and (ord is None or (ord in ("f", "fro") and ndim == 2) or (ord == 2 and ndim == 1)):
         return _vector_norm(x, 2, tuple(range(ndim)), keepdims)
@@ -342,18 +352,14 @@ def norm(x: Array, ord: Any = None, axis: Axis = None, keepdims: bool = False) -
 
 @function(np.linalg.vector_norm)
 def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: int = 2) -> Array:
-    x = _inexact(operand(x))
+    x = inexact_operand(x)
     return _vector_norm(x, ord, normalize_axes(axis, np.ndim(x), "np.linalg.vector_norm"), keepdims)
 
 
 @function(np.linalg.matrix_norm)
 def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: str = "fro") -> Array:
-    x = _inexact(_matrix(x))
+    x = inexact_operand(_matrix(x))
     return _matrix_norm(x, ord, (x.ndim - 2, x.ndim - 1), keepdims)
-
-
-def _inexact(x):
-    return x if x.dtype.kind in "fc" else x.astype(float)
 
 
 def _vector_norm(x, ord, axes: tuple[int, ...], keepdims: bool):

@@ -14,7 +14,7 @@ from ..core.aval import Array
 from ..core.blocks import refuse_lazy
 from ..errors import UnsupportedError
 from ..ops import polynomial
-from .arguments import array_operand, function, normalize_axes, operand
+from .arguments import array_operand, function, inexact_operand, normalize_axes, operand
 
 
 def _coefficients(p):
@@ -54,7 +54,7 @@ def roots(p: Array) -> Array:
     p = _coefficients(p)
     if p.ndim != 1:
         raise ValueError("Input must be a rank-1 array.")
-    p = p if p.dtype.kind in "fc" else p.astype(float)
+    p = inexact_operand(p)
     zeros = 0
     while zeros < p.shape[0] and p[zeros] == 0:
         zeros += 1
@@ -68,8 +68,7 @@ def poly(seq_of_zeros: Array) -> Array:
     Of complex roots or a complex matrix they are complex, even where they come in pairs and NumPy returns floats: the
     roots of a pair may move apart.
     """
-    x = _coefficients(seq_of_zeros)
-    x = x if x.dtype.kind in "fc" else x.astype(float)
+    x = inexact_operand(_coefficients(seq_of_zeros))
     if x.ndim == 2 and x.shape[0] == x.shape[1] != 0:
         return polynomial.characteristic(x)
     if x.ndim != 1:

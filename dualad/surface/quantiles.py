@@ -146,7 +146,7 @@ def _weigh(a, q, axis, weights, keepdims, ignore_nan: bool, name: str):
     shares = one_axis(weights, axes)[0]
     order = np.argsort(stop_gradient(rows), axis=single, kind="stable")
     shares = np.moveaxis(np.take_along_axis(shares, order, single), single, 0).astype(float)
-    ordered = _ordered(a, axes)
+    ordered = _ordered(rows, (single,))
     if not ordered.shape[0]:
         raise IndexError(f"{name} of no values")
     spoiled = np.isnan(stop_gradient(ordered)) if is_inexact(a.dtype) else np.zeros(ordered.shape, bool)

@@ -15,7 +15,8 @@ from ..errors import UnsupportedError
 from ..ops.choice import where as select
 from ..ops.reductions import one_axis, reduced_shape
 from ..ops.shaping import stop_gradient
-from .arguments import UNSET, array_operand, normalize_axes, normalize_axis, operand
+from .arguments import UNSET, array_operand, normalize_axis, operand, reduced_axes
+from .indexing import unstacked
 from .ufuncs import ANY_UFUNC, UFUNC_METHODS, loop_dtypes
 
 
@@ -80,7 +81,7 @@ def _fold(ufunc: np.ufunc, empty: int):
 
     def reduce(array, axis=0, dtype=None, keepdims=False, initial=UNSET, where=True):
         array = operand(array)
-        axes = () if not array.ndim and axis in (0, -1) else normalize_axes(axis, array.ndim, name)
+        axes = reduced_axes(axis, array.ndim, name)
         shape = reduced_shape(array.shape, axes, bool(keepdims))
         if ufunc is np.logical_xor:
             if dtype is not None:
@@ -110,7 +111,7 @@ def _fold(ufunc: np.ufunc, empty: int):
 def _logaddexp_reduce(array, axis=0, dtype=None, keepdims=False, initial=UNSET, where=True):
     """Compute log Σ exp x = m + log Σ exp(x − m) with m the largest entry, a constant: nothing depends on it."""
     x = _at_loop(np.logaddexp, operand(array), dtype)
-    axes = () if not x.ndim and axis in (0, -1) else normalize_axes(axis, x.ndim, "np.logaddexp.reduce")
+    axes = reduced_axes(axis, x.ndim, "np.logaddexp.reduce")
     if where is not True:
         x = select(np.broadcast_to(operand(where), x.shape), x, -np.inf)
     given = initial is not UNSET and initial is not None
@@ -134,14 +135,13 @@ def _reduce(ufunc: np.ufunc):
 
     def reduce(array, axis=0, dtype=None, keepdims=False, initial=UNSET, where=True):
         array = operand(array)
-        axes = () if not array.ndim and axis in (0, -1) else normalize_axes(axis, array.ndim, name)
+        axes = reduced_axes(axis, array.ndim, name)
         if len(axes) > 1 and ufunc.identity is None and ufunc not in (np.maximum, np.minimum, np.fmax, np.fmin):
             raise ValueError(
                 f"reduction operation '{ufunc.__name__}' is not reorderable, so at most one axis may be specified"
             )
         array = _at_loop(ufunc, array, dtype)
-        slices = _slices(array, axes)
-        rows = [slices[i] for i in range(slices.shape[0])]
+        rows = list(unstacked(_slices(array, axes), 0))
         start = None if initial is UNSET else initial
         if initial is UNSET and (where is not True or not rows):
             start = ufunc.identity
@@ -169,8 +169,7 @@ def _accumulate(ufunc: np.ufunc):
         if not array.ndim:
             raise TypeError("cannot accumulate on a scalar")
         axis = normalize_axis(axis, array.ndim, name)
-        slices = _slices(_at_loop(ufunc, array, dtype), (axis,))
-        rows = [slices[i] for i in range(slices.shape[0])]
+        rows = list(unstacked(_slices(_at_loop(ufunc, array, dtype), (axis,)), 0))
         if not rows:
             return array
         results = rows[:1]

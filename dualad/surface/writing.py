@@ -39,14 +39,14 @@ def _setitem(self, index, value):
             return
         index = known
     if type(index) is int and len(self.shape) == 1 and 0 <= index < self.shape[0]:  # by far the commonest write
-        _check_kind(self, value, "x[...] = v")
+        value = _check_kind(self, value, "x[...] = v")
         if not defer(self, (index,), value):
             assign(self, set_at(self, index, value))
         return
     template, arrays = parse_index(self, index)
     if not arrays and is_view_of(value, self, indexing.index, {"template": template}):
         return  # x[i] += v has already written through the view x[i]
-    _check_kind(self, value, "x[...] = v")
+    value = _check_kind(self, value, "x[...] = v")
     if not arrays and self.shape and is_entry(template, self) and defer(self, template, value):
         return
     assign(self, set_at(self, index, value))
@@ -57,8 +57,7 @@ Tracer.__setitem__ = _setitem
 
 def fill(self: Tracer, value: Any) -> None:
     """As ``ndarray.fill``."""
-    _check_kind(self, value, "ndarray.fill")
-    target(self, np.full_like(self, value), "ndarray.fill")
+    target(self, np.full_like(self, _check_kind(self, value, "ndarray.fill")), "ndarray.fill")
 
 
 Tracer.fill = fill
@@ -78,8 +77,11 @@ def _mask(x: Tracer, mask: Tracer, value):
     return np.where(mask, value, x).astype(x.dtype)
 
 
-def _check_kind(x, value, what: str) -> None:
-    """Refuse a write that would lose a derivative or an imaginary part; NumPy would only warn, or not even that."""
+def _check_kind(x, value, what: str):
+    """Return a value as an operand; refuse a write that would lose a derivative or an imaginary part.
+
+    NumPy would only warn, or not even that.
+    """
     value = operand(value)
     if not isinstance(value, Tracer):
         if np.iscomplexobj(value) and x.dtype.kind != "c":
@@ -88,15 +90,16 @@ def _check_kind(x, value, what: str) -> None:
                 "its imaginary part would be lost",
                 "take np.real(v), or make the target complex",
             )
-        return
+        return value
     if value.dtype is x.dtype:
-        return
+        return value
     if (is_inexact(value.dtype) and not is_inexact(x.dtype)) or (value.dtype.kind == "c" and x.dtype.kind != "c"):
         raise InPlaceError(
             f"{what}: a {value._kind()} of dtype {value.dtype} is written into dtype {x.dtype}.",
             "part of the value, and its derivative, would be lost",
             "make the target of a wider dtype: np.zeros_like(x, dtype=float)",
         )
+    return value
 
 
 # ── augmented assignments and out= ───────────────────────────────────────────────────────────────────────────────
@@ -129,7 +132,7 @@ def _written(a, name: str) -> Tracer:
 @function(np.copyto)
 def copyto(dst: Array, src: Array, casting: str = "same_kind", where: Array = True) -> None:
     dst = _written(dst, "np.copyto")
-    _check_kind(dst, src, "np.copyto")
+    src = _check_kind(dst, src, "np.copyto")
     target(dst, src if where is True else np.where(where, src, dst), "np.copyto")
 
 
@@ -159,7 +162,7 @@ def place(arr: Array, mask: Array, vals: Array) -> None:
 
 def _write_flat(a: Tracer, index, values, name: str) -> None:
     """Write values into entries of the flat array."""
-    _check_kind(a, values, name)
+    values = _check_kind(a, values, name)
     assign(a, np.reshape(set_at(np.reshape(a, -1), index, values), a.shape))
 
 
@@ -179,7 +182,7 @@ def put_along_axis(arr: Array, indices: Any, values: Any, axis: Axis) -> None:
         _write_flat(arr, np.ravel(indices), values, "np.put_along_axis")
         return
     axis = normalize_axis(axis, arr.ndim, "np.put_along_axis")
-    _check_kind(arr, values, "np.put_along_axis")
+    values = _check_kind(arr, values, "np.put_along_axis")
     assign(arr, set_at(arr, along_axis(arr, indices, axis), values))
 
 
@@ -313,7 +316,7 @@ class At:
 
     def set(self, value):
         """Return the tensor with the entries replaced."""
-        _check_kind(self._x, value, "x.at[...].set")
+        value = _check_kind(self._x, value, "x.at[...].set")
         return set_at(self._x, self._index[0], value)
 
     add = _updating(np.add, "the entries increased by ``value``, repeated indices adding up")
