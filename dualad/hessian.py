@@ -21,7 +21,7 @@ from .core.frames import public
 from .core.transformed import Transformed, transform
 from .dual import check_tangent
 from .errors import DualadError, OutputError
-from .jacobian import choose, forward, reverse
+from .jacobian import choose, forward, like_chosen, reverse
 from .jvp import jvp, without_value
 from .linearize import Linear, linearize
 from .signatures import Args, Out
@@ -306,9 +306,8 @@ def from_diagonal(made: Callable, f: Callable, options: tuple, where: str) -> Ca
         refuse_traced((args, kwargs), executor, where)
         avals, likes = [aval_of(x) for x in arrays], [foreign(x) for x in arrays]
         parts = split_last(over_basis(_Entry(product), avals, chunks, where, likes=likes), avals)
-        rest = iter([part.astype(a.dtype)[()] for part, a in zip(parts, avals, strict=True)])
-        full = [next(rest) if is_array(x) else x for x in leaves]
-        out = made(selection.arrange(optree.tree_unflatten(tree, full)))
+        diagonal = [part.astype(a.dtype)[()] for part, a in zip(parts, avals, strict=True)]
+        out = made(like_chosen(diagonal, leaves, tree, selection))
         return (out, aux[0]) if has_aux else out
 
     return Transformed(of_diagonal, f, where)

@@ -31,7 +31,7 @@ from .vjp_via_transpose import Pullback, check_differentiable, vjp
 from .vmap import vmap
 
 __all__ = [
-    "check_inexact", "choose", "forward", "jacfwd", "jacobian", "jacrev", "reverse", "value_and_jacfwd",
+    "check_inexact", "choose", "forward", "jacfwd", "jacobian", "jacrev", "like_chosen", "reverse", "value_and_jacfwd",
     "value_and_jacobian", "value_and_jacrev",
 ]  # fmt: skip
 
@@ -231,12 +231,13 @@ def check_inexact(dtypes: Sequence[np.dtype], out: Callable[[], Any], where: str
 
 def _arrange(parts: list[list], out_tree, leaves: list, in_tree, selection: Selection) -> Any:
     """Arrange blocks of shape out + in, a list for each leaf of the output: the output outside, the arguments in it."""
-    blocks = []
-    for line in parts:
-        rest = iter(line)
-        inside = [next(rest) if is_array(x) else x for x in leaves]
-        blocks.append(selection.arrange(optree.tree_unflatten(in_tree, inside)))
-    return optree.tree_unflatten(out_tree, blocks)
+    return optree.tree_unflatten(out_tree, [like_chosen(line, leaves, in_tree, selection) for line in parts])
+
+
+def like_chosen(values: Sequence, leaves: list, tree, selection: Selection) -> Any:
+    """Return values in the places of the arrays among the chosen arguments, whose leaves and tree these are."""
+    rest = iter(values)
+    return selection.arrange(optree.tree_unflatten(tree, [next(rest) if is_array(x) else x for x in leaves]))
 
 
 @transform

@@ -25,7 +25,7 @@ from ..core.primitive import Primitive
 from ..core.tracer import Tracer, beneath
 from ..errors import NotLinearError, RuleMissingError, UnsupportedError
 from ..liveness import Marked
-from ..ops.kinds import repeat_lanes
+from ..ops.kinds import in_lanes, repeat_lanes
 from ..program.ir import Program, programs_in
 from ..program.variable import Variable, aval_of_atom
 from ..rules.calls import push_moving
@@ -53,7 +53,7 @@ from .subprograms import (
 
 __all__ = [
     "all_plain", "as_declared", "control", "crosses_lanes", "filled", "for_unknown", "given", "holds_staged",
-    "in_lanes", "marked", "spread", "strong_avals", "switch", "switch_linearly", "while_loop",
+    "marked", "spread", "strong_avals", "switch", "switch_linearly", "while_loop",
 ]  # fmt: skip
 
 
@@ -157,11 +157,6 @@ def given(values: Sequence, flags: Sequence[bool]) -> list:
 def filled(tangents: Sequence, primals: Sequence, flags: Sequence[bool]) -> list:
     """Return the tangents that flags name, zeros where they were never built."""
     return [zeros(aval_of(p)) if t is None else t for t, p, f in zip(tangents, primals, flags, strict=True) if f]
-
-
-def in_lanes(values: Sequence, flags: Sequence[bool], size: int) -> tuple:
-    """Return results that all have the leading axis, which so far those have that flags name."""
-    return tuple([x if f else repeat_lanes(x, size) for x, f in zip(values, flags, strict=True)])
 
 
 def as_declared(out: Sequence, declared: Sequence) -> list:

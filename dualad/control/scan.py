@@ -16,13 +16,13 @@ from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
+from ..ops.kinds import in_lanes, repeat_lanes
 from ..ops.kinds import known as plain
-from ..ops.kinds import repeat_lanes
 from ..program.ir import Program, live_steps
 from ..program.variable import Variable
 from ..series.rules import declare
 from ..staged import Staged
-from .control_ops import all_plain, as_declared, control, filled, given, in_lanes, marked, spread, strong_avals
+from .control_ops import all_plain, as_declared, control, filled, given, marked, spread, strong_avals
 from .subprograms import (
     Transposed,
     batch_program,
@@ -159,7 +159,7 @@ def _scan_transpose(ct, *args, live, hot, wanted, body, length, reverse, counts,
     nc, nk, nx, more = counts
     # Which cotangents are dead in all steps, which have dead entries in any step, and which may be infinite in any.
     dead = [m is not None and (numbers := plain(m)) is not None and not np.any(numbers) for m in live]
-    partial, may = [m is not None and not d for m, d in zip(live, dead, strict=True)], [hot] * len(ct)
+    partial, may = [m is not None and not d for m, d in zip(live, dead, strict=True)], [bool(hot)] * len(ct)
     told = None if hot is None else (partial, may)
     hooked = told is not None and mentions(body, _is_hook)
     tried = without_effects(body) if hooked else body

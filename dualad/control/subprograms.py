@@ -187,12 +187,11 @@ class Derived(NamedTuple):
 
 def alike(make: Callable, branches: Sequence[Program], flags: Sequence[bool]) -> tuple[list, list[bool]]:
     """Make programs of all branches in which the same results move, and say which: all that move in any branch."""
-    union = [False] * len(branches[0].outputs)
+    union = None
     while True:
-        forced = union
-        parts = [make(b, flags, forced) for b in branches]
+        parts = [make(b, flags, union) for b in branches]
         union = [any(own) for own in zip(*[p.moving for p in parts], strict=True)]
-        if union == forced or all([p.moving == union for p in parts]):
+        if all([p.moving == union for p in parts]):
             return parts, union
 
 

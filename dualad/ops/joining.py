@@ -18,7 +18,7 @@ from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
 from .indexing import ARRAY, index_add
-from .kinds import linear, repeat_lanes, unbroadcast
+from .kinds import in_lanes, linear, unbroadcast
 from .samples import complex_normal
 
 __all__ = ["concatenate", "gathered", "split", "stack", "unstack"]
@@ -46,8 +46,7 @@ def _join(name: str, function: Callable, **fields) -> Primitive:
         return bind(op, primals, params), bind(op, _zeros_for_none(tangents, primals), params)
 
     def batch(size: int, values: Sequence, mapped: Sequence[bool], *, axis: int) -> Array:
-        values = [v if m else repeat_lanes(v, size) for v, m in zip(values, mapped, strict=True)]
-        return function(values, axis=axis + 1)
+        return function(in_lanes(values, mapped, size), axis=axis + 1)
 
     op = Primitive(name, jvp=jvp, linear_in=(-1,), joint=True, batch=batch, kind="join", moves=True, **fields)
     return op

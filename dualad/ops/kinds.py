@@ -25,7 +25,7 @@ from .samples import elementwise_samples
 
 __all__ = [
     "add_tangents", "align_ranks", "along_axis", "batch_elementwise", "bilinear", "broadcast_like", "broadcast_tangent",
-    "directional", "elementwise", "elementwise_shape", "factor_transpose", "is_finite", "known", "linear",
+    "directional", "elementwise", "elementwise_shape", "factor_transpose", "in_lanes", "is_finite", "known", "linear",
     "of_every_order", "of_matrices", "predicate", "product_strong_transpose", "repeat_lanes", "scale", "scaled",
     "solution", "stacked", "strong", "times", "unary", "unbroadcast", "vanishes",
 ]  # fmt: skip
@@ -197,6 +197,11 @@ def align_ranks(value, ndim: int):
 def repeat_lanes(x, size: int):
     """Give a value that is the same in all lanes its leading axis."""
     return np.broadcast_to(x, (size, *np.shape(x)))
+
+
+def in_lanes(values: Sequence, flags: Sequence[bool], size: int) -> tuple:
+    """Return results that all have the leading axis, which so far those have that flags name."""
+    return tuple([x if f else repeat_lanes(x, size) for x, f in zip(values, flags, strict=True)])
 
 
 def batch_elementwise(op_of: Callable) -> Callable:

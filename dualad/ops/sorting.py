@@ -13,7 +13,7 @@ import numpy as np
 from ..core.aval import Array, Aval, broadcast_shapes
 from ..core.primitive import Primitive
 from .indexing import ARRAY, index
-from .kinds import along_axis, linear, repeat_lanes, unbroadcast
+from .kinds import along_axis, in_lanes, linear, unbroadcast
 from .samples import complex_plane, integers
 from .scans import equal_or_both_nan, shift
 
@@ -212,7 +212,7 @@ searchsorted = Primitive(
 
 def _bincount_batch(size: int, values: Sequence, mapped: Sequence[bool], *, length) -> Array:
     """Give each lane bins of its own, so that all lanes are counted in one call."""
-    weights, bins = (v if m else repeat_lanes(v, size) for v, m in zip(values, mapped, strict=True))
+    weights, bins = in_lanes(values, mapped, size)
     bins = bins + length * np.arange(size).reshape(size, 1)
     return bincount(weights.reshape(-1), bins.reshape(-1), length=size * length).reshape(size, length)
 

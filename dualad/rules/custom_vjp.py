@@ -20,7 +20,7 @@ from ..core.dispatch import bind
 from ..core.tracer import Tracer
 from ..dual import float0
 from ..errors import DualadError, TreeError
-from ..ops.kinds import repeat_lanes
+from ..ops.kinds import in_lanes
 from ..signatures import Args, Out
 from ..tree import LeafName, flatten, flatten_like
 from ..vjp_via_transpose import linear_transpose
@@ -134,8 +134,7 @@ def _call_batch(size, values, mapped, *, call):
         results, own = map_lanes(functools.partial(forward, found, moved), values, mapped, size)
         n = found.count
         found.mapped[batched_forward] = own[n:]
-        out = [r if m else repeat_lanes(r, size) for r, m in zip(results[:n], own, strict=False)]
-        return [*out, *results[n:]]
+        return [*in_lanes(results[:n], own[:n], size), *results[n:]]
 
     def batched_backward(found, known, cts):
         pull = map_linear(functools.partial(backward, found), found.mapped[batched_forward], size)

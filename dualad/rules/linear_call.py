@@ -22,7 +22,7 @@ from ..core.primitive import Primitive
 from ..errors import ArgumentTypeError, DtypeError, OutputError, RuleMissingError
 from ..jvp import output_leaves
 from ..liveness import signed
-from ..ops.kinds import repeat_lanes
+from ..ops.kinds import in_lanes
 from ..staged import StagedLevel
 from ..tree import LeafName, flatten, flatten_like
 from ..vjp_via_transpose import linear_transpose
@@ -149,7 +149,7 @@ def _transpose(ct, *args, live=None, hot=False, call, outs, residuals):
 
 def _batch(size, values, mapped, *, call, outs, residuals):
     cut = len(values) - residuals
-    vectors = [v if m else repeat_lanes(v, size) for v, m in zip(values[:cut], mapped[:cut], strict=True)]
+    vectors = in_lanes(values[:cut], mapped[:cut], size)
     outs = None if outs is None else tuple([Aval((size, *a.shape), a.dtype) for a in outs])
     params = {"call": call.batched(size, mapped[cut:]), "outs": outs, "residuals": residuals}
     return bind(linear, (*vectors, *values[cut:]), params)

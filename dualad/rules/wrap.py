@@ -27,7 +27,7 @@ from ..errors import (
     ShapeError,
     TreeError,
 )
-from ..ops.kinds import repeat_lanes
+from ..ops.kinds import in_lanes
 from ..tree import flatten, flatten_like, treedef_outline
 from .calls import Template, UserFunction, flat_output, has_tensor, partition, push_moving
 
@@ -149,8 +149,7 @@ def _contract(block, t, lead: int):
 
 def _batch(size, values, mapped, *, call, lead):
     if call.vectorized:
-        full = [v if m else repeat_lanes(v, size) for v, m in zip(values, mapped, strict=True)]
-        return bind(opaque_call, full, {"call": call, "lead": (size, *lead)})
+        return bind(opaque_call, in_lanes(values, mapped, size), {"call": call, "lead": (size, *lead)})
     return one_by_one(opaque_call)(size, values, mapped, call=call, lead=lead)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..backward import pull_back
-from ..basis import split_last
+from ..basis import share_out, split_last
 from ..core.aval import Aval
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
@@ -56,11 +56,9 @@ class Products:
         With an executor its workers carry out the products; ``f`` is the user's function, for messages.
         """
         lin, C = stage.linear(), self.coloring
-        if executor is None:
-            parts = self._some(lin, 0, len(self.passes))
-        else:
-            parts = self._by_workers(lin, executor, f)
-        found = self._read(parts)
+        job, chunks = partial(self._some, lin), (None, None, executor)
+        parts = share_out(job, len(self.passes), chunks, "sparse derivative", f, unit="passes")
+        found = self._read([part for some in parts for part in some])
         if C.substitution is None:
             return found
         if isinstance(found, Tracer):
@@ -80,13 +78,6 @@ class Products:
         else:
             found = whole.take(places, mode="clip") if whole.size else np.zeros(len(places), self.dtype)
         return found if found.dtype == self.dtype else found.astype(self.dtype)
-
-    def _by_workers(self, lin: Linear, executor: Any, f: Any) -> list:
-        from ..scale.driver import Plan, chunked  # what other processes need is loaded when there are any
-
-        job = partial(self._some, lin)
-        plan = Plan(job, len(self.passes), lambda ranges: [()] * len(ranges), "sparse derivative", "passes", f)
-        return [part for parts in chunked(plan, None, None, executor) for part in parts]
 
     def __getstate__(self) -> dict:
         return {**vars(self), "_seeds": {}}  # which are made again, sooner than sent

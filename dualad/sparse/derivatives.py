@@ -21,9 +21,9 @@ from ..core.frames import public, user_level
 from ..core.tracer import Tracer
 from ..core.transformed import importable_name, named, reduced
 from ..errors import ArgumentError, ShapeError, SparsityError
+from ..jacobian import like_chosen
 from ..linearize import Linearization
 from ..surface.arguments import PerformanceNote
-from ..tree import is_array
 from .arrange import FORMATS, arrange
 from .coloring import Coloring, color, restored_coloring
 from .detect import Names, Positions, detect, pattern_of_program
@@ -336,9 +336,7 @@ class _SparseDerivative:
             return prepared.blocks[0][0].of(data)
 
         def inside(values: list) -> Any:
-            rest = iter(values)
-            full = [next(rest) if is_array(x) else x for x in problem.leaves]
-            return problem.selection.arrange(optree.tree_unflatten(problem.tree, full))
+            return like_chosen(values, problem.leaves, problem.tree, problem.selection)
 
         rows = [inside([block.of(data) for block in line]) for line in prepared.blocks]
         return inside(rows) if self._second else optree.tree_unflatten(stage.out_tree, rows)

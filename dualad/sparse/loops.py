@@ -35,12 +35,8 @@ def scan_rule(walk: Any, step: tuple) -> list:
     constants, carry, xs = vectors[:a], vectors[a:b], vectors[b:]
     sizes = [v.aval.size for v in body.inputs[:c]]
     own = type(walk)(sum(sizes), walk.fixed, walk.limit)
-    found = own.run(body, [*rows.identities(sizes), *[None] * (len(body.inputs) - c)])
+    one = own.stacked(body, [*rows.identities(sizes), *[None] * (len(body.inputs) - c)])
     walk.dense += own.dense
-    one = rows.join([
-        rows.nothing(int(np.prod(shape_of(o))), sum(sizes)) if p is None else p
-        for p, o in zip(found, body.outputs, strict=True)
-    ])  # fmt: skip
     n_carry = sum([p.shape[0] for p in carry])
     if one[:n_carry, sum(sizes[:a]) : sum(sizes[:b])].nnz and length > _STEPS:
         return dense_rule(walk, step)

@@ -15,7 +15,7 @@ import numpy as np
 
 from .needs import scipy_sparse
 
-__all__ = ["collect", "gather", "identities", "identity", "join", "merge", "nothing", "pattern", "same", "tagged"]
+__all__ = ["collect", "gather", "identities", "join", "merge", "nothing", "pattern", "same", "tagged"]
 
 
 def pattern(indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> Any:
@@ -37,7 +37,8 @@ def identity(size: int, first: int, n: int) -> Any:
 
 def identities(sizes: Sequence[int]) -> list:
     """Return the patterns of arrays of these sizes, whose entries are the columns one after the other."""
-    return [identity(size, end - size, sum(sizes)) for size, end in zip(sizes, accumulate(sizes), strict=True)]
+    n = sum(sizes)
+    return [identity(size, end - size, n) for size, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
 def nothing(m: int, n: int) -> Any:

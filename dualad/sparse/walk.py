@@ -167,6 +167,12 @@ class Walk:
         self.rows = outer
         return found
 
+    def stacked(self, program: Program, seeds: list) -> Any:
+        """Follow the inputs that have a seed, and return the rows of all outputs, one below the other."""
+        found = zip(self.run(program, seeds), program.outputs, strict=True)
+        parts = [rows.nothing(int(np.prod(shape_of(o))), self.n) if p is None else p for p, o in found]
+        return rows.join(parts, self.n)
+
 
 def sparsity_kind(op: Any) -> str:
     """Say in a word how the pattern of a linear operator is known."""
@@ -195,11 +201,5 @@ def broadcast(p: Any, shape: tuple[int, ...], into: tuple[int, ...]) -> Any:
 
 def follow(program: Program, sizes: list[int], fixed: bool, limit: int, skip: int = 0) -> tuple[Any, Walk]:
     """Return the pattern of all outputs against all inputs behind the first ``skip``, and the walk that found it."""
-    n = sum(sizes)
-    walk = Walk(n, fixed, limit)
-    found = walk.run(program, [*[None] * skip, *rows.identities(sizes)])
-    parts = [
-        rows.nothing(int(np.prod(shape_of(o))), n) if p is None else p
-        for p, o in zip(found, program.outputs, strict=True)
-    ]
-    return rows.join(parts, n), walk
+    walk = Walk(sum(sizes), fixed, limit)
+    return walk.stacked(program, [*[None] * skip, *rows.identities(sizes)]), walk

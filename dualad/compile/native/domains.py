@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 
 from ...program.variable import Variable
 from .bands import offsets_met
-from .code import WIDTH, Code
+from .code import WIDTH, Code, Lanes
 from .kernels import Kernel, Writer, clipped, find_cuts
-from .operators import Refused
+from .operators import LONG, Refused
 from .views import Box
 
 __all__ = ["Nest", "Part"]
@@ -153,8 +153,7 @@ class Part:
         with code.each(first, end, WIDTH if vector else 1) as turn:
             counters[axis] = turn
             if vector:  # the last vector may begin before the one ahead of it ends: it writes the same numbers again
-                beyond = code.new(f"icmp sgt i64 {turn}, {high - WIDTH}")
-                counters[axis] = code.new(f"select i1 {beyond}, i64 {high - WIDTH}, i64 {turn}")
+                counters[axis] = Lanes(code, LONG, 1).at_most(turn, str(high - WIDTH))
             if len(axes) > 1:
                 self.nest(writer, axes[1:], spans, level, follow)
             else:

@@ -101,10 +101,15 @@ class Kernel:
         """About how long it takes, in entries of elementwise operators."""
         return math.prod(self.shape)
 
+    @property
+    def index(self) -> Index:
+        """The index of the entry that the counters say."""
+        return tuple([0 if n == 1 else (i, 1, 0) for i, n in enumerate(self.shape)])
+
     def homes(self, v: Variable) -> list[Index]:
         """Return the indices at which an array is written in the innermost loop."""
         if not self.lanes:
-            return [tuple([0 if n == 1 else (i, 1, 0) for i, n in enumerate(self.shape)])]
+            return [self.index]
         return [((0, 1, 0), *at) for at in itertools.product(*[range(n) for n in v.aval.shape[1:]])]
 
     def is_home(self, v: Variable, index: Index) -> bool:

@@ -212,9 +212,8 @@ def _scan(lowering: Any, args: list, params: dict, outs: Sequence[Variable], tar
         for i, start in held.items():
             results[i].write(counter)
             final[i] = Values(strong_aval(start.aval), pointer=start.pointer)
-        new = [x for _, x in _parts(lowering, [results[i] for i in loose], avals)]
         after = code.new(f"add i64 {counter}, 1")
-        close([after, *new])
+        close([after, *[x for i in loose for x in parts_of(code, final[i])]])
         end = code.label()
         code.branch(code.new(f"icmp slt i64 {after}, {length}"), head, end)
         code.begin(end)

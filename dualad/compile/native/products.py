@@ -104,10 +104,9 @@ def _matrices(code: Code, kernel: Product, buffers: dict[Any, str]) -> None:
     for _, (x, y), _, (v,) in kernel.steps:
         names: tuple[str, str, str] = buffers[x], buffers[y], buffers[v]
         with code.each("0", columns, vectors * WIDTH) as j:
-            with code.fold(from_, one.sub(to, str(_ROWS - 1)), _ROWS, [(one, from_)]) as turn:
-                tile(*names, turn.counter, _ROWS, j)
-                turn.next = [one.add(turn.counter, str(_ROWS))]
-            with code.each(turn.carried[0], to) as i:
+            with code.each(from_, one.sub(to, str(_ROWS - 1)), _ROWS) as i:
+                tile(*names, i, _ROWS, j)
+            with code.each(i, to) as i:
                 tile(*names, i, 1, j)
 
 

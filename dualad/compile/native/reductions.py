@@ -122,9 +122,11 @@ class Reduction(Kernel):
         """Sums of products, of which nothing is written, take little."""
         return math.prod(self.shape) // (8 if self.free else 1)
 
-    @property
-    def index(self) -> Index:
-        return tuple([0 if n == 1 else (i, 1, 0) for i, n in enumerate(self.shape)])
+    def piece(self, code: Code, number: str) -> tuple[str, str]:
+        """Return from which row to which a piece of columns goes."""
+        one = Lanes(code, LONG, 1)
+        low = one.mul(number, str(self.stretch))
+        return low, one.at_most(one.add(low, str(self.stretch)), str(self.shape[0]))
 
     def write(self, name: str) -> tuple[str, list[str]]:
         roots = [(s[1][0], self.index) for s in self.steps]
@@ -486,12 +488,10 @@ class _Loops:
                 strip(counters, turn)
 
         if kernel.stretch:
-            one = Lanes(code, LONG, 1)
             with code.each("%from", "%to") as turn:
-                low = one.do("mul", turn, str(kernel.stretch))
-                high = one.call("smin", one.add(low, str(kernel.stretch)), str(self.n))
+                span = kernel.piece(code, turn)
                 with code.each("0", m, width * together) as j:
-                    strip({}, j, (low, high), turn)
+                    strip({}, j, span, turn)
         else:
             self.nest(outer, row)
         return code.over_rows(self.name)

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .code import WIDTH, Code, Lanes
+from .code import WIDTH, Code
 from .equations import Call
 from .kernels import Kernel
-from .operators import LONG
 from .products import Product
 from .reductions import Reduction
 
@@ -68,12 +67,9 @@ def _before(kernel: Kernel, run: list[tuple[Kernel, Call]]) -> list[tuple[Kernel
 def _region(name: str, each: Sequence[str], last: str, kernel: Reduction) -> str:
     """Return the function that runs, for some pieces of the rows, first the others and then the last."""
     code = Code()
-    one, rows = Lanes(code, LONG, 1), kernel.shape[0]
-
     with code.each("%from", "%to") as turn:
-        low = one.do("mul", turn, str(kernel.stretch))
-        high = one.call("smin", one.add(low, str(kernel.stretch)), str(rows))
+        low, high = kernel.piece(code, turn)
         for function in each:
             code.effect(f"call void @{function}(ptr %arrays, i64 {low}, i64 {high})")
-        code.effect(f"call void @{last}(ptr %arrays, i64 {turn}, i64 {one.add(turn, '1')})")
+        code.effect(f"call void @{last}(ptr %arrays, i64 {turn}, i64 {code.new(f'add i64 {turn}, 1')})")
     return code.over_rows(name)

@@ -81,13 +81,12 @@ class Scatter(Kernel):
         code.effect(f"call void @llvm.memset.p0.i64(ptr {begin}, i8 0, i64 {count}, i1 false)")
         last = len(self.shape)
         whole = where.place + len(where.advanced)
-        index = tuple([0 if n == 1 else (i, 1, 0) for i, n in enumerate(self.shape)])
         b = Lanes(code, dtype, 1)
 
         def add(counters: list[str], offset: str) -> None:
             writer = _Single(code, self, buffers, {i: (0, n) for i, n in enumerate(self.shape)}, counters)
-            x, _ = writer.operand(ct, index)
-            at, _ = writer.address(pointer, v.aval.shape, dtype, writer.known_axes(where, index))
+            x, _ = writer.operand(ct, self.index)
+            at, _ = writer.address(pointer, v.aval.shape, dtype, writer.known_axes(where, self.index))
             at = code.value(f"getelementptr {stored(dtype)}, ptr {at}, i64 {offset}")
             old = code.new(f"load {b.type}, ptr {at}, align {dtype.itemsize}")
             store_lanes(b, b.add(old, convert(b.of(v.aval.dtype), x, dtype)), at)
@@ -97,7 +96,7 @@ class Scatter(Kernel):
             if axis == whole:
                 box = {i: (0, n) for i, n in enumerate(self.shape)}
                 left = [*counters, *["0"] * (last - axis)]
-                offset, _ = _Single(code, self, buffers, box, left).offset(where, arrays, index)
+                offset, _ = _Single(code, self, buffers, box, left).offset(where, arrays, self.index)
             if axis == last:
                 add(counters, offset)
                 return

@@ -24,7 +24,7 @@ from .dense import Dense
 from .engine import Engine, engine
 from .equations import Equations, are_entries, is_simple
 from .kernels import Kernel, Writer, find_cuts
-from .operators import DOUBLE, Refused
+from .operators import DOUBLE, LONG, Refused
 from .values import is_uniform
 from .views import VIEWS, Index, broadcast_index, same_but_ones
 
@@ -101,12 +101,8 @@ class _Domain(Kernel):
     """The entries of one array, of which a vector is the same entry of eight lanes."""
 
     def __init__(self, shape: tuple[int, ...], maker: dict[Variable, tuple]) -> None:
-        self.outs, self.flat, self.lanes, self.shape, self.maker = [], False, False, shape, maker
-        self.bands, self.loaded, self.inline = {}, set(), False
-
-    @property
-    def index(self) -> Index:
-        return tuple([0 if n == 1 else (i, 1, 0) for i, n in enumerate(self.shape)])
+        super().__init__([Variable(Aval(shape, DOUBLE))], False)
+        self.outs, self.maker = [], maker
 
 
 class _Lanewise(Writer):
@@ -176,9 +172,7 @@ class Stack(Equations):
         return name
 
     def _block(self, turn: str, targets: dict[Variable, str]) -> None:
-        code, last = self.code, self.size - WIDTH
-        beyond = code.new(f"icmp sgt i64 {turn}, {last}")
-        self.lane = code.new(f"select i1 {beyond}, i64 {last}, i64 {turn}")
+        self.lane = Lanes(self.code, LONG, 1).at_most(turn, str(self.size - WIDTH))
         users = count_readers([step[1] for step in self.steps])
         for op, args, _, (v,) in self.steps:
             if op.name in _FACTORS or op.name == "matmul":
