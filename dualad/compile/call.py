@@ -135,9 +135,10 @@ def _call_jvp(primals, tangents, *, program, linear):
     vectors = given(tangents, moving)
     if not any([holds_staged(t) for t in vectors]):
         both = program.derived(lambda: jvp_program(program, moving), "jvp", moving)
-        args = spread_orders([p if t is None else [p, t] for p, t in zip(primals, tangents, strict=True)], moving, 1)
-        made = together(bind(call, args, {"program": both.program, "linear": 0}), both.moving, 1)
-        pairs = [x if m else (x, None) for x, m in zip(made, both.moving, strict=True)]
+        # As `spread_orders` and `together` do for series, written out: this runs at every call.
+        args = [x for p, t in zip(primals, tangents, strict=True) for x in ((p,) if t is None else (p, t))]
+        rest = iter(bind(call, args, {"program": both.program, "linear": 0}))
+        pairs = [(next(rest), next(rest) if m else None) for m in both.moving]
         return tuple([value for value, _ in pairs]), tuple([tangent for _, tangent in pairs])
     n = len(program.outputs)
     part = program.derived(lambda: partial_eval_jvp(program, moving), "linearize", moving)
