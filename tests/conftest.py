@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dualad.compile import trust
 from dualad.later import load_everything
 
 SEED = 20240229
@@ -23,6 +24,9 @@ os.environ.setdefault("DUALAD_FULL_TRACEBACK", "1")
 
 # Tests read the whole table of operators.
 load_everything()
+
+# What fails inside the compiler fails the test, where users get a slower program.
+trust.STRICT = True
 
 # The same examples on every machine and every run; a deadline would make a busy machine a failing one.
 settings.register_profile("dualad", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -1,0 +1,27 @@
+"""What becomes of a failure of the compiler's own: a log record, and a plainer program; in our own tests, the error.
+
+For: every place that can do without a part of the compiler. Not for: what a part refuses because it does not know it
+(``Refused``), which is no failure, or errors of the function that is compiled.
+"""
+
+from __future__ import annotations
+
+import logging
+
+__all__ = ["STRICT", "fall_back"]
+
+#: whether failures are raised: our own tests set it, so that no fault of the compiler hides behind the plain program
+STRICT = False
+
+_LOGGER = logging.getLogger("dualad")
+
+
+def fall_back(part: str, error: Exception) -> None:
+    """Log that a part of the compiler has failed, so that its caller goes on without it; raise the error if ``STRICT``.
+
+    The traceback is logged at the level DEBUG.
+    """
+    if STRICT:
+        raise error
+    _LOGGER.warning("jit: %s failed, and is left out: %s: %s", part, type(error).__name__, error)
+    _LOGGER.debug("traceback of the failure of %s", part, exc_info=error)
