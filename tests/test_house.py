@@ -97,6 +97,7 @@ TESTS_WITHOUT_A_MODULE = {
     "surface/test_written_programs.py",
 }
 TEST_FOLDERS_WITHOUT_A_PACKAGE = {
+    "adversaries",
     "capabilities",
     "compose",
     "docs",
