@@ -145,8 +145,8 @@ class Writer:
         self.meetings: list[tuple[Meeting, Bands] | None] = []
         self.known: dict[tuple[int, Index], tuple[str, int]] = {}
         self.own = set(kernel.outs)
-        #: entries of eight lanes that were loaded together, by their array and the first of them
-        self.tiles: dict[tuple[str, int], list[str]] = {}
+        #: entries of eight lanes that were loaded together, by their array, the first of them, and how many a lane has
+        self.tiles: dict[tuple[str, np.dtype, int, int], list[str]] = {}
         self.equations: dict[int, tuple] = {}
         self.computed: dict[int, np.dtype] = {}
 
@@ -377,11 +377,11 @@ class Writer:
 
     def tile(self, pointer: str, dtype: np.dtype, first: int, row: int) -> list[str]:
         """Return eight entries that follow each other, in eight lanes each: their rows are loaded and transposed."""
-        found = self.tiles.get((pointer, first))
+        found = self.tiles.get((pointer, dtype, first, row))
         if found is None:
             b = Lanes(self.code, dtype, WIDTH)
             rows = [load_lanes(b, self.in_row(pointer, dtype, row, i, first)) for i in range(WIDTH)]
-            found = self.tiles[pointer, first] = _transposed(b, rows)
+            found = self.tiles[pointer, dtype, first, row] = _transposed(b, rows)
         return found
 
     def in_row(self, pointer: str, dtype: np.dtype, row: int, lane: int, place: int) -> str:

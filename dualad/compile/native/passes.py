@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from .maths import KERNELS
 from .operators import Refused
 from .positions import ELSEWHERE, STATUS, in_long, is_computed
 from .products import PRODUCTS, Product, is_product
-from .reductions import REDUCED, Reduction, is_long, is_reduced
+from .reductions import REDUCED, Reduction, is_long, is_reduced, long_axes
 from .regions import joined
 from .scatters import BY_VALUE, Scatter, by_value, is_by_value
 from .stub import entered
@@ -83,6 +83,23 @@ def is_known(step: tuple, least: int | None = None) -> bool:
         return are_entries(op, args, params, avals, out)
     except (Refused, TypeError, ValueError, OverflowError):
         return False
+
+
+class _Shared(NamedTuple):
+    """What arrays have in common that one loop nest writes; those that differ in any of it have loops of their own."""
+
+    kind: str
+    #: of the domain, and of what is read beside it
+    shapes: tuple[tuple[int, ...], ...]
+    #: along which something is added up, those of one entry left out
+    axes: tuple[int, ...] = ()
+    out: tuple[int, ...] = ()
+    dtype: str = ""
+    mode: str = ""
+    #: sums of products, which have no order of NumPy's
+    free: bool = False
+    #: the variable, where nothing else is written with it
+    alone: int | None = None
 
 
 class Pass(Equations):
@@ -205,35 +222,37 @@ class Pass(Equations):
             if op.name in JOINS or (alone and op.name in _WORTHY):
                 return False
             pending += [a for a in args if type(a) is Variable and a in self.maker]
-        one_row = isinstance(axis, int) or [i for i in axis if x.aval.shape[i] != 1] == [len(x.aval.shape) - 1]
+        one_row = long_axes(x.aval, step[2]) == (len(x.aval.shape) - 1,)
         return step[3][0].aval.size != 1 or one_row or self._is_flat([x], held)
 
     def _kernels(self, held: list[Variable]) -> list[Kernel]:
         inside = set(held)
         level: dict[Variable, int] = {}
-        groups: dict[tuple, tuple[Callable[[list[Variable]], Kernel], list[Variable]]] = {}
+        groups: dict[tuple[int, _Shared], tuple[Callable[[list[Variable]], Kernel], list[Variable]]] = {}
         for v in held:
             level[v] = self._level(v, v.aval.shape, inside, level)
             key, make = self._loop_of(v, inside)
-            groups.setdefault((level[v], *key), (make, []))[1].append(v)
+            groups.setdefault((level[v], key), (make, []))[1].append(v)
         return [make(outs) for _, (make, outs) in sorted(groups.items(), key=lambda g: g[0][0])]
 
-    def _loop_of(self, v: Variable, inside: set) -> tuple[tuple, Callable[[list[Variable]], Kernel]]:
+    def _loop_of(self, v: Variable, inside: set) -> tuple[_Shared, Callable[[list[Variable]], Kernel]]:
         """Return what arrays have in common that are written with this one, and the loop that writes them all."""
         op, args, params, _ = step = self.maker[v]
         steps = lambda outs: [self.maker[o] for o in outs]
+        shapes, out = tuple([aval_of_atom(a).shape for a in args]), v.aval.shape
         if is_long(step):
-            shape, free, running = args[0].aval.shape, v in self.free, op.name == "cumsum"
-            whole = len(shape) > 1 and v.aval.size == 1 and not running
+            free, running = v in self.free, op.name == "cumsum"
+            whole = len(shapes[0]) > 1 and v.aval.size == 1 and not running
             is_flat = lambda outs: whole and self._is_flat([s[1][0] for s in steps(outs)], inside)
-            key = (shape, running and id(v), np.sum(params["axis"]), not v.aval.shape, free)
+            axes = long_axes(args[0].aval, params)
+            key = _Shared("reduction", shapes, axes, out, free=free, alone=id(v) if running else None)
             return key, lambda outs: Reduction(steps(outs), is_flat(outs), _BLOCK, free)
         if op.name == "scatter":
-            return ("scatter", id(v)), lambda outs: Scatter(step, _BLOCK)
+            return _Shared("scatter", shapes, alone=id(v)), lambda outs: Scatter(step, _BLOCK)
         if op.name in PRODUCTS:
-            key = (op.name, params.get("mode"), *[a.aval.shape for a in args], v.aval.dtype)
+            key = _Shared(op.name, shapes, (), out, v.aval.dtype.str, params.get("mode", ""))
             return key, lambda outs: Product(steps(outs), _BLOCK)
-        return (v.aval.shape,), lambda outs: Nest(outs, self._is_flat(outs, inside, outs), _BLOCK)
+        return _Shared("nest", (out,)), lambda outs: Nest(outs, self._is_flat(outs, inside, outs), _BLOCK)
 
     def _level(self, v: Variable, shape: tuple[int, ...], inside: set, level: dict) -> int:
         """Return after how many others a kernel that writes this can run."""
@@ -419,13 +438,19 @@ def _join(
     steps: list[tuple], writes: list[Variable], made: Engine, free: set[Variable], small: set[tuple]
 ) -> list[tuple]:
     """Return equations as one, if that is worth it and can be done."""
-    first = [s for s in steps if s[3] in small]
+    first, rest, late = list[tuple](), list[tuple](), set[Variable]()
+    for s in steps:  # what is computed of the others can't go before them
+        if s[3] in small and late.isdisjoint(_variables(s[1])):
+            first.append(s)
+        else:
+            rest.append(s)
+            late.update(s[3])
     if first:
-        rest = [s for s in steps if s[3] not in small]
-        if not rest:
+        own = [v for v in writes if v in late]
+        if not own:
             return steps
-        if Pass(rest, writes, free).in_lanes():  # where each lane would compute them again
-            return [*first, *_join(rest, writes, made, free, set())]
+        if Pass(rest, own, free).in_lanes():  # where each lane would compute them again
+            return [*first, *_join(rest, own, made, free, set())]
     work = [s for s in steps if s[0].name not in VIEWS or is_computed(s)]
     if len(work) < _WORTH and not any([s[0].name in _WORTHY for s in work]):
         return steps

@@ -24,7 +24,7 @@ from .totals import ACCUMULATORS, Accumulator
 from .values import at, load_lanes, store_lanes
 from .views import Index
 
-__all__ = ["REDUCED", "Reduction", "SHORT", "is_long", "is_reduced"]
+__all__ = ["REDUCED", "Reduction", "SHORT", "is_long", "is_reduced", "long_axes"]
 
 #: operators that make one entry of many along an axis, or add up along it
 REDUCED = frozenset({"sum", "max", "min", "argmax", "argmin", "cumsum"})
@@ -36,7 +36,7 @@ _LEAF, _FREE_LEAF = 128, 4096
 _COLUMNS, _ROWS = 4, 4
 
 
-def _axes(aval: Aval, params: dict) -> tuple[int, ...]:
+def long_axes(aval: Aval, params: dict) -> tuple[int, ...]:
     """Return the axes along which something is added up, but for those of one entry."""
     axis = params["axis"]
     return tuple([i for i in ((axis,) if isinstance(axis, int) else sorted(axis)) if aval.shape[i] != 1])
@@ -66,7 +66,7 @@ def is_reduced(step: tuple) -> bool:
         return False
     if not is_long(step):
         return True
-    axes, last = _axes(aval, params), len(aval.shape) - 1
+    axes, last = long_axes(aval, params), len(aval.shape) - 1
     if not axes or math.prod([aval.shape[i] for i in axes]) <= SHORT:
         return False
     if op.name == "cumsum":
@@ -89,10 +89,16 @@ class Reduction(Kernel):
         super().__init__([s[3][0] for s in steps], flat)
         self.running, self.backward = op.name == "cumsum", bool(params.get("reverse"))
         self.shape = (aval.size,) if flat else aval.shape
-        self.axis = 0 if flat else _axes(aval, params)[0]
+        along = {(aval_of_atom(s[1][0]).shape, long_axes(aval_of_atom(s[1][0]), s[2])) for s in steps}
+        axes = long_axes(aval, params)
+        if len(along) > 1 or (len(axes) != 1 and not flat):
+            raise Refused("totals along several axes")
+        self.axis = 0 if flat else axes[0]
         self.in_rows = self.axis == len(self.shape) - 1
         self.states = [ACCUMULATORS[s[0].name](aval_of_atom(s[1][0]).dtype) for s in steps]
         kept = [n for i, n in enumerate(self.shape) if i != self.axis]
+        if not self.in_rows and any([len(s.dtypes) > 1 for s in self.states]):
+            raise Refused("places of extrema along columns")
         self.pieces: list[int] = []
         most = max(block, _LEAF)
         if self.in_rows and not self.running and math.prod(kept) == 1 and self.shape[self.axis] > 2 * most:

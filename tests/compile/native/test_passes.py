@@ -267,3 +267,16 @@ def test_what_is_cheap_is_computed_where_it_is_read() -> None:
         x[5] = np.inf
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(fast(x), da.hessian(f)(x))
+
+
+def test_what_is_computed_of_a_part_does_not_go_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Conversions of a part were written in front of the loop that takes it, and read what was not there."""
+    monkeypatch.setattr(passes, "_LARGE", 128)
+
+    def f(x, y):
+        z = x.copy() * 1.0
+        z[1:3] = y[1:3]
+        return z
+
+    x = np.arange(3 * 400).reshape(400, 3)
+    same(f, x, x[::-1].copy(), whole=False)

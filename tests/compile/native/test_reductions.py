@@ -6,6 +6,8 @@ of a few entries (test_passes.py, test_groups.py).
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -147,3 +149,24 @@ def test_zeros_of_a_matrix_win_against_infinite_cotangents(rows: int, columns: i
         fast = da.jit(f)
         np.testing.assert_allclose(fast(w, x), expected, rtol=1e-9, equal_nan=True)
     assert any(["fma" in g.text for g in fast._specialised((w, x), {}).program.compiled.groups])
+
+
+_AXES = {n: [c for k in range(1, n + 1) for c in itertools.combinations(range(n), k)] for n in (2, 3)}
+
+
+@pytest.mark.parametrize("shape", [(8, 128), (128, 8), (1, 8, 128), (9, 10, 12)])
+def test_several_totals_along_different_axes(shape: tuple[int, ...]) -> None:
+    """The sum of the numbers of axes is the same for (1,) and (0, 1): a key made of that wrote behind a result."""
+    x = numbers(*shape)
+    for one, other in itertools.product(_AXES[len(shape)], repeat=2):
+        f = lambda x, one=one, other=other: (
+            np.sum(x, one), np.sum(x, other, keepdims=True), np.max(x, one, keepdims=True), np.max(x, other), x * 2,
+        )  # fmt: skip
+        same(f, x, whole=False, exact=False)
+        norm = lambda x, one=one, other=other: (x - x.mean(one, keepdims=True)) / (x.std(other, keepdims=True) + 1)
+        np.testing.assert_allclose(da.jit(norm)(x), norm(x), rtol=1e-12, atol=1e-12)
+
+
+def test_the_place_of_an_extremum_of_one_column() -> None:
+    x = numbers(300, 2)
+    same(lambda x: (np.argmax(np.max(x, axis=(1,), keepdims=True), axis=0), np.argmin(x[:, :1] * 2, 0)), x, whole=False)
