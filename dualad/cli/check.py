@@ -1,48 +1,37 @@
 """``dualad check``: all derivatives of the named functions against every oracle that applies.
 
-Not for the checks themselves (``dualad.testing``), one of them (``runner.py``), processes (``workers.py``), nor for
-layouts (``table.py``, ``junit.py``, ``markdown.py``, ``html.py``).
+JUnit files, several processes and a summary in Markdown are pytest's, through the plugin. Not for the checks themselves
+(``dualad.testing``).
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
 import sys
 import time
 from collections.abc import Sequence
 
-from dualad.errors import UsageError
 from dualad.testing import ORACLES, CheckReport
 from dualad.testing.report import to_json
 from dualad.version import __version__
 
-from . import html, markdown
+from . import html
 from .files import require_writable, write, write_json
-from .junit import to_junit
 from .runner import Runner, Settings, Task, tasks_of
 from .table import format_failures, format_reports, format_summary
 from .targets import Target
 from .terminal import Progress, uses_colour, width
-from .workers import run_in_workers
 
 __all__ = ["run"]
 
 _MOST_JSON_ENTRIES = 10_000
-_GITHUB = "GITHUB_STEP_SUMMARY"
 
 
 def run(options: argparse.Namespace) -> int:
     """Check, print, write the files; return the exit status."""
-    for name in (options.junit, options.html, options.markdown, None if options.json == "-" else options.json):
+    for name in (options.html, None if options.json == "-" else options.json):
         require_writable(name)
-    if options.github and not os.environ.get(_GITHUB):
-        raise UsageError(
-            "You asked for --github.",
-            f"{_GITHUB} is not set, so this is no step of GitHub Actions, and nothing names the summary's file.",
-            "Leave --github out here, or write the same summary to a file: --markdown summary.md.",
-        )
     settings = _settings(options)
     runner = Runner(settings)
     tasks, targets = tasks_of(runner, options.targets)
@@ -62,10 +51,6 @@ def run(options: argparse.Namespace) -> int:
         "dualad": __version__,
     }
     _report(reports, options, seconds, shown, len(tasks) - len(reports))
-    if options.github:
-        functions = {label: target.function for label, target in targets.items()}
-        if commands := markdown.to_annotations(reports, functions):
-            print(commands)
     return 0 if all(report.ok for report in reports) else 1
 
 
@@ -98,18 +83,13 @@ def _print_list(tasks: Sequence[Task], targets: dict[str, Target], runner: Runne
 def _carry_out(tasks: Sequence[Task], runner: Runner, options: argparse.Namespace) -> list[CheckReport]:
     """Return the reports in the order of the tasks; those up to the first failure if it is to be the last."""
     progress = Progress(total=len(tasks), quiet=options.quiet)
-    stop = lambda report: options.fail_fast and not report.ok
     try:
-        if options.workers > 1 and len(tasks) > 1:
-            progress(f"starting {min(options.workers, len(tasks))} processes")
-            done = run_in_workers(tasks, runner.settings, options.workers, progress=progress.advance, stop=stop)
-            return list(done.values())
         reports = []
         for task in tasks:
             progress.prefix = f"{task.label}, point {task.point + 1}: "
             reports.append(runner.run(task, progress))
             progress.advance("done")
-            if stop(reports[-1]):
+            if options.fail_fast and not reports[-1].ok:
                 break
         return reports
     finally:
@@ -132,14 +112,6 @@ def _report(reports: list[CheckReport], options: argparse.Namespace, seconds: fl
     print(format_summary(reports, seconds, coloured=coloured) + rest, file=stream)
     if options.json:
         write_json(options.json, _json(reports, settings, seconds), indent=2)
-    if options.junit:
-        write(options.junit, to_junit(reports))
-    if options.markdown or options.github:
-        text = markdown.to_markdown(reports, summary=summary)
-        if options.markdown:
-            write(options.markdown, text)
-        if options.github:
-            write(os.environ[_GITHUB], text, mode="a")
     if options.html:
         write(options.html, html.to_html(reports, summary=summary, settings=settings))
 

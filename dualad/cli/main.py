@@ -42,9 +42,9 @@ points:
 
 examples:
   dualad check model.py:energy --at '[[1.0, 2.0], 3.0]'            one function at one point
-  dualad check src 'lib/**/model_*.py' --workers 4                  every function with declared points
+  dualad check src 'lib/**/model_*.py'                              every function with declared points
   dualad check src --oracle differences --oracle complex-step --fail-fast
-  dualad check src --junit report.xml --html report.html --github   in GitHub Actions
+  dualad check src --html report.html                               a page with plots
   dualad check src --list                                           what would be checked
 
 exit status:
@@ -83,7 +83,7 @@ exit status:
 _ALL = """\
 examples:
   dualad check model.py:energy --at '[[1.0, 2.0], 3.0]'
-  dualad check src --junit report.xml
+  dualad check src --html report.html
   dualad jacobian model.py:rates --at '[[1.0, 2.0]]' --spy
   dualad COMMAND --help
 """
@@ -237,15 +237,10 @@ def _add_check_options(parser: argparse.ArgumentParser) -> None:
     add("--rtol", type=_tolerance, default=1e-7, help="allowed relative error (default %(default)s)")
     add("--atol", type=_tolerance, default=1e-12, help="allowed absolute error (default %(default)s)")
     add("--seed", type=_count, default=0, help="for tangents, cotangents and samples (default %(default)s)")
-    add("--workers", type=_workers, default=1, metavar="N", help="processes, or auto for one per core (default 1)")
     add("--fail-fast", action="store_true", help="begin nothing more after the first failure")
     add = parser.add_argument_group("reports").add_argument
     add("--json", metavar="FILE", help="write everything as JSON; - for standard output")
-    add("--junit", metavar="FILE", help="write JUnit XML, for CI")
-    add("--markdown", metavar="FILE", help="write a summary as Markdown")
     add("--html", metavar="FILE", help="write a self-contained page with plots")
-    says = "append the Markdown summary to $GITHUB_STEP_SUMMARY, and annotate the functions that failed"
-    add("--github", action="store_true", help=says)
     add("-q", "--quiet", action="store_true", help="print only failures and the summary, no progress bar")
 
 
@@ -261,11 +256,3 @@ def _count(text: str) -> int:
     if value < 0:
         raise argparse.ArgumentTypeError(f"{text} is negative")
     return value
-
-
-def _workers(text: str) -> int:
-    if text == "auto":
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes: write 1 or more, or auto")
-    return int(text)

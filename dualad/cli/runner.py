@@ -1,7 +1,6 @@
-"""One function at one point, checked: what a process of `dualad check` does again and again.
+"""One function at one point, checked.
 
-Everything here can be sent to another process; a worker loads the user's files itself. Not for who runs which task
-(``check.py``, ``workers.py``), nor for the checks themselves (``dualad.testing``).
+Not for the order of the tasks (``check.py``), nor for the checks themselves (``dualad.testing``).
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualad.testing import CheckReport, Row, check_function
+from dualad.testing import CheckReport, check_function
 
 from .points import describe_point, nearby
 from .targets import Target, find_targets, points_of
 
-__all__ = ["Runner", "Settings", "Task", "failed", "tasks_of"]
+__all__ = ["Runner", "Settings", "Task", "tasks_of"]
 
 
 @dataclass(frozen=True)
@@ -96,11 +95,6 @@ class Runner:
                 progress=progress,
                 shared=self._shared.setdefault(task.label, {}),
             )
-
-
-def failed(task: Task, message: str) -> CheckReport:
-    """Return the report of a task that came to no end of its own."""
-    return CheckReport(task.label, task.name, (Row("value", "error", message=message),))
 
 
 def tasks_of(runner: Runner, texts: Sequence[str]) -> tuple[list[Task], dict[str, Target]]:

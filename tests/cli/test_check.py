@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import textwrap
-import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
@@ -125,26 +123,14 @@ def test_json_on_standard_output_is_all_there_is(folder, capsys):
 @pytest.mark.slow
 def test_all_files_of_a_failing_run(planted, capsys):
     out = planted.parent / "made" / "deep"
-    files = {kind: out / f"report.{kind}" for kind in ("json", "xml", "html")}
-    status = main(
-        [
-            "check",
-            str(planted),
-            "--json",
-            str(files["json"]),
-            "--junit",
-            str(files["xml"]),
-            "--html",
-            str(files["html"]),
-        ]
-    )
+    files = {kind: out / f"report.{kind}" for kind in ("json", "html")}
+    status = main(["check", str(planted), "--json", str(files["json"]), "--html", str(files["html"])])
     assert status == 1
     data = json.loads(files["json"].read_text())
     assert data["ok"] is False and any("wrong" in text for text in data["failures"])
     bad = [o["mismatch"] for r in data["reports"] for row in r["rows"] for o in row["outcomes"] if o["mismatch"]]
     assert bad and all(abs(m["got"] / m["expected"] - 1) > 1e-4 for m in bad)
-    root = ET.fromstring(files["xml"].read_text())
-    assert sum(int(suite.get("failures")) for suite in root) >= 7
+    assert len(data["failures"]) >= 7
     page = files["html"].read_text()
     assert page.startswith("<!doctype html>") and page.count("<svg") == 2 and "disagrees with" in page
 
@@ -252,19 +238,6 @@ def test_fail_fast_stops_at_the_first_failure(planted, capsys):
     assert main(["check", *targets, "--fail-fast", "-q", *FAST]) == 1
     assert "1 function, 1 point" in (out := capsys.readouterr().out)
     assert "stopped at the first failure, 1 not checked" in out
-
-
-def test_markdown_and_github(planted, capsys, monkeypatch):
-    summary = planted.parent / "summary.md"
-    summary.write_text("before\n")
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    own = planted.parent / "own.md"
-    assert main(["check", str(planted), "--github", "--markdown", str(own), "-q", *FAST]) == 1
-    assert summary.read_text() == "before\n" + own.read_text()
-    assert f"::error file={os.path.relpath(planted)},line=16,title=dualad check::" in capsys.readouterr().out
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY")
-    assert main(["check", str(planted), "--github"]) == 2
-    assert "GITHUB_STEP_SUMMARY is not set" in capsys.readouterr().err
 
 
 def test_what_a_function_prints_stays_out_of_the_json(folder, capsys):
