@@ -1,6 +1,6 @@
 """Sums over events: calls, time, memory, by operation and phase and whatever else tells rows apart.
 
-Not for: showing them (``table.py``, ``page.py``).
+Not for: showing them (``table.py``).
 """
 
 from __future__ import annotations

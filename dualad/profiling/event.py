@@ -12,7 +12,7 @@ from ..core.aval import Aval
 
 __all__ = ["Event", "Line", "PHASES"]
 
-#: what each phase means, in the words of tables and pages
+#: what each phase means, in words
 PHASES = {
     "primal": "a value, computed alone: no tangent moves here",
     "tangent": "a value and its tangent, computed together by the operation's forward rule",

@@ -1,6 +1,6 @@
 """The profiler in the user's hands: ``with dualad.profile() as p:``.
 
-Not for: how events are made (``recorder.py``, ``watch.py``) or shown (``table.py``, ``page.py``, ``chrome.py``).
+Not for: how events are made (``recorder.py``, ``watch.py``) or shown (``table.py``, ``chrome.py``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from ..errors import ArgumentError
 from .averages import Average, averages
 from .chrome import chrome_trace
 from .event import Event
-from .page import page
 from .recorder import begin, end, listeners
 from .table import table
 from .watch import listen, unlisten
@@ -202,23 +201,6 @@ class profile:
         """
         return table(self.rows(sort=sort, by=by), limit=limit, elapsed=self.elapsed, dropped=self.dropped)
 
-    def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write a page with the tables, the lines of the source and a timeline; it needs no network and no server.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Examples
-        --------
-        >>> import dualad as da
-        >>> with da.profile() as p:
-        ...     slope = da.grad(lambda x: x**2)(3.0)
-        >>> p.to_html("profile.html")
-        """
-        Path(path).write_text(page(self.events, self.elapsed, self.dropped), encoding="utf-8")
-
     def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the events in Chrome's trace format, which https://ui.perfetto.dev and ``chrome://tracing`` show.
 
@@ -237,9 +219,6 @@ class profile:
         >>> p.to_chrome_trace("trace.json")
         """
         Path(path).write_text(chrome_trace(self.events), encoding="utf-8")
-
-    def _repr_html_(self) -> str:
-        return page(self.events, self.elapsed, self.dropped, whole=False)
 
     def __repr__(self) -> str:
         state = "on" if self._thread is not None else f"{self.elapsed * 1e3:.3g} ms"

@@ -1,4 +1,4 @@
-"""A profile as text. Not for: files (``page.py``, ``chrome.py``)."""
+"""A profile as text. Not for: files (``chrome.py``)."""
 
 from __future__ import annotations
 
