@@ -7,6 +7,7 @@ transpose is a call again: forward and backward passes both run compiled. Not fo
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -48,6 +49,7 @@ from .native.engine import engine
 from .numpy_source import Compiled, compile_program
 from .reroll import reroll
 from .simplify import simplify
+from .trust import attempt
 
 __all__ = ["CallProgram", "call", "machine_code"]
 
@@ -75,7 +77,7 @@ class CallProgram(Program):
         if self._compiled is None:
             with self._lock:
                 if self._compiled is None:
-                    self._compiled = compile_program(reroll(simplify(self)))
+                    self._compiled = _compile(self)
         return self._compiled
 
     def derived(self, make: Callable, *key: Any) -> Any:
@@ -90,6 +92,12 @@ class CallProgram(Program):
                         self._derived.clear()
                     found = self._derived[key] = _callable(make())
         return found
+
+
+def _compile(program: Program) -> Compiled:
+    for part, better in (("simplification", simplify), ("finding loops again", reroll)):
+        program = attempt(part, functools.partial(better, program), program)
+    return compile_program(program)
 
 
 def _callable(made: Any) -> Any:

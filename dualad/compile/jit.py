@@ -42,6 +42,7 @@ from .native.front import front, method
 from .native.runtime import HasFront
 from .signature import MISS, Entry, Slow, Static, has_nan, leaf_key, resolved_statics, static
 from .tracing import Arguments, Traced, trace_for_jit
+from .trust import attempt
 
 __all__ = ["Jitted", "jit"]
 
@@ -350,7 +351,8 @@ class Jitted(HasFront):
         """Let these be the entries, newest first."""
         self._entries = entries
         made = engine()
-        found = made and front(made, entries, MethodType(Jitted.__call__, self))
+        make = lambda: made and front(made, entries, MethodType(Jitted.__call__, self))
+        found = attempt("the entry in machine code", make, None)
         if found:
             self._front, self._quick = found, ()
             if type(self) is Jitted:

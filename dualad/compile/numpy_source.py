@@ -7,6 +7,7 @@ that is not known here is a call of its ``impl``. Not for: blocks of large array
 
 from __future__ import annotations
 
+import functools
 import linecache
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..control.subprograms import mentions
+from ..control.subprograms import mentions, runner
 from ..core.aval import is_weak
 from ..program.ir import Program
 from .blocks import Region, find_regions
@@ -28,6 +29,7 @@ from .quiet_errors import quietly
 from .simplify import is_pure
 from .source_block import Block
 from .source_values import ARRAY, PYTHON, Value, identifier
+from .trust import attempt
 
 __all__ = ["Compiled", "compile_program"]
 
@@ -55,9 +57,20 @@ class Compiled:
 def compile_program(program: Program) -> Compiled:
     """Write a (simplified) program as source and compile it."""
     before = tally()
-    compiled = _compile(program)
+    compiled = attempt("writing source", lambda: _compile(program), None) or _interpreted(program)
     compiled.machine = tally().since(before)
     return compiled
+
+
+def _interpreted(program: Program) -> Compiled:
+    """Return a program run equation by equation."""
+    step_by_step = quietly(runner(program, plain=True))
+
+    def run(*args):
+        # Memory of their own: an operator may return an argument, or a part of one.
+        return tuple([x.copy() if np.ndim(x) else np.asarray(x)[()] for x in step_by_step(*args)])
+
+    return Compiled(program, "", run, {"interpreted": len(program.steps)})
 
 
 def _is_impure(op: Any, params: dict) -> bool:
@@ -69,7 +82,8 @@ def _compile(program: Program) -> Compiled:
     note_once()
     grouped = program
     for find in (find_stacks, find_passes, find_groups, find_regions):
-        grouped = Program(program.inputs, find(grouped), program.outputs, program.name)
+        steps = attempt(find.__name__, functools.partial(find, grouped), grouped.steps)
+        grouped = Program(program.inputs, steps, program.outputs, program.name)
     if len(grouped.steps) == 1 and isinstance(group := grouped.steps[0][0], (Group, Pass)):
         own = [list(map(id, atoms)) for atoms in (program.inputs, program.outputs, group.reads, group.writes)]
         if own[:2] == own[2:] and (type(group) is Group or all([v.aval.shape for v in group.writes])):

@@ -7,8 +7,12 @@ For: every place that can do without a part of the compiler. Not for: what a par
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import TypeVar
 
-__all__ = ["STRICT", "fall_back"]
+__all__ = ["STRICT", "attempt", "fall_back"]
+
+T = TypeVar("T")
 
 #: whether failures are raised: our own tests set it, so that no fault of the compiler hides behind the plain program
 STRICT = False
@@ -25,3 +29,12 @@ def fall_back(part: str, error: Exception) -> None:
         raise error
     _LOGGER.warning("jit: %s failed, and is left out: %s: %s", part, type(error).__name__, error)
     _LOGGER.debug("traceback of the failure of %s", part, exc_info=error)
+
+
+def attempt(part: str, make: Callable[[], T], otherwise: T) -> T:
+    """Return what ``make()`` returns, or ``otherwise`` where that part of the compiler fails."""
+    try:
+        return make()
+    except Exception as error:
+        fall_back(part, error)
+        return otherwise

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 
+import numpy as np
 import pytest
 
-from dualad.compile import trust
+import dualad as da
+from dualad.compile import numpy_source, trust
+from dualad.compile.native.engine import why_not
 
 
 def test_a_failure_is_raised_where_the_suite_runs():
@@ -25,3 +28,45 @@ def test_users_get_a_record_and_its_traceback_at_the_level_debug(monkeypatch, ca
     warning, details = caplog.records
     assert warning.levelno == logging.WARNING and "finding loops failed" in warning.message
     assert details.levelno == logging.DEBUG and details.exc_info[1].args == ("of ours",)
+
+
+def fails(*args, **kwargs):
+    raise IndexError("of ours")
+
+
+def model(x, w):
+    y = np.tanh(x * w + 0.5)
+    for _ in range(600):  # long enough for loops to be looked for
+        y = y * 0.75 + x
+    return np.sum(y * y), y[1:] - y[:-1]
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["call.simplify", "call.reroll", "numpy_source.find_stacks", "numpy_source.find_passes", "numpy_source.find_groups",
+     "numpy_source.find_regions", "numpy_source._compile", "jit.front", "native.groups.Group.compile",
+     "native.passes.Pass.compile"],
+)  # fmt: skip
+def test_any_part_may_fail(part: str, monkeypatch, caplog):
+    if part in ("jit.front", "native.groups.Group.compile", "native.passes.Pass.compile") and (reason := why_not()):
+        pytest.skip(reason)
+    monkeypatch.setattr(trust, "STRICT", False)
+    monkeypatch.setattr(f"dualad.compile.{part}", fails)
+    for x in (np.linspace(-1.0, 1.0, 5), np.linspace(-1.0, 1.0, 300)):
+        fast = da.jit(model)
+        for _ in range(2):
+            for a, b in zip(fast(x, 0.25), model(x, 0.25), strict=True):
+                assert np.allclose(a, b, rtol=1e-14)
+        assert np.allclose(da.grad(lambda x: da.jit(model)(x, 0.25)[0])(x), da.grad(lambda x: model(x, 0.25)[0])(x))
+    assert "IndexError: of ours" in caplog.text
+
+
+def test_a_program_that_nothing_could_compile_is_explained(monkeypatch):
+    monkeypatch.setattr(trust, "STRICT", False)
+    monkeypatch.setattr(numpy_source, "_compile", fails)
+    fast = da.jit(lambda x, n: (x, x.reshape(2, 2), x[0] * n, 3.0))
+    x = np.arange(4.0)
+    same, whole, first, three = fast(x, 2.0)
+    assert whole.base is None and not np.shares_memory(x, whole) and type(first) is np.float64 and three == 3.0
+    assert np.array_equal(whole, x.reshape(2, 2)) and same is x
+    assert "the compiler failed" in fast.explain(x, 2.0)

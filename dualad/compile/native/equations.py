@@ -15,10 +15,11 @@ import numpy as np
 
 from ...core.aval import Aval, is_weak
 from ...program.variable import Variable, aval_of_atom
+from .. import trust
 from ..threads import shared_out
 from .engine import Engine
 from .lowering import count_moved
-from .operators import KNOWN, TYPES, computed_in
+from .operators import KNOWN, TYPES, Refused, computed_in
 from .stub import as_declared
 from .views import VIEWS, check_view
 
@@ -100,11 +101,14 @@ class Equations:
                 env.update(zip(outs, out if op.multiple_results else (out,), strict=True))
         return tuple([np.require(env[v], v.aval.dtype, "C")[()] for v in self.writes])
 
-    def as_one(self, made: Engine, failures: tuple[type[Exception], ...]) -> list[tuple]:
+    def as_one(self, made: Engine) -> list[tuple]:
         """Return the equation that stands for these, or these where they can't be compiled."""
         try:
             self.compile(made)
-        except failures:
+        except Refused:
+            return self.steps
+        except Exception as error:
+            trust.fall_back(f"machine code for {self.about or 'loops'}", error)
             return self.steps
         return [(self, self.reads, {}, tuple(self.writes))]
 

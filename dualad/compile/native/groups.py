@@ -31,8 +31,6 @@ _LONGEST = 30_000
 _HURRY = 2_000
 #: a function that does more than so many instructions lets other threads of Python run meanwhile
 _PATIENT = 20_000
-#: what makes a group stay with the other backend
-_FAILURES: tuple[type[Exception], ...] = (Refused, RuntimeError)
 #: about so many instructions are worth a call with these arguments and results
 _WORTH = 12
 
@@ -138,4 +136,4 @@ def _join(steps: list[tuple], writes: list[Variable], program: Program, made: En
     worth = sum([1 if s[3][0].aval.shape == () else 8 for s in steps]) - 3 * len(writes) - len(group.reads)
     if not writes or (worth < _WORTH and not loops):
         return steps
-    return group.as_one(made, _FAILURES)
+    return group.as_one(made)

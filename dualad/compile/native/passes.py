@@ -48,8 +48,6 @@ _ELSEWHERE = VIEWS | REDUCED | PRODUCTS | {"scatter"}
 _PARTS = frozenset({"index", "index_set"})
 #: products that are worth being written as multiplications and a sum: fewer are written out (``lowering.py``)
 _SUMMED = 1025
-#: what makes a group stay with the other backend
-_FAILURES: tuple[type[Exception], ...] = (Refused, RuntimeError)
 #: equations that are worth a loop, if none is mathematics or a product
 _WORTH = 2
 _WORTHY = frozenset({*KERNELS, *LIBRARY, *PRODUCTS})
@@ -457,7 +455,7 @@ def _join(
     if not writes:
         return steps
     group = Pass(steps, writes, free)
-    found = group.as_one(made, _FAILURES)
+    found = group.as_one(made)
     return steps if found is group.steps else found
 
 

@@ -40,8 +40,6 @@ _ROOM = 1 << 20
 _BLOCK = 32
 #: what makes a group worth it
 _FACTORS = frozenset({"cholesky", "inv", "solve"})
-#: what makes a group stay with NumPy
-_FAILURES: tuple[type[Exception], ...] = (Refused, RuntimeError, KeyError)
 
 
 # ── which are known ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -292,4 +290,4 @@ def _join(steps: list[tuple], writes: list[Variable], made: Engine) -> list[tupl
     if not writes or not any([_is_worth_it(step) for step in steps]):
         return steps
     group = Stack(steps, writes)
-    return group.as_one(made, _FAILURES)
+    return group.as_one(made)

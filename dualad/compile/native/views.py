@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from .operators import Refused
+
 __all__ = [
     "Box", "Index", "JOINS", "VIEWS", "affine", "broadcast_index", "check_view", "pieces", "refolded", "same_but_ones",
     "source", "splits",
@@ -78,7 +80,7 @@ def refolded(shape: tuple[int, ...], out: tuple[int, ...], index: Index) -> Inde
     if all([isinstance(x, int) for x in index]):
         return tuple([int(i) for i in np.unravel_index(np.ravel_multi_index(index, out), shape)])
     if not shape or shape[0] != out[0]:
-        raise KeyError("a first axis that is folded")
+        raise Refused("a first axis that is folded")
     place = int(np.ravel_multi_index(index[1:], out[1:])) if len(out) > 1 else 0
     inner = np.unravel_index(place, shape[1:]) if len(shape) > 1 else ()
     return (index[0], *[int(i) for i in inner])
@@ -122,7 +124,7 @@ def source(
     for limits, place in pieces(name, shapes, params, out, index):
         if all([low <= _first(x, box) < high for x, low, high in limits]):
             return place
-    raise KeyError(name)
+    raise Refused(name)
 
 
 def _moved(name: str, shape: tuple[int, ...], params: dict, out: tuple[int, ...], index: Index) -> Index:
@@ -151,7 +153,7 @@ def _moved(name: str, shape: tuple[int, ...], params: dict, out: tuple[int, ...]
             else:
                 found.append(affine(given.pop(0), e[0], e[2]))
         return (*found, *given)
-    raise KeyError(name)
+    raise Refused(name)
 
 
 def splits(limits: Sequence[Limit]) -> list[tuple[int, int]]:
@@ -162,6 +164,6 @@ def splits(limits: Sequence[Limit]) -> list[tuple[int, int]]:
             continue
         loop, step, offset = x
         if abs(step) != 1:
-            raise KeyError("a split of a stretched axis")
+            raise Refused("a split of a stretched axis")
         found += [(loop, end - offset if step == 1 else offset - end + 1) for end in ends]
     return found

@@ -27,7 +27,6 @@ def _small_is_large(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(passes, "_SHARED", 300)
     monkeypatch.setattr(domains, "_WIDE", 4)
     monkeypatch.setattr(domains, "_STRAIGHT", 2)  # shorter rows without a loop, longer ones with one
-    monkeypatch.setattr(passes, "_FAILURES", (passes.Refused,))
     before = da.threads()
     yield
     da.threads(before)
