@@ -107,13 +107,22 @@ FEWER_SAMPLES = (
 SOLVERS = {"integral", "ivp", "ivp_tangent", "ivp_adjoint", "ivp_found", "ivp_crossings"}
 
 
-def cases():
+def cases(keyword: str):
     for op in OPS.values():
         for name, (applies, _) in CHECKS.items():
-            if applies(op) and op.name not in SOLVERS:
+            if keyword in f"{op.name}-{name}".lower() and applies(op) and op.name not in SOLVERS:
                 yield pytest.param(
                     op, name, id=f"{op.name}-{name}", marks=gaps.marks(gaps.OPERATOR_GAPS, (op.name, name))
                 )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make the cases; of ``-k hypot``, those alone, for most of the time of such a run would go to the others."""
+    if metafunc.function is not test_operator:
+        return
+    keyword = metafunc.config.getoption("keyword").lower()
+    is_of_cases = keyword.isidentifier() and keyword not in "tests/ops/test_every_op.py::test_operator"
+    metafunc.parametrize(("op", "check"), list(cases(keyword if is_of_cases else "")))
 
 
 #: SciPy takes tens of milliseconds for each of these, and a higher derivative is the function of a larger matrix
@@ -121,7 +130,6 @@ SLOW_OPERATORS = {"logm": 1}
 
 
 @pytest.mark.filterwarnings("ignore:logm result may be inaccurate")  # SciPy says so from 1e-13 on
-@pytest.mark.parametrize(("op", "check"), list(cases()))
 def test_operator(op, check) -> None:
     samples = op_values.subjects(op)
     assert samples, f"operator {op.name} has no samples"
