@@ -16,10 +16,12 @@ __all__ = ["KINDS", "NIGHTLY", "Case", "Difference", "Report", "kind", "programs
 #: name of a kind (a module of this folder) -> how many of its programs the gate runs
 KINDS = {
     "inplace": 4,
+    "textbook": 10,
 }
 #: name of a kind -> how many of its programs a night runs
 NIGHTLY = {
     "inplace": 2000,
+    "textbook": 2000,
 }
 #: smaller programs that are tried for one difference
 _TRIED = 120

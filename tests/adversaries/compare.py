@@ -6,16 +6,16 @@ For: the ways in which a function is transformed, and when two results are the s
 from __future__ import annotations
 
 import linecache
-import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 
 import dualad as da
-from dualad.compile import reroll
+from dualad.compile import repeats, reroll
 
 from .cases import Case, Difference
 
@@ -30,18 +30,14 @@ _TOLERANCE = {"d": 1e-8, "D": 1e-8, "f": 2e-3, "F": 2e-3, "e": 2e-1}
 
 @contextmanager
 def settings(native: bool = True, least: int | None = None) -> Iterator[None]:
-    """Run with machine code or without, and with loops found again in programs longer than ``least``."""
-    before, long = os.environ.get("DUALAD_NATIVE"), reroll._LONG
-    os.environ["DUALAD_NATIVE"] = "1" if native else "0"
-    reroll._LONG = long if least is None else least
-    try:
+    """Run with machine code or without, and with short loops found again in programs longer than ``least``."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DUALAD_NATIVE", "1" if native else "0")
+        if least is not None:
+            patch.setattr(reroll, "_LONG", least)
+            patch.setattr(repeats, "_LEAST", 4)
+            patch.setattr(repeats, "_SAVED", 8)
         yield
-    finally:
-        reroll._LONG = long
-        if before is None:
-            del os.environ["DUALAD_NATIVE"]
-        else:
-            os.environ["DUALAD_NATIVE"] = before
 
 
 def same(found: Any, expected: Any, what: str, tolerance: float | None = None) -> None:
