@@ -13,7 +13,7 @@ import numpy as np
 
 from .batched import Batched
 from .core.constants import zeros_beside
-from .core.contexts import active, everywhere, in_use, process_wide
+from .core.contexts import active, everywhere, in_use, note_unsure, process_wide
 from .core.tracer import PLAIN, Tracer, beneath
 from .core.watch import logged_walk
 from .dual import Dual
@@ -137,7 +137,7 @@ def _walk_back(program: Program, cotangents: list, walk: Callable | None, seeds:
         zeros = Liveness(program, cotangents, seeds=seeds)
         results = backward(program, cotangents, zeros, logged_walk(walk) if once else walk)
         if not all([r is None or known(r) is not None for r in results]):
-            _note_unsure(results)
+            note_unsure()
         elif not once and any([_has_nan(r) for r in results]):
             results = _without_collisions(program, cotangents, results, seeds)
     return results
@@ -166,15 +166,6 @@ def _being_written(program: Program, cotangents: list) -> bool:
             if isinstance(a, Tracer) and type(beneath(a)) is Staged:
                 return True
     return False
-
-
-def _note_unsure(results: list) -> None:
-    """Note on programs being written that their numbers, if NaN, are not what a pass over known values would give."""
-    for r in results:
-        while isinstance(r, (Dual, Batched)):
-            r = r._primal if isinstance(r, Dual) else r._value
-        if isinstance(r, Staged):
-            r.level.unsure = True
 
 
 def _without_collisions(program: Program, cotangents: list, results: list, seeds: str) -> list:

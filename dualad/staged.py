@@ -49,7 +49,7 @@ class StagedLevel(Level):
     """
 
     __slots__ = (
-        "_copies", "_looked_at", "_strides", "inputs", "linear", "numbers", "owning", "plain", "steps", "unsure",
+        "_copies", "_looked_at", "_strides", "inputs", "linear", "numbers", "owning", "plain", "steps",
     )  # fmt: skip
 
     def __init__(self, transform: str, owning: bool = False, linear: bool = False) -> None:
@@ -58,8 +58,6 @@ class StagedLevel(Level):
         #: whether every step so far is of an operator of which nothing is to be asked before it is transposed, on plain
         #: constants
         self.plain = True
-        #: whether a reverse pass was written that might have gone otherwise had it seen a NaN
-        self.unsure = False
         self.steps: list[tuple] = WatchedSteps() if in_use and active() is not None else []
         self.inputs: list[Variable] = []
         #: what has been computed from Python numbers alone, which promotes as they do; None where nobody asks

@@ -8,11 +8,12 @@ transpose is a call again: forward and backward passes both run compiled. Not fo
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..batched import Batched
 from ..control.control_ops import (
     as_declared,
     control,
@@ -38,8 +39,11 @@ from ..control.subprograms import (
 )
 from ..core.arguments import replaced
 from ..core.aval import Aval, is_weak
+from ..core.contexts import unsure
 from ..core.dispatch import bind
 from ..core.tracer import PLAIN
+from ..dual import Dual, DualLevel
+from ..jvp import split
 from ..locks import new_lock
 from ..ops.kinds import in_lanes
 from ..ops.kinks import _convention
@@ -48,6 +52,7 @@ from ..series.rules import declare
 from .native.engine import engine
 from .numpy_source import Compiled, compile_program
 from .reroll import reroll
+from .signature import has_nan
 from .simplify import simplify
 from .trust import attempt
 
@@ -90,7 +95,7 @@ class CallProgram(Program):
                 if found is None:
                     if len(self._derived) >= _KEPT:
                         self._derived.clear()
-                    found = self._derived[key] = _callable(make())
+                    found = self._derived[key] = _callable(_strongly(make))
         return found
 
 
@@ -98,6 +103,15 @@ def _compile(program: Program) -> Compiled:
     for part, better in (("simplification", simplify), ("finding loops again", reroll)):
         program = attempt(part, functools.partial(better, program), program)
     return compile_program(program)
+
+
+def _strongly(make: Callable) -> Any:
+    """Call a function; products of tangents in programs that it writes are strong, as in all that is compiled."""
+    token = unsure.set([False])
+    try:
+        return make()
+    finally:
+        unsure.reset(token)
 
 
 def _callable(made: Any) -> Any:
@@ -147,6 +161,8 @@ def _call_jvp(primals, tangents, *, program, linear):
         args = [x for p, t in zip(primals, tangents, strict=True) for x in ((p,) if t is None else (p, t))]
         rest = iter(bind(call, args, {"program": both.program, "linear": 0}))
         pairs = [(next(rest), next(rest) if m else None) for m in both.moving]
+        if any([_holds_nan(t) for _, t in pairs]):  # 0 · ∞ of a program's plain product, perhaps: numbers tell
+            return _strongly(lambda: _pushed(runner(program), primals, tangents))
         return tuple([value for value, _ in pairs]), tuple([tangent for _, tangent in pairs])
     n = len(program.outputs)
     part = program.derived(lambda: partial_eval_jvp(program, moving), "linearize", moving)
@@ -156,6 +172,23 @@ def _call_jvp(primals, tangents, *, program, linear):
     residuals = part.residuals(values[n:], primals)
     moved = bind(call, (*vectors, *residuals), {"program": part.linear, "linear": len(vectors)})
     return values[:n], tuple(spread(moved, part.moving))
+
+
+def _holds_nan(x: Any) -> bool:
+    """Say whether the numbers beneath a tensor are known, and there is a NaN among them."""
+    while isinstance(x, (Dual, Batched)):
+        if isinstance(x, Dual) and _holds_nan(x._tangent):
+            return True
+        x = x._primal if isinstance(x, Dual) else x._value
+    return has_nan(x)
+
+
+def _pushed(f: Callable, primals: Sequence, tangents: Sequence) -> tuple[tuple, tuple]:
+    """Return the values and the tangents of a function's results, operator by operator."""
+    with DualLevel("jvp") as level:
+        out = f(*[p if t is None else Dual(p, t, level) for p, t in zip(primals, tangents, strict=True)])
+        pairs = [split(x, level) for x in out]
+    return tuple([value for value, _ in pairs]), tuple([tangent for _, tangent in pairs])
 
 
 def _call_transpose(ct, *args, live, hot, wanted, program, linear):

@@ -18,6 +18,7 @@ import optree
 from ..control.subprograms import closure_convert
 from ..core.aval import Aval, aval_of
 from ..core.boundary import run
+from ..core.contexts import unsure
 from ..core.frames import user_line
 from ..core.memory import flush_writes, snapshot
 from ..core.randomness import Watched
@@ -160,7 +161,7 @@ def trace_for_jit(f: Callable, given: Arguments, along: bool = False) -> Traced:
 def write_down(f: Callable, given: Arguments, along: bool) -> Traced:
     """Write ``f`` down, once."""
     # Residual hooks are for programs that are kept, not for those that are compiled.
-    token = packing.set(None)
+    token, told = packing.set(None), unsure.set(noted := [False])
     try:
         with _JitLevel(given.arrays if along else None) as level:
             level.function = f
@@ -168,8 +169,9 @@ def write_down(f: Callable, given: Arguments, along: bool) -> Traced:
         program, hidden = _with_hidden(program, level.held)
         program, captured = closure_convert(program)
     finally:
+        unsure.reset(told)
         packing.reset(token)
-    return Traced(program, hidden, captured, written, returned, level.decisions, tree, level.unsure, 0.0)
+    return Traced(program, hidden, captured, written, returned, level.decisions, tree, noted[0], 0.0)
 
 
 def _run_through(f: Callable, level: _JitLevel, given: Arguments) -> tuple:

@@ -15,13 +15,20 @@ from ..locks import new_lock
 if TYPE_CHECKING:
     from .watch import Watch
 
-__all__ = ["active", "boundary", "entered", "everywhere", "in_use", "left", "process_wide", "watching"]
+__all__ = [
+    "active", "boundary", "entered", "everywhere", "in_use", "left", "note_unsure", "process_wide", "unsure",
+    "watching",
+]  # fmt: skip
 
 #: levels with numbers below this carry no tangents here; per thread and per asynchronous task
 boundary: ContextVar[int] = ContextVar("dualad_quiet_boundary", default=0)
 
 #: who is told of what happens here; per thread and per asynchronous task
 watching: ContextVar[Watch | None] = ContextVar("dualad_watching", default=None)
+
+#: of a program that is being compiled, whether a rule asked for numbers that are not known when it is written, and went
+#: the way that is right for finite ones: beside a pole its NaN may be a number; ``None`` where nobody asks
+unsure: ContextVar[list[bool] | None] = ContextVar("dualad_unsure", default=None)
 
 #: how many contexts are open anywhere; while it is empty nobody needs to look at ``boundary`` or ``watching``
 in_use: list[None] = []
@@ -42,6 +49,13 @@ def left() -> None:
     """Count a context out."""
     with _lock:
         in_use.pop()
+
+
+def note_unsure() -> None:
+    """Note on the program that is being compiled that its NaN may be a number on known values."""
+    found = unsure.get()
+    if found is not None:
+        found[0] = True
 
 
 def active() -> Watch | None:

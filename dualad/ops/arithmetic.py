@@ -21,6 +21,7 @@ from .kinds import (
     elementwise_shape,
     factor_transpose,
     is_finite,
+    is_wild,
     linear,
     product_strong_transpose,
     scaled,
@@ -135,7 +136,7 @@ def _divide_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     except ZeroDivisionError:  # of Python numbers; the derivative beside a pole is NumPy's
         x, y = strong(x), strong(y)
         out = np.divide(x, y)
-    if is_finite(out) is False:  # as products, in which a tangent of zero stays zero
+    if is_wild(out):  # as products, in which a tangent of zero stays zero
         with np.errstate(divide="ignore", invalid="ignore"):
             t = None if tx is None else scaled(tx, _reciprocal(y))
             if ty is not None:

@@ -18,7 +18,7 @@ from ..core.constants import beside
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from .factorization import transposed
-from .kinds import add_tangents, align_ranks, bilinear, is_finite, unbroadcast
+from .kinds import add_tangents, align_ranks, bilinear, is_finite, is_wild, unbroadcast
 from .samples import complex_normal
 
 __all__ = ["einsum", "matmul"]
@@ -63,7 +63,7 @@ def _matmul_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 
 def _product(x, y, t):
     """Return x @ y, one of which is the tangent t: its zeros are strong beside infinities in the other."""
-    if is_finite(x if t is y else y) is False:
+    if is_wild(x if t is y else y):
         return _beside_infinity(_matmul_subscripts(x, y), x, y, optimize=False)
     return x @ y
 
@@ -349,7 +349,7 @@ def _einsum_jvp(primals, tangents, *, subscripts: str, optimize):
     for i, t in enumerate(tangents):
         if t is not None:
             rest = primals[:i] + primals[i + 1 :]
-            contract = np.einsum if all([is_finite(a) is not False for a in rest]) else _beside_infinity
+            contract = _beside_infinity if any([is_wild(a) for a in rest]) else np.einsum
             total = add_tangents(total, contract(subscripts, *primals[:i], t, *primals[i + 1 :], optimize=optimize))
     return bind(einsum, primals, {"subscripts": subscripts, "optimize": optimize}), total
 

@@ -10,7 +10,6 @@ conjugated, so that a transpose multiplies by the derivative itself (JAX's conve
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,16 +17,18 @@ import numpy as np
 
 from ..core.aval import Array, Aval, broadcast_shapes, is_weak, python_type
 from ..core.constants import beside, zeros_beside
+from ..core.contexts import note_unsure, unsure
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
-from ..core.tracer import PLAIN, Tracer, beneath
+from ..core.tracer import Tracer, beneath, layers
+from .finite import is_finite, is_wild, known
 from .samples import elementwise_samples
 
 __all__ = [
     "add_tangents", "align_ranks", "along_axis", "batch_elementwise", "bilinear", "broadcast_like", "broadcast_tangent",
-    "directional", "elementwise", "elementwise_shape", "factor_transpose", "in_lanes", "is_finite", "known", "linear",
-    "of_every_order", "of_matrices", "predicate", "product_strong_transpose", "repeat_lanes", "scale", "scaled",
-    "solution", "stacked", "strong", "times", "unary", "unbroadcast", "vanishes",
+    "directional", "elementwise", "elementwise_shape", "factor_transpose", "in_lanes", "is_finite", "is_wild", "known",
+    "linear", "of_every_order", "of_matrices", "predicate", "product_strong_transpose", "repeat_lanes", "scale",
+    "scaled", "solution", "stacked", "strong", "times", "unary", "unbroadcast", "vanishes",
 ]  # fmt: skip
 
 # ── shapes ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -128,43 +129,33 @@ def scaled(t, d):
 
 
 def times(t, d):
-    """Return ``scaled(t, d)`` for a factor that is the user's own, and of which nothing is feared that is not known."""
+    """Return ``scaled(t, d)`` for a factor that is the user's own, and of which nothing is feared that is not known.
+
+    In a program that is compiled the product is strong, which costs little there, but for what is differentiated again.
+    """
     finite = is_finite(d)
-    if finite is None and known(d) is not None and (zeros := known(t)) is not None and not np.all(zeros):
-        finite = False  # a derivative of d is being written down, which a tangent of zero must not meet
+    if finite is None:
+        if known(d) is None:
+            if unsure.get() is None or _moves(t) or _moves(d):
+                note_unsure()
+            else:
+                finite = False
+        elif (zeros := known(t)) is not None and not np.all(zeros):
+            finite = False  # a derivative of d is being written down, which a tangent of zero must not meet
     return scale(t, d) if finite is False else t * d
 
 
-def known(x):
-    """Return the plain numbers beneath tensors, or ``None`` where there are none yet.
-
-    Of an array of another library nothing is known: it may be lazy, or far away, and is not asked.
-    """
-    return x.known() if isinstance(x, Tracer) else x if type(x) in PLAIN or isinstance(x, np.ndarray) else None
+def _of_tangent(t, d):
+    """Return ``times(t, d)``; the product of two arrays, one direction, is not looked at: each call would feel it."""
+    return times(t, d) if isinstance(d, Tracer) or isinstance(t, Tracer) else t * d
 
 
-def is_finite(x) -> bool | None:
-    """Say whether an array, tensor or number holds neither infinities nor NaN; ``None`` if that is not known yet."""
-    if isinstance(x, np.ndarray):
-        try:
-            if x.dtype is _DOUBLE and x.ndim == 1 and x.size <= _BLOCK and x.dot(x) < math.inf:
-                return True  # the common case first
-            if x.dtype.kind not in "fc":
-                return True
-            if x.size <= _BLOCK:
-                flat = x.ravel()
-                total = flat.dot(flat)
-            else:
-                with np.errstate(invalid="ignore", over="ignore"):
-                    total = np.add.reduce(x, None)
-        except (FloatingPointError, RuntimeWarning):  # an overflow is no concern of who asks for errors
-            total = math.inf
-        return bool(abs(total) < math.inf or np.isfinite(x).all())
-    return x.is_finite() if isinstance(x, Tracer) else bool(abs(x) < math.inf) if type(x) in PLAIN else None
-
-
-#: up to this size a dot product is the quickest to meet every entry; beyond, BLAS may wake its threads for it
-_BLOCK = 8192
+def _moves(x) -> bool:
+    """Say whether an outer level differentiates a value, or it stands for the tangent of a linear program."""
+    *_, last = inside = list(layers(x))
+    return any([getattr(a, "_tangent", None) is not None for a in inside]) or (
+        isinstance(last, Tracer) and last.level.linear
+    )
 
 
 # ── cotangents ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -278,7 +269,8 @@ def _sum_of_partials(function: Callable, partials: Sequence[Callable], singular:
         for partial, t in zip(partials, tangents, strict=True):
             if t is not None:
                 d = partial(*arguments, out)
-                total = add_tangents(total, scaled(t, d) if singular else t * d)
+                product = scaled if singular else _of_tangent
+                total = add_tangents(total, product(t, d))
         return broadcast_tangent(total, out)
 
     def jvp(primals: Sequence, tangents: Sequence) -> tuple:
@@ -322,7 +314,7 @@ def unary(ufunc: np.ufunc, samples, derivative: Callable, *, singular=False, **f
                 x = strong(x)
             out = ufunc(x)
             d = derivative(x, out)
-            return out, times(tangents[0], d) if isinstance(d, Tracer) else tangents[0] * d
+            return out, _of_tangent(tangents[0], d)
 
     return elementwise(ufunc, samples=samples, jvp=jvp, complex_too="D->D" in ufunc.types, **fields)
 

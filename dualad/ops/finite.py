@@ -1,0 +1,57 @@
+"""What is known of numbers when a rule runs: whether there are any yet, and whether all of them are finite.
+
+For: rules that go another way beside an infinity. Not for: what they do there (``kinds.py``).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..core.contexts import note_unsure
+from ..core.tracer import PLAIN, Tracer
+
+__all__ = ["is_finite", "is_wild", "known"]
+
+_DOUBLE = np.dtype(float)
+
+
+def is_wild(d) -> bool:
+    """Say whether a factor of a tangent is known to hold infinities or NaN; note where a program can't know."""
+    finite = is_finite(d)
+    if finite is None:
+        note_unsure()
+    return finite is False
+
+
+def known(x):
+    """Return the plain numbers beneath tensors, or ``None`` where there are none yet.
+
+    Of an array of another library nothing is known: it may be lazy, or far away, and is not asked.
+    """
+    return x.known() if isinstance(x, Tracer) else x if type(x) in PLAIN or isinstance(x, np.ndarray) else None
+
+
+def is_finite(x) -> bool | None:
+    """Say whether an array, tensor or number holds neither infinities nor NaN; ``None`` if that is not known yet."""
+    if isinstance(x, np.ndarray):
+        try:
+            if x.dtype is _DOUBLE and x.ndim == 1 and x.size <= _BLOCK and x.dot(x) < math.inf:
+                return True  # the common case first
+            if x.dtype.kind not in "fc":
+                return True
+            if x.size <= _BLOCK:
+                flat = x.ravel()
+                total = flat.dot(flat)
+            else:
+                with np.errstate(invalid="ignore", over="ignore"):
+                    total = np.add.reduce(x, None)
+        except (FloatingPointError, RuntimeWarning):  # an overflow is no concern of who asks for errors
+            total = math.inf
+        return bool(abs(total) < math.inf or np.isfinite(x).all())
+    return x.is_finite() if isinstance(x, Tracer) else bool(abs(x) < math.inf) if type(x) in PLAIN else None
+
+
+#: up to this size a dot product is the quickest to meet every entry; beyond, BLAS may wake its threads for it
+_BLOCK = 8192
