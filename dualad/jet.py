@@ -24,6 +24,7 @@ from .core.transformed import Transformed, transform
 from .dual import check_tangent
 from .errors import ArgumentError, ArgumentTypeError, DtypeError
 from .jvp import as_primal, output_leaves, shown_tangent
+from .series import control  # noqa: F401 - the series of loops are declared there
 from .series.stream import Stream
 from .series.tracer import Series, SeriesLevel
 from .surface.arguments import plain_leaf

@@ -31,10 +31,7 @@ from ..control.subprograms import (
     mentions,
     partial_eval_jvp,
     runner,
-    series_program,
-    spread_orders,
     stage,
-    together,
     transpose_program,
 )
 from ..core.arguments import replaced
@@ -48,7 +45,6 @@ from ..locks import new_lock
 from ..ops.kinds import in_lanes
 from ..ops.kinks import _convention
 from ..program.ir import Program
-from ..series.rules import declare
 from .native.engine import engine
 from .numpy_source import Compiled, compile_program
 from .reroll import reroll
@@ -234,14 +230,3 @@ call = control(
     batch=_call_batch,
     samples=_call_samples,
 )
-
-
-@declare(call)
-def _call_series(order, values, params):
-    """Run the program of series, compiled too."""
-    program = params["program"]
-    moving = tuple([type(v) is list for v in values])
-    make = lambda: series_program(program, moving, order=order)
-    series = program.derived(make, "series", moving, order)
-    results = bind(call, spread_orders(values, moving, order), {"program": series.program, "linear": 0})
-    return together(results, series.moving, order)

@@ -29,7 +29,6 @@ from ..ops.kinds import in_lanes, repeat_lanes
 from ..program.ir import Program, programs_in
 from ..program.variable import Variable, aval_of_atom
 from ..rules.calls import push_moving
-from ..series.rules import declare
 from ..staged import Staged
 from .subprograms import (
     Separated,
@@ -42,7 +41,6 @@ from .subprograms import (
     output_avals,
     partial_eval_jvp,
     runner,
-    series_program,
     spread_orders,
     stage,
     strong_aval,
@@ -54,6 +52,7 @@ from .subprograms import (
 __all__ = [
     "all_plain", "as_declared", "control", "crosses_lanes", "filled", "for_unknown", "given", "holds_staged",
     "marked", "spread", "strong_avals", "switch", "switch_linearly", "while_loop",
+    "while_with", "without_index",
 ]  # fmt: skip
 
 
@@ -186,7 +185,7 @@ def for_unknown(cotangents: Sequence, args: Sequence) -> tuple:
 # others return a zero that nobody reads.
 
 
-def _apart(values: Sequence, linear: int) -> tuple:
+def without_index(values: Sequence, linear: int) -> tuple:
     """Return what belongs to the index, and the rest."""
     return values[linear], [*values[:linear], *values[linear + 1 :]]
 
@@ -197,7 +196,7 @@ def _switch_impl(*args, branches, linear, results=None):
     A residual is read by its own branch alone, which takes it as it is also in lanes that chose another: zeros put
     there could make a matrix singular.
     """
-    index, values = _apart(args, linear)
+    index, values = without_index(args, linear)
     if not isinstance(index, Tracer):
         branch = branches[min(max(int(index), 0), len(branches) - 1)]
         return tuple(as_declared(runner(branch, all_plain(values))(*values), branch.outputs))
@@ -216,8 +215,8 @@ def _switch_impl(*args, branches, linear, results=None):
 
 
 def _switch_jvp(primals, tangents, *, branches, linear, results=None):
-    index, others = _apart(primals, linear)
-    own = _apart(tangents, linear)[1]
+    index, others = without_index(primals, linear)
+    own = without_index(tangents, linear)[1]
     moving = [t is not None for t in own]
     parts = _separate_branches(branches, moving)
     return _switch_separated(parts, index, given(own, moving), others, results)
@@ -278,7 +277,7 @@ def _switch_transpose(ct, *args, live, hot, wanted, branches, linear, results=No
 
 def _switch_batch(size, values, mapped, **params):
     branches, linear = params["branches"], params["linear"]
-    differ, flags = _apart(mapped, linear)
+    differ, flags = without_index(mapped, linear)
     if not differ:
         parts, out = alike(functools.partial(batch_program, size=size), branches, flags)
         results = bind(switch, values, {**params, "branches": tuple([p.program for p in parts])})
@@ -341,18 +340,6 @@ switch = control(
 )
 
 
-@declare(switch)
-def _switch_series(order, values, params):
-    """Choose among the branches' programs of series."""
-    index, others = _apart(values, params["linear"])
-    moving = [type(v) is list for v in others]
-    parts, out = alike(functools.partial(series_program, order=order), params["branches"], moving)
-    now = {"branches": tuple([p.program for p in parts]), "linear": 0}
-    if (results := params.get("results")) is not None:
-        now["results"] = sum([order + 1 if m else 1 for m in out[:results]])
-    return together(bind(switch, (index, *spread_orders(others, moving, order)), now), out, order)
-
-
 # ── while_loop(*test constants, *body constants, *carry; test, body, constants) ──────────────────────────────────
 
 
@@ -379,11 +366,11 @@ def _while_impl(*args, test, body, constants):
 
 def _while_jvp(primals, tangents, **params):
     pairs = [p if t is None else [p, t] for p, t in zip(primals, tangents, strict=True)]
-    both = _while_of(jvp_program, pairs, 1, **params)
+    both = while_with(jvp_program, pairs, 1, **params)
     return bind(while_loop, primals, params), tuple([x[1] if type(x) is list else None for x in both])
 
 
-def _while_of(make: Callable, values: Sequence, order: int, *, test, body, constants) -> list:
+def while_with(make: Callable, values: Sequence, order: int, *, test, body, constants) -> list:
     """Loop with programs of series (or of values and tangents, of order 1); the test sees values alone."""
     a, b = constants
     moving = [type(v) is list for v in values]
@@ -469,9 +456,3 @@ while_loop = control(
     samples=_while_samples,
     sees_steps=True,
 )
-
-
-@declare(while_loop)
-def _while_series(order, values, params):
-    """Loop with all coefficients of the carry."""
-    return _while_of(functools.partial(series_program, order=order), values, order, **params)

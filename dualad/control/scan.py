@@ -20,7 +20,6 @@ from ..ops.kinds import in_lanes, repeat_lanes
 from ..ops.kinds import known as plain
 from ..program.ir import Program, live_steps
 from ..program.variable import Variable
-from ..series.rules import declare
 from ..staged import Staged
 from .control_ops import all_plain, as_declared, control, filled, given, marked, spread, strong_avals
 from .subprograms import (
@@ -33,17 +32,14 @@ from .subprograms import (
     partial_eval_jvp,
     permute_inputs,
     runner,
-    series_program,
-    spread_orders,
     stage,
     strong_aval,
-    together,
     transpose_program,
     without_effects,
     zeros,
 )
 
-__all__ = ["scan"]
+__all__ = ["carry_slice", "operand_groups", "scan"]
 
 #: so many steps are run while a program is written, to know its masks there; more are left to the program
 _FEW = 64
@@ -56,7 +52,7 @@ _FEW = 64
 # else the body reads. Without it there are no residuals.
 
 
-def _groups(values: Sequence, counts: Sequence[int]) -> list[list]:
+def operand_groups(values: Sequence, counts: Sequence[int]) -> list[list]:
     """Cut values into constants, carry, xs, residual constants and residual xs."""
     out, start = [], 0
     for n in counts:
@@ -66,7 +62,7 @@ def _groups(values: Sequence, counts: Sequence[int]) -> list[list]:
 
 
 def _scan_impl(*args, body, length, reverse, counts, linear):
-    constants, carry, xs, more, rows = _groups(args, counts)
+    constants, carry, xs, more, rows = operand_groups(args, counts)
     step, cut = runner(body, all_plain(args)), len(constants) + len(carry)
     # A loop index is a Python number, as in Python's loops: it does not widen a dtype.
     weak = [v.aval.weak for v in body.inputs[cut : cut + len(xs)]]
@@ -92,7 +88,7 @@ def _scan_shape(*avals, body, length, reverse, counts, linear):
 
 def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
     # Order the residuals among the constants and the xs: the scan is then one without residuals.
-    positions = _groups(range(len(primals)), counts)
+    positions = operand_groups(range(len(primals)), counts)
     order = [*positions[0], *positions[3], *positions[1], *positions[2], *positions[4]]
     body = permute_inputs(body, order)
     primals, tangents = [primals[i] for i in order], [tangents[i] for i in order]
@@ -225,7 +221,7 @@ def _masks(found: Transposed, masks, live, partial, wanted, args, counts, run_sc
     run, a, b = runner(marks), sum([i < more for i in kept]), len(carried)
 
     def step(*flat):
-        constants, now, totals, rows, more_rows = _groups(flat, (a, b, len(sums), len(kept) - a))
+        constants, now, totals, rows, more_rows = operand_groups(flat, (a, b, len(sums), len(kept) - a))
         out = run(*constants, *rows, *now, *more_rows)
         totals = [np.logical_or(t, m) for t, m in zip(totals, out[b : b + len(sums)], strict=True)]
         return [*out[:b], *totals, *now, *out[b + len(sums) :]]
@@ -251,18 +247,19 @@ def _masks(found: Transposed, masks, live, partial, wanted, args, counts, run_sc
             "counts": (a, b + len(sums), len(stacks), 0), "linear": False,
         },
     )  # fmt: skip
-    last, totals, rows, of_xs, _ = _groups(out, (b, len(sums), b, len(outer)))
+    last, totals, rows, of_xs, _ = operand_groups(out, (b, len(sums), b, len(outer)))
     return replaced(masks, chosen, (*last, *totals, *of_xs)), [*rows, *of_ys]
 
 
-def _carry(counts: Sequence[int]) -> slice:
+def carry_slice(counts: Sequence[int]) -> slice:
+    """Return the positions of the carry among the operands of a scan."""
     return slice(counts[0], counts[0] + counts[1])
 
 
 def _scan_batch(size, values, mapped, **params):
     counts = params["counts"]
-    lanes, flags = going_round(functools.partial(batch_program, size=size), params["body"], mapped, _carry(counts))
-    constants, carry, xs, more, rows = _groups(list(zip(values, mapped, flags, strict=True)), counts)
+    lanes, flags = going_round(functools.partial(batch_program, size=size), params["body"], mapped, carry_slice(counts))
+    constants, carry, xs, more, rows = operand_groups(list(zip(values, mapped, flags, strict=True)), counts)
     carry = [repeat_lanes(v, size) if f and not m else v for v, m, f in carry]
     xs, rows = [[np.moveaxis(v, 0, 1) if m else v for v, m, _ in group] for group in (xs, rows)]
     constants, more = [[v for v, *_ in group] for group in (constants, more)]
@@ -301,13 +298,3 @@ scan = control(
     batch=_scan_batch,
     samples=_scan_samples,
 )
-
-
-@declare(scan)
-def _scan_series(order, values, params):
-    """Scan with all coefficients of the carry as the carry."""
-    make, counts = functools.partial(series_program, order=order), params["counts"]
-    series, moving = going_round(make, params["body"], [type(v) is list for v in values], _carry(counts))
-    counts = tuple([sum([order + 1 if f else 1 for f in group]) for group in _groups(moving, counts)[:4]])
-    params = {**params, "body": series.program, "counts": counts, "linear": False}
-    return together(bind(scan, spread_orders(values, moving, order), params), series.moving, order)

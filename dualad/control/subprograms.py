@@ -29,14 +29,12 @@ from ..ops.kinds import repeat_lanes
 from ..program.check import check_linear
 from ..program.ir import Program, live_steps, map_atoms, map_programs, programs_in
 from ..program.variable import Variable, aval_of_atom
-from ..series.stream import Stream
-from ..series.tracer import Series, SeriesLevel
 from ..staged import Staged, StagedLevel
 
 __all__ = [
     "Derived", "Separated", "StagedBody", "Transposed", "alike", "batch_program", "captured_inputs", "going_round",
     "inputs_read", "jvp_program", "mask_programs", "mentions", "output_avals", "partial_eval_jvp", "permute_inputs",
-    "runner", "series_program", "spread_orders", "stage", "strong_aval", "together", "transpose_program",
+    "runner", "spread_orders", "stage", "strong_aval", "together", "transpose_program",
     "without_effects", "zeros",
 ]  # fmt: skip
 
@@ -304,28 +302,6 @@ def jvp_program(program: Program, moving: Sequence[bool], forced: Sequence[bool]
 def strong_aval(aval: Aval) -> Aval:
     """Return an aval that stands for an array also where it stood for a Python number."""
     return Aval(aval.shape, aval.dtype)
-
-
-def series_program(
-    program: Program, moving: Sequence[bool], forced: Sequence[bool] | None = None, *, order: int
-) -> Derived:
-    """Return the program of power series up to an order: of what moves there are all coefficients, one by one."""
-    forced = forced or [False] * len(program.outputs)
-    with StagedLevel("control flow", owning=True) as level, SeriesLevel("control flow", order) as series:
-        values = []
-        for v, m in zip(program.inputs, moving, strict=True):
-            first = level.new_input(strong_aval(v.aval) if m else v.aval)
-            if m:
-                stream = Stream(first, None, order)
-                stream.coefs += [level.new_input(strong_aval(v.aval)) for _ in range(order)]
-                first = Series(stream, series)
-            values.append(first)
-        out = [
-            x.variable.through(order) if type(x) is Series and x.level is series else x
-            for x in runner(program)(*values)
-        ]
-        own = [type(x) is list or f for x, f in zip(out, forced, strict=True)]
-        return Derived(level.finish(spread_orders(out, own, order), program.name), own)
 
 
 def spread_orders(values: Sequence, moving: Sequence[bool], order: int) -> list:

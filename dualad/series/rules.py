@@ -479,8 +479,8 @@ def _differentiated(call: Call, i: int) -> tuple[Any, Any]:
         return slope._primal, None if bend is None else bend / 2
 
 
-def declare(op: Primitive) -> Callable:
-    """Declare what an operator that runs a program makes of series.
+def declare(name: str) -> Callable:
+    """Declare what the operator of this name, which runs a program, makes of series.
 
     The function is ``rule(order, values, params)``, where a value is a list of coefficients up to an order for each
     series and what it is for each constant; it returns a list of coefficients, or one value without any, for each
@@ -488,7 +488,7 @@ def declare(op: Primitive) -> Callable:
     """
 
     def register(rule: Callable) -> Callable:
-        _PROGRAMS[op.name] = rule
+        _PROGRAMS[name] = rule
         return rule
 
     return register
