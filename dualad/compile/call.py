@@ -7,7 +7,6 @@ transpose is a call again: forward and backward passes both run compiled. Not fo
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -50,7 +49,7 @@ from .numpy_source import Compiled, compile_program
 from .reroll import reroll
 from .signature import has_nan
 from .simplify import simplify
-from .trust import attempt
+from .validate import proven
 
 __all__ = ["CallProgram", "call", "machine_code"]
 
@@ -96,9 +95,7 @@ class CallProgram(Program):
 
 
 def _compile(program: Program) -> Compiled:
-    for part, better in (("simplification", simplify), ("finding loops again", reroll)):
-        program = attempt(part, functools.partial(better, program), program)
-    return compile_program(program)
+    return compile_program(proven(program, {"simplification": simplify, "finding loops again": reroll}))
 
 
 def _strongly(make: Callable) -> Any:

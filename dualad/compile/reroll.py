@@ -26,12 +26,12 @@ from ..program.ir import Program, live_steps, map_programs, programs_in
 from ..program.variable import Variable, aval_of_atom
 from .repeats import Numbered, Repeat, find_repeats
 
-__all__ = ["reroll", "rolled_loops"]
+__all__ = ["ROLLED", "reroll", "rolled_loops"]
 
 #: a shorter program stays as it is
 _LONG = 500
 #: the name of a body that was found
-_ROLLED = "rolled"
+ROLLED = "rolled"
 #: times that what is left is looked through again
 _PASSES = 3
 
@@ -58,7 +58,7 @@ def rolled_loops(program: Program) -> list[tuple[int, Program]]:
     found = []
     for op, _, params, _ in program.steps:
         for part in programs_in(params) if op.kind == "control" else ():
-            if op is scan and part.name == _ROLLED:
+            if op is scan and part.name == ROLLED:
                 found.append((params["length"], part))
             found += rolled_loops(part)
     return found
@@ -285,7 +285,7 @@ class _Body:
         fixed, xs = list(self.fixed.values()), list(self.xs.values())
         body = Program(
             [*[v for v, _ in fixed], *carries, *[v for v, _ in xs]],
-            steps, [*new, *[self.made[j] for j in ys]], _ROLLED,
+            steps, [*new, *[self.made[j] for j in ys]], ROLLED,
         )  # fmt: skip
         params = {
             "body": body, "length": repeat.iterations, "reverse": False, "linear": False,
