@@ -13,6 +13,7 @@ import functools
 import importlib
 import os
 import platform
+import re
 import sys
 import threading
 import time
@@ -30,7 +31,18 @@ from .interface import NUMPY, PYTHON
 from .maths import FAR, KERNELS
 from .store import Store, name_of
 
-__all__ = ["Engine", "LIBRARY", "Linked", "Tally", "engine", "maths_text", "note_once", "tally", "why_not"]
+__all__ = [
+    "Engine",
+    "LIBRARY",
+    "Linked",
+    "Tally",
+    "configured",
+    "engine",
+    "maths_text",
+    "note_once",
+    "tally",
+    "why_not",
+]
 
 #: functions of the platform's mathematics library by the operators that they are, and how many arguments they take
 LIBRARY: dict[str, tuple[str, int]] = {
@@ -39,6 +51,11 @@ LIBRARY: dict[str, tuple[str, int]] = {
     "exp2": ("exp2", 1), "hypot": ("hypot", 2), "log10": ("log10", 1), "log2": ("log2", 1), "power": ("pow", 2),
     "sinh": ("sinh", 1), "tan": ("tan", 1), "erfc": ("erfc", 1), "far_sin": ("sin", 1), "far_cos": ("cos", 1),
 }  # fmt: skip
+
+
+#: the attributes that make LLVM halve vectors of 512 bits, and the line that they belong to
+_HALVED = '"prefer-vector-width"="256" "min-legal-vector-width"="0"'
+_HEAD = re.compile(r"^(define .*) \{$", re.MULTILINE)
 
 
 class Linked:
@@ -86,9 +103,7 @@ class Engine:
         llvm = self._llvm
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-        # With AVX-512's shorter vectors LLVM 22 reads a wrong entry of two vectors that were shifted into one.
-        self._cpu = llvm.get_host_cpu_name()
-        self._features = llvm.get_host_cpu_features().flatten().replace("+avx512vl", "-avx512vl")
+        self._cpu, self._features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
         self._machines: dict[int, Any] = {}
         #: what compiled code depends on besides its text
         self._about = (
@@ -111,7 +126,7 @@ class Engine:
 
     def _probe(self) -> int:
         """Compile and run a function that returns 42."""
-        linked = self.compile("define i32 @probe() {\nstart:\n  ret i32 42\n}", ["probe"], {}, 0)
+        linked = self.compile("define i32 @probe() {\nstart:\n  ret i32 42\n}", ["probe"], {}, 1)
         return ctypes.CFUNCTYPE(ctypes.c_int)(linked.addresses["probe"])()
 
     def _machine(self, level: int) -> Any:
@@ -135,10 +150,11 @@ class Engine:
         objects : dict
             Addresses of the Python objects that it refers to.
         level : int
-            How much LLVM does about the code: 0 to 3.
+            How much LLVM does about the code: 1 to 3, which is what others use every day.
         """
         with _LOCK:
             start, before = time.perf_counter(), tally()
+            text = configured(text, self._features)
             linked = self._read(name := name_of(*self._about, str(level), text), exports, objects)
             read = linked is not None
             if linked is None:
@@ -209,6 +225,15 @@ class Engine:
     def _mathematics(self, name: str) -> Linked:
         kernel, _, width = name[2:].rpartition("_")
         return self.compile(maths_text(kernel, int(width)), [name], {}, 2)
+
+
+def configured(text: str, features: str) -> str:
+    """Return a module whose functions say how LLVM is to compile them for a processor with these features.
+
+    With AVX-512 they say what C compilers write for every function: vectors are at most 256 bits long, and longer ones
+    are halved. Of vectors of 512 bits LLVM 22 reads wrong entries (``docs/explanation/what-llvm-is-trusted-with.md``).
+    """
+    return _HEAD.sub(rf"\1 {_HALVED} {{", text) if "+avx512f" in features else text
 
 
 def maths_text(kernel: str, width: int) -> str:

@@ -27,8 +27,6 @@ __all__ = ["Group", "find_groups", "is_known"]
 
 #: instructions of one function, about; what is longer is cut
 _LONGEST = 30_000
-#: longer functions are compiled in a hurry
-_HURRY = 2_000
 #: a function that does more than so many instructions lets other threads of Python run meanwhile
 _PATIENT = 20_000
 #: about so many instructions are worth a call with these arguments and results
@@ -62,13 +60,13 @@ class Group(Equations):
             if value.pointer != targets[v]:
                 store(code, value, targets[v])
         self.text = code.function("i32 @body(ptr %in, ptr %out, ptr %scratch)", "i32 0")
-        level, needs_python = 0 if len(code.lines) > _HURRY else 1, lowering.needs_python
+        needs_python = lowering.needs_python
         releases = _turns(self.steps) > _PATIENT and not needs_python
         read = [
             None if type(a) is Variable and a not in self._used else v for a, v in zip(self.reads, avals, strict=True)
         ]
         declared = read, [v.aval for v in self.writes]
-        self.run = entered(made, self.text, declared, lowering.scratch, level, self.ask_numpy, needs_python, releases)
+        self.run = entered(made, self.text, declared, lowering.scratch, 1, self.ask_numpy, needs_python, releases)
 
 
 def is_known(step: tuple) -> bool:

@@ -105,7 +105,7 @@ _KEPT: list[Runtime] = []
 @functools.cache
 def _compiled(made: Engine, places: Layout) -> Runtime | None:
     try:
-        found = Runtime(made.compile(_text(places), _ENTRIES, _objects(), 0))
+        found = Runtime(made.compile(_text(places), _ENTRIES, _objects(), 1))
         _KEPT.append(found)
         return found
     except RuntimeError:  # entries are in Python then

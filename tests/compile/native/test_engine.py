@@ -1,0 +1,114 @@
+"""What LLVM is asked for: configurations that others use every day, also for processors that are not this one.
+
+Not for: what compiled code computes (test_groups.py), or its files (test_store.py).
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dualad as da
+from dualad.compile.native import engine as engines
+from dualad.compile.native import runtime as runtimes
+from dualad.compile.native.engine import Engine, configured
+from dualad.compile.native.maths import KERNELS
+
+pytestmark = pytest.mark.usefixtures("native_backend")
+x86 = pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="LLVM here may not know x86")
+
+#: processors with AVX-512, and what LLVM says of their features
+LARGE = ("skylake-avx512", "sapphirerapids", "znver4")
+AVX512 = "+avx2,+fma,+avx512f,+avx512cd,+avx512bw,+avx512dq,+avx512vl"
+LANE_OF_SHIFTED = (Path(__file__).parent / "texts" / "lane_of_shifted.ll").read_text()
+
+COMPILE = """
+import sys
+import llvmlite.binding as llvm
+llvm.initialize_all_targets()
+llvm.initialize_all_asmprinters()
+cpu, features, level = sys.argv[1:]
+target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
+machine = target.create_target_machine(cpu=cpu, features=features, opt=int(level), jit=True)
+module = llvm.parse_assembly(sys.stdin.read())
+module.verify()
+print(machine.emit_assembly(module))
+"""
+
+
+def assembly(text: str, cpu: str, level: int, features: str = AVX512) -> str:
+    """Return what LLVM makes of a module, in a process that may die."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILE, cpu, features, str(level)], input=text, capture_output=True, text=True,
+        check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """The texts that LLVM is given, and the levels."""
+    found: list[tuple[str, int]] = []
+    compile = Engine.compile
+
+    def noted(self: Engine, text: str, exports: list[str], objects: dict[str, int], level: int):
+        found.append((text, level))
+        return compile(self, text, exports, objects, level)
+
+    monkeypatch.setattr(Engine, "compile", noted)
+    return found
+
+
+@x86
+@pytest.mark.parametrize("level", [1, 2])
+@pytest.mark.parametrize("cpu", LARGE)
+def test_vectors_are_halved_where_llvm_gets_long_ones_wrong(cpu: str, level: int) -> None:
+    """Lane 5 of what was shifted is ``a[1]``, 8 bytes from ``a``; LLVM 22 reads ``a[0]`` in registers of 512 bits."""
+    made = assembly(configured(LANE_OF_SHIFTED, AVX512), cpu, level)
+    assert "zmm" not in made
+    assert {int(x or 0) for x in re.findall(r"(\d*)\(%rdi\)", made)} == {8, 16, 24, 48}
+
+
+@x86
+@pytest.mark.parametrize("cpu", LARGE)
+def test_mathematics_and_entries_compile_for_other_processors(cpu: str) -> None:
+    places = runtimes.layout()
+    assert places is not None
+    kernels = [engines.maths_text(name, 8) for name in sorted(KERNELS)]
+    for text in (runtimes._text(places), *kernels):
+        assert "zmm" not in assembly(configured(text, AVX512), cpu, 1)
+
+
+def test_only_avx512_is_told_so() -> None:
+    assert configured(LANE_OF_SHIFTED, "+avx2,+fma,-avx512f") == LANE_OF_SHIFTED
+    every = "define void @a() {\n}\ndefine internal i32 @b(ptr %x) {\n}\ndeclare void @c()"
+    assert configured(every, AVX512).count('"min-legal-vector-width"="0" {\n') == 2
+
+
+def test_features_of_the_processor_are_left_as_they_are() -> None:
+    llvm = pytest.importorskip("llvmlite.binding")
+    made = engines.engine()
+    assert made is not None
+    assert made._features == llvm.get_host_cpu_features().flatten() and made._cpu == llvm.get_host_cpu_name()
+
+
+def test_no_level_that_nobody_uses(asked: list[tuple[str, int]]) -> None:
+    """Also for the longest functions, and for those in a hurry."""
+    x = np.linspace(0.1, 1.0, 40)
+
+    def long(x):
+        total = 0.0
+        for i in range(1500):
+            total = total * x[i % 40] + x[(i * i) % 40] / (1.0 + x[(3 * i) % 40])
+        return total
+
+    da.jit(long)(x)
+    da.jit(lambda x: np.tanh(x) * x)(np.linspace(0.0, 1.0, 70_000))
+    assert asked and {level for _, level in asked} <= {1, 2, 3}
