@@ -6,7 +6,6 @@ This is the door: the public names. Not for: anything else; whatever has a body 
 from typing import TYPE_CHECKING
 
 from . import numpy, wiring  # noqa: F401 - the wiring is for what it does
-from .annex.linear_operator import hessian_operator
 from .containers import register_array
 from .dual import Dual, dual_level, float0, make_dual, unpack_dual
 from .hessian import hessian, hessian_diag, hvp, value_and_hessian, value_and_hvp
@@ -23,6 +22,7 @@ from .vmap import vmap
 
 if TYPE_CHECKING:
     from .annex.collectives import all_gather, axis_index, axis_size, pmax, pmean, pmin, psum
+    from .annex.linear_operator import hessian_operator
     from .annex.ravel import ravel_pytree
     from .annex.uncertainty import propagate
     from .compile.jit import jit
@@ -75,6 +75,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "annex.collectives": ("all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "psum"),
+            "annex.linear_operator": ("hessian_operator",),
             "annex.ravel": ("ravel_pytree",),
             "annex.uncertainty": ("propagate",),
             "compile.jit": ("jit",),

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import optree
 
-from .chunks import in_chunks
+from .chunks import Plan, in_chunks
+from .core.above import ABOVE
 from .core.aval import Aval
 from .vmap import vmap
 
@@ -93,14 +94,12 @@ def share_out(
     job: Callable, total: int, chunks: Sequence, where: str, f: Any, other: Callable | None = None,
     unit: str = "columns", anew: bool = False,
 ) -> list:  # fmt: skip
-    """Call a job with ranges, here or by workers; ``f``, ``other`` and ``anew`` are those of ``scale.driver.Plan``."""
+    """Call a job with ranges, here or by workers; ``f``, ``other`` and ``anew`` are those of ``Plan``."""
     chunk_size, max_memory, executor = chunks
     if executor is None:
         return in_chunks(job, total, chunk_size, max_memory, where)
-    from .scale.driver import Plan, chunked  # what other processes need is loaded when there are any
-
     plan = Plan(job, total, lambda ranges: [()] * len(ranges), where, unit, f, other=other, anew=anew)
-    return chunked(plan, chunk_size, max_memory, executor)
+    return ABOVE.chunked(plan, chunk_size, max_memory, executor)
 
 
 def join(parts: list) -> Any:

@@ -20,7 +20,43 @@ from .locks import new_lock
 from .surface.arguments import PerformanceNote
 from .tree import flatten
 
-__all__ = ["check_chunks", "check_executor", "in_chunks", "measured_chunks", "refuse_traced"]
+__all__ = ["Plan", "check_chunks", "check_executor", "in_chunks", "measured_chunks", "refuse_traced"]
+
+
+class Plan:
+    """How a job is to be run in chunks.
+
+    Attributes
+    ----------
+    job : callable
+        ``job(start, stop, *piece)``, which can be pickled.
+    total : int
+        How many lanes, rows or columns there are.
+    cut : callable
+        ``cut(ranges)``: the pieces of the data that ranges need, a tuple for each.
+    where, unit : str
+        The transform's name, and what is counted ("lanes"), for messages.
+    function : callable
+        The user's function, for messages.
+    other : callable, optional
+        Makes a job that does the same in another way, for jobs that are too large to be sent, or can't be.
+    anew : bool
+        Whether the job repeats something in every chunk that the other one does once: if workers get several, the other
+        one is sent.
+    each : int
+        How many chunks a worker is to get, where no size is given: 1 where they take equally long.
+    """
+
+    def __init__(
+        self, job: Callable, total: int, cut: Callable[[list], list[tuple]], where: str, unit: str, function: Any, *,
+        other: Callable[[], Callable] | None = None, anew: bool = False, each: int = 1,
+    ) -> None:  # fmt: skip
+        self.job, self.total, self.cut, self.where, self.unit = job, total, cut, where, unit
+        self.function, self.other, self.anew, self.each = function, other, anew, each
+
+    def run(self, start: int, stop: int) -> Any:
+        """Compute a range here."""
+        return self.job(start, stop, *self.cut([(start, stop)])[0])
 
 
 def check_chunks(chunk_size: int | None, max_memory: int | None, where: str, executor: Any = None) -> None:

@@ -16,6 +16,7 @@ import optree
 from .backward import pull_back
 from .chunks import check_chunks
 from .containers import refuse_array_like
+from .core.above import ABOVE
 from .core.arguments import check_callable
 from .core.aval import Aval, aval_of, is_inexact
 from .core.boundary import run
@@ -359,13 +360,10 @@ def value_and_grad(
 
 
 def _over_shards(f, selected: tuple, options: dict, in_axes, reduce, chunk_size, executor) -> Callable:
-    from .scale.shards import check_shards, over_shards  # what other processes need is loaded when there may be any
-
     where = "value_and_grad"
     check_chunks(chunk_size, None, where, executor)
-    check_shards(in_axes, reduce, executor, chunk_size, where)
     both = value_and_grad(f, *selected, **options)
-    run = over_shards(both, f, selected, options["has_aux"], in_axes, reduce, where, chunk_size, executor)
+    run = ABOVE.over_shards(both, f, selected, options["has_aux"], in_axes, reduce, where, chunk_size, executor)
     return Transformed(run, f, where)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import optree
 
 from .batched import Batched, BatchLevel, LaneDivergence
-from .chunks import check_chunks, in_chunks, refuse_traced
+from .chunks import Plan, check_chunks, in_chunks, refuse_traced
 from .containers import refuse_array_like
 from .core.above import ABOVE
 from .core.arguments import check_callable, own_results
@@ -170,12 +170,10 @@ def _by_workers(
     job: _Lanes, across: list, leaves: list, where: str, chunk_size, max_memory, executor, progress: bool
 ) -> list[_Part]:
     """Run the lanes in chunks by the workers of an executor, or here with a bar."""
-    from .scale.driver import Plan, chunked  # what other processes need is loaded when there are any
-
     refuse_traced(leaves, executor, where)
     cut = lambda ranges: [tuple([x[start:stop] for x in across]) for start, stop in ranges]
     plan = Plan(job, job.size, cut, where, "lanes", job.f, each=4)
-    return chunked(plan, chunk_size, max_memory, executor, progress)
+    return ABOVE.chunked(plan, chunk_size, max_memory, executor, progress)
 
 
 class _Part:

@@ -6,7 +6,6 @@ without going round is imported.
 
 import importlib
 
-from .annex.linear_operator import as_linear_operator
 from .core.above import ABOVE
 from .core.allocator import keep_freed_memory
 from .core.memory import target
@@ -24,9 +23,11 @@ ABOVE.object_array = object_array
 ABOVE.objects = about_objects
 ABOVE.sparse = about_sparse
 ABOVE.mirrored = mirrored
-ABOVE.linear_operator = as_linear_operator
 ABOVE.seeing = lambda generator: importlib.import_module("dualad.numpy.random").seeing(generator)  # loads NumPy's
-# What needs SciPy is loaded when it is called.
+# What is no part of the engine is loaded when it is called: the engine stands without it.
+ABOVE.chunked = lambda *args: importlib.import_module("dualad.scale.driver").chunked(*args)
+ABOVE.over_shards = lambda *args: importlib.import_module("dualad.scale.shards").over_shards(*args)
+ABOVE.linear_operator = lambda f: importlib.import_module("dualad.annex.linear_operator").as_linear_operator(f)
 ABOVE.sparse_solve = lambda *args: importlib.import_module("dualad.sparse.systems").solve_linearized(*args)
 ABOVE.compiled = lambda program: importlib.import_module("dualad.compile.call").CallProgram(program).compiled.run
 ABOVE.machine_code = lambda program: importlib.import_module("dualad.compile.call").machine_code(program)

@@ -9,7 +9,9 @@ import ast
 import functools
 import gc
 import inspect
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -76,6 +78,12 @@ FLOOR = {
     "__init__": 14,
     "__main__": 14,
 }
+
+# What is built on the engine, which knows nothing of it: rooms that may be left out.
+ANNEXES = {
+    "annex", "cli", "compile", "diagnose", "directional", "jet", "lift", "loading", "profiling", "scale", "scipy",
+    "series", "sparse", "taylor_ivp", "testing",
+}  # fmt: skip
 
 # The one kind of module that may load JAX, and only by name, at the moment it is asked to: an oracle.
 ORACLE_WORD = "oracle"
@@ -226,6 +234,46 @@ def test_what_is_called_upwards_is_wired_in_one_place() -> None:
             assert not names or path.name == "wiring.py", f"{name_of(path)}:{node.lineno} wires {names}"
             filled += names
     assert sorted(filled) == sorted(declared) == sorted(vars(ABOVE))
+
+
+def test_the_engine_stands_alone(tmp_path: Path) -> None:
+    """Without its annexes the package imports, and differentiates, batches, loops and checkpoints."""
+    for path in MODULES:
+        for other, line, _ in imported_modules(path):
+            alone = room_of(path) in ANNEXES or room_of(other) not in ANNEXES or path.parent == PACKAGE
+            assert alone, f"{name_of(path)}:{line} imports {name_of(other)}, which is no part of the engine"
+    shutil.copytree(PACKAGE, tmp_path / "dualad", ignore=lambda folder, names: {
+        name for name in names if Path(folder) == PACKAGE and Path(name).stem in ANNEXES
+    })  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", ENGINE], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)},
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+ENGINE = """
+import numpy as np, dualad as da
+from dualad import __file__ as place
+import os
+assert os.path.samefile(os.path.dirname(os.path.dirname(place)), os.getcwd()) and not hasattr(da, "compile")
+
+def march(x):
+    y = np.zeros_like(x)
+    for i in range(1, len(x)):
+        y[i] = 0.5 * y[i - 1] + np.sin(x[i])
+    return np.sum(y**2) if y[1] > 0 else np.sum(y)
+
+@da.custom_jvp
+def cube(x):
+    return x**3
+
+cube.defjvp(lambda primals, tangents: (primals[0] ** 3, 3 * primals[0] ** 2 * tangents[0]))
+x = np.linspace(0.5, 1.5, 4)
+hessian = da.hessian(march)(x)
+assert np.allclose(da.jacrev(da.grad(march))(x), hessian) and np.allclose(da.vmap(da.hessian(march))(x[None]), hessian)
+assert np.allclose(da.grad(da.checkpoint(march))(x), da.jacfwd(march)(x))
+assert da.grad(lambda c: da.scan(lambda s, v: (s * v, None), c, x)[0])(2.0) == np.prod(x)
+assert da.grad(cube)(2.0) == 12.0 and da.linearize(np.sin, 0.0)[1](1.0) == 1.0 and str(da.trace(np.sin, 1.0))
+"""
 
 
 def test_no_import_goes_round_in_a_circle() -> None:

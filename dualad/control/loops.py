@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..chunks import check_chunks, refuse_traced
+from ..chunks import Plan, check_chunks, refuse_traced
+from ..core.above import ABOVE
 from ..core.arguments import check_callable
 from ..core.aval import Aval
 from ..core.dispatch import bind
@@ -313,8 +314,6 @@ def map(f: Callable, xs: Any, *, executor: Any = None, chunk_size: int | None = 
 
 def _map_over(f: Callable, xs: Any, executor: Any, chunk_size: int | None, progress: bool) -> Any:
     """Map by the workers of an executor, or here with a bar."""
-    from ..scale.driver import Plan, chunked  # what other processes need is loaded when there are any
-
     where = f"map({name_of(f)})"
     refuse_traced(xs, executor, where)
     template, arrays = _rows_of(xs, "map")
@@ -322,7 +321,7 @@ def _map_over(f: Callable, xs: Any, executor: Any, chunk_size: int | None, progr
         functools.partial(_map_rows, f, template), _steps(xs, arrays, template, None),
         lambda ranges: [tuple([x[start:stop] for x in arrays]) for start, stop in ranges], where, "rows", f, each=4,
     )  # fmt: skip
-    parts = chunked(plan, chunk_size, None, executor, progress)
+    parts = ABOVE.chunked(plan, chunk_size, None, executor, progress)
     trees = [part.tree for part, _ in parts]
     if any([t != trees[0] for t in trees]):
         raise TreeError(

@@ -40,6 +40,10 @@ class _Above:
     seeing: Callable[[Any], Any]
     #: make a linear map SciPy's ``LinearOperator``
     linear_operator: Callable[[Any], Any]
+    #: run a plan of chunks by the workers of an executor, or here with a bar
+    chunked: Callable[..., list]
+    #: make the function that computes a value and its gradient over shards of the data, and reduces
+    over_shards: Callable[..., Callable]
     #: compile a program: a function of its inputs, plain arrays, that returns a tuple
     compiled: Callable[[Any], Callable]
     #: compile a program to machine code, all of it, or return None: llvmlite is not there, or knows no such code

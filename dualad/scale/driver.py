@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ..chunks import in_chunks, measured_chunks
+from ..chunks import Plan, in_chunks, measured_chunks
 from ..core.contexts import watching
 from ..core.frames import user_level
 from ..errors import ArgumentTypeError, TravelError, WorkerLostError
@@ -26,43 +26,7 @@ from .payload import Blob, Ticket, as_laid, pack
 from .progress import Progress
 from .worker import Answer, Job, RemoteTraceback, work
 
-__all__ = ["Plan", "chunked", "cut_into"]
-
-
-class Plan:
-    """How a job is to be run in chunks.
-
-    Attributes
-    ----------
-    job : callable
-        ``job(start, stop, *piece)``, which can be pickled.
-    total : int
-        How many lanes, rows or columns there are.
-    cut : callable
-        ``cut(ranges)``: the pieces of the data that ranges need, a tuple for each.
-    where, unit : str
-        The transform's name, and what is counted ("lanes"), for messages.
-    function : callable
-        The user's function, for messages.
-    other : callable, optional
-        Makes a job that does the same in another way, for jobs that are too large to be sent, or can't be.
-    anew : bool
-        Whether the job repeats something in every chunk that the other one does once: if workers get several, the other
-        one is sent.
-    each : int
-        How many chunks a worker is to get, where no size is given: 1 where they take equally long.
-    """
-
-    def __init__(
-        self, job: Callable, total: int, cut: Callable[[list], list[tuple]], where: str, unit: str, function: Any, *,
-        other: Callable[[], Callable] | None = None, anew: bool = False, each: int = 1,
-    ) -> None:  # fmt: skip
-        self.job, self.total, self.cut, self.where, self.unit = job, total, cut, where, unit
-        self.function, self.other, self.anew, self.each = function, other, anew, each
-
-    def run(self, start: int, stop: int) -> Any:
-        """Compute a range here."""
-        return self.job(start, stop, *self.cut([(start, stop)])[0])
+__all__ = ["chunked", "cut_into"]
 
 
 def chunked(

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..chunks import refuse_traced
+from ..chunks import Plan, refuse_traced
 from ..errors import ArgumentError, ArgumentTypeError, ShapeError
 from ..selection import select
 from ..tree import LeafName, flatten, flatten_prefix, is_array, with_structures
-from .driver import Plan, chunked
+from .driver import chunked
 from .executors import known
 
 __all__ = ["TreeSum", "check_shards", "over_shards"]
@@ -46,6 +46,7 @@ def over_shards(
     chunk_size: int | None, executor: Any,
 ) -> Callable:  # fmt: skip
     """Make the function that computes ``both`` (value and gradient of ``f``) over shards, and reduces."""
+    check_shards(in_axes, reduce, executor, chunk_size, where)
     name = f"{where}({getattr(f, '__name__', type(f).__name__)})"
 
     def sharded(*args, **kwargs):
