@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 __all__ = [
-    "Array", "Aval", "Axis", "DType", "Shape", "aval_of", "broadcast_shapes", "is_inexact", "is_weak", "python_type",
-    "result_dtype",
+    "Array", "Aval", "Axis", "DType", "Shape", "as_entries", "aval_of", "broadcast_shapes", "is_inexact", "is_weak",
+    "python_type", "result_dtype",
 ]  # fmt: skip
 
 #: what a rule or a handler computes with: a tracer, an array of NumPy's or of a library that speaks its protocols, or a
@@ -105,3 +105,12 @@ def result_dtype(*avals: Aval) -> np.dtype:
 def is_weak(x) -> bool:
     """Say whether an aval stands for a Python scalar; an array never does."""
     return type(x) is Aval and x.weak
+
+
+def as_entries(value, dtype: np.dtype, one: bool = False):
+    """Return what NumPy writes into an array of some dtype (into ``one`` entry): a number without room is an error."""
+    if type(value) in (bool, int, float, complex) or (one and isinstance(value, np.generic)):
+        entry = np.empty((), dtype)
+        entry[()] = value
+        return entry[()]
+    return value if value.dtype == dtype else value.astype(dtype)

@@ -35,7 +35,7 @@ import numpy as np
 from ..errors import InPlaceError
 from ..tree import LEAVES_SEEN_AS
 from .above import ABOVE
-from .aval import Aval, aval_of
+from .aval import Aval, as_entries, aval_of
 from .constants import foreign
 from .dispatch import bind
 from .tables import OPS
@@ -544,11 +544,9 @@ def defer(x: Tracer, position: tuple[int, ...], value) -> bool:
     value = ABOVE.operand(value)
     if np.shape(value) != ():
         return False
-    if aval_of(value).dtype != aval.dtype:
-        value = (value if hasattr(value, "shape") else np.asarray(value)).astype(aval.dtype)
+    value = as_entries(value, aval.dtype, True)
     if not isinstance(value, Tracer):
-        # A number of its own, which a later write to the caller's array does not change; of NumPy's, as an entry is.
-        value = value[()] if type(value) is np.ndarray else aval.dtype.type(value)
+        value = value[()]  # a number of its own, which a later write to the caller's array does not change
     else:
         value = _entry(value)
     if type(x) is not Deferred:

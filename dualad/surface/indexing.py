@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..containers import has_own_arithmetic, met
-from ..core.aval import Array, Axis, DType, aval_of
+from ..core.aval import Array, Axis, DType, as_entries, aval_of
 from ..core.blocks import refuse_lazy
 from ..core.constants import foreign
 from ..core.dispatch import bind
@@ -221,8 +221,7 @@ def set_at(x, index, value):
     x, value = operand(x), operand(value)
     template, arrays = parse_index(x, index)
     shape = indexed_shape(x.shape, arrays, template)
-    if aval_of(value).dtype != x.dtype:
-        value = (value if hasattr(value, "shape") else np.asarray(value)).astype(x.dtype)
+    value = as_entries(value, x.dtype, not (shape or arrays))
     value_shape = np.shape(value)
     if value_shape != shape:
         extra = max(0, len(value_shape) - len(shape))

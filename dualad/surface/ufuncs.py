@@ -23,7 +23,7 @@ __all__ = ["ANY_UFUNC", "UFUNC_METHODS", "at_loop", "call_ufunc", "loop_dtypes"]
 
 #: (ufunc, method) -> handler(*inputs, **kwargs)
 UFUNC_METHODS: dict = {}
-#: method -> what makes its handler for any ufunc of two operands
+#: method -> what makes its handler for any ufunc of two operands (``at``: or of one)
 ANY_UFUNC: dict = {}
 
 
@@ -38,7 +38,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
         return _into(outs, ufunc, method, inputs, kwargs)
     if method != "__call__":
         handler = UFUNC_METHODS.get((ufunc, method))
-        plain = ufunc.nin == 2 and ufunc.nout == 1 and ufunc.signature is None
+        plain = (ufunc.nin == 2 or (ufunc.nin == 1 and method == "at")) and ufunc.nout == 1 and ufunc.signature is None
         if handler is None and plain and method in ANY_UFUNC and (ufunc in UFUNCS or ufunc in FUNCTIONS):
             handler = UFUNC_METHODS[ufunc, method] = ANY_UFUNC[method](ufunc)
         if handler is None:
@@ -65,10 +65,17 @@ def _into(outs: tuple, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict
     results = result if isinstance(result, tuple) else (result,)
     name = f"np.{ufunc.__name__}"
     written = [
-        r if o is None else target(o, r if where is True else np.where(where, r, o), name)
+        r if o is None else target(o, r if where is True else _chosen(where, r, o), name)
         for o, r in zip(outs, results, strict=True)
     ]
     return tuple(written) if isinstance(result, tuple) else written[0]
+
+
+def _chosen(where, result, out):
+    """Return a result where ``where=`` says so, and what is in ``out`` elsewhere, which keeps its last digit."""
+    if np.can_cast(result.dtype, out.dtype, "same_kind"):
+        result = result.astype(out.dtype, copy=False)
+    return np.where(where, result, out)
 
 
 def _call(ufunc: np.ufunc, inputs: tuple, kwargs: dict):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.aval import Array, Axis, is_inexact
+from ..core.aval import Array, Axis, as_entries, aval_of, is_inexact
 from ..core.memory import assign, defer, is_entry, is_scalar, is_view_of, target
 from ..core.tracer import Tracer
 from ..errors import InPlaceError, UnsupportedError
@@ -19,7 +19,7 @@ from ..ops import indexing
 from .arguments import function, normalize_axis, operand
 from .indexing import along_axis, by_mode, parse_index, set_at
 from .methods import ARITHMETIC
-from .ufuncs import UFUNC_METHODS
+from .ufuncs import ANY_UFUNC, loop_dtypes
 
 __all__ = ["At"]
 
@@ -74,7 +74,7 @@ def _mask(x: Tracer, mask: Tracer, value):
         )
     _check_kind(x, value, "x[mask] = v")
     mask = np.reshape(mask, mask.shape + (1,) * (len(x.shape) - len(mask.shape)))
-    return np.where(mask, value, x).astype(x.dtype)
+    return np.where(mask, as_entries(value, x.dtype), x)
 
 
 def _check_kind(x, value, what: str):
@@ -133,7 +133,10 @@ def _written(a, name: str) -> Tracer:
 def copyto(dst: Array, src: Array, casting: str = "same_kind", where: Array = True) -> None:
     dst = _written(dst, "np.copyto")
     src = _check_kind(dst, src, "np.copyto")
-    target(dst, src if where is True else np.where(where, src, dst), "np.copyto")
+    if where is not True:
+        entries = as_entries(src, dst.dtype) if np.can_cast(aval_of(src).dtype, dst.dtype, "same_kind") else src
+        src = np.where(where, entries, dst)
+    target(dst, src, "np.copyto")
 
 
 @function(np.put)
@@ -149,8 +152,11 @@ def putmask(a: Array, mask: Array, values: Any) -> None:
     a = _written(a, "np.putmask")
     values = operand(values)
     full = np.reshape(_cycle(values, a.size), a.shape) if np.shape(values) != a.shape else values
-    _check_kind(a, full, "np.putmask")
-    assign(a, np.where(np.reshape(operand(mask), a.shape), full, a).astype(a.dtype))
+    full = _check_kind(a, full, "np.putmask")
+    if hasattr(full, "dtype") and not np.can_cast(full.dtype, a.dtype):
+        raise TypeError(f"Cannot cast array data from {full.dtype!r} to {a.dtype!r} according to the rule 'safe'")
+    full = as_entries(full, a.dtype)
+    assign(a, np.where(np.reshape(operand(mask), a.shape), full, a))
 
 
 @function(np.place)
@@ -231,7 +237,9 @@ Tracer.flat = property(_Flat, _set_flat, doc="As ``ndarray.flat``.")
 #
 # a[i] = u(a[i], b) entry after entry, an index that occurs k times being updated k times. The first occurrences of
 # all indices are distinct, so they are one functional update; then the second ones, and so on. That is exact for
-# every ufunc and every order of derivative. Sums need no such rounds: their terms accumulate in one scatter.
+# every ufunc and every order of derivative. Sums need no such rounds, for their terms accumulate in one scatter: in the
+# dtype of the array, or in that of NumPy's loop if it is a floating-point one; where each sum is cast to another kind
+# of number (a truth value, 1.5 added to an integer), they are added one by one.
 
 
 def _update(ufunc: np.ufunc, a, index, b=None):
@@ -242,7 +250,11 @@ def _update(ufunc: np.ufunc, a, index, b=None):
         b = np.broadcast_to(operand(b), shape)
         _check_kind(a, b, f"np.{ufunc.__name__}.at")
     if ufunc in (np.add, np.subtract):
-        return ufunc(a, indexing.index_add(b, *arrays, template=template, shape=a.shape).astype(a.dtype))
+        _, dtype, out = loop_dtypes(ufunc, (a, b), None, "unsafe")
+        whole = a.dtype.kind in "iu" and out.kind in "iu"
+        if whole or a.dtype.kind in "fc":
+            b = b.astype(a.dtype if whole else dtype, copy=False)
+            return ufunc(a, indexing.index_add(b, *arrays, template=template, shape=a.shape).astype(a.dtype))
     for positions, chosen in _rounds(a, index, arrays, template):
         old = np.ravel(a)[positions]
         new = ufunc(old) if b is None else ufunc(old, np.ravel(b)[chosen])
@@ -275,12 +287,7 @@ def _at(ufunc: np.ufunc) -> Callable:
     return at
 
 
-for _ufunc in (
-    np.add, np.subtract, np.multiply, np.divide, np.power, np.minimum, np.maximum, np.fmin, np.fmax, np.negative,
-    np.remainder, np.floor_divide, np.logical_and, np.logical_or, np.bitwise_and, np.bitwise_or, np.bitwise_xor,
-    np.exp, np.log, np.sqrt, np.sin, np.cos, np.tanh, np.abs, np.square, np.reciprocal, np.hypot, np.logaddexp,
-):  # fmt: skip
-    UFUNC_METHODS[_ufunc, "at"] = _at(_ufunc)
+ANY_UFUNC["at"] = _at
 
 
 def _updating(ufunc: np.ufunc, what: str) -> Callable:
