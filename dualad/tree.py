@@ -7,6 +7,7 @@ pass through every transform as they are. Not for: anything about derivatives.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import enum
@@ -24,8 +25,8 @@ from .errors import ArgumentError, ArgumentTypeError, TreeError
 
 __all__ = [
     "ARRAYS", "LEAF", "LEAVES_SEEN_AS", "LeafName", "NAMESPACE", "flatten", "flatten_like", "flatten_prefix",
-    "flatten_result", "is_array", "is_picklable", "leaf_names", "refuse_hidden_numbers", "register_dataclass",
-    "register_node", "tree_map", "treedef_outline", "unflatten", "with_structures",
+    "flatten_result", "is_array", "is_picklable", "leaf_names", "orders_of_keys", "refuse_hidden_numbers",
+    "register_dataclass", "register_node", "tree_map", "treedef_outline", "unflatten", "with_structures",
 ]  # fmt: skip
 
 NAMESPACE = "dualad"
@@ -63,6 +64,27 @@ def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
                     register_dataclass(kind)
                 return flatten(tree)
     return leaves, treedef
+
+
+def orders_of_keys(tree: Any) -> Any:
+    """Return the orders that the keys of the dicts in a tree have, None if all are sorted: a structure has none."""
+    kind = type(tree)
+    if kind in _LEAVES or kind in ARRAYS:
+        return None
+    if kind in (dict, collections.defaultdict):
+        inside = tuple([orders_of_keys(x) for x in tree.values()])
+        keys: Any = tuple(tree)
+        try:
+            keys = None if len(keys) < 2 or list(keys) == sorted(keys) else keys
+        except TypeError:  # they can't be compared
+            pass
+        return None if keys is None and not any(inside) else (keys, inside)
+    if kind not in (tuple, list):
+        if optree.tree_is_leaf(tree, namespace=NAMESPACE):
+            return None
+        tree = optree.tree_flatten_one_level(tree, namespace=NAMESPACE)[0]
+    inside = tuple([orders_of_keys(x) for x in tree])
+    return inside if any(inside) else None
 
 
 def unflatten(treedef: optree.PyTreeSpec, leaves: list) -> Any:

@@ -39,6 +39,7 @@ FLOOR = {
     "selection": 1,
     "tree": 1,
     "core": 2,
+    "guards": 3,
     "ops": 3,
     "program": 3,
     "surface": 4,

@@ -26,6 +26,7 @@ from ..core.tracer import Tracer
 from ..core.transformed import importable_name
 from ..dual import Dual
 from ..errors import BranchError, ConversionError, DtypeError
+from ..guards.reach import MOST, Reach
 from ..jvp import as_primal
 from ..locks import new_lock
 from ..ops.kinks import _convention
@@ -33,14 +34,14 @@ from ..program.ir import Program, map_atoms, programs_in
 from ..program.variable import Variable
 from ..signatures import Args
 from ..surface.arguments import PerformanceNote
-from ..tree import flatten, is_array
+from ..tree import flatten, is_array, orders_of_keys
 from .call import CallProgram, call
 from .captures import Captures
 from .lowered import Lowered, explained
 from .native.engine import engine
 from .native.front import front, method
 from .native.runtime import HasFront
-from .signature import MISS, Entry, Slow, Static, has_nan, leaf_key, resolved_statics, static
+from .signature import MISS, Entry, Slow, Static, has_nan, leaf_key, resolved_statics, static, takes_any_keyword
 from .tracing import Arguments, Traced, trace_for_jit
 from .trust import attempt
 
@@ -59,7 +60,7 @@ class _Specialisation:
 
     __slots__ = ("captures", "program", "results", "retraced", "traced")
 
-    def __init__(self, f: Callable, traced: Traced, statics: Sequence) -> None:
+    def __init__(self, traced: Traced, reach: Reach) -> None:
         self.traced = traced
         self.program = CallProgram(traced.program)
         self.results = len(traced.returned)
@@ -67,7 +68,7 @@ class _Specialisation:
         derived = any(
             [isinstance(c, (np.ndarray, np.generic)) and id(c) not in hidden for c in _constants(traced.program)]
         )
-        self.captures = Captures(f, statics, traced.hidden, derived)
+        self.captures = Captures(reach, traced.hidden, derived)
         self.retraced = 0
 
     def run(self, arrays: Sequence) -> tuple:
@@ -120,11 +121,14 @@ class Jitted(HasFront):
         self.f, self.specialise = f, specialise
         self._options = (static_argnums, static_argnames, specialise)
         self._static_places, self._static_names = resolved_statics(f, static_argnums, static_argnames)
+        self._sees_order = takes_any_keyword(f)
         self._entries: tuple[Entry, ...] = ()
         #: the entries in Python, where there is no front in machine code
         self._quick: tuple[Callable, ...] = ()
         self._found: dict[Any, list[_Specialisation]] = {}
         self._seen: dict[Any, list] = {}
+        #: signatures for which it reads too much besides its arguments
+        self._uncompiled: set[Any] = set()
         self._lock = new_lock()
         self.__name__ = getattr(f, "__name__", type(f).__name__)
 
@@ -225,6 +229,8 @@ class Jitted(HasFront):
         # Inside another program its equations are written down; a path that depends on values is taken as it is.
         if tracers and (self.specialise or any([holds_staged(x) for x in tracers])):
             return self.f(*args, **kwargs)
+        if key in self._uncompiled:
+            return self.f(*args, **kwargs)
         spec, out = self._find(key, arrays)
         is_new = spec is None
         if spec is None:
@@ -248,7 +254,7 @@ class Jitted(HasFront):
             if traced.unsure:
                 spec.check(out)
         result = self._finish(spec, out, arrays)
-        if is_new and not tracers:
+        if is_new and not tracers and key not in self._uncompiled:
             self._add_entry(spec, args, kwargs)
         return result
 
@@ -292,7 +298,9 @@ class Jitted(HasFront):
                     "pass it as a static argument: jit(f, static_argnames=...)",
                 )
             leaves[i] = x
-        key = (tree, tuple([leaf_key(x, m) for x, m in zip(leaves, flags, strict=True)]), _convention.get())
+        named = kwargs if len(kwargs) < 2 or self._sees_order else dict(sorted(kwargs.items()))
+        avals = tuple([leaf_key(x, m) for x, m in zip(leaves, flags, strict=True)])
+        key = (tree, avals, _convention.get(), orders_of_keys((args, named)))
         return Arguments(leaves, tree, flags), key
 
     def _unwrap(self, *args: Any, **kwargs: Any) -> Any:
@@ -305,8 +313,10 @@ class Jitted(HasFront):
     def _specialise(self, given: Arguments, key: Any) -> _Specialisation:
         """Trace and keep the function for a signature; what was there before reads something that has changed."""
         function = functools.update_wrapper(functools.partial(self._unwrap), self.f, updated=())
+        constants = [x for x, m in zip(given.leaves, given.is_input, strict=True) if not m]
+        roots = [self.f, *[x.value if type(x) is Static else x for x in constants]]
         try:
-            traced = trace_for_jit(function, given, self.specialise)
+            traced, reach = trace_for_jit(function, given, roots, self.specialise)
         except BranchError as error:
             raise BranchError(
                 error.what,
@@ -314,10 +324,18 @@ class Jitted(HasFront):
                 f"{error.instead}; for an argument that is a setting, use jit(f, static_argnames=...), and"
                 " jit(f, specialise=True) compiles the branches that are taken, one by one",
             ).with_traceback(error.__traceback__) from None
-        constants = [x for x, m in zip(given.leaves, given.is_input, strict=True) if not m]
-        statics = [x.value if type(x) is Static else x for x in constants]
-        spec = _Specialisation(self.f, traced, statics)
+        spec = _Specialisation(traced, Reach(()) if reach is None else reach)
         if traced.captured:  # tensors of a transform that is running: of no use to another call
+            return spec
+        if reach is None:
+            if not self._uncompiled:
+                warnings.warn(
+                    f"jit: `{self.__name__}` reads more than {MOST} values besides its arguments, too many to be"
+                    " compared at each call, so it is not compiled; pass them as an argument, as an array",
+                    PerformanceNote,
+                    stacklevel=user_level(),
+                )
+            self._uncompiled.add(key)
             return spec
         with self._lock:
             old = self._found.get(key, [])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..ops.kinds import is_finite
 from ..ops.kinks import _convention
 
-__all__ = ["Entry", "MISS", "Slow", "Static", "has_nan", "leaf_key", "resolved_statics", "static"]
+__all__ = ["Entry", "MISS", "Slow", "Static", "has_nan", "leaf_key", "resolved_statics", "static", "takes_any_keyword"]
 
 #: what an entry returns for a call of another signature
 MISS = object()
@@ -133,6 +133,14 @@ def resolved_statics(f: Callable, numbers: Any, names: Any) -> tuple[frozenset[i
     return frozenset(places), frozenset(words)
 
 
+def takes_any_keyword(f: Callable) -> bool:
+    """Say whether a function sees the order of its keywords."""
+    try:
+        return any([p.kind == p.VAR_KEYWORD for p in inspect.signature(f).parameters.values()])
+    except (TypeError, ValueError):
+        return True
+
+
 # ── the quick entry ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -144,7 +152,7 @@ class Test(NamedTuple):
     """One thing to be seen of a call. Arguments are in slots 0, 1, ...; parts of containers are put into more of them.
 
     ``op`` and ``thing`` are "array" with dtype and shape, "type" and the type, "is" and the object, "tuple" or "list"
-    and the length, "dict" and the keys; parts of containers fill the slots from ``first``.
+    and the length, "dict" and the keys in their order; parts of containers fill the slots from ``first``.
     """
 
     op: str
@@ -193,18 +201,18 @@ class Entry:
         elif x is None or kind is str:
             self.tests.append(Test("is", slot, x))
         elif kind in (tuple, list):
-            self._open(kind.__name__, slot, len(x), x)
+            self._open(kind.__name__, slot, len(x), list(enumerate(x)))
         elif kind is dict and all([type(k) is str for k in x]):
-            keys = sorted(x)  # the order of the leaves
-            self._open("dict", slot, keys, [x[k] for k in keys])
+            keys = list(x)
+            self._open("dict", slot, keys, [(keys.index(k), x[k]) for k in sorted(x)])  # the order of the leaves
         else:
             raise Slow
 
-    def _open(self, op: str, slot: int, thing: Any, parts: Sequence) -> None:
+    def _open(self, op: str, slot: int, thing: Any, parts: list[tuple[int, Any]]) -> None:
         first = self.slots
         self.slots += len(parts)
         self.tests.append(Test(op, slot, thing, first))
-        for i, x in enumerate(parts):
+        for i, x in parts:
             self._look(x, first + i, False)
 
     def python(self) -> Callable | None:
@@ -224,8 +232,7 @@ class Entry:
                 names[f"t{i}"], names[f"s{i}"] = thing
                 tests.append(f"type({x}) is ndarray and {x}.shape == s{i} and {x}.dtype is t{i}")
             elif op == "dict":
-                tests.append(f"type({x}) is dict and len({x}) == {len(thing)}")
-                tests += [f"{k!r} in {x}" for k in thing]
+                tests.append(f"type({x}) is dict and list({x}) == t{i}")
                 texts += [f"{x}[{k!r}]" for k in thing]
             elif op in ("tuple", "list"):
                 tests.append(f"type({x}) is {op} and len({x}) == {thing}")

@@ -19,12 +19,13 @@ from ..control.subprograms import closure_convert
 from ..core.aval import Aval, aval_of
 from ..core.boundary import run
 from ..core.contexts import unsure
-from ..core.frames import user_line
+from ..core.frames import is_users, user_line
 from ..core.memory import flush_writes, snapshot
 from ..core.randomness import Watched
 from ..core.tracer import Tracer
 from ..core.watch import Watch
 from ..errors import BranchError, NotRepeatableError
+from ..guards.reach import Reach, Snapshot, TooMuch
 from ..jvp import output_leaves
 from ..program.ir import Program, evaluate, live_steps, map_atoms
 from ..program.packed import active as packing
@@ -135,27 +136,47 @@ def _same_bytes(a: np.ndarray | np.generic, b: np.ndarray | np.generic) -> bool:
     return all([np.array_equal(a[i : i + count], b[i : i + count]) for i in range(0, a.size, count)])
 
 
-def trace_for_jit(f: Callable, given: Arguments, along: bool = False) -> Traced:
-    """Write ``f`` down for arguments like these.
+def trace_for_jit(f: Callable, given: Arguments, roots: Sequence, along: bool = False) -> tuple[Traced, Reach | None]:
+    """Write ``f`` down for arguments like these; return what was within reach of ``roots`` then, None if too much.
 
     Raises
     ------
     BranchError
         If ``f`` branches on a value; with ``along`` it is written along the values that are given.
     NotRepeatableError
-        If ``f`` computes something else the second time.
+        If ``f`` computes something else the second time, or writes into a captured array each time.
     """
-    watched = Watched(getattr(f, "__wrapped__", f), ())
+    watched, before = Watched(getattr(f, "__wrapped__", f), ()), _snapshot(roots)
     start = time.perf_counter()
     traced = write_down(f, given, along)
     seconds = time.perf_counter() - start
-    if seconds < SECOND_TRACE and not traced.captured:
+    touched = before is not None and any(before.changed())
+    moving: dict = {}
+    if (seconds < SECOND_TRACE or touched) and not traced.captured:
+        middle = _snapshot(roots) if touched else None
         again = write_down(f, given, along)
+        if middle is not None:
+            moving, arrays = middle.changed()
+            if arrays:
+                raise _writes(f, given, along, roots, arrays[0])
         if (found := _difference(traced, again)) is not None:
             raise _not_repeated(f, given, along, found)
+        traced = again if touched else traced
     elif watched.moved(set()):  # too slow to be traced for this alone; but it has drawn random numbers
         raise _not_repeated(f, given, along, None)
-    return traced._replace(seconds=seconds)
+    after = _snapshot(roots)
+    if after is not None:
+        # What is another at each trace, and the same program none the less, the function does not compute with.
+        for key in moving.keys() & after.reach.places.keys():
+            del after.reach.places[key]
+    return traced._replace(seconds=seconds), after and after.reach
+
+
+def _snapshot(roots: Sequence) -> Snapshot | None:
+    try:
+        return Snapshot(Reach(roots))
+    except TooMuch:
+        return None
 
 
 def write_down(f: Callable, given: Arguments, along: bool) -> Traced:
@@ -313,4 +334,37 @@ def _not_repeated(f: Callable, given: Arguments, along: bool, equation: int | No
         "a compiled function is traced once and then run without Python: random numbers, the time, or a counter that it"
         " reads would stay what they were at the first call",
         "make what changes an argument: draw the random numbers outside and pass them in",
+    )
+
+
+def _writes(f: Callable, given: Arguments, along: bool, roots: Sequence, array: np.ndarray) -> NotRepeatableError:
+    """Make the error about a captured array that is written to; one more trace, line by line, tells where."""
+    content, found = array.copy(), ""
+    last: dict[Any, str] = {}
+
+    def look(frame: Any, event: str, arg: Any) -> Any:
+        nonlocal found
+        if not is_users(frame.f_code.co_filename):
+            return None
+        if not found and not _same_bytes(array, content):
+            found = last.get(frame, "")
+        last[frame] = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        return look
+
+    around = sys.gettrace()
+    sys.settrace(look)
+    try:
+        write_down(f, given, along)
+    except Exception:  # there was none before; what matters is the line
+        pass
+    finally:
+        sys.settrace(around)
+        np.copyto(array, content)
+    name, where = getattr(f, "__name__", "the function"), f"\n  At: {found}" if found else ""
+    return NotRepeatableError(
+        f"jit: `{name}` writes into an array of shape {array.shape} that is not one of its arguments, and something"
+        f" else each time.{where}",
+        "a compiled function runs without Python: what it writes into captured arrays would be written while it is"
+        " traced, and never again",
+        "pass the array as an argument and return what becomes of it, or write into an argument, which jit carries out",
     )

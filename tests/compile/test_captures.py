@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import dualad as da
+from dualad.surface.arguments import PerformanceNote
 
 X = np.array([1.0, 2.0, 3.0])
 SCALE = 2.0
@@ -248,3 +249,80 @@ def test_a_static_argument_may_hold_what_its_hash_leaves_out():
 
     f = da.jit(lambda x, setting: x * setting.factor, static_argnums=1)
     assert [f(2.0, Setting(3.0, [1])), f(2.0, Setting(3.0, [1])), f(2.0, Setting(4.0, [2]))] == [6.0, 6.0, 8.0]
+
+
+@pytest.mark.parametrize("native", ["1", "0"])
+def test_the_order_of_a_dict_belongs_to_the_signature(native: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUALAD_NATIVE", native)
+
+    def weighted(tables):
+        return sum([(i + 1) * v for i, v in enumerate(tables[0]["inner"].values())])
+
+    fast, gradient = da.jit(weighted), da.grad(lambda t: np.sum(fast(t)))
+    for _ in range(3):
+        for keys in ("abc", "cab", "bac"):
+            tables = [{"inner": {key: X * (ord(key) - 90) for key in keys}}]
+            np.testing.assert_array_equal(fast(tables), weighted(tables))
+            for i, key in enumerate(keys):
+                np.testing.assert_array_equal(gradient(tables)[0]["inner"][key], np.full(3, i + 1.0))
+    assert list(da.jit(lambda t: t)({"b": X, "a": X})) == ["b", "a"]
+
+
+@pytest.mark.parametrize("native", ["1", "0"])
+def test_the_order_of_keywords_belongs_to_the_signature(native: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUALAD_NATIVE", native)
+    fast = da.jit(lambda **tables: sum([(i + 1) * v for i, v in enumerate(tables.values())]))
+    for _ in range(3):
+        np.testing.assert_array_equal(fast(a=X, b=10 * X), 21 * X)
+        np.testing.assert_array_equal(fast(b=10 * X, a=X), 12 * X)
+
+
+def test_a_captured_array_that_is_written_to_is_refused() -> None:
+    seen = np.zeros(3)
+
+    def f(x):
+        y = x * 2
+        seen[:] += 1
+        return y * seen
+
+    with pytest.raises(da.errors.NotRepeatableError, match=r"writes into an array of shape \(3,\)") as refused:
+        da.jit(f)(X)
+    assert f"{__file__}:{f.__code__.co_firstlineno + 2}" in str(refused.value)
+
+
+def test_an_array_that_is_filled_once_is_no_effect() -> None:
+    table, known = np.zeros(3), []
+
+    def f(x):
+        if not known:
+            table[:] = 5.0
+            known.append(True)
+        return x * table
+
+    fast = da.jit(f)
+    np.testing.assert_array_equal(fast(X), 5 * X)
+    table[:] = 6.0
+    np.testing.assert_array_equal(fast(X), 6 * X)
+
+
+def test_what_a_function_only_writes_is_no_reason_to_trace() -> None:
+    log: list = []
+
+    def f(x):
+        log.append(x.shape)
+        return x * 2
+
+    fast = da.jit(f)
+    for size in (2, 3, 2, 3, 2):
+        np.testing.assert_array_equal(fast(np.ones(size)), np.full(size, 2.0))
+    assert len(log) == 4  # two for each trace
+
+
+def test_too_much_to_compare_is_not_compiled() -> None:
+    many = [1.0] * 60_000
+    fast = da.jit(lambda x: x * many[-1])
+    with pytest.warns(PerformanceNote, match="too many to be compared"):
+        np.testing.assert_array_equal(fast(X), X)
+    many[-1] = 3.0
+    np.testing.assert_array_equal(fast(X), 3 * X)
+    np.testing.assert_array_equal(da.vmap(fast)(X), 3 * X)

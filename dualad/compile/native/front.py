@@ -6,17 +6,17 @@ signatures themselves (``signature.py``), or the machine code, which is the same
 
 from __future__ import annotations
 
-import gc
 import sys
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...core.contexts import in_use
+from ...guards import places
+from ...guards.places import MISSING, Place, header_of
 from ...ops.kinks import _convention
-from ..captures import CODE, DEFAULTS, Asked, Captures
+from ..captures import Captures
 from ..signature import Entry
 from .engine import Engine
 from .runtime import as_plan, builtin, method_of, runtime
@@ -26,7 +26,10 @@ __all__ = ["front", "method"]
 #: what the machine code calls the tests of a signature, and what was captured
 _TESTS = {"array": 0, "type": 1, "is": 2, "tuple": 3, "list": 4, "dict": 5}
 _CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
-_CELL, _DICT, _LIST, _LENGTH, _CODE, _DEFAULTS = range(6)
+#: places that are compared with one object
+_ONE = (places.CELL, places.ENTRY, places.CODE, places.DEFAULTS, places.ATTRIBUTE)
+#: the number of the test of an array's header; -1 has no machine code, and Python is asked at each call
+_HEADER = places.SAID
 #: parts of arguments that are on the stack
 _MOST = 4000
 
@@ -66,7 +69,7 @@ class _Plan:
             self.address(entry.convention), entry.positional,
             len(entry.names), self.put([self.address(n) for n in entry.names]),
             *self.rows([self.test(*t) for t in entry.tests]), entry.slots,
-            *self.rows(_watched(entry.captures)), *self.rows([self.content(*c) for c in entry.captures.contents]),
+            *self.rows(self.watched(entry.captures)), *self.rows([self.content(*c) for c in entry.captures.contents]),
             self.address(entry.captures.unchanged), *self.rows(leaves),
             self.address(entry.run), entry.unsure, self.address(entry.meant), entry.mode, self.address(entry.rebuild),
         ]  # fmt: skip
@@ -101,24 +104,27 @@ class _Plan:
         lengths = self.put(array.shape)
         return [self.address(array), self.address(array.dtype), array.ndim, lengths, len(content), start]
 
+    def watched(self, captures: Captures) -> list[list[int]]:
+        """Return what the machine code compares: kind, holder, key, what was there, and how many."""
+        compared, found = {id(a) for a, _ in captures.contents}, []
+        for place in captures.places:
+            if place.kind != places.SAID:
+                found.append(self.place(place))
+            elif place.key is header_of and isinstance(place.holder, np.ndarray):
+                dtype, shape, strides = place.value
+                if id(place.holder) not in compared:  # or it is seen with its content
+                    at = self.put([self.address(dtype), *shape, *strides])
+                    found.append([_HEADER, id(place.holder), at, 1, len(shape)])
+            else:
+                found.append([-1, 0, 0, 0, 0])
+        return found
 
-def _watched(captures: Captures) -> list[list[int]]:
-    """Return what the machine code compares; of what it can't look at, Python is asked at each call."""
-    found = []
-    for holder, key, value in captures.entries:
-        kind = type(holder)
-        if kind is types.CellType:
-            found.append([_CELL, id(holder), 0, id(value)])
-        elif key is len and kind in (dict, list):
-            found.append([_LENGTH, id(holder), 0, value])
-        elif kind is dict:
-            found.append([_DICT, id(holder), id(key), id(value)])
-        elif kind is types.MappingProxyType:  # of a class, whose dictionary it stands before
-            found.append([_DICT, id(*gc.get_referents(holder)), id(key), id(value)])
-        elif kind is Asked and holder.question in (CODE, DEFAULTS):
-            found.append([_CODE if holder.question is CODE else _DEFAULTS, id(holder.thing), 0, id(value)])
-        elif kind is list and isinstance(key, int):
-            found.append([_LIST, id(holder), key, id(value)])
-        elif kind is not tuple:  # a tuple has what it had
-            found.append([-1, 0, 0, 0])
-    return found
+    def place(self, place: Place) -> list[int]:
+        kind, holder, key, value = place
+        if kind in _ONE and (value is not MISSING or kind != places.ATTRIBUTE):
+            return [kind, id(holder), id(key), 0 if value is MISSING else id(value), 0]
+        if kind == places.LENGTH:
+            return [kind, id(holder), 0, value, 0]
+        if kind in (places.ITEMS, places.LIST):
+            return [kind, id(holder), self.put([id(x) for x in value]), 1, len(holder)]
+        return [-1, 0, 0, 0, 0]

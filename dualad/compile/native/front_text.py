@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...guards.places import ATTRIBUTE, CELL, CODE, DEFAULTS, ENTRY, ITEMS, LENGTH, LIST, SAID
 from .code import WIDTH, Lanes
 from .operators import DOUBLE, LONG
 from .routines import PLAIN_ARRAY, Routine
@@ -160,12 +161,13 @@ def _test(f: Routine, e: str, declared: str, slots: str) -> None:
     f.need(f.test("eq ptr", cls, thing))
     f.give_if(f.test("eq i64", op, 1), 0)
     f.need(f.test("eq i64", f.call("PyObject_Size", x), size))
-    first = f.word(declared, 5)
+    first, position = f.word(declared, 5), f.room("i64")
+    f.put("null", position)
     with f.each("0", size) as i:
         getters = {
             3: lambda: f.call("PyTuple_GetItem", x, i),
             4: lambda: f.call("PyList_GetItem", x, i),
-            5: lambda: f.call("PyDict_GetItemWithError", x, f.object(e, f.add(at, i))),
+            5: lambda: f.call("next_value", x, position, f.object(e, f.add(at, i))),
         }
         part, place = f.chosen(op, getters, none), f.add(first, i)
         with f.when(f.is_null(part)):
@@ -179,25 +181,47 @@ def _test(f: Routine, e: str, declared: str, slots: str) -> None:
     f.give(-1)
 
 
+def _next_value(f: Routine, x: str, position: str, expected: str) -> None:
+    """Return the next value of a dict, if it is that of this text; an exception may be set if it is not."""
+    key, value = f.room("ptr"), f.room("ptr")
+    f.need(f.test("ne i32", f.call("PyDict_Next", x, position, key, value), 0))
+    found = f.load(key)
+    with f.when(f.test("ne ptr", found, expected)):
+        f.need(f.test("eq i32", f.call("PyUnicode_Compare", found, expected), 0))
+    f.give(f.load(value))
+
+
 def _unchanged(f: Routine, e: str) -> None:
     """Say whether everything that was captured is as it was; what is not the same object is looked at in Python."""
     ask, captures, arrays = f.label(), f.word(e, 8), f.word(e, 10)
     with f.each("0", f.word(e, 7)) as i:
-        capture = f.row(e, captures, i, 4)
+        capture = f.row(e, captures, i, 5)
         op, holder, key, number = f.word(capture, 0), f.object(capture, 1), f.object(capture, 2), f.word(capture, 2)
+        count = f.word(capture, 4)
 
         def in_cell() -> str:
             inside = f.call("PyCell_Get", holder)
             f.call("Py_DecRef", inside)
             return inside
 
+        def attribute() -> str:
+            found = f.call("PyObject_GetAttr", holder, key)
+            f.call("Py_DecRef", found)
+            return found
+
+        def counted(name: str, *args: str) -> str:
+            return f.new(f"inttoptr i64 {f.call(name, *args)} to ptr")
+
         now = {
-            0: in_cell,
-            1: lambda: f.call("PyDict_GetItemWithError", holder, key),
-            2: lambda: f.call("PyList_GetItem", holder, number),
-            3: lambda: f.new(f"inttoptr i64 {f.call('PyObject_Size', holder)} to ptr"),
-            4: lambda: f.call("PyFunction_GetCode", holder),
-            5: lambda: f.call("PyFunction_GetDefaults", holder),
+            CELL: in_cell,
+            ENTRY: lambda: f.call("PyDict_GetItemWithError", holder, key),
+            ITEMS: lambda: counted("same_items", holder, f.words(e, number), count),
+            LENGTH: lambda: counted("PyObject_Size", holder),
+            LIST: lambda: counted("same_list", holder, f.words(e, number), count),
+            CODE: lambda: f.call("PyFunction_GetCode", holder),
+            DEFAULTS: lambda: f.call("PyFunction_GetDefaults", holder),
+            ATTRIBUTE: attribute,
+            SAID: lambda: counted("same_header", holder, f.words(e, number), count),
         }
         f.go_unless(f.test("eq ptr", f.chosen(op, now, ask), f.object(capture, 3)), ask)
     with f.each("0", f.word(e, 9)) as i:
@@ -217,6 +241,36 @@ def _unchanged(f: Routine, e: str) -> None:
     truth = f.call("PyObject_IsTrue", answer)
     f.call("Py_DecRef", answer)
     f.give(f.test("eq i32", truth, 1))
+
+
+def _same_items(f: Routine, holder: str, expected: str, count: str) -> None:
+    """Say whether a dict has these keys and values, in this order."""
+    at, key, value = f.room("i64"), f.room("ptr"), f.room("ptr")
+    f.need(f.test("eq i64", f.call("PyObject_Size", holder), count))
+    f.put("null", at)
+    with f.each("0", count) as i:
+        f.need(f.test("ne i32", f.call("PyDict_Next", holder, at, key, value), 0))
+        row = f.row(expected, 0, i, 2)
+        f.need(f.test("eq ptr", f.load(key), f.object(row, 0)))
+        f.need(f.test("eq ptr", f.load(value), f.object(row, 1)))
+    f.give(1)
+
+
+def _same_list(f: Routine, holder: str, expected: str, count: str) -> None:
+    f.need(f.test("eq i64", f.call("PyObject_Size", holder), count))
+    with f.each("0", count) as i:
+        f.need(f.test("eq ptr", f.call("PyList_GetItem", holder, i), f.object(expected, i)))
+    f.give(1)
+
+
+def _same_header(f: Routine, a: str, expected: str, axes: str) -> None:
+    """Say whether an array has a dtype, these lengths and these strides."""
+    lengths, strides = f.words(expected, 1), f.words(expected, f.add(axes, 1))
+    f.found(f.call("data_of", a, f.object(expected, 0), axes, lengths, 0))
+    found = f.field(a, "strides")
+    with f.each("0", axes) as i:
+        f.need(f.test("eq i64", f.word(found, i), f.word(strides, i)))
+    f.give(1)
 
 
 def _any_nan(f: Routine, out: str, count: str) -> None:
@@ -268,5 +322,7 @@ def _nan_in(f: Routine, data: str, count: str) -> None:
 
 FRONT: dict[str, Callable[..., None]] = {
     "any_nan": _any_nan, "attempt": _attempt, "bound": _bound, "front": _front, "let_go": _let_go, "nan_in": _nan_in,
+    "next_value": _next_value,
+    "same_header": _same_header, "same_items": _same_items, "same_list": _same_list,
     "test": _test, "tidy": _tidy, "unchanged": _unchanged,
 }  # fmt: skip

@@ -23,12 +23,12 @@ _NOTHING = {"ptr": "null", "i1": "0", "i32": "-1", "i64": "-1"}
 class Layout:
     """Where the fields of objects are, in bytes."""
 
-    __slots__ = ("descr", "dims", "flags", "front", "head", "nd", "type")
+    __slots__ = ("descr", "dims", "flags", "front", "head", "nd", "strides", "type")
 
     def __init__(self, head: int) -> None:
         self.front = head
         self.type, self.head, self.nd, self.dims = head - 8, head, head + 8, head + 16
-        self.descr, self.flags = head + 40, head + 48
+        self.strides, self.descr, self.flags = head + 24, head + 40, head + 48
 
 
 class Routine(Code):

@@ -1,0 +1,95 @@
+"""What code names: the globals that it loads, the attributes that it may read, and those that it may find missing.
+
+For: ``named``, of one code object and those inside of it. Not for: what the names stand for (``reach.py``).
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import types
+from collections.abc import Iterator
+from typing import NamedTuple
+
+__all__ = ["NOTHING_NAMED", "Named", "named"]
+
+
+class Named(NamedTuple):
+    """The names in some code.
+
+    ``attributes`` are all that may be read of an object; those in ``maybe`` may be missing where they are asked for,
+    without an error. ``every`` says that any attribute may be read, by a name that the code makes.
+    """
+
+    globals: frozenset[str]
+    attributes: frozenset[str]
+    maybe: frozenset[str]
+    modules: frozenset[str]
+    every: bool
+
+    def __or__(self, other: Named) -> Named:  # type: ignore[override]
+        return Named(*[a | b for a, b in zip(self, other, strict=True)])  # type: ignore[misc]
+
+
+NOTHING_NAMED = Named(frozenset(), frozenset(), frozenset(), frozenset(), False)
+
+#: what takes the name of an attribute, and is precise if that is a constant
+_BY_NAME = frozenset({"getattr", "hasattr", "setattr", "delattr"})
+#: what looks at all attributes of an object
+_ALL = frozenset({
+    "__dict__", "__getattribute__", "__getstate__", "__reduce__", "__reduce_ex__", "asdict", "astuple", "attrgetter",
+    "deepcopy", "dir", "eval", "exec", "getmembers", "methodcaller", "vars",
+})  # fmt: skip
+
+
+@functools.lru_cache(maxsize=4000)
+def named(code: types.CodeType) -> Named:
+    """Return what a function's code, and the functions in it, name."""
+    loaded, stored, modules, every = set(), set(), set(), not _ALL.isdisjoint(code.co_names)
+    instructions = list(dis.get_instructions(code))
+    for k, i in enumerate(instructions):
+        if i.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            loaded.add(i.argval)
+            every = every or (i.argval in _BY_NAME and not _has_constant_name(instructions[k + 1 :]))
+        elif i.opname == "STORE_ATTR":
+            stored.add(i.argval)
+        elif i.opname == "IMPORT_NAME":
+            modules.add(i.argval)
+        elif i.opname == "MATCH_CLASS":
+            every = True
+    texts = {part for text in _texts(code.co_consts) for part in text.split(".") if part.isidentifier()}
+    caught = code.co_names if code.co_exceptiontable else ()
+    own = Named(
+        frozenset(loaded), frozenset({*code.co_names, *texts}), frozenset({*texts, *stored, *caught}),
+        frozenset(modules), every,
+    )  # fmt: skip
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            own |= named(constant)
+    return own
+
+
+def _texts(constants: object) -> Iterator[str]:
+    for x in constants if isinstance(constants, (tuple, frozenset)) else ():
+        if isinstance(x, str):
+            yield x
+        else:
+            yield from _texts(x)
+
+
+def _has_constant_name(rest: list[dis.Instruction]) -> bool:
+    """Say whether instructions behind the load of ``getattr`` go on as ``(o, "name", ...)``."""
+    depth, constant = 0, False
+    for i in rest:
+        if i.opcode in dis.hasjrel or i.opcode in dis.hasjabs:
+            return False
+        if i.opname in ("PRECALL", "CALL") and depth == i.arg:
+            return constant
+        if i.opname == "PUSH_NULL" and not depth:
+            continue
+        before, depth = depth, depth + dis.stack_effect(i.opcode, i.arg, jump=False)
+        if depth == 2:  # the name is there, for now
+            constant = before == 1 and i.opname == "LOAD_CONST"
+        elif depth < 2:
+            constant = False
+    return False

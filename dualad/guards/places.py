@@ -1,0 +1,152 @@
+"""One place that a value was read from, and the question whether it still holds what it held.
+
+For: ``Place``, whose kinds the machine code of ``jit`` knows too (``compile/native/front.py``), and ``same``, which
+compares what was found there. Not for: which places there are (``reach.py``).
+"""
+
+from __future__ import annotations
+
+import collections
+import types
+import weakref
+import zlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = [
+    "ATTRIBUTE", "CELL", "CODE", "DEFAULTS", "ENTRY", "ITEMS", "LENGTH", "LIST", "MISSING", "Place", "SAID", "bytes_of",
+    "contents_of", "entries_of", "header_of", "is_changed", "items_of", "local_of", "referent_of", "same", "state_of",
+]  # fmt: skip
+
+#: kinds of places: a cell; an entry of an exact dict, by key; its entries, in their order; its length; the entries of
+#: an exact list; a function's code and defaults; an attribute of an object; what a function says of a thing
+CELL, ENTRY, ITEMS, LENGTH, LIST, CODE, DEFAULTS, ATTRIBUTE, SAID = range(9)
+
+_NUMBERS = (bool, int, float, complex, np.generic)
+_TEXTS = (str, bytes)
+
+
+class _Missing:
+    """What is found where there is nothing."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<missing>"
+
+
+MISSING = _Missing()
+
+
+class Place(NamedTuple):
+    """A place and what it held.
+
+    ``key`` is the key of an entry, the name of an attribute, or the function that is asked.
+    """
+
+    kind: int
+    holder: Any
+    key: Any
+    value: Any
+
+    def now(self) -> Any:
+        """Return what it holds now."""
+        return _LOOK[self.kind](self.holder, self.key)
+
+
+def _in_cell(cell: Any, key: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return MISSING
+
+
+#: how a place is looked at, by its kind
+_LOOK: tuple[Callable[[Any, Any], Any], ...] = (
+    _in_cell,
+    lambda holder, key: holder.get(key, MISSING),
+    lambda holder, key: items_of(holder),
+    lambda holder, key: len(holder),
+    lambda holder, key: tuple(holder),
+    lambda holder, key: holder.__code__,
+    lambda holder, key: holder.__defaults__,
+    lambda holder, key: getattr(holder, key, MISSING),
+    lambda holder, key: key(holder),
+)
+
+
+def is_changed(place: Place) -> bool:
+    """Say whether a place holds something else."""
+    try:
+        now = _LOOK[place[0]](place[1], place[2])
+    except Exception:  # what can't be looked at any more is another thing
+        return True
+    return now is not place[3] and not same(now, place[3])
+
+
+def same(a: Any, b: Any) -> bool:
+    """Say whether a function can't tell two values apart: numbers with their signed zeros, texts, tuples of such."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if type(a) is tuple:
+        return len(a) == len(b) and all([x is y or same(x, y) for x, y in zip(a, b, strict=True)])
+    return isinstance(a, (*_NUMBERS, *_TEXTS)) and repr(a) == repr(b)
+
+
+# ── what is asked of things ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def items_of(mapping: Any) -> tuple:
+    """Return keys and values by turns, in the order of the mapping."""
+    return tuple([x for pair in mapping.items() for x in pair])
+
+
+def entries_of(a: np.ndarray) -> tuple:
+    """Return the entries of an array of objects, whose bytes are addresses: those may be had again."""
+    return tuple(a.flat)
+
+
+def header_of(a: np.ndarray) -> tuple:
+    """Return what may be set of an array in place."""
+    return a.dtype, a.shape, a.strides
+
+
+def contents_of(a: np.ndarray) -> bytes | int:
+    """Return the bytes of an array; of a large one, a checksum."""
+    return a.tobytes() if a.nbytes <= 1 << 16 else zlib.crc32(np.ascontiguousarray(a).view(np.uint8).reshape(-1))
+
+
+def bytes_of(thing: Any) -> bytes:
+    """Return what a buffer holds."""
+    return bytes(thing)
+
+
+def referent_of(reference: weakref.ref) -> Any:
+    """Return what a weak reference is one to."""
+    return reference()
+
+
+def local_of(thing: Any) -> tuple:
+    """Return the attributes that a ``threading.local`` has in this thread."""
+    return items_of(thing.__dict__)
+
+
+def state_of(thing: Any) -> tuple:
+    """Return how far an iterator or a generator has come."""
+    if isinstance(thing, types.GeneratorType):
+        frame = thing.gi_frame
+        return (MISSING,) if frame is None else (frame.f_lasti, items_of(frame.f_locals))
+    return _flat(thing.__reduce_ex__(2))
+
+
+def _flat(state: Any) -> tuple:
+    """Return a state with lists and dicts in it as tuples."""
+    if isinstance(state, (list, tuple, collections.deque)):
+        return tuple([_flat(x) if isinstance(x, (list, tuple, dict)) else x for x in state])
+    if isinstance(state, dict):
+        return _flat(items_of(state))
+    return (state,)

@@ -1,0 +1,385 @@
+"""Everything that a function's code can read besides its arguments, as places that can be looked at again.
+
+From the function outwards, without a limit of depth: cells, defaults, globals that the code loads (and those that it
+does not find), attributes that some code within reach names (where they are found, and where they are looked for first
+and are not), the whole content of containers, arrays. For: ``Reach``. Not for: what becomes of the places
+(``compile/captures.py``), or what the code names (``names.py``).
+"""
+
+from __future__ import annotations
+
+import array
+import builtins
+import collections
+import contextvars
+import functools
+import gc
+import itertools
+import os
+import sys
+import threading
+import types
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..core.frames import PACKAGE
+from ..core.tracer import Tracer
+from .names import NOTHING_NAMED, Named, named
+from .places import (
+    ATTRIBUTE,
+    CELL,
+    CODE,
+    DEFAULTS,
+    ENTRY,
+    ITEMS,
+    LENGTH,
+    LIST,
+    MISSING,
+    SAID,
+    Place,
+    bytes_of,
+    contents_of,
+    entries_of,
+    header_of,
+    is_changed,
+    items_of,
+    local_of,
+    referent_of,
+    state_of,
+)  # fmt: skip
+
+__all__ = ["MOST", "Reach", "Snapshot", "TooMuch"]
+
+#: so many values are compared at each call at most
+MOST = 50_000
+
+#: whose code and classes stay what they are
+_LIBRARIES = frozenset({
+    "dualad", "jax", "jaxlib", "llvmlite", "matplotlib", "numba", "numpy", "optree", "pandas", "scipy", "sklearn",
+    "torch", *sys.stdlib_module_names,
+} - {"__main__"})  # fmt: skip
+#: what a program uses and does not compute with
+_SERVICES = frozenset({
+    "_io", "_thread", "asyncio", "concurrent", "ctypes", "io", "logging", "multiprocessing", "queue", "socket",
+    "subprocess", "threading",
+})  # fmt: skip
+_NUMBERS = (bool, int, float, complex, np.generic)
+#: what can't change, and nothing else is reached through
+_PLAIN = (
+    *_NUMBERS, str, bytes, types.CodeType, types.NoneType, np.ufunc, np.dtype, range, slice, Tracer,
+    types.MethodDescriptorType, types.WrapperDescriptorType, types.MemberDescriptorType, types.GetSetDescriptorType,
+    types.ClassMethodDescriptorType, types.EllipsisType, types.NotImplementedType,
+)  # fmt: skip
+_LEAVES = frozenset({bool, int, float, complex, str, bytes, np.float64, np.int64, types.NoneType})
+#: methods that are not called of an object that is there already, or not to compute with it
+_ASIDE = frozenset({
+    "__init__", "__new__", "__post_init__", "__init_subclass__", "__repr__", "__str__", "__hash__", "__del__",
+    "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__copy__", "__deepcopy__",
+})  # fmt: skip
+_METHODS = (types.FunctionType, property, classmethod, staticmethod, functools.cached_property)
+_LOCAL = threading.local
+_VIEWS = (types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items()))
+_ITERATORS = tuple({
+    type(iter(x)) for x in ([], (), "", b"", {}, {}.values(), {}.items(), set(), range(0), bytearray(), reversed([]))
+} | {zip, map, filter, enumerate, reversed, *[c for c in vars(itertools).values() if isinstance(c, type)]})  # fmt: skip
+
+
+class TooMuch(Exception):
+    """There is more within reach than is compared at each call."""
+
+
+class Reach:
+    """The places within reach of some things.
+
+    ``code`` has run besides what is found by itself; ``places`` are each there once, ``arrays`` are those that were
+    met. What is no container, array or object that can be looked into is in ``unknown``.
+    """
+
+    def __init__(self, roots: Iterable, code: Named = NOTHING_NAMED) -> None:
+        self.names, self.code = NOTHING_NAMED, code
+        while True:  # code that is found names more; then it is looked once more
+            known = self.names
+            self.places: dict[tuple, Place] = {}
+            self.arrays: list[np.ndarray] = []
+            self.unknown: list[Any] = []
+            self._seen: dict[int, Any] = {}
+            self._pending = list(roots)
+            self._count = 0
+            self.names |= code
+            while self._pending:
+                self._visit(self._pending.pop())
+            if self.names == known:
+                break
+
+    # ── what is found ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _add(self, kind: int, holder: Any, key: Any, value: Any, size: int = 1) -> None:
+        at = kind, id(holder), key if kind in (ENTRY, ATTRIBUTE) else id(key)
+        if at in self.places:
+            return
+        self._count += size
+        if self._count > MOST:
+            raise TooMuch
+        self.places[at] = Place(kind, holder, key, value)
+
+    def _entry(self, holder: dict, key: Any) -> None:
+        """Note an entry of a dict, or that there is none, and go into it."""
+        value = holder.get(key, MISSING)
+        self._add(ENTRY, holder, key, value)
+        self._go(value)
+
+    def _said(self, question: Callable[[Any], Any], thing: Any) -> Any:
+        """Note what a function says of a thing."""
+        said = question(thing)
+        self._add(SAID, thing, question, said, len(said) if isinstance(said, (tuple, bytes)) else 1)
+        return said
+
+    def _attribute(self, thing: Any, name: str) -> Any:
+        value = getattr(thing, name, MISSING)
+        self._add(ATTRIBUTE, thing, name, value)
+        return value
+
+    def _go(self, x: Any) -> None:
+        if type(x) not in _LEAVES and x is not MISSING:
+            self._pending.append(x)
+
+    def _into(self, parts: Iterable) -> None:
+        self._pending += [x for x in parts if type(x) not in _LEAVES]
+
+    # ── where it is looked ───────────────────────────────────────────────────────────────────────────────────────
+
+    def _visit(self, x: Any) -> None:
+        if isinstance(x, _PLAIN) or id(x) in self._seen:
+            return
+        self._seen[id(x)] = x  # and keep it, or another thing may come to its place
+        if isinstance(x, types.FunctionType):
+            self._function(x)
+        elif isinstance(x, types.ModuleType):
+            self._module(x)
+        elif isinstance(x, type):
+            self._class(x)
+            if type(x) is not type:
+                self._class(type(x))
+        elif isinstance(x, types.MethodType):
+            self._into((x.__func__, x.__self__))
+        elif isinstance(x, types.BuiltinFunctionType):
+            self._go(x.__self__)
+        elif isinstance(x, types.CellType):
+            self._cell(x)
+        elif isinstance(x, _METHODS):
+            self._into([getattr(x, n, None) for n in ("fget", "func", "__func__")])
+        elif isinstance(x, functools.partial):
+            self._into([self._attribute(x, n) for n in ("func", "args", "keywords")])
+        else:
+            self._content(x)
+
+    def _function(self, f: types.FunctionType) -> None:
+        self._add(CODE, f, None, f.__code__)
+        self._add(DEFAULTS, f, None, f.__defaults__)
+        self._go(f.__defaults__)
+        if f.__kwdefaults__ is not None:
+            self._go(self._attribute(f, "__kwdefaults__"))
+        for cell in f.__closure__ or ():
+            self._cell(cell)
+        self._named_in(vars(f), set())
+        if not f.__code__.co_filename.startswith(PACKAGE) and not _from_library(f.__module__):
+            if f.__name__ not in _ASIDE:
+                self.names |= named(f.__code__)
+            self._globals(f.__globals__, named(f.__code__))
+
+    def _cell(self, cell: types.CellType) -> None:
+        try:
+            value = cell.cell_contents
+        except ValueError:  # not assigned yet
+            value = MISSING
+        self._add(CELL, cell, None, value)
+        self._go(value)
+
+    def _globals(self, namespace: dict, own: Named) -> None:
+        for name in own.globals:
+            self._add(ENTRY, namespace, name, namespace.get(name, MISSING))
+            if name in namespace:
+                self._go_global(namespace[name])
+            else:
+                self._add(ENTRY, vars(builtins), name, vars(builtins).get(name, MISSING))
+        if not own.globals.isdisjoint(("globals", "eval", "exec", "vars", "locals")):
+            # By name: the texts in the code, or all that there are.
+            for name in own.maybe or [n for n in namespace if not n.startswith("__")]:
+                self._add(ENTRY, namespace, name, namespace.get(name, MISSING))
+                self._go_global(namespace.get(name, MISSING))
+        if not own.globals.isdisjoint(("environ", "getenv")) or not own.attributes.isdisjoint(("environ", "getenv")):
+            self._go(os.environ._data)  # type: ignore[attr-defined]
+        for name in own.modules:
+            for module in {name, f"{namespace.get('__package__') or ''}.{name}"} & sys.modules.keys():
+                self._add(ENTRY, sys.modules, module, sys.modules[module])
+                self._go_global(sys.modules[module])
+
+    def _go_global(self, value: Any) -> None:
+        if not isinstance(value, types.ModuleType) or not _from_library(value.__name__):
+            self._go(value)
+
+    def _module(self, module: types.ModuleType) -> None:
+        if not _from_library(module.__name__):
+            self._named_in(vars(module), {"__getattr__"} & vars(module).keys())
+
+    def _named_in(self, attributes: dict, more: set[str]) -> None:
+        """Note what is there of the names, and what is not there of those that may be missing."""
+        for name in (self.names.attributes & attributes.keys()) | more:
+            self._add(ENTRY, attributes, name, attributes[name])
+            self._go_global(attributes[name])
+        for name in self.names.maybe - attributes.keys():
+            self._add(ENTRY, attributes, name, MISSING)
+
+    def _class(self, cls: type) -> dict[str, Any]:
+        """Note what classes of one's own have of the names; return what is found of them, by name.
+
+        Of a library's, learn what its methods read of an object.
+        """
+        found: dict[str, Any] = {}
+        own = [base for base in cls.__mro__ if not _from_library(base.__module__)]
+        if own:
+            self._attribute(cls, "__mro__")
+        for base in cls.__mro__:
+            entries = _entries(base)
+            wanted = entries.keys() if self.names.every else self.names.attributes & entries.keys()
+            called = [n for n in entries if n.startswith("__") and n not in _ASIDE and callable(entries[n])]
+            library = base not in own
+            for name in {*wanted, *called} - {"__dict__", "__weakref__", "__doc__", "__module__"}:
+                value = entries[name]
+                if library:
+                    for method in (value, getattr(value, "fget", None)):
+                        if isinstance(method, types.FunctionType) and name not in _ASIDE:
+                            self.names |= NOTHING_NAMED._replace(attributes=frozenset(method.__code__.co_names))
+                else:
+                    self._add(ENTRY, entries, name, value)
+                    self._go(value)
+                if name not in found:
+                    found[name] = value
+                    for before in own[: own.index(base)] if base in own else own:
+                        self._add(ENTRY, _entries(before), name, MISSING)
+            if not library:
+                self._add(LENGTH, entries, None, len(entries))
+        return found
+
+    def _content(self, x: Any) -> None:
+        """Go into containers, arrays, and other objects."""
+        kind = type(x)
+        if kind is dict:
+            self._add(ITEMS, x, None, items_of(x), 2 * len(x))
+            self._into([*x, *x.values()])
+        elif kind is list:
+            self._add(LIST, x, None, tuple(x), len(x))
+            self._into(x)
+        elif kind is tuple:
+            self._count += len(x)
+            self._into(x)
+        elif isinstance(x, np.ndarray):
+            self._array(x)
+        elif isinstance(x, weakref.ref):
+            self._go(self._said(referent_of, x))
+        elif isinstance(x, weakref.ProxyTypes):
+            self._go(x.__repr__.__self__)
+        elif isinstance(x, contextvars.ContextVar):
+            self._go(self._said(_in_context, x))
+        elif isinstance(x, _LOCAL):
+            self._into(self._said(local_of, x))
+            self._class(kind)
+        elif kind in _VIEWS:
+            self._into(gc.get_referents(x))
+        elif isinstance(x, (dict, collections.UserDict)):
+            self._into(self._said(items_of, x))
+        elif isinstance(x, (list, tuple, set, frozenset, collections.deque)):
+            self._into(self._said(tuple, x))
+        elif isinstance(x, (bytearray, memoryview, array.array)):
+            self._said(bytes_of, x)
+        elif isinstance(x, (*_ITERATORS, types.GeneratorType)):
+            self._iterator(x)
+        if kind.__module__ != "builtins":
+            self._object(x, kind)
+
+    def _array(self, a: np.ndarray) -> None:
+        self._said(header_of, a)
+        if a.dtype.hasobject:
+            self._into(self._said(entries_of, a))
+        else:
+            self.arrays.append(a)
+
+    def _iterator(self, x: Any) -> None:
+        try:
+            self._into(self._said(state_of, x))
+        except (TypeError, AttributeError):
+            self.unknown.append(x)
+
+    def _object(self, x: Any, kind: type) -> None:
+        module = str(kind.__module__).partition(".")[0]
+        if module in _SERVICES:
+            return
+        attributes: Any = {}
+        if kind.__dictoffset__:
+            # Not by asking for an attribute: a namespace object may answer anything, or raise.
+            attributes = object.__getattribute__(x, "__dict__")
+        if module == "dualad":  # the rest is our own, and is what the function has made of it
+            for name, value in list(attributes.items()):
+                if callable(value):
+                    self._entry(attributes, name)
+            return
+        if kind is functools._lru_cache_wrapper:  # type: ignore[comparison-overlap]
+            self._into(_cached(x))
+        library = _from_library(kind.__module__)
+        found = self._class(kind)
+        if not library and kind.__getattribute__ is object.__getattribute__:
+            self._attribute(x, "__class__")
+            if kind.__dictoffset__:
+                self._attribute(x, "__dict__")
+        if library or self.names.every:  # what its code reads is not known
+            for name in list(attributes):
+                self._entry(attributes, name)
+            self._add(LENGTH, attributes, None, len(attributes))
+        names = self.names.attributes
+        for name in names & attributes.keys():
+            self._entry(attributes, name)
+        absent = self.names.maybe if "__getattr__" not in found else names | self.names.maybe
+        for name in ((names & found.keys()) | absent) - attributes.keys():
+            held = found.get(name)
+            if isinstance(held, types.MemberDescriptorType):  # a slot
+                self._go(self._attribute(x, name) if kind.__getattribute__ is object.__getattribute__ else MISSING)
+            elif kind.__dictoffset__ and not hasattr(type(held), "__set__"):
+                self._add(ENTRY, attributes, name, MISSING)
+
+
+class Snapshot:
+    """What was within reach at one moment, and the contents of the arrays there."""
+
+    __slots__ = ("contents", "reach")
+
+    def __init__(self, reach: Reach) -> None:
+        self.reach = reach
+        self.contents = [(a, contents_of(a)) for a in reach.arrays]
+
+    def changed(self) -> tuple[dict[tuple, Place], list[np.ndarray]]:
+        """Return the places and the arrays that hold something else now."""
+        places = {key: place for key, place in self.reach.places.items() if is_changed(place)}
+        return places, [a for a, content in self.contents if contents_of(a) != content]
+
+
+def _entries(cls: type) -> dict:
+    """Return the dict of a class, for which a proxy stands."""
+    (entries,) = gc.get_referents(vars(cls))
+    return entries
+
+
+def _in_context(variable: contextvars.ContextVar) -> Any:
+    return variable.get(MISSING)
+
+
+def _cached(x: Any) -> list:
+    """Return what a function with a cache remembers; the cache itself may grow."""
+    held = gc.get_referents(x)
+    return [p for p in held if type(p) is not dict or "_lru_list_elem" not in {type(v).__name__ for v in p.values()}]
+
+
+def _from_library(module: Any) -> bool:
+    return isinstance(module, str) and module.partition(".")[0] in _LIBRARIES
