@@ -27,7 +27,7 @@ from .program.packed import unpacked
 from .program.variable import Variable
 from .staged import Staged
 
-__all__ = ["backward", "pull_back"]
+__all__ = ["backward", "in_dtype", "pull_back"]
 
 
 def backward(program: Program, cotangents: list, zeros: Liveness | None = None, walk: Callable | None = None) -> list:
@@ -103,9 +103,18 @@ def _gather(op, outs: Sequence[Variable], take: Callable, reads: dict[Variable, 
         return ct[0]
     if all([c is None for c in ct]):
         return None
+    if op.kind == "control":  # its body is a program for one dtype, whatever a wider factor has made of a cotangent
+        ct = [None if c is None else in_dtype(c, v.aval.dtype) for c, v in zip(ct, outs, strict=True)]
     if not op.sparse_transpose:
         ct = [zeros_beside(v.aval.shape, v.aval.dtype, *ct) if c is None else c for c, v in zip(ct, outs, strict=True)]
     return ct
+
+
+def in_dtype(ct: Any, dtype: np.dtype) -> Any:
+    """Return a tangent or cotangent in the dtype of what it belongs to, as it is if it has it."""
+    if ct.dtype == dtype:
+        return ct
+    return (np.real(ct) if ct.dtype.kind == "c" and dtype.kind != "c" else ct).astype(dtype)
 
 
 def pull_back(program: Program, cotangents: list, seeds: str = "dead", others: list | None = None) -> list:

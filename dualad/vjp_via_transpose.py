@@ -13,7 +13,7 @@ from typing import Any, Literal, overload
 import numpy as np
 import optree
 
-from .backward import pull_back
+from .backward import in_dtype, pull_back
 from .chunks import check_chunks
 from .containers import refuse_array_like
 from .core.above import ABOVE
@@ -232,8 +232,8 @@ def _finish(results: list, in_avals: list, given: list, others: list | None = No
     for r, aval in zip(results, filter(None, in_avals), strict=True):
         if r is None:
             r = zeros_beside(aval.shape, aval.dtype, *given)[()]
-        elif r.dtype is not aval.dtype and r.dtype != aval.dtype:
-            r = (np.real(r) if r.dtype.kind == "c" and aval.dtype.kind != "c" else r).astype(aval.dtype)
+        elif r.dtype is not aval.dtype:
+            r = in_dtype(r, aval.dtype)
         if type(r) is np.ndarray:
             r = r.copy() if r.base is not None or id(r) in taken else r
         elif isinstance(r, Tracer):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backward import in_dtype
 from ..batched import Batched, BatchLevel, LaneDivergence
 from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of, is_inexact
@@ -77,6 +78,10 @@ def control(
     linear_in = vectors or (lambda params: 0)
 
     def differentiate(primals, tangents, **params):
+        # A body is a program for one dtype; the tangent of float32 + float64 is float32 if only that one moves.
+        tangents = [
+            None if t is None else in_dtype(t, aval_of(p).dtype) for t, p in zip(tangents, primals, strict=True)
+        ]
         cut = linear_in(params)
         if cut and all([t is None for t in tangents[cut:]]):
             moved = filled(tangents[:cut], primals[:cut], [True] * cut)

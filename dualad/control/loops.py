@@ -260,10 +260,12 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init: Any) -> Any:
         going.__name__, one_more.__name__ = "going", name_of(body_fun)
         return while_loop(going, one_more, (bounds[0], init))[1]
     numbers = range(int(known[0].flat[0]), int(known[1].flat[0]))
+    carry = Carry(init, "fori_loop")
+    if not numbers:  # the body isn't asked: it may read an array at the counter, and there is nothing to read
+        return carry.tree(carry.start())
     return _scan(
-        lambda carry, i: (body_fun(i, carry), None), body_fun, Carry(init, "fori_loop"), [numbers], len(numbers), False,
-        index=True,
-    )[0]  # fmt: skip
+        lambda state, i: (body_fun(i, state), None), body_fun, carry, [numbers], len(numbers), False, index=True
+    )[0]
 
 
 @public

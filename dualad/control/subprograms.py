@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backward import backward
+from ..backward import backward, in_dtype
 from ..batched import Batched, BatchLevel
 from ..core.aval import Aval, aval_of
 from ..core.axes import rename
@@ -388,9 +388,9 @@ def transpose_program(
         for i, (c, v) in enumerate(zip(back, bound.inputs, strict=True)):
             if i in places:
                 start = started[places[i]]
-                results.append(start if c is None else start + _like(c, v.aval))
+                results.append(start if c is None else start + in_dtype(c, v.aval.dtype))
             else:
-                results.append(zeros(v.aval) if c is None else _like(c, v.aval))
+                results.append(zeros(v.aval) if c is None else in_dtype(c, v.aval.dtype))
         found = [(None, False) if zeros_of is None else zeros_of.of(v) for v in bound.inputs]
         masks = [
             np.broadcast_to(True if m is None else m, v.aval.shape)
@@ -423,9 +423,3 @@ def inputs_read(programs: Sequence[Program], positions: Sequence[int]) -> list[i
     """Return those of some positions at which an input of any of these programs is read."""
     read = {a for p in programs for step in (*p.steps, (None, p.outputs)) for a in step[1] if type(a) is Variable}
     return [i for i in positions if any([p.inputs[i] in read for p in programs])]
-
-
-def _like(ct, aval: Aval):
-    if ct.dtype == aval.dtype:
-        return ct
-    return (np.real(ct) if ct.dtype.kind == "c" and aval.dtype.kind != "c" else ct).astype(aval.dtype)

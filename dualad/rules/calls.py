@@ -14,6 +14,7 @@ from typing import Any, Generic
 import numpy as np
 import optree
 
+from ..backward import in_dtype
 from ..batched import Batched, BatchLevel, LaneDivergence
 from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of
@@ -140,7 +141,7 @@ def push_moving(function: Callable, primals: Sequence, tangents: Sequence) -> tu
     """Return value and tangent of a function of flat arguments, some of which may not move (tangent ``None``)."""
     moving = [i for i, t in enumerate(tangents) if t is not None]
     f, chosen = of_moving(function, primals, moving)
-    return jvp(f, chosen, [tangents[i] for i in moving])
+    return jvp(f, chosen, [in_dtype(tangents[i], aval_of(p).dtype) for i, p in zip(moving, chosen, strict=True)])
 
 
 def mapped_function(function: Callable, mapped: Sequence[bool], size: int) -> Callable:

@@ -53,12 +53,12 @@ def _work(name: str, seed: int, count: int, shrink: bool) -> None:
         case = case_of(number)
         print(json.dumps({"seed": number, "text": case.text}), flush=True)
         what = words(case)
-        if what is not None:
+        if what:
             print(json.dumps({"seed": number, "text": case.text, "what": what, "shrinking": True}), flush=True)
             least, what = shrunk(case, what) if shrink else (case, what)
             print(json.dumps({"seed": number, "text": least.text, "what": what}), flush=True)
         else:
-            print(json.dumps({"seed": number, "same": True}), flush=True)
+            print(json.dumps({"seed": number, "same": True, "void": what is not None}), flush=True)
 
 
 def _supervise(name: str, count: int, seed: int, seconds: float, limit: float, no_shrink: bool) -> Report:
@@ -117,6 +117,7 @@ def _follow(worker: subprocess.Popen, report: Report, seed: int, end: float, lim
             seed, running = said["seed"], said
             if "same" in said or ("what" in said and "shrinking" not in said):
                 report.count += 1
+                report.void += said.get("void", False)
                 if "what" in said:
                     report.found.append((said["seed"], said["what"], said["text"]))
                 seed, running = seed + 1, None

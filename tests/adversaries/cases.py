@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["KINDS", "NIGHTLY", "Case", "Difference", "Report", "kind", "programs", "run", "shrunk", "words"]
+__all__ = ["KINDS", "NIGHTLY", "Case", "Difference", "Report", "Void", "kind", "programs", "run", "shrunk", "words"]
 
 #: name of a kind (a module of this folder) -> how many of its programs the gate runs
 KINDS = {
-    "inplace": 4,
+    "control": 12,
+    "inplace": 3,
     "textbook": 10,
 }
 #: name of a kind -> how many of its programs a night runs
 NIGHTLY = {
+    "control": 2000,
     "inplace": 2000,
     "textbook": 2000,
 }
@@ -29,6 +31,10 @@ _TRIED = 120
 
 class Difference(AssertionError):
     """Compiled code and eager code are not the same."""
+
+
+class Void(Exception):
+    """A text that is no program: plain NumPy raises."""
 
 
 def _nothing() -> Iterator[Case]:
@@ -50,15 +56,17 @@ class Case(NamedTuple):
 
 @dataclass
 class Report:
-    """What a run found: how many programs, and each difference as (seed, words, text of the smallest program)."""
+    """What a run found: programs, those that NumPy refuses, and (seed, words, smallest text) of each difference."""
 
     kind: str
     count: int = 0
+    void: int = 0
     seconds: float = 0.0
     found: list[tuple[int, str, str]] = field(default_factory=list)
 
     def __str__(self) -> str:
-        head = f"{self.kind}: {self.count} programs, {len(self.found)} different, {self.seconds:.0f} s"
+        void = f" ({self.void} that NumPy refuses)" if self.void else ""
+        head = f"{self.kind}: {self.count} programs{void}, {len(self.found)} different, {self.seconds:.0f} s"
         return "\n\n".join([head, *[f"# seed {seed}: {what}\n{text}" for seed, what, text in self.found]])
 
 
@@ -76,9 +84,11 @@ def programs(name: str, seed: int) -> Iterator[Case]:
 
 
 def words(case: Case) -> str | None:
-    """Return what is different, in a line; None if nothing is."""
+    """Return what is different, in a line; None if nothing is, and "" of a text that is no program."""
     try:
         case.check()
+    except Void:
+        return ""
     except Exception as error:
         return f"{type(error).__name__}: {' '.join(str(error).split())}"[:400]
     return None
@@ -96,7 +106,7 @@ def shrunk(case: Case, what: str, seconds: float = 30.0) -> tuple[Case, str]:
                 return case, what
             found = words(smaller)
             # Another family of exception may be another fault, or one that only the smaller text has.
-            if found is not None and found.split(":")[0] == what.split(":")[0]:
+            if found and found.split(":")[0] == what.split(":")[0]:
                 case, what, again = smaller, found, True
                 break
     return case, what
@@ -110,7 +120,8 @@ def run(name: str, count: int, seed: int = 0, seconds: float = float("inf"), shr
             break
         report.count += 1
         what = words(case)
-        if what is not None:
+        report.void += what == ""
+        if what:
             least, what = shrunk(case, what) if shrink else (case, what)
             report.found.append((number, what, least.text))
     report.seconds = time.monotonic() - start

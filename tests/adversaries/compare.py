@@ -16,8 +16,9 @@ import pytest
 
 import dualad as da
 from dualad.compile import repeats, reroll
+from dualad.errors import RuleMissingError
 
-from .cases import Case, Difference
+from .cases import Case, Difference, Void
 
 __all__ = ["WAYS", "check_source", "compare", "named", "same", "settings", "source_case"]
 
@@ -128,14 +129,24 @@ def compare(f: Callable, args: Sequence, ways: Sequence[str] = WAYS, tolerance: 
             given = _fresh(args, way, again)
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                expected = plain(*given)
+                try:
+                    expected = plain(*given)
+                except Exception as error:
+                    if way == "value":
+                        raise Void from error
+                    raise
             after = given
             for name, compiled in fast:
                 given = _fresh(args, way, again)
                 what = f"{name}, again" if again else name
                 with np.errstate(all="ignore"), warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    found = compiled(*given)
+                    try:
+                        found = compiled(*given)
+                    except RuleMissingError as error:
+                        if "while_loop" in str(error):
+                            continue  # it says that its steps are not known to a program, and what to write instead
+                        raise
                 same(found, expected, what, tolerance)
                 same(given, after, f"{what}: its arguments afterwards", tolerance)
 

@@ -469,3 +469,38 @@ def test_a_body_that_reads_a_tangent_of_a_program_around_it() -> None:
     rows = 3.0 / 6.0 + 5.0 / 6.0
     np.testing.assert_allclose(da.grad(total)(x), np.full(3, 1.0 + rows), rtol=1e-15)
     np.testing.assert_allclose(da.trace(da.grad(total), x)(x), np.full(3, 1.0 + rows), rtol=1e-15)
+
+
+# ── dtypes, and loops without steps ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, da.jit], ids=["eager", "jit"])
+def test_a_wider_factor_leaves_the_gradient_its_dtype(wrap) -> None:
+    x, a, weights = np.float32([0.1, 0.2, 0.3]), np.float32(0.3), np.array([1.0, 2.0, 3.0])
+    f = lambda x, a: np.sum(da.map(lambda p: np.tanh(p) * a, x) * weights)
+    found = wrap(da.grad(f, argnums=(0, 1)))(x, a)
+    assert [g.dtype for g in found] == [np.float32, np.float32]
+    slopes = (1.0 - np.tanh(x) ** 2) * a * weights, np.sum(np.tanh(x) * weights)
+    for g, slope in zip(found, slopes, strict=True):
+        np.testing.assert_allclose(g, slope, rtol=1e-5)
+
+
+def test_a_tangent_narrower_than_its_primal_goes_into_a_compiled_loop() -> None:
+    x, t = np.float32([0.1, 0.2]), np.float32([1.0, 2.0])
+
+    def f(x):
+        step = lambda k: (k[0] + 1, x[0] + np.sin(k[1]) * np.float64(1.0) + np.float64(0.0) * x[1])
+        return da.while_loop(lambda k: k[0] < 3, step, (0, x[0] + np.float64(1.0)))[1]
+
+    expected, moved = da.jvp(f, (x,), (t,))
+    for g in (da.jit(f), da.jit(da.jit(f))):
+        found = da.jvp(g, (x,), (t,))
+        np.testing.assert_allclose(found, (expected, moved), rtol=1e-12)
+        assert found[1].dtype == np.float64
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, da.jit], ids=["eager", "jit"])
+def test_a_counter_that_never_counts_reads_nothing(wrap) -> None:
+    f = wrap(lambda x: da.fori_loop(0, 0, lambda i, c: c + x[i], 0.5 * x[0]))
+    assert f(np.array([3.0, 4.0])) == 1.5
+    assert wrap(lambda x: da.fori_loop(0, x.size, lambda i, c: c + x[i], 0.0))(np.zeros(0)) == 0.0
