@@ -11,14 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dualad.errors import LoadingError
-from dualad.rules.calls import UserFunction
 
-from .check import QUANTITIES, check_function
 from .describe import refuse_unknown
-from .estimate import Unavailable
-from .jax_oracle import find_source, rebound
+from .rows import QUANTITIES, check_function
 
-__all__ = ["assert_matches_jax", "source_for_jax"]
+__all__ = ["assert_matches_jax"]
 
 
 def assert_matches_jax(
@@ -82,22 +79,5 @@ def assert_matches_jax(
         # A batch is compared with dualad's own loop as well: JAX compiles only what is asked for.
         oracles=("jax", "loop") if any(name.startswith("vmap") for name in transforms) else ("jax",),
         skip={name: "not asked for" for name in QUANTITIES if name not in transforms},
-        source=source_for_jax(f) if jax_f is None else jax_f,
+        source=jax_f,
     ).raise_on_failure()
-
-
-def source_for_jax(f: Callable) -> Any:
-    """Return how JAX, which must be there, is to find a function's code, as `check_function` takes it: ``source``.
-
-    It is module and name, or else the function with other globals.
-
-    Examples
-    --------
-    >>> import statistics
-    >>> from dualad.testing.against_jax import source_for_jax
-    >>> source_for_jax(statistics.mean)[1]
-    'mean'
-    """
-    found = find_source(f)
-    numpys = (getattr(f, "__module__", None) or "").split(".")[0] == "numpy"
-    return rebound(f) if numpys or isinstance(found, Unavailable) or isinstance(f, UserFunction) else found

@@ -1,376 +1,159 @@
-"""`check_function`: every kind of derivative of one function at one point, against every oracle that applies.
+"""`check`: whether a function's derivatives are right, of the order, in the modes and by the oracles that one names.
 
-The oracles share nothing with the rules under test. A row fails when an oracle disagrees, when dualad raises, *and*
-when no oracle could judge it: a wrong derivative may not hide behind "could not run".
-
-Not for laying out the report (the command line does that).
+It chooses what `check_function` is asked, of the function and, above second order, of its derivatives. Not for whole
+Jacobians in the function's own precision (`gradcheck`), nor for what else a rule can get wrong (`check_rule`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
-from types import ModuleType
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from dualad.core.frames import is_users, users_line_of
-from dualad.errors import DualadError, UsageError
+from dualad.errors import ArgumentError
 
-from . import differences
-from .answers import LANES, Answers
-from .describe import refuse_unknown
-from .engine import Engine
-from .estimate import Answer, Estimate, Unavailable, compare, each, weighted
-from .report import CheckReport, Mismatch, Outcome, Row
+from .engine import chosen_modes
+from .gradgradcheck import first_derivative
+from .report import CheckReport, Row
+from .rows import ORACLES, QUANTITIES, check_function
 
-__all__ = ["ORACLES", "QUANTITIES", "check_function"]
+__all__ = ["DEFAULT_ORACLES", "check", "skipped"]
 
-ORACLES = ("jax", "differences", "complex-step", "dot", "loop")
-QUANTITIES = ("value", "jvp", "vjp", "jacfwd", "jacrev", "hvp", "vmap-jvp", "vmap-vjp", "vmap-value")
+#: without JAX, which takes seconds to load and compiles each function; ask for it with ``oracles="jax"``
+DEFAULT_ORACLES = tuple(name for name in ORACLES if name != "jax")
 
-# `dot` compares dualad with itself, so it can convict but not acquit.
-_INDEPENDENT = {"jax", "differences", "complex-step", "loop", "numpy"}
-
-Questions = Sequence[tuple[str, Callable[[], Answer]]]
+_ONLY = {"forward": ("jvp", "jacfwd", "vmap-jvp", "vmap-value"), "reverse": ("vjp", "jacrev", "vmap-vjp", "vmap-value")}
 
 
-def check_function(
+def check(
     f: Callable,
-    args: Sequence[Any],
-    *,
-    target: str | None = None,
-    point: str = "point 1",
+    *args: Any,
+    order: int = 2,
+    modes: str | Sequence[str] = ("forward", "reverse"),
+    oracles: str | Sequence[str] = DEFAULT_ORACLES,
+    batched: bool = True,
     rtol: float = 1e-7,
     atol: float = 1e-12,
     seed: int = 0,
-    oracles: Collection[str] = ORACLES,
     skip: Mapping[str, str] | None = None,
-    jacobian_limit: int = 250_000,
-    source: tuple[ModuleType, str] | Callable | None = None,
-    progress: Callable[[str], None] | None = None,
-    shared: dict[Any, Any] | None = None,
+    name: str | None = None,
+    raise_exception: bool = True,
+    **options: Any,
 ) -> CheckReport:
-    """Check all derivatives of a function at a point against independent oracles.
+    """Check the derivatives of a function at a point against oracles that share nothing with dualad's rules.
 
     Parameters
     ----------
     f : callable
-        A function of trees of arrays, in plain NumPy and SciPy. Its floating-point leaves are differentiated, in
-        float64; the others are held fixed.
-    args : sequence
-        The positional arguments: the point.
-    target, point : str
-        Names for the report.
+        A function of trees of arrays, in plain NumPy and SciPy.
+    *args
+        Its arguments: the point. Floating-point leaves are differentiated, in float64; the others are held fixed.
+    order : int
+        1: `jvp`, `vjp` and Jacobians; 2: also a Hessian-vector product, for which it takes both modes; from 3, also
+        those of the derivatives in each mode, as functions of the point and of the tangents or cotangents.
+    modes : str or sequence of str
+        ``"forward"`` and ``"reverse"`` (or ``"fwd"`` and ``"rev"``).
+    oracles : str or sequence of str
+        Who is asked: ``"differences"``, central differences with Richardson extrapolation; ``"complex-step"``;
+        ``"dot"``, ⟨Jv, u⟩ = ⟨v, Jᵀu⟩, which convicts and can't acquit; ``"jax"``, which is slow to start. Batches are
+        compared with a ``"loop"`` in any case.
+    batched : bool
+        Whether what is under `vmap` is checked too.
     rtol, atol : float
         Allowed relative and absolute error, beside rounding and the oracle's own error estimate.
     seed : int
-        For the random tangents and cotangents.
-    oracles : collection of str
-        A subset of `ORACLES`.
+        For random tangents and cotangents.
     skip : mapping of str to str, optional
-        Quantities (of `QUANTITIES`) to leave out, each with the reason.
-    jacobian_limit : int
-        Jacobians with more entries are skipped; the products are always checked.
-    source : tuple of (module, str) or callable, optional
-        Where the function is found when its module is loaded again for JAX, or the function written for ``jax.numpy``;
-        found from `f` when None.
-    progress : callable, optional
-        Called with a line of text as the work goes on.
-    shared : dict, optional
-        Keeps what several points of one function can share (code that JAX compiled): an empty dictionary at first,
-        the same one for all points.
+        Quantities to leave out, each with the reason: ``{"hvp": "piecewise linear"}``.
+    name : str, optional
+        The function's, for the report.
+    raise_exception : bool
+        Whether a failed check raises; otherwise the report tells.
+    **options
+        ``point``, ``jacobian_limit``, ``source``, ``progress`` and ``shared`` of :func:`check_function`.
 
     Returns
     -------
     CheckReport
-        One row per quantity, one outcome per oracle.
+        One row per quantity, one outcome per oracle; printed, a line for each that is wrong.
 
     Raises
     ------
+    CheckError
+        An AssertionError that names each quantity that is wrong or that nobody could judge, the oracle, the entry, both
+        numbers and the tolerance.
     UsageError
-        When the point has no floating-point number in it.
+        A ValueError: no argument has a floating-point leaf.
     ArgumentError
-        When an oracle or a quantity has an unknown name.
+        For an oracle, a mode or a quantity of unknown name, or an order below 1.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from dualad.testing import check_function
-    >>> report = check_function(lambda x: np.sin(x) * x, (np.array([0.3, 0.7]),), oracles=["differences", "loop"])
-    >>> report.ok
-    True
+    >>> from dualad.testing import check
+    >>> print(check(lambda x, y: np.sin(x) * y, np.array([0.3, 1.2]), 2.0, order=1))
+    derivatives of <lambda> at point 1: 0 of 9 quantities are wrong
+      (ok: value, jvp, vjp, jacfwd, jacrev, vmap-jvp, vmap-vjp, vmap-value)
+      (skipped: hvp)
     """
-    refuse_unknown("oracle", oracles, ORACLES)
-    refuse_unknown("quantity", skip or {}, QUANTITIES)
-    name = target if target is not None else getattr(f, "__qualname__", type(f).__name__)
-    try:
-        engine = Engine(f, args, lenient=False, double=True)
-    except UsageError:
-        raise
-    except Exception as error:
-        return CheckReport(name, point, (Row("value", "error", message=_said(error)),))
-    say = progress or (lambda text: None)
-    check = _Check(engine, rtol, atol, set(oracles), skip or {}, jacobian_limit, say, np.random.default_rng(seed))
-    check.answers = Answers(engine, check.rng, source, say, shared)
-    return CheckReport(name, point, tuple(check.rows()), engine.size, engine.out_size, check.matrix)
+    names = (oracles,) if isinstance(oracles, str) else tuple(oracles)
+    # Whoever judges derivatives, a batch is judged by a loop.
+    names = names if not batched or "loop" in names else (*names, "loop")
+    left_out = {**skipped(order, modes, batched), **(skip or {})}
+    settings = {"oracles": names, "rtol": rtol, "atol": atol, "seed": seed, **options}
+    report = check_function(f, args, target=name, skip=left_out, **settings)
+    if order > 2 and report.ok:
+        rng = np.random.default_rng(seed)
+        # JAX sees a function's code and not that of its derivatives: differences judge in its place.
+        judges = dict.fromkeys(["differences", *(o for o in names if o not in ("jax", "loop"))])
+        rows = [*report.rows, *_higher(f, args, order, chosen_modes(modes), rng, {**settings, "oracles": judges})]
+        report = dataclasses.replace(report, rows=tuple(rows))
+    if raise_exception:
+        report.raise_on_failure()
+    return report
 
 
-@dataclasses.dataclass(frozen=True)
-class _Entries:
-    """What is known of a quantity's entries: their names, the rounding of the values in them, whose array they are."""
+def _higher(
+    f: Callable, args: tuple, order: int, modes: Sequence[str], rng: np.random.Generator, settings: dict[str, Any]
+) -> list[Row]:
+    """Return a row for each composition of the modes: derivatives of the function's derivatives, up to an order."""
+    rows = []
+    for mode in modes:
+        asked, reaches = ("hvp", 3) if len(modes) == 2 else ("jvp" if mode == "forward" else "vjp", 2)
+        found = first_derivative(f, args, mode, rng)
+        if found is None:
+            continue
+        alone = {quantity: "seen at a lower order" for quantity in QUANTITIES if quantity != asked}
+        over = [row for row in check_function(*found, skip=alone, **settings).rows if row.quantity not in alone]
+        if order > reaches:
+            over += _higher(*found, order - 1, modes, rng, settings)
+        rows += [dataclasses.replace(row, quantity=f"{row.quantity} over {mode}") for row in over]
+    return rows
 
-    label: Callable[[int], str]
-    floor: np.ndarray | float = 0.0
-    groups: np.ndarray | None = None
 
+def skipped(
+    order: int = 2, modes: str | Sequence[str] = ("forward", "reverse"), batched: bool = True
+) -> dict[str, str]:
+    """Return the quantities that a request leaves out, each with the reason, for `check_function`.
 
-@dataclasses.dataclass
-class _Check:
-    """One function at one point: dualad's answers, the oracles' answers (each worked out once), and the rows."""
+    Order 1 leaves out second derivatives, one mode what needs the other, ``batched=False`` whatever is under vmap.
 
-    engine: Engine
-    rtol: float
-    atol: float
-    oracles: Collection[str]
-    skip: Mapping[str, str]
-    jacobian_limit: int
-    progress: Callable[[str], None]
-    rng: np.random.Generator
-    answers: Answers = dataclasses.field(init=False)
-    matrix: np.ndarray | None = None
-
-    def __post_init__(self) -> None:
-        rng, n, m, scale = self.rng, self.engine.size, self.engine.out_size, self.engine.scale
-        self.tangents = rng.standard_normal((LANES, n)) * scale
-        self.cotangents = rng.standard_normal((LANES, m))
-        self.v, self.w = self.tangents[0], self.cotangents[0]
-        self.u = rng.standard_normal(n) * scale
-        self.weights = np.ones(1) if m == 1 else rng.standard_normal(m)
-
-    def rows(self) -> list[Row]:
-        """Work through all quantities."""
-        e, o, w, v = self.engine, self.answers, self.w, self.v
-        noise = 1e-14 * np.abs(np.nan_to_num(e.flat_value, posinf=0.0, neginf=0.0))
-        by_input = lambda cotangent: float(np.abs(cotangent) @ noise) / e.scale
-        tangent = lambda k: f"the tangent of {e.outs.label(k)}"
-        cotangent = lambda k: f"the cotangent of {e.ins.label(k)}"
-        in_lanes = lambda label, size: lambda k: f"lane {k // size}, {label(k % size)}"
-        outputs = lambda label: _Entries(label, noise, e.outs.groups())
-        inputs = lambda label, floor: _Entries(label, floor, e.ins.groups())
-        entry = lambda k: f"d {e.outs.label(k // e.size)} / d {e.ins.label(k % e.size)}"
-        jacobian = _Entries(entry, noise[:, None] / e.scale, e.entry_groups())
-        if e.size * e.out_size > self.jacobian_limit:
-            limit = f"{e.out_size} x {e.size} is more than the limit of {self.jacobian_limit} entries"
-            self.skip = {"jacfwd": limit, "jacrev": limit, **self.skip}
-        whole = _three(lambda: o.jax().jacobian(), o.difference_jacobian, o.complex_jacobian)
-        row = _three(lambda v: o.jax().jvp(v), o.difference, o.complex)
-        column = _three(
-            lambda w: o.jax().vjp(w),
-            lambda w: weighted(o.difference_jacobian(), w),
-            lambda w: weighted(o.complex_jacobian(), w),
+    Examples
+    --------
+    >>> from dualad.testing.check import skipped
+    >>> skipped(order=1)
+    {'hvp': 'order 1 was asked for'}
+    """
+    if isinstance(order, bool) or not isinstance(order, int) or order < 1:
+        raise ArgumentError(
+            f"You passed order={order!r}.", "The first derivative is the lowest.", "Write order=1 or more."
         )
-        curvature = _three(
-            lambda: o.jax().hvp(self.weights, v),
-            lambda: o.curvature(differences.second_derivative, self.weights, v),
-            lambda: o.complex_curvature(self.weights, v),
-        )
-        at = lambda questions, x: [(name, partial(ask, x)) for name, ask in questions]
-        lanes = lambda loop, questions, rows: [
-            (name, partial(each, rows, ask)) for name, ask in [("loop", lambda x: Estimate(loop(x))), *questions]
-        ]
-        dot = lambda project, other_way: [("dot", lambda: o.dot(project, other_way))]
-        both = lambda k: f"{e.outs.label(k % e.out_size)} of {'jvp' if k < e.out_size else 'vjp'}"
-        asked = [("numpy", lambda: Estimate(np.tile(e.flat_value, 2)))]
-        return [
-            self.explained(self.row("value", e.values, asked, _Entries(both, np.tile(noise, 2)))),
-            self.row("jvp", lambda: e.jvp(v), at(row, v), outputs(tangent)),
-            self.row(
-                "vjp",
-                lambda: e.vjp(w),
-                at(column, w) + dot(lambda g: g @ v, lambda: (w, e.jvp(v))),
-                inputs(cotangent, by_input(w)),
-            ),
-            self.row("jacfwd", self.remember(e.jacfwd), whole, jacobian),
-            self.row(
-                "jacrev", self.remember(e.jacrev), whole + dot(lambda J: (w @ J) @ v, lambda: (w, e.jvp(v))), jacobian
-            ),
-            self.row(
-                "hvp",
-                lambda: e.hvp(self.weights, v),
-                curvature + dot(lambda g: g @ self.u, lambda: (v, e.hvp(self.weights, self.u))),
-                inputs(lambda k: f"H v at {e.ins.label(k)}", by_input(self.weights)),
-                excused=lambda: o.without_second_derivative(self.weights, v),
-            ),
-            self.row(
-                "vmap-jvp",
-                lambda: e.vmap_jvp(self.tangents),
-                lanes(e.jvp, row, self.tangents),
-                outputs(in_lanes(tangent, e.out_size)),
-            ),
-            self.row(
-                "vmap-vjp",
-                lambda: e.vmap_vjp(self.cotangents),
-                lanes(e.vjp, column, self.cotangents),
-                inputs(in_lanes(cotangent, e.size), np.stack([by_input(c) for c in self.cotangents])),
-            ),
-            self.row(
-                "vmap-value",
-                lambda: e.vmap_value(o.points()),
-                lanes(e.evaluate, [("jax", lambda x: o.jax().value(x))], o.points()),
-                outputs(in_lanes(e.outs.label, e.out_size)),
-            ),
-        ]
-
-    def explained(self, row: Row) -> Row:
-        """Say of a value that is not the function's which of the known reasons it looks like."""
-        apart = self.engine.difference() if row.status == "mismatch" else None
-        return row if apart is None else dataclasses.replace(row, message=f"{apart}\n  Instead: {apart.instead}")
-
-    def remember(self, compute: Callable[[], np.ndarray]) -> Callable[[], np.ndarray]:
-        """Keep a Jacobian for pictures."""
-
-        def kept() -> np.ndarray:
-            matrix = compute()
-            self.matrix = matrix if self.matrix is None else self.matrix
-            return matrix
-
-        return kept
-
-    # -- one row ------------------------------------------------------------------------------------------------
-
-    def row(
-        self,
-        quantity: str,
-        compute: Callable[[], np.ndarray],
-        questions: Questions,
-        entries: _Entries,
-        *,
-        excused: Callable[[], np.ndarray] | None = None,
-    ) -> Row:
-        """Compute one quantity with dualad, and ask the oracles about it."""
-        if quantity in self.skip:
-            return Row(quantity, "skipped", message=self.skip[quantity])
-        self.progress(quantity)
-        start = time.perf_counter()
-        try:
-            with np.errstate(all="ignore"):
-                result = compute()
-        except Exception as error:
-            return Row(quantity, "error", message=_said(error), seconds=time.perf_counter() - start)
-        seconds = time.perf_counter() - start
-        asked = dict(questions)
-        judged = np.zeros(result.shape, bool)
-        outcomes = []
-        for oracle, question in questions:
-            if oracle not in self.oracles and oracle != "numpy":
-                continue
-            self.progress(f"{quantity}: {oracle}")
-            outcome, seen, wrong = self.judge(oracle, result, question, asked, entries)
-            if excused is not None and wrong.shape == result.shape and wrong.any() and excused()[wrong].all():
-                reason = "it differs only where a kink leaves no second derivative"
-                outcome, seen = dataclasses.replace(outcome, status="unavailable", reason=reason, mismatch=None), ~wrong
-            outcomes.append(outcome)
-            if oracle in _INDEPENDENT or _INDEPENDENT.isdisjoint(self.oracles):
-                judged |= seen
-        if any(outcome.status == "mismatch" for outcome in outcomes):
-            return Row(quantity, "mismatch", tuple(outcomes), seconds=seconds)
-        if judged.all():
-            return Row(quantity, "ok", tuple(outcomes), seconds=seconds)
-        if excused is not None and excused()[~judged].all():
-            message = f"a kink leaves no second derivative at {int((~judged).sum())} of {judged.size} entries"
-            return Row(quantity, "ok" if judged.any() else "skipped", tuple(outcomes), message, seconds)
-        k = int(np.argmin(judged.ravel()))
-        reasons = "; ".join(f"{o.oracle}: {o.reason}" for o in outcomes if o.reason) or "no oracle applies"
-        message = (
-            f"no oracle could judge {int((~judged).sum())} of {judged.size} entries, for example {entries.label(k)} = "
-            f"{result.ravel()[k]:.6g} ({reasons})"
-        )
-        return Row(quantity, "unchecked", tuple(outcomes), message, seconds)
-
-    def judge(
-        self,
-        oracle: str,
-        result: np.ndarray,
-        question: Callable[[], Answer],
-        asked: dict[str, Callable[[], Answer]],
-        entries: _Entries,
-    ) -> tuple[Outcome, np.ndarray, np.ndarray]:
-        """Ask one oracle; return its outcome, the entries it judged and (of the result or its projection) the wrong."""
-        start = time.perf_counter()
-        nothing = np.zeros(result.shape, bool)
-
-        def unavailable(reason: str, total: int = 0, seen: np.ndarray = nothing) -> tuple:
-            seconds = time.perf_counter() - start
-            return Outcome(oracle, "unavailable", reason=reason, total=total, seconds=seconds), seen, nothing
-
-        with np.errstate(all="ignore"):
-            answer = question()
-            if isinstance(answer, Unavailable):
-                return unavailable(answer.reason)
-            outcome = compare(
-                result, answer, rtol=self.rtol, atol=self.atol, floor=entries.floor, groups=entries.groups
-            )
-            if outcome.worst is not None and oracle == "complex-step":
-                doubt = self.doubt_complex_step(answer, outcome.wrong, asked["differences"])
-                if doubt:
-                    return unavailable(doubt)
-        seconds = time.perf_counter() - start
-        count, total = int(outcome.judged.sum()), outcome.judged.size
-        if total and not count:
-            return unavailable(answer.note or "it gives NaN here", total)
-        seen = outcome.judged if answer.project is None else np.full(result.shape, outcome.judged.all())
-        note = answer.note
-        if count < total:
-            note = "; ".join(filter(None, [note, f"judged {count} of {total} entries"]))
-        bad = None
-        if outcome.worst is not None:
-            if self.rescued(oracle, outcome.wrong, result, answer, asked):
-                reason = "it takes another slope at a kink, where any slope between the one-sided ones is right"
-                return unavailable(reason, total, seen & ~outcome.wrong)
-            entry = entries.label(outcome.worst) if answer.project is None else f"random product {outcome.worst}"
-            bad = Mismatch(entry, outcome.got, outcome.expected, outcome.tolerance, int(outcome.wrong.sum()))
-        status = "ok" if bad is None else "mismatch"
-        return Outcome(oracle, status, outcome.max_error, note, bad, count, total, seconds), seen, outcome.wrong
-
-    def rescued(
-        self, oracle: str, wrong: np.ndarray, result: np.ndarray, answer: Estimate, asked: dict[str, Any]
-    ) -> bool:
-        """Say whether an oracle disagrees only at kinks, with a result between the one-sided slopes."""
-        if oracle not in {"jax", "complex-step"} or "differences" not in asked or answer.project is not None:
-            return False
-        slopes = asked["differences"]()
-        if isinstance(slopes, Unavailable) or slopes.low is None or slopes.project is not None:
-            return False
-        outcome = compare(result, slopes, rtol=self.rtol, atol=self.atol)
-        return bool((~outcome.wrong & (slopes.low < slopes.high))[wrong].all())
-
-    def doubt_complex_step(self, answer: Estimate, wrong: np.ndarray, ask: Callable[[], Answer]) -> str:
-        """Say why the complex step may not contradict dualad here; nothing if it may."""
-        second = ask()
-        if isinstance(second, Unavailable):
-            return f"it disagrees, but nothing shows that the code is complex-analytic ({second.reason})"
-        check = compare(answer.value, Estimate(second.value, second.error, second.settled), rtol=1e-5, atol=self.atol)
-        if check.worst is not None:
-            at = np.unravel_index(check.worst, answer.value.shape)
-            return (
-                "the code is not complex-analytic (abs, conj, .real, norm, a comparison): "
-                f"{answer.value[at]:.6g} where differences have {second.value[at]:.6g}"
-            )
-        if not check.judged[wrong].all():
-            return "it disagrees where differences do not settle, so nothing shows that the code is complex-analytic"
-        return ""
-
-
-def _three(jax: Callable, difference: Callable, complex_step: Callable) -> list[tuple[str, Callable]]:
-    return [("jax", jax), ("differences", difference), ("complex-step", complex_step)]
-
-
-def _said(error: Exception) -> str:
-    """Return an exception's words, and the user's line it came from."""
-    last = users_line_of(error)
-    text = str(error) if isinstance(error, DualadError) else f"{type(error).__name__}: {error}"
-    return f"{text}\n  at {last.filename}:{last.lineno}: {last.line}" if is_users(last.filename) else text
+    skip = {"hvp": "order 1 was asked for"} if order == 1 else {}
+    chosen = chosen_modes(modes)
+    if len(chosen) == 1:
+        skip |= {q: f"only {chosen[0]} mode was asked for" for q in QUANTITIES if q not in _ONLY[chosen[0]]}
+    if not batched:
+        skip |= {q: "batched=False" for q in QUANTITIES if q.startswith("vmap")}
+    return skip

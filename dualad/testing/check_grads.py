@@ -19,9 +19,9 @@ from dualad.vjp_via_transpose import vjp
 from . import complex_step, differences
 from .against_jax import assert_matches_jax
 from .describe import refuse_unknown
-from .engine import SINGLE, Engine, failure
+from .engine import SINGLE, Engine, chosen_modes, failure
 from .estimate import Estimate, Unavailable, compare
-from .gradcheck import chosen_modes, compare_with_values, warn_of_single_precision
+from .gradcheck import compare_with_values, warn_of_single_precision
 from .gradgradcheck import first_derivative
 from .real_function import joined
 from .taylor import expansion_test

@@ -25,12 +25,15 @@ from dualad.tree import flatten, is_array
 from dualad.vjp_via_transpose import vjp
 from dualad.vmap import vmap
 
+from .describe import refuse_unknown
 from .real_function import RealFunction, Side, joined
 
-__all__ = ["Direction", "Engine", "SINGLE", "failure", "is_single", "said"]
+__all__ = ["Direction", "Engine", "SINGLE", "chosen_mode", "chosen_modes", "failure", "is_single", "said"]
 
 #: allowed error of derivatives in single precision, with room for cancellation
 SINGLE = 1e-3
+
+_MODES = {"forward": "forward", "fwd": "forward", "reverse": "reverse", "rev": "reverse"}
 
 
 class Engine(RealFunction):
@@ -287,6 +290,27 @@ class Direction(NamedTuple):
         """Return the product with −250 a − ½ b, what the products with a and b make it, and the size of their terms."""
         left, right = -250.0 * self.product(a), -0.5 * self.product(b)
         return self.product(-250.0 * a - 0.5 * b), left + right, np.abs(left) + np.abs(right)
+
+
+def chosen_modes(
+    modes: str | Sequence[str], forward: bool | None = None, reverse: bool | None = None
+) -> tuple[str, ...]:
+    """Return the modes asked for by their full names, in a fixed order; none at all is an error."""
+    wanted = {chosen_mode(m) for m in ([modes] if isinstance(modes, str) else modes)}
+    for mode, switch in (("forward", forward), ("reverse", reverse)):
+        if switch is not None:
+            wanted = wanted | {mode} if switch else wanted - {mode}
+    if not wanted:
+        raise failure(
+            "modes", "You asked for neither forward nor reverse mode.", "there is nothing to check", "name one"
+        )
+    return tuple(sorted(wanted))
+
+
+def chosen_mode(name: str) -> str:
+    """Return the full name of one mode."""
+    refuse_unknown("mode", [name], _MODES)
+    return _MODES[name]
 
 
 def failure(check: str, what: str, why: str = "", instead: str = "", **details: Any) -> GradcheckError:

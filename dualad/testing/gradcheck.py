@@ -22,15 +22,12 @@ from dualad.errors import GradcheckError
 
 from . import differences
 from .describe import describe, refuse_unknown
-from .engine import SINGLE, Engine, failure, is_single, said
+from .engine import SINGLE, Engine, chosen_modes, failure, is_single, said
 from .estimate import Estimate, Unavailable, compare, scaled, stack, weighted
 from .real_function import same
 
-__all__ = [
-    "Check", "Settings", "chosen_mode", "chosen_modes", "compare_with_values", "gradcheck", "warn_of_single_precision",
-]  # fmt: skip
+__all__ = ["Check", "Settings", "compare_with_values", "gradcheck", "warn_of_single_precision"]
 
-_MODES = {"forward": "forward", "fwd": "forward", "reverse": "reverse", "rev": "reverse"}
 _LANES = 3
 
 
@@ -163,27 +160,6 @@ def compare_with_values(f: Callable, args: Any, **switches: Any) -> None:
             f, args, fast_mode=True, check_batched_grad=False, check_batched_forward_grad=False,
             check_undefined_grad=False, **switches,
         )  # fmt: skip
-
-
-def chosen_modes(
-    modes: str | Sequence[str], forward: bool | None = None, reverse: bool | None = None
-) -> tuple[str, ...]:
-    """Return the modes asked for by their full names, in a fixed order; none at all is an error."""
-    wanted = {chosen_mode(m) for m in ([modes] if isinstance(modes, str) else modes)}
-    for mode, switch in (("forward", forward), ("reverse", reverse)):
-        if switch is not None:
-            wanted = wanted | {mode} if switch else wanted - {mode}
-    if not wanted:
-        raise failure(
-            "modes", "You asked for neither forward nor reverse mode.", "there is nothing to check", "name one"
-        )
-    return tuple(sorted(wanted))
-
-
-def chosen_mode(name: str) -> str:
-    """Return the full name of one mode."""
-    refuse_unknown("mode", [name], _MODES)
-    return _MODES[name]
 
 
 # ── one check ────────────────────────────────────────────────────────────────────────────────────────────────────

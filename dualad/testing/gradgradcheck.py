@@ -18,7 +18,8 @@ from dualad.jvp import jvp
 from dualad.tree import flatten, flatten_like, is_array
 from dualad.vjp_via_transpose import vjp
 
-from .gradcheck import chosen_mode, gradcheck
+from .engine import chosen_mode
+from .gradcheck import gradcheck
 from .real_function import argument_names
 
 __all__ = ["first_derivative", "gradgradcheck", "random_like"]

@@ -168,6 +168,30 @@ class CheckReport:
                     )
         return found
 
+    def __str__(self) -> str:
+        lines, raised = [], ""
+        for row in self.rows:
+            wrong = [o for o in row.outcomes if o.mismatch is not None]
+            if wrong and (bad := wrong[0].mismatch) is not None:
+                others = "".join(f", {o.oracle} too" for o in wrong[1:])
+                entries = f"; {bad.count} entries are wrong" if bad.count > 1 else ""
+                lines.append(
+                    f"{row.quantity:<11}{bad.entry} is {bad.got:.10g},"
+                    f" {wrong[0].oracle} has {bad.expected:.10g}{others} (tolerance {bad.tolerance:.2g}{entries})"
+                )
+            elif row.failed:  # one error usually stops several quantities: say it once
+                lines.append(f"{row.quantity:<11}{'the same' if row.message == raised else row.message}")
+                raised = row.message
+        by_status: dict[str, list[str]] = {}
+        for row in self.rows:
+            if not row.failed:
+                by_status.setdefault(row.status, []).append(row.quantity)
+        lines += [f"({status}: {', '.join(names)})" for status, names in by_status.items()]
+        name = self.target.rpartition("<locals>.")[2]
+        wrong_ones = sum(row.failed for row in self.rows)
+        head = f"derivatives of {name} at {self.point}: {wrong_ones} of {len(self.rows)} quantities are wrong"
+        return "\n".join([head, *[f"  {part}" for line in lines for part in line.splitlines()]])
+
     def raise_on_failure(self) -> None:
         """Raise if anything is wrong.
 

@@ -21,8 +21,8 @@ from dualad.vjp_via_transpose import vjp
 from dualad.vmap import vmap
 
 from .check_grads import check_dot_product
-from .engine import SINGLE, Direction, Engine, failure
-from .gradcheck import Check, Settings, chosen_modes, compare_with_values, warn_of_single_precision
+from .engine import SINGLE, Direction, Engine, chosen_modes, failure
+from .gradcheck import Check, Settings, compare_with_values, warn_of_single_precision
 from .gradgradcheck import first_derivative
 
 __all__ = ["RuleCheck", "RuleReport", "check_rule"]
