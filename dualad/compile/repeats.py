@@ -217,12 +217,12 @@ def _refined(code: Numbered, start: int, length: int, period: int) -> Repeat | N
     middle = count // 2
     relative = (behind[middle] == behind[middle - 1]) & (refs[middle] >= first) & (behind[middle] >= -_OLDEST * made)
     ages = np.where(relative, np.maximum(-(behind[middle] // made), 0), -1)
-    bad = (relative & (behind != behind[middle])).any(1)
-    places = _places(code, start, period, count, bad)
+    places, elsewhere = _places(code, start, period, count)
+    bad = elsewhere | (relative & (behind != behind[middle])).any(1)
     # Before the middle and after it, up to what is different.
     a = int(np.flatnonzero(bad[:middle])[-1]) + 1 if bad[:middle].any() else 0
     b = middle + int(np.argmax(bad[middle:])) if bad[middle:].any() else count
-    a = _with_first(a, behind, refs, base, relative, ages, middle)
+    a = _with_first(a, behind, refs, base, relative, ages, elsewhere)
     outside = refs[:, ~relative & (refs[middle] >= 0)]
     newest = outside.max(1) if outside.shape[1] else np.full(count, -1)
     while b - a >= _LEAST and newest[a:b].max() >= base[a]:
@@ -243,11 +243,18 @@ def _refined(code: Numbered, start: int, length: int, period: int) -> Repeat | N
 
 
 def _with_first(
-    a: int, behind: np.ndarray, refs: np.ndarray, base: np.ndarray, relative: np.ndarray, ages: np.ndarray, middle: int
+    a: int, behind: np.ndarray, refs: np.ndarray, base: np.ndarray, relative: np.ndarray, ages: np.ndarray,
+    elsewhere: np.ndarray,
 ) -> int:  # fmt: skip
-    """Return where the loop can begin: in its first iterations, what it carries comes from elsewhere."""
+    """Return where the loop can begin: in its first iterations, what it carries comes from elsewhere.
+
+    An iteration that indexes ``elsewhere`` is another body.
+    """
+    middle = len(refs) // 2
     for start in range(max(0, a - _OLDEST), a):
         for k in range(start, a):
+            if elsewhere[k]:
+                break
             ok = ~relative | (behind[k] == behind[middle]) | ((k - start < ages) & (refs[k] < base[start]))
             if not ok.all():
                 break
@@ -257,10 +264,11 @@ def _with_first(
 
 
 def _places(
-    code: Numbered, start: int, period: int, count: int, bad: np.ndarray
-) -> dict[int, dict[int, list[int]]]:  # fmt: skip
-    """Return the equations of the body with another place in each iteration; mark the iterations that do else."""
+    code: Numbered, start: int, period: int, count: int
+) -> tuple[dict[int, dict[int, list[int]]], np.ndarray]:  # fmt: skip
+    """Return the equations of the body with another place in each iteration, and which iterations index elsewhere."""
     found: dict[int, dict[int, list[int]]] = {}
+    elsewhere = np.zeros(count, dtype=bool)
     middle = count // 2
     for j in range(period):
         if start + j not in code.places:
@@ -270,10 +278,10 @@ def _places(
         moving = [q for q, (x, y) in enumerate(zip(now, before, strict=True)) if x != y]
         template = code.program.steps[start + j][2]["template"]
         fixed = [[e for q, e in enumerate(x) if q not in moving] for x in numbers]
-        bad |= np.array([x != fixed[middle] for x in fixed], dtype=bool)
+        elsewhere |= np.array([x != fixed[middle] for x in fixed], dtype=bool)
         if moving and any([type(e) is str for e in template]):
-            bad[:] = True
+            elsewhere[:] = True
         elif moving:
             where = [i for i, e in enumerate(template) if type(e) is int]
             found[j] = {where[q]: [x[q] for x in numbers] for q in moving}
-    return found
+    return found, elsewhere

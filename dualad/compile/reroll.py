@@ -19,7 +19,7 @@ from ..control.scan import scan
 from ..control.subprograms import zeros
 from ..core.aval import Aval, aval_of
 from ..core.watch import carried
-from ..ops.indexing import ARRAY, index
+from ..ops.indexing import ARRAY, index, index_add, index_set
 from ..ops.joining import concatenate, stack
 from ..ops.shaping import transpose
 from ..program.ir import Program, live_steps, map_programs, programs_in
@@ -266,6 +266,8 @@ class _Body:
             else:
                 given = [self._argument(column + q) for q in range(len(args))]
                 if moving:
+                    if op is index_add:  # by an index array it would add to zeros, and -0.0 becomes 0.0
+                        op, given, params = index_set, [zeros(outs[0].aval), *given], {"template": params["template"]}
                     given += [self._numbers(moving[where]) for where in sorted(moving)]
                     params = {**params, "template": tuple([
                         ARRAY if i in moving else e for i, e in enumerate(params["template"])
