@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ import numpy as np
 from ...core.frames import user_level
 from ...surface.arguments import PerformanceNote
 from ...version import __version__
+from .bounds import Entry, check
 from .code import Code, Lanes
 from .interface import NUMPY, PYTHON
 from .maths import FAR, KERNELS
@@ -138,7 +139,9 @@ class Engine:
             )
         return machine
 
-    def compile(self, text: str, exports: list[str], objects: dict[str, int], level: int) -> Linked:
+    def compile(
+        self, text: str, exports: list[str], objects: dict[str, int], level: int, entries: Sequence[Entry] = ()
+    ) -> Linked:
         """Compile a module of LLVM's assembly language.
 
         Parameters
@@ -151,13 +154,19 @@ class Engine:
             Addresses of the Python objects that it refers to.
         level : int
             How much LLVM does about the code: 1 to 3, which is what others use every day.
+        entries : sequence of Entry
+            What functions are called with, if they compute: each access is proven to be in bounds before LLVM gets
+            the text. It is named by the text and this, so that what has been kept has been proven.
         """
         with _LOCK:
             start, before = time.perf_counter(), tally()
             text = configured(text, self._features)
+            text = f"; {list(entries)}\n{text}" if entries else text
             linked = self._read(name := name_of(*self._about, str(level), text), exports, objects)
             read = linked is not None
             if linked is None:
+                if entries:
+                    check(text, entries)
                 linked = self._compile(name, text, exports, objects, level)
             mathematics = tally().since(before)  # which is compiled when it is first asked for
             seconds = before.seconds + time.perf_counter() - start

@@ -17,6 +17,7 @@ from ...core.aval import Aval, is_weak
 from ...program.variable import Variable, aval_of_atom
 from .. import trust
 from ..threads import shared_out
+from .bounds import Entry
 from .engine import Engine
 from .lowering import count_moved
 from .operators import KNOWN, TYPES, Refused, computed_in
@@ -27,6 +28,8 @@ __all__ = ["Call", "Equations", "are_entries", "is_simple"]
 
 #: a function of some rows: its name, how many rows there are, and how many are a block
 Call = tuple[str, int, int]
+#: bytes of a number that says how it went
+_WORD = 8
 _ROWS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -71,9 +74,11 @@ class Equations:
         The arrays are what is read, what is ``held`` in memory (results among it), and a number: if that is not zero
         in the end, NumPy is asked.
         """
-        linked = made.compile(self.text, [name for name, _, _ in calls], {}, level)
-        plans = [(_ROWS(linked.addresses[name]), rows, step) for name, rows, step in calls]
         avals = [aval_of_atom(a) for a in self.reads]
+        memory = *[a.size * a.dtype.itemsize for a in (*avals, *[v.aval for v in held])], _WORD
+        entries = [Entry(name, (memory,), rows) for name, rows, _ in calls]
+        linked = made.compile(self.text, [name for name, _, _ in calls], {}, level, entries)
+        plans = [(_ROWS(linked.addresses[name]), rows, step) for name, rows, step in calls]
         places = [held.index(v) for v in self.writes]
 
         def run(*args):

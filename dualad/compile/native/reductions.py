@@ -429,7 +429,8 @@ class _Loops:
         join = f"@{self.name}_join(ptr %arrays"
 
         def leaf() -> None:
-            number = code.new("load i64, ptr %next")
+            # The leaves count themselves: that there are as many as pieces is not seen from the text, but this is.
+            number = Lanes(code, LONG, 1).call("umin", code.new("load i64, ptr %next"), str(kernel.rows - 1))
             flat = [load_lanes(Lanes(code, v.aval.dtype, 1), at(code, self.buffers[v], v.aval.dtype, number))
                     for v in kernel.partial]  # fmt: skip
             code.effect(f"store i64 {code.new(f'add i64 {number}, 1')}, ptr %next")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.aval import Aval, is_weak
+from .bounds import Entry
 from .engine import Engine
 from .operators import BOOL, DOUBLE, INT, LONG, SINGLE
 from .positions import ELSEWHERE
@@ -92,7 +93,8 @@ def entered(
                 return functions[1](*exact)
         return functions[0](*args)
 
-    linked = made.compile(body, ["body"], {}, level)
+    inputs, outputs = [tuple([None if a is None else a.size * a.dtype.itemsize for a in own]) for own in avals]
+    linked = made.compile(body, ["body"], {}, level, [Entry("body", (inputs, outputs, scratch))])
     address = linked.addresses["body"]
     functions.append(python_entry(address, *avals, scratch, linked, needs_python, again))
     shared = runtime(made)

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,9 +59,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     found: list[tuple[str, int]] = []
     compile = Engine.compile
 
-    def noted(self: Engine, text: str, exports: list[str], objects: dict[str, int], level: int):
+    def noted(self: Engine, text: str, exports: list[str], objects: dict[str, int], level: int, *more: Any):
         found.append((text, level))
-        return compile(self, text, exports, objects, level)
+        return compile(self, text, exports, objects, level, *more)
 
     monkeypatch.setattr(Engine, "compile", noted)
     return found

@@ -13,6 +13,7 @@ import dualad as da
 from dualad.compile import trust
 from dualad.compile.native import domains, groups, passes
 from dualad.compile.native.bands import bands_of
+from dualad.compile.native.bounds import OutOfBounds
 
 pytestmark = pytest.mark.usefixtures("native_backend")
 
@@ -146,7 +147,7 @@ def test_arguments_that_are_not_in_order(view) -> None:
 def test_a_wrong_cut_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     cuts = domains.find_cuts
     monkeypatch.setattr(domains, "find_cuts", lambda *args: [[(a[0][0], a[-1][1])] for a in cuts(*args)])
-    with pytest.raises(AssertionError):
+    with pytest.raises(OutOfBounds):
         same(stencil, numbers(20))
 
 
