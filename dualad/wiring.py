@@ -29,6 +29,7 @@ ABOVE.chunked = lambda *args: importlib.import_module("dualad.scale.driver").chu
 ABOVE.over_shards = lambda *args: importlib.import_module("dualad.scale.shards").over_shards(*args)
 ABOVE.linear_operator = lambda f: importlib.import_module("dualad.annex.linear_operator").as_linear_operator(f)
 ABOVE.sparse_solve = lambda *args: importlib.import_module("dualad.sparse.systems").solve_linearized(*args)
+ABOVE.lifted = lambda namespace: importlib.import_module("dualad.lift.lift").block(namespace)
 ABOVE.compiled = lambda program: importlib.import_module("dualad.compile.call").CallProgram(program).compiled.run
 ABOVE.machine_code = lambda program: importlib.import_module("dualad.compile.call").machine_code(program)
 ABOVE.jitted = lambda f: importlib.import_module("dualad.compile.jit").jit(f)

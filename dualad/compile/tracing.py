@@ -7,6 +7,7 @@ program's simplification (``simplify.py``) or who asks for it (``jit.py``).
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,9 +17,10 @@ import numpy as np
 import optree
 
 from ..control.subprograms import closure_convert
+from ..core.above import ABOVE
 from ..core.aval import Aval, aval_of
 from ..core.boundary import run
-from ..core.contexts import unsure
+from ..core.contexts import TakenApart, apart, unsure
 from ..core.frames import is_users, user_line
 from ..core.memory import flush_writes, snapshot
 from ..core.randomness import Watched
@@ -180,7 +182,20 @@ def _snapshot(roots: Sequence) -> Snapshot | None:
 
 
 def write_down(f: Callable, given: Arguments, along: bool) -> Traced:
-    """Write ``f`` down, once."""
+    """Write ``f`` down; with its names lifted where it calls ``np.asarray`` or its like on traced arrays."""
+    token = apart.set(True)
+    try:
+        return _write_down(f, given, along)
+    except TakenApart as found:
+        block = ABOVE.lifted(found.namespace)
+    finally:
+        apart.reset(token)
+    with contextlib.suppress(Exception), block:
+        return _write_down(f, given, along)
+    return _write_down(f, given, along)  # entry by entry
+
+
+def _write_down(f: Callable, given: Arguments, along: bool) -> Traced:
     # Residual hooks are for programs that are kept, not for those that are compiled.
     token, told = packing.set(None), unsure.set(noted := [False])
     try:

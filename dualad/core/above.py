@@ -7,6 +7,7 @@ for what can be imported as it is.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +45,8 @@ class _Above:
     chunked: Callable[..., list]
     #: make the function that computes a value and its gradient over shards of the data, and reduces
     over_shards: Callable[..., Callable]
+    #: a block in which the names of a module, told by its globals, are lifted
+    lifted: Callable[[dict], AbstractContextManager]
     #: compile a program: a function of its inputs, plain arrays, that returns a tuple
     compiled: Callable[[Any], Callable]
     #: compile a program to machine code, all of it, or return None: llvmlite is not there, or knows no such code

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .watch import Watch
 
 __all__ = [
-    "active", "boundary", "entered", "everywhere", "in_use", "left", "note_unsure", "process_wide", "unsure",
-    "watching",
+    "TakenApart", "active", "apart", "boundary", "entered", "everywhere", "in_use", "left", "note_unsure",
+    "process_wide", "unsure", "watching",
 ]  # fmt: skip
 
 #: levels with numbers below this carry no tangents here; per thread and per asynchronous task
@@ -30,6 +30,9 @@ watching: ContextVar[Watch | None] = ContextVar("dualad_watching", default=None)
 #: the way that is right for finite ones: beside a pole its NaN may be a number; ``None`` where nobody asks
 unsure: ContextVar[list[bool] | None] = ContextVar("dualad_unsure", default=None)
 
+#: whether a whole traced array that NumPy's compiled functions would take apart raises ``TakenApart`` here
+apart: ContextVar[bool] = ContextVar("dualad_apart", default=False)
+
 #: how many contexts are open anywhere; while it is empty nobody needs to look at ``boundary`` or ``watching``
 in_use: list[None] = []
 
@@ -37,6 +40,17 @@ in_use: list[None] = []
 everywhere: list[Watch] = []
 
 _lock = new_lock()
+
+
+class TakenApart(BaseException):
+    """``np.ascontiguousarray`` or one of its like has met a traced array in code whose globals are ``namespace``.
+
+    None of these dispatch: NumPy wants an array, and there is one of Python objects only. Who writes a program starts
+    again, with the names of that code lifted; it is no error, and no handler of the user's is to see it as one.
+    """
+
+    def __init__(self, namespace: dict) -> None:
+        self.namespace = namespace
 
 
 def entered() -> None:

@@ -19,7 +19,8 @@ from ..tree import ARRAYS
 from .above import ABOVE
 from .asking import by_name
 from .aval import Aval
-from .contexts import everywhere
+from .contexts import TakenApart, apart, everywhere
+from .frames import user_frame
 from .level import escaped
 from .likeness import NUMBERS, OfAxes, set_class
 from .tables import CREATION, FUNCTIONS, UFUNCS
@@ -106,6 +107,8 @@ class Tracer:
         """Give NumPy an object array of 0-d tensors, which computes and is packed back; refuse every other dtype."""
         if not self.level.open:
             raise escaped(self.level, "np.asarray (or a write into a plain array)", self)
+        if apart.get() and self.shape:
+            raise TakenApart(user_frame()[0].f_globals)
         if dtype is not None and np.dtype(dtype) != object:
             raise PlainBufferError(
                 f"a {self._kind()} of shape {self.shape} was converted to a plain array of dtype {np.dtype(dtype)}"

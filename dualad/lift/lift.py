@@ -22,7 +22,7 @@ from .places import Place, restore, swap
 from .reach import Modules, Reach, home_of, is_kept, named
 from .targets import REDIRECTED, in_place_of, replacements
 
-__all__ = ["lift", "lifted"]
+__all__ = ["block", "lift", "lifted"]
 
 
 @transform
@@ -141,6 +141,11 @@ def lifted(modules: Modules = None) -> _Block:
     [0. 1. 4.]
     """
     return _Block(sys._getframe(1).f_globals, named(modules))
+
+
+def block(namespace: dict) -> _Block:
+    """Return ``lifted()`` for code with these globals."""
+    return _Block(namespace, ())
 
 
 def _check(f: Any) -> dict:
