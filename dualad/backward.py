@@ -13,7 +13,7 @@ import numpy as np
 
 from .batched import Batched
 from .core.constants import zeros_beside
-from .core.contexts import active, everywhere, in_use, note_unsure, process_wide
+from .core.contexts import active, everywhere, in_use, note, process_wide
 from .core.tracer import PLAIN, Tracer, beneath
 from .core.watch import logged_walk
 from .dual import Dual
@@ -146,7 +146,7 @@ def _walk_back(program: Program, cotangents: list, walk: Callable | None, seeds:
         zeros = Liveness(program, cotangents, seeds=seeds)
         results = backward(program, cotangents, zeros, logged_walk(walk) if once else walk)
         if not all([r is None or known(r) is not None for r in results]):
-            note_unsure()
+            note("numbers")
         elif not once and any([_has_nan(r) for r in results]):
             results = _without_collisions(program, cotangents, results, seeds)
     return results

@@ -69,7 +69,7 @@ class StagedLevel(Level):
         self._looked_at = 0
 
     def strides(self, variable: Variable) -> tuple[int, ...] | None:
-        """Return the strides that NumPy's array would have, of inputs in C order; ``None`` for C order."""
+        """Return the strides that NumPy's array would have; ``None`` for C order, as of inputs unless they are told."""
         for op, atoms, params, outs in itertools.islice(self.steps, self._looked_at, None):
             if op.kind in _ONE_CALL and len(outs[0].aval.shape) > 1:
                 operands = [self._stand_in(a) for a in atoms]
@@ -81,6 +81,10 @@ class StagedLevel(Level):
                             self._strides[v] = a.strides
         self._looked_at = len(self.steps)
         return self._strides.get(variable)
+
+    def lay_out(self, strides: dict[Variable, tuple[int, ...]]) -> None:
+        """Note the strides of inputs that are not in C order."""
+        self._strides.update(strides)
 
     def _stand_in(self, a):
         if type(a) is Variable:

@@ -35,7 +35,7 @@ from ..control.subprograms import (
 )
 from ..core.arguments import replaced
 from ..core.aval import Aval, is_weak
-from ..core.contexts import unsure
+from ..core.contexts import compiling
 from ..core.dispatch import bind
 from ..core.tracer import PLAIN
 from ..dual import Dual, DualLevel
@@ -100,11 +100,11 @@ def _compile(program: Program) -> Compiled:
 
 def _strongly(make: Callable) -> Any:
     """Call a function; products of tangents in programs that it writes are strong, as in all that is compiled."""
-    token = unsure.set([False])
+    token = compiling.set(set())
     try:
         return make()
     finally:
-        unsure.reset(token)
+        compiling.reset(token)
 
 
 def _callable(made: Any) -> Any:

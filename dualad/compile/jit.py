@@ -42,7 +42,7 @@ from .native.engine import engine
 from .native.front import front, method
 from .native.runtime import HasFront
 from .signature import MISS, Entry, Slow, Static, has_nan, leaf_key, resolved_statics, static, takes_any_keyword
-from .tracing import Arguments, Traced, trace_for_jit
+from .tracing import Arguments, Traced, strides_of, trace_for_jit
 from .trust import attempt
 
 __all__ = ["Jitted", "jit"]
@@ -208,6 +208,8 @@ class Jitted(HasFront):
         for spec in self._found.get(key, ()):
             if not spec.captures.unchanged():
                 continue
+            if spec.traced.strides is not None and spec.traced.strides != strides_of(arrays):
+                continue
             if not spec.traced.decisions:
                 return spec, None
             try:
@@ -248,12 +250,12 @@ class Jitted(HasFront):
             out = bind(call, values, {"program": spec.program, "linear": 0})
         else:
             if out is None:
-                if traced.written and self._memory_is_shared(traced, arrays):
+                if traced.written and self._is_written_by_numpy(traced, given.given):
                     return self.f(*args, **kwargs)
                 out = spec.run(arrays)
             if traced.unsure:
                 spec.check(out)
-        result = self._finish(spec, out, arrays)
+        result = self._finish(spec, out, given.given)
         if is_new and not tracers and key not in self._uncompiled:
             self._add_entry(spec, args, kwargs)
         return result
@@ -261,18 +263,16 @@ class Jitted(HasFront):
     def _finish(self, spec: _Specialisation, out: Sequence, arrays: list) -> Any:
         traced = spec.traced
         for i, x in zip(traced.written, out[spec.results :], strict=False):
-            if not arrays[i].flags.writeable:
-                raise ValueError("assignment destination is read-only")
             np.copyto(arrays[i], x)
         results = [x if r is None else arrays[r] for x, r in zip(out, traced.returned, strict=False)]
         return optree.tree_unflatten(traced.tree, results)
 
-    def _memory_is_shared(self, traced: Traced, arrays: list) -> bool:
-        """Say whether an array that is written to may be seen through another argument, or is none of NumPy's own."""
+    def _is_written_by_numpy(self, traced: Traced, arrays: list) -> bool:
+        """Say whether an array that is written to may be seen through another argument or twice, or is read-only."""
         everything = [a for a in (*arrays, *traced.hidden) if isinstance(a, np.ndarray)]
-        return any([
-            not isinstance(arrays[i], np.ndarray) or sum([np.may_share_memory(arrays[i], a) for a in everything]) > 1
-            for i in traced.written
+        written = [arrays[i] for i in traced.written]
+        return any([not isinstance(a, np.ndarray) or not a.flags.writeable or _overlaps(a) for a in written]) or any([
+            sum([np.may_share_memory(a, other) for other in everything]) > 1 for a in written
         ])  # fmt: skip
 
     def _flat(self, args: tuple, kwargs: dict) -> tuple[Arguments, Any]:
@@ -281,6 +281,7 @@ class Jitted(HasFront):
             args = tuple([static(a) if i in self._static_places else a for i, a in enumerate(args)])
             kwargs = {k: static(v) if k in self._static_names else v for k, v in kwargs.items()}
         leaves, tree = flatten((args, kwargs))
+        given = list(leaves)
         flags = []
         for i, x in enumerate(leaves):
             as_it_is = isinstance(x, Tracer) or (type(x) is np.ndarray and x.dtype.kind in "biufc" and x.dtype.isnative)
@@ -301,7 +302,7 @@ class Jitted(HasFront):
         named = kwargs if len(kwargs) < 2 or self._sees_order else dict(sorted(kwargs.items()))
         avals = tuple([leaf_key(x, m) for x, m in zip(leaves, flags, strict=True)])
         key = (tree, avals, _convention.get(), orders_of_keys((args, named)))
-        return Arguments(leaves, tree, flags), key
+        return Arguments(leaves, tree, flags, [x for x, m in zip(given, flags, strict=True) if m]), key
 
     def _unwrap(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function with static arguments as they are."""
@@ -343,12 +344,12 @@ class Jitted(HasFront):
             if len(fresh) < len(old):
                 self._enter()
                 spec.retraced = 1 + max([s.retraced for s in old])
-            if len(fresh) >= _PATHS:
+            if len(fresh) >= _PATHS and spec.traced.decisions:
                 raise self._too_many_paths(fresh)
             if len(self._found) >= _KEPT:
                 self._found.clear()
                 self._enter()
-            self._found[key] = [spec, *fresh]
+            self._found[key] = [spec, *fresh[: _PATHS - 1]]
             note = self._note(key, spec)
         if note:
             warnings.warn(note, PerformanceNote, stacklevel=user_level())
@@ -357,6 +358,8 @@ class Jitted(HasFront):
     def _add_entry(self, spec: _Specialisation, args: tuple, kwargs: dict) -> None:
         traced = spec.traced
         if traced.written or traced.captured or traced.decisions or any([r is not None for r in traced.returned]):
+            return
+        if traced.strides is not None:
             return
         try:
             made = Entry(args, kwargs, self._static_places | self._static_names, spec, self._meant)
@@ -406,6 +409,16 @@ class Jitted(HasFront):
             "each path is compiled by itself, and guards choose between them",
             "use np.where(condition, a, b), or dualad.cond and dualad.while_loop, on the lines named above",
         )
+
+
+def _overlaps(a: np.ndarray) -> bool:
+    """Say whether two indices of an array may name the same memory, as where a stride is 0."""
+    reach = a.itemsize
+    for stride, n in sorted([(abs(s), n) for s, n in zip(a.strides, a.shape, strict=True) if n > 1]):
+        if stride < reach:
+            return a.size > 0
+        reach += stride * (n - 1)
+    return False
 
 
 def _is_batched(x: Any) -> bool:

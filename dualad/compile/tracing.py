@@ -20,7 +20,7 @@ from ..control.subprograms import closure_convert
 from ..core.above import ABOVE
 from ..core.aval import Aval, aval_of
 from ..core.boundary import run
-from ..core.contexts import TakenApart, apart, unsure
+from ..core.contexts import TakenApart, apart, compiling
 from ..core.frames import is_users, user_line
 from ..core.memory import flush_writes, snapshot
 from ..core.randomness import Watched
@@ -36,7 +36,7 @@ from ..staged import Staged, StagedLevel
 from .captures import memory_of, writeable
 from .simplify import hashable, structure
 
-__all__ = ["Arguments", "Decision", "Traced", "trace_for_jit", "write_down"]
+__all__ = ["Arguments", "Decision", "Traced", "strides_of", "trace_for_jit", "write_down"]
 
 #: a function whose trace takes longer is not traced a second time to see whether it does the same again
 SECOND_TRACE = 0.05
@@ -53,15 +53,24 @@ class Decision(NamedTuple):
 
 
 class Arguments(NamedTuple):
-    """The leaves of a call's arguments, of which ``is_input`` are arrays and the others constants, and their tree."""
+    """The leaves of a call's arguments, of which ``is_input`` are arrays and the others constants, and their tree.
+
+    Arrays of another byte order are converted; ``given`` has them as they are.
+    """
 
     leaves: list
     tree: optree.PyTreeSpec
     is_input: list[bool]
+    given: list
 
     @property
     def arrays(self) -> list:
         return [x for x, m in zip(self.leaves, self.is_input, strict=True) if m]
+
+
+def strides_of(arrays: Sequence) -> tuple:
+    """Return the strides of arrays, ``None`` of those in C order and of what is no array."""
+    return tuple([x.strides if isinstance(x, np.ndarray) and not x.flags.c_contiguous else None for x in arrays])
 
 
 class Traced(NamedTuple):
@@ -70,7 +79,8 @@ class Traced(NamedTuple):
     ``program`` takes the arguments' arrays, then the ``hidden`` arrays, then the ``captured`` tensors of outer
     transforms. It returns the leaves of the result, then the arguments named in ``written`` as they are after the
     call, then the decisions. ``returned[k]`` is the argument that result ``k`` is, if it is one as it was given. Where
-    it is ``unsure``, a NaN among the results may be a number: only the function itself can tell.
+    it is ``unsure``, a NaN among the results may be a number: only the function itself can tell. ``strides`` are the
+    arguments' (``strides_of``), if what is a view and what a copy depends on them.
     """
 
     program: Program
@@ -81,6 +91,7 @@ class Traced(NamedTuple):
     decisions: list[Decision]
     tree: optree.PyTreeSpec
     unsure: bool
+    strides: tuple | None
     seconds: float
 
 
@@ -197,7 +208,7 @@ def write_down(f: Callable, given: Arguments, along: bool) -> Traced:
 
 def _write_down(f: Callable, given: Arguments, along: bool) -> Traced:
     # Residual hooks are for programs that are kept, not for those that are compiled.
-    token, told = packing.set(None), unsure.set(noted := [False])
+    token, told = packing.set(None), compiling.set(noted := set())
     try:
         with _JitLevel(given.arrays if along else None) as level:
             level.function = f
@@ -205,15 +216,17 @@ def _write_down(f: Callable, given: Arguments, along: bool) -> Traced:
         program, hidden = _with_hidden(program, level.held)
         program, captured = closure_convert(program)
     finally:
-        unsure.reset(told)
+        compiling.reset(told)
         packing.reset(token)
-    return Traced(program, hidden, captured, written, returned, level.decisions, tree, noted[0], 0.0)
+    strides = strides_of(given.arrays) if "order" in noted else None
+    return Traced(program, hidden, captured, written, returned, level.decisions, tree, "numbers" in noted, strides, 0.0)
 
 
 def _run_through(f: Callable, level: _JitLevel, given: Arguments) -> tuple:
     """Run the function on variables. What it made is forgotten when this returns: then it is seen what others have."""
     boxes = [level.new_input(aval_of(x)) for x in given.arrays]
     first = [box.variable for box in boxes]
+    level.lay_out({v: s for v, s in zip(first, strides_of(given.arrays), strict=True) if s is not None})
     rest = iter(boxes)
     leaves = [next(rest) if m else x for x, m in zip(given.leaves, given.is_input, strict=True)]
     for i, x in enumerate(leaves):

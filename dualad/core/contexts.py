@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .watch import Watch
 
 __all__ = [
-    "TakenApart", "active", "apart", "boundary", "entered", "everywhere", "in_use", "left", "note_unsure",
-    "process_wide", "unsure", "watching",
+    "TakenApart", "active", "apart", "boundary", "compiling", "entered", "everywhere", "in_use", "left", "note",
+    "process_wide", "watching",
 ]  # fmt: skip
 
 #: levels with numbers below this carry no tangents here; per thread and per asynchronous task
@@ -26,9 +26,10 @@ boundary: ContextVar[int] = ContextVar("dualad_quiet_boundary", default=0)
 #: who is told of what happens here; per thread and per asynchronous task
 watching: ContextVar[Watch | None] = ContextVar("dualad_watching", default=None)
 
-#: of a program that is being compiled, whether a rule asked for numbers that are not known when it is written, and went
-#: the way that is right for finite ones: beside a pole its NaN may be a number; ``None`` where nobody asks
-unsure: ContextVar[list[bool] | None] = ContextVar("dualad_unsure", default=None)
+#: what is to be known of the program that is being compiled, if there is one: "numbers" were asked for, which are not
+#: known when it is written, and it went the way that is right for finite ones, so that beside a pole its NaN may be a
+#: number; the "order" in memory of its arguments decided between a view and a copy
+compiling: ContextVar[set[str] | None] = ContextVar("dualad_compiling", default=None)
 
 #: whether a whole traced array that NumPy's compiled functions would take apart raises ``TakenApart`` here
 apart: ContextVar[bool] = ContextVar("dualad_apart", default=False)
@@ -65,11 +66,11 @@ def left() -> None:
         in_use.pop()
 
 
-def note_unsure() -> None:
-    """Note on the program that is being compiled that its NaN may be a number on known values."""
-    found = unsure.get()
+def note(what: str) -> None:
+    """Note what the program that is being compiled depends on."""
+    found = compiling.get()
     if found is not None:
-        found[0] = True
+        found.add(what)
 
 
 def active() -> Watch | None:

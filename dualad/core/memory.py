@@ -37,6 +37,7 @@ from ..tree import LEAVES_SEEN_AS
 from .above import ABOVE
 from .aval import Aval, as_entries, aval_of
 from .constants import foreign
+from .contexts import note
 from .dispatch import bind
 from .tables import OPS
 from .tracer import Tracer
@@ -269,6 +270,8 @@ def _as_view(x: Tracer) -> _Memory | None:
     if memory.readonly is None:
         base = layout(memory.base)
         out = _asked(memory, base)
+        if memory.op is OPS["reshape"]:
+            note("order")
         if out.size and not np.may_share_memory(out, base):
             memory.strides, memory.base = out.strides, None
             return None
@@ -299,8 +302,8 @@ def converted(x: Tracer, ask: Callable) -> Tracer:
 
     It keeps the entries, and may change the dtype, the order in memory, and the shape by axes of length one.
     """
-    like = layout(x)
-    out = ask(like)
+    note("order")
+    out = ask(like := layout(x))
     if out.dtype.kind not in "biufc":
         raise TypeError(f"a tensor can't be made an array of dtype {out.dtype}")
     shares = out is like or np.may_share_memory(out, like)

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ..core.contexts import note_unsure
+from ..core.contexts import note
 from ..core.tracer import PLAIN, Tracer
 
 __all__ = ["is_finite", "is_wild", "known"]
@@ -21,7 +21,7 @@ def is_wild(d) -> bool:
     """Say whether a factor of a tangent is known to hold infinities or NaN; note where a program can't know."""
     finite = is_finite(d)
     if finite is None:
-        note_unsure()
+        note("numbers")
     return finite is False
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..core.aval import Array, Aval, broadcast_shapes, is_weak, python_type
 from ..core.constants import beside, zeros_beside
-from ..core.contexts import note_unsure, unsure
+from ..core.contexts import compiling, note
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer, beneath, layers
@@ -136,8 +136,8 @@ def times(t, d):
     finite = is_finite(d)
     if finite is None:
         if known(d) is None:
-            if unsure.get() is None or _moves(t) or _moves(d):
-                note_unsure()
+            if compiling.get() is None or _moves(t) or _moves(d):
+                note("numbers")
             else:
                 finite = False
         elif (zeros := known(t)) is not None and not np.all(zeros):
