@@ -193,6 +193,8 @@ class _Columns:
         likes = [foreign(x) for x in leaves if is_array(x)]
         basis = standard_basis([aval_of(x) for x in leaves if is_array(x)], start, stop, likes)
         columns, batched = vmap(push, randomness="same")(*basis)
+        if batched and start == stop:  # arguments without entries: there is no column for the value to come out with
+            return _Some(start, columns, kept["out_tree"], None)
         rest = iter(batched)
         known = [next(rest)[0] if x is None else x for x in kept["known"]]
         beside: Any = optree.tree_unflatten(kept["known_tree"], known)

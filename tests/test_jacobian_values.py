@@ -5,6 +5,8 @@ Not for: the Jacobians themselves (`test_jacobian.py`).
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -98,3 +100,19 @@ def test_chunks_change_nothing(transform, options: dict) -> None:
     assert a[1] == b[1]
     for x, y in zip(a[0], b[0], strict=True):
         np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("f", [np.sin, np.sort, np.cumsum, lambda x: np.maximum(x / x, 0.0), np.var])
+def test_jacobians_of_compiled_functions_in_arguments_without_entries(f) -> None:
+    for shape in ((0,), (2, 0)):
+        x = np.zeros(shape)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # np.var of nothing
+            found, expected = da.value_and_jacfwd(da.jit(f))(x), da.value_and_jacfwd(f)(x)
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+            assert a.shape == b.shape
+        g = da.jit(lambda x: np.sum(f(x) * 2.0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert da.hessian(g)(x).shape == shape * 2

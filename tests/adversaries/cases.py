@@ -16,12 +16,14 @@ __all__ = ["KINDS", "NIGHTLY", "Case", "Difference", "Report", "Void", "kind", "
 #: name of a kind (a module of this folder) -> how many of its programs the gate runs
 KINDS = {
     "control": 12,
+    "derivatives": 10,
     "inplace": 3,
     "textbook": 10,
 }
 #: name of a kind -> how many of its programs a night runs
 NIGHTLY = {
     "control": 2000,
+    "derivatives": 4000,
     "inplace": 2000,
     "textbook": 2000,
 }

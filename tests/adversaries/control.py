@@ -82,12 +82,10 @@ class _Writer:
     def bounded(self, scope: dict, shape: str, dtype: str) -> str:
         """Return a term that is surely an array of its dtype and stays moderate, however often it goes round."""
         text = f"np.tanh({self.term(scope, shape, dtype)})"
+        if len(self.dtypes) > 1 or dtype != "float64":  # sines of Python numbers are float64
+            text = f"{text}.astype(np.{dtype})"
         same = [v for v, (s, d) in scope.items() if (s, d) == (shape, dtype)]
-        return (
-            f"{text} + {self.choice(same)} * 0.0"
-            if same and self.chance(0.9)
-            else f"({text} + 0.0 * {self.leaf(scope, shape, dtype)})"
-        )
+        return f"{text} + {self.choice(same) if same and self.chance(0.9) else self.leaf(scope, shape, dtype)} * 0.0"
 
     # ── what a loop carries ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -96,7 +94,7 @@ class _Writer:
         parts = []
         for _ in range(int(self.rng.integers(1, 4))):
             shape, dtype = self.choice("ssv"), self.choice(self.dtypes)
-            first = self.term(scope, shape, dtype) if self.chance(0.75) else None
+            first = self.bounded(scope, shape, dtype) if self.chance(0.75) else None
             if first is None:  # a constant; a Python number takes the dtype that the first step gives it
                 first = (
                     f"np.zeros({self.n}, dtype=np.{dtype})"
