@@ -15,7 +15,7 @@ import numpy as np
 from dualad.errors import ArgumentError
 
 from .engine import chosen_modes
-from .gradgradcheck import first_derivative
+from .gradgradcheck import each_order
 from .report import CheckReport, Row
 from .rows import ORACLES, QUANTITIES, check_function
 
@@ -119,17 +119,14 @@ def _higher(
     f: Callable, args: tuple, order: int, modes: Sequence[str], rng: np.random.Generator, settings: dict[str, Any]
 ) -> list[Row]:
     """Return a row for each composition of the modes: derivatives of the function's derivatives, up to an order."""
+    both = len(modes) == 2
+    asked = "hvp" if both else "jvp" if modes[0] == "forward" else "vjp"
+    alone = {quantity: "seen at a lower order" for quantity in QUANTITIES if quantity != asked}
     rows = []
-    for mode in modes:
-        asked, reaches = ("hvp", 3) if len(modes) == 2 else ("jvp" if mode == "forward" else "vjp", 2)
-        found = first_derivative(f, args, mode, rng)
-        if found is None:
-            continue
-        alone = {quantity: "seen at a lower order" for quantity in QUANTITIES if quantity != asked}
-        over = [row for row in check_function(*found, skip=alone, **settings).rows if row.quantity not in alone]
-        if order > reaches:
-            over += _higher(*found, order - 1, modes, rng, settings)
-        rows += [dataclasses.replace(row, quantity=f"{row.quantity} over {mode}") for row in over]
+    for derivative, point, over in each_order(f, args, order - both, modes, rng):
+        found = check_function(derivative, point, skip=alone, **settings).rows if over else ()
+        name = " over ".join([asked, *reversed(over)])
+        rows += [dataclasses.replace(row, quantity=name) for row in found if row.quantity not in alone]
     return rows
 
 

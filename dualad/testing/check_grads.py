@@ -16,17 +16,19 @@ from dualad.errors import ArgumentError
 from dualad.jvp import jvp
 from dualad.vjp_via_transpose import vjp
 
-from . import complex_step, differences
+from . import differences
 from .against_jax import assert_matches_jax
 from .describe import refuse_unknown
-from .engine import SINGLE, Engine, chosen_modes, failure
-from .estimate import Estimate, Unavailable, compare
+from .engine import Engine, chosen_modes, failure
+from .estimate import Answer, Estimate
 from .gradcheck import compare_with_values, warn_of_single_precision
-from .gradgradcheck import first_derivative
+from .gradgradcheck import each_order
+from .properties import Properties
 from .real_function import joined
+from .rows import Entries, Rows
 from .taylor import expansion_test
 
-__all__ = ["GRADIENT_ORACLES", "check_dot_product", "check_grads"]
+__all__ = ["GRADIENT_ORACLES", "check_grads"]
 
 GRADIENT_ORACLES = ("differences", "complex-step", "taylor", "dot", "jax")
 
@@ -104,95 +106,34 @@ def check_grads(
     warn_of_single_precision(Engine(f, args))
     with np.errstate(all="ignore"):
         for name in names:
-            if name == "differences":
-                _each_order(partial(compare_with_values, **switches), f, args, order, chosen, rng)
-            elif name == "dot":
-                _each_order(partial(check_dot_product, rng=rng, **tolerances), f, args, order, chosen, rng)
-            elif name == "jax":
-                firsts = {"forward": "jvp", "reverse": "vjp"}
-                seconds = ["hvp"] if order == 2 else []
-                assert_matches_jax(f, args, transforms=[firsts[m] for m in chosen] + seconds, seed=seed, **tolerances)
-            else:
+            if name == "jax":
+                transforms = [{"forward": "jvp", "reverse": "vjp"}[m] for m in chosen] + ["hvp"] * (order == 2)
+                assert_matches_jax(f, args, transforms=transforms, seed=seed, **tolerances)
+            elif name in ("taylor", "complex-step"):
                 function = Engine(f, args, double=True)
                 if function.spread > 0:
                     raise failure("determinism", f"check_grads of `{f!r}`: it returned two values at one point.")
                 for mode in chosen if function.size and function.out_size else ():
                     along = _Along(function, mode, order, rng, tolerances)
-                    if name == "taylor":
-                        along.taylor()
+                    along.taylor() if name == "taylor" else along.complex_step()
+            else:
+                for g, point, _ in each_order(f, args, order, chosen, rng):
+                    if name == "differences":
+                        compare_with_values(g, point, **switches)
                     else:
-                        along.complex_step()
-
-
-def check_dot_product(
-    f: Callable, args: tuple, rng: np.random.Generator, *, rtol: float = 1e-9, atol: float = 1e-300
-) -> None:
-    """Check that forward and reverse mode agree: ⟨Jv, u⟩ = ⟨v, Jᵀu⟩ for random v and u, array by array.
-
-    The relative error is one of the terms of the sums, in single precision at least 1e-3. A GradcheckError names the
-    output and the input for which the modes disagree.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dualad.testing.check_grads import check_dot_product
-    >>> check_dot_product(lambda x: np.cumsum(x**2), (np.ones(3),), np.random.default_rng(0))
-    """
-    function = Engine(f, args)
-    if not function.size or not function.out_size:
-        return
-    function.learn()
-    rtol = max(rtol, SINGLE) if function.single else rtol
-    in_groups, out_groups = function.ins.groups(), function.outs.groups()
-    v, u = rng.standard_normal(function.size) * function.scale, rng.standard_normal(function.out_size)
-    pulled = {g: function.vjp(np.where(out_groups == g, u, 0.0)) for g in np.unique(out_groups)}
-    for i in np.unique(in_groups):
-        direction = np.where(in_groups == i, v, 0.0)
-        pushed = function.jvp(direction)
-        for o, back in pulled.items():
-            left, right = (u * pushed)[out_groups == o], back * direction
-            size = float(np.abs(left).sum() + np.abs(right).sum())
-            if not abs(left.sum() - right.sum()) <= rtol * size + atol:
-                output, _ = function.outs.leaf_of(int(np.argmax(out_groups == o)))
-                number, _ = function.ins.leaf_of(int(np.argmax(in_groups == i)))
-                raise failure(
-                    "dot product",
-                    f"forward and reverse mode of `{function.name}` disagree in output {output} with respect to"
-                    f" input {number} ({function.ins.names[i]}): ⟨Jv, u⟩ is {left.sum():.12g}, ⟨v, Jᵀu⟩ is"
-                    f" {right.sum():.12g}.",
-                    "the two are one number, worked out from its two ends",
-                    "look for a rule whose forward and reverse part were written separately (linear_call, wrap, a"
-                    " linear solve), or whose tangent is not linear",
-                    output=output,
-                    input=number,
-                )
-
-
-# ── the oracles ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _each_order(
-    check: Callable, f: Callable, args: tuple, order: int, modes: Sequence[str], rng: np.random.Generator
-) -> None:
-    """Check a function, then its derivatives as functions of point and vectors, in every composition of the modes."""
-    check(f, args)
-    if order > 1:
-        for mode in modes:
-            found = first_derivative(f, args, mode, rng)
-            if found is not None:
-                _each_order(check, *found, order - 1, modes, rng)
+                        Properties(Engine(g, point), seed=rng).dot(**tolerances)
 
 
 class _Along:
     """Derivatives of one function along random directions, in one mode, for oracles that work along a line."""
 
     def __init__(
-        self, function: Engine, mode: str, order: int, rng: np.random.Generator, tolerances: dict[str, float]
+        self, f: Engine, mode: str, order: int, rng: np.random.Generator, tolerances: dict[str, float]
     ) -> None:
-        self.f, self.mode, self.order = function, mode, order
-        self.rtol, self.atol = tolerances.get("rtol", 1e-7), tolerances.get("atol", 1e-12)
-        self.v, self.u = (rng.standard_normal(function.size) * function.scale for _ in range(2))
-        self.w = rng.standard_normal(function.out_size)
+        self.f, self.mode, self.order = f, mode, order
+        self.v, self.u = (rng.standard_normal(f.size) * f.scale for _ in range(2))
+        self.w = rng.standard_normal(f.out_size)
+        self.rows = Rows(f, rng, **tolerances)
 
     def derivatives(self, directions: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the value and its derivatives along the first, the first two, … directions.
@@ -233,61 +174,38 @@ class _Along:
 
     def complex_step(self) -> None:
         f = self.f
-        if f.has_complex:
-            self.cannot("the function itself takes or returns complex numbers")
-        got = self.f.jvp(self.v) if self.mode == "forward" else np.atleast_1d(self.f.vjp(self.w) @ self.v)
-        answer = complex_step.derivative(f.evaluate, f.x, self.v)
-        other = differences.derivative(f.evaluate, f.x, self.v, value=f.flat_value)
-        self.compare(1, got, self.in_mode(answer), self.in_mode(other))
-        if self.order == 1:
-            return
-        weights = f.outs.split(self.w)
-        scalar = lambda x: f.scalar(weights, f.ins.split(x))
-        got = self.derivatives([self.v, self.u])[2]
-        got = np.atleast_1d(got @ self.w) if self.mode == "forward" else got
-        answer = complex_step.second_derivative(scalar, f.x, self.v, self.u[None])
-        other = differences.second_derivative(scalar, f.x, self.v, self.u[None])
-        self.compare(2, got, answer, other)
+        if self.mode == "forward":
+            self.settle(1, f.jvp(self.v), lambda oracle: oracle.jvp(self.v), f.outs.label)
+        else:
+            self.settle(1, f.vjp(self.w), lambda oracle: oracle.vjp(self.w), f.ins.label)
+        if self.order == 2:
+            got = self.derivatives([self.v, self.u])[2]
+            got = np.atleast_1d(got @ self.w) if self.mode == "forward" else got
+            self.settle(2, got, lambda oracle: oracle.curvature(self.w, self.v, self.u[None]), lambda k: "uᵀ H v")
 
-    def in_mode(self, answer: Estimate | Unavailable) -> Estimate | Unavailable:
-        if isinstance(answer, Unavailable) or self.mode == "forward":
-            return answer
-        error = None if answer.error is None else np.atleast_1d(np.abs(self.w) @ answer.error)
-        return Estimate(np.atleast_1d(answer.value @ self.w), error)
-
-    def compare(
-        self, order: int, got: np.ndarray, answer: Estimate | Unavailable, other: Estimate | Unavailable
-    ) -> None:
-        if isinstance(answer, Unavailable):
-            self.cannot(answer.reason)
-            return
+    def settle(self, order: int, got: np.ndarray, ask: Callable[[Any], Answer], label: Callable[[int], str]) -> None:
+        """Ask the complex step, with differences as a witness that the code is complex-analytic."""
+        questions = {name: partial(lambda make: ask(make()), make) for name, make in self.rows.asked.items()}
         # A sum may cancel: what is small beside its terms is rounding.
-        floor = 1e-9 * float(np.abs(answer.value).max(initial=0.0))
-        outcome = compare(got, answer, rtol=self.rtol, atol=self.atol, floor=floor)
-        if outcome.worst is None:
-            return
-        if isinstance(other, Unavailable):
-            self.cannot(f"it disagrees, but nothing shows that the code is complex-analytic: {other.reason}")
-            return
-        if compare(answer.value, other, rtol=1e-5, atol=self.atol, floor=floor).worst is not None:
-            self.cannot("the code is not complex-analytic (abs, conj, .real, a comparison): differences say otherwise")
-        raise failure(
-            "complex step",
-            f"check_grads of `{self.f.name}`: the {self.mode}-mode derivative of order {order} along a random direction"
-            f" is {outcome.got:.10g}; the complex step has {outcome.expected:.10g} ± {outcome.tolerance:.2g}.",
-            "the imaginary part of f(x + ihv) is h times the derivative",
-            "look at the rules on the way",
-            analytical=got,
-            numerical=answer.value,
-        )
-
-    def cannot(self, reason: str) -> None:
-        raise failure(
-            "complex step",
-            f"check_grads of `{self.f.name}`: the complex step could not judge: {reason}.",
-            "what nobody judged is not passed",
-            "choose another oracle: 'differences', 'taylor' or 'jax'",
-        )
+        entries = Entries(label, 1e-9 * float(np.abs(got).max(initial=0.0)))
+        outcome, *_ = self.rows.judge("complex-step", got, questions, entries)
+        if outcome.status == "unavailable":
+            raise failure(
+                "complex step",
+                f"check_grads of `{self.f.name}`: the complex step could not judge: {outcome.reason}.",
+                "what nobody judged is not passed",
+                "choose another oracle: 'differences', 'taylor' or 'jax'",
+            )
+        if (bad := outcome.mismatch) is not None:
+            raise failure(
+                "complex step",
+                f"check_grads of `{self.f.name}`: the {self.mode}-mode derivative of order {order} with random vectors,"
+                f" at {bad.entry}, is {bad.got:.10g}; the complex step has {bad.expected:.10g} ± {bad.tolerance:.2g}.",
+                "the imaginary part of f(x + ihv) is h times the derivative",
+                "look at the rules on the way",
+                analytical=got,
+                numerical=getattr(questions["complex-step"](), "value", None),
+            )
 
 
 def _push(f: Callable, tangents: tuple) -> Callable:

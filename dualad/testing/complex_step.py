@@ -4,7 +4,8 @@ Exact to rounding wherever the function is real-analytic and its code is complex
 takes absolute values, real parts or conjugates. So an answer is only evidence together with another oracle:
 `check_function` compares it with central differences before it lets it contradict anything.
 
-Not for functions of complex arguments.
+A function takes a vector of C^n and returns one of C^m, as in `differences`, whose answers these are. Not for functions
+of complex arguments.
 """
 
 from __future__ import annotations
@@ -28,19 +29,7 @@ Function = Callable[[Vector], Vector]
 
 
 def derivative(f: Function, x: Vector, v: Vector) -> Estimate | Unavailable:
-    """Return the derivative of `f` at `x` along `v`.
-
-    Parameters
-    ----------
-    f : callable
-        From (n,) complex128 to (m,).
-    x, v : ndarray, shape (n,)
-        The point and the direction.
-
-    Returns
-    -------
-    Estimate or Unavailable
-        The (m,) derivative, or why there is none.
+    """Return the derivative of `f` at `x` along `v`, shape (m,).
 
     Examples
     --------
@@ -65,19 +54,7 @@ def derivative(f: Function, x: Vector, v: Vector) -> Estimate | Unavailable:
 
 
 def jacobian(f: Function, x: Vector) -> Estimate | Unavailable:
-    """Return the whole Jacobian of `f` at `x`, a column at a time.
-
-    Parameters
-    ----------
-    f : callable
-        From (n,) complex128 to (m,).
-    x : ndarray, shape (n,)
-        The point.
-
-    Returns
-    -------
-    Estimate or Unavailable
-        The (m, n) Jacobian, or why there is none.
+    """Return the (m, n) Jacobian of `f` at `x`, a column at a time.
 
     Examples
     --------
@@ -93,21 +70,7 @@ def jacobian(f: Function, x: Vector) -> Estimate | Unavailable:
 def second_derivative(
     f: Callable[[Vector], complex], x: Vector, v: Vector, directions: Vector
 ) -> Estimate | Unavailable:
-    """Return the second derivatives of a scalar `f`: a complex step one way, central differences the other.
-
-    Parameters
-    ----------
-    f : callable
-        From (n,) complex128 to a number.
-    x, v : ndarray, shape (n,)
-        The point and the common direction, along which differences are taken.
-    directions : ndarray, shape (k, n)
-        The directions of the complex step.
-
-    Returns
-    -------
-    Estimate or Unavailable
-        The (k,) numbers uᵀ H v, or why there are none.
+    """Return uᵀ H v of a scalar `f` for each row u of ``directions``: a complex step along u, differences along v.
 
     Examples
     --------

@@ -16,16 +16,14 @@ __all__ = ["describe", "likely_cause", "refuse_unknown"]
 
 
 def describe(
-    *,
-    mode: str,
-    output: str,
-    input: str,
+    where: str,
+    kind: str,
     got: np.ndarray,
     expected: np.ndarray,
     bad: np.ndarray,
+    *,
     entry: tuple[float, float],
-    products: bool,
-    kink: tuple[float, float] | None,
+    kink: tuple[float, ...] | None,
     judged: bool,
 ) -> tuple[str, str, str]:
     """Return what is wrong with a block of a Jacobian, or with its products with random vectors, why, and what to do.
@@ -37,14 +35,10 @@ def describe(
     --------
     >>> import numpy as np
     >>> from dualad.testing.describe import describe
-    >>> what, why, instead = describe(
-    ...     mode="forward", output="0, out", input="0, x", got=np.array([[2.2]]), expected=np.array([[2.0]]),
-    ...     bad=np.array([[True]]), entry=(2.2, 2.0), products=False, kink=None, judged=True)
-    >>> why
+    >>> got, expected = np.array([[2.2]]), np.array([[2.0]])
+    >>> describe("dy/dx", "Jacobian", got, expected, got > 2, entry=(2.2, 2.0), kink=None, judged=True)[1]
     'the analytical derivative is 1.1 times the numerical one'
     """
-    kind = "Jacobian, times a random vector" if products else "Jacobian"
-    where = f"the {mode}-mode derivative of output {output} with respect to input {input}"
     both = f"\n  analytical {kind}:\n{_shown(got)}\n  numerical {kind}:\n{_shown(expected)}"
     if kink is not None:
         low, high = kink

@@ -1,7 +1,9 @@
 """Central differences with Richardson extrapolation: the oracle that knows nothing but the function's values.
 
 First and second derivatives along directions, each with an error estimate per entry; kinks are noticed (the two
-one-sided slopes do not meet) and reported as an interval instead of a number.
+one-sided slopes do not meet) and reported as an interval instead of a number. A function takes a vector of R^n and
+returns one of R^m; an exception or a NaN at one step only discards that step. A direction v is a natural change of the
+point x: a step of 4 % of it should be small and visible. The answer is an `Estimate`, or `Unavailable` with a reason.
 
 Not for speed, and not for functions with noise: there the estimate says that it did not settle.
 """
@@ -28,23 +30,7 @@ Function = Callable[[Vector], Vector]
 
 
 def derivative(f: Function, x: Vector, v: Vector, *, value: Vector | None = None) -> Estimate | Unavailable:
-    """Estimate the derivative of `f` at `x` along `v`.
-
-    Parameters
-    ----------
-    f : callable
-        From (n,) float64 to (m,) float64. An exception or a NaN at one step only discards that step.
-    x : ndarray, shape (n,)
-        The point.
-    v : ndarray, shape (n,)
-        The direction; a step of 4 % of it should be a small but visible change.
-    value : ndarray, shape (m,), optional
-        ``f(x)``, if known.
-
-    Returns
-    -------
-    Estimate or Unavailable
-        The (m,) derivative with its error, or why there is none.
+    """Estimate the derivative of `f` at `x` along `v`, shape (m,); ``value`` is ``f(x)``, if known.
 
     Examples
     --------
@@ -88,23 +74,9 @@ def derivative(f: Function, x: Vector, v: Vector, *, value: Vector | None = None
 def jacobian(
     f: Function, x: Vector, scale: Vector, *, progress: Callable[[str], None] | None = None
 ) -> Estimate | Unavailable:
-    """Estimate the whole Jacobian of `f` at `x`, a column at a time.
+    """Estimate the (m, n) Jacobian of `f` at `x`, a column at a time; ``scale`` is a natural change of each input.
 
-    Parameters
-    ----------
-    f : callable
-        From (n,) float64 to (m,) float64.
-    x : ndarray, shape (n,)
-        The point.
-    scale : ndarray, shape (n,)
-        A natural change of each input, positive.
-    progress : callable, optional
-        Called with a line of text before each column.
-
-    Returns
-    -------
-    Estimate or Unavailable
-        The (m, n) Jacobian with its errors, or why not even one column of it could be had.
+    ``progress`` is called with a line of text before each column.
 
     Examples
     --------
@@ -129,21 +101,7 @@ def jacobian(
 
 
 def second_derivative(f: Callable[[Vector], float], x: Vector, v: Vector, directions: Vector) -> Estimate | Unavailable:
-    """Estimate the second derivatives of a scalar `f` at `x` along `v` and along each row of `directions`.
-
-    Parameters
-    ----------
-    f : callable
-        From (n,) float64 to a float.
-    x, v : ndarray, shape (n,)
-        The point and the common direction.
-    directions : ndarray, shape (k, n)
-        The other directions.
-
-    Returns
-    -------
-    Estimate or Unavailable
-        The (k,) numbers uᵀ H v, or why there are none.
+    """Estimate the second derivatives uᵀ H v of a scalar `f` at `x`, for each row u of ``directions``, shape (k,).
 
     Examples
     --------

@@ -28,12 +28,13 @@ from dualad.vmap import vmap
 from .describe import refuse_unknown
 from .real_function import RealFunction, Side, joined
 
-__all__ = ["Direction", "Engine", "SINGLE", "chosen_mode", "chosen_modes", "failure", "is_single", "said"]
+__all__ = ["Direction", "Engine", "MODES", "SINGLE", "chosen_mode", "chosen_modes", "failure", "is_single", "said"]
 
 #: allowed error of derivatives in single precision, with room for cancellation
 SINGLE = 1e-3
 
-_MODES = {"forward": "forward", "fwd": "forward", "reverse": "reverse", "rev": "reverse"}
+MODES = ("forward", "reverse")
+_MODE_NAMES = {"forward": "forward", "fwd": "forward", "reverse": "reverse", "rev": "reverse"}
 
 
 class Engine(RealFunction):
@@ -111,9 +112,10 @@ class Engine(RealFunction):
             leaf.copy() if isinstance(leaf, np.ndarray) and position not in self.in_dtypes else leaf
             for position, leaf in enumerate(self.held)
         ]
-        return self._unflatten(full)
+        return self.unflatten(full)
 
-    def _unflatten(self, leaves: Sequence[Any]) -> Any:
+    def unflatten(self, leaves: Sequence[Any]) -> Any:
+        """Return the arguments that have these leaves."""
         return self.treedef.unflatten(leaves)
 
     def tangents(self, v: np.ndarray) -> list[Any]:
@@ -142,7 +144,7 @@ class Engine(RealFunction):
 
     def difference(self) -> Difference | None:
         """Return how the value that `jvp` computes differs from a plain call's, and why it seems so."""
-        still = self._unflatten([None] * len(self.leaves))
+        still = self.unflatten([None] * len(self.leaves))
         under = lambda: jvp(self.f, self.arguments(), still)[0]
         return difference(lambda: self.f(*copied(self.arguments())), under(), under)
 
@@ -183,7 +185,7 @@ class Engine(RealFunction):
 
     def _pushed(self, given: Sequence[Any], value_too: bool = True) -> list[Any]:
         directions = replaced([None] * len(self.leaves), self.ins.positions, given)
-        out, tangent = jvp(self.f, self.arguments(), self._unflatten(directions))
+        out, tangent = jvp(self.f, self.arguments(), self.unflatten(directions))
         if value_too:
             self.pushed_value = self._value(out)
         leaves = flatten(tangent)[0]
@@ -286,11 +288,6 @@ class Direction(NamedTuple):
         """Return a random vector, or so many rows of them."""
         return rng.standard_normal((*rows, self.size)) * self.scale
 
-    def of_sum(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the product with −250 a − ½ b, what the products with a and b make it, and the size of their terms."""
-        left, right = -250.0 * self.product(a), -0.5 * self.product(b)
-        return self.product(-250.0 * a - 0.5 * b), left + right, np.abs(left) + np.abs(right)
-
 
 def chosen_modes(
     modes: str | Sequence[str], forward: bool | None = None, reverse: bool | None = None
@@ -309,8 +306,8 @@ def chosen_modes(
 
 def chosen_mode(name: str) -> str:
     """Return the full name of one mode."""
-    refuse_unknown("mode", [name], _MODES)
-    return _MODES[name]
+    refuse_unknown("mode", [name], _MODE_NAMES)
+    return _MODE_NAMES[name]
 
 
 def failure(check: str, what: str, why: str = "", instead: str = "", **details: Any) -> GradcheckError:

@@ -11,9 +11,7 @@ Not for second derivatives (`gradgradcheck`), other oracles (`check_grads`), nor
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,30 +20,13 @@ from dualad.errors import GradcheckError
 
 from . import differences
 from .describe import describe, refuse_unknown
-from .engine import SINGLE, Engine, chosen_modes, failure, is_single, said
+from .engine import SINGLE, Engine, chosen_modes, is_single, said
 from .estimate import Estimate, Unavailable, compare, scaled, stack, weighted
-from .real_function import same
+from .properties import Properties
 
-__all__ = ["Check", "Settings", "compare_with_values", "gradcheck", "warn_of_single_precision"]
+__all__ = ["compare_with_values", "gradcheck", "warn_of_single_precision"]
 
 _LANES = 3
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What one check was asked for; the switches of `gradcheck`."""
-
-    modes: tuple[str, ...]
-    rtol: float
-    atol: float
-    seed: int
-    fast: bool = False
-    eps: float | None = None
-    batched_reverse: bool = True
-    batched_forward: bool = True
-    absent: bool = True
-    nondet_tol: float = 0.0
-    kinks: str = "refuse"
 
 
 def gradcheck(
@@ -129,21 +110,14 @@ def gradcheck(
     function = Engine(f, args if isinstance(args, (tuple, list)) else (args,))
     warn_of_single_precision(function)
     default = (SINGLE, SINGLE) if function.single else (1e-6, 1e-12) if eps is None else (1e-3, 1e-5)
-    chosen = Settings(
-        modes=modes,
-        fast=fast_mode,
-        eps=eps,
-        rtol=default[0] if rtol is None else rtol,
-        atol=(default[1] if atol is None else atol) + nondet_tol,
-        batched_reverse=check_batched_grad,
-        batched_forward=check_batched_forward_grad,
-        absent=check_undefined_grad,
-        nondet_tol=nondet_tol,
-        kinks=kinks,
-        seed=seed,
-    )
+    tolerances = {
+        "rtol": default[0] if rtol is None else rtol,
+        "atol": (default[1] if atol is None else atol) + nondet_tol,
+    }
+    check = _ByDifferences(function, fast_mode, eps, kinks, nondet_tol=nondet_tol, seed=seed, **tolerances)
+    batched = {"forward": check_batched_forward_grad, "reverse": check_batched_grad}
     try:
-        Check(function, chosen).run()
+        check.run(modes, check_undefined_grad, batched)
     except GradcheckError:
         if raise_exception:
             raise
@@ -153,30 +127,25 @@ def gradcheck(
 
 def compare_with_values(f: Callable, args: Any, **switches: Any) -> None:
     """Compare products with random vectors with differences of the values, and nothing else."""
+    nothing_else = dict.fromkeys(("check_batched_grad", "check_batched_forward_grad", "check_undefined_grad"), False)
     with warnings.catch_warnings():
         # Of single precision warns, once for all its checks, who calls this.
         warnings.filterwarnings("ignore", message=".*Differences need double precision", category=UserWarning)
-        gradcheck(
-            f, args, fast_mode=True, check_batched_grad=False, check_batched_forward_grad=False,
-            check_undefined_grad=False, **switches,
-        )  # fmt: skip
+        gradcheck(f, args, fast_mode=True, **nothing_else, **switches)
 
 
-# ── one check ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Check:
+class _ByDifferences(Properties):
     """The steps of one check; the first that fails raises."""
 
-    def __init__(self, function: Engine, settings: Settings) -> None:
-        self.f, self.s = function, settings
-        self.rng = np.random.default_rng(settings.seed)
-        self.noise = 1e-14 * np.abs(np.nan_to_num(function.flat_value, posinf=0.0, neginf=0.0))
+    def __init__(self, f: Engine, fast: bool, eps: float | None, kinks: str, **tolerances: Any) -> None:
+        super().__init__(f, **tolerances)
+        self.fast, self.eps, self.kinks = fast, eps, kinks
+        self.noise = 1e-14 * np.abs(np.nan_to_num(f.flat_value, posinf=0.0, neginf=0.0))
 
-    def run(self) -> None:
-        """Run all steps that were asked for."""
+    def run(self, modes: Sequence[str], absent: bool, batched: Mapping[str, bool]) -> None:
+        """Check the modes, and on request absent and batched vectors."""
         f = self.f
-        if not f.spread <= self.s.nondet_tol:
+        if not f.spread <= self.nondet_tol:
             self.fail("determinism", "the function itself returned two different values at one point.",
                       "what draws random numbers or keeps state has no derivative to compare with",
                       "pass the random numbers (or the seed) in as an argument")  # fmt: skip
@@ -186,33 +155,31 @@ class Check:
             apart = f.difference()
             if apart is not None:
                 self.fail("value", str(apart), "a derivative of other code is no derivative", apart.instead)
-            directions, numerical = self.products() if self.s.fast else self.jacobian()
-            for mode in self.s.modes:
-                if mode == "forward":
-                    self.forward(directions, numerical)
-                else:
-                    self.reverse(directions, numerical)
-
-    def fail(self, check: str, what: str, why: str, instead: str, **details: Any) -> None:
-        """Raise, naming the function."""
-        raise failure(check, f"gradcheck of `{self.f.name}`: {what}", why, instead, **details)
+            directions, numerical = self.numerical()
+            for mode in modes:
+                vector, product = getattr(self, mode)(directions, numerical)
+                self.again(f"{mode} mode", f.going(mode).product(vector), product)
+                if mode == "reverse":  # and of a linearization of its own
+                    f.learn()
+                    self.again("reverse mode", f.vjp(vector), product)
+                if absent:
+                    self.absent(mode)
+                if batched[mode]:
+                    self.batched(mode, _LANES)
 
     # -- what the values say ----------------------------------------------------------------------------------------
 
     def along(self, v: np.ndarray) -> Estimate:
         """Return the derivative of the values along v; v is a natural change of the point."""
         f = self.f
-        if self.s.eps is None:
+        if self.eps is None:
             answer = differences.derivative(f.evaluate, f.x, v, value=f.flat_value)
         else:
-            answer = self.plain_difference(v, self.s.eps)
+            answer = self.plain_difference(v, self.eps)
         if f.changed:
-            self.fail(
-                "values",
-                f.changed,
-                "a result whose shape, dtype or structure depends on the values has no derivative",
-                "return arrays of one shape and one dtype",
-            )
+            self.fail("values", f.changed,
+                      "a result whose shape, dtype or structure depends on the values has no derivative",
+                      "return arrays of one shape and one dtype")  # fmt: skip
         if isinstance(answer, Unavailable):
             self.fail("values", f"central differences could not judge: {answer.reason}.",
                       "a derivative is compared with the function's values on both sides of the point",
@@ -228,64 +195,40 @@ class Check:
         except Exception as error:
             return Unavailable(f"the function raises beside the point: {said(error)}")
 
-    def jacobian(self) -> tuple[np.ndarray, Estimate]:
-        """Return the unit vectors, and the Jacobian that the values give."""
-        units = np.eye(self.f.size)
-        columns = stack([self.along(v) for v in units * self.f.scale], axis=1)
-        return units, scaled(columns, 1.0 / self.f.scale)
-
-    def products(self) -> tuple[np.ndarray, Estimate]:
-        """Return, for each real array of the inputs, a random vector in it, and their products as columns."""
-        groups = self.f.ins.groups()
-        vectors = [
-            np.where(groups == g, self.rng.standard_normal(self.f.size), 0.0) * self.f.scale for g in np.unique(groups)
-        ]
+    def numerical(self) -> tuple[np.ndarray, Estimate]:
+        """Return the unit vectors and the Jacobian, or a random vector in each real array and the products."""
+        f = self.f
+        if not self.fast:
+            columns = stack([self.along(v) for v in np.diag(f.scale)], axis=1)
+            return np.eye(f.size), scaled(columns, 1.0 / f.scale)
+        groups = f.ins.groups()
+        vectors = [np.where(groups == g, f.going("forward").random(self.rng), 0.0) for g in np.unique(groups)]
         return np.stack(vectors), stack([self.along(v) for v in vectors], axis=1)
 
-    # -- forward ----------------------------------------------------------------------------------------------------
+    # -- the two modes ----------------------------------------------------------------------------------------------
 
-    def forward(self, directions: np.ndarray, numerical: Estimate) -> None:
-        """Check forward mode, one product per vector."""
-        f, s = self.f, self.s
+    def forward(self, directions: np.ndarray, numerical: Estimate) -> tuple[np.ndarray, np.ndarray]:
+        """Compare one product per vector with the values'; return the first of each."""
         columns = []
         for v in directions:
-            columns.append(f.jvp(v))
-            self.same_value("forward", f.pushed_value)
-        self.judge("forward", np.stack(columns, axis=1), numerical, self.floor(), directions if s.fast else None)
-        self.again("forward mode", f.jvp(directions[0]), columns[0])
-        if s.absent:
-            self.absent("forward")
-        if s.batched_forward:
-            self.batched("forward", f.going("forward").random(self.rng, _LANES))
+            columns.append(self.f.jvp(v))
+            self.value("forward", self.f.pushed_value)
+        self.judge("forward", np.stack(columns, axis=1), numerical, self.floor(), directions if self.fast else None)
+        return directions[0], columns[0]
 
-    # -- reverse ----------------------------------------------------------------------------------------------------
-
-    def reverse(self, directions: np.ndarray, numerical: Estimate) -> None:
-        """Check reverse mode, one product per entry of the result (or random ones)."""
-        f, s = self.f, self.s
-        self.same_value("reverse", f.learn())
-        if s.fast:
-            first, got = self.random_rows(directions, numerical)
-        else:
-            first = np.eye(f.out_size)[0]
+    def reverse(self, directions: np.ndarray, numerical: Estimate) -> tuple[np.ndarray, np.ndarray]:
+        """Compare one product per entry of the result, or w·(J v) for a random w in each real array; return one."""
+        f = self.f
+        self.value("reverse", f.learn())
+        if not self.fast:
             rows = [f.vjp(w) for w in np.eye(f.out_size)]
-            got = rows[0]
             self.judge("reverse", np.stack(rows), numerical, self.floor())
-        self.again("reverse mode", f.vjp(first), got)
-        f.learn()
-        self.again("reverse mode", f.vjp(first), got)
-        if s.absent:
-            self.absent("reverse")
-        if s.batched_reverse:
-            self.batched("reverse", f.going("reverse").random(self.rng, _LANES))
-
-    def random_rows(self, directions: np.ndarray, numerical: Estimate) -> tuple[np.ndarray, np.ndarray]:
-        """Compare w·(J v) for a random w in each real array of the results; return the last w and its pullback."""
-        groups = self.f.outs.groups()
+            return np.eye(f.out_size)[0], rows[0]
+        groups = f.outs.groups()
         w = got = np.zeros(0)
         for g in np.unique(groups):
-            w = np.where(groups == g, self.rng.standard_normal(self.f.out_size), 0.0)
-            got = self.f.vjp(w)
+            w = np.where(groups == g, self.rng.standard_normal(f.out_size), 0.0)
+            got = f.vjp(w)
             product = weighted(numerical, w)
             assert isinstance(product, Estimate)
             rounding = 1e-12 * np.abs(w) @ np.abs(np.nan_to_num(np.where(w[:, None] != 0, numerical.value, 0.0)))
@@ -293,23 +236,9 @@ class Check:
             self.judge("reverse", (directions @ got)[None], stack([product]), floor[None], directions, w)
         return w, got
 
-    def absent(self, mode: str) -> None:
-        """Check that a tangent or cotangent of None is one of zeros, array by array; cotangents all together too."""
-        way = self.f.going(mode)
-        v, positions = way.random(self.rng), way.source.positions
-        owners = np.array([position for position, _ in way.source.slots])[way.source.groups()]
-        for number, position in enumerate(positions):
-            name = f"the {way.word} of {way.owner} {position}"
-            self.equal_to_zeros(name, mode, partial(way.product, v, [number]), way.product(v * (owners != position)))
-        if mode == "reverse" and len(positions) > 1:
-            everything = partial(way.product, v, range(len(positions)))
-            self.equal_to_zeros("the cotangents of all outputs", mode, everything, way.product(np.zeros_like(v)))
-
     def floor(self) -> np.ndarray:
         """Return the rounding of the values in the entries of a Jacobian, or of products with vectors."""
-        return self.noise[:, None] / (1.0 if self.s.fast else self.f.scale)
-
-    # -- verdicts ---------------------------------------------------------------------------------------------------
+        return self.noise[:, None] / (1.0 if self.fast else self.f.scale)
 
     def judge(
         self,
@@ -320,126 +249,39 @@ class Check:
         vectors: np.ndarray | None = None,
         w: np.ndarray | None = None,
     ) -> None:
-        """Compare a Jacobian, or products with random vectors, with what the values say."""
-        f, s = self.f, self.s
-        products = vectors is not None
-        groups = None if products else f.entry_groups()
-        outcome = compare(got, estimate, rtol=s.rtol, atol=s.atol, floor=floor, groups=groups)
-        kinks = np.zeros(got.shape, bool)
-        if estimate.low is not None and estimate.high is not None:
-            kinks = estimate.low < estimate.high
-        bad = outcome.wrong | ~outcome.judged | (kinks if s.kinks == "refuse" else False)
+        """Compare a Jacobian, or products with random vectors, with what the values say; name the worst entry."""
+        f = self.f
+        groups = f.entry_groups() if vectors is None else None
+        outcome = compare(got, estimate, rtol=self.rtol, atol=self.atol, floor=floor, groups=groups)
+        one_sided = (estimate.low, estimate.high) if estimate.low is not None and estimate.high is not None else None
+        kinks = np.zeros(got.shape, bool) if one_sided is None else one_sided[0] < one_sided[1]
+        bad = outcome.wrong | ~outcome.judged | (kinks if self.kinks == "refuse" else False)
         if not bad.any():
             return
         size = np.abs(got - estimate.value) / (np.abs(estimate.value) + floor + 1e-300)
         worst = int(np.argmax(np.where(outcome.wrong, size + 3.0, np.where(bad, 1.0, -1.0))))
-        row, column = np.unravel_index(worst, got.shape)
+        at = row, column = np.unravel_index(worst, got.shape)
         out_k = int(row) if w is None else int(np.flatnonzero(w)[0])
         in_k = int(column) if vectors is None else int(np.flatnonzero(vectors[column])[0])
-        output, out_part = f.outs.leaf_of(out_k)
-        number, in_part = f.ins.leaf_of(in_k)
-        part = "imaginary" if "imaginary" in (out_part, in_part) else out_part or in_part
-        if products:  # of one vector
-            block = np.ix_(np.full(len(got), True), np.arange(got.shape[1]) == column)
-        else:
+        (output, out_part), (number, in_part) = f.outs.leaf_of(out_k), f.ins.leaf_of(in_k)
+        if vectors is None:  # the block of one array of results and one of arguments, or the products with one vector
             block = np.ix_(f.outs.groups() == f.outs.groups()[out_k], f.ins.groups() == f.ins.groups()[in_k])
-        a, b, bad, kinks = got[block], estimate.value[block], bad[block], kinks[block]
-        low_high = None
-        if kinks.any() and estimate.low is not None and estimate.high is not None:
-            low_high = float(estimate.low[row, column]), float(estimate.high[row, column])
+        else:
+            block = np.ix_(np.full(len(got), True), np.arange(got.shape[1]) == column)
         what, why, instead = describe(
-            mode=mode,
-            output=_place(output, out_part, f.outs.label(out_k)),
-            input=_place(number, in_part, f.ins.label(in_k)),
-            got=a,
-            expected=b,
-            bad=bad,
-            entry=(float(got[row, column]), float(estimate.value[row, column])),
-            products=products,
-            kink=low_high,
-            judged=bool(outcome.judged[row, column]),
+            f"the {mode}-mode derivative of output {_place(output, out_part, f.outs.label(out_k))} with respect to"
+            f" input {_place(number, in_part, f.ins.label(in_k))}",
+            "Jacobian" if vectors is None else "Jacobian, times a random vector",
+            got[block],
+            estimate.value[block],
+            bad[block],
+            entry=(float(got[at]), float(estimate.value[at])),
+            kink=tuple([float(ends[at]) for ends in one_sided]) if one_sided and kinks[block].any() else None,
+            judged=bool(outcome.judged[at]),
         )
-        self.fail(mode, what, why, instead, output=output, input=number, part=part, analytical=a, numerical=b)
-
-    def same_value(self, mode: str, value: np.ndarray) -> None:
-        """Check that a mode reports the value that the function returns."""
-        f, s = self.f, self.s
-        expected = f.flat_value
-        tolerance = s.rtol * np.abs(expected) + 1e-12 * np.abs(expected).max(initial=0.0)
-        wrong = ~((np.abs(value - expected) <= tolerance) | same(value, expected))
-        if wrong.any():
-            k = int(np.argmax(wrong))
-            self.fail(
-                "value",
-                f"under {mode} mode {f.outs.label(k)} is {value[k]:.9g}, called plainly {expected[k]:.9g}.",
-                "a rule returns the value that its function returns",
-                "look at the value that your rule returns",
-                output=f.outs.leaf_of(k)[0],
-            )
-
-    def again(self, what: str, second: np.ndarray, first: np.ndarray) -> None:
-        """Check that a derivative, computed again, is the same."""
-        moved = np.where(same(second, first), 0.0, np.nan_to_num(np.abs(second - first), nan=np.inf))
-        worst = float(np.max(moved, initial=0.0))
-        if worst > self.s.nondet_tol:
-            self.fail(
-                "determinism",
-                f"{what} is not re-entrant: the same derivative, computed again, differs by {worst:.3g}.",
-                "a derivative is a function of the point; this one draws random numbers or keeps state",
-                "make the rule deterministic, or pass nondet_tol= for noise that is known and harmless",
-            )
-
-    def equal_to_zeros(self, name: str, mode: str, compute: Callable[[], np.ndarray], expected: np.ndarray) -> None:
-        """Check a product with something absent against explicit zeros."""
-        check, where = f"undefined {mode}", f"with {name} undefined, {mode} mode"
-        why = "a tangent or cotangent that is exactly zero may be absent: None to a pullback, a SymbolicZero to a rule"
-        instead = "let the rule treat an absent one as zeros"
-        try:
-            got = compute()
-        except Exception as error:
-            what = f"gradcheck of `{self.f.name}`: {where} raised: {said(error)}"
-            raise failure(check, what, why, instead) from error
-        if not self.close(got, expected):
-            k = int(np.argmax(np.abs(got - expected)))
-            what = f"{where} gives {got[k]:.9g} where explicit zeros give {expected[k]:.9g}."
-            self.fail(check, what, why, instead, analytical=got, numerical=expected)
-
-    def batched(self, mode: str, rows: np.ndarray) -> None:
-        """Check vmap over products against a loop."""
-        way = self.f.going(mode)
-        check, word = f"batched {mode}", "gradient" if mode == "reverse" else "forward gradient"
-        switch = "check_batched_grad" if mode == "reverse" else "check_batched_forward_grad"
-        try:
-            got = way.batched(rows)
-        except GradcheckError:
-            raise
-        except Exception as error:
-            raise failure(
-                check,
-                f"gradcheck of `{self.f.name}`: the batched {word} (vmap over {mode} mode) raised: {said(error)}",
-                "a Jacobian is vmap over products, so a rule must be batchable",
-                f"write the rule in NumPy, give it a vmap rule, or pass {switch}=False",
-            ) from error
-        looped = np.stack([way.product(row) for row in rows])
-        if not self.close(got, looped):
-            lane, k = np.unravel_index(int(np.argmax(np.abs(got - looped))), got.shape)
-            self.fail(
-                check,
-                f"the batched {word} is not the loop's: lane {lane}, {way.target.label(int(k))} is"
-                f" {got[lane, k]:.9g} under vmap and {looped[lane, k]:.9g} in a loop.",
-                "vmap of a derivative is the stack of the derivatives",
-                "look at the vmap rule of what your rule calls",
-                analytical=got,
-                numerical=looped,
-            )
-
-    def close(self, a: np.ndarray, b: np.ndarray) -> bool:
-        """Say whether two answers of dualad agree within the tolerances."""
-        size = np.abs(b).max(initial=0.0)
-        return bool(np.all((np.abs(a - b) <= self.s.rtol * np.abs(b) + self.s.atol + 1e-12 * size) | same(a, b)))
-
-
-# ── pieces ───────────────────────────────────────────────────────────────────────────────────────────────────────
+        part = "imaginary" if "imaginary" in (out_part, in_part) else out_part or in_part
+        matrices = {"analytical": got[block], "numerical": estimate.value[block]}
+        self.fail(mode, what, why, instead, output=output, input=number, part=part, **matrices)
 
 
 def warn_of_single_precision(f: Engine) -> None:

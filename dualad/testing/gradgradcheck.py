@@ -7,7 +7,7 @@ Forward and reverse mode are each run over reverse mode, or over forward mode. N
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from .engine import chosen_mode
 from .gradcheck import gradcheck
 from .real_function import argument_names
 
-__all__ = ["first_derivative", "gradgradcheck", "random_like"]
+__all__ = ["each_order", "first_derivative", "gradgradcheck", "random_like"]
 
 
 def gradgradcheck(
@@ -128,6 +128,21 @@ def first_derivative(
     kind = inspect.Parameter.POSITIONAL_ONLY
     named.__signature__ = inspect.Signature([inspect.Parameter(n, kind) for n in dict.fromkeys(names)])
     return derivative, (*args, *vectors)
+
+
+def each_order(
+    f: Callable, args: tuple, order: int, modes: Sequence[str], rng: np.random.Generator
+) -> Iterator[tuple[Callable, tuple, tuple[str, ...]]]:
+    """Yield a function, then its derivatives below an order in every composition of the modes.
+
+    Each comes with the point to check it at, as `first_derivative` has it, and the modes it was taken in.
+    """
+    yield f, args, ()
+    for mode in modes if order > 1 else ():
+        found = first_derivative(f, args, mode, rng)
+        if found is not None:
+            for g, point, over in each_order(*found, order - 1, modes, rng):
+                yield g, point, (mode, *over)
 
 
 def random_like(x: Any, rng: np.random.Generator, gaps: bool = False) -> Any:

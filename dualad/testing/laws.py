@@ -16,16 +16,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dualad.jvp import jvp, stop_gradient
-from dualad.tree import flatten, tree_map
-from dualad.vjp_via_transpose import vjp
-from dualad.vmap import vmap
+from dualad.jvp import stop_gradient
 
-from .check_grads import check_dot_product
 from .describe import refuse_unknown
-from .engine import SINGLE, Engine, failure, is_single
-from .gradgradcheck import random_like
-from .real_function import RealFunction, name_of, same
+from .engine import MODES, SINGLE, Engine
+from .properties import Properties, expect
 
 __all__ = [
     "LAWS", "chain_rule", "check_laws", "duality", "idempotent_stop_gradient", "jacfwd_is_jacrev", "linearity",
@@ -81,13 +76,9 @@ def linearity(f: Callable, args: Sequence[Any], *, rtol: float = _RTOL, seed: in
     >>> from dualad.testing import laws
     >>> laws.linearity(lambda x: np.sin(x) * x, (np.ones(3),))
     """
-    native, rng = Engine(f, args), np.random.default_rng(seed)
-    if not native.size or not native.out_size:
-        return
-    native.learn()
-    rtol = max(rtol, SINGLE) if native.single else rtol
-    for way in map(native.going, ("forward", "reverse")):
-        _agree(f"linearity in the {way.word}", f, *way.of_sum(*rng.standard_normal((2, way.size))), rtol)
+    for law in _of(f, args, rtol, seed):
+        for mode in MODES:
+            law.linear(law.f.going(mode))
 
 
 @_law("duality")
@@ -100,7 +91,8 @@ def duality(f: Callable, args: Sequence[Any], *, rtol: float = _RTOL, seed: int 
     >>> from dualad.testing import laws
     >>> laws.duality(np.cumsum, (np.ones(3),))
     """
-    check_dot_product(f, tuple(args), np.random.default_rng(seed), rtol=rtol)
+    for law in _of(f, args, rtol, seed):
+        law.dot(rtol)
 
 
 def chain_rule(f: Callable, g: Callable, args: Sequence[Any], *, rtol: float = _RTOL, seed: int = 0) -> None:
@@ -126,17 +118,13 @@ def chain_rule(f: Callable, g: Callable, args: Sequence[Any], *, rtol: float = _
     >>> from dualad.testing import laws
     >>> laws.chain_rule(np.sin, np.cumsum, (np.ones(3),))
     """
-    rng = np.random.default_rng(seed)
-    args = tuple(args)
-    tangents = tuple(tree_map(lambda x: _random_or_none(x, rng), args))
-    both = lambda *xs: g(f(*xs))
-    middle, step = jvp(f, args, tangents)
-    _same_trees("chain rule, forward", both, jvp(both, args, tangents), jvp(g, (middle,), (step,)), rtol)
-    out, pull = vjp(both, *args)
-    _, pull_f = vjp(f, *args)
-    _, pull_g = vjp(g, middle)
-    ct = tree_map(lambda y: _random_or_none(y, rng), out)
-    _same_trees("chain rule, reverse", both, pull(ct), pull_f(*pull_g(ct)), rtol)
+    for law in _of(f, args, rtol, seed):
+        first, second, both = law.f, Engine(g, (f(*args),)), Engine(lambda *xs: g(f(*xs)), args)
+        v, w = first.going("forward").random(law.rng), both.going("reverse").random(law.rng)
+        pushed = second.jvp(first.jvp(v))
+        _agree("chain rule, forward", both, both.jvp(v), pushed, rtol)
+        _agree("chain rule, forward", both, both.pushed_value, second.pushed_value, rtol)
+        _agree("chain rule, reverse", both, both.vjp(w), first.vjp(second.vjp(w)), rtol)
 
 
 @_law("vmap is a loop")
@@ -151,22 +139,9 @@ def vmap_is_a_loop(f: Callable, args: Sequence[Any], *, size: int = 3, rtol: flo
     >>> from dualad.testing import laws
     >>> laws.vmap_is_a_loop(lambda x: np.sin(x).sum(), (np.ones(3),))
     """
-    function, rng = RealFunction(f, args, lenient=True), np.random.default_rng(seed)
-    if not function.size or not function.out_size:
-        return
-    rows = function.x + 1e-3 * function.scale * rng.standard_normal((size, function.size))
-    rows[0] = function.x
-    points = [np.stack(parts) for parts in zip(*[function.ins.split(row) for row in rows], strict=True)]
-    t = function.ins.split(rng.standard_normal(function.size))
-    w = function.outs.split(rng.standard_normal(function.out_size))
-    for what, question in (
-        ("value", function),
-        ("jvp", lambda *x: jvp(function, x, t)[1]),
-        ("vjp", lambda *x: vjp(function, *x)[1](w)),
-    ):
-        looped = [question(*[p[k] for p in points]) for k in range(size)]
-        stacked = tuple(np.stack([np.asarray(x) for x in column]) for column in zip(*looped, strict=True))
-        _same_trees(f"vmap of {what} is a loop", f, vmap(question)(*points), stacked, rtol)
+    for law in _of(f, args, rtol, seed):
+        for mode in MODES:
+            law.batched_points([mode], size, one_by_one=False)
 
 
 @_law("jacfwd is jacrev")
@@ -179,11 +154,8 @@ def jacfwd_is_jacrev(f: Callable, args: Sequence[Any], *, rtol: float = _RTOL, s
     >>> from dualad.testing import laws
     >>> laws.jacfwd_is_jacrev(np.cumprod, (np.array([1.0, 2.0, 3.0]),))
     """
-    engine = Engine(f, args, double=True)
-    if not engine.size or not engine.out_size:
-        return
-    forward, backward = engine.jacfwd(), engine.jacrev()
-    _agree("jacfwd is jacrev", f, forward, backward, np.abs(forward).max(initial=0.0), rtol)
+    for law in _of(f, args, rtol, seed, double=True):
+        _agree("jacfwd is jacrev", law.f, law.f.jacfwd(), law.f.jacrev(), rtol)
 
 
 @_law("symmetric Hessian")
@@ -196,14 +168,12 @@ def symmetric_hessian(f: Callable, args: Sequence[Any], *, rtol: float = 1e-8, s
     >>> from dualad.testing import laws
     >>> laws.symmetric_hessian(lambda x: np.prod(np.sin(x)), (np.ones(3),))
     """
-    engine, rng = Engine(f, args, double=True), np.random.default_rng(seed)
-    if not engine.size or not engine.out_size:
-        return
-    w = rng.standard_normal(engine.out_size)
-    u, v = rng.standard_normal((2, engine.size))
-    left, right = u * engine.hvp(w, v), v * engine.hvp(w, u)
-    size = np.abs(left).sum() + np.abs(right).sum()
-    _agree("symmetry of the Hessian", f, np.atleast_1d(left.sum()), np.atleast_1d(right.sum()), size, rtol)
+    for law in _of(f, args, rtol, seed, double=True):
+        w = law.rng.standard_normal(law.f.out_size)
+        u, v = law.rng.standard_normal((2, law.f.size))
+        left, right = u * law.f.hvp(w, v), v * law.f.hvp(w, u)
+        size = np.abs(left).sum() + np.abs(right).sum()
+        _agree("symmetry of the Hessian", law.f, left.sum(keepdims=True), right.sum(keepdims=True), rtol, size)
 
 
 @_law("stop_gradient")
@@ -216,14 +186,14 @@ def idempotent_stop_gradient(f: Callable, args: Sequence[Any], *, rtol: float = 
     >>> from dualad.testing import laws
     >>> laws.idempotent_stop_gradient(np.sin, (np.ones(3),))
     """
-    rng, args = np.random.default_rng(seed), tuple(args)
-    tangents = tuple(tree_map(lambda x: _random_or_none(x, rng), args))
-    once = jvp(lambda *xs: stop_gradient(f(*xs)), args, tangents)
-    twice = jvp(lambda *xs: stop_gradient(stop_gradient(f(*xs))), args, tangents)
-    _same_trees("stop_gradient twice is once", f, once, twice, 0.0)
-    _same_trees("stop_gradient keeps values", f, once[0], f(*args), rtol)
-    if any(np.any(t) for t in flatten(once[1])[0] if np.asarray(t).dtype.kind in "fc"):
-        raise failure("law", f"stop_gradient of `{name_of(f)}` let a derivative through: {once[1]!r}.")
+    for law in _of(f, args, rtol, seed):
+        v = law.f.going("forward").random(law.rng)
+        once = Engine(lambda *xs: stop_gradient(f(*xs)), args)
+        twice = Engine(lambda *xs: stop_gradient(stop_gradient(f(*xs))), args)
+        _agree("stop_gradient lets no derivative through", law.f, once.jvp(v), np.zeros(law.f.out_size), 0.0)
+        _agree("stop_gradient keeps values", law.f, once.pushed_value, law.f.flat_value, rtol)
+        _agree("stop_gradient twice is once", law.f, twice.jvp(v), once.jvp(v), 0.0)
+        _agree("stop_gradient twice is once", law.f, twice.pushed_value, once.pushed_value, 0.0)
 
 
 def check_laws(f: Callable, args: Sequence[Any], laws: Collection[str] = tuple(LAWS), *, seed: int = 0) -> None:
@@ -258,36 +228,23 @@ def check_laws(f: Callable, args: Sequence[Any], laws: Collection[str] = tuple(L
         LAWS[name](f, args, seed=seed)
 
 
-# ── comparing ────────────────────────────────────────────────────────────────────────────────────────────────────
+def _of(f: Callable, args: Sequence[Any], rtol: float, seed: int, *, double: bool = False) -> list[Properties]:
+    """Return the properties of a function at a point, in a list; an empty one if there is nothing to differentiate."""
+    engine = Engine(f, args, double=double)
+    if not engine.size or not engine.out_size:
+        return []
+    engine.learn()
+    return [Properties(engine, rtol=max(rtol, SINGLE) if engine.single else rtol, seed=seed)]
 
 
-def _agree(law: str, f: Callable, a: np.ndarray, b: np.ndarray, size: Any, rtol: float) -> None:
-    with np.errstate(invalid="ignore"):
-        wrong = ~(same(a, b) | (np.abs(a - b) <= rtol * size + 1e-300))
-    if wrong.any():
-        k = tuple(int(i) for i in np.argwhere(wrong)[0])
-        raise failure(
-            "law",
-            f"`{name_of(f)}` breaks a law: {law}: {a[k]:.12g} is not {b[k]:.12g} at entry {k}.",
-            "every derivative obeys it",
-            "look at the rules on the way (dualad.testing.check_rule)",
-            analytical=a,
-            numerical=b,
-        )
-
-
-def _same_trees(law: str, f: Callable, left: Any, right: Any, rtol: float) -> None:
-    a, b = flatten(left)[0], flatten(right)[0]
-    if len(a) != len(b):
-        raise failure("law", f"`{name_of(f)}` breaks a law: {law}: {len(a)} arrays are not {len(b)}.")
-    for x, y in zip(a, b, strict=True):
-        x, y = np.asarray(x), np.asarray(y)
-        if x.shape != y.shape or x.dtype != y.dtype:
-            raise failure("law", f"`{name_of(f)}` breaks a law: {law}: {x.dtype}{x.shape} is not {y.dtype}{y.shape}.")
-        if x.dtype.kind in "biufc":
-            allowed = max(rtol, SINGLE) if is_single(x.dtype) and rtol else rtol
-            _agree(law, f, x, y, np.abs(y).max(initial=0.0), allowed)
-
-
-def _random_or_none(x: Any, rng: np.random.Generator) -> Any:
-    return random_like(x, rng) if np.asarray(x).dtype.kind in "fc" else None
+def _agree(law: str, f: Engine, a: np.ndarray, b: np.ndarray, rtol: float, size: float | None = None) -> None:
+    allowed = max(rtol, SINGLE) if f.single and rtol else rtol
+    expect(
+        "law",
+        a,
+        b,
+        allowed * (np.abs(b).max(initial=0.0) if size is None else size) + 1e-300,
+        lambda k: f"`{f.name}` breaks a law: {law}: {a[k]:.12g} is not {b[k]:.12g} at entry {k}.",
+        "every derivative obeys it",
+        "look at the rules on the way (dualad.testing.check_rule)",
+    )

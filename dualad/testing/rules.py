@@ -13,17 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from dualad.core.arguments import replaced
 from dualad.errors import ArgumentTypeError, DualadError, GradcheckError, RuleMissingError
-from dualad.jvp import jvp
-from dualad.tree import flatten
-from dualad.vjp_via_transpose import vjp
-from dualad.vmap import vmap
 
-from .check_grads import check_dot_product
 from .engine import SINGLE, Direction, Engine, chosen_modes, failure
-from .gradcheck import Check, Settings, compare_with_values, warn_of_single_precision
+from .gradcheck import compare_with_values, warn_of_single_precision
 from .gradgradcheck import first_derivative
+from .properties import Properties
 
 __all__ = ["RuleCheck", "RuleReport", "check_rule"]
 
@@ -138,15 +133,18 @@ def check_rule(
             "pass the decorated function itself",
         )
     args = tuple(args) if isinstance(args, (tuple, list)) else (args,)
-    check = _Rule(f, args, chosen_modes(modes), rtol, atol, seed)
-    warn_of_single_precision(check.native)
+    engine = Engine(f, args)
+    warn_of_single_precision(engine)
+    if engine.single:
+        rtol, atol = max(rtol, SINGLE), max(atol, SINGLE)
+    check = _Rule(engine, rtol=rtol, atol=atol, seed=seed)
     with np.errstate(all="ignore"):
-        report = RuleReport(check.native.name, tuple(check.all(order, values, batched)))
+        report = RuleReport(engine.name, tuple(check.all(chosen_modes(modes), order, values, batched)))
     if raise_exception and not report.ok:
         failed = [c for c in report.checks if c.status == "failed"]
         raise failure(
             "rule",
-            f"the rule of `{check.native.name}` is wrong:\n" + "\n".join(f"    {c.name}: {c.reason}" for c in failed),
+            f"the rule of `{engine.name}` is wrong:\n" + "\n".join(f"    {c.name}: {c.reason}" for c in failed),
             "a rule is linear in tangents and cotangents, says what its function's values say, and is one map, of which"
             " forward and reverse mode are the two ends",
             "mend the first of these; the others often follow from it",
@@ -154,147 +152,69 @@ def check_rule(
     return report
 
 
-class _Rule:
+class _Rule(Properties):
     """One function with a rule at one point."""
 
-    def __init__(self, f: Callable, args: tuple, modes: tuple[str, ...], rtol: float, atol: float, seed: int) -> None:
-        self.native = Engine(f, args)
-        self.f, self.args, self.modes = f, args, modes
-        if self.native.single:
-            rtol, atol = max(rtol, SINGLE), max(atol, SINGLE)
-        self.rtol, self.atol, self.seed = rtol, atol, seed
-        self.rng = np.random.default_rng(seed)
-        self.shared = Check(self.native, Settings(modes=modes, rtol=rtol, atol=atol, seed=seed))
-
-    def all(self, order: int, values: bool, batched: bool) -> list[RuleCheck]:
+    def all(self, modes: Sequence[str], order: int, values: bool, batched: bool) -> list[RuleCheck]:
         """Run the checks; where structure is wrong already, nothing else can be asked of that mode."""
         checks: list[RuleCheck] = []
-        native = self.native
-        both = len(self.modes) == 2
+        f = self.f
 
         def run(name: str, question: Callable[[], Any]) -> bool:
             checks.append(_outcome(name, question))
             return checks[-1].status != "failed"
 
-        if not native.size or not native.out_size:
+        if not f.size or not f.out_size:
             return [RuleCheck("derivatives", "skipped", "there is nothing to differentiate")]
         sound = True
-        for mode in self.modes:
-            way = native.going(mode)
-            if not run(f"{mode} mode", partial(self.once, mode, way)):
+        for mode in modes:
+            way = f.going(mode)
+            if not run(f"{mode} mode", partial(self.once, mode)):
                 sound = False
                 continue
             run(f"linear in {way.word}s", partial(self.linear, way))
-            run(f"absent {way.word}s", partial(self.shared.absent, mode))
+            run(f"absent {way.word}s", partial(self.absent, mode))
             run(f"{mode}, again", partial(self.twice, way))
             if batched:
-                run(f"batched {way.word}s", partial(self.shared.batched, mode, way.random(self.rng, _LANES)))
+                run(f"batched {way.word}s", partial(self.batched, mode, _LANES))
         if not sound:
             return checks
-        if both:
-            run("forward against reverse", lambda: check_dot_product(self.f, self.args, self.rng))
+        if len(modes) == 2:
+            run("forward against reverse", self.dot)
         if batched:
-            run("batched points", self.batched_points)
+            run("batched points", partial(self.batched_points, modes, _LANES))
         if values:
-            run("the function's values", lambda: self.by_differences(self.f, self.args))
+            run("the function's values", lambda: self.by_differences(f.f, f.arguments(), modes))
         if order > 1 and all(c.status != "failed" for c in checks):
-            for mode in self.modes:
-                run(f"second order, over {mode}", partial(self.second, mode, values))
+            for mode in modes:
+                run(f"second order, over {mode}", partial(self.second, mode, modes, values))
         return checks
 
-    # -- the checks ---------------------------------------------------------------------------------------------------
-
-    def once(self, mode: str, way: Direction) -> None:
+    def once(self, mode: str) -> None:
+        way = self.f.going(mode)
         if mode == "reverse":
-            self.shared.same_value(mode, self.native.learn())
+            self.value(mode, self.f.learn())
         way.product(way.random(self.rng))
         if mode == "forward":
-            self.shared.same_value(mode, self.native.pushed_value)
-
-    def linear(self, way: Direction) -> None:
-        whole, parts, terms = way.of_sum(*way.random(self.rng, 2))
-        wrong = ~(np.abs(whole - parts) <= self.rtol * terms + self.atol)
-        if wrong.any():
-            k = int(np.argmax(wrong))
-            raise failure(
-                "linearity",
-                f"at entry {k} it makes {whole[k]:.9g} of −250 a − 0.5 b, and {parts[k]:.9g} of a and b"
-                f" apart; a rule is linear in its {way.word}s",
-            )
+            self.value(mode, self.f.pushed_value)
 
     def twice(self, way: Direction) -> None:
         v = way.random(self.rng)
         first = way.product(v)
-        self.shared.again("the rule", way.product(v), first)
+        self.again("the rule", way.product(v), first)
 
-    def by_differences(self, f: Callable, args: tuple) -> None:
+    def by_differences(self, f: Callable, args: tuple, modes: Sequence[str]) -> None:
         rtol = max(self.rtol, 1e-6)
-        compare_with_values(f, args, modes=self.modes, rtol=rtol, atol=self.atol, seed=self.seed, kinks="accept")
+        compare_with_values(f, args, modes=modes, rtol=rtol, atol=self.atol, kinks="accept")
 
-    def second(self, mode: str, values: bool) -> None:
-        found = first_derivative(self.f, self.args, mode, self.rng)
+    def second(self, mode: str, modes: Sequence[str], values: bool) -> None:
+        found = first_derivative(self.f.f, self.f.arguments(), mode, self.rng)
         if found is None:
             return
-        if len(self.modes) == 2:
-            check_dot_product(*found, self.rng)
+        if len(modes) == 2:
+            Properties(Engine(*found), seed=self.rng).dot()
         if values:
-            self.by_differences(*found)
-
-    def batched_points(self) -> None:
-        """Compare vmap of derivatives, and derivatives of vmap, with a loop over points.
-
-        Every input is mapped alone, and all together.
-        """
-        native = self.native
-        count = len(native.ins.positions)
-        rows = native.x + 1e-3 * native.scale * self.rng.standard_normal((_LANES, native.size))
-        rows[0] = native.x
-        points, t = native.tangents(rows), native.tangents(self.rng.standard_normal(native.size) * native.scale)
-        w = native.cotangents(self.rng.standard_normal(native.out_size))
-        for choice in [range(count), *([i] for i in range(count) if count > 1)]:
-            mapped = [i in choice for i in range(count)]
-            axes = tuple(0 if on else None for on in mapped)
-            given = [m if on else m[0] for m, on in zip(points, mapped, strict=True)]
-            alone = [
-                self.products(self.leaves, [m[k if on else 0] for m, on in zip(points, mapped, strict=True)], t, w)
-                for k in range(_LANES)
-            ]
-            where = f"with a batch of points in input {', '.join(str(native.ins.positions[i]) for i in choice)}"
-            values = vmap(self.leaves, in_axes=axes)(*given)
-            self.like_alone(f"{where}, under vmap,", [values, [], []], alone, [[True] * count] * 3)
-            outside = vmap(lambda *leaves: self.products(self.leaves, leaves, t, w), in_axes=axes)(*given)
-            everything = [[True] * count] * 3
-            self.like_alone(f"{where}, under vmap of a derivative,", outside, alone, everything)
-            over_lanes = lambda x: np.broadcast_to(x, (_LANES, *np.shape(x)))
-            tangents = [over_lanes(x) if on else x for x, on in zip(t, mapped, strict=True)]
-            inside = self.products(vmap(self.leaves, in_axes=axes), given, tangents, [over_lanes(x) for x in w])
-            self.like_alone(f"{where}, in a derivative of vmap,", inside, alone, [*everything[:2], mapped])
-
-    def like_alone(self, where: str, together: list, alone: list, in_lanes: list[list[bool]]) -> None:
-        """Compare lanes (or, for what is shared by all lanes, their sum) with what the loop found."""
-        for number, kind in enumerate(("value", "tangent", "cotangent")):
-            for k, batch in enumerate(together[number]):
-                each = np.stack([np.asarray(found[number][k]) for found in alone])
-                each = each if number < 2 or in_lanes[number][k] else each.sum(axis=0)
-                if not self.shared.close(np.asarray(batch), each):
-                    raise failure("batched points", f"{where} the {kind} {k} is\n{batch}\nand in a loop\n{each}")
-
-    def leaves(self, *values: Any) -> list[Any]:
-        """Call the function with these floating-point arrays; return its floating-point results."""
-        native = self.native
-        unflatten: Callable[[list], Any] = native.treedef.unflatten
-        out = flatten(self.f(*unflatten(replaced(native.leaves, native.ins.positions, values))))[0]
-        return [out[i] for i in native.outs.positions]
-
-    def products(self, function: Callable, point: Sequence[Any], t: Sequence[Any], w: list) -> list[list[Any]]:
-        """Return value, J t and Jᵀ w, as lists."""
-        out: list[Any] = [[], [], []]
-        if "forward" in self.modes:
-            out[:2] = jvp(function, tuple(point), tuple(t))
-        if "reverse" in self.modes:
-            value, pull = vjp(function, *point)
-            out[0], out[2] = value, list(pull(w))
-        return out
+            self.by_differences(*found, modes)
 
 
 def _outcome(name: str, question: Callable[[], Any]) -> RuleCheck:

@@ -48,11 +48,6 @@ def shapes(min_ndim: int = 0, max_ndim: int = 3, max_side: int = 3, min_side: in
     max_side, min_side : int
         How long they are.
 
-    Returns
-    -------
-    hypothesis.strategies.SearchStrategy
-        Of tuples of int.
-
     Examples
     --------
     >>> from dualad.testing import strategies
@@ -72,11 +67,6 @@ def dtypes(single: bool = True, complex_too: bool = True) -> Strategy[np.dtype]:
         Whether single precision is among them.
     complex_too : bool
         Whether complex numbers are.
-
-    Returns
-    -------
-    hypothesis.strategies.SearchStrategy
-        Of numpy.dtype.
 
     Examples
     --------
@@ -113,11 +103,6 @@ def arrays(
         Numbers that (the real part of) no entry comes nearer than ``margin``.
     margin : float
         The distance.
-
-    Returns
-    -------
-    hypothesis.strategies.SearchStrategy
-        Of ndarray: a function of one drawn integer, so that a failing example is small to print and quick to shrink.
 
     Examples
     --------
@@ -176,11 +161,6 @@ def trees(leaf: Strategy, max_leaves: int = 5) -> Strategy[Any]:
     max_leaves : int
         About how many.
 
-    Returns
-    -------
-    hypothesis.strategies.SearchStrategy
-        Of trees.
-
     Examples
     --------
     >>> from dualad.testing import strategies
@@ -208,11 +188,6 @@ def tangents(tree: Any, scale: float = 1.0) -> Strategy[Any]:
         The primals.
     scale : float
         The standard deviation of the entries.
-
-    Returns
-    -------
-    hypothesis.strategies.SearchStrategy
-        Of trees.
 
     Examples
     --------
@@ -246,11 +221,6 @@ def cotangents(f: Callable, *args: Any, scale: float = 1.0) -> Strategy[Any]:
         Its arguments.
     scale : float
         The standard deviation of the entries.
-
-    Returns
-    -------
-    hypothesis.strategies.SearchStrategy
-        Of trees.
 
     Examples
     --------
@@ -287,11 +257,6 @@ def functions(max_depth: int = 3) -> Strategy[Callable]:
     ----------
     max_depth : int
         How many parts are composed.
-
-    Returns
-    -------
-    hypothesis.strategies.SearchStrategy
-        Of callables, whose ``__name__`` says what they compute.
 
     Examples
     --------
