@@ -24,24 +24,30 @@ SMALL = 1 << 16
 class Captures:
     """The places that a function's values come from, and what they held.
 
-    The arrays among ``inputs`` are read at each call: of the large ones only the header is watched, unless the program
-    has constants that may have been computed from a captured array (``derived``).
+    The arrays among ``inputs`` are read at each call: of the large ones only the header is watched, if nothing can have
+    been made of their numbers but what the program says: it has no constants that may have been computed from them
+    (``derived``), and the code has nothing that makes Python's numbers of NumPy's.
     """
 
     __slots__ = ("contents", "places")
 
     def __init__(self, reach: Reach, inputs: Iterable[np.ndarray], derived: bool) -> None:
         self.places = list(reach.places.values())
-        #: (array, its bytes)
+        #: (array, its bytes as they are in memory)
         self.contents: list[tuple[np.ndarray, bytes]] = []
-        read = {id(a) for a in inputs}
+        read = () if derived or reach.names.converts else {id(a) for a in inputs}
         for a in reach.arrays:
-            if a.nbytes <= SMALL or id(a) not in read or (derived and a.nbytes <= 1 << 24):
-                self.contents.append((a, a.tobytes()))
+            if a.nbytes <= SMALL or id(a) not in read:
+                self.contents.append((a, a.tobytes("A")))
 
     def unchanged(self) -> bool:
         """Say whether everything is as it was."""
-        return not any([is_changed(p) for p in self.places]) and all([a.tobytes() == c for a, c in self.contents])
+        return not any([is_changed(p) for p in self.places]) and all([a.tobytes("A") == c for a, c in self.contents])
+
+    @property
+    def size(self) -> int:
+        """The bytes of arrays that are compared at each call."""
+        return sum([len(c) for _, c in self.contents])
 
     def __bool__(self) -> bool:
         return bool(self.places or self.contents)

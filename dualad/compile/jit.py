@@ -49,6 +49,8 @@ __all__ = ["Jitted", "jit"]
 
 #: specialisations that are compared one by one, and those that are kept at all
 _QUICK, _KEPT = 8, 256
+#: bytes of captured arrays that are compared at each call before a note says so
+_LARGE = 1 << 24
 #: paths of one signature, with specialise=True
 _PATHS = 16
 #: retraces of one specialisation before a note says why
@@ -387,6 +389,11 @@ class Jitted(HasFront):
             return (
                 f"jit: `{self.__name__}` has been traced {_RETRACED} times for one signature, because something that it"
                 " reads besides its arguments keeps changing; pass it as an argument"
+            )
+        if spec.captures.size > _LARGE and not spec.retraced:
+            return (
+                f"jit: `{self.__name__}` reads arrays besides its arguments, of which {spec.captures.size >> 20} MiB"
+                " are compared at each call, because Python may have read numbers of them; pass them as arguments"
             )
         shapes = self._seen.setdefault(key[0], [])
         if key[1] in shapes:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,13 +22,14 @@ from ..core.above import ABOVE
 from ..core.aval import Aval, aval_of
 from ..core.boundary import run
 from ..core.contexts import TakenApart, apart, compiling
-from ..core.frames import is_users, user_line
+from ..core.frames import is_users, user_level, user_line
 from ..core.memory import flush_writes, snapshot
 from ..core.randomness import Watched
 from ..core.tracer import Tracer
 from ..core.watch import Watch
 from ..errors import BranchError, NotRepeatableError
-from ..guards.reach import Reach, Snapshot, TooMuch
+from ..guards.places import ENTRY, ITEMS, LIST, Place
+from ..guards.reach import Reach, Snapshot
 from ..jvp import output_leaves
 from ..program.ir import Program, evaluate, live_steps, map_atoms
 from ..program.packed import active as packing
@@ -36,12 +38,16 @@ from ..staged import Staged, StagedLevel
 from .captures import memory_of, writeable
 from .simplify import hashable, structure
 
-__all__ = ["Arguments", "Decision", "Traced", "strides_of", "trace_for_jit", "write_down"]
+__all__ = ["Arguments", "Decision", "EffectWarning", "Traced", "strides_of", "trace_for_jit", "write_down"]
 
 #: a function whose trace takes longer is not traced a second time to see whether it does the same again
 SECOND_TRACE = 0.05
 #: bytes of arrays that are compared at a time
 _BLOCK = 1 << 18
+
+
+class EffectWarning(UserWarning):
+    """A compiled function changes something that it did not make: that happens while it is traced only."""
 
 
 class Decision(NamedTuple):
@@ -159,37 +165,35 @@ def trace_for_jit(f: Callable, given: Arguments, roots: Sequence, along: bool = 
     NotRepeatableError
         If ``f`` computes something else the second time, or writes into a captured array each time.
     """
-    watched, before = Watched(getattr(f, "__wrapped__", f), ()), _snapshot(roots)
+    watched, before = Watched(getattr(f, "__wrapped__", f), ()), Snapshot.of(roots)
     start = time.perf_counter()
     traced = write_down(f, given, along)
     seconds = time.perf_counter() - start
     touched = before is not None and any(before.changed())
-    moving: dict = {}
+    moving: dict[tuple, Place] = {}
     if (seconds < SECOND_TRACE or touched) and not traced.captured:
-        middle = _snapshot(roots) if touched else None
-        again = write_down(f, given, along)
-        if middle is not None:
+        middle, lines = Snapshot.of(roots) if touched else None, _Lines()
+        if middle is None:
+            again = write_down(f, given, along)
+        else:
+            with lines.noted(middle):
+                again = write_down(f, given, along)
             moving, arrays = middle.changed()
             if arrays:
-                raise _writes(f, given, along, roots, arrays[0])
+                raise _writes(f, arrays[0], lines.found)
         if (found := _difference(traced, again)) is not None:
             raise _not_repeated(f, given, along, found)
         traced = again if touched else traced
     elif watched.moved(set()):  # too slow to be traced for this alone; but it has drawn random numbers
         raise _not_repeated(f, given, along, None)
-    after = _snapshot(roots)
-    if after is not None:
-        # What is another at each trace, and the same program none the less, the function does not compute with.
-        for key in moving.keys() & after.reach.places.keys():
-            del after.reach.places[key]
+    after = Snapshot.of(roots)
+    if after is not None:  # what is another at each trace, of one program, is not computed with
+        after.without(moving)
+    # What a function notes in its own attributes, a counter of its traces, is meant to be noted then.
+    effects = [p for p in moving.values() if after is None or id(p.holder) not in after.reach.notes]
+    if effects:
+        warnings.warn(_effect(f, effects[0], lines.found), EffectWarning, stacklevel=user_level())
     return traced._replace(seconds=seconds), after and after.reach
-
-
-def _snapshot(roots: Sequence) -> Snapshot | None:
-    try:
-        return Snapshot(Reach(roots))
-    except TooMuch:
-        return None
 
 
 def write_down(f: Callable, given: Arguments, along: bool) -> Traced:
@@ -365,30 +369,44 @@ def _not_repeated(f: Callable, given: Arguments, along: bool, equation: int | No
     )
 
 
-def _writes(f: Callable, given: Arguments, along: bool, roots: Sequence, array: np.ndarray) -> NotRepeatableError:
-    """Make the error about a captured array that is written to; one more trace, line by line, tells where."""
-    content, found = array.copy(), ""
-    last: dict[Any, str] = {}
+class _Lines:
+    """Where something is changed for the first time: looked for after each of the user's lines."""
 
-    def look(frame: Any, event: str, arg: Any) -> Any:
-        nonlocal found
-        if not is_users(frame.f_code.co_filename):
-            return None
-        if not found and not _same_bytes(array, content):
-            found = last.get(frame, "")
-        last[frame] = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        return look
+    def __init__(self) -> None:
+        self.found = ""
+        self._last: dict[Any, str] = {}
 
-    around = sys.gettrace()
-    sys.settrace(look)
-    try:
-        write_down(f, given, along)
-    except Exception:  # there was none before; what matters is the line
-        pass
-    finally:
-        sys.settrace(around)
-        np.copyto(array, content)
-    name, where = getattr(f, "__name__", "the function"), f"\n  At: {found}" if found else ""
+    @contextlib.contextmanager
+    def noted(self, before: Snapshot) -> Iterator[None]:
+        def look(frame: Any, event: str, arg: Any) -> Any:
+            if self.found or not is_users(frame.f_code.co_filename):
+                return None
+            if any(before.changed()):
+                self.found = self._last.get(frame, self._last.get(None, ""))
+            self._last[frame] = self._last[None] = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+            return look
+
+        around = sys.gettrace()
+        sys.settrace(look)
+        try:
+            yield
+        finally:
+            sys.settrace(around)
+
+
+def _effect(f: Callable, place: Place, line: str) -> str:
+    """Say what a function changes without computing with it."""
+    kind = type(place.holder).__name__
+    what = {ENTRY: repr(place.key), LIST: "a list", ITEMS: "a dict"}.get(place.kind, f"a {kind}")
+    return (
+        f"jit: `{getattr(f, '__name__', 'the function')}` changes {what} that it did not make, at {line or '?'}."
+        " That happens when it is traced, and not at each call; return what is to be kept"
+    )
+
+
+def _writes(f: Callable, array: np.ndarray, line: str) -> NotRepeatableError:
+    """Make the error about a captured array that is written to."""
+    name, where = getattr(f, "__name__", "the function"), f"\n  At: {line}" if line else ""
     return NotRepeatableError(
         f"jit: `{name}` writes into an array of shape {array.shape} that is not one of its arguments, and something"
         f" else each time.{where}",

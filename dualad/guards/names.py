@@ -18,7 +18,8 @@ class Named(NamedTuple):
     """The names in some code.
 
     ``attributes`` are all that may be read of an object; those in ``maybe`` may be missing where they are asked for,
-    without an error. ``every`` says that any attribute may be read, by a name that the code makes.
+    without an error. ``every`` says that any attribute may be read, by a name that the code makes; ``converts`` that
+    numbers of NumPy's may become Python's, or be branched on: what is left of them then, a program does not show.
     """
 
     globals: frozenset[str]
@@ -26,12 +27,13 @@ class Named(NamedTuple):
     maybe: frozenset[str]
     modules: frozenset[str]
     every: bool
+    converts: bool
 
     def __or__(self, other: Named) -> Named:  # type: ignore[override]
         return Named(*[a | b for a, b in zip(self, other, strict=True)])  # type: ignore[misc]
 
 
-NOTHING_NAMED = Named(frozenset(), frozenset(), frozenset(), frozenset(), False)
+NOTHING_NAMED = Named(frozenset(), frozenset(), frozenset(), frozenset(), False, False)
 
 #: what takes the name of an attribute, and is precise if that is a constant
 _BY_NAME = frozenset({"getattr", "hasattr", "setattr", "delattr"})
@@ -40,6 +42,9 @@ _ALL = frozenset({
     "__dict__", "__getattribute__", "__getstate__", "__reduce__", "__reduce_ex__", "asdict", "astuple", "attrgetter",
     "deepcopy", "dir", "eval", "exec", "getmembers", "methodcaller", "vars",
 })  # fmt: skip
+#: what takes entries of arrays one by one, or decides by them
+_CONVERTING = ("BINARY_S", "COMPARE", "CONTAINS", "FORMAT", "GET_ITER", "MATCH", "POP_JUMP", "UNARY_NOT", "UNPACK")
+_CONVERSIONS = frozenset({"__array__", "flat", "item", "tobytes", "tolist"})
 
 
 @functools.lru_cache(maxsize=4000)
@@ -47,6 +52,9 @@ def named(code: types.CodeType) -> Named:
     """Return what a function's code, and the functions in it, name."""
     loaded, stored, modules, every = set(), set(), set(), not _ALL.isdisjoint(code.co_names)
     instructions = list(dis.get_instructions(code))
+    converts = not _CONVERSIONS.isdisjoint(code.co_names) or any(
+        [i.opname.startswith(_CONVERTING) or "JUMP_IF" in i.opname for i in instructions]
+    )
     for k, i in enumerate(instructions):
         if i.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             loaded.add(i.argval)
@@ -61,7 +69,7 @@ def named(code: types.CodeType) -> Named:
     caught = code.co_names if code.co_exceptiontable else ()
     own = Named(
         frozenset(loaded), frozenset({*code.co_names, *texts}), frozenset({*texts, *stored, *caught}),
-        frozenset(modules), every,
+        frozenset(modules), every, converts,
     )  # fmt: skip
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

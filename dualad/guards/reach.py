@@ -20,7 +20,7 @@ import sys
 import threading
 import types
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,8 @@ _ASIDE = frozenset({
     "__init__", "__new__", "__post_init__", "__init_subclass__", "__repr__", "__str__", "__hash__", "__del__",
     "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__copy__", "__deepcopy__",
 })  # fmt: skip
+#: functions of Python's that look at no entry of an array
+_ASKING = frozenset({"dict", "isinstance", "len", "list", "super", "tuple", "type"})
 _METHODS = (types.FunctionType, property, classmethod, staticmethod, functools.cached_property)
 _LOCAL = threading.local
 _VIEWS = (types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items()))
@@ -105,6 +107,8 @@ class Reach:
             self.places: dict[tuple, Place] = {}
             self.arrays: list[np.ndarray] = []
             self.unknown: list[Any] = []
+            #: the ids of what functions note in their attributes
+            self.notes: set[int] = set()
             self._seen: dict[int, Any] = {}
             self._pending = list(roots)
             self._count = 0
@@ -184,6 +188,7 @@ class Reach:
             self._go(self._attribute(f, "__kwdefaults__"))
         for cell in f.__closure__ or ():
             self._cell(cell)
+        self.notes.add(id(vars(f)))
         self._named_in(vars(f), set())
         if not f.__code__.co_filename.startswith(PACKAGE) and not _from_library(f.__module__):
             if f.__name__ not in _ASIDE:
@@ -202,9 +207,13 @@ class Reach:
         for name in own.globals:
             self._add(ENTRY, namespace, name, namespace.get(name, MISSING))
             if name in namespace:
-                self._go_global(namespace[name])
+                value = namespace[name]
+                self._go_global(value)
             else:
-                self._add(ENTRY, vars(builtins), name, vars(builtins).get(name, MISSING))
+                value = vars(builtins).get(name, MISSING)
+                self._add(ENTRY, vars(builtins), name, value)
+            if name not in _ASKING and _may_convert(value):
+                self.names |= NOTHING_NAMED._replace(converts=True)
         if not own.globals.isdisjoint(("globals", "eval", "exec", "vars", "locals")):
             # By name: the texts in the code, or all that there are.
             for name in own.maybe or [n for n in namespace if not n.startswith("__")]:
@@ -240,8 +249,8 @@ class Reach:
         """
         found: dict[str, Any] = {}
         own = [base for base in cls.__mro__ if not _from_library(base.__module__)]
-        if own:
-            self._attribute(cls, "__mro__")
+        for base in own:
+            self._attribute(base, "__bases__")
         for base in cls.__mro__:
             entries = _entries(base)
             wanted = entries.keys() if self.names.every else self.names.attributes & entries.keys()
@@ -258,7 +267,7 @@ class Reach:
                     self._go(value)
                 if name not in found:
                     found[name] = value
-                    for before in own[: own.index(base)] if base in own else own:
+                    for before in () if library else own[: own.index(base)]:
                         self._add(ENTRY, _entries(before), name, MISSING)
             if not library:
                 self._add(LENGTH, entries, None, len(entries))
@@ -353,11 +362,30 @@ class Reach:
 class Snapshot:
     """What was within reach at one moment, and the contents of the arrays there."""
 
-    __slots__ = ("contents", "reach")
+    __slots__ = ("contents", "reach", "roots")
 
-    def __init__(self, reach: Reach) -> None:
-        self.reach = reach
-        self.contents = [(a, contents_of(a)) for a in reach.arrays]
+    def __init__(self, roots: Sequence, most: float) -> None:
+        self.roots, self.reach = roots, Reach(roots)
+        self.contents = [(a, contents_of(a)) for a in self.reach.arrays if a.nbytes <= most]
+
+    @classmethod
+    def of(cls, roots: Sequence, most: float = float("inf")) -> Snapshot | None:
+        """Return what is within reach now, with arrays of up to ``most`` bytes; None if that is too much."""
+        try:
+            return cls(roots, most)
+        except TooMuch:
+            return None
+
+    def holds(self) -> bool:
+        """Say whether everything is as it was."""
+        unchanged = not any([is_changed(place) for place in self.reach.places.values()])
+        return unchanged and all([contents_of(a) == content for a, content in self.contents])
+
+    def without(self, moving: Iterable[tuple]) -> Snapshot:
+        """Leave places out that the function itself changes whenever it runs, and does not compute with."""
+        for key in moving:
+            self.reach.places.pop(key, None)
+        return self
 
     def changed(self) -> tuple[dict[tuple, Place], list[np.ndarray]]:
         """Return the places and the arrays that hold something else now."""
@@ -379,6 +407,14 @@ def _cached(x: Any) -> list:
     """Return what a function with a cache remembers; the cache itself may grow."""
     held = gc.get_referents(x)
     return [p for p in held if type(p) is not dict or "_lru_list_elem" not in {type(v).__name__ for v in p.values()}]
+
+
+def _may_convert(value: Any) -> bool:
+    """Say whether a global may be a function, or have functions, that make Python's numbers of an array."""
+    if not isinstance(value, types.ModuleType) and not callable(value):
+        return False
+    module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    return _from_library(module) and str(module).partition(".")[0] not in ("dualad", "numpy", "scipy")
 
 
 def _from_library(module: Any) -> bool:

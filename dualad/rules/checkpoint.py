@@ -22,7 +22,8 @@ from ..core.tables import OPS
 from ..core.tracer import Tracer, beneath
 from ..core.transformed import Transformed, transform
 from ..dual import Dual, DualLevel
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError, ArgumentTypeError, NotRepeatableError
+from ..guards.reach import Snapshot
 from ..jvp import jvp, split
 from ..lazy import FirstRun, LazyLevel, forced
 from ..linearize import linearize
@@ -38,6 +39,9 @@ from .closures import reads, with_values
 from .linear_call import LinearCall, linear_tangents
 
 __all__ = ["Policies", "checkpoint", "checkpoint_name", "checkpoint_policies"]
+
+#: captured arrays of up to so many bytes are compared when a function runs again
+_COMPARED = 1 << 20
 
 
 # ── names and policies ───────────────────────────────────────────────────────────────────────────────────────────
@@ -296,6 +300,25 @@ checkpoint_call = call_primitive(
 )
 
 
+def _noted(f: Callable, known: list[Snapshot]) -> Snapshot | None:
+    """Return what a function reads now; the same as last time if that still holds. Large arrays are left out."""
+    if known and known[0].roots[0] is f and known[0].holds():
+        return known[0]
+    found = Snapshot.of([f], most=_COMPARED)
+    known[:] = [] if found is None else [found]
+    return found
+
+
+def _changed(name: str, before: Snapshot) -> NotRepeatableError:
+    places, _ = before.changed()
+    what = next((f" ({place.key!r})" for place in places.values() if isinstance(place.key, str)), "")
+    return NotRepeatableError(
+        f"checkpoint of `{name}`: something that it reads besides its arguments{what} has changed since it ran first.",
+        "it runs again for its derivative, which would be that of another function",
+        "pass what changes as an argument, or use the derivative before it changes",
+    )
+
+
 # ── for users ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -361,6 +384,7 @@ def checkpoint(
         policy = None
     name = getattr(f, "__name__", type(f).__name__)
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    known: list[Snapshot] = []
 
     def checkpointed(*args, **kwargs):
         if policy is checkpoint_policies.everything_saveable:
@@ -391,8 +415,11 @@ def checkpoint(
         trees: list = [None]
         places = {id(t): i for i, t in enumerate(tensors, len(arrays))}
         again, later = False, with_values(f, attributes=False, fixed=True)
+        before = _noted(later, known)
 
         def function(*values):
+            if again and before is not None and not before.holds():
+                raise _changed(name, before)
             g, put = later if again else f, lambda t: values[places[id(t)]] if id(t) in places else t
             g = with_values(g, put, attributes=False) if tensors else g
             given, keywords = template.fill(values[: len(arrays)])
@@ -401,6 +428,8 @@ def checkpoint(
 
         call = Call(name, function, (policy, contextvars.copy_context()), trees)
         out = bind(checkpoint_call, (*arrays, *tensors), {"call": call})
+        if before is not None:
+            before.without(before.changed()[0])  # by the function itself
         again = True
         return optree.tree_unflatten(trees[0], list(out))
 

@@ -6,7 +6,6 @@ values are found (``detect.py``, ``prepared.py``).
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from ..core.frames import public, user_level
 from ..core.tracer import Tracer
 from ..core.transformed import importable_name, named, reduced
 from ..errors import ArgumentError, ShapeError, SparsityError
+from ..guards.reach import Snapshot
 from ..jacobian import like_chosen
 from ..linearize import Linearization
 from ..surface.arguments import PerformanceNote
@@ -28,7 +28,7 @@ from .arrange import FORMATS, arrange
 from .coloring import Coloring, color, restored_coloring
 from .detect import Names, Positions, detect, pattern_of_program
 from .prepared import Grown, Prepared
-from .problem import Problem
+from .problem import Problem, form_of
 from .structure import Sparsity, as_sparsity
 
 __all__ = ["sparse_hessian", "sparse_jacobian", "value_and_sparse_hessian", "value_and_sparse_jacobian"]
@@ -60,6 +60,8 @@ class _SparseDerivative:
                 )
         self._f, self._where, self._options = f, where, options
         self._prepared: list[Prepared] = []
+        #: whether what the function reads has changed a pattern
+        self._changes = False
         given, prepared = options["sparsity"], options["prepared"]
         if given is not None and prepared is not None:
             raise ArgumentError(
@@ -193,11 +195,23 @@ class _SparseDerivative:
         signature = problem.signature()
         for prepared in reversed(self._prepared):
             if _equal(signature, prepared.signature):
-                return prepared
+                return prepared if prepared.holds() else self._renewed(problem, prepared)
         return None
 
+    def _renewed(self, problem: Problem, old: Prepared) -> Prepared | None:
+        """Return what was prepared, if it is good for what the function reads now; otherwise it is forgotten."""
+        form = _identity(problem)
+        if form != old.form:
+            if self._stored is not None:
+                raise self._belongs_elsewhere(old.sparsity)
+            del self._prepared[[p is old for p in self._prepared].index(True)]
+            self._changes = True
+            return None
+        old.guards = Snapshot.of(problem.roots())
+        return old
+
     def _prepare(self, problem: Problem) -> Prepared:
-        o = self._options
+        o, before = self._options, Snapshot.of(problem.roots())
         if self._stored is not None:
             prepared = self._restored(problem)
         else:
@@ -207,9 +221,22 @@ class _SparseDerivative:
             C = given if isinstance(given, Coloring) else self._colored(S)
             prepared = self._make(S, C, problem.signature(), lambda: _identity(problem), o["mode"])
             prepared.deferred = o["mode"] == "auto"
+        if prepared.sparsity.scope == "global":  # others are checked at each call
+            prepared.guards = self._guards(problem, before)
+            prepared.is_guarded = prepared.guards is not None
+            prepared.form = _identity(problem) if self._changes or self._stored is not None else ""
         self._prepared.append(prepared)
         self._note_if_dense(prepared)
         return prepared
+
+    def _guards(self, problem: Problem, before: Snapshot | None) -> Snapshot | None:
+        """Return what a pattern was read from; what the function changes whenever it runs is none of it."""
+        if before is None or before.holds():
+            return before
+        between = Snapshot.of(problem.roots())
+        _identity(problem)
+        after = Snapshot.of(problem.roots())
+        return after and after.without(between.changed()[0] if between else ())
 
     def _colored(self, S: Sparsity) -> Coloring:
         raise NotImplementedError
@@ -249,14 +276,17 @@ class _SparseDerivative:
                 C = restored_coloring(S, file)
                 form, method = str(file["form"]), str(file["method"])
         if _identity(problem) != form:
-            name = getattr(self._f, "__name__", "the function")
-            raise SparsityError(
-                f"{self._where}: what was prepared, a pattern of {S.shape[0]} x {S.shape[1]}, belongs to another"
-                f" function or other shapes than `{name}` with these arguments.",
-                "its program, written down, is not the one that was prepared",
-                "prepare again: prepare(x).save(file)",
-            )
+            raise self._belongs_elsewhere(S)
         return self._make(S, C, problem.signature(), lambda: form, method)
+
+    def _belongs_elsewhere(self, S: Sparsity) -> SparsityError:
+        return SparsityError(
+            f"{self._where}: what was prepared, a pattern of {S.shape[0]} x {S.shape[1]}, belongs to another function"
+            f" or other shapes than `{getattr(self._f, '__name__', 'the function')}` with these arguments, or it reads"
+            " something else now.",
+            "its program, written down, is not the one that was prepared",
+            "prepare again: prepare(x).save(file)",
+        )
 
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -292,7 +322,9 @@ class _SparseDerivative:
 
     def _is_checked(self, prepared: Prepared) -> bool:
         check, S = self._options["check"], prepared.sparsity
-        return check == "raise" or (check == "auto" and (S.scope != "global" or S.relies_on_constants))
+        return check == "raise" or (
+            check == "auto" and (S.scope != "global" or S.relies_on_constants or not prepared.is_guarded)
+        )
 
     def _repair(self, prepared: Prepared, here: Sparsity) -> Prepared:
         new = self._unite(prepared, here)
@@ -362,13 +394,12 @@ def _equal(one: list, other: list) -> bool:
 
 
 def _identity(problem: Problem) -> str:
-    """Return a hash of a problem's program, in which numbers don't count: equal for the same function and shapes."""
+    """Return a hash of the form of a problem's program: equal for the same function and shapes."""
     try:
         program = problem.traced()
     except Exception:
         return f"untraced {[repr(a) for a in problem.avals]}"
-    text = program.to_text().partition("\nwhere:")[0]
-    return hashlib.sha256(text.encode()).hexdigest()
+    return form_of(program)
 
 
 # ── for users ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.frames import public
 from ..core.tracer import Tracer, beneath
+from ..guards.reach import Snapshot
 from ..linearize import Linearization
 from ..program.packed import unpacked
 from .coloring import Coloring
@@ -62,6 +63,11 @@ class Prepared:
         self._plans: list[tuple[Plan, np.ndarray]] = []
         self._probe: Any = None
         self._why, self._called = "", False
+        #: what the pattern was read from besides arguments, and whether all of that could be noted
+        self.guards: Snapshot | None = None
+        self.is_guarded = True
+        #: a hash of the program's form, once something that it reads has changed
+        self.form = ""
         #: whether the first call may go by products
         self.deferred = False
         #: returns a hash of the program that was prepared; it is found out when it is asked for
@@ -107,11 +113,22 @@ class Prepared:
 
     def __getstate__(self) -> dict:
         # Plans and products are for programs of this process; what identifies the function is found out now.
-        return {**vars(self), "_products": None, "_plans": [], "blocks": None, "identity": self.identity()}
+        return {
+            **vars(self),
+            "_products": None,
+            "_plans": [],
+            "guards": None,
+            "blocks": None,
+            "identity": self.identity(),
+        }
 
     def __setstate__(self, state: dict) -> None:
         form = state["identity"]
         vars(self).update(state, identity=lambda: form)
+
+    def holds(self) -> bool:
+        """Say whether what the pattern was read from is as it was."""
+        return self.guards is None or self.guards.holds()
 
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -6,7 +6,9 @@ out the two programs a pattern can be read from. Not for: patterns (``detect.py`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,10 +22,13 @@ from ..linearize import Linearization, stage_tangents
 from ..program.ir import Program
 from ..selection import select
 from ..trace import trace
-from ..tree import flatten, flatten_result, is_array
+from ..tree import flatten, flatten_result, is_array, orders_of_keys
 from ..vjp_via_transpose import gradients
 
-__all__ = ["Problem"]
+__all__ = ["Problem", "form_of"]
+
+#: a number in the text of a program, but for zero and for whole numbers, which are places and lengths
+_NUMBER = re.compile(r"(?<![\w.])-?(?=\d*[1-9.])\d+(?:\.\d*)?(?:e[+-]?\d+)?j?(?![\w.])")
 
 
 class Problem:
@@ -83,13 +88,47 @@ class Problem:
     def signature(self) -> list:
         """Return what a pattern depends on: shapes and dtypes of numbers, and everything else as it is."""
         rest, tree = flatten(self.call)
+        kept = [np.array(x) if isinstance(x, np.ndarray) else x for x in rest]  # it may be written to
         return [
-            tree,
-            *[Aval(a.shape, a.dtype) if is_array(x) and is_inexact((a := aval_of(x)).dtype) else x for x in rest],
-        ]
+            tree, orders_of_keys(self.call),
+            *[Aval(a.shape, a.dtype) if is_array(x) and is_inexact((a := aval_of(x)).dtype) else x for x in kept],
+        ]  # fmt: skip
+
+    def roots(self) -> list:
+        """Return what a pattern may be read from besides numbers: the function, and arguments that are objects."""
+        return [self.f, *[x for x in flatten(self.call)[0] if not is_array(x)]]
 
     def linearized(self) -> tuple[Any, Linearization]:
         """Run the function once, and write its tangent down at this point."""
         out, stage = stage_tangents(self.function, tuple(self.arrays), self.has_aux or self.second, self.where)
         check_inexact([a.dtype for a in stage.out_avals], lambda: out, self.where)
         return out, stage
+
+
+def form_of(program: Program) -> str:
+    """Return a hash of what a pattern can be read from: programs that differ in their numbers alone have the same.
+
+    Numbers count as far as they are zero; integers and truths, which may be places, count as they are.
+    """
+    text = program.to_text().partition("\nwhere:")[0]
+    found = hashlib.sha256(
+        _NUMBER.sub(lambda m: "#" if set(m[0]) & set(".ej") and complex(m[0]) else m[0], text).encode()
+    )
+    for a in _arrays(program):
+        found.update((a if a.dtype.kind in "iub" else a != 0).tobytes())
+    return found.hexdigest()
+
+
+def _arrays(x: Any) -> Iterator[np.ndarray]:
+    """Yield the arrays in a program, those in parameters and in the programs there too."""
+    if isinstance(x, Program):
+        for _, args, params, _ in x.steps:
+            yield from _arrays([*args, params])
+        yield from _arrays(x.outputs)
+    elif isinstance(x, np.ndarray) and x.dtype.kind in "iubfc":
+        yield x
+    elif isinstance(x, dict):
+        yield from _arrays(list(x.values()))
+    elif isinstance(x, (list, tuple)):
+        for part in x:
+            yield from _arrays(part)

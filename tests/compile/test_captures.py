@@ -8,6 +8,8 @@ from __future__ import annotations
 import array
 import collections
 import dataclasses
+import math
+import re
 import types
 from typing import Any
 
@@ -15,6 +17,7 @@ import numpy as np
 import pytest
 
 import dualad as da
+from dualad.compile.tracing import EffectWarning
 from dualad.surface.arguments import PerformanceNote
 
 X = np.array([1.0, 2.0, 3.0])
@@ -313,7 +316,12 @@ def test_what_a_function_only_writes_is_no_reason_to_trace() -> None:
         return x * 2
 
     fast = da.jit(f)
-    for size in (2, 3, 2, 3, 2):
+    line = f"{__file__}:{f.__code__.co_firstlineno + 1}"
+    with pytest.warns(EffectWarning, match=re.escape(f"changes a list that it did not make, at {line}")):
+        fast(np.ones(2))
+    with pytest.warns(EffectWarning):
+        fast(np.ones(3))
+    for size in (2, 3, 2):
         np.testing.assert_array_equal(fast(np.ones(size)), np.full(size, 2.0))
     assert len(log) == 4  # two for each trace
 
@@ -326,3 +334,39 @@ def test_too_much_to_compare_is_not_compiled() -> None:
     many[-1] = 3.0
     np.testing.assert_array_equal(fast(X), 3 * X)
     np.testing.assert_array_equal(da.vmap(fast)(X), 3 * X)
+
+
+@pytest.mark.parametrize("native", ["1", "0"])
+@pytest.mark.parametrize("size", [3, 20_000])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, w: x * float(w[1]),
+        lambda x, w: x if w[0] > 0 else -x,
+        lambda x, w: x[int(w[3 % len(w)]) % 2 :] * 2,
+        lambda x, w: x * w.tolist()[2],
+        lambda x, w: x * sum(w[:2]),
+        lambda x, w: x * math.sin(w[0]) + np.sum(w * x[0]),
+        lambda x, w: x * w.item(1) + np.sum(w * x[0]),
+    ],
+)
+def test_numbers_that_python_read_of_an_array(f, size: int, native: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUALAD_NATIVE", native)
+    for order in ("C", "F"):
+        w = np.ones((size, 1), order=order)[:, 0]
+        fast = da.jit(lambda x, f=f, w=w: f(x, w) + np.sum(w) * x[0])
+        for number in (1.0, 2.0, -3.0, 1.0):
+            w[:] = number
+            for _ in range(2):
+                np.testing.assert_allclose(fast(X), f(X, w) + np.sum(w) * X[0], rtol=1e-12)
+
+
+def test_a_large_array_that_only_meets_traced_values_is_not_compared() -> None:
+    w = np.ones((300, 300))
+    fast = da.jit(lambda x: np.tanh(w @ x))
+    x = np.linspace(0.0, 0.01, 300)
+    for number in (1.0, 2.0):
+        w[:] = number
+        np.testing.assert_allclose(fast(x), np.tanh(w @ x), rtol=1e-12)
+    ((spec,),) = fast._found.values()
+    assert spec.captures.size < 300

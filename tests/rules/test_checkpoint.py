@@ -327,3 +327,33 @@ def test_a_variable_that_the_caller_writes_later_is_as_it_was_at_the_call():
 
     x = np.array([0.3, 0.7])
     np.testing.assert_allclose(da.grad(f)(x), np.cos(x) * x + np.sin(x), rtol=1e-12)
+
+
+def test_what_it_reads_changes_before_it_runs_again() -> None:
+    class Model:
+        scale = 2.0
+
+        def __call__(self, x):
+            return np.sum(np.sin(x * self.scale))
+
+    model = Model()
+    block = da.checkpoint(lambda x: model(x))
+    for change in (lambda: setattr(model, "scale", 3.0), lambda: delattr(model, "scale")):
+        _, pull = da.vjp(block, np.ones(2))
+        pull(1.0)
+        change()
+        with pytest.raises(da.errors.NotRepeatableError, match="'scale'"):
+            pull(1.0)
+        np.testing.assert_allclose(da.grad(block)(np.ones(2)), model.scale * np.cos(model.scale * np.ones(2)))
+
+
+def test_what_it_counts_itself_is_no_change() -> None:
+    count = [0]
+
+    def block(x):
+        count[0] += 1
+        return np.sin(np.exp(x))
+
+    f = da.checkpoint(block)
+    np.testing.assert_allclose(da.grad(lambda x: f(f(x)))(0.5), da.grad(lambda x: block(block(x)))(0.5))
+    assert count[0] > 2

@@ -30,6 +30,8 @@ _CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
 _ONE = (places.CELL, places.ENTRY, places.CODE, places.DEFAULTS, places.ATTRIBUTE)
 #: the number of the test of an array's header; -1 has no machine code, and Python is asked at each call
 _HEADER = places.SAID
+#: attributes that are read without a search
+_FIELDS = {"__bases__": 9, "__class__": 10, "__dict__": 11}
 #: parts of arguments that are on the stack
 _MOST = 4000
 
@@ -99,10 +101,12 @@ class _Plan:
         return [_TESTS[op], slot, self.address(thing), 0, 0, 0]
 
     def content(self, array: np.ndarray, content: bytes) -> list[int]:
-        # The bytes are in C order, as the array has to be; their address is that of the object's last byte but them.
+        # The bytes are in the order of memory, which is all that the flags say (1: C, 2: Fortran); where it is neither,
+        # Python is asked. Their address is that of the object's last byte but them.
         start = self.address(content) + bytes.__basicsize__ - 1
+        order = 2 if array.flags.fnc else 1
         lengths = self.put(array.shape)
-        return [self.address(array), self.address(array.dtype), array.ndim, lengths, len(content), start]
+        return [self.address(array), self.address(array.dtype), array.ndim, lengths, len(content), start, order]
 
     def watched(self, captures: Captures) -> list[list[int]]:
         """Return what the machine code compares: kind, holder, key, what was there, and how many."""
@@ -122,7 +126,10 @@ class _Plan:
     def place(self, place: Place) -> list[int]:
         kind, holder, key, value = place
         if kind in _ONE and (value is not MISSING or kind != places.ATTRIBUTE):
-            return [kind, id(holder), id(key), 0 if value is MISSING else id(value), 0]
+            if kind == places.ATTRIBUTE and key in _FIELDS:
+                return [_FIELDS[key], id(holder), 0, id(value), 0]
+            nothing = value is MISSING or (kind == places.DEFAULTS and value is None)
+            return [kind, id(holder), id(key), 0 if nothing else id(value), 0]
         if kind == places.LENGTH:
             return [kind, id(holder), 0, value, 0]
         if kind in (places.ITEMS, places.LIST):

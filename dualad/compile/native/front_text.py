@@ -17,6 +17,9 @@ from .values import at, load_lanes
 
 __all__ = ["FRONT"]
 
+#: the bases of a class, as PyType_GetSlot has them
+_BASES = 49
+
 
 def _bound(f: Routine, self: str, args: str, count: str, names: str) -> None:
     front = f.field(self, "front")
@@ -204,8 +207,8 @@ def _unchanged(f: Routine, e: str) -> None:
             f.call("Py_DecRef", inside)
             return inside
 
-        def attribute() -> str:
-            found = f.call("PyObject_GetAttr", holder, key)
+        def attribute(name: str, other: str) -> str:
+            found = f.call(name, holder, other)
             f.call("Py_DecRef", found)
             return found
 
@@ -220,14 +223,17 @@ def _unchanged(f: Routine, e: str) -> None:
             LIST: lambda: counted("same_list", holder, f.words(e, number), count),
             CODE: lambda: f.call("PyFunction_GetCode", holder),
             DEFAULTS: lambda: f.call("PyFunction_GetDefaults", holder),
-            ATTRIBUTE: attribute,
+            ATTRIBUTE: lambda: attribute("PyObject_GetAttr", key),
             SAID: lambda: counted("same_header", holder, f.words(e, number), count),
+            SAID + 1: lambda: f.call("PyType_GetSlot", holder, _BASES),
+            SAID + 2: lambda: f.field(holder, "type"),
+            SAID + 3: lambda: attribute("PyObject_GenericGetDict", "null"),
         }
         f.go_unless(f.test("eq ptr", f.chosen(op, now, ask), f.object(capture, 3)), ask)
     with f.each("0", f.word(e, 9)) as i:
-        array = f.row(e, arrays, i, 6)
-        dims = f.words(e, f.word(array, 3))
-        data = f.call("data_of", f.object(array, 0), f.object(array, 1), f.word(array, 2), dims, 1)
+        array = f.row(e, arrays, i, 7)
+        dims, order = f.words(e, f.word(array, 3)), f.new(f"trunc i64 {f.word(array, 6)} to i32")
+        data = f.call("data_of", f.object(array, 0), f.object(array, 1), f.word(array, 2), dims, order)
         f.go_if(f.is_null(data), ask)
         difference = f.call("lib_memcmp", data, f.object(array, 5), f.word(array, 4))
         f.go_unless(f.test("eq i32", difference, 0), ask)

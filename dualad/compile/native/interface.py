@@ -27,8 +27,9 @@ _OF_PYTHON = _table({
     "ptr": "PyErr_NoMemory PyErr_Occurred PyEval_SaveThread",
     "ptr i64": "PyMem_RawMalloc PyTuple_New",
     "ptr ptr": "PyBytes_AsString PyCell_Get PyException_GetTraceback PyFunction_GetCode PyFunction_GetDefaults",
+    "ptr ptr i32": "PyType_GetSlot",
     "ptr ptr i64": "PyList_GetItem PyTuple_GetItem",
-    "ptr ptr ptr": "PyDict_GetItemWithError PyObject_GetAttr",
+    "ptr ptr ptr": "PyDict_GetItemWithError PyObject_GenericGetDict PyObject_GetAttr",
     "ptr ptr ptr i64 ptr": "PyObject_Vectorcall",
 })  # fmt: skip
 _OF_NUMPY = _table({
