@@ -153,7 +153,7 @@ class Engine:
         objects : dict
             Addresses of the Python objects that it refers to.
         level : int
-            How much LLVM does about the code: 1 to 3, which is what others use every day.
+            How much LLVM does about the code: 1 to 3, which others use every day, for all that depends on programs.
         entries : sequence of Entry
             What functions are called with, if they compute: each access is proven to be in bounds before LLVM gets
             the text. It is named by the text and this, so that what has been kept has been proven.

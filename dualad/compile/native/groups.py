@@ -14,19 +14,19 @@ import numpy as np
 from ...program.ir import Program
 from ...program.variable import Variable, aval_of_atom
 from ..gather import Place, gather
-from .code import Code
 from .engine import Engine, engine
 from .equations import Equations
 from .loops import LOOPS, check_loop, weight_of_loop
-from .lowering import SMALL, Lowering, check, weight
+from .lowering import SMALL, check, weight
 from .operators import TYPES, Refused
+from .parts import in_parts
 from .stub import entered
-from .values import Values, is_uniform, store
+from .values import is_uniform
 
 __all__ = ["Group", "find_groups", "is_known"]
 
-#: instructions of one function, about; what is longer is cut
-_LONGEST = 30_000
+#: instructions of one group, about; what is longer is cut
+_LONGEST = 1_000_000
 #: a function that does more than so many instructions lets other threads of Python run meanwhile
 _PATIENT = 20_000
 #: about so many instructions are worth a call with these arguments and results
@@ -45,28 +45,17 @@ class Group(Equations):
         return isinstance(constant, np.ndarray) and constant.size > SMALL and not is_uniform(constant)
 
     def compile(self, made: Engine) -> None:
-        code = Code()
-        lowering = Lowering(code, LOOPS)
-        env: dict[Any, Values] = {}
         avals = [aval_of_atom(a) for a in self.reads]
-        for i, (key, aval) in enumerate(zip(self._keys, avals, strict=True)):
-            env[key] = Values(aval, pointer=code.pointer_in("%in", i))
-        targets: dict[Any, str] = {}
-        for i, v in enumerate(self.writes):
-            targets[v] = code.pointer_in("%out", i)
-        lowering.steps(self.steps, env, targets)
-        for v in self.writes:
-            value = env[v]
-            if value.pointer != targets[v]:
-                store(code, value, targets[v])
-        self.text = code.function("i32 @body(ptr %in, ptr %out, ptr %scratch)", "i32 0")
-        needs_python = lowering.needs_python
-        releases = _turns(self.steps) > _PATIENT and not needs_python
+        written = in_parts(self.steps, list(zip(self._keys, avals, strict=True)), self.writes)
+        self.text = "\n\n".join(written.texts)
+        releases = _turns(self.steps) > _PATIENT and not written.needs_python
         read = [
             None if type(a) is Variable and a not in self._used else v for a, v in zip(self.reads, avals, strict=True)
         ]
         declared = read, [v.aval for v in self.writes]
-        self.run = entered(made, self.text, declared, lowering.scratch, 1, self.ask_numpy, needs_python, releases)
+        self.run = entered(
+            made, written.texts, declared, written.scratch, 1, self.ask_numpy, written.needs_python, releases
+        )
 
 
 def is_known(step: tuple) -> bool:

@@ -102,6 +102,8 @@ class Lowering:
         self.code, self.loops = code, loops
         #: bytes of memory for what loops write and others read
         self.scratch = 0
+        #: where in it an address is
+        self.rooms: dict[str, int] = {}
         #: whether it calls Python, and so has to hold the interpreter's lock
         self.needs_python = False
         #: variables that an equation or a result reads
@@ -111,9 +113,11 @@ class Lowering:
 
     def room(self, aval: Aval) -> str:
         """Return the address of memory for an array."""
-        offset = self.scratch
-        self.scratch += -(-aval.size * aval.dtype.itemsize // 64) * 64
-        return self.code.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
+        offset = -(-self.scratch // 64) * 64
+        self.scratch = offset + -(-aval.size * aval.dtype.itemsize // 64) * 64
+        pointer = self.code.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
+        self.rooms[pointer] = offset
+        return pointer
 
     def program(self, program: Program, inputs: Sequence[Values], targets: dict[Any, str] | None = None) -> list:
         """Write a program's equations; return its results.

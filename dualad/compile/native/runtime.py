@@ -105,7 +105,8 @@ _KEPT: list[Runtime] = []
 @functools.cache
 def _compiled(made: Engine, places: Layout) -> Runtime | None:
     try:
-        found = Runtime(made.compile(_text(places), _ENTRIES, _objects(), 1))
+        # Level 0, four times as quick: the text is always the same, and a test compiles it for other processors, too.
+        found = Runtime(made.compile(_text(places), _ENTRIES, _objects(), 0))
         _KEPT.append(found)
         return found
     except RuntimeError:  # entries are in Python then

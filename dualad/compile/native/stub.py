@@ -17,6 +17,7 @@ from ...core.aval import Aval, is_weak
 from .bounds import Entry
 from .engine import Engine
 from .operators import BOOL, DOUBLE, INT, LONG, SINGLE
+from .parts import one_after_the_other
 from .positions import ELSEWHERE
 from .runtime import as_plan, builtin, runtime
 from .stub_text import IGNORED, PLAIN, TRUTH, WHOLE
@@ -60,17 +61,18 @@ def _plan(
 
 
 def entered(
-    made: Engine, body: str, avals: tuple[Sequence[Aval | None], Sequence[Aval]], scratch: int, level: int,
+    made: Engine, texts: Sequence[str], avals: tuple[Sequence[Aval | None], Sequence[Aval]], scratch: int, level: int,
     again: Callable, needs_python: bool = False, releases: bool = False,
 ) -> Callable:  # fmt: skip
-    """Compile a function ``@body`` and return it, with its entry, as a Python function.
+    """Compile a function and return it, with its entry, as a Python function.
 
     Parameters
     ----------
     made : Engine
         What compiles.
-    body : str
-        A module with the function ``i32 @body(inputs, outputs, scratch)``.
+    texts : sequence of str
+        A module with the function ``i32 @body(inputs, outputs, scratch)``, or modules with ``@part0``, ``@part1``, ...,
+        which run one after the other.
     avals : pair of sequences of Aval
         The arguments (None for one that is not read) and the results.
     scratch : int
@@ -94,8 +96,15 @@ def entered(
         return functions[0](*args)
 
     inputs, outputs = [tuple([None if a is None else a.size * a.dtype.itemsize for a in own]) for own in avals]
-    linked = made.compile(body, ["body"], {}, level, [Entry("body", (inputs, outputs, scratch))])
-    address = linked.addresses["body"]
+    memory = inputs, outputs, scratch
+    names = ["body"] if len(texts) == 1 else [f"part{i}" for i in range(len(texts))]
+    linked = [
+        made.compile(text, [name], {}, level, [Entry(name, memory)]) for name, text in zip(names, texts, strict=True)
+    ]
+    if len(texts) > 1:  # each part was proven for the memory that is handed on to all
+        called = {name: part.addresses[name] for name, part in zip(names, linked, strict=True)}
+        linked.append(made.compile(one_after_the_other(len(texts)), ["body"], called, level))
+    address = linked[-1].addresses["body"]
     functions.append(python_entry(address, *avals, scratch, linked, needs_python, again))
     shared = runtime(made)
     if shared is not None and len(avals[0]) + len(avals[1]) <= _MOST:

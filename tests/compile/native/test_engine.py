@@ -82,9 +82,9 @@ def test_vectors_are_halved_where_llvm_gets_long_ones_wrong(cpu: str, level: int
 def test_mathematics_and_entries_compile_for_other_processors(cpu: str) -> None:
     places = runtimes.layout()
     assert places is not None
-    kernels = [engines.maths_text(name, 8) for name in sorted(KERNELS)]
-    for text in (runtimes._text(places), *kernels):
-        assert "zmm" not in assembly(configured(text, AVX512), cpu, 1)
+    for name in sorted(KERNELS):
+        assert "zmm" not in assembly(configured(engines.maths_text(name, 8), AVX512), cpu, 2)
+    assert "zmm" not in assembly(configured(runtimes._text(places), AVX512), cpu, 0)
 
 
 def test_only_avx512_is_told_so() -> None:
@@ -112,4 +112,4 @@ def test_no_level_that_nobody_uses(asked: list[tuple[str, int]]) -> None:
 
     da.jit(long)(x)
     da.jit(lambda x: np.tanh(x) * x)(np.linspace(0.0, 1.0, 70_000))
-    assert asked and {level for _, level in asked} <= {1, 2, 3}
+    assert {level for text, level in asked if "@front(" not in text} == {1, 2}
