@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "ArgumentError", "ArgumentTypeError", "BranchError", "CapturedTensorError", "CheckError", "ConvergenceError",
-    "ConversionError", "DeclarationError", "DifferentValueError", "DtypeError", "DualadError", "EscapedTensorError",
-    "ForeignArrayError", "GradcheckError", "InPlaceError", "KinkError", "LoadingError", "NonFiniteError",
-    "NotLinearError", "NotRepeatableError", "OutputError", "PlainBufferError", "ProgramError", "RefusalSwallowedError",
-    "RuleMissingError", "ShapeError", "SingularMatrixError", "SparsityError", "TravelError", "TreeError",
-    "UnsupportedError", "UsageError", "WorkerLostError", "catalogue",
+    "ArgumentError", "ArgumentTypeError", "BranchError", "CapturedTensorError", "CheckError", "CompilerFaultWarning",
+    "ConvergenceError", "ConversionError", "DeclarationError", "DifferentValueError", "DtypeError", "DualadError",
+    "EscapedTensorError", "ForeignArrayError", "GradcheckError", "InPlaceError", "KinkError", "LoadingError",
+    "NonFiniteError", "NotLinearError", "NotRepeatableError", "OutputError", "PlainBufferError", "ProgramError",
+    "RefusalSwallowedError", "RuleMissingError", "ShapeError", "SingularMatrixError", "SparsityError", "TravelError",
+    "TreeError", "UnsupportedError", "UsageError", "WorkerLostError", "catalogue",
 ]  # fmt: skip
 
 
@@ -256,6 +256,12 @@ class TravelError(DualadError, TypeError, code="DAD061", title="a function that 
 
 class WorkerLostError(DualadError, RuntimeError, code="DAD062", title="a worker died"):
     """A worker of an executor died, and its work is lost."""
+
+
+class CompilerFaultWarning(
+    DualadError, UserWarning, code="DAD063", title="compiled code that differs from the plain program"
+):
+    """A warning: compiled code was found wrong at its first call; the function runs without it."""
 
 
 def catalogue() -> list[type[DualadError]]:

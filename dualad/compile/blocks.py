@@ -35,7 +35,7 @@ class Region(Equations):
 
     def __init__(self, steps: list[tuple], writes: list[Variable]) -> None:
         super().__init__(steps, writes)
-        self.run = self._run
+        self.run = self.guarded = self._run
         self.shape = steps[0][3][0].aval.shape
         shapes = [aval_of_atom(a).shape for a in self.reads]
         self.flat = all([s in ((), self.shape) for s in shapes])

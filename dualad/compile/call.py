@@ -44,6 +44,7 @@ from ..locks import new_lock
 from ..ops.kinds import in_lanes
 from ..ops.kinks import _convention
 from ..program.ir import Program
+from .first_call import CHECKED
 from .native.engine import engine
 from .numpy_source import Compiled, compile_program
 from .reroll import reroll
@@ -58,18 +59,22 @@ _KEPT = 64
 
 
 class CallProgram(Program):
-    """A program that ``call`` runs, with its code and the programs that transforms have made of it."""
+    """A program that ``call`` runs, with its code and the programs that transforms have made of it.
 
-    __slots__ = ("_compiled", "_derived", "_lock")
+    Its first run, and theirs, is checked if that is no more than ``most`` entries.
+    """
 
-    def __init__(self, program: Program) -> None:
+    __slots__ = ("_compiled", "_derived", "_lock", "most")
+
+    def __init__(self, program: Program, most: float = CHECKED) -> None:
         super().__init__(program.inputs, program.steps, program.outputs, program.name)
+        self.most = most
         self._compiled: Compiled | None = None
         self._derived: dict[Any, Any] = {}
         self._lock = new_lock()
 
     def __reduce__(self):
-        return CallProgram, (Program(self.inputs, self.steps, self.outputs, self.name),)
+        return CallProgram, (Program(self.inputs, self.steps, self.outputs, self.name), self.most)
 
     @property
     def compiled(self) -> Compiled:
@@ -81,7 +86,7 @@ class CallProgram(Program):
         return self._compiled
 
     def derived(self, make: Callable, *key: Any) -> Any:
-        """Return ``_callable(make())`` for a key, made once (for each convention about kinks)."""
+        """Return ``_callable(make(), most)`` for a key, made once (for each convention about kinks)."""
         key = (*key, _convention.get())
         found = self._derived.get(key)
         if found is None:
@@ -90,12 +95,14 @@ class CallProgram(Program):
                 if found is None:
                     if len(self._derived) >= _KEPT:
                         self._derived.clear()
-                    found = self._derived[key] = _callable(_strongly(make))
+                    found = self._derived[key] = _callable(_strongly(make), self.most)
         return found
 
 
-def _compile(program: Program) -> Compiled:
-    return compile_program(proven(program, {"simplification": simplify, "finding loops again": reroll}))
+def _compile(program: CallProgram) -> Compiled:
+    compiled = compile_program(proven(program, {"simplification": simplify, "finding loops again": reroll}))
+    compiled.check(program, program.most)
+    return compiled
 
 
 def _strongly(make: Callable) -> Any:
@@ -107,13 +114,13 @@ def _strongly(make: Callable) -> Any:
         compiling.reset(token)
 
 
-def _callable(made: Any) -> Any:
+def _callable(made: Any, most: float) -> Any:
     """Return what was made of a program, the programs in it as such that can be called."""
     if type(made) is Program:
-        return CallProgram(made)
+        return CallProgram(made, most)
     if not isinstance(made, (list, tuple)):
         return made
-    parts = [_callable(x) for x in made]
+    parts = [_callable(x, most) for x in made]
     return type(made)(*parts) if hasattr(made, "_fields") else type(made)(parts)
 
 
@@ -203,7 +210,11 @@ def _call_batch(size, values, mapped, *, program, linear):
     flags = tuple(mapped)
     make = lambda: batch_program(program, flags, size=size)
     # Which lanes collectives speak to is the running transform's business, so these are written anew.
-    lanes = _callable(make()) if mentions(program, crosses_lanes) else program.derived(make, "batch", flags, size)
+    lanes = (
+        _callable(make(), program.most)
+        if mentions(program, crosses_lanes)
+        else program.derived(make, "batch", flags, size)
+    )
     return in_lanes(bind(call, values, {"program": lanes.program, "linear": linear}), lanes.moving, size)
 
 

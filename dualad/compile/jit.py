@@ -25,7 +25,7 @@ from ..core.memory import snapshot
 from ..core.tracer import Tracer
 from ..core.transformed import importable_name
 from ..dual import Dual
-from ..errors import BranchError, ConversionError, DtypeError
+from ..errors import ArgumentTypeError, BranchError, ConversionError, DtypeError
 from ..guards.reach import MOST, Reach
 from ..jvp import as_primal
 from ..locks import new_lock
@@ -37,6 +37,7 @@ from ..surface.arguments import PerformanceNote
 from ..tree import flatten, is_array, orders_of_keys
 from .call import CallProgram, call
 from .captures import Captures
+from .first_call import CHECKED
 from .lowered import Lowered, explained
 from .native.engine import engine
 from .native.front import front, method
@@ -62,9 +63,9 @@ class _Specialisation:
 
     __slots__ = ("captures", "program", "results", "retraced", "traced")
 
-    def __init__(self, traced: Traced, reach: Reach) -> None:
+    def __init__(self, traced: Traced, reach: Reach, most: float) -> None:
         self.traced = traced
-        self.program = CallProgram(traced.program)
+        self.program = CallProgram(traced.program, most)
         self.results = len(traced.returned)
         hidden = {id(a) for a in traced.hidden}
         derived = any(
@@ -118,10 +119,13 @@ class Jitted(HasFront):
         The function itself.
     """
 
-    def __init__(self, f: Callable, static_argnums: Any, static_argnames: Any, specialise: bool) -> None:
+    def __init__(
+        self, f: Callable, static_argnums: Any, static_argnames: Any, specialise: bool, check: bool | int = True
+    ) -> None:
         functools.update_wrapper(self, f, updated=())
         self.f, self.specialise = f, specialise
-        self._options = (static_argnums, static_argnames, specialise)
+        self._options = (static_argnums, static_argnames, specialise, check)
+        self._most = _most_entries(check)
         self._static_places, self._static_names = resolved_statics(f, static_argnums, static_argnames)
         self._sees_order = takes_any_keyword(f)
         self._entries: tuple[Entry, ...] = ()
@@ -327,7 +331,7 @@ class Jitted(HasFront):
                 f"{error.instead}; for an argument that is a setting, use jit(f, static_argnames=...), and"
                 " jit(f, specialise=True) compiles the branches that are taken, one by one",
             ).with_traceback(error.__traceback__) from None
-        spec = _Specialisation(traced, Reach(()) if reach is None else reach)
+        spec = _Specialisation(traced, Reach(()) if reach is None else reach, self._most)
         if traced.captured:  # tensors of a transform that is running: of no use to another call
             return spec
         if reach is None:
@@ -428,6 +432,19 @@ def _overlaps(a: np.ndarray) -> bool:
     return False
 
 
+def _most_entries(check: Any) -> float:
+    """Return how many entries a program may have whose first call is checked."""
+    if isinstance(check, bool):
+        return CHECKED if check else -1
+    if not isinstance(check, int) or check < 0:
+        raise ArgumentTypeError(
+            f"jit: check={check!r}.",
+            "it says whether the first call is compared with NumPy, or up to how many entries that compute",
+            "pass True, False, or a number of entries",
+        )
+    return check
+
+
 def _is_batched(x: Any) -> bool:
     while isinstance(x, Tracer):
         if type(x) is Batched:
@@ -439,19 +456,23 @@ def _is_batched(x: Any) -> bool:
 @overload
 def jit(
     f: Callable[Args, Any], *, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
-    specialise: bool = False,
+    specialise: bool = False, check: bool | int = True,
 ) -> Jitted: ...  # fmt: skip
 
 
 @overload
 def jit(
-    *, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (), specialise: bool = False
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    specialise: bool = False,
+    check: bool | int = True,
 ) -> Callable[[Callable[Args, Any]], Jitted]: ...
 
 
 def jit(
     f: Callable | None = None, *, static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (),
-    specialise: bool = False,
+    specialise: bool = False, check: bool | int = True,
 ) -> Any:  # fmt: skip
     """Compile a function: traced once for each signature of its arguments, then run without dualad in between.
 
@@ -469,6 +490,9 @@ def jit(
     specialise : bool
         Compile along the branches that the values take, with a check at each call that they are the same; another
         path is traced when it is first taken, 16 at most.
+    check : bool or int
+        Whether the first call of each signature is compared with the function's program run by NumPy. With a number it
+        is, unless that reads and computes more entries than this; ``True`` is two million.
 
     Returns
     -------
@@ -502,6 +526,8 @@ def jit(
     [0.0, 0.841471]
     """
     if f is None:
-        return lambda f: jit(f, static_argnums=static_argnums, static_argnames=static_argnames, specialise=specialise)
+        return lambda f: jit(
+            f, static_argnums=static_argnums, static_argnames=static_argnames, specialise=specialise, check=check
+        )
     check_callable(f, "jit")
-    return Jitted(f, static_argnums, static_argnames, specialise)
+    return Jitted(f, static_argnums, static_argnames, specialise, check)

@@ -66,7 +66,7 @@ class Lowered:
             "number": "as Python numbers", "ufunc": "calls of NumPy's ufuncs", "library": "calls of NumPy and SciPy",
             "loop": "loops and branches of the source", "callback": "callbacks into Python code",
             "block": "groups run block by block", "native": "functions of machine code",
-            "interpreted": "one by one by the interpreter: the compiler failed",
+            "interpreted": "one by one by the interpreter",
         }  # fmt: skip
         lines = [f"{n:5d} {words[k]}" for k, n in sorted(self._compiled.calls.items())]
         for region in self._compiled.regions:
@@ -121,6 +121,7 @@ def explained(spec: Any, function: Callable, given: Arguments) -> str:
         "equations:",
         low.kernels,
         *_about_machine_code(spec.program.compiled.machine),
+        f"first call: {spec.program.compiled.checked}",
     ]
     if spec.traced.hidden:
         lines.append(f"reads {len(spec.traced.hidden)} captured arrays at each call:")

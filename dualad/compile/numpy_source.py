@@ -16,17 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from ..control.subprograms import mentions, runner
+from ..control.subprograms import mentions
 from ..core.aval import is_weak
 from ..program.ir import Program
 from .blocks import Region, find_regions
+from .first_call import FirstCall, is_impure
 from .native.engine import Tally, note_once, tally
 from .native.equations import Equations
 from .native.groups import Group, find_groups
 from .native.passes import Pass, find_passes
 from .native.stacks import find_stacks
 from .quiet_errors import quietly
-from .simplify import is_pure
+from .reference import interpreted, work_of
 from .source_block import Block
 from .source_values import ARRAY, PYTHON, Value, identifier
 from .trust import attempt
@@ -39,19 +40,47 @@ class Compiled:
     """A compiled program: ``run(*arrays)`` returns a tuple; ``source`` is its text.
 
     ``calls`` counts equations by what became of them: "number", "ufunc", "library", "loop", "callback"; ``machine``
-    says what was compiled to machine code for it, and what was read from the disk.
+    says what was compiled to machine code for it, and what was read from the disk. ``variant(entry)`` is the same with
+    ``entry(group)`` in place of the entry of each group that is machine code.
     """
 
     program: Program
     source: str
-    run: Callable
+    variant: Callable[[Callable[[Equations], Callable]], Callable]
     calls: Mapping[str, int]
     regions: Sequence[Region] = ()
     groups: Sequence[Equations] = ()
     machine: Tally = field(default_factory=Tally)
+    #: ``run`` without the check at the first call
+    direct: Callable = field(init=False)
+    run: Callable = field(init=False)
+    #: what has become of the check, in words
+    checked: str = "not compared with anything"
+    #: the program as it was before any pass
+    plain: Program = field(init=False)
 
     def __post_init__(self) -> None:
+        self.run = self.direct = self.variant(lambda group: group.run)
         self.source = "\n\n".join([self.source, *[f"; native code\n{g.text}" for g in self.groups]])
+
+    def check(self, plain: Program, most: float) -> None:
+        """Let the first run be compared with the program as it was, if that is no more than ``most`` entries."""
+        self.plain, work = plain, work_of(plain)
+        if "interpreted" in self.calls:
+            return
+        if work <= most:
+            self.run, self.checked = FirstCall(self, plain, most), "to be compared with NumPy"
+        else:
+            self.checked = f"not compared with NumPy, which would read and compute {work:,} entries"
+
+    def accept(self, checked: str) -> None:
+        """Run without the check from now on."""
+        self.run, self.checked = self.direct, checked
+
+    def withdraw(self, fault: str) -> None:
+        """Run the program as it was before any pass from now on, equation by equation."""
+        self.calls, self.checked = {"interpreted": len(self.plain.steps)}, f"the code was wrong: {fault}"
+        self.run = self.direct = interpreted(self.plain)
 
 
 def compile_program(program: Program) -> Compiled:
@@ -64,17 +93,8 @@ def compile_program(program: Program) -> Compiled:
 
 def _interpreted(program: Program) -> Compiled:
     """Return a program run equation by equation."""
-    step_by_step = quietly(runner(program, plain=True))
-
-    def run(*args):
-        # Memory of their own: an operator may return an argument, or a part of one.
-        return tuple([x.copy() if np.ndim(x) else np.asarray(x)[()] for x in step_by_step(*args)])
-
-    return Compiled(program, "", run, {"interpreted": len(program.steps)})
-
-
-def _is_impure(op: Any, params: dict) -> bool:
-    return not is_pure(op, params)
+    run = interpreted(program)
+    return Compiled(program, "", lambda entry: run, {"interpreted": len(program.steps)})
 
 
 def _compile(program: Program) -> Compiled:
@@ -87,22 +107,24 @@ def _compile(program: Program) -> Compiled:
     if len(grouped.steps) == 1 and isinstance(group := grouped.steps[0][0], (Group, Pass)):
         own = [list(map(id, atoms)) for atoms in (program.inputs, program.outputs, group.reads, group.writes)]
         if own[:2] == own[2:] and (type(group) is Group or all([v.aval.shape for v in group.writes])):
-            return Compiled(program, "", group.run, {"native": 1}, groups=[group])
-    numbers = not mentions(program, _is_impure)
+            return Compiled(program, "", lambda entry: entry(group), {"native": 1}, groups=[group])
+    numbers = not mentions(program, is_impure)
     writer = _Writer(numbers)
     body = writer.function(grouped)
     if not (numbers and writer.raising):
         return _finish(program, name, writer, body)
+
     # What a Python float can't say (an infinity from a division by zero) the plain form does, written when needed.
-    plain: list[Callable] = []
+    @functools.cache
+    def without_numbers() -> Compiled:
+        other = _Writer(False)
+        return _finish(program, f"{name}_plain", other, other.function(grouped))
 
-    def without_numbers(*args):
-        if not plain:
-            other = _Writer(False)
-            plain.append(_finish(program, f"{name}_plain", other, other.function(grouped)).run)
-        return plain[0](*args)
+    def in_numpy(entry: Callable) -> Callable:
+        made = functools.cache(lambda: without_numbers().variant(entry))
+        return lambda *args: made()(*args)  # noqa: PLW0108 - made when it is first needed
 
-    writer.names["in_numpy"] = without_numbers
+    writer.entries["in_numpy"] = in_numpy
     given = ", ".join([f"x{i}" for i in range(len(program.inputs))])
     body = [
         "    try:",
@@ -123,13 +145,15 @@ def _finish(program: Program, name: str, writer: _Writer, body: list[str]) -> Co
     source = "\n".join([f"def {name}({given}):", *body, ""])
     _count[0] += 1
     file = f"<dualad.jit {name} {_count[0]}>"
-    namespace = dict(writer.names)
-    exec(compile(source, file, "exec"), namespace)
+    code = compile(source, file, "exec")
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)  # so that tracebacks show the lines
-    run = namespace[name]
-    if writer.warning:
-        run = quietly(run)
-    return Compiled(program, source, run, writer.calls, writer.regions, writer.groups)
+
+    def variant(entry: Callable) -> Callable:
+        namespace = {**writer.names, **{known: make(entry) for known, make in writer.entries.items()}}
+        exec(code, namespace)
+        return quietly(namespace[name]) if writer.warning else namespace[name]
+
+    return Compiled(program, source, variant, writer.calls, writer.regions, writer.groups)
 
 
 class _Writer:
@@ -139,6 +163,8 @@ class _Writer:
         self.numbers = numbers
         self.names: dict[str, Any] = {"array": np.array, "empty": np.empty, "float64": np.float64, "bool_": np.bool_}
         self._known: dict[int, str] = {id(v): k for k, v in self.names.items()}
+        #: names of what runs a group, each with what makes it of an entry
+        self.entries: dict[str, Callable[[Callable[[Equations], Callable]], Callable]] = {}
         #: whether an expression may raise where NumPy would not
         self.raising = False
         #: whether a call may warn

@@ -95,7 +95,9 @@ class Block:
         as_they_are = () if in_blocks else (FLOAT_FORM, BOOL_FORM)
         reads = [env[v] if type(v) is Variable else self.constant(v) for v in group.reads]
         texts = [r.text if r.form in as_they_are else self.as_array(r) for r in reads]
-        names = self.call(self.writer.bind("in_blocks" if in_blocks else "native", group.run), texts, len(group.writes))
+        function = self.writer.bind("in_blocks" if in_blocks else "native", group.run)
+        self.writer.entries[function] = lambda entry: entry(group)
+        names = self.call(function, texts, len(group.writes))
         for v, text in zip(group.writes, names, strict=True):
             env[v] = Value(text, ARRAY, v.aval, True)
             if v.aval.shape:

@@ -19,6 +19,7 @@ from .. import trust
 from ..threads import shared_out
 from .bounds import Entry
 from .engine import Engine
+from .guards import Guarded
 from .lowering import count_moved
 from .operators import KNOWN, TYPES, Refused, computed_in
 from .stub import as_declared
@@ -58,7 +59,9 @@ class Equations:
         self.reads = list(reads.values())
         self._keys = list(reads)
         self.text, self.about = "", ""
+        #: the function, and the same with all memory between guard zones (``guards.py``)
         self.run: Callable = _not_compiled
+        self.guarded: Callable = _not_compiled
 
     def is_read(self, constant: Any) -> bool:
         """Say whether a constant is read from memory; others are written into the function."""
@@ -81,21 +84,27 @@ class Equations:
         plans = [(_ROWS(linked.addresses[name]), rows, step) for name, rows, step in calls]
         places = [held.index(v) for v in self.writes]
 
-        def run(*args):
-            made = [np.empty(v.aval.shape, v.aval.dtype) for v in held]
-            status = np.zeros(1, np.int64)
+        wanted = [*[(v.aval.shape, v.aval.dtype) for v in held], ((1,), np.dtype(np.int64))]
+
+        def call(args: Sequence, guards: Callable | None) -> tuple:
             given = [np.asarray(as_declared(x, a)) for x, a in zip(args, avals, strict=True)]
-            arrays = [*given, *made, status]
+            zones = None if guards is None else guards(given, wanted)
+            given, made = (given, [np.empty(*w) for w in wanted]) if zones is None else (zones.given, zones.made)
+            made[-1][0] = 0
+            arrays = [*given, *made]
             table = (ctypes.c_void_p * len(arrays))(*[x.__array_interface__["data"][0] for x in arrays])
             pointer = ctypes.addressof(table)
             for function, rows, step in plans:
                 shared_out(functools.partial(function, pointer), rows, step)
-            if status[0]:
+            if zones is not None:
+                zones.verify()
+            if made[-1][0]:
                 return self.ask_numpy(*args)
-            return tuple([made[i] for i in places])
+            return tuple([made[i] if zones is None else made[i].copy() for i in places])
 
+        run = lambda *args: call(args, None)
         run.linked = linked  # type: ignore[attr-defined]
-        self.run = run
+        self.run, self.guarded = run, lambda *args: call(args, Guarded)
 
     def ask_numpy(self, *args: Any) -> tuple:
         """Return what the equations themselves make of arguments, or raise what they raise."""

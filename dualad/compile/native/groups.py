@@ -53,7 +53,7 @@ class Group(Equations):
             None if type(a) is Variable and a not in self._used else v for a, v in zip(self.reads, avals, strict=True)
         ]
         declared = read, [v.aval for v in self.writes]
-        self.run = entered(
+        self.run, self.guarded = entered(
             made, written.texts, declared, written.scratch, 1, self.ask_numpy, written.needs_python, releases
         )
 

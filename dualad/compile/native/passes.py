@@ -345,7 +345,7 @@ class Pass(Equations):
         if sum([k.work for k in kernels]) < _SHARED:
             self.text, scratch = self._in_one(held, calls)
             avals = [aval_of_atom(a) for a in self.reads], [v.aval for v in self.writes]
-            self.run = entered(made, [self.text], avals, scratch, 1, self.ask_numpy)
+            self.run, self.guarded = entered(made, [self.text], avals, scratch, 1, self.ask_numpy)
             return
         self.link(made, calls, held, 1 if self.text.count("\n") > _HURRY else 2)
 

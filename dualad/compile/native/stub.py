@@ -16,6 +16,7 @@ import numpy as np
 from ...core.aval import Aval, is_weak
 from .bounds import Entry
 from .engine import Engine
+from .guards import Guarded
 from .operators import BOOL, DOUBLE, INT, LONG, SINGLE
 from .parts import one_after_the_other
 from .positions import ELSEWHERE
@@ -63,8 +64,8 @@ def _plan(
 def entered(
     made: Engine, texts: Sequence[str], avals: tuple[Sequence[Aval | None], Sequence[Aval]], scratch: int, level: int,
     again: Callable, needs_python: bool = False, releases: bool = False,
-) -> Callable:  # fmt: skip
-    """Compile a function and return it, with its entry, as a Python function.
+) -> tuple[Callable, Callable]:  # fmt: skip
+    """Compile a function and return it, with its entry, as a Python function, and as one between guards.
 
     Parameters
     ----------
@@ -105,12 +106,13 @@ def entered(
         called = {name: part.addresses[name] for name, part in zip(names, linked, strict=True)}
         linked.append(made.compile(one_after_the_other(len(texts)), ["body"], called, level))
     address = linked[-1].addresses["body"]
-    functions.append(python_entry(address, *avals, scratch, linked, needs_python, again))
+    plain, guarded = python_entry(address, *avals, scratch, linked, needs_python, again)
+    functions.append(plain)
     shared = runtime(made)
     if shared is not None and len(avals[0]) + len(avals[1]) <= _MOST:
         plan = _plan(*avals, address, scratch, releases, miss, again)
         functions.append(builtin(shared.stub, plan, (linked, miss, again)))
-    return functions[-1]
+    return functions[-1], guarded
 
 
 _NOTHING = np.empty(0)
@@ -133,23 +135,28 @@ def as_declared(x: Any, aval: Aval) -> Any:
 def python_entry(
     address: int, reads: Sequence[Aval | None], writes: Sequence[Aval], scratch: int, keep: Any, needs_python: bool,
     again: Callable,
-) -> Callable:  # fmt: skip
-    """Return a function that does in Python what the entry in machine code does, where that can't be trusted."""
+) -> tuple[Callable, Callable]:  # fmt: skip
+    """Return a function that does in Python what the entry in machine code does, and one that runs between guards."""
     kind = ctypes.PYFUNCTYPE if needs_python else ctypes.CFUNCTYPE
     body = kind(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(address)
 
-    def run(*args):
+    wanted = [*[(a.shape, a.dtype) for a in writes], ((scratch or 1,), np.dtype(np.uint8))]
+
+    def call(args: Sequence, guards: Callable | None) -> tuple:
         given = [_NOTHING if a is None else np.require(x, a.dtype, ["C", "A"]).reshape(a.shape)
                  for x, a in zip(args, reads, strict=True)]  # fmt: skip
-        made = [np.empty(a.shape, a.dtype) for a in writes]
-        room = np.empty(scratch, np.uint8)
+        zones = None if guards is None else guards(given, wanted)
+        given, made = (given, [np.empty(*w) for w in wanted]) if zones is None else (zones.given, zones.made)
         table = lambda arrays: (ctypes.c_void_p * max(1, len(arrays)))(*[a.ctypes.data for a in arrays])
-        status = body(table(given), table(made), room.ctypes.data)
+        status = body(table(given), table(made[:-1]), made[-1].ctypes.data)
+        if zones is not None:
+            zones.verify()
         if status == ELSEWHERE:
             return again(*args)
         if status:
             raise KeyboardInterrupt
-        return tuple([m if m.shape else m[()] for m in made])
+        return tuple([(m if zones is None else m.copy()) if m.shape else m[()] for m in made[:-1]])
 
+    run = lambda *args: call(args, None)
     run.keep = keep  # type: ignore[attr-defined]
-    return run
+    return run, lambda *args: call(args, Guarded)

@@ -25,8 +25,8 @@ def run_of(fast, *args):
     """Return the compiled function itself, which is a builtin."""
     compiled = fast._specialised(args, {}).program.compiled
     assert len(compiled.groups) == 1 and not compiled.source.startswith("def ")
-    assert type(compiled.run) is type(len)
-    return compiled.run
+    assert type(compiled.direct) is type(len)
+    return compiled.direct
 
 
 X = np.linspace(-1, 2, 13)

@@ -1,0 +1,194 @@
+"""The first run of a compiled program is compared with the program as it was before any pass, run plainly.
+
+For: what ``run`` of a compiled program is until that has been done, and what becomes of a program whose code is wrong.
+The code runs twice, between guard zones and as it will from then on; both have to give what the plain program gives. A
+program that calls into Python (rules, callbacks and solvers of users') is run once, and each piece of machine code in
+it is compared with its own equations on the values that it is given. Not for: how results are compared
+(``agreement.py``), what they are compared with (``reference.py``).
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ..control.subprograms import mentions
+from ..core.contexts import everywhere
+from ..core.frames import user_level
+from ..errors import CompilerFaultWarning
+from ..program.ir import Program
+from ..program.variable import Variable
+from . import trust
+from .agreement import difference
+from .native.equations import Equations
+from .native.guards import StrayWrite
+from .reference import EACH, Reference, TooLong, work_of
+from .simplify import is_pure
+
+__all__ = ["CHECKED", "Checkable", "FirstCall", "is_impure"]
+
+#: a program is not checked if a plain run of it reads and computes more entries than this (``work_of``)
+CHECKED = 2_000_000
+
+
+class Checkable(Protocol):
+    """A compiled program, as far as its check is concerned."""
+
+    run: Callable
+    #: ``run`` once it has been checked
+    direct: Callable
+
+    def variant(self, entry: Callable[[Equations], Callable]) -> Callable:
+        """Return ``direct`` with the entry that is given for each of its pieces of machine code."""
+
+    def accept(self, checked: str) -> None:
+        """Let ``run`` be ``direct``; say what was compared."""
+
+    def withdraw(self, fault: str) -> None:
+        """Let ``run`` be the plain program."""
+
+
+_AS_NUMPY = "compared with NumPy"
+_IN_PIECES = "each piece of machine code compared with NumPy"
+_TOO_LONG = "not compared with NumPy, which would go through its loops for too long"
+_FAILED = "not compared with NumPy: the comparison failed"
+
+
+class _Outcome(NamedTuple):
+    results: Sequence
+    words: str
+
+
+class _Fault(Exception):
+    """Compiled code that is wrong, in words."""
+
+
+def is_impure(op: Any, params: dict) -> bool:
+    """Say whether an operator may do more than return."""
+    return not is_pure(op, params)
+
+
+class FirstCall:
+    """What ``compiled.run`` is until the code was seen to be right, for a program of at most ``most`` entries.
+
+    Threads that come here together each check for themselves: none waits for what another one's function does.
+    """
+
+    def __init__(self, compiled: Checkable, program: Program, most: float) -> None:
+        self.compiled, self.program, self.most = compiled, program, most
+
+    def __call__(self, *args: Any) -> Any:
+        compiled = self.compiled
+        if compiled.run is not self:  # whoever asked for it before the check has this
+            return compiled.run(*args)
+        if everywhere:  # the profiler would count the plain run
+            return compiled.direct(*args)
+        if mentions(self.program, is_impure):
+            return self._in_pieces(args)
+        left = [self.most]
+        guarded = compiled.variant(lambda group: _while_left(left, group, group.guarded))
+        try:
+            out = _proven(self.program, guarded, compiled.direct, args, self.most)
+        except _Fault as fault:
+            self._withdraw(str(fault))
+            return compiled.run(*args)
+        compiled.accept(out.words)
+        return out.results
+
+    def _in_pieces(self, args: Sequence) -> Any:
+        """Run the code once, each piece of machine code compared with its equations."""
+        found: list[str] = []
+        left = [self.most]
+
+        def checked(group: Equations) -> Callable:
+            program = Program([v for v in group.reads if type(v) is Variable], group.steps, group.writes, "piece")
+            is_input = [type(v) is Variable for v in group.reads]
+
+            def run(*args: Any) -> Any:
+                given = [x for x, m in zip(args, is_input, strict=True) if m]
+                whole = lambda entry: lambda *_: entry(*args)
+                try:
+                    return _proven(program, whole(group.guarded), whole(group.run), given, left[0]).results
+                except _Fault as fault:
+                    found.append(str(fault))
+                    return group.ask_numpy(*args)
+
+            return _while_left(left, group, run)
+
+        out = self.compiled.variant(checked)(*args)
+        if found:
+            self._withdraw(found[0])
+        else:
+            self.compiled.accept(_IN_PIECES)
+        return out
+
+    def _withdraw(self, what: str) -> None:
+        is_first = self.compiled.run is self
+        self.compiled.withdraw(what)
+        if not is_first:  # another thread has found the same
+            return
+        warning = CompilerFaultWarning(
+            f"jit: the compiled code of `{self.program.name}` is wrong, and is not used: {what}.",
+            "at its first call, compiled code is compared with the same program run by NumPy, and here they differ",
+            "go on: results are right, for the function runs without compiled code from now on",
+        )
+        if trust.STRICT:
+            raise warning
+        warnings.warn(warning, stacklevel=user_level())
+
+
+def _while_left(left: list[float], group: Equations, checked: Callable) -> Callable:
+    """Return an entry that is ``checked`` until the runs of it have taken as many entries as are ``left``."""
+    work = work_of(Program((), group.steps, ()), EACH)
+
+    def run(*args: Any) -> Any:
+        left[0] -= work
+        return checked(*args) if left[0] >= 0 else group.run(*args)
+
+    return run
+
+
+def _proven(program: Program, guarded: Callable, direct: Callable, args: Sequence, most: float) -> _Outcome:
+    """Return what ``direct`` gives; raise ``_Fault`` where that, or what ``guarded`` gives, is not what is meant."""
+    first: Any = None
+    out: Any = None
+    error: Exception | None = None
+    try:
+        first, out = guarded(*args), direct(*args)
+    except StrayWrite as stray:
+        raise _Fault(str(stray)) from None
+    except Exception as raised:
+        error = raised
+    reference = Reference(program, most)
+    try:
+        plain = reference.run(args)
+    except (MemoryError, TooLong):  # there is nothing to compare with
+        if error is not None:
+            raise error from None
+        return _Outcome(out, _TOO_LONG)
+    except Exception as raised:
+        if type(raised) is type(error):
+            raise error from None
+        raise _Fault(f"it does not raise {type(raised).__name__}: {raised}") from None
+    if error is not None:
+        raise _Fault(f"it raises {type(error).__name__}: {error}") from None
+    again, noisy = functools.partial(reference.run, args), functools.partial(reference.noisy, args)
+    try:
+        found = difference(first, plain, reference.exact, again, noisy)
+        if not found and not _are_same(first, out):
+            found = difference(out, plain, reference.exact, again, noisy)
+    except Exception as raised:
+        trust.fall_back("the check of the first call", raised)
+        return _Outcome(out, _FAILED)
+    if found:
+        raise _Fault(found)
+    return _Outcome(out, _AS_NUMPY)
+
+
+def _are_same(first: Sequence, second: Sequence) -> bool:
+    pairs = [(np.asarray(a), np.asarray(b)) for a, b in zip(first, second, strict=True)]
+    return all([a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in pairs])

@@ -1,0 +1,247 @@
+"""A program as it was before any pass, run equation by equation: what compiled code is compared with.
+
+It is run plainly, or with noise: then each result that compiled code may compute otherwise (mathematics, sums in
+another order) is moved by as many units in the last place as are promised, so that the outcome says how much a right
+program may be off. Also: how much work that is, counted in entries and never by a clock. Not for: the comparison
+(``agreement.py``), or what is done about a difference (``first_call.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..control.control_ops import as_declared
+from ..control.subprograms import runner
+from ..program.ir import Program, map_programs, programs_in
+from ..program.variable import Variable, aval_of_atom
+
+__all__ = ["EACH", "Reference", "TooLong", "interpreted", "work_of"]
+
+#: entries that each turn of a loop counts for each of its equations: what it costs to call an operator from Python
+EACH = 500
+#: multiplications of a product of matrices that count as an entry
+_PRODUCTS = 16
+#: units in the last place that are promised of mathematics, and that each term of a sum is moved by
+_UNITS = 4.0
+
+#: kinds and names of operators whose results compiled code has to give bit for bit
+_EXACT_KINDS = frozenset({"barrier", "constant", "join", "predicate", "sort"})
+_EXACT = frozenset({
+    "absolute", "add", "astype", "at_least", "at_most", "broadcast_to", "checkpoint_name", "conjugate", "copy",
+    "copysign", "cummax", "cummin", "divide", "fabs", "flip", "fmax", "fmin", "fmod", "frexp", "heaviside", "imag",
+    "index", "index_set", "ldexp", "max", "maximum", "min", "minimum", "modf", "multiply", "nanmax", "nanmin",
+    "negative", "nextafter", "permute", "positive", "real", "reciprocal", "remainder", "reshape", "scale", "shift",
+    "sign", "spacing", "split", "sqrt", "square", "subtract", "transpose", "unstack", "where",
+})  # fmt: skip
+#: those of which that is so for real numbers alone
+_REAL = frozenset({"absolute", "divide", "multiply", "reciprocal", "scale", "sqrt", "square"})
+_PRODUCT = frozenset({"convolve", "einsum", "einsum_strong", "matmul"})
+
+
+class TooLong(Exception):
+    """A loop goes on for longer than the reference is to be run."""
+
+
+class _Standin:
+    """What stands in a program for an operator that is to be run in another way."""
+
+    across, blocks, effect, kind = None, "", False, "op"
+
+    def __init__(self, op: Any, impl: Callable) -> None:
+        self.name, self.multiple_results, self.impl = op.name, op.multiple_results, impl
+
+
+def _is_exact(step: tuple) -> bool:
+    """Say whether compiled code has to give the bits that an operator's ``impl`` gives."""
+    op, args, params, outs = step
+    if op.kind == "control":
+        return all([_is_exact(s) for part in programs_in(params) for s in part.steps])
+    kinds = {aval_of_atom(a).dtype.kind for a in (*args, *outs)}
+    if kinds.isdisjoint("fc"):
+        return True
+    if "c" in kinds and op.name in _REAL:
+        return False
+    return op.kind in _EXACT_KINDS or op.name in _EXACT
+
+
+def work_of(program: Program, each: int = 0) -> int:
+    """Return about how many entries a plain run reads and computes; a ``while_loop`` counts as one turn.
+
+    An equation outside of loops, which takes far longer to compile than to run once, counts ``each`` entries besides.
+    """
+    return sum([each + _work(step, each) for step in program.steps])
+
+
+def _work(step: tuple, each: int) -> int:
+    op, args, params, outs = step
+    if op.name == "scan":
+        return params["length"] * (EACH + work_of(params["body"], EACH))
+    if op.name == "switch":
+        return max([work_of(b, each) for b in params["branches"]])
+    if op.name == "while_loop":
+        return work_of(params["test"], each) + work_of(params["body"], each)
+    if op.name == "call":
+        return work_of(params["program"], each)
+    avals = [aval_of_atom(a) for a in args]
+    entries = sum([a.size for a in (*avals, *[v.aval for v in outs])])
+    if op.name in _PRODUCT:
+        entries += outs[0].aval.size * _contracted(op.name, avals, outs[0].aval.size) // _PRODUCTS
+    elif op.kind == "op":  # of matrices: a factorization
+        entries *= _longest(avals)
+    return entries
+
+
+def _longest(avals: Sequence) -> int:
+    return max([1, *[n for a in avals for n in a.shape[-2:]]])
+
+
+def _contracted(name: str, avals: Sequence, size: int) -> int:
+    """Return how many products are added up for an entry of a product of arrays."""
+    if name in ("matmul", "convolve"):
+        return min([a.shape[-1] if a.shape else 1 for a in avals]) if name == "convolve" else avals[0].shape[-1]
+    return max(1, round(math.sqrt(math.prod([max(1, a.size) for a in avals]) / max(1, size))))
+
+
+class Reference:
+    """A program without calls of compiled ones in it, to be run plainly and with noise.
+
+    ``most`` entries are what its loops may take together.
+    """
+
+    def __init__(self, program: Program, most: float) -> None:
+        self.program, self.most = program, most
+        self.left = most
+        self._noise: _Noise | None = None
+        self._run = runner(self._standing(program, None), plain=True)
+
+    def exact(self) -> list[bool]:
+        """Say of each result whether its bits are promised: whether all that it depends on is exact."""
+        inexact: set[Variable] = set()
+        for step in self.program.steps:
+            if any([type(a) is Variable and a in inexact for a in step[1]]) or not _is_exact(step):
+                inexact.update(step[3])
+        return [type(o) is not Variable or o not in inexact for o in self.program.outputs]
+
+    def run(self, args: Sequence) -> list:
+        """Return what the program makes of arguments; raise ``TooLong`` where loops take more than ``most``."""
+        return self._carried_out(self._run, args)
+
+    def noisy(self, args: Sequence, seed: int) -> list:
+        """Return the same with noise."""
+        if self._noise is None:
+            self._noise = _Noise()
+            self._noisy_run = runner(self._standing(self.program, self._noise), plain=True)
+        self._noise.begin(seed)
+        return self._carried_out(self._noisy_run, args)
+
+    def _carried_out(self, run: Callable, args: Sequence) -> list:
+        self.left = self.most
+        with np.errstate(all="ignore"):
+            return [x[()] if type(x) is np.ndarray and not x.ndim else x for x in run(*args)]
+
+    def _standing(self, program: Program, noise: _Noise | None) -> Program:
+        steps = []
+        for step in program.steps:
+            op, args, params, outs = step
+            if op.name == "call":
+                params = {"program": self._standing(params["program"], noise), "linear": params["linear"]}
+                op = _Standin(op, _call)
+            elif op.kind == "control":
+                op = _Standin(op, self._while if op.name == "while_loop" else op.impl)
+                params = map_programs(params, lambda p: self._standing(p, noise))
+            elif op.name == "matmul" and any([_is_identity(a) for a in args]):
+                # The zeros of a basis are selected, and strong: they make no NaN of an infinity.
+                op = _Standin(op, lambda a, b: b if _is_identity(a) else a)
+            elif noise is not None and not _is_exact(step):
+                op = _Standin(op, noise.around(step))
+            steps.append((op, args, params, outs))
+        return Program(program.inputs, steps, program.outputs, program.name)
+
+    def _while(self, *args: Any, test: Program, body: Program, constants: tuple[int, int]) -> tuple:
+        a, b = constants
+        turn, carry = EACH + work_of(test, EACH) + work_of(body, EACH), args[a + b :]
+        ask, step = runner(test, plain=True), runner(body, plain=True)
+        while ask(*args[:a], *carry)[0]:
+            carry = step(*args[a : a + b], *carry)
+            self.left -= turn
+            if self.left < 0:
+                raise TooLong
+        return tuple(as_declared(carry, body.outputs))
+
+
+def interpreted(program: Program) -> Callable:
+    """Return a function of flat arguments that runs a program plainly, and returns a tuple of new arrays."""
+    reference = Reference(program, math.inf)
+    # An operator may return an argument, or a part of one.
+    return lambda *args: tuple([x.copy() if np.ndim(x) else x for x in reference.run(args)])
+
+
+def _is_identity(x: Any) -> bool:
+    return type(x) is np.ndarray and x.ndim == 2 and len(x) > 1 and np.array_equal(x, np.eye(*x.shape))
+
+
+def _call(*args: Any, program: Program, linear: int) -> tuple:
+    return tuple(as_declared(runner(program, plain=True)(*args), program.outputs))
+
+
+class _Noise:
+    """Moves numbers, by half as much as is allowed in one direction for an equation, and by chance as much again."""
+
+    def __init__(self) -> None:
+        self.equations = 0
+        self.begin(0)
+
+    def begin(self, seed: int) -> None:
+        self._random = np.random.default_rng(seed)
+        self._sides = self._random.choice([-1.0, 1.0], max(1, 2 * self.equations))
+
+    def around(self, step: tuple) -> Callable:
+        """Return the ``impl`` of an equation's operator with noise on its results, and on the terms of sums."""
+        op, args, _, outs = step
+        number = 2 * self.equations
+        self.equations += 1
+        gathers, of_matrices, terms = _gathers(op, [aval_of_atom(a) for a in args], outs)
+
+        def impl(*given: Any, **params: Any) -> Any:
+            if gathers:
+                given = tuple([self.moved(x, _UNITS * terms, number, of_matrices) for x in given])
+            out = op.impl(*given, **params)
+            if op.multiple_results:
+                return tuple([self.moved(x, _UNITS, number + 1) for x in out])
+            return self.moved(out, _UNITS, number + 1)
+
+        return impl
+
+    def moved(self, x: Any, units: float, number: int, by_largest: bool = False) -> Any:
+        if np.asarray(x).dtype.kind not in "fc" or not np.size(x):
+            return x
+        x = np.asarray(x)
+        about = np.finfo(x.dtype)
+        size = np.abs(x)
+        if by_largest and x.ndim > 1:
+            size = np.broadcast_to(np.max(size, axis=(-2, -1), keepdims=True), x.shape)
+        size = np.where(np.isfinite(size), np.maximum(size * about.eps, about.smallest_subnormal), 0)
+        shift = units * (0.5 * self._sides[number] + self._random.uniform(-0.5, 0.5, x.shape))
+        if x.dtype.kind == "c":
+            shift = shift + 1j * units * self._random.uniform(-0.5, 0.5, x.shape)
+        moved = np.where((x != 0) | by_largest, x + (shift * size), x)
+        return moved.astype(x.dtype)[()]
+
+
+def _gathers(op: Any, avals: Sequence, outs: Sequence) -> tuple[bool, bool, float]:
+    """Say whether an operator adds up, whether as matrices are factorized, and by how much more its terms move."""
+    if type(op.impl) is np.ufunc and op.impl.signature is None:
+        return False, False, 1.0
+    if op.kind == "op" and op.name not in _PRODUCT:
+        return True, True, float(_longest(avals))
+    size = max([1, *[v.aval.size for v in outs]])
+    terms = max([1, *[a.size / size for a in avals]])
+    if op.name in _PRODUCT:
+        terms = _contracted(op.name, avals, size)
+    elif op.kind in ("scan", "recurrence"):
+        terms = max([1, *[n for a in avals for n in a.shape]])
+    return True, False, math.sqrt(terms)
