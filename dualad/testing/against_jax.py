@@ -32,10 +32,8 @@ def assert_matches_jax(
 
     Parameters
     ----------
-    f : callable
-        A function of trees of arrays, in plain NumPy.
-    args : tuple or list, or one array
-        Its positional arguments.
+    f, args, rtol, atol, seed
+        As for :func:`check`, the arguments as one sequence.
     jax_f : callable, optional
         The same function for JAX's arrays. By default the code of ``f`` itself, with ``jax.numpy`` and ``jax.scipy``
         in place of NumPy and SciPy: its module loaded a second time or, for a lambda, a function defined inside another
@@ -43,10 +41,6 @@ def assert_matches_jax(
     transforms : sequence of str
         Of ``"value"``, ``"jvp"``, ``"vjp"``, ``"jacfwd"``, ``"jacrev"``, ``"hvp"``, ``"vmap-jvp"``, ``"vmap-vjp"``,
         ``"vmap-value"``.
-    rtol, atol : float
-        Allowed relative and absolute error.
-    seed : int
-        For random tangents and cotangents.
 
     Raises
     ------

@@ -22,43 +22,28 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Unavailable:
-    """An oracle could not run.
+    """An oracle could not run."""
 
-    Attributes
-    ----------
-    reason : str
-        Why, in one line.
-    """
-
+    #: why, in one line
     reason: str
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """An oracle's answer.
+    """An oracle's answer."""
 
-    Attributes
-    ----------
-    value : ndarray of float
-        The answer.
-    error : ndarray of float or None
-        Its estimated absolute error, entry by entry; None where it is exact up to rounding.
-    settled : ndarray of bool or None
-        Entries where the answer can be relied on; None means all.
-    low, high : ndarray of float or None
-        One-sided slopes, where the function has a kink: any number between them is a right answer.
-    project : callable or None
-        What to do to a result before comparing (an answer for a few random directions of a large Jacobian).
-    note : str
-        A remark for the report.
-    """
-
+    #: the answer
     value: np.ndarray
+    #: its estimated absolute error, entry by entry; None where it is exact up to rounding
     error: np.ndarray | None = None
+    #: entries where the answer can be relied on; None means all
     settled: np.ndarray | None = None
+    #: one-sided slopes, where the function has a kink: any number between them is a right answer
     low: np.ndarray | None = None
     high: np.ndarray | None = None
+    #: what to do to a result before comparing (an answer for a few random directions of a large Jacobian)
     project: Callable[[np.ndarray], np.ndarray] | None = None
+    #: a remark for the report
     note: str = ""
 
 
@@ -67,31 +52,21 @@ Answer = Estimate | Unavailable
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The outcome of comparing a result with an estimate.
+    """The outcome of comparing a result with an estimate."""
 
-    Attributes
-    ----------
-    wrong : ndarray of bool
-        Entries outside the tolerance.
-    judged : ndarray of bool
-        Entries that could be compared at all.
-    max_error : float
-        The largest difference among judged entries, relative to the largest reference entry of its group.
-    worst : int or None
-        Flat index of the entry that exceeds its tolerance most, None if none does.
-    got, expected, tolerance : float
-        The numbers at that entry.
-    at_kinks : int
-        Entries accepted because they lie between one-sided slopes.
-    """
-
+    #: entries outside the tolerance
     wrong: np.ndarray
+    #: entries that could be compared at all
     judged: np.ndarray
+    #: the largest difference among judged entries, relative to the largest reference entry of its group
     max_error: float
+    #: flat index of the entry that exceeds its tolerance most, None if none does
     worst: int | None
+    #: the result there, the estimate, and how far apart they may be
     got: float
     expected: float
     tolerance: float
+    #: entries accepted because they lie between one-sided slopes
     at_kinks: int
 
 
@@ -104,31 +79,12 @@ def compare(
     floor: np.ndarray | float = 0.0,
     groups: np.ndarray | None = None,
 ) -> Comparison:
-    """Compare a result with an oracle's answer, entry by entry.
+    """Return how a result, projected first if the estimate says so, compares with an oracle's answer entry by entry.
 
-    Parameters
-    ----------
-    result : ndarray of float
-        What is to be judged; it is projected first if the estimate says so.
-    estimate : Estimate
-        The oracle's answer, of the same shape.
-    rtol, atol : float
-        Allowed relative and absolute error.
-    floor : ndarray or float
-        Rounding noise of the function itself, entry by entry (ignored for projected estimates).
-    groups : ndarray of int, optional
-        Entries of one group (one array of the user's) are rounded relative to the largest of the group; without
-        groups, to the largest of all (and so for projected estimates).
-
-    Returns
-    -------
-    Comparison
-        Entries outside the tolerance, entries that could be judged, the largest error.
-
-    Raises
-    ------
-    ValueError
-        When the shapes differ.
+    ``rtol`` and ``atol`` are the allowed relative and absolute error; ``floor`` is the rounding noise of the function
+    itself, entry by entry (ignored for projected estimates). Entries of one of the ``groups`` (one array of the user's)
+    are rounded relative to the largest of the group; without groups, to the largest of all. Other shapes than the
+    estimate's are a ValueError.
 
     Examples
     --------

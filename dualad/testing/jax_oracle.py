@@ -71,10 +71,14 @@ class JaxOracle:
             with self._in_float64():
                 found = _code_of(function.f) if source is None else source
                 self.f = found if callable(found) else self._second_loading(*found)
-                value = self._value(self.function.point)
         except Exception as error:
             self.trouble = Unavailable(_reason(error))
             return
+        answer = self.value(function.x)
+        if isinstance(answer, Unavailable):
+            self.trouble = answer
+            return
+        value = answer.value
         expected = function.flat_value
         if value.shape != expected.shape:
             self.trouble = Unavailable(f"with jax.numpy the function returns {value.size} numbers, not {expected.size}")
@@ -89,63 +93,47 @@ class JaxOracle:
 
     def value(self, x: np.ndarray) -> Estimate | Unavailable:
         """Return the (m,) value at a point of shape (n,)."""
-        return self._ask(lambda: self._value(self.function.ins.split(x)))
+        return self._ask("value", lambda point: self._call(*point), self.function.ins.split(x))
 
     def jvp(self, v: np.ndarray) -> Estimate | Unavailable:
         """Return J v, shape (m,), for a tangent of shape (n,)."""
         if self.function.size * self.function.out_size <= _SMALL:
             return _product(self.jacobian(), lambda J: J @ v, lambda J: J @ np.abs(v))
-
-        def answer(point: Any, tangent: Any) -> Any:
-            return self.jax.jvp(self._call, point, tangent)[1]
-
-        return self._ask_for("jvp", answer, self.function.point, self.function.ins.split(v))
+        tangent = self.function.ins.split(v)
+        return self._ask("jvp", lambda x, t: self.jax.jvp(self._call, x, t)[1], self.function.point, tangent)
 
     def vjp(self, w: np.ndarray) -> Estimate | Unavailable:
         """Return Jᵀ w, shape (n,), for a cotangent of shape (m,)."""
         if self.function.size * self.function.out_size <= _SMALL:
             return _product(self.jacobian(), lambda J: w @ J, lambda J: np.abs(w) @ J)
-
-        def answer(point: Any, cotangent: Any) -> Any:
-            return self.jax.vjp(self._call, *point)[1](cotangent)
-
-        return self._ask_for("vjp", answer, self.function.point, self.function.outs.split(w))
+        cotangent = self.function.outs.split(w)
+        return self._ask("vjp", lambda x, c: self.jax.vjp(self._call, *x)[1](c), self.function.point, cotangent)
 
     def jacobian(self) -> Estimate | Unavailable:
         """Return the (m, n) Jacobian."""
         if self.jacobian_answer is None:
-            self.jacobian_answer = self._jacobian()
+            self.jacobian_answer = self._ask("jacobian", self._jacobian, self.function.point, join=self._matrix)
         return self.jacobian_answer
-
-    def _jacobian(self) -> Estimate | Unavailable:
-        function = self.function
-
-        def answer(point: Any) -> Any:
-            mode = self.jax.jacfwd if function.size <= function.out_size else self.jax.jacrev
-            return mode(self._call, argnums=tuple(range(len(point))))(*point)
-
-        def assemble() -> np.ndarray:
-            rows = []
-            for row, y in zip(self._run("jacobian", answer, function.point), function.value, strict=True):
-                blocks = [np.asarray(b, np.float64).reshape(y.size, -1) for b in row]
-                rows.append(np.concatenate(blocks, axis=1))
-            return np.concatenate(rows, axis=0)
-
-        return self._ask(assemble)
 
     def hvp(self, w: np.ndarray, v: np.ndarray) -> Estimate | Unavailable:
         """Return the Hessian of ``w · f`` times v, shape (n,)."""
         function = self.function
 
         def answer(point: Any, weights: Any, tangent: Any) -> Any:
-            def scalar(leaves: Sequence[Any]) -> Any:
-                return function.scalar(weights, leaves, self.numpy, self.f)
-
+            scalar = lambda leaves: function.scalar(weights, leaves, self.numpy, self.f)
             return self.jax.jvp(self.jax.grad(scalar), (point,), (tangent,))[1]
 
-        return self._ask_for("hvp", answer, function.point, function.outs.split(w), function.ins.split(v))
+        return self._ask("hvp", answer, function.point, function.outs.split(w), function.ins.split(v))
 
     # -- inside -------------------------------------------------------------------------------------------------
+
+    def _jacobian(self, point: Any) -> Any:
+        mode = self.jax.jacfwd if self.function.size <= self.function.out_size else self.jax.jacrev
+        return mode(self._call, argnums=tuple(range(len(point))))(*point)
+
+    def _matrix(self, blocks: Any) -> np.ndarray:
+        rows = zip(blocks, self.function.value, strict=True)
+        return np.block([[np.asarray(b, np.float64).reshape(y.size, -1) for b in row] for row, y in rows])
 
     def _second_loading(self, module: ModuleType, name: str) -> Callable:
         if (module, name) not in self.shared:
@@ -167,9 +155,6 @@ class JaxOracle:
         # A result that does not depend on the arguments may come back as a NumPy number: JAX wants its own.
         return tuple(self.numpy.asarray(out) for out in self.function.on(leaves, self.numpy, self.f))
 
-    def _value(self, leaves: Sequence[np.ndarray]) -> np.ndarray:
-        return self._join(self._run("value", lambda point: self._call(*point), leaves))
-
     def _run(self, name: str, question: Callable, *trees: Sequence[np.ndarray]) -> Any:
         """Answer a question compiled as a whole, which is quicker; a function that branches runs step by step."""
         arguments = [self._arrays(tree) for tree in trees]
@@ -184,15 +169,14 @@ class JaxOracle:
     def _join(leaves: Sequence[Any]) -> np.ndarray:
         return np.concatenate([np.asarray(leaf, np.float64).ravel() for leaf in leaves])
 
-    def _ask_for(self, name: str, question: Callable, *trees: Sequence[np.ndarray]) -> Estimate | Unavailable:
-        return self._ask(lambda: self._join(self._run(name, question, *trees)))
-
-    def _ask(self, question: Callable[[], np.ndarray]) -> Estimate | Unavailable:
+    def _ask(
+        self, name: str, question: Callable, *trees: Sequence[np.ndarray], join: Callable | None = None
+    ) -> Estimate | Unavailable:
         if self.trouble is not None:
             return self.trouble
         try:
             with self._in_float64(), np.errstate(all="ignore"):
-                return Estimate(question())
+                return Estimate((join or self._join)(self._run(name, question, *trees)))
         except Exception as error:
             return Unavailable(_reason(error))
 
@@ -262,9 +246,8 @@ def rebound(f: Callable) -> Callable:
 
 def _code_of(f: Callable) -> tuple[ModuleType, str] | Callable:
     """Return the module and the name that a second loading finds a function by, or else it with other globals."""
-    found = find_source(f)
     numpys = (getattr(f, "__module__", None) or "").split(".")[0] == "numpy"
-    return rebound(f) if numpys or isinstance(found, Unavailable) or isinstance(f, UserFunction) else found
+    return rebound(f) if numpys or isinstance(f, UserFunction) else find_source(f) or rebound(f)
 
 
 def _names(code: CodeType) -> set[str]:
@@ -297,32 +280,21 @@ def _static_parts(function: RealFunction) -> tuple[Any, ...]:
     return (function.treedef, tuple(fixed), function.out_treedef, tuple(function.outs.positions))
 
 
-def find_source(f: Callable) -> tuple[ModuleType, str] | Unavailable:
-    """Find the module that a function (or an object with ``__module__`` and ``__qualname__``) was defined in.
-
-    With it comes its dotted name there; Unavailable says why a second loading of the module would not have it.
+def find_source(f: Callable) -> tuple[ModuleType, str] | None:
+    """Return the module, with a source file, that a function was defined in and its dotted name there, if it has one.
 
     Examples
     --------
     >>> import statistics
     >>> from dualad.testing.jax_oracle import find_source
-    >>> find_source(statistics.mean)[1]
-    'mean'
+    >>> find_source(statistics.mean)[1], find_source(lambda x: x)
+    ('mean', None)
     """
-    module = sys.modules.get(getattr(f, "__module__", None) or "")
-    name = getattr(f, "__qualname__", None)
-    if name is None:
-        return Unavailable(f"a {type(f).__name__} has no name in a module that could be loaded again")
-    if "<" in name:
-        return Unavailable("the function is a lambda or defined inside another one, so its module has no name for it")
-    if module is None or not getattr(module, "__file__", None):
-        return Unavailable("the function's module has no source file that could be loaded again")
+    module, name = sys.modules.get(getattr(f, "__module__", None) or ""), getattr(f, "__qualname__", "<nameless>")
     found: Any = module
     for part in name.split("."):
         found = getattr(found, part, None)
-    if found is not f:
-        return Unavailable(f"{name} in its module is not this function any more (decorated, or replaced)")
-    return module, name
+    return (module, name) if module is not None and getattr(module, "__file__", None) and found is f else None
 
 
 def _reason(error: Exception) -> str:

@@ -1,7 +1,16 @@
 """Laws that derivatives obey, each as an assertion about a function at a point.
 
 They need no oracle: linearity, duality, the chain rule, a batch is a loop, the two Jacobians are one, the Hessian is
-symmetric, stopping twice is stopping once. With Hypothesis (`strategies`) they become property tests of one line.
+symmetric, stopping twice is stopping once. Each takes a function of trees of arrays and the sequence of its arguments;
+``rtol`` is the error allowed relative to the terms (in single precision at least 1e-3), ``seed`` that of random
+vectors. A broken law is a GradcheckError that names the quantity, the entry, or the output and the input. With
+Hypothesis (`strategies`) they become property tests of one line.
+
+    >>> import numpy as np
+    >>> from dualad.testing import laws
+    >>> laws.linearity(lambda x: np.sin(x) * x, (np.ones(3),))
+    >>> laws.chain_rule(np.sin, np.cumsum, (np.ones(3),))
+    >>> laws.check_laws(lambda x, y: np.tanh(x) @ y, (np.ones((2, 3)), np.arange(3.0)))
 
 Not for finding wrong derivatives that obey the laws (a rule scaled by 1.1 does): that takes an oracle
 (`gradcheck`, `check_grads`, `check_function`).
@@ -9,10 +18,9 @@ Not for finding wrong derivatives that obey the laws (a rule scaled by 1.1 does)
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -27,97 +35,24 @@ __all__ = [
     "symmetric_hessian", "vmap_is_a_loop",
 ]  # fmt: skip
 
-F = TypeVar("F", bound=Callable)
-
 _RTOL = 1e-9
 
-_LAWS: dict[str, Callable] = {}
-#: the laws of one function at one point, by name
-LAWS: Mapping[str, Callable] = MappingProxyType(_LAWS)
 
-_PARAMETERS = """\
-Parameters
-----------
-f : callable
-    A function of trees of arrays, in plain NumPy.
-args : sequence
-    Its positional arguments.
-rtol : float
-    Allowed error, relative to the terms; in single precision at least 1e-3.
-seed : int
-    For random vectors.
-
-Raises
-------
-GradcheckError
-    Naming the quantity, the entry, or the output and the input.
-
-"""
-
-
-def _law(name: str) -> Callable[[F], F]:
-    """Declare a law of one function at one point: its name, and a docstring with what all of them take and raise."""
-
-    def declare(law: F) -> F:
-        law.__doc__ = inspect.cleandoc(law.__doc__ or "").replace("Examples\n", f"{_PARAMETERS}Examples\n")
-        _LAWS[name] = law
-        return law
-
-    return declare
-
-
-@_law("linearity")
 def linearity(f: Callable, args: Sequence[Any], *, rtol: float = _RTOL, seed: int = 0) -> None:
-    """Assert that `jvp` is linear in the tangents, and the pullback in the cotangents.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dualad.testing import laws
-    >>> laws.linearity(lambda x: np.sin(x) * x, (np.ones(3),))
-    """
+    """Assert that `jvp` is linear in the tangents, and the pullback in the cotangents."""
     for law in _of(f, args, rtol, seed):
         for mode in MODES:
             law.linear(law.f.going(mode))
 
 
-@_law("duality")
 def duality(f: Callable, args: Sequence[Any], *, rtol: float = _RTOL, seed: int = 0) -> None:
-    """Assert that ⟨Jv, u⟩ = ⟨v, Jᵀu⟩.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dualad.testing import laws
-    >>> laws.duality(np.cumsum, (np.ones(3),))
-    """
+    """Assert that ⟨Jv, u⟩ = ⟨v, Jᵀu⟩."""
     for law in _of(f, args, rtol, seed):
         law.dot(rtol)
 
 
 def chain_rule(f: Callable, g: Callable, args: Sequence[Any], *, rtol: float = _RTOL, seed: int = 0) -> None:
-    """Assert that the derivative of g∘f is the derivative of g at f(x) after that of f, in both modes.
-
-    Parameters
-    ----------
-    f : callable
-        A function of ``args``.
-    g : callable
-        A function of the one value that ``f`` returns.
-    args, rtol, seed
-        As for :func:`linearity`.
-
-    Raises
-    ------
-    GradcheckError
-        Naming the entry.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dualad.testing import laws
-    >>> laws.chain_rule(np.sin, np.cumsum, (np.ones(3),))
-    """
+    """Assert that the derivative of g∘f, for g of the one value of f, is that of g after that of f, in both modes."""
     for law in _of(f, args, rtol, seed):
         first, second, both = law.f, Engine(g, (f(*args),)), Engine(lambda *xs: g(f(*xs)), args)
         v, w = first.going("forward").random(law.rng), both.going("reverse").random(law.rng)
@@ -127,47 +62,24 @@ def chain_rule(f: Callable, g: Callable, args: Sequence[Any], *, rtol: float = _
         _agree("chain rule, reverse", both, both.vjp(w), first.vjp(second.vjp(w)), rtol)
 
 
-@_law("vmap is a loop")
 def vmap_is_a_loop(f: Callable, args: Sequence[Any], *, size: int = 3, rtol: float = _RTOL, seed: int = 0) -> None:
     """Assert that `vmap` of a function, and of its two derivatives, is a loop over points.
 
     The first of ``size`` points is ``args``, the others lie beside it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dualad.testing import laws
-    >>> laws.vmap_is_a_loop(lambda x: np.sin(x).sum(), (np.ones(3),))
     """
     for law in _of(f, args, rtol, seed):
         for mode in MODES:
             law.batched_points([mode], size, one_by_one=False)
 
 
-@_law("jacfwd is jacrev")
 def jacfwd_is_jacrev(f: Callable, args: Sequence[Any], *, rtol: float = _RTOL, seed: int = 0) -> None:
-    """Assert that the Jacobian is the same by columns and by rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dualad.testing import laws
-    >>> laws.jacfwd_is_jacrev(np.cumprod, (np.array([1.0, 2.0, 3.0]),))
-    """
+    """Assert that the Jacobian is the same by columns and by rows."""
     for law in _of(f, args, rtol, seed, double=True):
         _agree("jacfwd is jacrev", law.f, law.f.jacfwd(), law.f.jacrev(), rtol)
 
 
-@_law("symmetric Hessian")
 def symmetric_hessian(f: Callable, args: Sequence[Any], *, rtol: float = 1e-8, seed: int = 0) -> None:
-    """Assert that uᵀ H v = vᵀ H u, of a random weighted sum if the function returns several numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dualad.testing import laws
-    >>> laws.symmetric_hessian(lambda x: np.prod(np.sin(x)), (np.ones(3),))
-    """
+    """Assert that uᵀ H v = vᵀ H u, of a random weighted sum if the function returns several numbers."""
     for law in _of(f, args, rtol, seed, double=True):
         w = law.rng.standard_normal(law.f.out_size)
         u, v = law.rng.standard_normal((2, law.f.size))
@@ -176,16 +88,8 @@ def symmetric_hessian(f: Callable, args: Sequence[Any], *, rtol: float = 1e-8, s
         _agree("symmetry of the Hessian", law.f, left.sum(keepdims=True), right.sum(keepdims=True), rtol, size)
 
 
-@_law("stop_gradient")
 def idempotent_stop_gradient(f: Callable, args: Sequence[Any], *, rtol: float = _RTOL, seed: int = 0) -> None:
-    """Assert that stopping changes no value, lets no derivative through, and does no more when it is done twice.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dualad.testing import laws
-    >>> laws.idempotent_stop_gradient(np.sin, (np.ones(3),))
-    """
+    """Assert that stopping changes no value, lets no derivative through, and does no more when it is done twice."""
     for law in _of(f, args, rtol, seed):
         v = law.f.going("forward").random(law.rng)
         once = Engine(lambda *xs: stop_gradient(f(*xs)), args)
@@ -194,6 +98,19 @@ def idempotent_stop_gradient(f: Callable, args: Sequence[Any], *, rtol: float = 
         _agree("stop_gradient keeps values", law.f, once.pushed_value, law.f.flat_value, rtol)
         _agree("stop_gradient twice is once", law.f, twice.jvp(v), once.jvp(v), 0.0)
         _agree("stop_gradient twice is once", law.f, twice.pushed_value, once.pushed_value, 0.0)
+
+
+#: the laws of one function at one point, by name
+LAWS: Mapping[str, Callable] = MappingProxyType(
+    {
+        "linearity": linearity,
+        "duality": duality,
+        "vmap is a loop": vmap_is_a_loop,
+        "jacfwd is jacrev": jacfwd_is_jacrev,
+        "symmetric Hessian": symmetric_hessian,
+        "stop_gradient": idempotent_stop_gradient,
+    }
+)
 
 
 def check_laws(f: Callable, args: Sequence[Any], laws: Collection[str] = tuple(LAWS), *, seed: int = 0) -> None:
@@ -216,12 +133,6 @@ def check_laws(f: Callable, args: Sequence[Any], laws: Collection[str] = tuple(L
         By the first law that is broken.
     ArgumentError
         For a law of unknown name.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dualad.testing import laws
-    >>> laws.check_laws(lambda x, y: np.tanh(x) @ y, (np.ones((2, 3)), np.arange(3.0)))
     """
     refuse_unknown("law", laws, LAWS)
     for name in laws:

@@ -35,6 +35,7 @@ class RealFunction:
         self.f = f
         self.name = name_of(f)
         self.lenient = lenient
+        self.changed = ""
         self.leaves, self.treedef = flatten(tuple(args))
         named = zip(args, argument_names(f, len(args)), strict=True)
         self.ins = Side(self.leaves, [name for arg, parameter in named for name in leaf_names(arg, parameter)])
@@ -51,6 +52,7 @@ class RealFunction:
     def _learn_outputs(self) -> None:
         """Call the function twice on plain arrays; remember what it returns."""
         outputs, self.out_treedef = self._flat_call(self.point, np)
+        self.dtypes = self.seen_dtypes
         self.outs = Side(outputs, leaf_names(self.out_treedef.unflatten(outputs), "out"))
         if not self.outs.arrays and not self.lenient:
             raise OutputError(
@@ -100,15 +102,34 @@ class RealFunction:
                 leaf = leaf[()] if leaf.shape == () else leaf.copy()
             full[position] = leaf if part == "real" else full[position] + 1j * leaf
         args = self.treedef.unflatten(full)
-        return flatten((self.f if f is None else f)(*args))
+        outputs, treedef = flatten((self.f if f is None else f)(*args))
+        self.seen_dtypes = [getattr(out, "dtype", None) or np.asarray(out).dtype for out in outputs] if xp is np else []
+        return outputs, treedef
 
     def _real_outputs(self, outputs: Sequence[Any], xp: Any) -> tuple[Any, ...]:
         outs = self.outs
         return tuple([getattr(xp, part)(outputs[i]) if i in outs.complex else outputs[i] for i, part in outs.slots])
 
     def evaluate(self, x: np.ndarray) -> np.ndarray:
-        """Evaluate on plain arrays: a vector of R^n (or, for a complex step, of C^n) to a vector of R^m (C^m)."""
+        """Evaluate on plain arrays: a vector of R^n (or, for a complex step, of C^n) to a vector of R^m (C^m).
+
+        ``changed`` remembers whether the shape, dtype or structure of the result is another than at the point.
+        """
+        try:
+            return self._evaluate(x)
+        except (ShapeError, OutputError) as error:
+            self.changed = self.changed or error.what
+            raise
+
+    def _evaluate(self, x: np.ndarray) -> np.ndarray:
         outputs = self(*self.ins.split(x))
+        if not np.iscomplexobj(x) and self.seen_dtypes != self.dtypes:
+            at = next(i for i, pair in enumerate(zip(self.dtypes, self.seen_dtypes, strict=True)) if len(set(pair)) > 1)
+            raise ShapeError(
+                f"output {at} has dtype {self.dtypes[at]} at the point and {self.seen_dtypes[at]} beside it.",
+                "Differences compare values of one dtype.",
+                "Return the same dtype at every point.",
+            )
         parts = []
         for value, at_point, name in zip(outputs, self.value, self.outs.names, strict=True):
             array = np.asarray(value)

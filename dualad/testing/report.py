@@ -21,80 +21,55 @@ __all__ = ["CheckReport", "Mismatch", "Outcome", "Row", "to_json", "without_tran
 
 @dataclasses.dataclass(frozen=True)
 class Mismatch:
-    """The entry that is furthest outside its tolerance.
+    """The entry that is furthest outside its tolerance."""
 
-    Attributes
-    ----------
-    entry : str
-        Its name: ``d out[1] / d theta[2]``.
-    got, expected, tolerance : float
-        dualad's number, the oracle's, and what would have been accepted.
-    count : int
-        How many entries are outside their tolerance.
-    """
-
+    #: its name: ``d out[1] / d theta[2]``
     entry: str
+    #: dualad's number
     got: float
+    #: the oracle's
     expected: float
+    #: how far apart they may be
     tolerance: float
+    #: how many entries are outside their tolerance
     count: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What one oracle said of one quantity.
+    """What one oracle said of one quantity."""
 
-    Attributes
-    ----------
-    oracle : str
-        Its name.
-    status : str
-        ``"ok"``, ``"mismatch"``, or ``"unavailable"`` (it could not run, or could not judge).
-    max_error : float or None
-        The largest error relative to the largest reference entry.
-    reason : str
-        Why it could not run; a remark otherwise.
-    mismatch : Mismatch or None
-        The worst entry.
-    judged, total : int
-        Entries it could judge, of how many.
-    seconds : float
-        How long the oracle took.
-    """
-
+    #: its name
     oracle: str
+    #: ``"ok"``, ``"mismatch"``, or ``"unavailable"`` (it could not run, or could not judge)
     status: str
+    #: the largest error relative to the largest reference entry
     max_error: float | None = None
+    #: why it could not run; a remark otherwise
     reason: str = ""
+    #: the worst entry
     mismatch: Mismatch | None = None
+    #: how many entries it could judge
     judged: int = 0
+    #: how many there are
     total: int = 0
+    #: how long the oracle took
     seconds: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One quantity of one function at one point.
+    """One quantity of one function at one point."""
 
-    Attributes
-    ----------
-    quantity : str
-        ``"jvp"``, ``"vjp"``, ``"jacfwd"``, …
-    status : str
-        ``"ok"``, ``"mismatch"``, ``"error"`` (dualad raised), ``"unchecked"`` (no oracle could judge it), or
-        ``"skipped"``.
-    outcomes : tuple of Outcome
-        One per oracle that applies to this quantity.
-    message : str
-        The error, or why the quantity was skipped.
-    seconds : float
-        How long dualad took.
-    """
-
+    #: ``"jvp"``, ``"vjp"``, ``"jacfwd"``, …
     quantity: str
+    #: ``"ok"``, ``"mismatch"``, ``"error"`` (dualad raised), ``"unchecked"`` (no oracle could judge it), ``"skipped"``
     status: str
+    #: one per oracle that applies to this quantity
     outcomes: tuple[Outcome, ...] = ()
+    #: the error, or why the quantity was skipped
     message: str = ""
+    #: how long dualad took
     seconds: float = 0.0
 
     @property
@@ -105,27 +80,19 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class CheckReport:
-    """All quantities of one function at one point.
+    """All quantities of one function at one point."""
 
-    Attributes
-    ----------
-    target : str
-        The function.
-    point : str
-        The point, in a few words.
-    rows : tuple of Row
-        One per quantity.
-    inputs, outputs : int
-        Sizes n and m of the function as a map from R^n to R^m.
-    jacobian : ndarray, shape (m, n), or None
-        dualad's Jacobian, for pictures.
-    """
-
+    #: the function
     target: str
+    #: the point, in a few words
     point: str
+    #: one per quantity
     rows: tuple[Row, ...]
+    #: n of the function as a map from R^n to R^m
     inputs: int = 0
+    #: m of it
     outputs: int = 0
+    #: dualad's Jacobian, for pictures
     jacobian: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
 
     @property

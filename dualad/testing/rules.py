@@ -39,17 +39,11 @@ class RuleCheck:
 
 @dataclass(frozen=True)
 class RuleReport:
-    """What `check_rule` looked at.
+    """What `check_rule` looked at."""
 
-    Attributes
-    ----------
-    name : str
-        The function with the rule.
-    checks : tuple of RuleCheck
-        One per check.
-    """
-
+    #: the function with the rule
     name: str
+    #: one per check
     checks: tuple[RuleCheck, ...]
 
     @property

@@ -24,21 +24,14 @@ _CLEAR = 30.0  # times the rounding: what counts as a remainder
 
 @dataclass(frozen=True, eq=False)
 class Remainders:
-    """A table of Taylor remainders.
+    """A table of Taylor remainders."""
 
-    Attributes
-    ----------
-    steps : ndarray, shape (s,)
-        The steps h, each half of the one before.
-    sizes : ndarray, shape (k + 1, s)
-        The remainder of the expansion to order 0, 1, … k, the largest over all entries, relative to how much each
-        entry moves over the first step.
-    noise : ndarray, shape (s,)
-        The rounding of the values, in the same units.
-    """
-
+    #: the steps h, shape (s,), each half of the one before
     steps: np.ndarray
+    #: the remainder of the expansion to order 0, 1, … k, shape (k + 1, s), the largest over all entries, relative to
+    #: how much each entry moves over the first step
     sizes: np.ndarray
+    #: the rounding of the values, in the same units
     noise: np.ndarray
 
     @property

@@ -115,8 +115,7 @@ def test_without_jax_it_says_how_to_get_it(monkeypatch):
 
 
 def test_functions_that_no_second_loading_can_find():
-    assert "lambda" in find_source(lambda x: x).reason
-    assert "no name" in find_source(np.vectorize(lambda x: x)).reason
+    assert find_source(lambda x: x) is None and find_source(np.vectorize(lambda x: x)) is None
     assert find_source(functions.scalar) == (sys.modules[functions.__name__], "scalar")
 
 
