@@ -26,6 +26,7 @@ import numpy as np
 from ...core.frames import user_level
 from ...surface.arguments import PerformanceNote
 from ...version import __version__
+from .apart import Apart, LostError
 from .bounds import Entry, check
 from .code import Code, Lanes
 from .interface import NUMPY, PYTHON
@@ -57,6 +58,10 @@ LIBRARY: dict[str, tuple[str, int]] = {
 #: the attributes that make LLVM halve vectors of 512 bits, and the line that they belong to
 _HALVED = '"prefer-vector-width"="256" "min-legal-vector-width"="0"'
 _HEAD = re.compile(r"^(define .*) \{$", re.MULTILINE)
+
+
+#: lines of a module that LLVM is given in another process: to start that takes as long as LLVM does about these
+_LONG = 2_500
 
 
 class Linked:
@@ -112,7 +117,9 @@ class Engine:
             sys.version, str(sys.implementation.cache_tag), llvm.get_default_triple(), self._cpu, self._features,
         )  # fmt: skip
         self._jit = llvm.create_lljit_compiler(self._machine(1))
-        self.store = Store()
+        self.store, self._apart = Store(), Apart()
+        #: names of modules that LLVM has died of
+        self._lost: set[str] = set()
         self._count = 0
         #: what LLVM has of each piece of code. Only here: the garbage collector, which any thread may run at any time,
         #: would free what it finds in a cycle with what refers to the code, without the lock
@@ -140,7 +147,13 @@ class Engine:
         return machine
 
     def compile(
-        self, text: str, exports: list[str], objects: dict[str, int], level: int, entries: Sequence[Entry] = ()
+        self,
+        text: str,
+        exports: list[str],
+        objects: dict[str, int],
+        level: int,
+        entries: Sequence[Entry] = (),
+        apart: bool = False,
     ) -> Linked:
         """Compile a module of LLVM's assembly language.
 
@@ -157,30 +170,56 @@ class Engine:
         entries : sequence of Entry
             What functions are called with, if they compute: each access is proven to be in bounds before LLVM gets
             the text. It is named by the text and this, so that what has been kept has been proven.
+        apart : bool
+            Whether LLVM is to work in another process, as it does for long modules.
         """
+        start, before = time.perf_counter(), tally()
+        text = configured(text, self._features)
+        text = f"; {list(entries)}\n{text}" if entries else text
+        name = name_of(*self._about, str(level), text)
         with _LOCK:
-            start, before = time.perf_counter(), tally()
-            text = configured(text, self._features)
-            text = f"; {list(entries)}\n{text}" if entries else text
-            linked = self._read(name := name_of(*self._about, str(level), text), exports, objects)
-            read = linked is not None
-            if linked is None:
-                if entries:
-                    check(text, entries)
-                linked = self._compile(name, text, exports, objects, level)
-            mathematics = tally().since(before)  # which is compiled when it is first asked for
-            seconds = before.seconds + time.perf_counter() - start
-            _mine.tally = Tally(
-                before.compiled + mathematics.compiled + (not read), before.read + mathematics.read + read, seconds
-            )
-            return linked
+            linked = self._read(name, exports, objects)
+        read = linked is not None
+        if linked is None:
+            if entries:
+                check(text, entries)
+            made = self._made_apart(name, text, level) if apart or text.count("\n") > _LONG else None
+            with _LOCK:
+                linked = self._link_new(name, made or self._made(text, level), exports, objects)
+        mathematics = tally().since(before)  # which is compiled when it is first asked for
+        seconds = before.seconds + time.perf_counter() - start
+        _mine.tally = Tally(
+            before.compiled + mathematics.compiled + (not read), before.read + mathematics.read + read, seconds
+        )
+        return linked
 
-    def _compile(self, name: str, text: str, exports: list[str], objects: dict[str, int], level: int) -> Linked:
+    def _made(self, text: str, level: int) -> tuple[list[str], bytes]:
+        """Return the names that a module refers to, and its object code."""
         module = self._llvm.parse_assembly(text)
         module.verify()
         needed = [v.name for v in (*module.functions, *module.global_variables) if v.is_declaration]
+        return needed, self._machine(level).emit_object(module)
+
+    def _made_apart(self, name: str, text: str, level: int) -> tuple[list[str], bytes] | None:
+        """Return the same from another process; None where there can be none."""
+        if name in self._lost:
+            raise LostError("LLVM has not survived this before")
+        try:
+            return self._apart.emit(self._cpu, self._features, text, level)
+        except LostError as error:
+            self._lost.add(name)
+            message = (
+                f"jit: LLVM could not compile a function of {text.count(chr(10))} lines ({error}); what it computes is"
+                " left to Python and NumPy. It was a process of its own: nothing else is lost. Please report it"
+            )
+            warnings.warn(message, PerformanceNote, stacklevel=user_level())
+            raise
+
+    def _link_new(
+        self, name: str, made: tuple[list[str], bytes], exports: list[str], objects: dict[str, int]
+    ) -> Linked:
+        needed, image = made
         imports = {n: self._find(n, objects) for n in needed if not n.startswith("llvm.")}
-        image = self._machine(level).emit_object(module)
         linked = self._link(image, exports, imports)
         self.store.write(name, list(imports), image)
         return linked

@@ -17,6 +17,7 @@ from ...core.aval import Aval, is_weak
 from ...program.variable import Variable, aval_of_atom
 from .. import trust
 from ..threads import shared_out
+from .apart import LostError
 from .bounds import Entry
 from .engine import Engine
 from .guards import Guarded
@@ -119,7 +120,7 @@ class Equations:
         """Return the equation that stands for these, or these where they can't be compiled."""
         try:
             self.compile(made)
-        except Refused:
+        except (Refused, LostError):
             return self.steps
         except Exception as error:
             trust.fall_back(f"machine code for {self.about or 'loops'}", error)

@@ -31,6 +31,8 @@ _SCALARS = {DOUBLE: np.float64, SINGLE: np.float32, LONG: np.int64, INT: np.int3
 _OWN = {dtype: dtype for dtype in _SCALARS}
 #: numbers and addresses of so many arguments and results are on the stack
 _MOST = 4000
+#: of a program in more parts than these LLVM is given all in a process of its own
+_ORDINARY = 2
 
 
 def _plan(
@@ -100,7 +102,8 @@ def entered(
     memory = inputs, outputs, scratch
     names = ["body"] if len(texts) == 1 else [f"part{i}" for i in range(len(texts))]
     linked = [
-        made.compile(text, [name], {}, level, [Entry(name, memory)]) for name, text in zip(names, texts, strict=True)
+        made.compile(text, [name], {}, level, [Entry(name, memory)], len(texts) > _ORDINARY)
+        for name, text in zip(names, texts, strict=True)
     ]
     if len(texts) > 1:  # each part was proven for the memory that is handed on to all
         called = {name: part.addresses[name] for name, part in zip(names, linked, strict=True)}
