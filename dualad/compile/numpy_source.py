@@ -28,6 +28,7 @@ from .native.passes import Pass, find_passes
 from .native.stacks import find_stacks
 from .quiet_errors import quietly
 from .reference import interpreted, work_of
+from .regrouped import regrouped
 from .source_block import Block
 from .source_values import ARRAY, PYTHON, Value, identifier
 from .trust import attempt
@@ -102,7 +103,7 @@ def _compile(program: Program) -> Compiled:
     note_once()
     grouped = program
     for find in (find_stacks, find_passes, find_groups, find_regions):
-        steps = attempt(find.__name__, functools.partial(find, grouped), grouped.steps)
+        steps = attempt(find.__name__, functools.partial(regrouped, find, grouped), grouped.steps)
         grouped = Program(program.inputs, steps, program.outputs, program.name)
     if len(grouped.steps) == 1 and isinstance(group := grouped.steps[0][0], (Group, Pass)):
         own = [list(map(id, atoms)) for atoms in (program.inputs, program.outputs, group.reads, group.writes)]

@@ -23,7 +23,7 @@ from .names import FOLDED, SMALL, Names, Value
 from .reroll import ROLLED
 from .trust import attempt, fall_back
 
-__all__ = ["DifferentProgram", "EXACT", "check_same", "proven"]
+__all__ = ["DifferentProgram", "EXACT", "check_same", "has_effect", "proven"]
 
 #: what programs may differ in, and why it is exact
 EXACT = {
@@ -42,6 +42,7 @@ EXACT = {
     "x == 0 for vanishes(x)": "nobody differentiates it any more",
     "value for filled(like, value)": "a buffer of one number takes no memory",
     "f(a, b) for f(broadcast(a), b)": "elementwise f; the shape of the result stays",
+    "an index of int64 for one of shorter integers": "the same positions",
     "the equations of a program for its call": "its results are arrays, not Python numbers",
     "iterations for a loop that was found again": "run through here",
 }
@@ -53,6 +54,8 @@ _MOVES = frozenset({
 #: elementwise operators that are more than their names also where no argument is known
 _PECULIAR = frozenset([OPS[name] for name in ("conjugate", "negative", "positive")])
 _SAME = frozenset({"checkpoint_name", "copy", "positive", "stop_gradient"})
+_INDEXED = frozenset({"index", "index_add", "index_set"})
+_LONG, _SHORTER = np.dtype(np.int64), frozenset(map(np.dtype, ("i1", "i2", "i4", "u1", "u2", "u4")))
 _JOINS = frozenset({"concatenate", "stack"})
 
 
@@ -151,12 +154,15 @@ class Runner:
             return [None if v is None else names.weak(v, False) for v in found]
         if name == "scan" and params["body"].name == ROLLED:
             return self._iterated(args, **params)
-        if _has_effect(op, params) or (op.kind == "control" and any([self.meaning(p)[2] for p in _programs(params)])):
+        if has_effect(op, params) or (op.kind == "control" and any([self.meaning(p)[2] for p in _programs(params)])):
             number = names.number(("effect", len(self._effects), step.head, *map(names.seen, args)))
             self._effects.append(number)
             return self._results(number, outs)
         if name == "vanishes":
             op, args = OPS["equal"], [*args, names.constant(0)]
+        if name in _INDEXED:
+            first = 1 + (name == "index_set")
+            args = [*args[:first], *[names.cast(v, _LONG) if v.aval.dtype in _SHORTER else v for v in args[first:]]]
         if op.kind != "control" and all([v.known is not None for v in args]):
             if (known := _folded(op, args, params, outs)) is not None:
                 return known
@@ -208,7 +214,7 @@ class Runner:
             return names.taken(OPS["broadcast_to"], names.cast(args[1], out.dtype), {"shape": params["shape"]})
         if name in _JOINS:
             return (self._joined(op, args, params, out.dtype),) if out.size <= SMALL else None
-        if name not in ("index", "index_set", "index_add"):
+        if name not in _INDEXED:
             return names.taken(op, x, params)
         first = 2 if name == "index_set" else 1
         if any([v.known is None for v in args[first:]]):
@@ -331,7 +337,8 @@ def _is_elementwise(op: Any) -> bool:
     return op.name in ("scale", "where") or (type(op.impl) is np.ufunc and op.impl.signature is None)
 
 
-def _has_effect(op: Any, params: dict) -> bool:
+def has_effect(op: Any, params: dict) -> bool:
+    """Say whether an operator may do more than return."""
     return bool(op.effect) or op.kind in ("custom", "implicit", "collective") or "call" in params
 
 
