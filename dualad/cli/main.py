@@ -22,7 +22,7 @@ from dualad.errors import ArgumentError, LoadingError, UsageError
 from dualad.testing import ORACLES, QUANTITIES
 from dualad.version import __version__
 
-from . import check, explain, help, jacobian, ops, trace
+from . import bug, check, explain, help, jacobian, ops, trace
 
 __all__ = ["main"]
 
@@ -79,6 +79,10 @@ examples:
 exit status:
   0 nothing is refused, 1 something is (or the function failed, has another value when it is watched, or does what
   --fail-on names), 2 bad usage
+"""
+_BUG = """\
+exit status:
+  0 the fault does not occur here, 1 it does, 2 bad usage
 """
 _ALL = """\
 examples:
@@ -213,6 +217,14 @@ def _parser() -> argparse.ArgumentParser:
     says = "exit with 1 if there is any of these; may be repeated (default: refused)"
     add("--fail-on", **_REPEATED, choices=failing, help=says)
     add("--json", metavar="FILE", help="write everything as JSON; - for standard output, alone")
+
+    about = (
+        "Print what a report of a fault in compiled code holds (the warning DAD063 names the file), run the program\n"
+        "compiled and by NumPy, and say whether the fault occurs here. Nothing that the file brings along is executed."
+    )
+    add = command("bug", bug.run, "replay a fault of the compiler", about, _BUG).add_argument
+    add("file", metavar="FILE", help="the report")
+    add("--full", action="store_true", help="print all of a long program")
 
     about = "Print what an error means, an example that raises it, and what to write instead."
     says = "as the message begins with: DAD012; all by default"

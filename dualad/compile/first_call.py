@@ -10,6 +10,7 @@ it is compared with its own equations on the values that it is given. Not for: h
 from __future__ import annotations
 
 import functools
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -24,12 +25,13 @@ from ..program.ir import Program
 from ..program.variable import Variable
 from . import trust
 from .agreement import difference
+from .fault_report import write_report
 from .native.equations import Equations
 from .native.guards import StrayWrite
 from .reference import EACH, Reference, TooLong, work_of
 from .simplify import is_pure
 
-__all__ = ["CHECKED", "Checkable", "FirstCall", "is_impure"]
+__all__ = ["CHECKED", "Checkable", "FirstCall", "fault_of", "is_impure"]
 
 #: a program is not checked if a plain run of it reads and computes more entries than this (``work_of``)
 CHECKED = 2_000_000
@@ -94,14 +96,14 @@ class FirstCall:
         try:
             out = _proven(self.program, guarded, compiled.direct, args, self.most)
         except _Fault as fault:
-            self._withdraw(str(fault))
+            self._withdraw(str(fault), self.program, args)
             return compiled.run(*args)
         compiled.accept(out.words)
         return out.results
 
     def _in_pieces(self, args: Sequence) -> Any:
         """Run the code once, each piece of machine code compared with its equations."""
-        found: list[str] = []
+        found: list[tuple[str, Program, Sequence]] = []
         left = [self.most]
 
         def checked(group: Equations) -> Callable:
@@ -114,31 +116,42 @@ class FirstCall:
                 try:
                     return _proven(program, whole(group.guarded), whole(group.run), given, left[0]).results
                 except _Fault as fault:
-                    found.append(str(fault))
+                    found.append((str(fault), program, given))
                     return group.ask_numpy(*args)
 
             return _while_left(left, group, run)
 
         out = self.compiled.variant(checked)(*args)
         if found:
-            self._withdraw(found[0])
+            self._withdraw(*found[0])
         else:
             self.compiled.accept(_IN_PIECES)
         return out
 
-    def _withdraw(self, what: str) -> None:
+    def _withdraw(self, what: str, program: Program, args: Sequence) -> None:
         is_first = self.compiled.run is self
         self.compiled.withdraw(what)
         if not is_first:  # another thread has found the same
             return
+        path = trust.attempt("the report of a fault", lambda: write_report(what, program, args), None)
+        where = f" with {path}, which `python -m dualad bug` replays" if path else ""
         warning = CompilerFaultWarning(
             f"jit: the compiled code of `{self.program.name}` is wrong, and is not used: {what}.",
             "at its first call, compiled code is compared with the same program run by NumPy, and here they differ",
-            "go on: results are right, for the function runs without compiled code from now on",
+            f"go on: results are right, the function runs without compiled code from now on. Please report it{where}",
         )
         if trust.STRICT:
             raise warning
         warnings.warn(warning, stacklevel=user_level())
+
+
+def fault_of(compiled: Checkable, program: Program, args: Sequence) -> str:
+    """Say what is wrong with compiled code for these arguments; nothing if nothing is."""
+    try:
+        _proven(program, compiled.variant(lambda group: group.guarded), compiled.direct, args, math.inf)
+    except _Fault as fault:
+        return str(fault)
+    return ""
 
 
 def _while_left(left: list[float], group: Equations, checked: Callable) -> Callable:

@@ -5,15 +5,20 @@ A fault is caught if the first call returns what the function returns, with a wa
 
 from __future__ import annotations
 
+import os
+import pickle
+import re
 import threading
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dualad as da
-from dualad.compile import blocks, call, numpy_source, scalars, trust
+from dualad.cli.main import main
+from dualad.compile import blocks, call, fault_report, numpy_source, scalars, trust
 from dualad.compile.native import code, dense, engine, equations, groups, lowering, operators, parts
 from dualad.core.aval import Aval
 from dualad.errors import CompilerFaultWarning
@@ -348,3 +353,71 @@ def test_derivatives_of_compiled_functions_are_checked(native_backend, monkeypat
     FAULTS["a derivative's machine code"][0](monkeypatch)
     with pytest.warns(CompilerFaultWarning):
         same(da.grad(fast)(X), slope(X))
+
+
+# ── the report ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def reported(monkeypatch, fault: str, **given) -> Path:
+    return Path(re.search(r"with (\S+\.fault)", caught(*{**FAULTS, **given}[fault], monkeypatch))[1])
+
+
+@pytest.mark.usefixtures("native_backend")
+@pytest.mark.parametrize("fault", ["another constant", "a write behind the result", "a derivative's machine code"])
+def test_a_report_is_replayed(fault: str, monkeypatch, capsys):
+    with pytest.MonkeyPatch.context() as patch:
+        path = reported(patch, fault)
+        assert main(["bug", str(path)]) == 1
+        found = capsys.readouterr().out
+    assert "numpy" in found and "program " in found and "found: " in found and "\nhere: " in found
+    assert main(["bug", str(path), "--full"]) == 0
+    assert "does not occur" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("native_backend")
+def test_large_arguments_are_drawn_anew(monkeypatch, capsys):
+    monkeypatch.setattr(fault_report, "_MOST", 10)
+    path = reported(monkeypatch, "another operator")
+    assert path.stat().st_size < 4000 and main(["bug", str(path)]) == 1
+    assert "too large to be kept" in capsys.readouterr().out
+
+
+def test_what_programs_hold_is_written_down():
+    def f(x, n):
+        y = da.scan(lambda c, row: (c + row[::-1] * n, c[..., None]), x[0], x, reverse=True)[1]
+        y = np.where(x[:, None] > 0, y.astype(np.float32), 1e-3)
+        return np.sum(np.sort(y, axis=0), axis=(1,), keepdims=True), da.cond(x[0, 0] > 0, np.sin, np.exp, x)
+
+    program = da.trace(f, M, 2.0)
+    path = fault_report.write_report("nothing", program, [M, 2.0])
+    again = fault_report.read_report(path.read_bytes())
+    assert again.program.to_text() == program.to_text() and again.arguments[1] == 2.0
+    for a, b in zip(again.program.inputs, program.inputs, strict=True):
+        assert a.aval == b.aval and a.aval.weak == b.aval.weak
+    for a, b in zip(again.program(*again.arguments), da.tree.flatten(program(M, 2.0))[0], strict=True):
+        assert np.array_equal(a, b)
+
+
+class Attack:
+    def __reduce__(self):
+        return os.system, ("echo attacked",)
+
+
+def test_a_report_runs_nothing_that_it_brings_along(tmp_path, capsys):
+    path = tmp_path / "x.fault"
+    for content in (
+        pickle.dumps(Attack()),
+        fault_report._MAGIC + pickle.dumps(Attack()),
+        fault_report._MAGIC + b"x",
+        b"",
+    ):
+        path.write_bytes(content)
+        assert main(["bug", str(path)]) == 2
+    assert main(["bug", str(tmp_path / "none")]) == 2
+    said = capsys.readouterr()
+    assert "attacked" not in said.out and "refers to" in said.err
+
+
+def test_where_no_report_can_be_written_there_is_a_warning_all_the_same(native_backend, monkeypatch):
+    monkeypatch.setattr(fault_report.Path, "write_bytes", lambda *args: (_ for _ in ()).throw(OSError("full")))
+    assert ".fault" not in caught(*FAULTS["another operator"], monkeypatch)

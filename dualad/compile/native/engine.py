@@ -110,6 +110,8 @@ class Engine:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self._cpu, self._features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+        #: its name, for reports
+        self.processor = self._cpu
         self._machines: dict[int, Any] = {}
         #: what compiled code depends on besides its text
         self._about = (
