@@ -4,6 +4,7 @@
     python -m tests.adversaries inplace --count 1000 --seed 0     # counts, and the smallest program of each difference
     python -m tests.adversaries inplace --seed 417 --count 1      # one program again
     python -m tests.adversaries all --count 200 --seconds 120     # every kind, at most two minutes each
+    python -m tests.adversaries faults                            # what was broken on purpose, and what caught it
 
 A *kind* is a module of this folder with a function ``case(seed) -> Case`` and a line in ``KINDS``. A ``Case`` is the
 text of a program that can be pasted into a file, a ``check`` that raises ``Difference`` (any other exception counts as

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import selectors
 import signal
@@ -15,7 +16,8 @@ import sys
 import tempfile
 import time
 
-from .cases import KINDS, NIGHTLY, Report, kind, shrunk, words
+from .cases import KINDS, NIGHTLY, LeftOut, Report, kind, shrunk, words
+from .faults import table
 
 #: programs of one process: compiled code stays in memory
 _EACH = 200
@@ -24,7 +26,7 @@ _EACH = 200
 def main() -> int:
     """Return the exit status: 1 if anything is different."""
     parser = argparse.ArgumentParser(prog="python -m tests.adversaries", description=__doc__)
-    parser.add_argument("kind", nargs="?", help=f"{', '.join(KINDS)}, or all; nothing: the kinds")
+    parser.add_argument("kind", nargs="?", help=f"{', '.join(KINDS)}, all, or faults; nothing: the kinds")
     parser.add_argument("--count", type=int, help="programs of each kind (what a night runs)")
     parser.add_argument("--seed", type=int, default=0, help="the first program's (0)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="for each kind, at most")
@@ -32,6 +34,10 @@ def main() -> int:
     parser.add_argument("--no-shrink", action="store_true", help="programs as they were made")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.kind == "faults":
+        told = table()
+        print(told)
+        return int("NOTHING" in told)
     if given.kind is None:
         print("\n".join([f"{name:12} {NIGHTLY[name]:6} a night, {count} in the gate" for name, count in KINDS.items()]))
         return 0
@@ -48,7 +54,8 @@ def main() -> int:
 
 def _work(name: str, seed: int, count: int, shrink: bool) -> None:
     """Write a line when a program begins and one when it has ended."""
-    case_of = kind(name)
+    case_of, left = kind(name), LeftOut()
+    logging.getLogger("dualad").addHandler(left)
     for number in range(seed, seed + count):
         case = case_of(number)
         print(json.dumps({"seed": number, "text": case.text}), flush=True)
@@ -58,7 +65,9 @@ def _work(name: str, seed: int, count: int, shrink: bool) -> None:
             least, what = shrunk(case, what) if shrink else (case, what)
             print(json.dumps({"seed": number, "text": least.text, "what": what}), flush=True)
         else:
-            print(json.dumps({"seed": number, "same": True, "void": what is not None}), flush=True)
+            print(
+                json.dumps({"seed": number, "same": True, "void": what is not None, "left": left.taken()}), flush=True
+            )
 
 
 def _supervise(name: str, count: int, seed: int, seconds: float, limit: float, no_shrink: bool) -> Report:
@@ -118,6 +127,7 @@ def _follow(worker: subprocess.Popen, report: Report, seed: int, end: float, lim
             if "same" in said or ("what" in said and "shrinking" not in said):
                 report.count += 1
                 report.void += said.get("void", False)
+                report.left_out.update(said.get("left", []))
                 if "what" in said:
                     report.found.append((said["seed"], said["what"], said["text"]))
                 seed, running = seed + 1, None

@@ -6,12 +6,27 @@ For: ``Case``, ``Report``, the table of kinds. Not for: comparing (``compare.py`
 from __future__ import annotations
 
 import importlib
+import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["KINDS", "NIGHTLY", "Case", "Difference", "Report", "Void", "kind", "programs", "run", "shrunk", "words"]
+__all__ = [
+    "KINDS",
+    "NIGHTLY",
+    "Case",
+    "Difference",
+    "LeftOut",
+    "Report",
+    "Void",
+    "kind",
+    "programs",
+    "run",
+    "shrunk",
+    "words",
+]
 
 #: name of a kind (a module of this folder) -> how many of its programs the gate runs
 KINDS = {
@@ -56,6 +71,23 @@ class Case(NamedTuple):
     smaller: Callable[[], Iterator[Case]] = _nothing
 
 
+class LeftOut(logging.Handler):
+    """Notes what the compiler has left out since it was last asked: each is a slower program, and right."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.parts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        part, error = (*[str(a) for a in record.args or ()], "?", "?")[:2]
+        self.parts.append(f"{part.partition(' (')[0]}: {error}")
+
+    def taken(self) -> list[str]:
+        """Return the notes, and begin anew."""
+        parts, self.parts = self.parts, []
+        return parts
+
+
 @dataclass
 class Report:
     """What a run found: programs, those that NumPy refuses, and (seed, words, smallest text) of each difference."""
@@ -65,10 +97,12 @@ class Report:
     void: int = 0
     seconds: float = 0.0
     found: list[tuple[int, str, str]] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
 
     def __str__(self) -> str:
         void = f" ({self.void} that NumPy refuses)" if self.void else ""
         head = f"{self.kind}: {self.count} programs{void}, {len(self.found)} different, {self.seconds:.0f} s"
+        head += "".join([f"\n  left out {count} times: {part}" for part, count in self.left_out.most_common()])
         return "\n\n".join([head, *[f"# seed {seed}: {what}\n{text}" for seed, what, text in self.found]])
 
 
