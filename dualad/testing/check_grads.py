@@ -50,10 +50,8 @@ def check_grads(
 
     Parameters
     ----------
-    f : callable
-        A function of trees of arrays, in plain NumPy.
-    args : tuple or list, or one array
-        Its positional arguments.
+    f, args, kinks, seed
+        As for :func:`gradcheck`.
     order : int
         The highest derivative to check. With both modes, order 2 is forward and reverse over each of them.
     modes : str or sequence of str
@@ -66,10 +64,6 @@ def check_grads(
         For ``"differences"``: a fixed step, relative to the size of each input.
     rtol, atol : float, optional
         Allowed relative and absolute error; the defaults are each oracle's own.
-    kinks : str
-        For ``"differences"``: ``"refuse"`` or ``"accept"``, as for :func:`gradcheck`.
-    seed : int
-        For random directions.
 
     Raises
     ------

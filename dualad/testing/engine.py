@@ -41,13 +41,8 @@ class Engine(RealFunction):
     """The transforms of dualad on `f` at `args`, flattened to R^n → R^m; ``lenient`` as a `RealFunction` is.
 
     With ``double``, floating-point arguments are made double first; otherwise derivatives are taken in their dtypes.
-
-    Attributes
-    ----------
-    single : bool
-        Whether an argument or a result is in single precision, so that derivatives have seven digits only.
-    pushed_value : ndarray, shape (m,)
-        The function's value as the last `jvp` reported it.
+    ``single`` says whether an argument or a result is in single precision, so that derivatives have seven digits only;
+    ``pushed_value`` is the function's value as the last `jvp` reported it.
 
     Examples
     --------

@@ -39,10 +39,8 @@ def gradgradcheck(
 
     Parameters
     ----------
-    f : callable
-        A function of trees of arrays, in plain NumPy.
-    args : tuple or list, or one array
-        Its positional arguments.
+    f, args, seed
+        As for :func:`gradcheck`.
     cotangents : tree, optional
         Of the structure of the function's result (with ``inner="forward"``, tangents like the tuple of arguments);
         random by default.
@@ -50,8 +48,6 @@ def gradgradcheck(
         ``"reverse"``: what is checked is the pullback; ``"forward"``: the tangent. The modes in ``modes`` run over it.
     noncontiguous_cotangents : bool
         Whether the generated cotangents have gaps in memory.
-    seed : int
-        For random vectors.
     **switches
         Those of :func:`gradcheck`.
 

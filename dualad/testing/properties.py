@@ -48,7 +48,7 @@ def expect(
     """
     with np.errstate(invalid="ignore"):
         apart = np.abs(got - expected)
-        wrong = ~(same(got, expected) | (apart <= tolerance))
+        wrong = ~(same(got, expected) | (np.isfinite(apart) & (apart <= tolerance)))
     if wrong.any():
         worst = int(np.argmax(np.where(wrong, np.nan_to_num(apart, nan=np.inf), -1.0)))
         k = worst if got.ndim == 1 else tuple(map(int, np.unravel_index(worst, got.shape)))
@@ -70,18 +70,22 @@ class Properties:
 
     def expect(self, check: str, got: np.ndarray, expected: np.ndarray, what: Callable, *words: str) -> None:
         """Raise, naming the function, unless two of dualad's answers agree within the tolerances."""
-        tolerance = self.rtol * np.abs(expected) + self.atol + 1e-12 * np.abs(expected).max(initial=0.0)
+        tolerance = self.allowed(expected) + self.atol
         expect(check, got, expected, tolerance, lambda k: f"gradcheck of `{self.f.name}`: {what(k)}", *words)
+
+    def allowed(self, expected: np.ndarray) -> np.ndarray:
+        """Return the relative error of finite numbers, and their rounding beside the largest of them."""
+        size = np.where(np.isfinite(expected), np.abs(expected), 0.0)
+        return self.rtol * size + 1e-12 * size.max(initial=0.0)
 
     def value(self, mode: str, value: np.ndarray) -> None:
         """Expect a mode to report the value that the function returns."""
         f = self.f
-        tolerance = self.rtol * np.abs(f.flat_value) + 1e-12 * np.abs(f.flat_value).max(initial=0.0)
         expect(
             "value",
             value,
             f.flat_value,
-            tolerance,
+            self.allowed(f.flat_value),
             lambda k: (
                 f"gradcheck of `{f.name}`: under {mode} mode {f.outs.label(k)} is {value[k]:.9g}, called plainly"
                 f" {f.flat_value[k]:.9g}."

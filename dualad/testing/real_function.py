@@ -162,16 +162,9 @@ class RealFunction:
 class Side:
     """One end of a function: the floating-point leaves of its arguments, or of its result, as one real vector.
 
-    Attributes
-    ----------
-    positions : list of int
-        Which of all leaves they are; ``complex`` are those that count as two real arrays.
-    slots : list of (int, str)
-        For each real array, the position of its leaf, and whether it is the ``"real"`` or the ``"imag"`` part.
-    names : list of str
-        For each real array: ``theta``, ``real(z)``.
-    arrays : tuple of ndarray of float64
-        The real arrays; ``vector``, of ``size`` entries, is all of them, one after the other.
+    ``positions`` are those of its leaves among all, ``complex`` those that count as two real arrays. Each real array
+    has a name (``theta``, ``real(z)``) and a slot: the position of its leaf, and ``"real"`` or ``"imag"``. ``arrays``
+    are in double precision; ``vector``, of ``size`` entries, is all of them, one after the other.
     """
 
     def __init__(self, leaves: Sequence[Any], names: Sequence[str]) -> None:

@@ -88,10 +88,8 @@ def check_rule(
         Whether `vmap` over tangents, cotangents and points must equal a loop.
     rtol, atol : float
         Allowed relative and absolute error; in single precision at least 1e-3, and a warning says so.
-    seed : int
-        For random tangents and cotangents.
-    raise_exception : bool
-        Whether a failed check raises; otherwise the report tells.
+    seed, raise_exception
+        As for :func:`gradcheck`, with the report in place of False.
 
     Returns
     -------

@@ -39,14 +39,7 @@ Strategy = st.SearchStrategy
 
 
 def shapes(min_ndim: int = 0, max_ndim: int = 3, max_side: int = 3, min_side: int = 0) -> Strategy[tuple[int, ...]]:
-    """Draw shapes, with empty and size-one axes among them.
-
-    Parameters
-    ----------
-    min_ndim, max_ndim : int
-        How many axes.
-    max_side, min_side : int
-        How long they are.
+    """Draw shapes, of so many axes and so long ones, with empty and size-one axes among them.
 
     Examples
     --------
@@ -59,14 +52,7 @@ def shapes(min_ndim: int = 0, max_ndim: int = 3, max_side: int = 3, min_side: in
 
 
 def dtypes(single: bool = True, complex_too: bool = True) -> Strategy[np.dtype]:
-    """Draw dtypes that carry derivatives.
-
-    Parameters
-    ----------
-    single : bool
-        Whether single precision is among them.
-    complex_too : bool
-        Whether complex numbers are.
+    """Draw dtypes that carry derivatives: double, on request single precision, on request complex.
 
     Examples
     --------
@@ -152,14 +138,7 @@ def _between(low: float, high: float, away_from: Sequence[float], margin: float)
 
 
 def trees(leaf: Strategy, max_leaves: int = 5) -> Strategy[Any]:
-    """Draw nested tuples, lists and dicts of leaves, at least one leaf in each.
-
-    Parameters
-    ----------
-    leaf : strategy
-        Of leaves.
-    max_leaves : int
-        About how many.
+    """Draw nested tuples, lists and dicts of leaves that a strategy draws, at least one leaf in each.
 
     Examples
     --------
@@ -182,12 +161,7 @@ def trees(leaf: Strategy, max_leaves: int = 5) -> Strategy[Any]:
 def tangents(tree: Any, scale: float = 1.0) -> Strategy[Any]:
     """Draw tangents of a tree: its structure, shapes and dtypes, with None for integers and for what is no array.
 
-    Parameters
-    ----------
-    tree : tree of arrays
-        The primals.
-    scale : float
-        The standard deviation of the entries.
+    The entries have the standard deviation ``scale``.
 
     Examples
     --------
@@ -211,16 +185,7 @@ def tangents(tree: Any, scale: float = 1.0) -> Strategy[Any]:
 
 
 def cotangents(f: Callable, *args: Any, scale: float = 1.0) -> Strategy[Any]:
-    """Draw cotangents of what a function returns.
-
-    Parameters
-    ----------
-    f : callable
-        The function; it is called once.
-    *args
-        Its arguments.
-    scale : float
-        The standard deviation of the entries.
+    """Draw cotangents of what a function, which is called once, returns; ``scale`` is their standard deviation.
 
     Examples
     --------
@@ -251,12 +216,8 @@ _SMOOTH: dict[str, Callable] = {
 def functions(max_depth: int = 3) -> Strategy[Callable]:
     """Draw functions from arrays (of one axis or more) to arrays of the same shape, in plain NumPy.
 
-    They are smooth but for a step at 0.05, which tests of kinks and branches want and ``away_from`` avoids.
-
-    Parameters
-    ----------
-    max_depth : int
-        How many parts are composed.
+    They are smooth but for a step at 0.05, which tests of kinks and branches want and ``away_from`` avoids. Up to
+    ``max_depth`` parts are composed; the ``__name__`` says which.
 
     Examples
     --------
