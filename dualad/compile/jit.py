@@ -207,19 +207,19 @@ class Jitted(HasFront):
 
     def _specialised(self, args: tuple, kwargs: dict) -> _Specialisation:
         given, key = self._flat(args, kwargs)
-        return self._find(key, given.arrays)[0] or self._specialise(given, key)
+        return self._find(key, given)[0] or self._specialise(given, key)
 
-    def _find(self, key: Any, arrays: list) -> tuple[_Specialisation | None, Sequence | None]:
+    def _find(self, key: Any, given: Arguments) -> tuple[_Specialisation | None, Sequence | None]:
         """Return the specialisation of a signature and path, and what it gives, if it was run to see whether it is."""
         for spec in self._found.get(key, ()):
             if not spec.captures.unchanged():
                 continue
-            if spec.traced.strides is not None and spec.traced.strides != strides_of(arrays):
+            if spec.traced.strides is not None and spec.traced.strides != strides_of(given.given):
                 continue
             if not spec.traced.decisions:
                 return spec, None
             try:
-                out = spec.run(arrays)
+                out = spec.run(given.arrays)
             except Exception:  # not the path of this call, or an error that its own path will raise
                 continue
             if spec.agrees(out):
@@ -239,7 +239,7 @@ class Jitted(HasFront):
             return self.f(*args, **kwargs)
         if key in self._uncompiled:
             return self.f(*args, **kwargs)
-        spec, out = self._find(key, arrays)
+        spec, out = self._find(key, given)
         is_new = spec is None
         if spec is None:
             try:

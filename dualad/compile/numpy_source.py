@@ -180,7 +180,8 @@ class _Writer:
         block = Block(self, "    ", 0)
         inputs = [Value(f"x{i}", PYTHON if is_weak(v.aval) else ARRAY, v.aval) for i, v in enumerate(program.inputs)]
         out = block.program(program, inputs)
-        texts = [block.returned(v) for v in out]
+        taken: set[str] = set()
+        texts = [block.returned(v, taken) for v in out]
         return [*block.lines, f"    return ({', '.join(texts)}{',' if len(texts) == 1 else ''})"]
 
     def name(self) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 import optree
 
 from ..core.aval import aval_of
+from ..core.tracer import Tracer
 from ..errors import ArgumentError, ArgumentTypeError
 from ..ops.kinds import is_finite
 from ..ops.kinks import _convention
@@ -75,9 +76,8 @@ def leaf_key(x: Any, is_input: bool) -> Any:
     if is_input:
         if type(x) is np.ndarray:
             return x.shape, x.dtype.str
-        kind = type(x)
-        if kind in (bool, int, float, complex):
-            return kind
+        if not isinstance(x, Tracer):
+            return type(x)
         aval = aval_of(x)
         return aval.shape, aval.dtype.str
     if isinstance(x, (Static, str)) or x is None:

@@ -99,7 +99,7 @@ class Block:
         self.writer.entries[function] = lambda entry: entry(group)
         names = self.call(function, texts, len(group.writes))
         for v, text in zip(group.writes, names, strict=True):
-            env[v] = Value(text, ARRAY, v.aval, True)
+            env[v] = Value(text, ARRAY, v.aval, text)
             if v.aval.shape:
                 self.alone.add(text)
 
@@ -166,13 +166,13 @@ class Block:
             self.write(f"{known} = {'bool' if value.aval.dtype == BOOL else 'float'}({value.text})")
         return known
 
-    def new(self, text: str, form: str, aval: Aval, fresh: bool = False) -> Value:
+    def new(self, text: str, form: str, aval: Aval, fresh: str | bool = "") -> Value:
         name = self.writer.name()
         self.write(f"{name} = {text}")
-        return Value(name, form, aval, fresh)
+        return Value(name, form, aval, name if fresh is True else fresh)
 
-    def returned(self, value: Value) -> str:
-        """Return the text of a result: memory of its own, numbers as NumPy's."""
+    def returned(self, value: Value, taken: set[str]) -> str:
+        """Return the text of a result: memory of its own, which no other has ``taken``, numbers as NumPy's."""
         if value.form in (FLOAT_FORM, BOOL_FORM):
             return self.as_array(value)
         if value.form == PYTHON:
@@ -181,7 +181,10 @@ class Block:
             return _joined(value)
         if not value.aval.shape:
             return f"{self.writer.bind('as_scalar', as_scalar)}({value.text})"
-        return value.text if value.fresh else f"{value.text}.copy()"
+        if not value.fresh or value.fresh in taken:
+            return f"{value.text}.copy()"
+        taken.add(value.fresh)
+        return value.text
 
     # ── equations ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -220,7 +223,7 @@ class Block:
         texts += [f"{k}={self.parameter(v)}" for k, v in params.items()]
         names = self.call(call, texts, len(outs), op.multiple_results)
         fresh = shared or op.name in _FRESH or (op.name in _CONTRACTIONS and len(args) > 1)
-        return [Value(n, ARRAY, strong_aval(v.aval), fresh) for n, v in zip(names, outs, strict=True)]
+        return [Value(n, ARRAY, strong_aval(v.aval), n if fresh else "") for n, v in zip(names, outs, strict=True)]
 
     def parameter(self, x: Any) -> str:
         if x is None or type(x) in (bool, int, str):

@@ -69,7 +69,7 @@ def _fits(a: Value) -> bool:
 def _made(texts: Sequence[str], aval: Aval) -> Value:
     if not aval.shape:
         return Value(texts[0], FLOAT_FORM if aval.dtype == DOUBLE else BOOL_FORM, aval)
-    return Value("", ENTRIES, aval, True, tuple(texts))
+    return Value("", ENTRIES, aval, "", tuple(texts))
 
 
 def _positions(a: Value) -> np.ndarray:

@@ -29,7 +29,7 @@ def _variable(block: Any, aval: Aval) -> Value:
     """Return a value that a loop assigns anew: under one name, or under one for each entry."""
     form, name = _form_of(block, aval), block.writer.name
     if form == ENTRIES:
-        return Value("", ENTRIES, aval, True, tuple([name() for _ in range(aval.size)]))
+        return Value("", ENTRIES, aval, "", tuple([name() for _ in range(aval.size)]))
     return Value(name(), form, aval)
 
 
@@ -114,7 +114,7 @@ def _scan(block: Any, args: list[Value], params: dict, outs: Sequence[Variable])
             joined += f".reshape({aval.shape!r})" if len(aval.shape) > 1 else ""
             finished.append(block.new(joined, ARRAY, aval, True))
         else:
-            finished.append(Value(stack, ARRAY, aval, True))
+            finished.append(Value(stack, ARRAY, aval, stack))
     return [*[_carry(c, v.aval) for c, v in zip(carries, outs, strict=False)], *finished]
 
 

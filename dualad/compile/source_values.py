@@ -22,15 +22,16 @@ DOUBLE, BOOL = np.dtype(float), np.dtype(bool)
 
 
 class Value(NamedTuple):
-    """A value in the source: the text that stands for it, how it is held, and whether its memory is ours alone.
+    """A value in the source: the text that stands for it, how it is held, and whose its memory is.
 
-    A small array has no text of its own, but one for each of its entries.
+    ``fresh`` names the new array that it is, or is a view of; memory without a name may be somebody else's. A small
+    array has no text of its own, but one for each of its entries.
     """
 
     text: str
     form: str
     aval: Aval
-    fresh: bool = False
+    fresh: str = ""
     entries: tuple[str, ...] = ()
 
     @property

@@ -23,7 +23,7 @@ from ..core.aval import Aval, aval_of
 from ..core.boundary import run
 from ..core.contexts import TakenApart, apart, compiling
 from ..core.frames import is_users, user_level, user_line
-from ..core.memory import flush_writes, snapshot
+from ..core.memory import as_array, flush_writes, layout, snapshot
 from ..core.randomness import Watched
 from ..core.tracer import Tracer
 from ..core.watch import Watch
@@ -75,8 +75,9 @@ class Arguments(NamedTuple):
 
 
 def strides_of(arrays: Sequence) -> tuple:
-    """Return the strides of arrays, ``None`` of those in C order and of what is no array."""
-    return tuple([x.strides if isinstance(x, np.ndarray) and not x.flags.c_contiguous else None for x in arrays])
+    """Return the strides of arrays and tensors, ``None`` of those in C order and of numbers."""
+    given = [layout(x) if isinstance(x, Tracer) else x for x in arrays]
+    return tuple([x.strides if isinstance(x, np.ndarray) and not x.flags.c_contiguous else None for x in given])
 
 
 class Traced(NamedTuple):
@@ -222,7 +223,7 @@ def _write_down(f: Callable, given: Arguments, along: bool) -> Traced:
     finally:
         compiling.reset(told)
         packing.reset(token)
-    strides = strides_of(given.arrays) if "order" in noted else None
+    strides = strides_of(given.given) if "order" in noted else None
     return Traced(program, hidden, captured, written, returned, level.decisions, tree, "numbers" in noted, strides, 0.0)
 
 
@@ -230,12 +231,14 @@ def _run_through(f: Callable, level: _JitLevel, given: Arguments) -> tuple:
     """Run the function on variables. What it made is forgotten when this returns: then it is seen what others have."""
     boxes = [level.new_input(aval_of(x)) for x in given.arrays]
     first = [box.variable for box in boxes]
-    level.lay_out({v: s for v, s in zip(first, strides_of(given.arrays), strict=True) if s is not None})
+    level.lay_out({v: s for v, s in zip(first, strides_of(given.given), strict=True) if s is not None})
     rest = iter(boxes)
     leaves = [next(rest) if m else x for x, m in zip(given.leaves, given.is_input, strict=True)]
     for i, x in enumerate(leaves):
         if type(x) is Staged:
             x._origin = (given.tree, i, True)
+            if type(given.leaves[i]) is np.ndarray:
+                as_array(x)
     args, kwargs = optree.tree_unflatten(given.tree, leaves)
     out_leaves, out_tree = output_leaves(run(f, args, kwargs), "jit", given.leaves)
     returned = []

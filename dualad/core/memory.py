@@ -7,8 +7,7 @@ so that everybody who holds the tensor sees the write. A view knows its base, an
     x ◀──base── x[1:] ◀──base── x[1:].reshape(2, 2)        a write goes up to the root, then down to all views
 
 What is in a box is never changed in place: arrays that a rule has already read stay as they were, which is what makes
-writes right under every transform, forwards and backwards. A box keeps no list of its reads, so code that never writes
-pays only for the records of its views.
+writes right under every transform. A box keeps no list of its reads: code that never writes pays for views only.
 
 Whether NumPy's result would be a view or a copy is asked of NumPy itself, with a *stand-in*: an empty array with the
 strides of the array that NumPy would have in the box's place (``layout``). It is asked when something is written.
@@ -548,10 +547,8 @@ def defer(x: Tracer, position: tuple[int, ...], value) -> bool:
     if np.shape(value) != ():
         return False
     value = as_entries(value, aval.dtype, True)
-    if not isinstance(value, Tracer):
-        value = value[()]  # a number of its own, which a later write to the caller's array does not change
-    else:
-        value = _entry(value)
+    # A number of its own, which a later write to the caller's array does not change.
+    value = _entry(value) if isinstance(value, Tracer) else value[()]
     if type(x) is not Deferred:
         memory.notes = (type(x), x.level, aval, notes)
         x.__class__, x.level = Deferred, _WAITING

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core.aval import Array, Axis, DType, aval_of, is_inexact
 from ..core.tracer import PLAIN
+from ..errors import UnsupportedError
 from ..ops import scans
 from ..ops.choice import where as select
 from ..ops.indexing import ARRAY, index
@@ -84,6 +85,12 @@ def _declare_variance(numpy_function, root: bool, ignore_nan: bool) -> None:
             if ddof != 0:
                 raise ValueError(f"{name}: ddof and correction can't be given together")
             ddof = correction
+        if dtype is not None and np.dtype(dtype).kind not in "fc":
+            raise UnsupportedError(
+                f"{name}: dtype={np.dtype(dtype).name}.",
+                "NumPy cuts off the mean before it takes deviations from it, which no rule here does",
+                f"leave dtype out, and cast the result: {name}(x).astype({np.dtype(dtype).name!r})",
+            )
         keepdims = is_on(keepdims)
         deviations, degrees, axes = _deviations(a, axis, dtype, ddof, keepdims, where, mean, ignore_nan, name)
         if not root:

@@ -14,8 +14,8 @@ from ..core.aval import Array, DType, aval_of, result_dtype
 from ..core.blocks import refuse_lazy
 from ..core.constants import foreign, zeros_beside
 from ..core.frames import asked_by_formula
-from ..core.memory import as_array, in_order, target
-from ..core.tracer import PLAIN, Tracer
+from ..core.memory import as_array, in_order, target, viewed
+from ..core.tracer import NO_PARAMS, PLAIN, Tracer
 from ..errors import UnsupportedError
 from ..ops import arithmetic, choice, elementary, rounding
 from ..ops.shaping import stop_gradient
@@ -135,6 +135,8 @@ def clip(
         limits = np.iinfo(x.dtype)
         a_min = None if type(a_min) is int and a_min <= limits.min else a_min
         a_max = None if type(a_max) is int and a_max >= limits.max else a_max
+    common = result_dtype(*[aval_of(operand(v)) for v in (x, a_min, a_max) if v is not None])
+    x = x if x.dtype == common else x.astype(common)
     for bound, ufunc, bounded in ((a_min, np.maximum, choice.at_least), (a_max, np.minimum, choice.at_most)):
         if bound is None:
             continue
@@ -151,13 +153,13 @@ def clip(
 @function(np.real)
 def real(val: Array) -> Array:
     val = array_operand(val)
-    return arithmetic.real(val) if val.dtype.kind == "c" else val
+    return viewed(arithmetic.real, val, NO_PARAMS) if val.dtype.kind == "c" else val
 
 
 @function(np.imag)
 def imag(val: Array) -> Array:
     val = array_operand(val)
-    return arithmetic.imag(val) if val.dtype.kind == "c" else np.zeros(val.shape, val.dtype)[()]
+    return viewed(arithmetic.imag, val, NO_PARAMS) if val.dtype.kind == "c" else np.zeros(val.shape, val.dtype)[()]
 
 
 @function(np.angle, kind="composite")

@@ -227,7 +227,11 @@ def set_at(x, index, value):
         extra = max(0, len(value_shape) - len(shape))
         if value_shape[:extra] == (1,) * extra and extra:  # NumPy drops leading axes of size one in assignments
             value = np.reshape(value, value_shape[extra:])
-        value = np.broadcast_to(value, shape)
+        try:
+            value = np.broadcast_to(value, shape)
+        except ValueError:
+            message = f"could not broadcast input array from shape {value_shape} into shape {shape}"
+            raise ValueError(message) from None
     return bind(indexing.index_set, (x, value, *arrays), {"template": template})
 
 

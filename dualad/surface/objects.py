@@ -60,6 +60,8 @@ _MANY = 64
 
 def object_array(x: Tracer, copy: bool | None) -> np.ndarray:
     """Give NumPy what it asks ``__array__`` for: an object array whose entries are the tensor's."""
+    if not x.size:
+        return np.empty(x.shape, x.dtype)  # which holds no entries that could be lost
     frame = sys._getframe(2)
     # NumPy's as_strided can't be overridden. It would read the objects with the strides of the numbers.
     if frame.f_code is _AS_STRIDED:

@@ -25,7 +25,8 @@ from .arguments import array_operands, function, normalize_axes, normalize_axis,
 def broadcast_to(array: Array, shape: Shape, subok: bool = False) -> Array:
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     array = operand(array)
-    np.broadcast_shapes(array.shape, shape)
+    if np.broadcast_shapes(array.shape, shape) != shape:
+        raise ValueError(f"could not broadcast an array of shape {array.shape} to shape {shape}")
     return viewed(shaping.broadcast_to, array, {"shape": shape})
 
 

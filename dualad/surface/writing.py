@@ -143,6 +143,8 @@ def copyto(dst: Array, src: Array, casting: str = "same_kind", where: Array = Tr
 def put(a: Array, ind: Any, v: Array, mode: str = "raise") -> None:
     a = _written(a, "np.put")
     ind, v = np.ravel(operand(ind)), operand(v)
+    if ind.size and not a.size:
+        raise IndexError("cannot replace elements of an empty array")
     if ind.size and np.size(v):
         _write_flat(a, by_mode(ind, a.size, mode), _cycle(v, ind.size), "np.put")
 
@@ -153,8 +155,8 @@ def putmask(a: Array, mask: Array, values: Any) -> None:
     values = operand(values)
     full = np.reshape(_cycle(values, a.size), a.shape) if np.shape(values) != a.shape else values
     full = _check_kind(a, full, "np.putmask")
-    if hasattr(full, "dtype") and not np.can_cast(full.dtype, a.dtype):
-        raise TypeError(f"Cannot cast array data from {full.dtype!r} to {a.dtype!r} according to the rule 'safe'")
+    if np.ndim(values) and not np.can_cast(values.dtype, a.dtype):
+        raise TypeError(f"Cannot cast array data from {values.dtype!r} to {a.dtype!r} according to the rule 'safe'")
     full = as_entries(full, a.dtype)
     assign(a, np.where(np.reshape(operand(mask), a.shape), full, a))
 

@@ -33,6 +33,7 @@ KINDS = {
     "control": 12,
     "derivatives": 10,
     "inplace": 3,
+    "numpy_calls": 200,
     "textbook": 10,
 }
 #: name of a kind -> how many of its programs a night runs
@@ -40,6 +41,7 @@ NIGHTLY = {
     "control": 2000,
     "derivatives": 4000,
     "inplace": 2000,
+    "numpy_calls": 9000,
     "textbook": 2000,
 }
 #: smaller programs that are tried for one difference

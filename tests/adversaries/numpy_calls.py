@@ -1,0 +1,298 @@
+"""Random programs of NumPy calls over dtypes, layouts, axes and writes: compiled against plain, in all that is seen.
+
+Compared are values, dtypes, shapes, whether a result is an array or a number, what arguments hold afterwards, what
+shares memory, and that an error of NumPy's is an error; then gradients and lanes of floating-point programs against
+eager ones. One compiled function is called with several layouts of its arguments, each twice. A refusal in dualad's
+words is no difference. For: the surface of NumPy in straight programs. Not for: loops (``inplace.py``, ``control.py``).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dualad as da
+from dualad.compile import trust, validate
+from dualad.errors import DualadError
+
+from .cases import Case, Difference, Void
+from .compare import named, settings
+
+__all__ = ["arg", "case"]
+
+_DTYPES = ("?", "i1", "u1", "i4", "i8", "u8", "f4", "f8", "f8", "f8", "c8", "c16", ">f8", ">i4", ">c8")
+_SHAPES = ((), (0,), (1,), (3,), (5,), (3, 4), (4, 3), (0, 3), (3, 0), (1, 4), (3, 1), (2, 3, 4), (4097,), (70, 60))
+_LAYOUTS = ("C", "C", "C", "F", "sliced", "reversed", "broadcast", "frozen")
+
+
+def arg(dtype: str, shape: tuple[int, ...], layout: str = "C", seed: int = 0) -> np.ndarray:
+    """Return an array of small numbers, and some that are not, which lies in memory as ``layout`` says."""
+    rng, kind = np.random.default_rng(seed), np.dtype(dtype)
+    if kind.kind in "biu":
+        a = rng.integers(0 if kind.kind in "bu" else -5, 2 if kind.kind == "b" else 9, shape)
+        if kind.itemsize == 8 and a.size:
+            a = np.where(rng.random(shape) < 0.2, 2**53 + 1, a)
+    else:
+        a = np.round(rng.normal(size=shape) * 2, 2)
+        if kind.kind == "c":
+            a = a + 1j * np.round(rng.normal(size=shape), 2)
+    a = np.asarray(a).astype(kind)
+    if layout == "F":
+        return np.asfortranarray(a)
+    if layout == "sliced" and a.ndim:
+        return np.repeat(a, 2, -1)[..., ::2]
+    if layout == "reversed" and a.ndim:
+        return a[::-1].copy()[::-1]
+    if layout == "broadcast" and a.ndim and a.shape[0]:
+        return np.broadcast_to(a[:1].copy(), a.shape)
+    a = a.copy()
+    a.setflags(write=layout != "frozen")
+    return a
+
+
+_UNARY = (
+    "np.abs({})", "-{}", "+{}", "np.sqrt(np.abs({}))", "np.sin({})", "np.floor({})", "np.square({})", "np.sign({})",
+    "np.conj({})", "np.real({})", "np.imag({})", "np.isfinite({})", "np.logical_not({})", "~{}", "{} * 1", "{} + 0",
+    "np.rint({})", "np.exp(-np.abs({}))", "np.reciprocal({})", "{} ** 2", "{} ** 0.5", "{} ** -1", "np.positive({})",
+    "np.nan_to_num({})", "np.round({}, 1)", "np.trunc({})", "np.log1p(np.abs({}))", "np.signbit({})", "2 ** {}",
+)  # fmt: skip
+_BINARY = (
+    "{} + {}", "{} - {}", "{} * {}", "{} / {}", "{} // {}", "{} % {}", "{} ** {}", "np.minimum({}, {})", "{} < {}",
+    "np.maximum({}, {})", "{} == {}", "{} & {}", "{} | {}", "{} ^ {}", "{} << {}", "np.arctan2({}, {})", "{} >= {}",
+    "np.hypot({}, {})", "np.copysign({}, {})", "np.logical_and({}, {})", "np.fmax({}, {})", "np.float_power({}, {})",
+    "np.logaddexp({}, {})", "np.fmod({}, {})", "np.true_divide({}, {})", "np.outer({}, {})", "np.divmod({}, {})[1]",
+    "np.where({} > 0, {}, 1)", "np.where({}, {}, 0.5)", "np.clip({}, -1, {})", "np.dot({}, {})", "{} @ {}.T",
+)  # fmt: skip
+_NUMBERS = (
+    "2", "-1", "0", "True", "0.5", "1.5j", "np.float32(2)", "np.int8(3)", "np.uint8(200)", "np.float64(0.25)",
+    "np.int64(7)", "300", "np.bool_(True)", "2**40",
+)  # fmt: skip
+_REDUCED = (
+    "np.sum({}{})", "np.prod({}{})", "np.mean({}{})", "np.max({}{})", "np.min({}{})", "np.any({}{})", "np.all({}{})",
+    "np.var({}{})", "np.std({}{})", "np.count_nonzero({}{})", "np.ptp({}{})", "np.argmax({}{})",
+    "np.linalg.norm({}{})", "np.add.reduce({}{})", "np.median({}{})", "np.average({}{})",
+    "np.logical_or.reduce({}{})", "np.argmin({}{})",
+)  # fmt: skip
+_ALONG = (
+    "np.cumsum({}{})", "np.cumprod({}{})", "np.sort({}{})", "np.flip({}{})", "np.diff({}{})", "np.roll({}, 1{})",
+    "np.repeat({}, 2{})", "np.concatenate([{0}, {0}]{1})", "np.stack([{0}, {0}]{1})", "np.argsort({}{})",
+    "np.expand_dims({}, 0)", "np.take({}, [0, -1]{})", "np.delete({}, 0{})", "np.insert({}, 0, 1{})",
+    "np.split({}, 1{})[0]", "np.add.accumulate({}{})", "np.append({0}, {0}{1})", "np.gradient({}{})",
+)  # fmt: skip
+_SHAPED = (
+    "{}.T", "{}.ravel()", "{}.reshape(-1)", "{}.copy()", "{}[::-1]", "{}[...]", "{}[1:]", "{}[..., :2]", "{}[None]",
+    "np.squeeze({})", "{}.astype(np.float32)", "{}.astype(int)", "{}.astype(bool)", "{}.flatten()",
+    "np.swapaxes({}, 0, -1)", "np.broadcast_to({0}, (2, *{0}.shape))", "np.pad({}, 1)", "np.tile({}, 2)", "{}[0]",
+    "{}[-1:]", "np.triu({})", "np.diag({})", "np.trace({})", "np.atleast_2d({})", "np.zeros_like({})",
+    "np.full_like({}, 2)", "{}.real", "{}.imag", "np.ones_like({}, dtype=np.int8)", "{}[[0, 0]]", "np.rot90({})",
+    "{}.transpose()", "np.moveaxis({}, 0, -1)", "{}.item()", "np.ascontiguousarray({})", "np.asarray({})",
+    "np.array({})", "{}.view()", "{}.tolist()", "np.tril({}, -1)", "np.kron({0}, {0})", "np.unique({})",
+    "np.nonzero({})", "{}.astype(np.complex64)", "{}.astype('i1')",
+)  # fmt: skip
+_WRITES = (
+    "{t}[...] = {v}", "{t}[0] = {v}", "{t}[1:] += {v}", "{t} += {v}", "{t} *= {v}", "{t} -= {v}", "{t}.fill({n})",
+    "{t}.ravel()[...] = {n}", "{t}.reshape(-1)[0] = {n}", "{t}.T[...] = {n}", "{t}[{t} > 1] = {n}", "{t}[::2] = {n}",
+    "np.copyto({t}, {v})", "np.add({t}, {v}, out={t})", "np.add.at({t}, [0, 0], {n})",
+    "np.putmask({t}, {t} > 0, {n})", "np.multiply({t}, {v}, out={t}, where={t} > 0)", "{t}.flat[0] = {n}",
+    "{t}[..., -1] = {n}", "{t}.sort()", "np.copyto({t}, {n}, where={t} > 0)", "{t}[[0, -1]] = {n}", "{t} //= {n}",
+    "{t}.T.reshape(-1)[-1:] = {n}", "{t} |= {n}", "np.fill_diagonal({t}, {n})", "np.maximum({t}, {n}, out={t})",
+    "{t}[:1, ...] /= {n}", "{t} **= 2", "np.place({t}, {t} > 1, [{n}])",
+    "np.clip({t}, 0, 1, out={t})",
+)  # fmt: skip
+_UNSEEN = (
+    "destination is read-only",
+    "integer powers are not allowed.",
+    "must be of ArrayType",
+    "must be a numpy.ndarray",
+)
+_KEYWORDS = ("", "", ", axis=0", ", axis=-1", ", axis=1", ", axis=None")
+_MORE = (
+    "", "", "", ", keepdims=True", ", dtype=np.float32", ", dtype=int", ", initial=1", ", where=True",
+    ", axis=(0, 1)",
+)  # fmt: skip
+
+
+def _program(seed: int) -> tuple[list[tuple], list[str], str]:
+    """Return the arguments, the lines and what is returned."""
+    rng = np.random.default_rng([21, seed])
+    choice = lambda items: items[int(rng.integers(len(items)))]
+    shape, first = choice(_SHAPES), choice(_DTYPES)
+    args = [(first, shape, choice(_LAYOUTS), 0)]
+    if rng.random() < 0.6:
+        others = [shape, shape, shape, shape[1:], (), choice(_SHAPES)]
+        args.append((choice((first, choice(_DTYPES))), choice(others), choice(_LAYOUTS), 1))
+    values = ["x", "y"][: len(args)]
+    lines: list[str] = []
+    operand = lambda: choice(values) if rng.random() < 0.7 else choice([*values[-2:], choice(_NUMBERS), "CONSTANT"])
+    for k in range(int(rng.integers(1, 6))):
+        way, v = rng.random(), choice(values[-3:])
+        if way < 0.2:
+            lines.append(choice(_WRITES).format(t=v, v=operand(), n=choice(_NUMBERS)))
+            continue
+        if way < 0.35:
+            text = choice(_UNARY).format(v)
+        elif way < 0.6:
+            a, b = (v, operand()) if rng.random() < 0.7 else (operand(), v)
+            text = choice(_BINARY).format(a, b)
+        elif way < 0.75:
+            text = choice(_REDUCED).format(v, choice(_KEYWORDS) or choice(_MORE))
+        elif way < 0.85:
+            text = choice(_ALONG).format(v, choice(_KEYWORDS))
+        else:
+            text = choice(_SHAPED).format(v)
+        values.append(f"v{k}")
+        lines.append(f"v{k} = {text}")
+    results = [values[-1], *[choice([*values, "CONSTANT", "CONSTANT[1:]"]) for _ in range(int(rng.integers(0, 3)))]]
+    return args, lines, ", ".join(results)
+
+
+def _text(args: list[tuple], lines: list[str], result: str) -> str:
+    given = ", ".join(["x", "y"][: len(args)])
+    made = ", ".join([f"arg({', '.join(map(repr, a))})" for a in args])
+    body = "".join([f"    {line}\n" for line in lines])
+    return (
+        "from tests.adversaries.numpy_calls import arg\nCONSTANT = np.arange(3.0)\n\n\n"
+        f"def f({given}):\n{body}    return {result}\n\n\nmake = lambda: ({made},)\n"
+    )
+
+
+def case(seed: int) -> Case:
+    """Return the case of a seed."""
+    return _case(*_program(seed), seed)
+
+
+def _case(args: list[tuple], lines: list[str], result: str, seed: int) -> Case:
+    text = _text(args, lines, result)
+
+    def smaller() -> Iterator[Case]:
+        for i in range(len(lines)):
+            yield _case(args, [*lines[:i], *lines[i + 1 :]], result, seed)
+        for part in result.split(", "):
+            if part != result:
+                yield _case(args, lines, part, seed)
+        for i, (dtype, shape, layout, number) in enumerate(args):
+            if layout != "C":
+                yield _case([*args[:i], (dtype, shape, "C", number), *args[i + 1 :]], lines, result, seed)
+
+    return Case(
+        "numpy_calls", f"{text}# native={bool(seed % 2)}\n", lambda: _check(text, args, bool(seed % 2)), smaller
+    )
+
+
+# ── what is seen of a call ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _called(f: Callable, given: tuple) -> tuple[Any, Exception | None]:
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return f(*given), None
+        except Exception as error:
+            return None, error
+
+
+def _check(text: str, args: list[tuple], native: bool) -> None:
+    space = named(text)
+    f, make, constant = space["f"], space["make"], space["CONSTANT"]
+    before = constant.copy()
+    # A pass that can't be proven is left out, with a word in the log: no difference to who calls the function.
+    with settings(native), pytest.MonkeyPatch.context() as patch:
+        for module in (trust, validate):
+            patch.setattr(module, "fall_back", _left_out)
+        fast = da.jit(f)
+        layouts = [args, [(d, s, "C", n) for d, s, _, n in args], args, args]
+        for variant in layouts:
+            given, plain = [tuple([arg(*a) for a in variant]) for _ in range(2)]
+            expected, error = _called(f, plain)
+            if not np.array_equal(constant, before):
+                raise Void
+            found, refusal = _called(fast, given)
+            if error is not None:
+                # What was written as it is, what nothing uses, and that a number is no array, is not seen by a program.
+                if refusal is None and not (any([t in str(error) for t in _UNSEEN]) and _same(given, plain)):
+                    raise Difference(f"no error, in place of {type(error).__name__}: {error}")
+                continue
+            if refusal is not None:
+                if isinstance(refusal, DualadError):
+                    return
+                raise Difference(f"{type(refusal).__name__}: {refusal}")
+            _alike(found, expected, "a result")
+            _alike(given, plain, "an argument afterwards")
+            _apart(found, expected, given, constant)
+        if error is not None:
+            raise Void
+        if all([np.dtype(d).kind == "f" for d, *_ in args]):
+            _derivatives(f, make)
+
+
+def _left_out(part: str, error: Exception) -> None:
+    if not isinstance(error, validate.DifferentProgram):
+        raise error
+
+
+def _same(given: tuple, plain: tuple) -> bool:
+    return all([a.tobytes() == b.tobytes() for a, b in zip(given, plain, strict=True)])
+
+
+def _leaves(x: Any) -> list:
+    return [leaf for part in x for leaf in _leaves(part)] if isinstance(x, (tuple, list)) else [x]
+
+
+def _alike(found: Any, expected: Any, what: str) -> None:
+    if len(_leaves(found)) != len(_leaves(expected)):
+        raise Difference(f"{what}: {len(_leaves(found))} parts, not {len(_leaves(expected))}")
+    for x, y in zip(_leaves(found), _leaves(expected), strict=True):
+        a, b = np.asarray(x), np.asarray(y)
+        if a.shape != b.shape or a.dtype.newbyteorder("=") != b.dtype.newbyteorder("="):
+            raise Difference(f"{what}: {a.dtype}{a.shape}, not {b.dtype}{b.shape}")
+        a, b = (v.astype(v.dtype.newbyteorder("=")) for v in (a, b))
+        if b.dtype.kind not in "fc":
+            same = np.array_equal(a, b)
+        else:
+            single = b.dtype.char in "fF"
+            scale = np.max(np.abs(b[np.isfinite(b)]), initial=0.0)
+            same = np.allclose(
+                a, b, 2e-5 if single else 1e-11, float(scale) * (1e-6 if single else 1e-13), equal_nan=True
+            )
+        if not same:
+            raise Difference(f"{what}: {a.ravel()[:6]}, not {b.ravel()[:6]}")
+
+
+def _apart(found: Any, expected: Any, given: tuple, constant: np.ndarray) -> None:
+    """Raise where new results share memory with anything, but for one that plain code returns twice as it is."""
+    pairs = list(zip(_leaves(found), _leaves(expected), strict=True))
+    new = [(x, y) for x, y in pairs if isinstance(x, np.ndarray) and not any([x is a for a in given])]
+    for i, (x, y) in enumerate(new):
+        if not x.flags.writeable:
+            raise Difference("a new result is read-only")
+        for other in (*[a for a, b in new[:i] if b is not y], *given, constant):
+            if np.may_share_memory(x, other):
+                raise Difference("a result shares memory with another, an argument or a constant")
+
+
+def _derivatives(f: Callable, make: Callable) -> None:
+    def total(*xs: Any) -> Any:
+        parts = _leaves(f(*[x * 1.0 for x in xs]))
+        if any([isinstance(p, np.ndarray) and p.dtype == object for p in parts]):
+            raise Void  # what np.array makes of a tensor is slow, and no part of this
+        parts = [p for p in parts if np.dtype(getattr(p, "dtype", float)).kind == "f"]
+        return sum([np.sum(p * 0.5) for p in parts], start=0.0 * np.sum(xs[0]))
+
+    places = tuple(range(len(make())))
+    for transform, lanes in ((lambda g: da.grad(g, places), False), (lambda g: da.vmap(g), True)):
+        g = total if not lanes else lambda *xs: f(*[x * 1.0 for x in xs])
+        given = tuple([np.stack([a, a * 0.5]) if lanes else np.array(a) for a in make()])
+        expected, error = _called(transform(g), given)
+        if error is not None:
+            continue
+        for what, fast in (("inside", transform(da.jit(g))), ("outside", da.jit(transform(g)))):
+            found, refusal = _called(fast, given)
+            if refusal is not None:
+                if isinstance(refusal, DualadError):
+                    continue
+                raise Difference(f"{'lanes' if lanes else 'gradient'}, jit {what}: {type(refusal).__name__}: {refusal}")
+            _alike(found, expected, f"{'lanes' if lanes else 'gradient'}, jit {what}")
