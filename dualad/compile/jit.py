@@ -229,8 +229,8 @@ class Jitted(HasFront):
     # ── a call that the quick entries do not know ────────────────────────────────────────────────────────────────
 
     def _call(self, args: tuple, kwargs: dict) -> Any:
-        if in_use and active() is not None:  # somebody looks on, operation by operation
-            return self.f(*args, **kwargs)
+        if in_use and (watch := active()) is not None:  # somebody looks on, operation by operation
+            return watch.compiled(self, self.f, args, kwargs)
         given, key = self._flat(args, kwargs)
         arrays = given.arrays
         tracers = [x for x in arrays if isinstance(x, Tracer)]

@@ -68,6 +68,10 @@ class Watch:
         """Look at a user's function that an outermost transform is about to call; return what looks at its result."""
         return None
 
+    def compiled(self, compiled: Callable, f: Callable, args: tuple, kwargs: dict) -> Any:
+        """Call the function that was compiled, operation by operation, in the place of the compiled one."""
+        return f(*args, **kwargs)
+
     def swallowed(self, message: str, refusal: Exception) -> None:
         """Look at a refusal that a function caught before it returned; there will be a warning."""
 

@@ -16,10 +16,10 @@ from ..core.boundary import running
 from ..core.contexts import watching
 from ..core.frames import user_line
 from ..core.watch import Watch, run_rule
-from ..errors import NonFiniteError, RefusalSwallowedError
+from ..errors import DifferentValueError, NonFiniteError, RefusalSwallowedError
 from .nonfinite import Finder, Origin, leaves
 from .rule_watch import RuleWatch
-from .values import value_check
+from .values import both_ways, value_check
 
 __all__ = ["Branch", "DebugReport", "debug", "debug_nans"]
 
@@ -110,6 +110,19 @@ class DebugReport(Watch):
         """Return what compares the value of a call under a transform with a plain one."""
         return value_check(f, args, kwargs) if self.look_at_values else None
 
+    def compiled(self, compiled: Callable, f: Callable, args: tuple, kwargs: dict) -> Any:
+        """Call a compiled function as it runs, and compare; where operations are looked at, as it was written."""
+        if not self.look_at_values:
+            return f(*args, **kwargs)
+        out, plain, apart = both_ways(compiled, f, args, kwargs)
+        if apart:
+            raise DifferentValueError(
+                f"jit({getattr(f, '__name__', type(f).__name__)}): compiled and as it was written, {apart}",
+                "the compiled code computes something else, or the function does at each call",
+                "report it, if the function does the same at each call; without da.jit it is right",
+            )
+        return out if self.finder is None and self.rules is None and not self.look_at_branches else plain
+
     def _compare(self, op: Any, tangents: Any, value: Any, transform: str) -> None:
         """Note a comparison that holds only because a moving value happens to be equal to something."""
         equal = np.equal in op.numpy
@@ -161,7 +174,8 @@ def debug(
     values : bool, optional
         Compare the value that each outermost transform computes with a plain call of the function (under ``vmap``, with
         one per lane), and raise where they differ by more than rounding: the function has gone another way. It runs
-        once more for that.
+        once more for that. A function compiled by ``jit`` runs as it is compiled, and is compared with the function
+        itself.
 
     Yields
     ------

@@ -12,7 +12,7 @@ import linecache
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ from ..errors import DifferentValueError
 from ..surface.arguments import operand
 from ..tree import NAMESPACE, flatten, is_array, tree_map
 
-__all__ = ["Difference", "copied", "difference", "packed", "value_check"]
+__all__ = ["Difference", "both_ways", "copied", "difference", "packed", "value_check"]
 
 _MOST_STEPS = 1_000_000
 
@@ -245,6 +245,34 @@ def value_check(f: Callable, args: tuple, kwargs: dict) -> Callable[[Any], None]
             raise apart.error(f"{level.transform}({getattr(f, '__name__', type(f).__name__)})")
 
     return look
+
+
+def both_ways(compiled: Callable, f: Callable, args: tuple, kwargs: dict) -> tuple[Any, Any, str]:
+    """Return what a compiled function returns, unwatched, what the function itself does, and how they differ."""
+    leaves, tree = flatten((args, kwargs))
+    given: Any = tree.unflatten([np.copy(x) if isinstance(x, (np.ndarray, Tracer)) else x for x in leaves])
+    plain = f(*args, **kwargs)
+    token = watching.set(None)
+    try:
+        out = compiled(*given[0], **given[1])
+    finally:
+        watching.reset(token)
+    shown = [dict(_numbers(flatten(tree_map(packed, x))[0])) for x in (plain, out)]
+    both = sorted(shown[0].keys() & shown[1].keys())
+    expected, found = [[numbers[k] for k in both if shown[0][k].shape == shown[1][k].shape] for numbers in shown]
+    return out, plain, _unlike(expected, found).replace("under the transform", "compiled")
+
+
+def _numbers(leaves: Sequence, path: str = "") -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the arrays that leaves hold, values and tangents in all lanes, each with a name."""
+    for i, x in enumerate(leaves):
+        if type(x) is Dual:
+            yield from _numbers([x._primal], f"{path}{i} value ")
+            yield from _numbers([x._tangent], f"{path}{i} tangent ")
+        elif type(x) is Batched:
+            yield from _numbers([x._value], f"{path}{i} lanes ")
+        elif is_array(x) and not isinstance(x, Tracer):
+            yield f"{path}{i}", np.asarray(x)
 
 
 def _plain(x: Any) -> Any:

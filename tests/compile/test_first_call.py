@@ -21,8 +21,9 @@ from dualad.cli.main import main
 from dualad.compile import blocks, call, fault_report, numpy_source, scalars, trust
 from dualad.compile.native import code, dense, engine, equations, groups, lowering, operators, parts
 from dualad.core.aval import Aval
-from dualad.errors import CompilerFaultWarning
+from dualad.errors import CompilerFaultWarning, DifferentValueError
 from dualad.program.ir import Program
+from dualad.testing import check_function
 
 RNG = np.random.default_rng(5)
 X, M = RNG.normal(size=7), RNG.normal(size=(6, 6))
@@ -421,3 +422,46 @@ def test_a_report_runs_nothing_that_it_brings_along(tmp_path, capsys):
 def test_where_no_report_can_be_written_there_is_a_warning_all_the_same(native_backend, monkeypatch):
     monkeypatch.setattr(fault_report.Path, "write_bytes", lambda *args: (_ for _ in ()).throw(OSError("full")))
     assert ".fault" not in caught(*FAULTS["another operator"], monkeypatch)
+
+
+# ── who looks on ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [lambda f: f(X), lambda f: da.jvp(f, (X,), (X + 1,)), lambda f: da.vjp(f, X)[0], lambda f: da.vmap(f)(M)],
+    ids=["plain", "jvp", "vjp", "vmap"],
+)
+def test_debug_compares_what_the_compiled_function_gives(transform, monkeypatch):
+    monkeypatch.setattr(trust, "STRICT", False)
+    with da.debug(values=True):
+        same(transform(da.jit(small)), transform(small))
+    unproven("simplify", without_a_step)(monkeypatch)
+    with da.debug(values=True), pytest.raises(DifferentValueError, match="jit\\(small\\): compiled and as it was"):
+        transform(da.jit(small, check=False))
+    with da.debug(nan=True, values=True), pytest.raises(DifferentValueError):
+        transform(da.jit(small, check=False))
+    with da.debug(nan=True):  # operation by operation
+        same(transform(da.jit(small, check=False)), transform(small))
+
+
+def test_debug_compares_functions_that_write(monkeypatch):
+    def f(x):
+        x[1:] *= 2.0
+        return np.sum(x)
+
+    x, y = np.arange(4.0), np.arange(4.0)
+    with da.debug(values=True):
+        assert da.jit(f)(x) == f(y)
+    assert np.array_equal(x, y)
+
+
+def test_checks_compare_compiled_functions_with_what_they_were_compiled_from(monkeypatch):
+    monkeypatch.setattr(trust, "STRICT", False)
+    f = lambda x: small(x)[0]
+    wrong = lambda fast: {
+        r.quantity for r in check_function(fast, (X,), oracles=("differences",)).rows if r.status == "mismatch"
+    }
+    assert not wrong(da.jit(f))
+    unproven("simplify", without_a_step)(monkeypatch)
+    assert wrong(da.jit(f, check=False)) >= {"value", "jvp", "vjp", "jacfwd"}
