@@ -86,6 +86,9 @@ class Names:
         """Return the value that a key stands for; its aval is part of the key."""
         found = self._values.get(key)
         if found is None:
+            if 0 in aval.shape:  # there is but one
+                found = self._values[key] = Value(aval, self._find_name(Value(aval)))
+                return found
             found = self._values[key] = Value(aval, _STEP * (len(self._values) + 1))
         return found
 
@@ -110,6 +113,8 @@ class Names:
 
     def _find_name(self, v: Value) -> int:
         aval = v.aval
+        if 0 in aval.shape:
+            return self.number(("empty", aval.shape, aval.dtype))
         if v.known is not None:
             x = np.asarray(v.known)
             if x.size > SMALL:
@@ -126,10 +131,9 @@ class Names:
         cells = self.cells(v)
         if not cells.shape:
             return int(cells)
-        if cells.size:
-            base = self._first.get(int(cells[(0,) * cells.ndim]))
-            if base is not None and base.aval == aval and np.array_equal(cells, self._expanded(base)):
-                return base.name
+        base = self._first.get(int(cells[(0,) * cells.ndim]))
+        if base is not None and base.aval == aval and np.array_equal(cells, self._expanded(base)):
+            return base.name
         bits = (_without_repeats(cells) if cells.size > SMALL else cells).tobytes()
         return self.number(("cells", aval.shape, aval.dtype, bits if len(bits) < 512 else hash(bits)))
 

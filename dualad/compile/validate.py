@@ -48,8 +48,8 @@ EXACT = {
 }
 
 _MOVES = frozenset({
-    "broadcast_to", "checkpoint_name", "concatenate", "copy", "filled", "flip", "index", "index_add", "index_set",
-    "positive", "reshape", "shift", "split", "stack", "stop_gradient", "transpose", "unstack",
+    "broadcast_to", "concatenate", "filled", "flip", "index", "index_add", "index_set", "reshape", "shift", "split",
+    "stack", "transpose", "unstack",
 })  # fmt: skip
 #: elementwise operators that are more than their names also where no argument is known
 _PECULIAR = frozenset([OPS[name] for name in ("conjugate", "negative", "positive")])
@@ -166,6 +166,8 @@ class Runner:
         if op.kind != "control" and all([v.known is not None for v in args]):
             if (known := _folded(op, args, params, outs)) is not None:
                 return known
+        if name in _SAME:
+            return (args[0],)
         if len(outs) == 1:
             if name in _RULES and (same := _RULES[name](self, op, args, outs[0].aval)) is not None:
                 return (same,)
@@ -208,8 +210,6 @@ class Runner:
     def _moved(self, op: Any, args: list[Value], params: dict, out: Aval) -> Sequence[Value] | None:
         """Return what a move makes of values; ``None`` where it is not known, or too large to say, what goes where."""
         x, name, names = args[0], op.name, self.names
-        if name in _SAME:
-            return (x,)
         if name == "filled":
             return names.taken(OPS["broadcast_to"], names.cast(args[1], out.dtype), {"shape": params["shape"]})
         if name in _JOINS:

@@ -69,6 +69,14 @@ def test_what_simplification_does_is_proven(name):
     check_same(program, simplify(program))
 
 
+@pytest.mark.parametrize("f", [lambda x: +x, np.cumsum, lambda x: x[...], lambda x: x.T * 2, np.sort])
+@pytest.mark.parametrize("x", [np.zeros(0), np.zeros((0, 3)), np.arange(3), np.arange(3.0)])
+def test_arrays_without_entries_and_of_integers(f, x):
+    for g in [f, da.jacrev(f)] if x.dtype.kind == "f" else [f]:
+        program = traced(g, x)
+        check_same(program, simplify(program))
+
+
 @pytest.mark.parametrize("transform", [da.grad, da.hessian, da.jacfwd, da.jacrev])
 def test_derivatives_are_proven(transform):
     program = traced(transform(lambda x: np.sum(takes_two(x, Y)[1] * np.sqrt(x))), X)
