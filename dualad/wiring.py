@@ -30,7 +30,7 @@ ABOVE.over_shards = lambda *args: importlib.import_module("dualad.scale.shards")
 ABOVE.linear_operator = lambda f: importlib.import_module("dualad.annex.linear_operator").as_linear_operator(f)
 ABOVE.sparse_solve = lambda *args: importlib.import_module("dualad.sparse.systems").solve_linearized(*args)
 ABOVE.lifted = lambda namespace: importlib.import_module("dualad.lift.lift").block(namespace)
-ABOVE.compiled = lambda program: importlib.import_module("dualad.compile.call").CallProgram(program).compiled.run
+ABOVE.compiled = lambda program: importlib.import_module("dualad.compile.call").CallProgram(program).compiled
 ABOVE.machine_code = lambda program: importlib.import_module("dualad.compile.call").machine_code(program)
 ABOVE.jitted = lambda f: importlib.import_module("dualad.compile.jit").jit(f)
 ABOVE.sparse_jacobian = lambda f: importlib.import_module("dualad.sparse").sparse_jacobian(f, format="csr")

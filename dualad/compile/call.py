@@ -124,12 +124,12 @@ def _callable(made: Any, most: float) -> Any:
     return type(made)(*parts) if hasattr(made, "_fields") else type(made)(parts)
 
 
-def machine_code(program: Program) -> Callable | None:
+def machine_code(program: Program) -> Compiled | None:
     """Compile a program if all of it becomes machine code; its inputs are arrays in C order."""
     if engine() is None:
         return None
     compiled = CallProgram(program).compiled
-    return compiled.run if compiled.calls == {"native": 1} else None
+    return compiled if compiled.calls == {"native": 1} else None
 
 
 # ── call(*vectors, *others; program, linear) ─────────────────────────────────────────────────────────────────────

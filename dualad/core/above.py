@@ -47,10 +47,10 @@ class _Above:
     over_shards: Callable[..., Callable]
     #: a block in which the names of a module, told by its globals, are lifted
     lifted: Callable[[dict], AbstractContextManager]
-    #: compile a program: a function of its inputs, plain arrays, that returns a tuple
-    compiled: Callable[[Any], Callable]
-    #: compile a program to machine code, all of it, or return None: llvmlite is not there, or knows no such code
-    machine_code: Callable[[Any], Callable | None]
+    #: compile a program: its ``run``, another one after the first call, takes plain arrays and returns a tuple
+    compiled: Callable[[Any], Any]
+    #: the same to machine code, all of it, or None: llvmlite is not there, or knows no such code
+    machine_code: Callable[[Any], Any]
     #: compile a function, for each signature of its arguments
     jitted: Callable[[Callable], Callable]
     #: solve ∂f(x, *parameters)·v = b by factorizing the sparse Jacobian of f in x, unless it has too large a share of

@@ -93,15 +93,15 @@ class _Kernel:
     """The code of an operator's series for operands of one kind and size, and how often it was asked for."""
 
     calls: int = 0
-    run: Callable | None = None
+    code: Any = None
 
     def ready(self, call: Any, parts: Sequence, size: int) -> Callable | None:
         """Return the code, once it was asked for often."""
         self.calls += 1
         if self.calls == _OFTEN:
             with contextlib.suppress(Exception):  # a rule that branches on values, or refuses to be written down
-                self.run = ABOVE.machine_code(_written(call, parts, size))
-        return self.run
+                self.code = ABOVE.machine_code(_written(call, parts, size))
+        return self.code and self.code.run
 
 
 def _written(call: Any, parts: Sequence, size: int) -> Program:

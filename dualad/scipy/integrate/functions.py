@@ -140,17 +140,17 @@ def prepared(function: Callable, examples: Sequence, name: str, where: str) -> C
         body = stage(function, [Aval(a.shape, a.dtype) for a in map(aval_of, examples)], name, where)
         if body.captured:
             return function
-        code = runner(body.program, plain=True)
+        by_step = runner(body.program, plain=True)
     except Exception:
         return function
-    calls = 0
+    calls, code = 0, None
 
     def run(*arrays):
         nonlocal calls, code
         calls += 1
         if calls == _COMPILED:
             code = ABOVE.compiled(body.program)
-        out = code(*arrays)
+        out = by_step(*arrays) if code is None else code.run(*arrays)
         for x in out:
             if np.isnan(x).any():  # written without seeing numbers: beside a pole the function itself is asked
                 return function(*arrays)
