@@ -34,6 +34,7 @@ KINDS = {
     "derivatives": 10,
     "inplace": 3,
     "numpy_calls": 200,
+    "state": 150,
     "textbook": 10,
 }
 #: name of a kind -> how many of its programs a night runs
@@ -42,6 +43,7 @@ NIGHTLY = {
     "derivatives": 4000,
     "inplace": 2000,
     "numpy_calls": 9000,
+    "state": 10_000,
     "textbook": 2000,
 }
 #: smaller programs that are tried for one difference
