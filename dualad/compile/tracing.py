@@ -47,7 +47,22 @@ _BLOCK = 1 << 18
 
 
 class EffectWarning(UserWarning):
-    """A compiled function changes something that it did not make: that happens while it is traced only."""
+    """A compiled function changes something that it did not make, or asks for a file: while it is traced only.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import dualad as da
+    >>> from dualad.compile.tracing import EffectWarning
+    >>> log = []
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", EffectWarning)
+    ...     try:
+    ...         da.jit(lambda x: (log.append("called"), x * 2.0)[1])(1.0)
+    ...     except EffectWarning as warning:
+    ...         print("changes a list" in str(warning))
+    True
+    """
 
 
 class Decision(NamedTuple):
@@ -185,13 +200,15 @@ def trace_for_jit(f: Callable, given: Arguments, roots: Sequence, along: bool = 
         if (found := _difference(traced, again)) is not None:
             raise _not_repeated(f, given, along, found)
         traced = again if touched else traced
-    elif watched.moved(set()):  # too slow to be traced for this alone; but it has drawn random numbers
+    if watched.moved(set()):  # the numbers may be the same by chance, or too few to make a difference
         raise _not_repeated(f, given, along, None)
     after = Snapshot.of(roots)
     if after is not None:  # what is another at each trace, of one program, is not computed with
         after.without(moving)
     # What a function notes in its own attributes, a counter of its traces, is meant to be noted then.
     effects = [p for p in moving.values() if after is None or id(p.holder) not in after.reach.notes]
+    for what, line in (after.reach.outside if after else {}).items():
+        warnings.warn(_outside(f, what, line), EffectWarning, stacklevel=user_level())
     if effects:
         warnings.warn(_effect(f, effects[0], lines.found), EffectWarning, stacklevel=user_level())
     return traced._replace(seconds=seconds), after and after.reach
@@ -404,6 +421,14 @@ def _effect(f: Callable, place: Place, line: str) -> str:
     return (
         f"jit: `{getattr(f, '__name__', 'the function')}` changes {what} that it did not make, at {line or '?'}."
         " That happens when it is traced, and not at each call; return what is to be kept"
+    )
+
+
+def _outside(f: Callable, what: str, line: str) -> str:
+    """Say what a function asks for that can't be watched."""
+    return (
+        f"jit: `{getattr(f, '__name__', 'the function')}` asks for `{what}` at {line}, which can't be watched: what it"
+        " is told while it is traced stays; ask outside of the function, and pass what is read as an argument"
     )
 
 

@@ -18,14 +18,16 @@ class Named(NamedTuple):
     """The names in some code.
 
     ``attributes`` are all that may be read of an object; those in ``maybe`` may be missing where they are asked for,
-    without an error. ``every`` says that any attribute may be read, by a name that the code makes; ``converts`` that
-    numbers of NumPy's may become Python's, or be branched on: what is left of them then, a program does not show.
+    without an error. ``chains`` are names with dots that begin with a global, and their lines. ``every`` says that any
+    attribute may be read, by a name that the code makes; ``converts`` that numbers of NumPy's may become Python's, or
+    be branched on: what is left of them then, a program does not show.
     """
 
     globals: frozenset[str]
     attributes: frozenset[str]
     maybe: frozenset[str]
     modules: frozenset[str]
+    chains: frozenset[tuple[str, str]]
     every: bool
     converts: bool
 
@@ -33,8 +35,9 @@ class Named(NamedTuple):
         return Named(*[a | b for a, b in zip(self, other, strict=True)])  # type: ignore[misc]
 
 
-NOTHING_NAMED = Named(frozenset(), frozenset(), frozenset(), frozenset(), False, False)
+NOTHING_NAMED = Named(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), False, False)
 
+_LOADS, _PARTS = ("LOAD_GLOBAL", "LOAD_NAME"), ("LOAD_ATTR", "LOAD_METHOD")
 #: what takes the name of an attribute, and is precise if that is a constant
 _BY_NAME = frozenset({"getattr", "hasattr", "setattr", "delattr"})
 #: what looks at all attributes of an object
@@ -51,12 +54,17 @@ _CONVERSIONS = frozenset({"__array__", "flat", "item", "tobytes", "tolist"})
 def named(code: types.CodeType) -> Named:
     """Return what a function's code, and the functions in it, name."""
     loaded, stored, modules, every = set(), set(), set(), not _ALL.isdisjoint(code.co_names)
+    chains, chain, line = set(), "", 0
     instructions = list(dis.get_instructions(code))
     converts = not _CONVERSIONS.isdisjoint(code.co_names) or any(
         [i.opname.startswith(_CONVERTING) or "JUMP_IF" in i.opname for i in instructions]
     )
     for k, i in enumerate(instructions):
-        if i.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+        line = i.starts_line if type(i.starts_line) is int else getattr(i, "line_number", None) or line
+        chain = i.argval if i.opname in _LOADS else f"{chain}.{i.argval}" if chain and i.opname in _PARTS else ""
+        if chain:
+            chains.add((chain, f"{code.co_filename}:{line}"))
+        if i.opname in _LOADS:
             loaded.add(i.argval)
             every = every or (i.argval in _BY_NAME and not _has_constant_name(instructions[k + 1 :]))
         elif i.opname == "STORE_ATTR":
@@ -69,7 +77,7 @@ def named(code: types.CodeType) -> Named:
     caught = code.co_names if code.co_exceptiontable else ()
     own = Named(
         frozenset(loaded), frozenset({*code.co_names, *texts}), frozenset({*texts, *stored, *caught}),
-        frozenset(modules), every, converts,
+        frozenset(modules), frozenset(chains), every, converts,
     )  # fmt: skip
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

@@ -17,7 +17,8 @@ import numpy as np
 
 __all__ = [
     "ATTRIBUTE", "CELL", "CODE", "DEFAULTS", "ENTRY", "ITEMS", "LENGTH", "LIST", "MISSING", "Place", "SAID", "bytes_of",
-    "contents_of", "entries_of", "header_of", "is_changed", "items_of", "local_of", "referent_of", "same", "state_of",
+    "contents_of", "entries_of", "header_of", "is_changed", "items_of", "local_of", "parts_of", "referent_of", "same",
+    "state_of",
 ]  # fmt: skip
 
 #: kinds of places: a cell; an entry of an exact dict, by key; its entries, in their order; its length; the entries of
@@ -123,6 +124,12 @@ def contents_of(a: np.ndarray) -> bytes | int:
 def bytes_of(thing: Any) -> bytes:
     """Return what a buffer holds."""
     return bytes(thing)
+
+
+def parts_of(frame: Any) -> tuple:
+    """Return the axes and the columns of pandas' objects, which share them with every view that is made of one."""
+    manager = frame._mgr
+    return (*manager.axes, *manager.arrays)
 
 
 def referent_of(reference: weakref.ref) -> Any:

@@ -14,6 +14,7 @@ import collections
 import contextvars
 import functools
 import gc
+import io
 import itertools
 import os
 import sys
@@ -28,6 +29,7 @@ import numpy as np
 from ..core.frames import PACKAGE
 from ..core.tracer import Tracer
 from .names import NOTHING_NAMED, Named, named
+from .outside import asked_outside
 from .places import (
     ATTRIBUTE,
     CELL,
@@ -47,6 +49,7 @@ from .places import (
     is_changed,
     items_of,
     local_of,
+    parts_of,
     referent_of,
     state_of,
 )  # fmt: skip
@@ -97,7 +100,7 @@ class Reach:
     """The places within reach of some things.
 
     ``code`` has run besides what is found by itself; ``places`` are each there once, ``arrays`` are those that were
-    met. What is no container, array or object that can be looked into is in ``unknown``.
+    met. ``outside`` is what can't be looked at, and where code asks for it.
     """
 
     def __init__(self, roots: Iterable, code: Named = NOTHING_NAMED) -> None:
@@ -106,7 +109,8 @@ class Reach:
             known = self.names
             self.places: dict[tuple, Place] = {}
             self.arrays: list[np.ndarray] = []
-            self.unknown: list[Any] = []
+            #: what code asks for outside of the process, and where
+            self.outside: dict[str, str] = {}
             #: the ids of what functions note in their attributes
             self.notes: set[int] = set()
             self._seen: dict[int, Any] = {}
@@ -190,7 +194,9 @@ class Reach:
             self._cell(cell)
         self.notes.add(id(vars(f)))
         self._named_in(vars(f), set())
-        if not f.__code__.co_filename.startswith(PACKAGE) and not _from_library(f.__module__):
+        # By the file where it is of the package: examples in docstrings have its modules' names.
+        module = str(f.__module__).partition(".")[0]
+        if not f.__code__.co_filename.startswith(PACKAGE) and (module == "dualad" or not _from_library(module)):
             if f.__name__ not in _ASIDE:
                 self.names |= named(f.__code__)
             self._globals(f.__globals__, named(f.__code__))
@@ -204,6 +210,7 @@ class Reach:
         self._go(value)
 
     def _globals(self, namespace: dict, own: Named) -> None:
+        self.outside.update(asked_outside(own, namespace, vars(builtins)))
         for name in own.globals:
             self._add(ENTRY, namespace, name, namespace.get(name, MISSING))
             if name in namespace:
@@ -306,6 +313,8 @@ class Reach:
             self._said(bytes_of, x)
         elif isinstance(x, (*_ITERATORS, types.GeneratorType)):
             self._iterator(x)
+        elif isinstance(x, io.IOBase):
+            self.outside["an open file"] = "its methods"
         if kind.__module__ != "builtins":
             self._object(x, kind)
 
@@ -320,11 +329,14 @@ class Reach:
         try:
             self._into(self._said(state_of, x))
         except (TypeError, AttributeError):
-            self.unknown.append(x)
+            self.outside[f"a {type(x).__name__}"] = "?"
 
     def _object(self, x: Any, kind: type) -> None:
         module = str(kind.__module__).partition(".")[0]
         if module in _SERVICES:
+            return
+        if module == "pandas" and hasattr(x, "_mgr"):
+            self._into(self._said(parts_of, x))
             return
         attributes: Any = {}
         if kind.__dictoffset__:

@@ -313,3 +313,18 @@ def test_what_changes_is_read_anew(name: str, native: str, monkeypatch: pytest.M
             del Sub.scale
         globals().pop("A_FLAG", None)
         VARIABLE.set(1.0)
+
+
+@pytest.mark.parametrize("native", ["1", "0"])
+def test_tables_of_pandas(native: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.setenv("DUALAD_NATIVE", native)
+    table = pandas.DataFrame({"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 6.0]})
+    f = lambda x: x * table["a"].to_numpy() * len(table.columns) + float(table["b"].iloc[1])
+    fast = da.jit(f)
+    for key, value in (("a", 0.5), ("b", [7.0, 8.0, 9.0]), ("c", 1.0), ("a", [1.0, 2.0, 3.0])):
+        np.testing.assert_array_equal(fast(X), f(X))
+        table[key] = value
+        np.testing.assert_array_equal(fast(X), f(X))
+    table.iloc[1, 0] = -4.0
+    np.testing.assert_array_equal(fast(X), f(X))
