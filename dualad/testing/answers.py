@@ -32,8 +32,12 @@ def oracles_of(
 ) -> Mapping[str, Callable[[], Any]]:
     """Return the oracles by name, each to be called for: JAX is started by the first question only."""
     directions = rng.standard_normal((_DIRECTIONS, function.size)) * function.scale
-    by = partial(ByValues, function, directions=directions, progress=progress)
-    makers = {"jax": jax, "differences": partial(by, "differences"), "complex-step": partial(by, "complex-step")}
+    by: Callable = partial(ByValues, function, directions=directions, progress=progress)
+    makers: dict[str, Callable[[], Any]] = {
+        "jax": jax,
+        "differences": partial(by, "differences"),
+        "complex-step": partial(by, "complex-step"),
+    }
     return {name: cache(make) for name, make in makers.items()}
 
 

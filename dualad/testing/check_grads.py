@@ -25,7 +25,7 @@ from .gradcheck import compare_with_values, warn_of_single_precision
 from .gradgradcheck import each_order
 from .properties import Properties
 from .real_function import joined
-from .rows import Entries, Rows
+from .rows import Entries, Questions, Rows
 from .taylor import expansion_test
 
 __all__ = ["GRADIENT_ORACLES", "check_grads"]
@@ -121,9 +121,7 @@ def check_grads(
 class _Along:
     """Derivatives of one function along random directions, in one mode, for oracles that work along a line."""
 
-    def __init__(
-        self, f: Engine, mode: str, order: int, rng: np.random.Generator, tolerances: dict[str, float]
-    ) -> None:
+    def __init__(self, f: Engine, mode: str, order: int, rng: np.random.Generator, tolerances: dict[str, Any]) -> None:
         self.f, self.mode, self.order = f, mode, order
         self.v, self.u = (rng.standard_normal(f.size) * f.scale for _ in range(2))
         self.w = rng.standard_normal(f.out_size)
@@ -179,7 +177,7 @@ class _Along:
 
     def settle(self, order: int, got: np.ndarray, ask: Callable[[Any], Answer], label: Callable[[int], str]) -> None:
         """Ask the complex step, with differences as a witness that the code is complex-analytic."""
-        questions = {name: partial(lambda make: ask(make()), make) for name, make in self.rows.asked.items()}
+        questions: Questions = {name: partial(lambda make: ask(make()), make) for name, make in self.rows.asked.items()}
         # A sum may cancel: what is small beside its terms is rounding.
         entries = Entries(label, 1e-9 * float(np.abs(got).max(initial=0.0)))
         outcome, *_ = self.rows.judge("complex-step", got, questions, entries)

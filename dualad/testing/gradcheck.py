@@ -127,7 +127,9 @@ def gradcheck(
 
 def compare_with_values(f: Callable, args: Any, **switches: Any) -> None:
     """Compare products with random vectors with differences of the values, and nothing else."""
-    nothing_else = dict.fromkeys(("check_batched_grad", "check_batched_forward_grad", "check_undefined_grad"), False)
+    nothing_else: dict[str, Any] = dict.fromkeys(
+        ("check_batched_grad", "check_batched_forward_grad", "check_undefined_grad"), False
+    )
     with warnings.catch_warnings():
         # Of single precision warns, once for all its checks, who calls this.
         warnings.filterwarnings("ignore", message=".*Differences need double precision", category=UserWarning)

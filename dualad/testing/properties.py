@@ -68,10 +68,10 @@ class Properties:
         """Raise, naming the function."""
         raise failure(check, f"gradcheck of `{self.f.name}`: {what}", why, instead, **details)
 
-    def expect(self, check: str, got: np.ndarray, expected: np.ndarray, what: Callable, *words: str) -> None:
+    def expect(self, check: str, got: np.ndarray, expected: np.ndarray, what: Callable, why: str, instead: str) -> None:
         """Raise, naming the function, unless two of dualad's answers agree within the tolerances."""
         tolerance = self.allowed(expected) + self.atol
-        expect(check, got, expected, tolerance, lambda k: f"gradcheck of `{self.f.name}`: {what(k)}", *words)
+        expect(check, got, expected, tolerance, lambda k: f"gradcheck of `{self.f.name}`: {what(k)}", why, instead)
 
     def allowed(self, expected: np.ndarray) -> np.ndarray:
         """Return the relative error of finite numbers, and their rounding beside the largest of them."""
@@ -149,8 +149,8 @@ class Properties:
         except Exception as error:
             what = f"gradcheck of `{self.f.name}`: {where} raised: {said(error)}"
             raise failure(check, what, why, instead) from error
-        what = lambda k: f"{where} gives {got[k]:.9g} where explicit zeros give {expected[k]:.9g}."
-        self.expect(check, got, expected, what, why, instead)
+        words = lambda k: f"{where} gives {got[k]:.9g} where explicit zeros give {expected[k]:.9g}."
+        self.expect(check, got, expected, words, why, instead)
 
     def batched(self, mode: str, lanes: int) -> None:
         """Expect vmap over products to be a loop."""
@@ -193,28 +193,30 @@ class Properties:
         f.learn()
         rtol = max(rtol, SINGLE) if f.single else rtol
         v, u = (f.going(mode).random(self.rng) for mode in MODES)
-        pulled = {g: f.vjp(np.where(f.outs.groups() == g, u, 0.0)) for g in range(len(f.outs.arrays))}
-        for i, o in np.ndindex(len(f.ins.arrays), len(f.outs.arrays)):
-            direction, of_output = np.where(f.ins.groups() == i, v, 0.0), f.outs.groups() == o
-            if o == 0:
-                pushed = f.jvp(direction)
-            left, right = (u * pushed)[of_output], pulled[o] * direction
-            size = np.abs(left).sum() + np.abs(right).sum()
+        pulled = [f.vjp(np.where(f.outs.groups() == o, u, 0.0)) for o in range(len(f.outs.arrays))]
+
+        def compare(i: int, o: int, left: np.ndarray, right: np.ndarray) -> None:
             output, number = f.outs.slots[o][0], f.ins.slots[i][0]
             expect(
                 "dot product",
                 np.atleast_1d(left.sum()),
                 np.atleast_1d(right.sum()),
-                rtol * size + atol,
-                lambda k, left=left, right=right, output=output, number=number, i=i: (
+                rtol * (np.abs(left).sum() + np.abs(right).sum()) + atol,
+                lambda k: (
                     f"forward and reverse mode of `{f.name}` disagree in output {output} with respect to input"
                     f" {number} ({f.ins.names[i]}): ⟨Jv, u⟩ is {left.sum():.12g}, ⟨v, Jᵀu⟩ is {right.sum():.12g}."
                 ),
                 "the two are one number, worked out from its two ends",
                 "look for a rule whose forward and reverse part were written separately (linear_call, wrap, a"
                 " linear solve), or whose tangent is not linear",
-                lambda k, output=output, number=number: {"output": output, "input": number},
+                lambda k: {"output": output, "input": number},
             )
+
+        for i in range(len(f.ins.arrays)):
+            direction = np.where(f.ins.groups() == i, v, 0.0)
+            pushed = u * f.jvp(direction)
+            for o, back in enumerate(pulled):
+                compare(i, o, pushed[f.outs.groups() == o], back * direction)
 
     # -- batches of points --------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from .estimate import Answer, Estimate, Unavailable, compare, each
 from .jax_oracle import JaxOracle
 from .report import CheckReport, Mismatch, Outcome, Row
 
-__all__ = ["Entries", "ORACLES", "QUANTITIES", "Rows", "check_function"]
+__all__ = ["Entries", "ORACLES", "QUANTITIES", "Questions", "Rows", "check_function"]
 
 ORACLES = ("jax", "differences", "complex-step", "dot", "loop")
 QUANTITIES = ("value", "jvp", "vjp", "jacfwd", "jacrev", "hvp", "vmap-jvp", "vmap-vjp", "vmap-value")
@@ -36,7 +36,7 @@ QUANTITIES = ("value", "jvp", "vjp", "jacfwd", "jacrev", "hvp", "vmap-jvp", "vma
 # `dot` compares dualad with itself, so it can convict but not acquit.
 _INDEPENDENT = {"jax", "differences", "complex-step", "loop", "numpy"}
 
-Questions = Mapping[str, Callable[[], Answer]]
+Questions = dict[str, Callable[[], Answer]]
 Source = tuple[ModuleType, str] | Callable | None
 
 
@@ -164,7 +164,7 @@ class Rows:
         both = lambda k: f"{e.outs.label(k % e.out_size)} of {'jvp' if k < e.out_size else 'vjp'}"
         vjp_floors = np.stack([by_input(c) for c in self.cotangents])
         ask, dot, points = self.ask, self.dot, functools.cache(lambda: nearby(e, self.steps))
-        value = {"numpy": lambda: Estimate(np.tile(e.flat_value, 2))}
+        value: Questions = {"numpy": lambda: Estimate(np.tile(e.flat_value, 2))}
         on_points = {
             "loop": lambda: each(points(), lambda x: Estimate(e.evaluate(x))),
             "jax": lambda: each(points(), self.asked["jax"]().value),
@@ -202,12 +202,12 @@ class Rows:
 
     def ask(self, method: str, *xs: np.ndarray) -> Questions:
         """Return a question for each oracle, by name."""
-        return {name: lambda made=made: getattr(made(), method)(*xs) for name, made in self.asked.items()}
+        return {name: partial(_ask, made, method, *xs) for name, made in self.asked.items()}
 
     def lanes(self, method: str, loop: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> Questions:
         """Return questions about each of many vectors: a loop of dualad's own products comes first."""
-        oracles = {name: lambda x, made=made: getattr(made(), method)(x) for name, made in self.asked.items()}
-        asked = {"loop": lambda x: Estimate(loop(x)), **oracles}
+        oracles = {name: partial(_ask, made, method) for name, made in self.asked.items()}
+        asked: dict[str, Callable] = {"loop": lambda x: Estimate(loop(x)), **oracles}
         return {name: partial(each, rows, question) for name, question in asked.items()}
 
     def dot(
@@ -360,6 +360,10 @@ class Rows:
         if not check.judged[wrong].all():
             return "it disagrees where differences do not settle, so nothing shows that the code is complex-analytic"
         return ""
+
+
+def _ask(made: Callable[[], Any], method: str, *xs: np.ndarray) -> Answer:
+    return getattr(made(), method)(*xs)
 
 
 def _said(error: Exception) -> str:
