@@ -7,6 +7,7 @@ transpose is a call again: forward and backward passes both run compiled. Not fo
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,6 +38,7 @@ from ..core.arguments import replaced
 from ..core.aval import Aval, is_weak
 from ..core.contexts import compiling
 from ..core.dispatch import bind
+from ..core.frames import user_level
 from ..core.tracer import PLAIN
 from ..dual import Dual, DualLevel
 from ..jvp import split
@@ -44,6 +46,7 @@ from ..locks import new_lock
 from ..ops.kinds import in_lanes
 from ..ops.kinks import _convention
 from ..program.ir import Program
+from ..surface.arguments import PerformanceNote
 from .first_call import CHECKED
 from .native.engine import engine
 from .numpy_source import Compiled, compile_program
@@ -56,6 +59,8 @@ __all__ = ["CallProgram", "call", "machine_code"]
 
 #: programs derived from one, at most: another number of lanes each time would keep them all
 _KEPT = 64
+#: equations of which it is said that they take a while, and about how many seconds each takes
+_PATIENT, _EACH = 20_000, 1.2e-4
 
 
 class CallProgram(Program):
@@ -100,6 +105,14 @@ class CallProgram(Program):
 
 
 def _compile(program: CallProgram) -> Compiled:
+    if len(program.steps) > _PATIENT:
+        count = len(program.steps)
+        warnings.warn(
+            f"jit: `{program.name}` is {count:,} equations, and compiling it takes about {count * _EACH:.0f} s, once; a"
+            " loop of Python is written down turn by turn. Write it as dualad.scan or dualad.fori_loop, whose code does"
+            " not grow with the number of turns",
+            PerformanceNote, stacklevel=user_level(),
+        )  # fmt: skip
     compiled = compile_program(proven(program, {"simplification": simplify, "finding loops again": reroll}))
     compiled.check(program, program.most)
     return compiled

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import dualad as da
+from dualad.compile import call
 from dualad.compile.native import parts
 from dualad.compile.native.engine import engine, tally
+from dualad.surface.arguments import PerformanceNote
 
 pytestmark = pytest.mark.usefixtures("native_backend")
 
@@ -130,3 +132,13 @@ def test_parts_live_as_long_as_what_calls_them(monkeypatch: pytest.MonkeyPatch) 
     for k in range(3):  # others come and go
         da.jit(lambda x, k=k: straight(x * k)[0])(X)
     assert call() == expected
+
+
+def test_a_long_first_call_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it is compiled, at the line of the call, once, with what to write instead."""
+    monkeypatch.setattr(call, "_PATIENT", 100)
+    fast = da.jit(lambda x: straight(x)[0])
+    with pytest.warns(PerformanceNote, match=r"equations, and compiling it takes about \d+ s.*dualad.scan") as notes:
+        fast(X)
+    assert [n.filename for n in notes] == [__file__]
+    fast(X)
