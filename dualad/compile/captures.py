@@ -38,11 +38,13 @@ class Captures:
         read = () if derived or reach.names.converts else {id(a) for a in inputs}
         for a in reach.arrays:
             if a.nbytes <= SMALL or id(a) not in read:
-                self.contents.append((a, a.tobytes("A")))
+                self.contents.append((a, np.ndarray.tobytes(a, "A")))
 
     def unchanged(self) -> bool:
         """Say whether everything is as it was."""
-        return not any([is_changed(p) for p in self.places]) and all([a.tobytes("A") == c for a, c in self.contents])
+        return not any([is_changed(p) for p in self.places]) and all(
+            [np.ndarray.tobytes(a, "A") == c for a, c in self.contents]
+        )
 
     @property
     def size(self) -> int:

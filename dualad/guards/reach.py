@@ -118,7 +118,13 @@ class Reach:
             self._count = 0
             self.names |= code
             while self._pending:
-                self._visit(self._pending.pop())
+                x = self._pending.pop()
+                try:
+                    self._visit(x)
+                except TooMuch:
+                    raise
+                except Exception:  # it answers nothing, or another thread is changing it
+                    self.outside[f"a {type(x).__name__}"] = "?"
             if self.names == known:
                 break
 

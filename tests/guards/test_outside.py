@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import time
+import weakref
 from time import monotonic
 
 import numpy as np
@@ -61,3 +62,27 @@ def test_random_numbers_that_happen_to_be_the_same() -> None:
 def test_an_open_file() -> None:
     with PATH.open() as file, pytest.warns(EffectWarning, match="an open file"):
         da.jit(lambda x: x * (1.0 if file.closed else 2.0))(X)
+
+
+def test_what_answers_no_question() -> None:
+    class Mute:
+        def __getattribute__(self, name):
+            raise RuntimeError(name)
+
+    def dead():
+        return weakref.proxy(type("Gone", (), {})())
+
+    for thing in (Mute(), dead()):
+        held = [thing]
+        with pytest.warns(EffectWarning, match=type(thing).__name__):
+            np.testing.assert_array_equal(da.jit(lambda x, held=held: x * len(held))(X), X)
+
+
+def test_a_masked_array_that_python_reads() -> None:
+    masked = np.ma.masked_array([1.0, 2.0], mask=[False, True])
+    fast = da.jit(lambda x: x * float(masked.data[0]) * (1.0 if masked.mask[1] else 3.0))
+    np.testing.assert_array_equal(fast(X), X)
+    masked.data[0] = 4.0
+    np.testing.assert_array_equal(fast(X), 4 * X)
+    masked.mask = [False, False]
+    np.testing.assert_array_equal(fast(X), 12 * X)
