@@ -45,6 +45,7 @@ from .native.runtime import HasFront
 from .signature import MISS, Entry, Slow, Static, has_nan, leaf_key, resolved_statics, static, takes_any_keyword
 from .tracing import Arguments, Traced, strides_of, trace_for_jit
 from .trust import attempt
+from .whole_numbers import fits
 
 __all__ = ["Jitted", "jit"]
 
@@ -76,7 +77,20 @@ class _Specialisation:
 
     def run(self, arrays: Sequence) -> tuple:
         """Run it on plain arrays."""
-        return self.program.compiled.run(*arrays, *self.traced.hidden)
+        return self.entered(*arrays, *self.traced.hidden)
+
+    @property
+    def entered(self) -> Callable:
+        """What runs it, on arrays and what it has captured."""
+        run, check = self.program.compiled.run, self.traced.check
+        if check is None:
+            return run
+
+        def checked(*args: Any) -> tuple:
+            check(*args)
+            return run(*args)
+
+        return checked
 
     def check(self, out: Sequence) -> None:
         """Raise where a result is NaN and may be a number.
@@ -290,6 +304,10 @@ class Jitted(HasFront):
         given = list(leaves)
         flags = []
         for i, x in enumerate(leaves):
+            # Truth values and integers without end are Python's to compute with.
+            if type(x) is bool or (type(x) is int and not fits(x)):
+                flags.append(False)
+                continue
             as_it_is = isinstance(x, Tracer) or (type(x) is np.ndarray and x.dtype.kind in "biufc" and x.dtype.isnative)
             flags.append(as_it_is or is_array(x))
             if as_it_is or not flags[-1]:
@@ -511,8 +529,9 @@ def jit(
     Notes
     -----
     A signature is the structure of the arguments, the shape and dtype of each array, whether it was a Python number,
-    and the value of everything else. Sums, products, quotients, roots, comparisons and moves are bit for bit those of
-    the function itself; other mathematics is within 4 units in the last place. There are no floating-point warnings.
+    and the value of everything else, truth values among it. Sums, products, quotients, roots, comparisons and moves are
+    bit for bit those of the function itself; other mathematics is within 4 units in the last place. There are no
+    floating-point warnings. What Python computes of its integers alone is Python's number or error, or refused.
     Results are new arrays, except an argument that is returned as it is. Arrays of the closure are read at each call;
     names, numbers and attributes that the function reads are compared at each call, and it is traced again when they
     have changed.

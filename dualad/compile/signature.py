@@ -21,6 +21,7 @@ from ..core.tracer import Tracer
 from ..errors import ArgumentError, ArgumentTypeError
 from ..ops.kinds import is_finite
 from ..ops.kinks import _convention
+from .whole_numbers import fits
 
 __all__ = ["Entry", "MISS", "Slow", "Static", "has_nan", "leaf_key", "resolved_statics", "static", "takes_any_keyword"]
 
@@ -170,7 +171,7 @@ class Entry:
     """
 
     def __init__(self, args: tuple, kwargs: dict, statics: Container, spec: Any, meant: Callable) -> None:
-        self.run, self.meant = spec.program.compiled.run, meant
+        self.run, self.meant = spec.entered, meant
         #: so many results may be a NaN that is none
         self.unsure = spec.results if spec.traced.unsure else 0
         self.hidden, self.captures, self.convention = tuple(spec.traced.hidden), spec.captures, _convention.get()
@@ -195,10 +196,12 @@ class Entry:
                 raise Slow
             self.tests.append(Test("array", slot, (x.dtype, x.shape)))
             self.leaves.append(slot)
-        elif kind in (bool, int, float, complex) or (isinstance(x, np.generic) and x.dtype.kind in "biufc"):
+        elif kind is int and not fits(x):
+            raise Slow
+        elif kind in (int, float, complex) or (isinstance(x, np.generic) and x.dtype.kind in "biufc"):
             self.tests.append(Test("type", slot, kind))
             self.leaves.append(slot)
-        elif x is None or kind is str:
+        elif x is None or kind in (bool, str):
             self.tests.append(Test("is", slot, x))
         elif kind in (tuple, list):
             self._open(kind.__name__, slot, len(x), list(enumerate(x)))
@@ -222,7 +225,7 @@ class Entry:
         names: dict[str, Any] = {
             "MISS": MISS, "run": self.run, "ndarray": np.ndarray, "kinks": _convention.get, "has_nan": has_nan,
             "convention": self.convention, "unchanged": self.captures.unchanged, "rebuild": self.rebuild,
-            "meant": self.meant,
+            "meant": self.meant, "fits": fits,
         }  # fmt: skip
         given = [f"a{i}" for i in range(self.positional)]
         texts, tests = list(given), ["kinks() is convention"]
@@ -239,6 +242,8 @@ class Entry:
                 texts += [f"{x}[{k}]" for k in range(thing)]
             else:
                 tests.append(f"{x} is t{i}" if op == "is" else f"type({x}) is t{i}")
+                if thing is int:
+                    tests.append(f"fits({x})")
         if self.captures:
             tests.append("unchanged()")
         for i, x in enumerate(self.hidden):

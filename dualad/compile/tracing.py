@@ -19,13 +19,13 @@ import optree
 
 from ..control.subprograms import closure_convert
 from ..core.above import ABOVE
-from ..core.aval import Aval, aval_of
+from ..core.aval import Aval, aval_of, is_weak
 from ..core.boundary import run
 from ..core.contexts import TakenApart, apart, compiling
 from ..core.frames import is_users, user_level, user_line
 from ..core.memory import as_array, flush_writes, layout, snapshot
 from ..core.randomness import Watched
-from ..core.tracer import Tracer
+from ..core.tracer import OPERATOR, Tracer
 from ..core.watch import Watch
 from ..errors import BranchError, NotRepeatableError
 from ..guards.places import ENTRY, ITEMS, LIST, Place
@@ -33,10 +33,11 @@ from ..guards.reach import Reach, Snapshot
 from ..jvp import output_leaves
 from ..program.ir import Program, evaluate, live_steps, map_atoms
 from ..program.packed import active as packing
-from ..program.variable import Variable
+from ..program.variable import Variable, aval_of_atom
 from ..staged import Staged, StagedLevel
 from .captures import memory_of, writeable
 from .simplify import hashable, structure
+from .whole_numbers import WholeNumbers
 
 __all__ = ["Arguments", "Decision", "EffectWarning", "Traced", "strides_of", "trace_for_jit", "write_down"]
 
@@ -102,7 +103,8 @@ class Traced(NamedTuple):
     transforms. It returns the leaves of the result, then the arguments named in ``written`` as they are after the
     call, then the decisions. ``returned[k]`` is the argument that result ``k`` is, if it is one as it was given. Where
     it is ``unsure``, a NaN among the results may be a number: only the function itself can tell. ``strides`` are the
-    arguments' (``strides_of``), if what is a view and what a copy depends on them.
+    arguments' (``strides_of``), if what is a view and what a copy depends on them. ``check(*arrays)``
+    raises where Python's integers are not those of the program.
     """
 
     program: Program
@@ -114,13 +116,14 @@ class Traced(NamedTuple):
     tree: optree.PyTreeSpec
     unsure: bool
     strides: tuple | None
+    check: Callable | None
     seconds: float
 
 
 class _JitLevel(StagedLevel):
     """The level of a program for ``jit``."""
 
-    __slots__ = ("decisions", "held", "values")
+    __slots__ = ("decisions", "held", "values", "whole")
 
     def __init__(self, values: Sequence | None) -> None:
         super().__init__("jit", owning=True)
@@ -129,6 +132,13 @@ class _JitLevel(StagedLevel):
         self.decisions: list[Decision] = []
         #: id of an array -> (the array, its content when it was met, the variable that stands for it)
         self.held: dict[int, tuple[np.ndarray, np.ndarray, Variable]] = {}
+        self.whole = WholeNumbers()
+
+    def promote(self, op: Any, atoms: Any, params: dict, out: Variable) -> tuple:
+        promoted = super().promote(op, atoms, params, out)
+        alone = params is OPERATOR and all([is_weak(aval_of_atom(a)) or self._is_number(a) for a in atoms])
+        self.whole.record(op, atoms, promoted[1], alone)
+        return promoted
 
     def hold(self, a: np.ndarray) -> Any:
         """Let an array that can be written to be an input."""
@@ -241,13 +251,26 @@ def _write_down(f: Callable, given: Arguments, along: bool) -> Traced:
         compiling.reset(told)
         packing.reset(token)
     strides = strides_of(given.given) if "order" in noted else None
-    return Traced(program, hidden, captured, written, returned, level.decisions, tree, "numbers" in noted, strides, 0.0)
+    return Traced(
+        program,
+        hidden,
+        captured,
+        written,
+        returned,
+        level.decisions,
+        tree,
+        "numbers" in noted,
+        strides,
+        level.whole.check(),
+        0.0,
+    )
 
 
 def _run_through(f: Callable, level: _JitLevel, given: Arguments) -> tuple:
     """Run the function on variables. What it made is forgotten when this returns: then it is seen what others have."""
     boxes = [level.new_input(aval_of(x)) for x in given.arrays]
     first = [box.variable for box in boxes]
+    level.whole.start(first)
     level.lay_out({v: s for v, s in zip(first, strides_of(given.given), strict=True) if s is not None})
     rest = iter(boxes)
     leaves = [next(rest) if m else x for x, m in zip(given.leaves, given.is_input, strict=True)]

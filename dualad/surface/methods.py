@@ -90,6 +90,16 @@ _COMPARISONS = {
 for _name, _ufunc in {**ARITHMETIC, **_COMPARISONS}.items():
     _binary(_name, _ufunc)
 
+_to_the_power = Tracer.__pow__
+
+
+def _power(self, other):
+    if type(other) is int and other == 2 and self.shape and self.dtype.kind == "b":
+        return np.square(self)  # as NumPy's operator, whose squares of truth values are int8
+    return _to_the_power(self, other)
+
+
+Tracer.__pow__ = _power
 Tracer.__hash__ = None  # type: ignore[assignment]  # as of ndarray: equality is entry by entry
 
 

@@ -134,7 +134,8 @@ def copyto(dst: Array, src: Array, casting: str = "same_kind", where: Array = Tr
     dst = _written(dst, "np.copyto")
     src = _check_kind(dst, src, "np.copyto")
     if where is not True:
-        entries = as_entries(src, dst.dtype) if np.can_cast(aval_of(src).dtype, dst.dtype, "same_kind") else src
+        fits = type(src) is int or np.can_cast(aval_of(src).dtype, dst.dtype, "same_kind")
+        entries = as_entries(src, dst.dtype) if fits else src
         src = np.where(where, entries, dst)
     target(dst, src, "np.copyto")
 
@@ -153,6 +154,8 @@ def put(a: Array, ind: Any, v: Array, mode: str = "raise") -> None:
 def putmask(a: Array, mask: Array, values: Any) -> None:
     a = _written(a, "np.putmask")
     values = operand(values)
+    if type(values) in (bool, int, float):
+        values = as_entries(values, a.dtype)
     full = np.reshape(_cycle(values, a.size), a.shape) if np.shape(values) != a.shape else values
     full = _check_kind(a, full, "np.putmask")
     if np.ndim(values) and not np.can_cast(values.dtype, a.dtype):

@@ -65,7 +65,8 @@ _BINARY = (
     "np.maximum({}, {})", "{} == {}", "{} & {}", "{} | {}", "{} ^ {}", "{} << {}", "np.arctan2({}, {})", "{} >= {}",
     "np.hypot({}, {})", "np.copysign({}, {})", "np.logical_and({}, {})", "np.fmax({}, {})", "np.float_power({}, {})",
     "np.logaddexp({}, {})", "np.fmod({}, {})", "np.true_divide({}, {})", "np.outer({}, {})", "np.divmod({}, {})[1]",
-    "np.where({} > 0, {}, 1)", "np.where({}, {}, 0.5)", "np.clip({}, -1, {})", "np.dot({}, {})", "{} @ {}.T",
+    "np.where({} > 0, {}, 1)", "np.where({}, {}, 0.5)", "np.clip({}, -1, {})", "np.dot({}, {})",
+    "{} @ np.transpose({})",
 )  # fmt: skip
 _NUMBERS = (
     "2", "-1", "0", "True", "0.5", "1.5j", "np.float32(2)", "np.int8(3)", "np.uint8(200)", "np.float64(0.25)",
@@ -94,7 +95,7 @@ _SHAPED = (
     "np.nonzero({})", "{}.astype(np.complex64)", "{}.astype('i1')",
 )  # fmt: skip
 _WRITES = (
-    "{t}[...] = {v}", "{t}[0] = {v}", "{t}[1:] += {v}", "{t} += {v}", "{t} *= {v}", "{t} -= {v}", "{t}.fill({n})",
+    "{t}[...] = {v}", "{t}[0] = {v}", "{t}[1:] += {v}", "{t} += {v}", "{t} *= {v}", "{t} -= {v}", "{t}[1:].fill({n})",
     "{t}.ravel()[...] = {n}", "{t}.reshape(-1)[0] = {n}", "{t}.T[...] = {n}", "{t}[{t} > 1] = {n}", "{t}[::2] = {n}",
     "np.copyto({t}, {v})", "np.add({t}, {v}, out={t})", "np.add.at({t}, [0, 0], {n})",
     "np.putmask({t}, {t} > 0, {n})", "np.multiply({t}, {v}, out={t}, where={t} > 0)", "{t}.flat[0] = {n}",
@@ -269,7 +270,7 @@ def _apart(found: Any, expected: Any, given: tuple, constant: np.ndarray) -> Non
     for i, (x, y) in enumerate(new):
         if not x.flags.writeable:
             raise Difference("a new result is read-only")
-        for other in (*[a for a, b in new[:i] if b is not y], *given, constant):
+        for other in (*[a for a, b in new[:i] if b is not y], *given, *[constant] * (x is not constant)):
             if np.may_share_memory(x, other):
                 raise Difference("a result shares memory with another, an argument or a constant")
 

@@ -72,6 +72,7 @@ def test_parts_of_complex_numbers_are_views() -> None:
     [
         lambda x: np.clip(x > 1, 0, x),
         lambda x: np.clip(x, 0, np.float32(2)),
+        lambda x: (x > 1) ** 2,
         lambda x: np.sum(x, axis=0),
         lambda x: np.cumsum(x),
         lambda x: x.T.copy(),
