@@ -20,7 +20,8 @@ class Named(NamedTuple):
     ``attributes`` are all that may be read of an object; those in ``maybe`` may be missing where they are asked for,
     without an error. ``chains`` are names with dots that begin with a global, and their lines. ``every`` says that any
     attribute may be read, by a name that the code makes; ``converts`` that numbers of NumPy's may become Python's, or
-    be branched on: what is left of them then, a program does not show.
+    be branched on: what is left of them then, a program does not show. ``catches`` that exceptions may be caught, so
+    that any name may be missing.
     """
 
     globals: frozenset[str]
@@ -30,12 +31,13 @@ class Named(NamedTuple):
     chains: frozenset[tuple[str, str]]
     every: bool
     converts: bool
+    catches: bool
 
     def __or__(self, other: Named) -> Named:  # type: ignore[override]
         return Named(*[a | b for a, b in zip(self, other, strict=True)])  # type: ignore[misc]
 
 
-NOTHING_NAMED = Named(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), False, False)
+NOTHING_NAMED = Named(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), False, False, False)
 
 _LOADS, _PARTS = ("LOAD_GLOBAL", "LOAD_NAME"), ("LOAD_ATTR", "LOAD_METHOD")
 #: what takes the name of an attribute, and is precise if that is a constant
@@ -74,10 +76,9 @@ def named(code: types.CodeType) -> Named:
         elif i.opname == "MATCH_CLASS":
             every = True
     texts = {part for text in _texts(code.co_consts) for part in text.split(".") if part.isidentifier()}
-    caught = code.co_names if code.co_exceptiontable else ()
     own = Named(
-        frozenset(loaded), frozenset({*code.co_names, *texts}), frozenset({*texts, *stored, *caught}),
-        frozenset(modules), frozenset(chains), every, converts,
+        frozenset(loaded), frozenset({*code.co_names, *texts}), frozenset({*texts, *stored}),
+        frozenset(modules), frozenset(chains), every, converts, bool(code.co_exceptiontable),
     )  # fmt: skip
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

@@ -163,6 +163,9 @@ class Reach:
     def _into(self, parts: Iterable) -> None:
         self._pending += [x for x in parts if type(x) not in _LEAVES]
 
+    def _maybe(self) -> frozenset[str]:
+        return self.names.attributes if self.names.catches else self.names.maybe
+
     # ── where it is looked ───────────────────────────────────────────────────────────────────────────────────────
 
     def _visit(self, x: Any) -> None:
@@ -252,7 +255,7 @@ class Reach:
         for name in (self.names.attributes & attributes.keys()) | more:
             self._add(ENTRY, attributes, name, attributes[name])
             self._go_global(attributes[name])
-        for name in self.names.maybe - attributes.keys():
+        for name in self._maybe() - attributes.keys():
             self._add(ENTRY, attributes, name, MISSING)
 
     def _class(self, cls: type) -> dict[str, Any]:
@@ -368,7 +371,7 @@ class Reach:
         names = self.names.attributes
         for name in names & attributes.keys():
             self._entry(attributes, name)
-        absent = self.names.maybe if "__getattr__" not in found else names | self.names.maybe
+        absent = self._maybe() if "__getattr__" not in found else names | self._maybe()
         for name in ((names & found.keys()) | absent) - attributes.keys():
             held = found.get(name)
             if isinstance(held, types.MemberDescriptorType):  # a slot

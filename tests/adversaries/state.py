@@ -396,7 +396,7 @@ def _asked(seed: int, f: Callable) -> dict[str, tuple[Callable, Callable]]:
 def _result(f: Callable) -> Any:
     try:
         with np.errstate(all="ignore"):
-            return np.asarray(f())
+            return np.asarray(f()).astype(float)  # of an array of objects it is one of objects
     except Exception as error:
         return error
 

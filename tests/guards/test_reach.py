@@ -105,6 +105,13 @@ def _tries(x):
         return x
 
 
+def _tried(get: Callable) -> Any:
+    try:
+        return get()
+    except AttributeError:
+        return 0.5
+
+
 def _names(name: str, value: Any = None) -> Callable:
     return (lambda: globals().pop(name)) if value is None else lambda: globals().update({name: value})
 
@@ -154,6 +161,9 @@ def attributes() -> dict:
         "hasattr": (lambda x: x * (2.0 if hasattr(n, "q") else 1.0), lambda: setattr(n, "q", 3.0)),
         "vars": (lambda x: x * vars(n).get("r", 1.0), lambda: setattr(n, "r", 3.0), lambda: delattr(n, "r")),
         "the dict": (lambda x: x * len(n.__dict__), lambda: setattr(n, "any", 3.0)),
+        "AttributeError that another function catches": (
+            lambda x: x * _tried(lambda: q.later), lambda: setattr(q, "later", 3.0), lambda: delattr(q, "later"),
+        ),
         "AttributeError": (tries, lambda: setattr(q, "late", 3.0), lambda: delattr(q, "late")),
         "a dict and a class put in place": (
             lambda x: x * c.k, lambda: setattr(c, "__dict__", {"k": 3.0}),
