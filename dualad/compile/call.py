@@ -39,11 +39,11 @@ from ..core.aval import Aval, is_weak
 from ..core.contexts import compiling
 from ..core.dispatch import bind
 from ..core.frames import user_level
-from ..core.tracer import PLAIN
+from ..core.tracer import PLAIN, beneath
 from ..dual import Dual, DualLevel
 from ..jvp import split
 from ..locks import new_lock
-from ..ops.kinds import in_lanes
+from ..ops.kinds import in_lanes, is_finite
 from ..ops.kinks import _convention
 from ..program.ir import Program
 from ..surface.arguments import PerformanceNote
@@ -182,6 +182,9 @@ def _call_jvp(primals, tangents, *, program, linear):
     values = bind(call, primals, {"program": part.known, "linear": 0})
     if not any(part.moving):
         return values[:n], (None,) * n
+    if any([type(x) in PLAIN and not is_finite(x) for x in map(beneath, values[n:])]):
+        # A pole: what is zero beside it is seen from numbers, which a program does not have when it is written.
+        return _strongly(lambda: _pushed(runner(program), primals, tangents))
     residuals = part.residuals(values[n:], primals)
     moved = bind(call, (*vectors, *residuals), {"program": part.linear, "linear": len(vectors)})
     return values[:n], tuple(spread(moved, part.moving))

@@ -24,11 +24,15 @@ __all__ = ["PASSES", "TABLE", "Planted", "table"]
 
 ROOT = Path(__file__).resolve().parents[2]
 _PROVEN, _BOUNDS, _CALLED = "translation validation", "bounds of every access", "the first call"
+_VALIDATE = "tests/compile/test_validate.py"
 _NATIVE, _FIRST = "tests/compile/native/test_bounds.py", "tests/compile/test_first_call.py"
 #: a test whose cases are faults: the pass that they are planted in, what catches them
 TABLE = {
     "tests/adversaries/test_faults.py::test_a_fault_in_a_pass_is_found": ("simplification, loops", _PROVEN),
-    "tests/compile/test_validate.py::test_a_loop_that_is_written_wrong_is_found": ("loops, as written", _PROVEN),
+    f"{_VALIDATE}::test_a_fault_in_simplification_is_found": ("simplification", _PROVEN),
+    f"{_VALIDATE}::test_a_fault_in_finding_loops_is_found": ("loops", _PROVEN),
+    f"{_VALIDATE}::test_a_loop_that_is_written_wrong_is_found": ("loops, as written", _PROVEN),
+    f"{_VALIDATE}::test_a_fault_in_a_group_is_found": ("groups of equations", _PROVEN),
     f"{_NATIVE}::test_a_fault_in_a_text_is_refused": ("machine code, its text", _BOUNDS),
     f"{_NATIVE}::test_a_fault_in_a_writer_is_refused": ("machine code, its writers", _BOUNDS),
     f"{_FIRST}::test_planted_faults_of_machine_code_are_caught": ("machine code, as it runs", _CALLED),
