@@ -5,6 +5,8 @@ Not for: nights (``python -m tests.adversaries``; ``--full`` runs the counts of 
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,12 @@ def test_a_slice(kind: str) -> None:
 def test_a_night(kind: str, first: int) -> None:
     report = run(kind, CHUNK, first)
     assert not report.found, str(report)
+
+
+def test_every_kind_has_its_night() -> None:
+    workflow = (Path(__file__).parents[2] / ".github/workflows/ci.yml").read_text()
+    assert KINDS.keys() == NIGHTLY.keys()
+    assert f"kind: [{', '.join(sorted(KINDS))}]" in workflow
 
 
 WRONG = """
