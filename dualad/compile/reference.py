@@ -181,7 +181,9 @@ def interpreted(program: Program) -> Callable:
 
 
 def _is_identity(x: Any) -> bool:
-    return type(x) is np.ndarray and x.ndim == 2 and len(x) > 1 and np.array_equal(x, np.eye(*x.shape))
+    if type(x) is not np.ndarray or x.ndim != 2 or x.shape[0] != x.shape[1]:
+        return False
+    return len(x) > 1 and np.array_equal(x, np.eye(len(x)))
 
 
 def _call(*args: Any, program: Program, linear: int) -> tuple:

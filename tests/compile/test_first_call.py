@@ -246,6 +246,17 @@ def chaotic(u):
     return u
 
 
+def sweeps(ab):
+    a, b = ab[:, :2], ab[:, 2]
+    x = b.copy()
+    for _ in range(2):
+        new = x.copy()
+        for i in range(len(b)):
+            new[i] = (b[i] - a[i] @ x + a[i, i] * x[i]) / a[i, i]
+        x = new
+    return np.sum(np.sin(x))
+
+
 ILL = np.vander(np.linspace(0.1, 1.0, 9))
 RIGHT = {
     "chaos in exact arithmetic": (lorenz, np.ones(3)),
@@ -263,6 +274,7 @@ RIGHT = {
     "NaN and infinities": (
         lambda x: (np.log(x), 1 / x, np.sqrt(x), x * 0), np.array([-1.0, 0.0, -0.0, np.inf, np.nan])),
     "zeros of a basis": (da.jacfwd(lambda x: np.log(x)), np.array([0.0, 1.0])),
+    "units in a matrix that is not square": (da.jacfwd(sweeps), np.array([[2.3, 0.4, 0.5], [0.6, 2.9, 0.8]])),
     "Python numbers": (lambda x: (x + 1, x / 3), 2.0),
     "nothing": (lambda x: (np.sum(x), x * 2, np.sin(x)), np.zeros((0, 3))),
 }  # fmt: skip
