@@ -134,7 +134,7 @@ def copyto(dst: Array, src: Array, casting: str = "same_kind", where: Array = Tr
     dst = _written(dst, "np.copyto")
     src = _check_kind(dst, src, "np.copyto")
     if where is not True:
-        fits = type(src) is int or np.can_cast(aval_of(src).dtype, dst.dtype, "same_kind")
+        fits = (type(src) is int and dst.dtype.kind != "b") or np.can_cast(aval_of(src).dtype, dst.dtype, "same_kind")
         entries = as_entries(src, dst.dtype) if fits else src
         src = np.where(where, entries, dst)
     target(dst, src, "np.copyto")

@@ -154,3 +154,23 @@ def test_a_number_that_has_no_room_is_numpys_error(value) -> None:
             da.jit(f)(np.zeros(2, np.int8))
         with pytest.raises(expected.type):
             da.vmap(f)(np.zeros((1, 2), np.int8))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"), [(bool, 300), (bool, True), (np.int8, 300), (np.uint8, -1), (int, 2.5), (float, 3)]
+)
+def test_copyto_under_a_mask_casts_as_numpy_does(dtype, value):
+    def f(x):
+        y = np.zeros_like(x).astype(dtype)
+        np.copyto(y, value, where=np.array([True, False, True]))
+        return y
+
+    x = np.ones(3)
+    try:
+        expected = f(x)
+    except (TypeError, OverflowError) as error:
+        with pytest.raises(type(error)):
+            da.jvp(f, (x,), (x,))
+    else:
+        found = da.jvp(f, (x,), (x,))[0]
+        assert found.dtype == expected.dtype and np.array_equal(found, expected)
