@@ -128,7 +128,7 @@ def _from_outside(entry: Entry) -> _Site:
 def _checked(function: Function, sites: dict, functions: dict, constants: dict) -> int:
     """Check one function for all of its calls; note those that it makes of others."""
     name = function.name
-    known, arguments = _known_at(sites[name], len(function.parameters)), _arguments(function, sites[name])
+    known, arguments = _known_at(sites[name], _moving(function)), _arguments(function, sites[name])
     while True:  # what holds for the calls from elsewhere, and for its own as long as it holds
         analysis = _Analysis(function, constants, arguments, _needed(known))
         own = list(analysis.calls(functions))
@@ -161,18 +161,26 @@ def _combined(arguments: Sequence[Any], factors: Sequence[tuple[int, int]]) -> S
     return total
 
 
-def _known_at(sites: Sequence[_Site], count: int) -> list[_Known]:
+def _moving(function: Function) -> list[bool]:
+    """Say of each argument whether a call of the function by itself may change it."""
+    own = [given for called, given, _, _ in function.calls if called == function.name]
+    return [
+        not own or any([g[i].split(" ")[-1] != name for g in own]) for i, (_, name) in enumerate(function.parameters)
+    ]
+
+
+def _known_at(sites: Sequence[_Site], moving: Sequence[bool]) -> list[_Known]:
     """Return what holds for the numbers of all these calls: bounds of each, of sums of two and of differences."""
-    numbers = [i for i in range(count) if all([isinstance(s.arguments[i], Sum) for s in sites])]
+    numbers = [i for i in range(len(moving)) if all([isinstance(s.arguments[i], Sum) for s in sites])]
     forms = [((i, f),) for i in numbers for f in (1, -1)]
-    forms += [((i, f), (j, g)) for i, j in itertools.combinations(numbers, 2) for f in (1, -1) for g in (1, -1)]
+    pairs = itertools.combinations([i for i in numbers if moving[i]], 2)
+    forms += [((i, f), (j, g)) for i, j in pairs for f in (1, -1) for g in (1, -1)]
     found = []
     for factors in forms:
         least = [s.least(factors) for s in sites]
-        if None in least:
-            continue
-        lowest = min(least)  # type: ignore[type-var]
-        found += [_Known(factors, n) for n in sorted({lowest, 0}) if n <= lowest]
+        if None not in least:
+            lowest = min(least)  # type: ignore[type-var]
+            found += [_Known(factors, n) for n in sorted({lowest, 0}) if n <= lowest]
     return found
 
 

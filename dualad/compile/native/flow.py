@@ -108,7 +108,9 @@ class Function:
                 called = _CALL.match(text)
                 if called is None:
                     raise ValueError(f"{text!r} is not read")
-                self.calls.append((called[2], _arguments(called[3]), block, at))
+                # What is given no address has no memory to look at.
+                given = _arguments(called[3]) if "ptr " in called[3] else []
+                self.calls.append((called[2], given, block, at))
             elif op == "getelementptr" and text.startswith(f"getelementptr i8, ptr {_SCRATCH}, i64 "):
                 rooms.add(int(text.rsplit(" ", 1)[1]))
             elif op == "br" and text.startswith("br label"):

@@ -60,10 +60,20 @@ class Given:
         for fact in facts:
             for s, side in _sides(fact):
                 self.about[s] = [*self.about.get(s, ()), side]
+        #: this with the facts of one case of an unknown
+        self._cases: dict[tuple[int, int], Given] = {}
         #: the least that has been found of terms
         self.answers: dict[Terms, int] = {}
         #: terms, and the question in which this number was not found for them
         self.failed: dict[Terms, tuple[int, int | None]] = {}
+
+    def case(self, s: int, i: int, x: Sum, facts: Sequence[Sum]) -> Given:
+        """Return these with the facts of one case of an unknown, that it is a sum."""
+        found = self._cases.get((s, i))
+        if found is None:
+            own = Sum(((s, 1),), 0)
+            found = self._cases[s, i] = Given([*facts, own.plus(x, -1), x.plus(own, -1)], self, (s,))
+        return found
 
 
 class Facts:
@@ -153,9 +163,8 @@ class Facts:
                 return best
         if s in self._cases and s not in given.split:
             worst: int | None = None
-            for x, facts in self._cases[s]:
-                own = Sum(((s, 1),), 0)
-                case = Given([*facts, own.plus(x, -1), x.plus(own, -1)], given, (s,))
+            for i, (x, facts) in enumerate(self._cases[s]):
+                case = given.case(s, i, x, facts)
                 want = None if goal is None else goal - factor * x.plain
                 found = self._least(_joined(rest, 1, x.terms, factor), case, want, deep - 1)
                 if found is None:
