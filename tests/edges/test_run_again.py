@@ -63,12 +63,12 @@ def test_an_array_written_between_the_runs_is_told():
     _, pull = da.vjp(f, x)
     expected = pull(1.0)[0]
     w *= 10
-    with pytest.raises(NotRepeatableError, match=r"other numbers in a constant array of shape \(2,\)"):
+    with pytest.raises(NotRepeatableError, match="reads besides its arguments has changed"):
         pull(1.0)
     w /= 10
     np.testing.assert_allclose(pull(1.0)[0], expected)
     w[:] = w[::-1].copy()  # the same numbers in another order
-    with pytest.raises(NotRepeatableError, match="other numbers in a constant array"):
+    with pytest.raises(NotRepeatableError, match="reads besides its arguments has changed"):
         pull(1.0)
 
     def local(x):

@@ -66,10 +66,10 @@ def test_python_numbers() -> None:
     f = lambda n, t, x: (x * n + t, np.where(t, x, n))
     fast = da.jit(f)
     for n, t in ((3, True), (-(2**40), False)):
-        for a, b in zip(run_of(fast, n, t, X)(n, t, X), f(n, t, X), strict=True):
+        for a, b in zip(run_of(fast, n, t, X)(n, X), f(n, t, X), strict=True):
             assert np.array_equal(a, b)
     with pytest.raises(OverflowError):
-        run_of(fast, 3, True, X)(2**70, True, X)
+        run_of(fast, 3, True, X)(2**70, X)
 
 
 def test_what_is_wrong_is_an_error_and_no_crash() -> None:
