@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     print(f"\nfound: {report.found}")
     if report.arguments is None:
         print("The arguments were too large to be kept; these are others of their shapes.")
-    found = fault_of(CallProgram(report.program, math.inf).compiled, report.program, _arguments(report))
+    found = fault_of(CallProgram(report.program, math.inf).compiled, report.program, _arguments(report))  # type: ignore[arg-type]
     print(
         f"here: {found}" if found else "here: the compiled code gives what the program gives; the fault does not occur"
     )

@@ -111,7 +111,7 @@ def _unreadable(why: str) -> ProgramError:
 
 class _Writer(pickle.Pickler):
     def persistent_id(self, thing: Any) -> Any:
-        return thing.name if type(thing) is Primitive and OPS.get(thing.name) is thing else None
+        return thing.name if type(thing) is Primitive and OPS.get(thing.name) is thing else None  # type: ignore[union-attr]
 
     def reducer_override(self, thing: Any) -> Any:
         if isinstance(thing, Program):  # a compiled one, too

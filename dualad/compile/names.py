@@ -123,11 +123,11 @@ class Names:
             where = x.tobytes() if x.size <= SMALL else (_address(x), x.strides)
             return self.number(("constant", aval.shape, aval.dtype, x.shape, where))
         if v.view is not None:
-            base, place = v.base, _address(v.view) - v.base.address
-            if aval.shape == base.aval.shape and v.view.strides == base.bytes().strides and not place:
-                return base.name
+            base, place = v.base, _address(v.view) - v.base.address  # type: ignore[union-attr]
+            if aval.shape == base.aval.shape and v.view.strides == base.bytes().strides and not place:  # type: ignore[union-attr]
+                return base.name  # type: ignore[union-attr]
             if v.view.size > SMALL:
-                return self.number(("view", base.name, place, aval.shape, v.view.strides))
+                return self.number(("view", base.name, place, aval.shape, v.view.strides))  # type: ignore[union-attr]
         cells = self.cells(v)
         if not cells.shape:
             return int(cells)
@@ -143,8 +143,8 @@ class Names:
             if v.known is not None:
                 v.cells = self._of_constant(np.asarray(v.known))
             elif v.view is not None:
-                self._note(v.base)
-                v.cells = _entries(v.base.name, v.base.positions(v.view))
+                self._note(v.base)  # type: ignore[arg-type]
+                v.cells = _entries(v.base.name, v.base.positions(v.view))  # type: ignore[union-attr]
             elif not v.aval.shape:
                 v.cells = np.array(v.name, np.uint64)
             else:
@@ -152,9 +152,9 @@ class Names:
         return v.cells
 
     def base(self, v: Value) -> _Base:
-        found = self._bases.get(v.name)
+        found = self._bases.get(v.name)  # type: ignore[arg-type]
         if found is None:
-            found = self._bases[v.name] = _Base(v.name, v.aval)
+            found = self._bases[v.name] = _Base(v.name, v.aval)  # type: ignore[arg-type, index]
         return found
 
     def _expanded(self, base: _Base) -> np.ndarray:
@@ -204,7 +204,7 @@ class Names:
         if cells.size and cells.size <= FOLDED and (first := int(cells[(0,) * cells.ndim])) in self._bits:
             bits = [self._bits.get(n) for n in cells.reshape(-1).tolist()] if cells.shape else [self._bits[first]]
             if None not in bits and aval.dtype.kind in "biufc":
-                known = np.array([np.frombuffer(b, aval.dtype, 1)[0] for b in bits], aval.dtype)
+                known = np.array([np.frombuffer(b, aval.dtype, 1)[0] for b in bits], aval.dtype)  # type: ignore[arg-type]
                 known = known.reshape(cells.shape)
                 return Value(Aval(cells.shape, aval.dtype), None, known if known.shape else known[()])
         found = Value(Aval(cells.shape, aval.dtype), None if cells.shape else int(cells))

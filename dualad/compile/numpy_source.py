@@ -70,7 +70,7 @@ class Compiled:
         if "interpreted" in self.calls:
             return
         if work <= most:
-            self.run, self.checked = FirstCall(self, plain, most), "to be compared with NumPy"
+            self.run, self.checked = FirstCall(self, plain, most), "to be compared with NumPy"  # type: ignore[arg-type]
         else:
             self.checked = f"not compared with NumPy, which would read and compute {work:,} entries"
 

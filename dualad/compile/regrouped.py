@@ -130,7 +130,7 @@ def _check_rewritten(step: tuple, made: dict[Variable, tuple]) -> None:
 def _subscripts(op: Any, args: Sequence, params: dict) -> str:
     """Return the labels of a product of two arrays."""
     if op.name == "matmul":
-        return _PRODUCTS.get(tuple([len(aval_of_atom(a).shape) for a in args]), "")
+        return _PRODUCTS.get(tuple([len(aval_of_atom(a).shape) for a in args]), "")  # type: ignore[arg-type]
     return params["subscripts"] if op.name in ("einsum", "einsum_strong") and len(args) == 2 else ""
 
 

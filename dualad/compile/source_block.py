@@ -169,7 +169,7 @@ class Block:
     def new(self, text: str, form: str, aval: Aval, fresh: str | bool = "") -> Value:
         name = self.writer.name()
         self.write(f"{name} = {text}")
-        return Value(name, form, aval, name if fresh is True else fresh)
+        return Value(name, form, aval, name if fresh is True else fresh or "")
 
     def returned(self, value: Value, taken: set[str]) -> str:
         """Return the text of a result: memory of its own, which no other has ``taken``, numbers as NumPy's."""

@@ -221,7 +221,7 @@ def trace_for_jit(f: Callable, given: Arguments, roots: Sequence, along: bool = 
         warnings.warn(_outside(f, what, line), EffectWarning, stacklevel=user_level())
     if effects:
         warnings.warn(_effect(f, effects[0], lines.found), EffectWarning, stacklevel=user_level())
-    return traced._replace(seconds=seconds), after and after.reach
+    return traced._replace(seconds=seconds), after.reach if after is not None else None
 
 
 def write_down(f: Callable, given: Arguments, along: bool) -> Traced:
@@ -240,7 +240,8 @@ def write_down(f: Callable, given: Arguments, along: bool) -> Traced:
 
 def _write_down(f: Callable, given: Arguments, along: bool) -> Traced:
     # Residual hooks are for programs that are kept, not for those that are compiled.
-    token, told = packing.set(None), compiling.set(noted := set())
+    noted: set[str] = set()
+    token, told = packing.set(None), compiling.set(noted)
     try:
         with _JitLevel(given.arrays if along else None) as level:
             level.function = f

@@ -95,7 +95,7 @@ class WholeNumbers:
         if None in names or op.name not in _PYTHON or kind not in "if":
             return
         text, name = (
-            _PYTHON[op.name].format(*[f"({n})" if n.startswith("-") else n for n in names]),
+            _PYTHON[op.name].format(*[f"({n})" if n.startswith("-") else n for n in names]),  # type: ignore[union-attr]
             f"n{len(self._lines)}",
         )
         self._lines += [f"{name} = {text}", f"{'whole' if kind == 'i' else 'real'}({name}, {text!r})"]

@@ -34,7 +34,7 @@ class Named(NamedTuple):
     catches: bool
 
     def __or__(self, other: Named) -> Named:  # type: ignore[override]
-        return Named(*[a | b for a, b in zip(self, other, strict=True)])  # type: ignore[misc]
+        return Named(*[a | b for a, b in zip(self, other, strict=True)])  # type: ignore[misc, operator]
 
 
 NOTHING_NAMED = Named(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), False, False, False)

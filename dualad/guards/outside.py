@@ -1,7 +1,7 @@
 """What no guard can watch: files, clocks, other processes and machines, which code asks for by name.
 
-For: ``asked_outside``, of the names in some code. Not for: random numbers (``core/randomness.py``) or iterators, whose
-states can be compared (``places.py``).
+For: ``asked_outside``, of the names in some code. Not for: iterators and generators of random
+numbers, whose states can be compared (``places.py``).
 """
 
 from __future__ import annotations

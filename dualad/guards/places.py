@@ -119,7 +119,7 @@ def header_of(a: np.ndarray) -> tuple:
 def contents_of(a: np.ndarray) -> bytes | int:
     """Return the bytes of an array; of a large one, a checksum."""
     a = a.view(np.ndarray)  # a masked array would fill its gaps
-    return a.tobytes() if a.nbytes <= 1 << 24 else zlib.crc32(np.ascontiguousarray(a).view(np.uint8).reshape(-1))
+    return a.tobytes() if a.nbytes <= 1 << 24 else zlib.crc32(np.ascontiguousarray(a).view(np.uint8).reshape(-1))  # type: ignore[arg-type]
 
 
 def bytes_of(thing: Any) -> bytes:

@@ -86,8 +86,8 @@ _ASIDE = frozenset({
 _ASKING = frozenset({"dict", "isinstance", "len", "list", "super", "tuple", "type"})
 _METHODS = (types.FunctionType, property, classmethod, staticmethod, functools.cached_property)
 _LOCAL = threading.local
-_VIEWS = (types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items()))
-_ITERATORS = tuple({
+_VIEWS: tuple[type, ...] = (types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items()))
+_ITERATORS = tuple({  # type: ignore[var-annotated]
     type(iter(x)) for x in ([], (), "", b"", {}, {}.values(), {}.items(), set(), range(0), bytearray(), reversed([]))
 } | {zip, map, filter, enumerate, reversed, *[c for c in vars(itertools).values() if isinstance(c, type)]})  # fmt: skip
 

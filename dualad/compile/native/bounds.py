@@ -174,13 +174,13 @@ def _known_at(sites: Sequence[_Site], moving: Sequence[bool]) -> list[_Known]:
     numbers = [i for i in range(len(moving)) if all([isinstance(s.arguments[i], Sum) for s in sites])]
     forms = [((i, f),) for i in numbers for f in (1, -1)]
     pairs = itertools.combinations([i for i in numbers if moving[i]], 2)
-    forms += [((i, f), (j, g)) for i, j in pairs for f in (1, -1) for g in (1, -1)]
+    forms += [((i, f), (j, g)) for i, j in pairs for f in (1, -1) for g in (1, -1)]  # type: ignore[misc]
     found = []
     for factors in forms:
         least = [s.least(factors) for s in sites]
         if None not in least:
             lowest = min(least)  # type: ignore[type-var]
-            found += [_Known(factors, n) for n in sorted({lowest, 0}) if n <= lowest]
+            found += [_Known(factors, n) for n in sorted({lowest, 0}) if n <= lowest]  # type: ignore[arg-type, operator, type-var]
     return found
 
 
@@ -231,7 +231,7 @@ def _arguments(function: Function, sites: Sequence[_Site]) -> list[_Place | None
 def _same_table(a: _Place, b: _Place) -> bool:
     if a.offset != b.offset or a.memory.slots is None or b.memory.slots is None or a.memory.size != b.memory.size:
         return False
-    sizes = [{k: p and p.memory.size for k, p in m.slots.items()} for m in (a.memory, b.memory)]
+    sizes = [{k: p and p.memory.size for k, p in m.slots.items()} for m in (a.memory, b.memory)]  # type: ignore[union-attr]
     return sizes[0] == sizes[1]
 
 

@@ -56,7 +56,7 @@ class Given:
     def __init__(self, facts: Sequence[Sum] = (), above: Given | None = None, case: tuple[int, ...] = ()) -> None:
         self.about: dict[int, list[_Side]] = dict(above.about) if above else {}
         #: unknowns that stand for one of their cases here
-        self.split = (*(above.split if above else ()), *case)
+        self.split = (*(above.split if above else ()), *case)  # type: ignore[has-type]
         for fact in facts:
             for s, side in _sides(fact):
                 self.about[s] = [*self.about.get(s, ()), side]

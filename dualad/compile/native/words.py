@@ -151,8 +151,8 @@ class Words(Facts):
             return self._either(self.value(x), self._facts(condition, True), self.value(y),
                                 self._facts(condition, False))  # fmt: skip
         if op == "call" and (call := _CALL.match(text)) and call[1] in _EXTREMA:
-            x, y = [self.value(a.split(" ")[1]) for a in call[2].split(", ")]
-            return self._extremum(_EXTREMA[call[1]], x, y)
+            x, y = [self.value(a.split(" ")[1]) for a in call[2].split(", ")]  # type: ignore[assignment]
+            return self._extremum(_EXTREMA[call[1]], x, y)  # type: ignore[arg-type]
         if op == "extractelement":
             vector, lane = re.fullmatch(r"<8 x i64> (\S+), i64 (\d+)", rest).groups()  # type: ignore[union-attr]
             return self.lane(vector, int(lane))
@@ -197,7 +197,7 @@ class Words(Facts):
         # A loop that asks at its end whether to go on: what it has gone on with is below the end.
         edge = function.edge(back[0][1], block)
         asked = edge and re.fullmatch(r"icmp slt i64 (\S+), (-?\d+)", function.text(edge[0]))
-        if asked and edge[1] and asked[1] == back[0][0] and self.is_tame(first):
+        if asked and edge[1] and asked[1] == back[0][0] and self.is_tame(first):  # type: ignore[index]
             room = number(int(asked[2]) - 1)
             if self.is_behind(room.plus(first, -1), start[0][1]):
                 self.learn(room.plus(found, -1))
@@ -229,15 +229,15 @@ class Words(Facts):
             x, y = [self.lane(z, i) for z in _operands(_typed(rest)[1])]
             return _ARITHMETIC[op](self, x, y, block)
         if op == "insertelement":
-            whole, x, place = re.fullmatch(r"<8 x i64> (\S+), i64 (\S+), i64 (\d+)", rest).groups()  # type: ignore[union-attr]
-            return self.value(x) if int(place) == i else self.lane(whole, i) if whole != "poison" else self.unknown()
+            whole, x, place = re.fullmatch(r"<8 x i64> (\S+), i64 (\S+), i64 (\d+)", rest).groups()  # type: ignore[assignment, union-attr]
+            return self.value(x) if int(place) == i else self.lane(whole, i) if whole != "poison" else self.unknown()  # type: ignore[arg-type]
         if op == "shufflevector":
-            x, y, mask = re.fullmatch(r"<8 x i64> (.+), <8 x i64> (.+), <8 x i32> (.+)", rest).groups()  # type: ignore[union-attr]
+            x, y, mask = re.fullmatch(r"<8 x i64> (.+), <8 x i64> (.+), <8 x i32> (.+)", rest).groups()  # type: ignore[assignment, union-attr]
             chosen = "i32 0" if mask == "zeroinitializer" else mask[1:-1].split(", ")[i]
             if chosen.endswith("poison"):
                 return self.unknown()
             k = int(chosen.split(" ")[1])
-            return self.lane(x if k < 8 else y, k % 8)
+            return self.lane(x if k < 8 else y, k % 8)  # type: ignore[arg-type]
         if op == "sext" and rest.startswith("<8 x i32>"):
             return self.between(*_WIDENED["sext i32"])
         return self.unknown()
