@@ -24,10 +24,10 @@ from types import ModuleType
 import numpy as np
 
 import dualad
+from dualad.base.later import load_everything
 from dualad.cli.main import main
 from dualad.core.tables import OPS, UFUNCS, Verdict
 from dualad.errors import RuleMissingError
-from dualad.later import load_everything
 from dualad.ops.samples import realize
 from dualad.surface.unsupported import spelled, verdict_of
 

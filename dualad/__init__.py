@@ -6,17 +6,18 @@ This is the door: the public names. Not for: anything else; whatever has a body 
 from typing import TYPE_CHECKING
 
 from . import numpy, wiring  # noqa: F401 - the wiring is for what it does
-from .containers import register_array
+from .base import tree  # noqa: F401 - `da.tree.flatten` and its like
+from .base.containers import register_array
+from .base.later import load_later
+from .base.tree import register_dataclass, register_node
+from .base.version import __version__  # noqa: F401 - public, and not for `import *`
 from .dual import Dual, dual_level, float0, make_dual, unpack_dual
-from .hessian import hessian, hessian_diag, hvp, value_and_hessian, value_and_hvp
-from .jacobian import jacfwd, jacobian, jacrev, value_and_jacfwd, value_and_jacobian, value_and_jacrev
+from .jacobians.hessian import hessian, hessian_diag, hvp, value_and_hessian, value_and_hvp
+from .jacobians.jacobian import jacfwd, jacobian, jacrev, value_and_jacfwd, value_and_jacobian, value_and_jacrev
 from .jvp import jvp, stop_gradient
-from .later import load_later
-from .linearize import linearize
 from .ops.kinks import kinks
-from .trace import eval_shape, make_program, trace
-from .tree import register_dataclass, register_node
-from .version import __version__  # noqa: F401 - public, and not for `import *`
+from .transforms.linearize import linearize
+from .transforms.trace import eval_shape, make_program, trace
 from .vjp_via_transpose import grad, linear_transpose, value_and_grad, vjp
 from .vmap import vmap
 
@@ -34,10 +35,8 @@ if TYPE_CHECKING:
     from .diagnose.debug import debug, debug_nans
     from .diagnose.explain import explain
     from .diagnose.pattern import spy
-    from .directional import biharmonic, directional, laplacian
-    from .jet import jet, nth_derivative, taylor
+    from .diagnose.profiling import profile
     from .lift.lift import lift, lifted
-    from .profiling import profile
     from .program.read import read_program
     from .rules.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
     from .rules.custom_jvp import SymbolicZero, custom_jvp
@@ -47,11 +46,13 @@ if TYPE_CHECKING:
     from .rules.linear_call import linear_call
     from .rules.wrap import wrap
     from .scale.resilient import resilient
+    from .series.directional import biharmonic, directional, laplacian
+    from .series.jet import jet, nth_derivative, taylor
+    from .series.taylor_ivp import taylor_ivp
     from .sparse.coloring import Coloring, color
     from .sparse.derivatives import sparse_hessian, sparse_jacobian, value_and_sparse_hessian, value_and_sparse_jacobian
     from .sparse.detect import hessian_sparsity, jacobian_sparsity
     from .sparse.structure import Sparsity
-    from .taylor_ivp import taylor_ivp
 
 __all__ = [
     "Coloring", "Dual", "Sparsity", "SymbolicZero", "all_gather", "associative_scan", "axis_index", "axis_size",
@@ -87,10 +88,8 @@ if not TYPE_CHECKING:
             "diagnose.debug": ("debug", "debug_nans"),
             "diagnose.explain": ("explain",),
             "diagnose.pattern": ("spy",),
-            "directional": ("biharmonic", "directional", "laplacian"),
-            "jet": ("jet", "nth_derivative", "taylor"),
+            "diagnose.profiling": ("profile",),
             "lift.lift": ("lift", "lifted"),
-            "profiling": ("profile",),
             "program.read": ("read_program",),
             "rules.checkpoint": ("checkpoint", "checkpoint_name", "checkpoint_policies"),
             "rules.custom_jvp": ("SymbolicZero", "custom_jvp"),
@@ -100,6 +99,9 @@ if not TYPE_CHECKING:
             "rules.linear_call": ("linear_call",),
             "rules.wrap": ("wrap",),
             "scale.resilient": ("resilient",),
+            "series.directional": ("biharmonic", "directional", "laplacian"),
+            "series.jet": ("jet", "nth_derivative", "taylor"),
+            "series.taylor_ivp": ("taylor_ivp",),
             "sparse.coloring": ("Coloring", "color"),
             "sparse.derivatives": (
                 "sparse_hessian",
@@ -109,7 +111,6 @@ if not TYPE_CHECKING:
             ),
             "sparse.detect": ("hessian_sparsity", "jacobian_sparsity"),
             "sparse.structure": ("Sparsity",),
-            "taylor_ivp": ("taylor_ivp",),
         },
         packages=("errors", "scipy", "testing"),
     )

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from .core.asking import by_name, for_text
+from .base.asking import by_name, for_text
 from .core.aval import Aval, aval_of
 from .core.axes import unavailable
 from .core.capture import check_inside
 from .core.contexts import in_use, watching
 from .core.level import Level, escaped
-from .core.memory import dense, layout
 from .core.tracer import Tracer
 from .core.watch import noted
 from .errors import ConvergenceError, DualadError
+from .memory.memory import dense, layout
 from .ops.kinds import is_finite, known
 from .ops.shaping import stop_gradient
 

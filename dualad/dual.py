@@ -16,18 +16,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .core.asking import for_text
+from .base.asking import for_text
+from .base.frames import public
+from .boundary.boundary import running
 from .core.aval import aval_of, is_inexact
-from .core.boundary import running
 from .core.capture import check_inside
 from .core.contexts import active, boundary, everywhere, in_use, watching
 from .core.dispatch import bind
-from .core.frames import public
 from .core.level import Level, escaped
-from .core.memory import flush_writes, layout, snapshot_once, unchanged, unshared
 from .core.tracer import NO_PARAMS, PLAIN, Tracer
 from .core.watch import noted
 from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
+from .memory.memory import flush_writes, layout, snapshot_once, unchanged, unshared
 from .ops.arithmetic import add, divide, multiply, subtract
 from .ops.kinds import is_finite, known
 from .surface.arguments import plain_leaf
@@ -82,7 +82,7 @@ class DualLevel(Level):
 
     def snapshot(self, a: np.ndarray) -> np.ndarray:
         """Return ``a``, or a read-only copy of it if somebody else could write to it before the program is run."""
-        if not a.flags.writeable and a.base is None:  # said here, not in core/memory.py: a call less on the hot path
+        if not a.flags.writeable and a.base is None:  # said here, not in memory/memory.py: a call less on the hot path
             return a
         return snapshot_once(a, self.copies)
 

@@ -23,7 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-#: the refusals made while a function of the user's runs (``core/swallowed.py``); per thread and asynchronous task
+#: the refusals made while a function of the user's runs (``boundary/swallowed.py``); per thread and asynchronous task
 noted: ContextVar[list | None] = ContextVar("dualad_noted", default=None)
 
 
@@ -262,6 +262,10 @@ class CompilerFaultWarning(
     DualadError, UserWarning, code="DAD063", title="compiled code that differs from the plain program"
 ):
     """A warning: compiled code was found wrong at its first call; the function runs without it."""
+
+
+class PerformanceNote(UserWarning):
+    """Something works, but a faster spelling exists."""
 
 
 def catalogue() -> list[type[DualadError]]:

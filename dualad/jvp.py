@@ -12,23 +12,11 @@ from typing import Any, Literal, overload
 import numpy as np
 import optree
 
-from .containers import advice, has_own_arithmetic, refuse_array_like
-from .core.arguments import check_callable, own_results
-from .core.aval import aval_of, is_inexact
-from .core.boundary import run
-from .core.coincidence import resolved
-from .core.constants import foreign, zeros_beside
-from .core.contexts import active
-from .core.frames import public
-from .core.level import escaped
-from .core.tracer import Tracer
-from .core.transformed import Transformed
-from .dual import Dual, DualLevel, check_tangent, float0
-from .errors import ArgumentTypeError, DtypeError, OutputError
-from .ops.shaping import stop_gradient as stop_gradient_op
-from .signatures import Args, Aux, Out, Tree
-from .surface.arguments import operand, plain_leaf
-from .tree import (
+from .base.arguments import check_callable, own_results
+from .base.containers import advice, has_own_arithmetic, refuse_array_like
+from .base.frames import public
+from .base.signatures import Args, Aux, Out, Tree
+from .base.tree import (
     LEAF,
     LeafName,
     flatten,
@@ -39,6 +27,18 @@ from .tree import (
     refuse_hidden_numbers,
     tree_map,
 )
+from .boundary.boundary import run
+from .boundary.transformed import Transformed
+from .core.aval import aval_of, is_inexact
+from .core.coincidence import resolved
+from .core.constants import foreign, zeros_beside
+from .core.contexts import active
+from .core.level import escaped
+from .core.tracer import Tracer
+from .dual import Dual, DualLevel, check_tangent, float0
+from .errors import ArgumentTypeError, DtypeError, OutputError
+from .ops.shaping import stop_gradient as stop_gradient_op
+from .surface.arguments import operand, plain_leaf
 
 __all__ = [
     "as_primal", "jvp", "output_leaves", "shown_tangent", "split", "split_aux", "stop_gradient", "strip",

@@ -13,29 +13,12 @@ from typing import Any, Literal, overload
 import numpy as np
 import optree
 
-from .backward import in_dtype, pull_back
-from .chunks import check_chunks
-from .containers import refuse_array_like
-from .core.above import ABOVE
-from .core.arguments import check_callable
-from .core.aval import Aval, aval_of, is_inexact
-from .core.boundary import run
-from .core.constants import beside, foreign, zeros_beside
-from .core.frames import public
-from .core.memory import unshared
-from .core.tracer import Tracer
-from .core.transformed import Transformed, transform
-from .dual import float0
-from .errors import ArgumentTypeError, DtypeError, OutputError, ShapeError
-from .jvp import as_primal, output_leaves
-from .linearize import Linearization, stage_tangents
-from .program.check import check_linear
-from .program.ir import Program
-from .selection import Selection, select
-from .signatures import Args, Aux, Out
-from .staged import StagedLevel
-from .surface.arguments import plain_leaf
-from .tree import (
+from .base.arguments import check_callable
+from .base.containers import refuse_array_like
+from .base.frames import public
+from .base.selection import Selection, select
+from .base.signatures import Args, Aux, Out
+from .base.tree import (
     LEAF,
     LeafName,
     flatten,
@@ -46,6 +29,23 @@ from .tree import (
     unflatten,
     with_structures,
 )
+from .boundary.boundary import run
+from .boundary.transformed import Transformed, transform
+from .core.above import ABOVE
+from .core.aval import Aval, aval_of, is_inexact
+from .core.constants import beside, foreign, zeros_beside
+from .core.tracer import Tracer
+from .dual import float0
+from .errors import ArgumentTypeError, DtypeError, OutputError, ShapeError
+from .jvp import as_primal, output_leaves
+from .memory.memory import unshared
+from .program.check import check_linear
+from .program.ir import Program
+from .surface.arguments import plain_leaf
+from .tensors.chunks import check_chunks
+from .tensors.staged import StagedLevel
+from .transforms.backward import in_dtype, pull_back
+from .transforms.linearize import Linearization, stage_tangents
 
 __all__ = ["check_differentiable", "grad", "gradients", "linear_transpose", "value_and_grad", "vjp"]
 

@@ -14,25 +14,32 @@ from typing import Any
 import numpy as np
 import optree
 
+from .base.arguments import check_callable, own_results
+from .base.containers import refuse_array_like
+from .base.frames import user_level
+from .base.signatures import Args
+from .base.tree import LeafName, flatten, flatten_prefix, is_array, with_structures
 from .batched import Batched, BatchLevel, LaneDivergence
-from .chunks import Plan, check_chunks, in_chunks, refuse_traced
-from .containers import refuse_array_like
+from .boundary.boundary import run
+from .boundary.randomness import DIFFERENT, Draws, RandomnessWarning, Watched, drawing
+from .boundary.transformed import Transformed, transform
 from .core.above import ABOVE
-from .core.arguments import check_callable, own_results
 from .core.axes import Lanes, check_new, rename
-from .core.boundary import run
 from .core.contexts import active
-from .core.frames import user_level
-from .core.memory import pin
-from .core.randomness import DIFFERENT, Draws, RandomnessWarning, Watched, drawing
-from .core.transformed import Transformed, transform
-from .errors import ArgumentError, ArgumentTypeError, BranchError, DualadError, OutputError, UnsupportedError
+from .errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    BranchError,
+    DualadError,
+    OutputError,
+    PerformanceNote,
+    UnsupportedError,
+)
 from .jvp import as_primal, output_leaves
+from .memory.memory import pin
 from .ops.kinds import known, repeat_lanes
 from .ops.scans import equal_or_both_nan
-from .signatures import Args
-from .surface.arguments import PerformanceNote
-from .tree import LeafName, flatten, flatten_prefix, is_array, with_structures
+from .tensors.chunks import Plan, check_chunks, in_chunks, refuse_traced
 
 __all__ = ["vmap"]
 

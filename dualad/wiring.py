@@ -7,8 +7,8 @@ without going round is imported.
 import importlib
 
 from .core.above import ABOVE
-from .core.allocator import keep_freed_memory
-from .core.memory import target
+from .memory.allocator import keep_freed_memory
+from .memory.memory import target
 from .surface.arguments import operand
 from .surface.foreign import about_sparse, mirrored
 from .surface.objects import about_objects, object_array

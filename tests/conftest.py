@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dualad.base.later import load_everything
 from dualad.compile import trust
-from dualad.later import load_everything
 
 SEED = 20240229
 

@@ -1,7 +1,7 @@
 """``dualad.numpy`` as an array API namespace: every name of the 2024.12 standard, its signature, and on tensors.
 
 The list of the standard is written out here, each function with how it is called. Not for: the values of derivatives
-(``tests/ops``), nor buffers (``tests/core/test_buffer.py``).
+(``tests/ops``), nor buffers (``tests/memory/test_buffer.py``).
 """
 
 from __future__ import annotations

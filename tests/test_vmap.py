@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dualad as da
-from dualad.core.randomness import RandomnessWarning
+from dualad.boundary.randomness import RandomnessWarning
 from dualad.errors import ArgumentError, ArgumentTypeError
 from tests.oracles.arrays import close, leaves
 from tests.oracles.loops import axes_choices, looped, stack_members

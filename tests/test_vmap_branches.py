@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.errors import ArgumentError, BranchError, ConversionError, OutputError, PlainBufferError
-from dualad.surface.arguments import PerformanceNote
+from dualad.errors import ArgumentError, BranchError, ConversionError, OutputError, PerformanceNote, PlainBufferError
 
-pytestmark = pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+pytestmark = pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
 X = np.array([1.5, -2.0, 0.5, -4.0, 3.0])
 
 

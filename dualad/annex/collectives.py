@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
+from ..base.frames import public
+from ..base.tree import is_array, tree_map
 from ..batched import Batched, BatchLevel
 from ..core.aval import Aval
 from ..core.axes import axis_level
 from ..core.dispatch import bind
-from ..core.frames import public
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..errors import ArgumentError
 from ..ops.kinds import broadcast_like
 from ..surface.arguments import operand
-from ..tree import is_array, tree_map
 
 __all__ = ["Collective", "all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "psum"]
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ..basis import split_last
-from ..core.arguments import check_callable
+from ..base.arguments import check_callable
+from ..base.frames import public
+from ..base.tree import is_array, tree_map
 from ..core.aval import Aval
-from ..core.frames import public
 from ..errors import ArgumentError
-from ..linearize import Linear, linearize
-from ..tree import is_array, tree_map
+from ..jacobians.basis import split_last
+from ..transforms.linearize import Linear, linearize
 from ..vjp_via_transpose import gradients, linear_transpose
 from ..vmap import vmap
 

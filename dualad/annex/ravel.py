@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..core.frames import public
+from ..base.frames import public
+from ..base.tree import LeafName, flatten, is_array, with_structures
 from ..errors import ShapeError
 from ..surface.arguments import plain_leaf
-from ..tree import LeafName, flatten, is_array, with_structures
 
 __all__ = ["ravel_pytree"]
 

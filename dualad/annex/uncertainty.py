@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import optree
 
-from ..basis import split_last
+from ..base.tree import LeafName, flatten, flatten_like, is_array
 from ..batched import Batched
-from ..chunks import check_chunks
 from ..core.aval import Aval, aval_of
 from ..core.tracer import Tracer
 from ..errors import ArgumentError, DtypeError, OutputError, ShapeError
+from ..jacobians.basis import split_last
 from ..jvp import jvp
-from ..tree import LeafName, flatten, flatten_like, is_array
+from ..tensors.chunks import check_chunks
 from ..vjp_via_transpose import check_differentiable
 from ..vmap import vmap
 

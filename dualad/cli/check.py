@@ -12,9 +12,9 @@ import sys
 import time
 from collections.abc import Sequence
 
+from dualad.base.version import __version__
 from dualad.testing import ORACLES, CheckReport
 from dualad.testing.report import to_json
-from dualad.version import __version__
 
 from . import html
 from .files import require_writable, write, write_json

@@ -17,10 +17,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from dualad.base.version import __version__
 from dualad.diagnose.explained import STATUSES
 from dualad.errors import ArgumentError, LoadingError, UsageError
 from dualad.testing import ORACLES, QUANTITIES
-from dualad.version import __version__
 
 from . import bug, check, explain, help, jacobian, ops, trace
 

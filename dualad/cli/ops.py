@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.testing import overrides
 
+from dualad.base.later import load_everything
 from dualad.compile.verdicts import machine_code, verdict
 from dualad.core.tables import OPS
 from dualad.errors import UsageError
-from dualad.later import load_everything
 from dualad.series.rules import series_kind
 from dualad.sparse.walk import sparsity_kind
 from dualad.surface.unsupported import NOT_YET, spelled, verdict_of

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from dualad.base.tree import tree_map
 from dualad.errors import UsageError
-from dualad.tree import tree_map
 
 __all__ = ["describe_point", "nearby", "parse_point"]
 

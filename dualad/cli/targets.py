@@ -8,7 +8,7 @@ A file declares points in a module-level dictionary::
         "branchy": {"points": [(1.0,)], "skip": {"vmap-value": "branches on the value"}},
     }
 
-Not for ``--at`` (``points.py``), and not for loading (``dualad/loading.py``).
+Not for ``--at`` (``points.py``), and not for loading (``dualad/lift/loading.py``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import Any
 
 from dualad.errors import UsageError
-from dualad.loading import load_module
+from dualad.lift.loading import load_module
 
 from .points import parse_point
 

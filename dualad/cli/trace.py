@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from dualad.core.arguments import replaced
+from dualad.base.arguments import replaced
+from dualad.base.tree import tree_map
 from dualad.errors import DualadError, UsageError
-from dualad.linearize import linearize
 from dualad.program.ir import Program
-from dualad.trace import trace
-from dualad.tree import tree_map
+from dualad.transforms.linearize import linearize
+from dualad.transforms.trace import trace
 from dualad.vjp_via_transpose import vjp
 
 from .files import write

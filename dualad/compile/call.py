@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from ..base.arguments import replaced
+from ..base.frames import user_level
+from ..base.locks import new_lock
 from ..batched import Batched
 from ..control.control_ops import (
     as_declared,
@@ -34,19 +37,16 @@ from ..control.subprograms import (
     stage,
     transpose_program,
 )
-from ..core.arguments import replaced
 from ..core.aval import Aval, is_weak
 from ..core.contexts import compiling
 from ..core.dispatch import bind
-from ..core.frames import user_level
 from ..core.tracer import PLAIN, beneath
 from ..dual import Dual, DualLevel
+from ..errors import PerformanceNote
 from ..jvp import split
-from ..locks import new_lock
 from ..ops.kinds import in_lanes, is_finite
 from ..ops.kinks import _convention
 from ..program.ir import Program
-from ..surface.arguments import PerformanceNote
 from .first_call import CHECKED
 from .native.engine import engine
 from .numpy_source import Compiled, compile_program

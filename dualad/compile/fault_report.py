@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..base.later import load_everything
 from ..core.primitive import Primitive
 from ..core.tables import OPS
 from ..errors import ProgramError
-from ..later import load_everything
 from ..program.ir import Program
 from .native.engine import engine
 from .native.store import base

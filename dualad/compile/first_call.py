@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..base.frames import user_level
 from ..control.subprograms import mentions
 from ..core.contexts import everywhere
-from ..core.frames import user_level
 from ..errors import CompilerFaultWarning
 from ..program.ir import Program
 from ..program.variable import Variable

@@ -15,26 +15,25 @@ from typing import Any, overload
 import numpy as np
 import optree
 
+from ..base.arguments import check_callable
+from ..base.frames import hide_frames, public, user_level
+from ..base.locks import new_lock
+from ..base.signatures import Args
+from ..base.tree import flatten, is_array, orders_of_keys
 from ..batched import Batched
+from ..boundary.transformed import importable_name
 from ..control.control_ops import holds_staged
-from ..core.arguments import check_callable
 from ..core.contexts import active, in_use
 from ..core.dispatch import bind
-from ..core.frames import hide_frames, public, user_level
-from ..core.memory import snapshot
 from ..core.tracer import Tracer
-from ..core.transformed import importable_name
 from ..dual import Dual
-from ..errors import ArgumentTypeError, BranchError, ConversionError, DtypeError
+from ..errors import ArgumentTypeError, BranchError, ConversionError, DtypeError, PerformanceNote
 from ..guards.reach import MOST, Reach
 from ..jvp import as_primal
-from ..locks import new_lock
+from ..memory.memory import snapshot
 from ..ops.kinks import _convention
 from ..program.ir import Program, map_atoms, programs_in
 from ..program.variable import Variable
-from ..signatures import Args
-from ..surface.arguments import PerformanceNote
-from ..tree import flatten, is_array, orders_of_keys
 from .call import CallProgram, call
 from .captures import Captures
 from .first_call import CHECKED

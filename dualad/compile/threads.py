@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from ..base.locks import new_lock
 from ..errors import ArgumentError
-from ..locks import new_lock
 
 __all__ = ["shared_out", "threads"]
 

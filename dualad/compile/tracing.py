@@ -17,24 +17,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import optree
 
+from ..base.frames import is_users, user_level, user_line
+from ..boundary.boundary import run
+from ..boundary.randomness import Watched
 from ..control.subprograms import closure_convert
 from ..core.above import ABOVE
 from ..core.aval import Aval, aval_of, is_weak
-from ..core.boundary import run
 from ..core.contexts import TakenApart, apart, compiling
-from ..core.frames import is_users, user_level, user_line
-from ..core.memory import as_array, flush_writes, layout, snapshot
-from ..core.randomness import Watched
 from ..core.tracer import OPERATOR, Tracer
 from ..core.watch import Watch
 from ..errors import BranchError, NotRepeatableError
 from ..guards.places import ENTRY, ITEMS, LIST, Place
 from ..guards.reach import Reach, Snapshot
 from ..jvp import output_leaves
+from ..memory.memory import as_array, flush_writes, layout, snapshot
 from ..program.ir import Program, evaluate, live_steps, map_atoms
 from ..program.packed import active as packing
 from ..program.variable import Variable, aval_of_atom
-from ..staged import Staged, StagedLevel
+from ..tensors.staged import Staged, StagedLevel
 from .captures import memory_of, writeable
 from .simplify import hashable, structure
 from .whole_numbers import WholeNumbers

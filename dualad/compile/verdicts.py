@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import DualadError
 from ..ops.samples import realize
-from ..trace import trace
+from ..transforms.trace import trace
 from ..vmap import vmap
 from .native import groups, passes, stacks
 from .scalars import BOOLEAN, FLOAT

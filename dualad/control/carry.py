@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import optree
 
+from ..base.tree import flatten, leaf_names, tree_map, treedef_outline
 from ..batched import Batched
 from ..core.aval import Aval, aval_of
-from ..core.memory import unshared
 from ..core.tracer import Tracer
 from ..dual import Dual
 from ..errors import DtypeError, OutputError, ShapeError, TreeError
+from ..memory.memory import unshared
 from ..rules.calls import partition
-from ..staged import Staged
 from ..surface.arguments import operand
-from ..tree import flatten, leaf_names, tree_map, treedef_outline
+from ..tensors.staged import Staged
 
 __all__ = ["Carry", "as_dtype", "fresh", "signature"]
 

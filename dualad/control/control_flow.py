@@ -15,22 +15,22 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..core.arguments import check_callable
+from ..base.arguments import check_callable
+from ..base.frames import public
+from ..base.tree import leaf_names, treedef_outline
 from ..core.aval import Aval, aval_of, is_weak, result_dtype
 from ..core.blocks import refuse_lazy
 from ..core.constants import foreign
 from ..core.dispatch import bind
-from ..core.frames import public
 from ..core.level import escaped
-from ..core.memory import unshared
 from ..core.tracer import Tracer, beneath, layers
 from ..dual import Dual
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError
 from ..jvp import output_leaves
-from ..lazy import Lazy
+from ..memory.memory import unshared
 from ..rules.calls import partition
-from ..staged import Staged
-from ..tree import leaf_names, treedef_outline
+from ..tensors.lazy import Lazy
+from ..tensors.staged import Staged
 from .carry import Carry, as_dtype, fresh, signature
 from .control_ops import switch as switch_op
 from .control_ops import switch_linearly

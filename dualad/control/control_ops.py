@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..backward import in_dtype
+from ..base.arguments import replaced
 from ..batched import Batched, BatchLevel, LaneDivergence
-from ..core.arguments import replaced
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.axes import rename
 from ..core.blocks import refuse_lazy
@@ -25,12 +24,13 @@ from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer, beneath
 from ..errors import NotLinearError, RuleMissingError, UnsupportedError
-from ..liveness import Marked
 from ..ops.kinds import in_lanes, repeat_lanes
 from ..program.ir import Program, programs_in
 from ..program.variable import Variable, aval_of_atom
 from ..rules.calls import push_moving
-from ..staged import Staged
+from ..tensors.staged import Staged
+from ..transforms.backward import in_dtype
+from ..transforms.liveness import Marked
 from .subprograms import (
     Separated,
     alike,

@@ -16,19 +16,19 @@ from typing import Any, Literal
 import numpy as np
 import optree
 
+from ..base.arguments import check_callable
+from ..base.frames import public
+from ..base.tree import flatten, flatten_like, is_array, treedef_outline
 from ..core.above import ABOVE
-from ..core.arguments import check_callable
 from ..core.aval import aval_of
 from ..core.blocks import refuse_lazy
 from ..core.dispatch import bind
-from ..core.frames import public
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..errors import ArgumentTypeError, CapturedTensorError, ConvergenceError, OutputError, ShapeError, TreeError
 from ..jvp import jvp
 from ..rules.calls import fitting, has_tensor, partition, push_moving
 from ..surface.arguments import operand
-from ..tree import flatten, flatten_like, is_array, treedef_outline
 from ..vmap import vmap
 from .factored_solve import Factors, solve_factored
 from .linear_solve import LinearSolve, Unknown, cast, dense_solve, linear_solve

@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..core.arguments import check_callable
+from ..base.arguments import check_callable
+from ..base.frames import public
+from ..base.tree import flatten, flatten_like, is_array, leaf_names, treedef_outline
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.constants import foreign
 from ..core.dispatch import bind
-from ..core.frames import public
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..errors import ArgumentTypeError, CapturedTensorError, DtypeError, RuleMissingError, ShapeError, TreeError
 from ..rules.calls import fitting, partition, push_moving
 from ..surface.arguments import operand
-from ..tree import flatten, flatten_like, is_array, leaf_names, treedef_outline
 from ..vjp_via_transpose import linear_transpose
 from .subprograms import runner, stage
 

@@ -15,20 +15,20 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..chunks import Plan, check_chunks, refuse_traced
+from ..base.arguments import check_callable
+from ..base.frames import public
+from ..base.tree import LeafName, flatten, flatten_like, leaf_names, treedef_outline
 from ..core.above import ABOVE
-from ..core.arguments import check_callable
 from ..core.aval import Aval
 from ..core.dispatch import bind
-from ..core.frames import public
-from ..core.memory import unshared
 from ..core.tracer import Tracer
 from ..errors import ArgumentError, ArgumentTypeError, OutputError, ShapeError, TreeError
 from ..jvp import output_leaves
+from ..memory.memory import unshared
 from ..ops.joining import unstack
 from ..rules.calls import Template, partition
 from ..surface.arguments import operand, plain_leaf
-from ..tree import LeafName, flatten, flatten_like, leaf_names, treedef_outline
+from ..tensors.chunks import Plan, check_chunks, refuse_traced
 from .carry import Carry
 from .control_flow import decider, is_traced, known_values, linear_arguments, name_of, staged_body, while_loop
 from .scan import scan as scan_op

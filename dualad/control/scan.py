@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import replaced
+from ..base.arguments import replaced
 from ..core.aval import Aval, aval_of
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
@@ -20,7 +20,7 @@ from ..ops.kinds import in_lanes, repeat_lanes
 from ..ops.kinds import known as plain
 from ..program.ir import Program, live_steps
 from ..program.variable import Variable
-from ..staged import Staged
+from ..tensors.staged import Staged
 from .control_ops import all_plain, as_declared, control, filled, given, marked, spread, strong_avals
 from .subprograms import (
     Transposed,

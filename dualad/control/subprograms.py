@@ -14,22 +14,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backward import backward, in_dtype
 from ..batched import Batched, BatchLevel
+from ..boundary.boundary import run
 from ..core.aval import Aval, aval_of
 from ..core.axes import rename
-from ..core.boundary import run
 from ..core.contexts import everywhere
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
 from ..dual import Dual, DualLevel
 from ..jvp import output_leaves, split
-from ..liveness import BodyLiveness
 from ..ops.kinds import repeat_lanes
 from ..program.check import check_linear
 from ..program.ir import Program, live_steps, map_atoms, map_programs, programs_in
 from ..program.variable import Variable, aval_of_atom
-from ..staged import Staged, StagedLevel
+from ..tensors.staged import Staged, StagedLevel
+from ..transforms.backward import backward, in_dtype
+from ..transforms.liveness import BodyLiveness
 
 __all__ = [
     "Derived", "Separated", "StagedBody", "Transposed", "alike", "batch_program", "captured_inputs", "going_round",

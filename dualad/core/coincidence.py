@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 import optree
 
-from ..tree import NAMESPACE
+from ..base.tree import NAMESPACE
 from .tracer import Tracer
 
 __all__ = ["callers", "coincided", "noted", "resolved", "settle", "spread", "tolerance"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from ..locks import new_lock
+from ..base.locks import new_lock
 
 if TYPE_CHECKING:
     from .watch import Watch

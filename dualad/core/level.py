@@ -10,9 +10,9 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from ..base.frames import user_line
 from ..errors import EscapedTensorError
 from .contexts import everywhere, process_wide
-from .frames import user_line
 
 __all__ = ["Level", "escaped"]
 

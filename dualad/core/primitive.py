@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
+from ..base.frames import PACKAGE
 from ..errors import DeclarationError
 from .dispatch import bind
-from .frames import PACKAGE
 from .tables import OPS, UFUNCS, register
 
 __all__ = ["Primitive"]

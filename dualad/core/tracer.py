@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from ..containers import can_carry, has_own_arithmetic, met
+from ..base.asking import by_name
+from ..base.containers import can_carry, has_own_arithmetic, met
+from ..base.frames import user_frame
+from ..base.likeness import NUMBERS, OfAxes, set_class
+from ..base.tree import ARRAYS
 from ..errors import BranchError, ConversionError, DualadError, ForeignArrayError, PlainBufferError
-from ..tree import ARRAYS
 from .above import ABOVE
-from .asking import by_name
 from .aval import Aval
 from .contexts import TakenApart, apart, everywhere
-from .frames import user_frame
 from .level import escaped
-from .likeness import NUMBERS, OfAxes, set_class
 from .tables import CREATION, FUNCTIONS, UFUNCS
 
 __all__ = ["NO_PARAMS", "OPERATOR", "PLAIN", "Tracer", "beneath", "layers", "tracer_in"]
@@ -46,7 +46,7 @@ class Tracer:
     whose innermost argument is this tensor.
     """
 
-    # A write may put what another kind of tensor holds into this box (core/memory.py), so all have one layout:
+    # A write may put what another kind of tensor holds into this box (memory/memory.py), so all have one layout:
     # _primal and _tangent of a Dual, _value of a Batched, variable of a Staged; _memory, the record of its memory;
     # _origin, where it was made: an argument's place, or the user's line if a watch saw it.
     __slots__ = ("__weakref__", "_memory", "_origin", "_primal", "_tangent", "_value", "level", "variable")
@@ -228,7 +228,7 @@ class Tracer:
         """Return the plain value this tensor certainly has, or ``None``; a batch may be split into groups."""
         return None
 
-    #: whether what it holds is a plain array that is its own (``core/buffer.py``)
+    #: whether what it holds is a plain array that is its own (``memory/buffer.py``)
     _plain_array = False
 
     def _strides(self) -> tuple[int, ...] | None:

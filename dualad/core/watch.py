@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ..base.frames import user_line
 from .blocks import run_lazily
 from .contexts import active, entered, everywhere, left, watching
 from .dispatch import bind
-from .frames import user_line
 from .tracer import Tracer
 
 __all__ = ["Step", "Watch", "WatchedSteps", "carried", "logged_walk", "noted", "run_rule"]

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.boundary import running
+from ..base.frames import user_line
+from ..boundary.boundary import running
 from ..core.contexts import watching
-from ..core.frames import user_line
 from ..core.watch import Watch, run_rule
 from ..errors import DifferentValueError, NonFiniteError, RefusalSwallowedError
 from .nonfinite import Finder, Origin, leaves

@@ -16,20 +16,20 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..core.asking import by_name
+from ..base.asking import by_name
+from ..base.frames import user_line, users_line_of
+from ..base.tree import flatten, is_array, tree_map
+from ..boundary.boundary import running
 from ..core.aval import aval_of, is_inexact
-from ..core.boundary import running
 from ..core.contexts import boundary
 from ..core.dispatch import bind
-from ..core.frames import user_line, users_line_of
 from ..core.level import Level, escaped
-from ..core.memory import flush_writes
 from ..core.tracer import Tracer
 from ..core.watch import Watch, run_rule
 from ..errors import ArgumentTypeError, ConversionError, DualadError, PlainBufferError, UnsupportedError
+from ..memory.memory import flush_writes
 from ..program.ir import programs_in
 from ..surface.unsupported import spelled
-from ..tree import flatten, is_array, tree_map
 from .explained import Explanation, Failure, Line, Use, joined, source_of
 from .values import copied, difference, packed
 

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..base.frames import user_line
 from ..batched import Batched
+from ..boundary.boundary import running
 from ..core.aval import aval_of
-from ..core.boundary import running
 from ..core.dispatch import bind
-from ..core.frames import user_line
 from ..core.tracer import Tracer
 from ..core.watch import run_rule
 from ..errors import NonFiniteError

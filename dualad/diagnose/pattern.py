@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..basis import over_basis
 from ..errors import ArgumentError
-from ..linearize import Linear
+from ..jacobians.basis import over_basis
+from ..transforms.linearize import Linear
 
 __all__ = ["Spy", "choose_style", "draw", "spy"]
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from ..base.arguments import replaced
+from ..base.frames import user_line
 from ..batched import Batched
-from ..core.arguments import replaced
 from ..core.aval import aval_of, is_inexact
 from ..core.contexts import watching
 from ..core.dispatch import bind
-from ..core.frames import user_line
 from ..core.tracer import Tracer
 from ..dual import Dual
 from ..errors import DualadError, GradcheckError, RuleMissingError

@@ -18,16 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import optree
 
+from ..base.frames import is_users
+from ..base.tree import NAMESPACE, flatten, is_array, tree_map
 from ..batched import Batched
+from ..boundary.swallowed import RefusalSwallowedWarning
 from ..core.contexts import watching
-from ..core.frames import is_users
-from ..core.memory import flush_writes
-from ..core.swallowed import RefusalSwallowedWarning
 from ..core.tracer import Tracer
 from ..dual import Dual
 from ..errors import DifferentValueError
+from ..memory.memory import flush_writes
 from ..surface.arguments import operand
-from ..tree import NAMESPACE, flatten, is_array, tree_map
 
 __all__ = ["Difference", "both_ways", "copied", "difference", "packed", "value_check"]
 

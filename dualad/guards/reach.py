@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.frames import PACKAGE
+from ..base.frames import PACKAGE
 from ..core.tracer import Tracer
 from .names import NOTHING_NAMED, Named, named
 from .outside import asked_outside

@@ -15,9 +15,9 @@ import types
 from collections.abc import Callable, Generator
 from typing import Any
 
-from ..core.transformed import Transformed, transform
+from ..base.signatures import Args, Out
+from ..boundary.transformed import Transformed, transform
 from ..errors import ArgumentTypeError
-from ..signatures import Args, Out
 from .places import Place, restore, swap
 from .reach import Modules, Reach, home_of, is_kept, named
 from .targets import REDIRECTED, in_place_of, replacements

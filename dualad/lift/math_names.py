@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as dualad_numpy
-from ..core.buffer import Buffer
 from ..core.tracer import Tracer
+from ..memory.buffer import Buffer
 
 __all__ = ["CMATH", "MATH"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from ..locks import new_lock
+from ..base.locks import new_lock
 
 __all__ = ["Attribute", "MISSING", "Place", "attribute", "is_quiet", "lock", "original_in", "restore", "swap"]
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as dualad_numpy
-from ..core.buffer import Buffer
 from ..core.tracer import Tracer
 from ..dual import Dual
+from ..memory.buffer import Buffer
 from ..numpy.scalars import SCALARS, is_array_in_numpy
 
 __all__ = ["BUILTINS"]

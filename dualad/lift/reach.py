@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentTypeError
-from ..loading import library_folders, load_module
+from .loading import library_folders, load_module
 from .places import Place, attribute, is_quiet, lock
 from .search import look_into, look_through
 from .targets import REDIRECTED, in_place_of, replacements, top

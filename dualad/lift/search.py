@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..core.transformed import Transformed
+from ..boundary.transformed import Transformed
 from .imports import redirected
 from .places import MISSING, Attribute, Place, attribute, original_in
 from .python_names import BUILTINS

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from .. import numpy as dualad_numpy
-from ..core.boundary import running
-from ..core.buffer import traced_in
+from ..boundary.boundary import running
+from ..memory.buffer import traced_in
 from .math_names import CMATH, MATH
 from .python_names import BUILTINS
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.boundary import running
-from ..core.buffer import Buffer, buffered, traced_in
-from ..core.memory import converted
+from ..boundary.boundary import running
 from ..core.tracer import Tracer
+from ..memory.buffer import Buffer, buffered, traced_in
+from ..memory.memory import converted
 from ..surface.arguments import operand
 
 __all__ = [

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.boundary import running
-from ..core.buffer import buffered
+from ..boundary.boundary import running
+from ..memory.buffer import buffered
 from .forward import falls_back
 
 __all__ = ["fftfreq", "rfftfreq"]

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.boundary import running
-from ..core.buffer import VIEWS, WRITERS, call
+from ..boundary.boundary import running
+from ..memory.buffer import VIEWS, WRITERS, call
 
 __all__ = ["falls_back", "forwarded"]
 

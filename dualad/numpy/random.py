@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..batched import Batched
-from ..core.randomness import DIFFERENT, runs
+from ..boundary.randomness import DIFFERENT, runs
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.boundary import running
-from ..core.buffer import buffered, traced_in
+from ..boundary.boundary import running
 from ..core.tracer import Tracer
 from ..dual import Dual
+from ..memory.buffer import buffered, traced_in
 from .creation import asarray
 
 __all__ = ["SCALARS", "is_array_in_numpy", "ndarray"]

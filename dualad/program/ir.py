@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import optree
 
+from ..base.frames import public
+from ..base.tree import flatten, is_array, treedef_outline, with_structures
 from ..core.contexts import active, process_wide
 from ..core.dispatch import bind
-from ..core.frames import public
-from ..core.memory import unshared
 from ..core.watch import carried
 from ..errors import ShapeError, TreeError
-from ..tree import flatten, is_array, treedef_outline, with_structures
+from ..memory.memory import unshared
 from .show import show
 from .variable import Equation, Variable
 

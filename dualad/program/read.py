@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ..base.later import load_everything
 from ..core.aval import Aval
 from ..core.tables import OPS
 from ..errors import ProgramError
-from ..later import load_everything
 from .ir import Program
 from .show import GAP
 from .variable import Variable

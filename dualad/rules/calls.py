@@ -14,23 +14,23 @@ from typing import Any, Generic
 import numpy as np
 import optree
 
-from ..backward import in_dtype
+from ..base.arguments import replaced
+from ..base.frames import public
+from ..base.signatures import Args, Out
+from ..base.tree import flatten, is_array, with_structures
 from ..batched import Batched, BatchLevel, LaneDivergence
-from ..core.arguments import replaced
+from ..boundary.transformed import importable_name, pickles_by_value, reduced
 from ..core.aval import Aval, aval_of
 from ..core.axes import rename
 from ..core.capture import check_inside
 from ..core.dispatch import bind
-from ..core.frames import public
 from ..core.level import Level
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer, tracer_in
-from ..core.transformed import importable_name, pickles_by_value, reduced
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, RuleMissingError, ShapeError, TreeError
 from ..jvp import jvp, output_leaves
-from ..signatures import Args, Out
-from ..staged import StagedLevel
-from ..tree import flatten, is_array, with_structures
+from ..tensors.staged import StagedLevel
+from ..transforms.backward import in_dtype
 from ..vmap import vmap
 
 __all__ = [

@@ -16,23 +16,23 @@ from typing import Any
 import numpy as np
 import optree
 
+from ..base.signatures import Args, Out
+from ..base.tree import tree_map
+from ..boundary.transformed import Transformed, transform
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
 from ..core.tables import OPS
 from ..core.tracer import Tracer, beneath
-from ..core.transformed import Transformed, transform
 from ..dual import Dual, DualLevel
 from ..errors import ArgumentError, ArgumentTypeError, NotRepeatableError
 from ..guards.reach import Snapshot
 from ..jvp import jvp, split
-from ..lazy import FirstRun, LazyLevel, forced
-from ..linearize import linearize
 from ..ops.kinds import linear as linear_op
 from ..program.ir import Program, evaluate
 from ..program.variable import Variable
-from ..signatures import Args, Out
-from ..staged import Staged, StagedLevel
-from ..tree import tree_map
+from ..tensors.lazy import FirstRun, LazyLevel, forced
+from ..tensors.staged import Staged, StagedLevel
+from ..transforms.linearize import linearize
 from ..vjp_via_transpose import vjp
 from .calls import Call, call_primitive, flat_output, has_tensor, mapped_function, of_moving, partition, sample_calls
 from .closures import reads, with_values

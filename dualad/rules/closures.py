@@ -18,9 +18,9 @@ from typing import Any
 
 import optree
 
+from ..base.tree import flatten
+from ..boundary.transformed import Transformed
 from ..core.tracer import Tracer
-from ..core.transformed import Transformed
-from ..tree import flatten
 
 __all__ = ["reads", "with_values"]
 

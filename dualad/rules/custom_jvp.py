@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import optree
 
+from ..base.signatures import Args, Out
+from ..base.tree import NAMESPACE, LeafName, flatten_like, is_array
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
 from ..dual import float0
 from ..errors import ArgumentError, DtypeError
-from ..signatures import Args, Out
-from ..tree import NAMESPACE, LeafName, flatten_like, is_array
 from .calls import (
     Call,
     RuledFunction,

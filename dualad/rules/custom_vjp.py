@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..core.arguments import check_callable, replaced
+from ..base.arguments import check_callable, replaced
+from ..base.signatures import Args, Out
+from ..base.tree import LeafName, flatten, flatten_like
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
 from ..dual import float0
 from ..errors import DualadError, TreeError
 from ..ops.kinds import in_lanes
-from ..signatures import Args, Out
-from ..tree import LeafName, flatten, flatten_like
 from ..vjp_via_transpose import linear_transpose
 from .calls import (
     Call,

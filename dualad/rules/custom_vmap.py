@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ..base.signatures import Args, Out
+from ..base.tree import flatten_prefix
 from ..core.axes import unavailable
 from ..core.dispatch import bind
 from ..errors import ShapeError, TreeError
 from ..jvp import jvp
 from ..ops.kinds import repeat_lanes
-from ..signatures import Args, Out
-from ..tree import flatten_prefix
 from ..vjp_via_transpose import vjp
 from .calls import (
     Call,

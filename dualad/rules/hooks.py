@@ -12,16 +12,16 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from ..base.frames import public
+from ..base.tree import is_array, tree_map
 from ..core import contexts
 from ..core.aval import aval_of, is_inexact
 from ..core.dispatch import bind
-from ..core.frames import public
 from ..core.level import Level
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..errors import ArgumentTypeError, OutputError
 from ..program import packed
-from ..tree import is_array, tree_map
 from ..vmap import vmap
 
 __all__ = ["grad_hook", "no_tangents", "residual_hooks"]

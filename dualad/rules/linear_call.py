@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..core.arguments import replaced
+from ..base.arguments import replaced
+from ..base.frames import public
+from ..base.tree import LeafName, flatten, flatten_like
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
-from ..core.frames import public
 from ..core.primitive import Primitive
 from ..errors import ArgumentTypeError, DtypeError, OutputError, RuleMissingError
 from ..jvp import output_leaves
-from ..liveness import signed
 from ..ops.kinds import in_lanes
-from ..staged import StagedLevel
-from ..tree import LeafName, flatten, flatten_like
+from ..tensors.staged import StagedLevel
+from ..transforms.liveness import signed
 from ..vjp_via_transpose import linear_transpose
 from .calls import checked_leaves, has_tensor, map_linear, partition, push_moving
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import optree
 
+from ..base.frames import public
+from ..base.tree import flatten, flatten_like, treedef_outline
 from ..batched import one_by_one
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
-from ..core.frames import public
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..errors import (
@@ -28,7 +29,6 @@ from ..errors import (
     TreeError,
 )
 from ..ops.kinds import in_lanes
-from ..tree import flatten, flatten_like, treedef_outline
 from .calls import Template, UserFunction, flat_output, has_tensor, partition, push_moving
 
 __all__ = ["wrap"]

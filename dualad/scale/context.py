@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ..base.locks import new_lock
 from ..core.contexts import watching
 from ..core.watch import Watch
-from ..locks import new_lock
 from ..ops.kinks import _convention, kinks
 from ..program.packed import active as hooks
 

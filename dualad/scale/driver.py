@@ -15,11 +15,10 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ..chunks import Plan, in_chunks, measured_chunks
+from ..base.frames import user_level
 from ..core.contexts import watching
-from ..core.frames import user_level
-from ..errors import ArgumentTypeError, TravelError, WorkerLostError
-from ..surface.arguments import PerformanceNote
+from ..errors import ArgumentTypeError, PerformanceNote, TravelError, WorkerLostError
+from ..tensors.chunks import Plan, in_chunks, measured_chunks
 from .context import Context, heard_again
 from .executors import Known, class_names, has_gil, known, missing_guard
 from .payload import Blob, Ticket, as_laid, pack

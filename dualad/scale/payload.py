@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from ..base.locks import new_lock
 from ..core.tracer import Tracer
 from ..errors import ConversionError, TravelError
-from ..locks import new_lock
 from .culprit import culprit
 from .files import ALIGNED, write_parts
 

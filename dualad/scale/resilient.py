@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from typing import Any
 
-from ..core.frames import public
+from ..base.frames import public
 from ..errors import ArgumentError, ArgumentTypeError
 from .executors import class_names
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..chunks import Plan, refuse_traced
+from ..base.selection import select
+from ..base.tree import LeafName, flatten, flatten_prefix, is_array, with_structures
 from ..errors import ArgumentError, ArgumentTypeError, ShapeError
-from ..selection import select
-from ..tree import LeafName, flatten, flatten_prefix, is_array, with_structures
+from ..tensors.chunks import Plan, refuse_traced
 from .driver import chunked
 from .executors import known
 

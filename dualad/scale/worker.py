@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..tree import is_picklable
+from ..base.tree import is_picklable
 from .context import Context
 from .payload import MISSING, Blob, Laid, Ticket
 

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import optree
 
+from ..base.arguments import check_callable
+from ..base.tree import flatten
 from ..control.subprograms import output_avals, runner, stage
-from ..core.arguments import check_callable
 from ..core.aval import Aval, aval_of
 from ..core.tracer import Tracer, tracer_in
 from ..errors import CapturedTensorError, OutputError, ShapeError
 from ..rules.calls import has_tensor
 from ..rules.closures import reads, with_values
 from ..surface.arguments import operand
-from ..tree import flatten
 
 __all__ = ["Closed", "Inputs", "refuse_captured"]
 

@@ -25,7 +25,7 @@ from ..core.tracer import PLAIN
 from ..ops.kinds import is_finite
 from ..ops.kinks import _convention
 from ..program.ir import Program
-from ..staged import StagedLevel
+from ..tensors.staged import StagedLevel
 from .stream import Stream
 
 __all__ = ["compiled_stream"]

@@ -14,7 +14,7 @@ from ..control.subprograms import Derived, alike, going_round, runner, spread_or
 from ..core.dispatch import bind
 from ..core.tables import OPS
 from ..program.ir import Program
-from ..staged import StagedLevel
+from ..tensors.staged import StagedLevel
 from .rules import declare
 from .stream import Stream
 from .tracer import Series, SeriesLevel

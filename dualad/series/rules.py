@@ -28,10 +28,10 @@ import numpy as np
 
 from ..core.aval import aval_of, is_inexact
 from ..core.dispatch import bind
-from ..core.memory import snapshot, unchanged
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN, Tracer
 from ..dual import Dual, DualLevel
+from ..memory.memory import snapshot, unchanged
 from ..ops.kinds import broadcast_tangent, is_finite, known, times
 from .compiled import compiled_stream
 from .native import NATIVE, slope_and_bend

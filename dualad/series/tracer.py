@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core.asking import for_text
+from ..base.asking import for_text
 from ..core.contexts import boundary, in_use
 from ..core.dispatch import bind
 from ..core.level import Level, escaped
-from ..core.memory import layout
 from ..core.tracer import Tracer
+from ..memory.memory import layout
 from ..ops.kinds import is_finite, known
 from .rules import stream_of
 from .stream import Stream

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..basis import slices_of
 from ..core.aval import Aval
 from ..core.tracer import Tracer
+from ..jacobians.basis import slices_of
 from ..ops.indexing import ARRAY, index
 from .needs import scipy_module, scipy_sparse, traced_sparse
 from .rows import tagged

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.frames import public
+from ..base.frames import public
 from ..errors import ArgumentError, SparsityError
 from . import rows
 from .greedy import AFFORDABLE, acyclic, color_columns, has_compiler, largest_first, star

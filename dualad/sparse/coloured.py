@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ..backward import pull_back
-from ..basis import share_out, split_last
 from ..core.aval import Aval
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
-from ..linearize import Linear, Linearization
+from ..jacobians.basis import share_out, split_last
 from ..ops.indexing import ARRAY, index
+from ..transforms.backward import pull_back
+from ..transforms.linearize import Linear, Linearization
 from ..vmap import vmap
 from .coloring import Coloring
 

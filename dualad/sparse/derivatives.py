@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..chunks import check_chunks, refuse_traced
-from ..core.arguments import check_callable
-from ..core.frames import public, user_level
+from ..base.arguments import check_callable
+from ..base.frames import public, user_level
+from ..boundary.transformed import importable_name, named, reduced
 from ..core.tracer import Tracer
-from ..core.transformed import importable_name, named, reduced
-from ..errors import ArgumentError, ShapeError, SparsityError
+from ..errors import ArgumentError, PerformanceNote, ShapeError, SparsityError
 from ..guards.reach import Snapshot
-from ..jacobian import like_chosen
-from ..linearize import Linearization
-from ..surface.arguments import PerformanceNote
+from ..jacobians.jacobian import like_chosen
+from ..tensors.chunks import check_chunks, refuse_traced
+from ..transforms.linearize import Linearization
 from .arrange import FORMATS, arrange
 from .coloring import Coloring, color, restored_coloring
 from .detect import Names, Positions, detect, pattern_of_program

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import check_callable
-from ..core.frames import public, user_level, users_line_of
+from ..base.arguments import check_callable
+from ..base.frames import public, user_level, users_line_of
 from ..core.watch import Watch
-from ..errors import ArgumentError, BranchError, DualadError, SparsityError
+from ..errors import ArgumentError, BranchError, DualadError, PerformanceNote, SparsityError
 from ..program.ir import Program
-from ..surface.arguments import PerformanceNote
 from .needs import scipy_sparse
 from .problem import Problem
 from .structure import Sparsity

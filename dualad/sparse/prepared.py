@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.frames import public
+from ..base.frames import public
 from ..core.tracer import Tracer, beneath
 from ..guards.reach import Snapshot
-from ..linearize import Linearization
 from ..program.packed import unpacked
+from ..transforms.linearize import Linearization
 from .coloring import Coloring
 from .coloured import Products, split_flat
 from .detect import MAX_MEMORY

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..core.arguments import replaced
+from ..base.arguments import replaced
+from ..base.selection import select
+from ..base.tree import flatten, flatten_result, is_array, orders_of_keys
 from ..core.aval import Aval, aval_of, is_inexact
-from ..jacobian import check_inexact, choose
+from ..jacobians.jacobian import check_inexact, choose
 from ..jvp import jvp
-from ..linearize import Linearization, stage_tangents
 from ..program.ir import Program
-from ..selection import select
-from ..trace import trace
-from ..tree import flatten, flatten_result, is_array, orders_of_keys
+from ..transforms.linearize import Linearization, stage_tangents
+from ..transforms.trace import trace
 from ..vjp_via_transpose import gradients
 
 __all__ = ["Problem", "form_of"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.frames import public
+from ..base.frames import public
 from ..errors import ArgumentTypeError, ShapeError
 from . import rows
 from .needs import scipy_sparse

@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from ..containers import has_own_arithmetic, met, refuse_array_like
+from ..base.containers import has_own_arithmetic, met, refuse_array_like
+from ..base.tree import is_array
 from ..core.constants import beside, foreign
 from ..core.tables import FUNCTIONS, register
 from ..core.tracer import PLAIN, Tracer
 from ..errors import ArgumentTypeError, InPlaceError
-from ..tree import is_array
 from .foreign import sparse_operand
-from .objects import PerformanceNote, join
+from .objects import join
 
 __all__ = [
-    "PerformanceNote", "UNSET", "array_operand", "array_operands", "function", "inexact_operand", "is_given", "is_on",
+    "UNSET", "array_operand", "array_operands", "function", "inexact_operand", "is_given", "is_on",
     "normalize_axes", "normalize_axis", "numpys_own", "operand", "operands", "plain_leaf", "reduced_axes", "refuse_out",
 ]  # fmt: skip
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ..base.frames import user_level
 from ..core.aval import Array, Axis, DType
-from ..core.frames import user_level
-from ..core.memory import Reading, in_order, viewed, writer
 from ..core.tracer import Tracer
+from ..memory.memory import Reading, in_order, viewed, writer
 from ..ops import contraction, shaping
 from .arguments import array_operands, function, normalize_axis, operands, refuse_out
 from .indexing import set_at

@@ -13,9 +13,9 @@ import numpy as np
 
 from ..core.aval import Array, DType, Shape
 from ..core.dispatch import bind
-from ..core.memory import as_array, converted, in_order, layout, pin
 from ..core.tables import CREATION, register
 from ..core.tracer import PLAIN, Tracer
+from ..memory.memory import as_array, converted, in_order, layout, pin
 from ..ops import shaping
 from ..ops.choice import nowhere
 from .arguments import array_operand, function, normalize_axis, operand

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from ..base.frames import asked_by_formula
 from ..core.aval import Array, DType, aval_of, result_dtype
 from ..core.blocks import refuse_lazy
 from ..core.constants import foreign, zeros_beside
-from ..core.frames import asked_by_formula
-from ..core.memory import as_array, in_order, target, viewed
 from ..core.tracer import NO_PARAMS, PLAIN, Tracer
 from ..errors import UnsupportedError
+from ..memory.memory import as_array, in_order, target, viewed
 from ..ops import arithmetic, choice, elementary, rounding
 from ..ops.shaping import stop_gradient
 from .arguments import UNSET, array_operand, function, inexact_operand, operand, operands, refuse_out

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from ..containers import has_own_arithmetic, met
+from ..base.containers import has_own_arithmetic, met
 from ..core.aval import Array, Axis, DType, as_entries, aval_of
 from ..core.blocks import refuse_lazy
 from ..core.constants import foreign
 from ..core.dispatch import bind
-from ..core.memory import Deferred, Reading, in_order, is_entry, is_scalar, link, read, target, viewed, writer
 from ..core.tables import OPS
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
+from ..memory.memory import Deferred, Reading, in_order, is_entry, is_scalar, link, read, target, viewed, writer
 from ..ops import indexing, joining, shaping
 from ..ops.indexing import ARRAY, indexed_shape
 from .arguments import function, normalize_axis, operand

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array, DType
-from ..core.memory import link, target
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
+from ..memory.memory import link, target
 from ..ops import indexing, joining
 from .arguments import array_operand, function, normalize_axis, numpys_own, operand
 from .indexing import unstacked

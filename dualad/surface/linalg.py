@@ -13,8 +13,8 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from ..core.aval import Array, Axis
-from ..core.memory import in_order
 from ..errors import UnsupportedError
+from ..memory.memory import in_order
 from ..ops import determinant, factorization, norms, spectral
 from .arguments import (
     UNSET,

@@ -12,11 +12,11 @@ import numpy as np
 
 from ..core.contexts import everywhere
 from ..core.dispatch import bind
-from ..core.memory import Reading, is_scalar, target, viewed, writer
 from ..core.primitive import Primitive
 from ..core.tables import FUNCTIONS, UFUNCS
 from ..core.tracer import NO_PARAMS, OPERATOR, PLAIN, Tracer
 from ..errors import InPlaceError, UnsupportedError
+from ..memory.memory import Reading, is_scalar, target, viewed, writer
 from ..ops import arithmetic, shaping
 from . import shaping as shapes
 from .arguments import operand

@@ -16,16 +16,19 @@ from types import FrameType
 
 import numpy as np
 
-from ..core.frames import PACKAGE, is_users, user_level
-from ..core.memory import lent
+from ..base.frames import PACKAGE, is_users, user_level
 from ..core.tracer import Tracer
-from ..errors import ArgumentTypeError, ConversionError, DualadError, PlainBufferError, UnsupportedError
+from ..errors import (
+    ArgumentTypeError,
+    ConversionError,
+    DualadError,
+    PerformanceNote,
+    PlainBufferError,
+    UnsupportedError,
+)
+from ..memory.memory import lent
 
-__all__ = ["PerformanceNote", "about_objects", "join", "object_array"]
-
-
-class PerformanceNote(UserWarning):
-    """Something works, but a faster spelling exists."""
+__all__ = ["about_objects", "join", "object_array"]
 
 
 _AS_STRIDED = np.lib.stride_tricks.as_strided.__code__

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array, Axis, DType, Shape
-from ..core.memory import as_array, converted, in_order, is_scalar, layout, like_copy, viewed, writer
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
+from ..memory.memory import as_array, converted, in_order, is_scalar, layout, like_copy, viewed, writer
 from ..ops import shaping
 from .arguments import array_operands, function, normalize_axes, normalize_axis, operand
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from ..core.aval import Array, Axis, DType, is_inexact
 from ..core.blocks import refuse_lazy
-from ..core.memory import like_copy
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
+from ..memory.memory import like_copy
 from ..ops import scans
 from ..ops import sorting as ops
 from ..ops.choice import where

@@ -12,10 +12,10 @@ import sys
 import numpy as np
 
 from ..core.dispatch import bind
-from ..core.memory import target
 from ..core.tables import FUNCTIONS, UFUNCS
 from ..core.tracer import NO_PARAMS, Tracer
 from ..errors import UnsupportedError
+from ..memory.memory import target
 from .arguments import normalize_axis, operand
 from .unsupported import unsupported
 

@@ -1,7 +1,7 @@
 """Writing: ``x[i] = v``, ``x += v``, ``out=``, ``ufunc.at``, ``np.copyto`` and its relatives; functional: ``x.at``.
 
 Each computes what the array will hold after the write, as a value, and puts that into the tensor
-(``core/memory.py``). Not for: plain arrays as targets of traced values; those are refused.
+(``memory/memory.py``). Not for: plain arrays as targets of traced values; those are refused.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array, Axis, as_entries, aval_of, is_inexact
-from ..core.memory import assign, defer, is_entry, is_scalar, is_view_of, target
 from ..core.tracer import Tracer
 from ..errors import InPlaceError, UnsupportedError
+from ..memory.memory import assign, defer, is_entry, is_scalar, is_view_of, target
 from ..ops import indexing
 from .arguments import function, normalize_axis, operand
 from .indexing import along_axis, by_mode, parse_index, set_at

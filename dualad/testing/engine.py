@@ -15,13 +15,13 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from dualad.core.arguments import replaced
+from dualad.base.arguments import replaced
+from dualad.base.tree import flatten, is_array
 from dualad.diagnose.values import Difference, copied, difference
 from dualad.errors import DualadError, GradcheckError, ShapeError
-from dualad.hessian import hvp
-from dualad.jacobian import jacfwd, jacrev
+from dualad.jacobians.hessian import hvp
+from dualad.jacobians.jacobian import jacfwd, jacrev
 from dualad.jvp import jvp
-from dualad.tree import flatten, is_array
 from dualad.vjp_via_transpose import vjp
 from dualad.vmap import vmap
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from dualad.core.arguments import replaced
+from dualad.base.arguments import replaced
+from dualad.base.tree import flatten, flatten_like, is_array
 from dualad.core.aval import aval_of, is_inexact
 from dualad.jvp import jvp
-from dualad.tree import flatten, flatten_like, is_array
 from dualad.vjp_via_transpose import vjp
 
 from .engine import chosen_mode

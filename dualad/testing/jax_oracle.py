@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from dualad.core.transformed import Transformed
-from dualad.loading import load_again
+from dualad.boundary.transformed import Transformed
+from dualad.lift.loading import load_again
 from dualad.rules.calls import UserFunction
 
 from .estimate import Estimate, Unavailable

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from dualad.core.arguments import replaced
+from dualad.base.arguments import replaced
+from dualad.base.tree import flatten
 from dualad.errors import GradcheckError
 from dualad.jvp import jvp
-from dualad.tree import flatten
 from dualad.vjp_via_transpose import vjp
 from dualad.vmap import vmap
 

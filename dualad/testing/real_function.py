@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from dualad.basis import split_last
+from dualad.base.tree import flatten, leaf_names
 from dualad.core.watch import Watch
 from dualad.errors import OutputError, ShapeError, UsageError
-from dualad.tree import flatten, leaf_names
+from dualad.jacobians.basis import split_last
 
 __all__ = ["RealFunction", "Side", "argument_names", "joined", "name_of", "same"]
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dualad.core.frames import is_users, users_line_of
+from dualad.base.frames import is_users, users_line_of
 from dualad.errors import DualadError, UsageError
 
 from .answers import LANES, nearby, oracles_of

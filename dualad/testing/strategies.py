@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from dualad.base.tree import flatten, is_array
 from dualad.errors import ArgumentError, LoadingError
 from dualad.testing.gradgradcheck import random_like
-from dualad.tree import flatten, is_array
 
 try:
     from hypothesis import strategies as st

@@ -221,10 +221,10 @@ TESTS: dict[str, dict[str, str]] = {
         "A14": "a14_vmap_over_tangents",
         "P1": "levels_of_threads_are_their_own",
     },
-    "test_hessian.py": {
+    "jacobians/test_hessian.py": {
         "C10": "c10_aux_everywhere_holds_no_tensor",
     },
-    "test_jacobian.py": {
+    "jacobians/test_jacobian.py": {
         "D5": "d5_jacfwd_equals_jacrev d5_equals_jax d5_at_extreme_inputs",
         "D6": "d6_hessian_vector_products",
         "D7": "d7_structure",
@@ -250,7 +250,7 @@ TESTS: dict[str, dict[str, str]] = {
         "C10": "c10_aux_is_handed_through",
         "C11": "c11_stop_gradient c11_asarray_with_a_dtype_recommends_stop_gradient",
     },
-    "test_linearize.py": {
+    "transforms/test_linearize.py": {
         "E1": "e1_linearize_once_apply_many e1_bad_tangents",
         "E4": "e4_linear_operations_keep_nothing e4_residuals_are_counted",
         "E6": "e6_residuals_are_freed_by_reference_count e6_transforms_make_no_reference_cycles",

@@ -520,7 +520,7 @@ def by_cases(x):
 POINTS = np.array([2.0, 0.8, -0.3, -3.0, 0.1])
 
 
-@pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
 def test_F8_branches_in_eager_differentiation_and_in_lanes():
     for p in POINTS:
         differences.compare(da.grad(by_cases)(p), differences.along(by_cases, (p,), (1.0,)), str(p))

@@ -1,6 +1,6 @@
 """Row O5: what a profiler must say of forward and reverse mode.
 
-Not for: the profiler's own room (`tests/profiling/`).
+Not for: the profiler's own room (`tests/diagnose/profiling/`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 import dualad as da
-from dualad.profiling.averages import averages
-from dualad.profiling.event import Event
+from dualad.diagnose.profiling.averages import averages
+from dualad.diagnose.profiling.event import Event
 
 
 def fake(name: str, start: int, stop: int, parent: Event | None = None, thread: int = 0) -> Event:

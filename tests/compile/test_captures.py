@@ -18,7 +18,7 @@ import pytest
 
 import dualad as da
 from dualad.compile.tracing import EffectWarning
-from dualad.surface.arguments import PerformanceNote
+from dualad.errors import PerformanceNote
 
 X = np.array([1.0, 2.0, 3.0])
 SCALE = 2.0

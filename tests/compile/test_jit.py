@@ -21,9 +21,9 @@ from dualad.errors import (
     BranchError,
     DtypeError,
     NotRepeatableError,
+    PerformanceNote,
     ShapeError,
 )
-from dualad.surface.arguments import PerformanceNote
 
 X = np.linspace(0.1, 1.0, 5)
 

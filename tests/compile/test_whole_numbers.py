@@ -45,7 +45,7 @@ def agrees(fast, f, *args) -> None:
     assert found == expected
 
 
-@pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")  # of so many signatures
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")  # of so many signatures
 @pytest.mark.parametrize("f", OF_TWO)
 def test_two_numbers(f) -> None:
     for change in (lambda a, b: f(a, b), lambda a, b: (f(a, 3), f(7, b))):

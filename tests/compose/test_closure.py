@@ -24,7 +24,7 @@ def cases() -> list:
     ]
 
 
-@pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")  # lanes that disagree are split
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")  # lanes that disagree are split
 @pytest.mark.parametrize(("name", "length"), cases())
 def test_every_word_is_jax_s_number(name: str, length: int) -> None:
     animal = ZOO[name]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.core.swallowed import RefusalSwallowedWarning
+from dualad.boundary.swallowed import RefusalSwallowedWarning
 from dualad.errors import EscapedTensorError
 
 

@@ -10,7 +10,7 @@ import pytest
 import dualad as da
 from tests.oracles import differences
 
-pytestmark = pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+pytestmark = pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
 RNG = np.random.default_rng(5)
 
 

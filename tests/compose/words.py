@@ -82,7 +82,9 @@ def found(name: str, animal, word: str) -> float:
     g = functools.partial(animal.function, np)
     for letter, vector in zip(word, instance.vectors, strict=True):
         g = _apply(letter, g, vector)
-    with np.errstate(all="ignore"):  # a traced derivative beside a pole warns when it is run: tests/test_trace.py
+    with np.errstate(
+        all="ignore"
+    ):  # a traced derivative beside a pole warns when it is run: tests/transforms/test_trace.py
         return pairing(instance.last, g(*instance.args))
 
 

@@ -15,12 +15,12 @@ import pytest
 
 import dualad as da
 from dualad.batched import Batched
-from dualad.core.memory import Deferred
 from dualad.core.tracer import Tracer
 from dualad.dual import Dual
 from dualad.errors import EscapedTensorError
-from dualad.lazy import Lazy
-from dualad.staged import Staged
+from dualad.memory.memory import Deferred
+from dualad.tensors.lazy import Lazy
+from dualad.tensors.staged import Staged
 
 kept: list = []
 

@@ -62,7 +62,7 @@ def test_complex_object_arrays_are_refused() -> None:
 
 
 def test_array_of_scalars_is_packed_back_with_a_note() -> None:
-    from dualad.surface.arguments import PerformanceNote
+    from dualad.errors import PerformanceNote
 
     with pytest.warns(PerformanceNote, match=r"np\.stack"):
         value, tangent = under_jvp(lambda x: np.array([x, x * x, 2.0]))

@@ -1,6 +1,6 @@
 """Watches: one that only looks on changes nothing; what is noted, and what the log says.
 
-Not for: what the watches of debugging, explaining and profiling make of it (tests/diagnose, tests/profiling).
+Not for: what the watches of debugging, explaining and profiling make of it (tests/diagnose, tests/diagnose/profiling).
 """
 
 from __future__ import annotations

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.errors import BranchError, ConvergenceError
-from dualad.surface.arguments import PerformanceNote
+from dualad.errors import BranchError, ConvergenceError, PerformanceNote
 
-pytestmark = pytest.mark.filterwarnings("ignore:vmap:dualad.surface.arguments.PerformanceNote")
+pytestmark = pytest.mark.filterwarnings("ignore:vmap:dualad.errors.PerformanceNote")
 
 GOOD, BAD = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([[1.0, 2.0], [2.0, 1.0]])
 SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])

@@ -224,7 +224,7 @@ def nested_derivative(x):
     return da.grad(lambda y: np.sum(np.sin(y * x)))(x) * da.vmap(lambda a: a * x[0])(x)
 
 
-@pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
 @pytest.mark.parametrize("name", IDIOMS)
 def test_an_idiom(name):
     f, t, h = IDIOMS[name], np.array([0.3, 0.8, 0.35, -1.3]), 1e-6
@@ -310,14 +310,14 @@ def _program_agrees(seed: int) -> None:
         np.testing.assert_allclose(other, second, rtol=1e-8, atol=1e-8 * size)
 
 
-@pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
 @pytest.mark.parametrize("seed", range(20))
 def test_random_programs(seed):
     _program_agrees(seed)
 
 
 @pytest.mark.full
-@pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
 def test_many_random_programs():
     for seed in range(20, 2000):
         _program_agrees(seed)

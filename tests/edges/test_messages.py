@@ -98,7 +98,7 @@ def test_pandas_takes_no_tensors():
 TEXTS = {"%": lambda x: "%.2f" % x, "f-string": lambda x: f"{x:.2f}", "format": lambda x: format(x, ".2f")}  # noqa: UP031
 
 
-@pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_text_is_alike_in_every_transform(text):
     said: list[str] = []

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.errors import ConversionError, DualadError, PlainBufferError
-from dualad.surface.arguments import PerformanceNote
+from dualad.errors import ConversionError, DualadError, PerformanceNote, PlainBufferError
 
 X = np.array([0.7, 0.4, 1.2, 0.9])
 

@@ -1,7 +1,7 @@
 """A transform's own plain arguments, and what is computed from them: they take traced writes and traced indices.
 
 The oracle is the plain function: a loop over lanes, central differences. Not for: arrays that the function makes itself
-(tests/core/test_buffer.py).
+(tests/memory/test_buffer.py).
 """
 
 import numpy as np
@@ -9,8 +9,8 @@ import pytest
 import scipy.linalg
 
 import dualad as da
-from dualad.core.buffer import Buffer
 from dualad.errors import ConversionError, InPlaceError
+from dualad.memory.buffer import Buffer
 
 X = np.array([0.5, 1.5, -0.7])
 BASE = np.arange(1.0, 5.0)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.core.randomness import RandomnessWarning
+from dualad.boundary.randomness import RandomnessWarning
 from dualad.errors import ArgumentError, UnsupportedError
 
-pytestmark = pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+pytestmark = pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
 ZEROS = np.zeros(200)
 ours = da.numpy.random
 

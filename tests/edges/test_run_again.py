@@ -29,7 +29,7 @@ def limited(x):
 
 
 @pytest.mark.parametrize("again", [lambda f: f, da.checkpoint, lambda f: da.checkpoint(da.checkpoint(f))])
-@pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
 @pytest.mark.parametrize(
     ("body", "good", "bad", "slope"),
     [(factorize, 0.5, 2.0, 1.0), (strict_log, 2.0, 0.0, 0.5), (limited, 0.5, 2.0, 1.0)],

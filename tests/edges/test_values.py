@@ -13,7 +13,7 @@ from dualad.errors import DifferentValueError, GradcheckError
 from dualad.testing import check_function, gradcheck
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::dualad.core.swallowed.RefusalSwallowedWarning", "ignore::dualad.surface.arguments.PerformanceNote"
+    "ignore::dualad.boundary.swallowed.RefusalSwallowedWarning", "ignore::dualad.errors.PerformanceNote"
 )
 X = np.array([1.0, 2.0, 3.0])
 

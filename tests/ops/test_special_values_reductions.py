@@ -220,7 +220,7 @@ def test_out_is_refused(f) -> None:
         da.jvp(lambda x: f(x, out=np.zeros(())), (np.ones(3),), (np.ones(3),))
 
 
-@pytest.mark.filterwarnings("ignore:vmap:dualad.surface.arguments.PerformanceNote")
+@pytest.mark.filterwarnings("ignore:vmap:dualad.errors.PerformanceNote")
 def test_shapes_that_depend_on_values() -> None:
     """A program can't have them; under vmap they are the shapes of the lanes, if these agree."""
     for f in (np.unique, np.unique_values, lambda x: np.bincount(x.astype(int))):

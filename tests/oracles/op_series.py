@@ -1,6 +1,6 @@
 """Check of one operator on one sample: its power series to third order, against jvp nested three times.
 
-Not for: closed forms to high order, or laws of series (`tests/test_jet.py`).
+Not for: closed forms to high order, or laws of series (`tests/series/test_jet.py`).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from tests.oracles.arrays import leaves
 from tests.packages.calls import CALLS
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote"),
+    pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # the packages' own
     pytest.mark.filterwarnings("ignore::SyntaxWarning"),
 ]

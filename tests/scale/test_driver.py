@@ -13,10 +13,16 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.errors import ArgumentError, ArgumentTypeError, NonFiniteError, TravelError, WorkerLostError
+from dualad.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    NonFiniteError,
+    PerformanceNote,
+    TravelError,
+    WorkerLostError,
+)
 from dualad.scale import payload
 from dualad.scale.driver import cut_into
-from dualad.surface.arguments import PerformanceNote
 
 pytest.importorskip("cloudpickle", reason="sends local functions: pip install dualad[scale]")
 
@@ -113,7 +119,7 @@ def bits(result) -> list:
     return found
 
 
-@pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
 @pytest.mark.parametrize("name", CASES)
 def test_an_executor_gives_the_bits_of_the_serial_run_in_the_same_chunks(name) -> None:
     make, args = CASES[name]
@@ -121,7 +127,7 @@ def test_an_executor_gives_the_bits_of_the_serial_run_in_the_same_chunks(name) -
     assert bits(make(executor=Inline())(*args)) == bits(serial)
 
 
-@pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
 @pytest.mark.parametrize("name", ["vmap", "jacfwd", "jacrev", "hessian", "map"])
 @pytest.mark.parametrize("seed", range(2))
 def test_the_order_of_completion_changes_nothing(name, seed) -> None:
@@ -131,7 +137,7 @@ def test_the_order_of_completion_changes_nothing(name, seed) -> None:
         assert sorted(pool.order) == list(range(pool.count))
 
 
-@pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
 @pytest.mark.parametrize("name", ["vmap of a tree", "jacfwd", "jacobian, reverse", "hessian", "map"])
 def test_threads_share_what_there_is(name) -> None:
     make, args = CASES[name]
@@ -451,7 +457,7 @@ def test_residual_hooks_go_along() -> None:
 
 def test_draws_that_nobody_sees_are_told() -> None:
     rng = np.random.default_rng(0)
-    with pytest.warns(da.core.randomness.RandomnessWarning):
+    with pytest.warns(da.boundary.randomness.RandomnessWarning):
         da.vmap(lambda x: x + rng.normal(), executor=Inline(), chunk_size=4)(X)
 
 

@@ -34,7 +34,7 @@ def closed_form(a, b):
     return np.stack([np.sqrt(a[0]) * b, a[1] - np.sqrt(a[0])])
 
 
-@pytest.mark.filterwarnings("ignore::dualad.core.swallowed.RefusalSwallowedWarning")
+@pytest.mark.filterwarnings("ignore::dualad.boundary.swallowed.RefusalSwallowedWarning")
 @pytest.mark.parametrize(
     "solve",
     [

@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dualad as da
-from dualad.errors import ArgumentError, DtypeError, OutputError, ShapeError, SparsityError
-from dualad.surface.arguments import PerformanceNote
+from dualad.errors import ArgumentError, DtypeError, OutputError, PerformanceNote, ShapeError, SparsityError
 from tests.oracles import random_programs
 
 from .problems import arrow, brusselator, bundle, burgers, collocation, rosenbrock, springs

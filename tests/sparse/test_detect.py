@@ -10,9 +10,8 @@ import pytest
 import scipy.sparse as ss
 
 import dualad as da
-from dualad.errors import ArgumentError, BranchError, ShapeError, SparsityError
+from dualad.errors import ArgumentError, BranchError, PerformanceNote, ShapeError, SparsityError
 from dualad.sparse import rows
-from dualad.surface.arguments import PerformanceNote
 
 from .problems import arrow, brusselator, bundle, burgers, collocation, rosenbrock, springs
 

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.errors import ArgumentTypeError, ConversionError, PlainBufferError
-from dualad.surface.arguments import PerformanceNote
+from dualad.errors import ArgumentTypeError, ConversionError, PerformanceNote, PlainBufferError
 
 POINT = np.array([0.7, 1.3])
 A = np.array([[1.0, 2.0], [3.0, 4.0]])

@@ -13,9 +13,8 @@ import dualad as da
 from dualad.batched import Batched
 from dualad.core.tracer import Tracer
 from dualad.dual import Dual
-from dualad.errors import ConversionError, DualadError, InPlaceError, UnsupportedError
-from dualad.staged import Staged
-from dualad.surface.arguments import PerformanceNote
+from dualad.errors import ConversionError, DualadError, InPlaceError, PerformanceNote, UnsupportedError
+from dualad.tensors.staged import Staged
 from tests.oracles.arrays import close
 from tests.oracles.calls import check_call
 

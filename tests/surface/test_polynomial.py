@@ -45,7 +45,7 @@ if not hasattr(polynomial.polygrid2d, "_implementation"):  # early releases don'
 
 
 # Where polyval2d can't be overridden either, np.array packs its arguments.
-@pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
 @pytest.mark.parametrize("name", CALLS)
 def test_calls(name):
     check_call(name, *CALLS[name], batch=name not in BRANCHES, stage=name not in BRANCHES and "polynomial" not in name)
@@ -123,7 +123,7 @@ def test_roots_of_what_has_none_or_zero():
     assert not np.isfinite(double).any()  # ±√−h has no derivative at 0
 
 
-@pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
 def test_lanes_of_roots_and_trimmed_zeros_may_differ_in_number():
     p = np.array([[1.0, 2.0, 3.0], [0.0, 1.0, 2.0]])
     assert np.allclose(da.vmap(lambda p: np.sum(np.roots(p)))(p), [-2.0, -2.0])

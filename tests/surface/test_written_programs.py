@@ -12,7 +12,7 @@ import dualad as da
 from tests.oracles import differences
 from tests.surface.programs import PROGRAMS, program
 
-pytestmark = pytest.mark.filterwarnings("ignore::dualad.surface.arguments.PerformanceNote")
+pytestmark = pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
 
 X = np.array([0.7, -1.2, 1.5, 0.3, 0.9, -0.4])
 T = np.cos(1.0 + np.arange(6.0))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualad.loading import load_module
+from dualad.lift.loading import load_module
 from dualad.testing import Unavailable
 from dualad.testing.jax_oracle import JaxOracle, find_source
 from dualad.testing.real_function import RealFunction

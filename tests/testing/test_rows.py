@@ -10,7 +10,7 @@ import pytest
 from dualad.core.primitive import Primitive
 from dualad.core.tables import OPS
 from dualad.errors import ArgumentError, CheckError, UsageError
-from dualad.loading import load_module
+from dualad.lift.loading import load_module
 from dualad.testing import ORACLES, QUANTITIES, check_function
 from dualad.testing.engine import Engine
 

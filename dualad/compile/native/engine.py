@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.frames import user_level
-from ...surface.arguments import PerformanceNote
-from ...version import __version__
+from ...base.frames import user_level
+from ...base.version import __version__
+from ...errors import PerformanceNote
 from .apart import Apart, LostError
 from .bounds import Entry, check
 from .code import Code, Lanes

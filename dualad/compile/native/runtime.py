@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.frames import hide_frames
+from ...base.frames import hide_frames
 from ..signature import has_nan
 from .engine import Engine, Linked
 from .front_text import FRONT

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from ...batched import Batched
+from ...boundary.boundary import running
 from ...control.subprograms import runner, stage
 from ...core.above import ABOVE
 from ...core.aval import Aval, aval_of
-from ...core.boundary import running
 from ...core.tracer import Tracer, tracer_in
 from ...dual import Dual
 from ...errors import ShapeError, UnsupportedError

@@ -14,10 +14,10 @@ import numpy as np
 import scipy.integrate as si
 from scipy.optimize import OptimizeResult
 
+from ...base.frames import public
 from ...control.linear_solve import cast
 from ...core.aval import aval_of
 from ...core.dispatch import bind
-from ...core.frames import public
 from ...core.tracer import Tracer, tracer_in
 from ...errors import ArgumentError, ArgumentTypeError, ShapeError
 from ...surface.arguments import operand

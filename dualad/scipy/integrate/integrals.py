@@ -12,11 +12,11 @@ import numpy as np
 import scipy.integrate as si
 from scipy.special import roots_legendre
 
+from ...base.frames import public
+from ...boundary.boundary import running
 from ...control.linear_solve import cast
 from ...core.aval import Aval, aval_of
-from ...core.boundary import running
 from ...core.dispatch import bind
-from ...core.frames import public
 from ...core.tracer import tracer_in
 from ...errors import ArgumentTypeError, UnsupportedError
 from ...surface.arguments import operand

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.integrate as si
 from scipy.optimize import OptimizeResult
 
+from ...base.frames import public
 from ...core.dispatch import bind
-from ...core.frames import public
 from ...errors import ShapeError
 from ...surface.arguments import operand
 from ..closures import Inputs

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import scipy.integrate as si
 
+from ...base.frames import user_level
 from ...control.control_ops import holds_staged
 from ...control.linear_solve import cast
 from ...core.aval import Aval, aval_of
 from ...core.dispatch import bind
-from ...core.frames import user_level
 from ...core.primitive import Primitive
 from ...jvp import jvp
 from ...ops.shaping import stop_gradient

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from ...base.arguments import replaced
 from ...batched import one_by_one
 from ...control.control_ops import for_unknown
 from ...control.linear_solve import cast
 from ...control.subprograms import zeros
-from ...core.arguments import replaced
 from ...core.aval import Aval, aval_of
 from ...core.dispatch import bind
 from ...core.primitive import Primitive

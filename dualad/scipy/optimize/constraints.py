@@ -15,8 +15,8 @@ import scipy.sparse as ss
 
 from ...core.tracer import tracer_in
 from ...errors import ArgumentError
-from ...hessian import hessian
-from ...jacobian import jacobian
+from ...jacobians.hessian import hessian
+from ...jacobians.jacobian import jacobian
 from ...surface.arguments import operand
 from ..closures import Inputs
 from ..mirror import as_args

@@ -18,7 +18,7 @@ from ...control.factored_solve import LU
 from ...core.above import ABOVE
 from ...core.tracer import Tracer
 from ...errors import UnsupportedError
-from ...jacobian import jacfwd, jacobian
+from ...jacobians.jacobian import jacfwd, jacobian
 from ...jvp import jvp, stop_gradient
 from ...surface.arguments import inexact_operand, operand
 from ...vjp_via_transpose import grad

@@ -15,7 +15,7 @@ import scipy.optimize as so
 from ...core.above import ABOVE
 from ...core.tracer import Tracer
 from ...errors import ShapeError
-from ...hessian import hessian, hvp
+from ...jacobians.hessian import hessian, hvp
 from ...jvp import stop_gradient
 from ...surface.arguments import operand
 from ...vjp_via_transpose import grad, value_and_grad

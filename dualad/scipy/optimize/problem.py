@@ -19,20 +19,20 @@ from typing import Any
 import numpy as np
 import scipy.optimize as so
 
+from ...base.frames import public, user_level
+from ...base.tree import flatten
+from ...boundary.boundary import running
 from ...control.factored_solve import solve_factored
 from ...control.implicit import Equation, root
 from ...control.linear_solve import LinearSolve, linear_solve
 from ...core.above import ABOVE
 from ...core.aval import Aval
-from ...core.boundary import running
 from ...core.dispatch import bind
-from ...core.frames import public, user_level
 from ...core.primitive import Primitive
 from ...core.tracer import Tracer, tracer_in
 from ...errors import ConvergenceError, DualadError, SingularMatrixError, SparsityError
 from ...jvp import stop_gradient
 from ...surface.arguments import operand
-from ...tree import flatten
 from ..closures import Closed, Inputs
 from ..mirror import MIRRORED, Verdict, as_args, calling_scipy, is_own
 

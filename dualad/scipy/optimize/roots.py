@@ -17,7 +17,7 @@ from scipy.sparse.linalg import LinearOperator, splu
 from ...control.linear_solve import Unknown
 from ...core.above import ABOVE
 from ...errors import ShapeError
-from ...jacobian import jacobian
+from ...jacobians.jacobian import jacobian
 from ...surface.arguments import operand
 from ..mirror import as_args, is_own
 from .problem import COUNTS, Condition, SolverCall, counters, fields, solves, start_of

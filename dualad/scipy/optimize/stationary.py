@@ -22,7 +22,7 @@ from ...control.linear_solve import Unknown
 from ...core.aval import Aval
 from ...core.tracer import Tracer, beneath
 from ...errors import SingularMatrixError
-from ...jacobian import jacrev
+from ...jacobians.jacobian import jacrev
 from ...jvp import stop_gradient
 from ...ops.kinks import chosen, convention
 from ...vjp_via_transpose import grad

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as ss
 
+from ...base.tree import register_node
 from ...core.tracer import Tracer
 from ...errors import UnsupportedError
 from ...ops import indexing
 from ...ops.sparse_product import Pattern, csr_product
 from ...surface.arguments import operand
-from ...tree import register_node
 
 __all__ = ["COMPRESSED", "TracedSparse", "as_traced", "from_coordinates", "place"]
 

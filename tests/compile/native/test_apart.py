@@ -23,7 +23,7 @@ from dualad.compile.native import engine as engines
 from dualad.compile.native import parts, stub
 from dualad.compile.native.apart import Apart, LostError
 from dualad.compile.native.engine import Engine, engine
-from dualad.surface.arguments import PerformanceNote
+from dualad.errors import PerformanceNote
 
 pytestmark = pytest.mark.usefixtures("native_backend")
 

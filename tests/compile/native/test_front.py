@@ -21,9 +21,9 @@ import optree
 import pytest
 
 import dualad as da
+from dualad.base.frames import PACKAGE
 from dualad.compile.jit import Jitted
 from dualad.compile.native import runtime
-from dualad.core.frames import PACKAGE
 
 X = np.linspace(-1, 2, 13)
 
@@ -164,7 +164,7 @@ SCALE = 2.0
 TABLE = {"a": 1.0}
 
 
-@pytest.mark.filterwarnings("ignore::dualad.surface.objects.PerformanceNote")
+@pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
 def test_what_was_captured_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     cell, array, items, settings = 3.0, np.array([1.0, 2.0]), [1.0, 2.0], {"k": 5.0}
 

@@ -14,7 +14,7 @@ import dualad as da
 from dualad.compile import call
 from dualad.compile.native import parts
 from dualad.compile.native.engine import engine, tally
-from dualad.surface.arguments import PerformanceNote
+from dualad.errors import PerformanceNote
 
 pytestmark = pytest.mark.usefixtures("native_backend")
 

@@ -1,0 +1,140 @@
+"""A function run again with arguments that can be written to: what makes a transform's plain arguments writable.
+
+``vmap(f, in_axes=(0, None))`` and ``grad(f, argnums=1)`` hand some arguments on as they are: plain arrays, which can
+hold no tangent and take no traced index. So that code which never writes pays nothing, and gets real arrays (NumPy's
+and SciPy's compiled functions take them as they are, ``isinstance`` is true), the function gets these first. Only where
+it is refused a write or an index does it run again, from its beginning, with a buffer in place of each of them, and of
+all that is computed from them (``buffer.py``).
+
+Nothing that the first run did to an argument is seen by the second: small arrays are kept, tensors get boxes of their
+own. A large array is not copied; if the function writes plain numbers into it, that is an error. So is a write that the
+function's other names for the same memory don't see: another argument, or a variable from outside. Not for: arrays that
+the function makes itself or finds in its closure, which only ``dualad.numpy`` and ``lift`` reach.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optree
+
+from ..base.tree import NAMESPACE
+from ..core.tracer import Tracer
+from ..errors import InPlaceError
+from ..memory.buffer import Buffer
+from ..memory.memory import record, unshared
+
+__all__ = ["Again", "keep_arrays"]
+
+#: arrays of up to so many entries are kept as they were
+_SMALL = 10_000
+
+#: how hard it is looked for an entry that two arrays share
+_WORK = 1000
+
+#: of a function that fills in nothing
+_NOTHING = (None, ())
+
+
+class _Kept:
+    """A plain array among the arguments, as it was before the function ran."""
+
+    __slots__ = ("array", "before", "copy", "made")
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self.copy = array.copy("K") if array.size <= _SMALL else None
+
+    def buffer(self) -> Buffer:
+        """Return a buffer of it, and give the caller the array back as it was."""
+        if self.copy is None:
+            out = Buffer(self.array)
+        else:
+            self.before = self.copy.tobytes()
+            if self.array.flags.writeable and self.array.tobytes() != self.before:
+                self.array[...] = self.copy
+            out = Buffer(self.copy)
+        memory = record(out)
+        memory.unknown, memory.strides = self.copy is None, self.array.strides
+        self.made = out
+        return out
+
+    def passed_by(self) -> bool:
+        """Say whether the array was written to by another name than the buffer."""
+        return self.copy is not None and self.array.tobytes() != self.before
+
+    def written(self) -> bool:
+        """Say whether the buffer was written to."""
+        return type(self.made) is not Buffer or (self.copy is not None and self.made._value.tobytes() != self.before)
+
+
+def keep_arrays(f: Callable, args: Any, kwargs: dict) -> Again | None:
+    """Return what is needed to call a function once more; ``None`` where there is no array to put a buffer for."""
+    if not (kwargs or hasattr(f, "filled")):
+        for a in args:
+            if not isinstance(a, Tracer):
+                break
+        else:
+            return None  # as most often: nothing is plain
+    again = Again(f, args, kwargs)
+    return again if again.arrays else None
+
+
+class Again:
+    """What is needed to call a function once more.
+
+    Parameters
+    ----------
+    f : callable
+        The function; one that ``select`` has made says which arguments it fills in.
+    args, kwargs : tuple, dict
+        What it is about to be called with.
+    """
+
+    __slots__ = ("_f", "_fill", "_leaves", "_tree", "arrays")
+
+    def __init__(self, f: Callable, args: Any, kwargs: dict) -> None:
+        #: arrays that a buffer could stand for
+        self.arrays: dict[int, _Kept] = {}
+        self._f = f
+        self._fill, rest = getattr(f, "filled", _NOTHING)
+        self._leaves, self._tree = optree.tree_flatten((tuple(args), kwargs, rest), namespace=NAMESPACE)
+        for x in self._leaves:
+            if type(x) is np.ndarray and x.shape and x.dtype.kind in "biufc":
+                self.arrays[id(x)] = _Kept(x)
+        if self.arrays:
+            self._leaves = [_box(x) if isinstance(x, Tracer) else x for x in self._leaves]
+
+    def call(self) -> tuple[Callable, tuple, dict]:
+        """Return the function and its arguments, with buffers in place of the plain arrays."""
+        buffers = {key: kept.buffer() for key, kept in self.arrays.items()}
+        leaves = [buffers.get(id(x), x) for x in self._leaves]
+        args, kwargs, rest = optree.tree_unflatten(self._tree, leaves)
+        return self._f if self._fill is None else self._fill(*rest), args, kwargs
+
+    def check(self) -> None:
+        """Raise if the function wrote to memory that it has by two names, of which one can't have seen it."""
+        kept = list(self.arrays.values())
+        pairs = [(a, b) for a, b in itertools.permutations(kept, 2) if np.may_share_memory(a.array, b.array, _WORK)]
+        twice = [a for a, _ in pairs if a.written()] or [a for a in kept if a.passed_by()]
+        if twice:
+            raise InPlaceError(
+                f"an array of shape {twice[0].array.shape} was written to, of which the function has the memory by two"
+                " names: as an argument, and by another argument or from outside.",
+                "what stands for an argument that takes traced values or indices has memory of its own, so a write by"
+                " one name is not seen by the other",
+                "pass a copy (np.copy(a)), or make the second name inside the function, from the argument: b = a[1:]",
+            )
+
+
+def _box(x: Tracer) -> Tracer:
+    """Return a tensor in a box of its own, which knows what the original knows of where it comes from."""
+    box = unshared(x)
+    if hasattr(x, "_memory"):
+        record(box).strides = x._memory.strides
+    if hasattr(x, "_origin"):
+        box._origin = x._origin
+    return box

@@ -1,0 +1,251 @@
+"""The boundary between a transform and the user's function.
+
+For: calling the function so that an error of ours which NumPy has wrapped ("setting an array element with a
+sequence.") comes out as ours, chained to NumPy's, with the user's line. Not for: errors that are the user's own.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from types import FrameType
+
+from ..base.frames import users_line_of
+from ..core.above import ABOVE
+from ..core.contexts import active
+from ..core.tracer import tracer_in
+from ..errors import (
+    BranchError,
+    ConversionError,
+    DualadError,
+    ForeignArrayError,
+    InPlaceError,
+    PlainBufferError,
+    UnsupportedError,
+    noted,
+)
+from .again import keep_arrays
+from .libraries import about_library, refusal_behind
+from .swallowed import Refusals
+
+__all__ = ["run", "running"]
+
+#: whether a transform is running a function of the user's here; per thread and per asynchronous task
+running: ContextVar[bool] = ContextVar("dualad_running", default=False)
+
+_AT = "\n  At: "
+
+
+def run(f, args, kwargs, writable=False):
+    """Call ``f``; once more with arguments that can be written to, where it is refused that (or at once with them)."""
+    again = keep_arrays(f, args, kwargs)
+    if again is None:
+        return _run(f, args, kwargs)
+    if writable:
+        return _run_again(again)
+    around = noted.get()
+    before = len(around or ())
+    try:
+        return _run(f, args, kwargs)
+    except (ConversionError, InPlaceError, PlainBufferError) as error:
+        refusal = error
+    try:
+        out = _run_again(again)
+    except InPlaceError as error:
+        raise error from refusal
+    except Exception as error:
+        raise refusal from error
+    if around is not None:
+        del around[before:]  # what the first run was refused is forgotten
+    return out
+
+
+def _run_again(again):
+    out = _run(*again.call())
+    again.check()
+    return out
+
+
+def _run(f, args, kwargs):
+    """Call ``f``; re-raise a refusal of ours that a foreign library has wrapped in an error of its own."""
+    watch = active()
+    look = None if watch is None or running.get() else watch.calling(f, args, kwargs)
+    inside = running.set(True)
+    refusals, returned = Refusals(), False
+    around = noted.set(refusals)
+    try:
+        out = f(*args, **kwargs)
+        returned = True
+        if look is not None:
+            look(out)
+        return out
+    except (ConversionError, ForeignArrayError, PlainBufferError) as ours:
+        if ours.told:
+            raise
+        # `out[:] = x` asks the tensor for a plain array directly: the refusal is ours, but knows no line yet.
+        better = about_library(ours) or _about_sparse(ours) or _about_objects(ours) or _about_scipy(ours)
+        raise _told(better or ours, ours).with_traceback(ours.__traceback__) from None
+    except (InPlaceError, UnsupportedError) as ours:  # NumPy's, into a target that it made of an object array
+        better = about_library(ours) or (_about_objects(ours) if isinstance(ours, InPlaceError) else None)
+        if better is None:
+            raise
+        raise _told(better, ours) from ours
+    except BranchError as ours:
+        better = None if ours.told else _about_scipy(ours)
+        if better is None:
+            raise
+        raise _told(better, ours) from ours
+    except DualadError:
+        raise
+    except (TypeError, ValueError, IndexError, NotImplementedError, AttributeError, RuntimeError) as foreign:
+        ours = refusal_behind(foreign)
+        if ours is not None and ours.told:
+            raise ours from None
+        if ours is not None:
+            ours = about_library(foreign) or _about_scipy(foreign) or ABOVE.objects(foreign) or ours
+        else:
+            ours = next((e for about in _ABOUT if (e := about(foreign)) is not None), None)
+        if ours is None:
+            raise
+        raise _told(ours, foreign) from foreign
+    except Exception as foreign:  # of a library's own kind
+        # MINPACK says only that something is wrong, and C that an error was set: what they were refused is noted.
+        ours = about_library(foreign) or (_about_scipy(foreign) if refusals else None)
+        if ours is None:
+            raise
+        raise _told(ours, foreign) from foreign
+    finally:
+        running.reset(inside)
+        noted.reset(around)
+        if refusals:
+            refusals.settle(returned)
+
+
+def _told(words: DualadError, error: BaseException) -> DualadError:
+    """Return the words for an error with the user's line; transforms around this one leave them as they are."""
+    last = users_line_of(error)
+    said = type(words)(f"{words.what}{_AT}{last.filename}:{last.lineno}: {last.line}", words.why, words.instead)
+    said.told = True
+    return said
+
+
+def _about_index(error: BaseException) -> DualadError | None:
+    """Say what to write when a plain array was indexed with a tensor, which NumPy refuses by itself."""
+    if not (isinstance(error, IndexError) and str(error).startswith("only integers, slices")):
+        return None
+    return _about_scipy(error) or ConversionError(
+        "a plain array was indexed with something that is no index; if it is a tensor (a traced integer):",
+        "a plain array does not know tensors, and one index can't stand for all lanes of vmap",
+        "make the indexed array a tensor, np.asarray(array, like=x)[x], or use int(x), which splits the lanes of vmap",
+    )
+
+
+def _about_scipy(error: BaseException) -> DualadError | None:
+    """Say what to write when a function of SciPy met a tensor that ``dualad.scipy`` has too."""
+    mirror = ABOVE.mirrored(error, _refused_in(error))
+    if mirror is None:
+        return None
+    text = error.what.partition(_AT)[0] if isinstance(error, DualadError) else str(error).splitlines()[0]
+    return ConversionError(
+        f"a function of SciPy was given a tensor: {text}",
+        "its code is compiled, or goes through np.asarray, and reads plain arrays only",
+        mirror if " " in mirror else f"use {mirror}, which is the same function and takes both",
+    )
+
+
+def _refused_in(error: BaseException) -> list[FrameType]:
+    """Return the frames, innermost first, in which the refusal behind an error was made.
+
+    C goes on with an error that is set, and Python meets it anywhere: in the user's function that a solver calls next.
+    """
+    made, cause = noted.get() or [], refusal_behind(error)
+    for refusal, places in reversed(made):
+        if refusal is cause or cause is None:
+            return [frame for frame, _ in places]
+    return []
+
+
+def _about_objects(error: BaseException) -> DualadError | None:
+    """Say what to write when NumPy itself computed with an object array and could not."""
+    better = ABOVE.objects(error)
+    return better and (_about_scipy(error) or better)
+
+
+def _about_sparse(error: BaseException) -> DualadError | None:
+    """Say what to write when a sparse matrix of SciPy met a tensor, in an operation that SciPy does by itself."""
+    return ABOVE.sparse(error)
+
+
+def _about_flat(error: BaseException) -> DualadError | None:
+    """Say what to write when a tensor was put into a plain array through its ``flat``; NumPy drops our refusal."""
+    if not (isinstance(error, ValueError) and str(error) == "Error setting single item of array."):
+        return None
+    return PlainBufferError(
+        "an entry of a plain array was set through array.flat[i] = x; if x is a tensor:",
+        "a plain array of numbers can hold neither a tangent nor a batch axis: the derivative would be lost",
+        "create the array from a traced one (np.zeros_like(x), np.zeros(n, like=x)), or with dualad.numpy.zeros(n)",
+    )
+
+
+def _about_iterator(error: BaseException) -> DualadError | None:
+    """Say what to write when ``np.nditer`` was given a tensor, of which it made an array of objects."""
+    if not (isinstance(error, TypeError) and "NPY_ITER_REFS_OK" in str(error)):
+        return None
+    return ConversionError(
+        "np.nditer was given an array of Python objects; if one of its operands is a tensor:",
+        "it walks through memory, and a tensor is not one block of memory",
+        "iterate over x.flat, np.ndenumerate(x) or np.ndindex(x.shape), or compute with whole arrays",
+    )
+
+
+def _about_exact(error: BaseException) -> DualadError | None:
+    """Say what to write when Python's exact arithmetic (fractions, statistics) was given a tensor, or its json."""
+    if isinstance(error, TypeError) and str(error) == "Object of type _Real is not JSON serializable":
+        return ConversionError(
+            "json was given a tensor.",
+            "what it writes is text, without a tangent or a batch axis",
+            "write what the transform returns, or float(dualad.stop_gradient(x))",
+        )
+    if not (isinstance(error, TypeError) and str(error).startswith("can't convert type '")):
+        return None
+    return ConversionError(
+        f"Python's exact arithmetic was given a tensor ({error}).",
+        "statistics and fractions compute with integers, without a tangent or a batch axis",
+        "use NumPy's function: np.mean(x) for statistics.mean(x), np.median, np.std(x, ddof=1), ...",
+    )
+
+
+def _about_compiled(error: BaseException) -> DualadError | None:
+    """Say what to write when compiled code of SciPy refused the object array that it made of a tensor, in its words."""
+    if not any(word in str(error) for word in _OBJECT_WORDS) and not _held_by_scipy(error):
+        return None
+    return _about_scipy(error)
+
+
+def _held_by_scipy(error: BaseException) -> bool:
+    """Say whether a function of SciPy that the error went through had a tensor in its hands, or was refused a number.
+
+    C may drop the refusal and go on with a number of its own, of which SciPy then says something.
+    """
+    refused = [places[0][0] for _, places in noted.get() or [] if places]
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        module = frame.f_globals.get("__name__") or ""
+        if module.startswith("scipy."):
+            if tracer_in(*frame.f_locals.values()) is not None or any([frame is other for other in refused]):
+                return True
+        trace = trace.tb_next
+    return False
+
+
+_OBJECT_WORDS = ("object", "dtype('O')", "ObjectDType")
+_ABOUT = (
+    about_library,
+    _about_index,
+    _about_sparse,
+    _about_flat,
+    _about_iterator,
+    _about_exact,
+    _about_objects,
+    _about_compiled,
+)

@@ -1,0 +1,96 @@
+"""One sentence for each well-known library whose code met a tensor: what to write instead.
+
+For: ``about_library``, which the boundary asks when an error comes out of a function. Not for: NumPy and SciPy, whose
+functions have verdicts of their own.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from ..base.frames import is_users
+from ..core.tracer import Tracer, tracer_in
+from ..errors import ConversionError, DualadError
+
+__all__ = ["about_library", "refusal_behind"]
+
+#: package -> why its code can't work with tensors, and what to write
+_LIBRARIES = {
+    "matplotlib": (
+        "a plot is drawn of plain numbers",
+        "plot what the transform returns, or dualad.stop_gradient(x)",
+    ),
+    "numba": (
+        "it compiles code for plain arrays",
+        "call the Python function that was compiled, f.py_func(x), or give it a rule: dualad.wrap(f, jac=...)",
+    ),
+    "pandas": (
+        "it keeps tensors as Python objects, and computes by rules of its own with what it takes for no numbers",
+        "compute with NumPy: x itself, df.to_numpy(), and the window or the group as an index of it",
+    ),
+    "sklearn": (
+        "it validates, copies and computes with plain arrays in compiled code",
+        "fit outside the transform, and write the prediction in NumPy with the fitted numbers (model.coef_)",
+    ),
+    "sympy": (
+        "its functions are of symbols, not of arrays",
+        'make a NumPy function of the expression, sympy.lambdify(symbols, expression, "numpy"), and differentiate that',
+    ),
+}
+
+
+def about_library(error: BaseException) -> DualadError | None:
+    """Say what to write when the user's line called a library that knows plain numbers only, or a cache."""
+    if isinstance(error, TypeError) and str(error).startswith("unhashable type: '") and str(error)[18:-1] in _kinds():
+        return ConversionError(
+            "a tensor was to be looked up by its hash (functools.lru_cache, a dict, a set).",
+            "a tensor stands for many values, so it has no hash, and a cache that kept it would outlive its transform",
+            "call the function inside the cache, f.__wrapped__(x), lift the function (dualad.lift keeps tensors out of"
+            " caches), or cache what depends on plain values only",
+        )
+    if isinstance(error, AttributeError) and isinstance(error.obj, Tracer) and hasattr(np.ndarray, error.name):
+        return ConversionError(
+            f".{error.name} was asked of a {error.obj._kind()} of shape {error.obj.shape}.",
+            "it is about the bytes of one array in memory, and a tensor is several arrays, or none so far",
+            "compute with the tensor itself, or ask dualad.stop_gradient(x), or what the transform returns",
+        )
+    trace, package, held = error.__traceback__, None, refusal_behind(error) is not None
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if _INSTALLED in file:
+            package = package or _package(file)
+            held = held or (package is not None and tracer_in(*trace.tb_frame.f_locals.values()) is not None)
+        elif is_users(file):
+            package = None  # the library has called the user back
+        trace = trace.tb_next
+    if package is None or not held:  # it is about something else
+        return None
+    why, instead = _LIBRARIES[package]
+    text = (error.what if isinstance(error, DualadError) else f"{type(error).__name__}: {error}").partition("\n")[0]
+    return ConversionError(f"a tensor was given to {package}: {text}", why, instead)
+
+
+def refusal_behind(error: BaseException | None) -> DualadError | None:
+    """Return an error if it is ours, or the nearest of ours that it was raised from or after."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, DualadError):
+            return error
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _kinds(base: type = Tracer) -> set[str]:
+    """Return the names of all kinds of tensors, those of levels that others have added among them."""
+    return {base.__name__}.union(*map(_kinds, base.__subclasses__()))
+
+
+_INSTALLED = f"{os.sep}site-packages{os.sep}"
+
+
+def _package(file: str) -> str | None:
+    name = file.partition(_INSTALLED)[2].partition(os.sep)[0]
+    return name if name in _LIBRARIES else None

@@ -1,0 +1,312 @@
+"""Sums of derivatives of one order over many directions: ``directional``, ``laplacian``, ``biharmonic``.
+
+The directions are pushed through the function together, and summed at the highest degree (``series/collapse.py``). Not
+for: derivatives along one curve (``jet.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import optree
+
+from ..base.arguments import check_callable
+from ..base.frames import public
+from ..base.signatures import Args
+from ..base.tree import LeafName, flatten, flatten_like, is_array, tree_map
+from ..batched import Batched, BatchLevel
+from ..boundary.boundary import run
+from ..boundary.transformed import Transformed, transform
+from ..core.aval import aval_of, is_inexact
+from ..errors import ArgumentError, DtypeError, ShapeError
+from ..jacobians.basis import split_last
+from ..jacobians.hessian import DIRECTIONS, from_diagonal
+from ..jacobians.jacobian import choose
+from ..jvp import output_leaves, split_aux
+from ..surface.arguments import plain_leaf
+from ..tensors.chunks import check_chunks, check_executor, in_chunks
+from .collapse import Collapse
+from .jet import check_order, coefficients, series_of
+from .tracer import Series, SeriesLevel
+
+__all__ = ["biharmonic", "directional", "laplacian"]
+
+
+@public
+def directional(
+    f: Callable, x: Any, directions: Any, *, order: int, weights: Any = None, chunk_size: int | None = None,
+    max_memory: int | None = None,
+) -> Any:  # fmt: skip
+    """Sum the derivatives of one order along several directions: Σᵣ wᵣ ∂ᵏ f(x + t vᵣ)/∂tᵏ at t = 0.
+
+    Many differential operators are such sums; in high dimensions, random directions estimate them.
+
+    Parameters
+    ----------
+    f : callable
+        A function of one argument, in plain NumPy, of any result.
+    x : tree
+        The point.
+    directions : tree
+        Like ``x``, with one more leading axis: the directions.
+    order : int
+        The order k, at least 1.
+    weights : array, optional
+        One for each direction; 1 by default.
+    chunk_size, max_memory : int, optional
+        How many directions, or about how many bytes, to take at a time: 128 directions by default.
+
+    Returns
+    -------
+    tree
+        The sum: like ``f(x)``.
+
+    Raises
+    ------
+    ArgumentError, ShapeError, DtypeError, TreeError
+        If the order is less than 1, there are no directions, or they are not like ``x``.
+
+    Notes
+    -----
+    Series along lines: Griewank, Utke and Walther, *Evaluating higher derivative tensors by forward propagation of
+    univariate Taylor series* (2000). Random directions: Shi, Hu, Lin and Kawaguchi, *Stochastic Taylor derivative
+    estimator* (2024).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> f = lambda x: x[0] ** 2 * x[1]
+    >>> float(da.directional(f, np.array([1.0, 2.0]), np.eye(2), order=2))  # the Laplacian
+    4.0
+    """
+    check_callable(f, "directional")
+    check_order(order, "directional")
+    if order < 1:
+        raise ArgumentError(
+            "directional: order=0.", "it is the value, which has no direction", "call the function, or pass order=1"
+        )
+    check_chunks(chunk_size, max_memory, "directional")
+    leaves, tree = flatten(x)
+    given = flatten_like(tree, directions, "the directions", "x")
+    count, moved = _lanes(leaves, given, directions)
+    if weights is not None:
+        weights = plain_leaf(weights, "weights", "directional")
+        if np.shape(weights) != (count,):
+            raise ShapeError(
+                f"directional: weights has shape {np.shape(weights)} for {count} directions.",
+                "there is one weight for each direction", "pass an array of that length",
+            )  # fmt: skip
+    part = lambda start, stop: [None if t is None else t[start:stop] for t in moved]
+    chunks = (chunk_size, max_memory)
+    return _sum_up(f, leaves, tree, part, count, weights, order, chunks, "directional")[0]
+
+
+@transform
+def laplacian(
+    f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    has_aux: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
+    executor: Any = None, method: Literal["taylor", "hessian"] | None = None,
+) -> Callable[Args, Any]:  # fmt: skip
+    """Make the function that gives the Laplacian, the trace of the Hessian: Σᵢ ∂²f/∂xᵢ².
+
+    Parameters
+    ----------
+    f, argnums, argnames, has_aux, chunk_size, max_memory, executor
+        As for :func:`hessian_diag`.
+    method : {"taylor", "hessian"}, optional
+        ``"taylor"``, the default without ``executor``, pushes series of second order along all entries through ``f``,
+        their second derivatives as one sum. ``"hessian"`` applies the linearized gradient to all unit vectors; ``f``
+        then returns a number.
+
+    Returns
+    -------
+    callable
+        A function of the same arguments; the result, a sum over all chosen arguments, is like that of ``f``.
+
+    Raises
+    ------
+    ArgumentError
+        For another method, or ``"taylor"`` with an executor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> float(da.laplacian(lambda x: x[0] ** 2 - x[1] ** 2 + x[0] * x[1])(np.array([1.0, 2.0])))
+    0.0
+    """
+    if method not in (None, "taylor", "hessian"):
+        raise ArgumentError(
+            f"laplacian: method={method!r}.", "there are two ways to compute it", 'use "taylor" or "hessian"'
+        )
+    if method == "hessian" or (method is None and executor is not None):
+        trace = lambda diagonal: sum([np.sum(x) for x in flatten(diagonal)[0] if is_array(x)])
+        return from_diagonal(trace, f, (argnums, argnames, has_aux, chunk_size, max_memory, executor), "laplacian")
+    check_executor(executor, "laplacian")
+    if executor is not None:
+        raise ArgumentError(
+            'laplacian: method="taylor" was given together with an executor.',
+            "its directions share all that is computed of the value, and are not sent elsewhere one by one",
+            'leave one of them out, or use method="hessian"',
+        )
+    return _operator(f, (argnums, argnames, has_aux, chunk_size, max_memory), None, 2, "laplacian")
+
+
+@transform
+def biharmonic(
+    f: Callable[Args, Any], argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] | None = None, *,
+    has_aux: bool = False, chunk_size: int | None = None, max_memory: int | None = None,
+) -> Callable[Args, Any]:  # fmt: skip
+    """Make the function that gives the biharmonic operator, the Laplacian of the Laplacian: Σᵢⱼ ∂⁴f/∂xᵢ²∂xⱼ².
+
+    Fourth derivatives along d² directions are summed as they are pushed through the function, d being the number of
+    all entries of the chosen arguments.
+
+    Parameters
+    ----------
+    f : callable
+        The function, in plain NumPy.
+    argnums, argnames, has_aux
+        As for :func:`dualad.grad`.
+    chunk_size, max_memory : int, optional
+        How many directions, or about how many bytes, to take at a time: 128 directions by default.
+
+    Returns
+    -------
+    callable
+        A function of the same arguments; the result is like that of ``f``.
+
+    Raises
+    ------
+    DtypeError
+        If an argument to differentiate is an integer or boolean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualad as da
+    >>> f = lambda x: x[0] ** 4 + x[0] ** 2 * x[1] ** 2
+    >>> float(da.biharmonic(f)(np.array([1.0, 2.0])))
+    32.0
+    """
+    return _operator(f, (argnums, argnames, has_aux, chunk_size, max_memory), _squares_of_squares, 4, "biharmonic")
+
+
+def _operator(f: Callable, options: tuple, table: Callable | None, order: int, where: str) -> Transformed:
+    """Make the function that sums derivatives along combinations of the entries of the chosen arguments.
+
+    ``table(d)`` returns the directions in the space of all d entries, and their weights; without it they are the unit
+    vectors. With ``has_aux`` the auxiliary output stands beside the sum.
+    """
+    argnums, argnames, has_aux, chunk_size, max_memory = options
+    check_callable(f, where)
+    check_chunks(chunk_size, max_memory, where)
+
+    def operator(*args, **kwargs):
+        selection = choose(f, args, kwargs, argnums, argnames, False, where)
+        leaves, tree = flatten(selection.chosen)
+        avals = [aval_of(x) for x in leaves if is_array(x)]
+        total = sum([a.size for a in avals])
+        directions, weights = (None, None) if table is None else table(total)
+        count = total if directions is None else len(directions)
+
+        def part(start: int, stop: int) -> list:
+            rows = np.eye(stop - start, total, start) if directions is None else directions[start:stop]
+            rest = iter([t.astype(a.dtype) for t, a in zip(split_last(rows, avals), avals, strict=True)])
+            return [next(rest) if is_array(x) else None for x in leaves]
+
+        out, aux = _sum_up(
+            lambda chosen: selection.function(*chosen), leaves, tree, part, count, weights, order,
+            (chunk_size, max_memory), where, has_aux,
+        )  # fmt: skip
+        return (out, aux) if has_aux else out
+
+    return Transformed(operator, f, where)
+
+
+def _squares_of_squares(d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return directions and weights for Σᵢⱼ ∂ᵢ²∂ⱼ², by polarization.
+
+    Σᵢⱼ ∂ᵢ²∂ⱼ² = (4 − d)/3 Σᵢ ∂⁴(eᵢ) + 1/6 Σ_{i<j} [∂⁴(eᵢ + eⱼ) + ∂⁴(eᵢ − eⱼ)], with ∂⁴(v) the derivative along v.
+    """
+    one = np.eye(d)
+    i, j = np.triu_indices(d, 1)
+    directions = np.concatenate([one, one[i] + one[j], one[i] - one[j]])
+    return directions, np.concatenate([np.full(d, (4 - d) / 3), np.full(2 * len(i), 1 / 6)])
+
+
+def _lanes(leaves: list, given: list, directions: Any) -> tuple[int, list]:
+    """Check directions against the point; return how many there are, and those of each leaf that moves."""
+    moved: list = []
+    counts: dict[str, int] = {}
+    for i, (x, t) in enumerate(zip(leaves, given, strict=True)):
+        name = LeafName(directions, "directions", i)
+        aval = aval_of(x) if is_array(x) else None
+        if aval is None or not is_inexact(aval.dtype) or t is None:
+            moved.append(None)
+            continue
+        t = plain_leaf(t, name, "directional")
+        found = aval_of(t)
+        if found.shape[1:] != aval.shape or not found.shape:
+            raise ShapeError(
+                f"directional: {name} has shape {found.shape} for an x of shape {aval.shape}.",
+                "directions are like x, with one more axis in front",
+                f"pass an array of shape (number of directions, {', '.join(map(str, aval.shape))})",
+            )
+        if found.dtype != aval.dtype:
+            raise DtypeError(
+                f"directional: {name} has dtype {found.dtype} for an x of dtype {aval.dtype}.",
+                "a direction has its point's dtype", f"cast it: directions.astype(np.{aval.dtype.name})",
+            )  # fmt: skip
+        counts[str(name)] = found.shape[0]
+        moved.append(t)
+    if len(set(counts.values())) != 1 or not next(iter(counts.values())):
+        raise ArgumentError(
+            f"directional: the numbers of directions are {counts or 'none'}.",
+            "all leaves move along the same directions, and there is at least one",
+            "pass arrays with one common leading axis, for a floating-point x",
+        )
+    return next(iter(counts.values())), moved
+
+
+def _sum_up(
+    f: Callable, leaves: list, tree: Any, part: Callable, count: int, weights: Any, order: int,
+    chunks: tuple[int | None, int | None], where: str, has_aux: bool = False,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Return the sum, and the auxiliary output."""
+    aux: Any = None
+    trees: list = []
+
+    def run_chunk(start: int, stop: int) -> list:
+        nonlocal aux
+        some = None if weights is None else weights[start:stop]
+        with BatchLevel(where, stop - start) as lanes:
+            collapse = Collapse(lanes, order, some)
+            with SeriesLevel(where, order, pick=collapse) as level:
+                level.function = f
+                inputs = [
+                    x if t is None else series_of([x, Batched(t, lanes)], level)
+                    for x, t in zip(leaves, part(start, stop), strict=True)
+                ]
+                out = run(f, (optree.tree_unflatten(tree, inputs),), {})
+                if has_aux:
+                    out, aux = split_aux(out, where)
+                    aux = tree_map(lambda x: x.inner if type(x) is Series and x.level is level else x, aux)
+                out_leaves, out_tree = output_leaves(out, where, leaves)
+                trees[:] = [out_tree]
+                return [coefficients(x, level)[order] for x in out_leaves]
+
+    chunk_size, max_memory = chunks
+    if chunk_size is None and max_memory is None:
+        chunk_size = DIRECTIONS
+    parts = in_chunks(run_chunk, count, chunk_size, max_memory, where)
+    scale = float(math.factorial(order))
+    total = []
+    for first, *more in zip(*parts, strict=True):
+        dtype = aval_of(first).dtype
+        total.append(sum(more, first) * dtype.type(scale) if is_inexact(dtype) else first)
+    return optree.tree_unflatten(trees[0], total), aux

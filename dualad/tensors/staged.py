@@ -1,0 +1,335 @@
+"""Staged tensors: a variable of a program that is being written, at a level.
+
+For: ``linearize`` and ``trace``. A call that meets a Staged tensor is not run but recorded, with the values of
+everything else as constants: partial evaluation is dispatch. Not for: what is done with the program afterwards.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from ..core.aval import Aval, aval_of, is_weak, result_dtype
+from ..core.contexts import active, everywhere, in_use
+from ..core.level import Level, escaped
+from ..core.tracer import NO_PARAMS, OPERATOR, Tracer
+from ..core.watch import WatchedSteps
+from ..memory.memory import layout, snapshot, snapshot_once, stand_in
+from ..ops.arithmetic import add, divide, multiply, negative, subtract
+from ..ops.shaping import astype, flip, transpose
+from ..program.ir import Program, live_steps
+from ..program.variable import Variable
+
+__all__ = ["Staged", "StagedLevel"]
+
+
+#: kinds of operators that are one call of NumPy's, and those that give views in another order
+_ONE_CALL = frozenset(
+    {"barrier", "bilinear", "binary", "join", "linear", "predicate", "quotient", "reduction", "scan", "sum", "unary"}
+)
+_MOVES = frozenset({flip, transpose})
+#: a program of so many equations is short
+_SHORT = 12
+#: operators that convert their operands to a common dtype, or have one operand
+_PROMOTES = frozenset({
+    "absolute", "add", "arctan2", "copysign", "divide", "equal", "floor_divide", "fmax", "fmin", "fmod", "greater",
+    "greater_equal", "hypot", "less", "less_equal", "logaddexp", "logaddexp2", "maximum", "minimum", "multiply",
+    "negative", "not_equal", "positive", "power", "remainder", "scale", "subtract", "where",
+})  # fmt: skip
+
+
+class StagedLevel(Level):
+    """A level at which a program is written.
+
+    With ``owning``, arrays that somebody else could still write to are copied when they become constants of the
+    program. Below a linearizing dual level there is no need: what arrives here has been copied or just computed.
+    ``linear`` says that the program must be linear in its inputs.
+    """
+
+    __slots__ = (
+        "_copies", "_looked_at", "_strides", "inputs", "linear", "numbers", "owning", "plain", "steps",
+    )  # fmt: skip
+
+    def __init__(self, transform: str, owning: bool = False, linear: bool = False) -> None:
+        Level.__init__(self, transform)
+        self.owning, self.linear = owning, linear
+        #: whether every step so far is of an operator of which nothing is to be asked before it is transposed, on plain
+        #: constants
+        self.plain = True
+        self.steps: list[tuple] = WatchedSteps() if in_use and active() is not None else []
+        self.inputs: list[Variable] = []
+        #: what has been computed from Python numbers alone, which promotes as they do; None where nobody asks
+        self.numbers: set[Variable] | None = None
+        #: of arrays that the program has read
+        self._copies: dict[int, tuple[Any, Any]] = {}
+        #: of variables that are not in C order, and how many steps have been looked at
+        self._strides: dict[Variable, tuple[int, ...]] = {}
+        self._looked_at = 0
+
+    def strides(self, variable: Variable) -> tuple[int, ...] | None:
+        """Return the strides that NumPy's array would have; ``None`` for C order, as of inputs unless they are told."""
+        for op, atoms, params, outs in itertools.islice(self.steps, self._looked_at, None):
+            if op.kind in _ONE_CALL and len(outs[0].aval.shape) > 1:
+                operands = [self._stand_in(a) for a in atoms]
+                if op in _MOVES or any([type(a) is np.ndarray and not a.flags.c_contiguous for a in operands]):
+                    with np.errstate(all="ignore"):  # NumPy is asked where the entries go, not what they are
+                        out = op.impl(*operands, **params)
+                    for v, a in zip(outs, out if op.multiple_results else [out], strict=True):
+                        if a.ndim and not a.flags.c_contiguous:
+                            self._strides[v] = a.strides
+        self._looked_at = len(self.steps)
+        return self._strides.get(variable)
+
+    def lay_out(self, strides: dict[Variable, tuple[int, ...]]) -> None:
+        """Note the strides of inputs that are not in C order."""
+        self._strides.update(strides)
+
+    def _stand_in(self, a):
+        if type(a) is Variable:
+            return stand_in(a.aval.shape, a.aval.dtype, self._strides.get(a))
+        return layout(a) if isinstance(a, Tracer) else a
+
+    def new_input(self, aval: Aval) -> Staged:
+        """Add an input to the program and return the tensor that stands for it."""
+        variable = Variable(aval)
+        self.inputs.append(variable)
+        if self.owning and is_weak(aval) and self.numbers is None:
+            self.numbers = set()
+        return Staged(variable, self)
+
+    def promote(self, op, atoms, params, out: Variable):
+        """Return the arguments and the result of an operator as NumPy's promotion of Python numbers has them.
+
+        What Python computes of its numbers alone is a Python number, and does not widen a dtype. In a program it is
+        NumPy's number; where that would make a difference, it is converted first.
+        """
+        numbers, name = self.numbers, op.name
+        if numbers is None or name not in _PROMOTES:
+            return atoms, out
+        avals = [a.aval if type(a) is Variable else aval_of(a) for a in atoms]
+        found = [i for i, x in enumerate(atoms) if self._is_number(x)]
+        if all([is_weak(a) or i in found for i, a in enumerate(avals)]):
+            if params is OPERATOR:
+                numbers.add(out)
+            return atoms, out
+        if not found:
+            return atoms, out
+        as_numbers = [Aval((), a.dtype, True) if i in found else a for i, a in enumerate(avals)]
+        dtype = result_dtype(*as_numbers)
+        if dtype == result_dtype(*avals):
+            return atoms, out
+        atoms = list(atoms)
+        for i in found:
+            narrow = Variable(Aval((), dtype))
+            self.steps.append((astype, (atoms[i],), {"dtype": dtype}, (narrow,)))
+            atoms[i] = narrow
+        return atoms, Variable(op.abstract_eval(*as_numbers, **params))
+
+    def _is_number(self, a) -> bool:
+        if type(a) is Variable:
+            return self.numbers is not None and a in self.numbers
+        return type(a) is Staged and a.level.numbers is not None and a.variable in a.level.numbers
+
+    def hold(self, a: np.ndarray):
+        """Return what stands in the program for an array that somebody else may write to later."""
+        return a if not a.flags.writeable and a.base is None else snapshot_once(a, self._copies)
+
+    def constant(self, a):
+        """Return the atom for what is no tensor of this level, which somebody else may write to later."""
+        if type(a) is np.ndarray:
+            a = self.hold(a)
+            return a.variable if type(a) is Staged else a
+        if self.numbers is None and type(a) is Staged and a.level.numbers:
+            self.numbers = set()
+        return snapshot(a) if isinstance(a, Tracer) else a
+
+    def aval(self, a) -> Aval:
+        """Return the aval of an atom, and take a note if it is a constant that is a tensor."""
+        if type(a) is Variable:
+            return a.aval
+        if isinstance(a, Tracer):
+            self.plain = False
+        return aval_of(a)
+
+    def decide(self, variable: Variable, what: str):
+        """Return the value of a variable, if this level follows values and may depend on them; else ``None``."""
+        return None
+
+    def finish(self, outputs, name: str, once: bool = False) -> Program:
+        """Close the program: keep the equations its outputs depend on.
+
+        A short one that is walked back ``once`` is left as it is: the walk passes over what nothing depends on.
+        """
+        atoms = [
+            o.variable if type(o) is Staged and o.level is self
+            else snapshot(o) if self.owning and (type(o) is np.ndarray or isinstance(o, Tracer))
+            else o
+            for o in outputs
+        ]  # fmt: skip
+        steps = self.steps if once and len(self.steps) <= _SHORT and not in_use else live_steps(self.steps, atoms)
+        program = Program(self.inputs, steps, atoms, name)
+        program.plain = self.plain
+        self.steps, self.inputs = [], []
+        self._copies.clear()
+        return program
+
+
+class Staged(Tracer):
+    """A value that is not known yet: a variable of the program of its level."""
+
+    __slots__ = ()
+
+    def __init__(self, variable: Variable, level: StagedLevel) -> None:
+        self.variable = variable
+        self.level = level
+
+    def process(self, op, args, params):
+        """Record an operator as the next step of the program."""
+        level = self.level
+        if not level.open:
+            raise escaped(level, f"`{op.name}`", self)
+        # An array has a shape and a dtype of its own and serves as its aval; only a Python scalar needs a weak one.
+        # One argument or two are spelled out: recording is the larger part of reverse mode's overhead.
+        n = len(args)
+        if not op.alone:
+            level.plain = False
+        if n == 1:
+            x = args[0].variable
+            atoms = (x,)
+            out = op.abstract_eval(x.aval, **params)
+        elif n == 2:
+            x, y = args
+            if type(x) is Staged and x.level is level:
+                x = x.variable
+                left = x.aval
+            else:
+                x = level.constant(x) if level.owning and type(x) is not float else x
+                left = x if type(x) is np.ndarray else level.aval(x)
+            if type(y) is Staged and y.level is level:
+                y = y.variable
+                right = y.aval
+            else:
+                y = level.constant(y) if level.owning and type(y) is not float else y
+                right = y if type(y) is np.ndarray else level.aval(y)
+            atoms = (x, y)
+            out = op.abstract_eval(left, right, **params)
+        else:
+            taken = level.constant if level.owning else lambda a: a
+            atoms = [a.variable if type(a) is Staged and a.level is level else taken(a) for a in args]
+            out = op.abstract_eval(*[a.aval if type(a) is Variable else level.aval(a) for a in atoms], **params)
+        if op.multiple_results:
+            outs = tuple([Variable(aval) for aval in out])
+            level.steps.append((op, atoms, params, outs))
+            return tuple([Staged(v, level) for v in outs])
+        variable = Variable(out)
+        if level.numbers is not None:
+            atoms, variable = level.promote(op, atoms, params, variable)
+        level.steps.append((op, atoms, params, (variable,)))
+        return Staged(variable, level)
+
+    # Nearly everything that is recorded is a tangent times a derivative of its own shape and dtype, or a sum of two
+    # tangents: these few cases are spelled out, and are a third of the time of reverse mode.
+
+    def __mul__(self, other):
+        variable, level = self.variable, self.level
+        aval = variable.aval
+        if type(other) is np.ndarray and other.dtype is aval.dtype and other.shape == aval.shape:
+            # As in `_scale`, two calls less: this is what reverse mode records most.
+            if level.open and not (level.owning or everywhere or aval.weak) and aval.dtype.kind in "fc":
+                out = Variable(aval)
+                level.steps.append((multiply, (variable, other), NO_PARAMS, (out,)))
+                return Staged(out, level)
+        out = self._scale(multiply, other)
+        return Tracer.__mul__(self, other) if out is None else out
+
+    def __truediv__(self, other):
+        out = self._scale(divide, other)
+        return Tracer.__truediv__(self, other) if out is None else out
+
+    def __add__(self, other):
+        out = self._beside(add, other)
+        return Tracer.__add__(self, other) if out is None else out
+
+    def __sub__(self, other):
+        out = self._beside(subtract, other)
+        return Tracer.__sub__(self, other) if out is None else out
+
+    def __neg__(self):
+        out = self._step(negative, (self.variable,)) if self.dtype.kind in "fc" else None
+        return Tracer.__neg__(self) if out is None else out
+
+    def _scale(self, op, constant):
+        """Record ``op(self, constant)`` if the result has the shape and the dtype of this tensor."""
+        variable, level, kind = self.variable, self.level, type(constant)
+        aval = variable.aval
+        if kind is np.ndarray or (kind is Staged and constant.level.number < level.number):
+            if constant.dtype is not aval.dtype or constant.shape != aval.shape or level.owning:
+                return None
+            if kind is Staged:
+                level.plain = False
+        elif kind is not float:
+            return None
+        if aval.weak or not level.open or everywhere or aval.dtype.kind not in "fc":
+            return None
+        if level.numbers and variable in level.numbers:
+            return None
+        out = Variable(aval)  # as in `_step`: a call less
+        level.steps.append((op, (variable, constant), NO_PARAMS, (out,)))
+        return Staged(out, level)
+
+    def _beside(self, op, other):
+        """Record ``op(self, other)`` for another variable of the same program, shape and dtype."""
+        if type(other) is Staged and other.level is self.level:
+            variable, aval = other.variable, self.variable.aval
+            theirs = variable.aval
+            if theirs is aval or (theirs.dtype is aval.dtype and theirs.shape == aval.shape):
+                return self._step(op, (self.variable, variable)) if aval.dtype.kind in "fc" else None
+        return None
+
+    def _step(self, op, atoms):
+        """Record an operator whose result has this tensor's aval; not of a Python scalar, too late, or watched."""
+        aval, level = self.variable.aval, self.level
+        if aval.weak or not level.open or everywhere or (level.numbers and self.variable in level.numbers):
+            return None
+        out = Variable(aval)
+        level.steps.append((op, atoms, NO_PARAMS, (out,)))
+        return Staged(out, level)
+
+    @property
+    def aval(self) -> Aval:
+        """What is known of the value."""
+        return self.variable.aval
+
+    @property
+    def shape(self):
+        """The shape the value will have."""
+        return self.variable.aval.shape
+
+    @property
+    def dtype(self):
+        """The dtype the value will have."""
+        return self.variable.aval.dtype
+
+    def concretize(self, what: str):
+        """Return the value the program was written along, at a level that follows values."""
+        return self.level.decide(self.variable, what) if self.level.open else None
+
+    def __bool__(self):
+        known = self.concretize("the truth value of a traced scalar (if, while, and, or, assert)")
+        return super().__bool__() if known is None else bool(known)
+
+    def __int__(self):
+        known = self.concretize("int() of a traced scalar")
+        return super().__int__() if known is None else int(known)
+
+    def __index__(self):
+        known = self.concretize("a traced integer used as an index or a count") if self.dtype.kind in "iub" else None
+        return super().__index__() if known is None else int(known)
+
+    def _strides(self):
+        return self.level.strides(self.variable)
+
+    def _text(self) -> str:
+        return f"Staged({self.aval!r}"

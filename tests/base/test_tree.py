@@ -1,0 +1,176 @@
+"""Trees of arguments: what transforms look into, and what they refuse to take for a constant.
+
+Not for: in_axes and out_axes (test_vmap.py).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import namedtuple
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+import dualad as da
+from dualad.errors import ArgumentTypeError, OutputError, PerformanceNote, TreeError
+
+
+@dataclass
+class Spring:
+    stiffness: float
+    ends: np.ndarray
+    name: str = "spring"
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    a: float
+    inner: Spring
+
+
+@dataclass
+class Cached:
+    a: float
+
+    @functools.cached_property
+    def square(self):
+        return self.a * self.a
+
+
+@dataclass
+class Derived:
+    a: float
+    double: float = field(init=False)
+
+    def __post_init__(self):
+        self.double = 2 * self.a
+        self.triple = 3 * self.a
+
+
+class Model:
+    def __init__(self):
+        self.weights = np.ones(3)
+
+
+def energy(s: Spring):
+    return 0.5 * s.stiffness * np.sum((s.ends[1:] - s.ends[:-1]) ** 2)
+
+
+def spring() -> Spring:
+    return Spring(3.0, np.array([0.0, 1.0, 3.0]))
+
+
+def test_dataclasses_are_trees_without_registration() -> None:
+    gradient = da.grad(energy)(spring())
+    assert type(gradient) is Spring
+    assert gradient.name == "spring"
+    assert gradient.stiffness == 2.5
+    np.testing.assert_array_equal(gradient.ends, [-3.0, -3.0, 6.0])
+
+
+def test_dataclasses_within_dataclasses_in_every_mode() -> None:
+    point = Frozen(2.0, spring())
+    f = lambda p: p.a * energy(p.inner)
+    value, tangent = da.jvp(f, (point,), (Frozen(1.0, Spring(0.0, np.zeros(3))),))
+    assert (value, tangent) == (15.0, 7.5)
+    assert da.hessian(f)(point).a.inner.stiffness == 2.5
+    batch = Frozen(np.array([1.0, 2.0]), Spring(np.array([3.0, 3.0]), np.ones((2, 3)) * [0.0, 1.0, 3.0]))
+    np.testing.assert_array_equal(da.vmap(f)(batch), [7.5, 15.0])
+    np.testing.assert_array_equal(da.vmap(da.grad(f))(batch).a, [7.5, 7.5])
+
+
+def test_a_dataclass_is_a_result_too() -> None:
+    out = da.jacfwd(lambda x: Spring(x[0] * x[1], x**2))(np.array([2.0, 3.0]))
+    np.testing.assert_array_equal(out.stiffness, [3.0, 2.0])
+    np.testing.assert_array_equal(out.ends, [[4.0, 0.0], [0.0, 6.0]])
+
+
+def test_cached_properties_are_computed_again() -> None:
+    point = Cached(3.0)
+    assert point.square == 9.0
+    assert da.grad(lambda c: c.square)(point).a == 6.0
+
+
+def test_attributes_beside_the_fields_are_not_taken_for_constants() -> None:
+    with pytest.raises(TreeError, match="argument 0 is an object of the class `Derived`, with numbers in its attr"):
+        da.grad(lambda d: d.triple)(Derived(1.0))
+
+
+@pytest.mark.parametrize("transform", [da.grad, da.jacfwd, da.jacrev, da.hessian, da.value_and_grad])
+@pytest.mark.parametrize("argument", ["text", object(), np.sin, {"a": "b"}], ids=["str", "object", "function", "dict"])
+def test_an_argument_without_numbers_has_no_derivative(transform, argument) -> None:
+    with pytest.raises(ArgumentTypeError, match=r"argument 0 is a .*, in which there are no numbers"):
+        transform(lambda x: 2.0)(argument)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f, m: da.grad(f)(m),
+        lambda f, m: da.grad(f)([m, 1.0]),
+        lambda f, m: da.jacfwd(f)([m, 1.0]),
+        lambda f, m: da.vjp(f, m),
+        lambda f, m: da.linearize(f, m),
+        lambda f, m: da.jvp(f, (m,), (m,)),
+    ],
+)
+def test_numbers_hidden_in_an_object_are_refused(call) -> None:
+    with pytest.raises(TreeError, match="of the class `Model`, with numbers in its attributes weights"):
+        call(lambda m: 0.0, Model())
+
+
+def test_what_is_not_differentiated_may_be_anything() -> None:
+    model = Model()
+    assert da.grad(lambda x, m: x * m.weights.sum())(2.0, model) == 3.0
+    np.testing.assert_array_equal(
+        da.vmap(lambda x, m: x * m.weights.sum(), in_axes=(0, None))(np.ones(2), model), [3.0, 3.0]
+    )
+
+
+def test_static_leaves_beside_numbers_pass_through() -> None:
+    Options = namedtuple("Options", "scale mode")
+    gradient = da.grad(lambda o: o.scale**2 if o.mode == "square" else o.scale)(Options(3.0, "square"))
+    assert gradient == Options(6.0, "square")
+
+
+def test_static_leaves_that_came_in_may_come_out() -> None:
+    def f(d):
+        return {"y": np.sin(d["x"]), "units": d["units"]}
+
+    point, direction = {"x": 0.0, "units": "m"}, {"x": 2.0, "units": "m"}
+    value, tangent = da.jvp(f, (point,), (direction,))
+    assert (value, tangent) == ({"y": 0.0, "units": "m"}, {"y": 2.0, "units": "m"})
+    value, pull = da.vjp(f, point)
+    assert value["units"] == "m"
+    assert pull({"y": 3.0, "units": "m"}) == ({"x": 3.0, "units": "m"},)
+    assert da.vmap(f)({"x": np.zeros(2), "units": "m"})["units"] == "m"
+    assert da.trace(f, point)(direction)["units"] == "m"
+    assert da.jacrev(f)(point) == {"y": {"x": 1.0, "units": "m"}, "units": "m"}
+    with pytest.raises(TreeError, match="has another structure"):
+        pull({"y": 3.0, "units": "km"})
+
+
+def test_text_made_by_the_function_is_no_result() -> None:
+    with pytest.raises(OutputError, match=r"returned 'm' of type str at output\['units'\]"):
+        da.jacfwd(lambda x: {"y": x, "units": "m"})(1.0)
+
+
+def test_lanes_that_disagree_about_a_field_are_refused() -> None:
+    def f(x):
+        return Spring(x, x, "positive" if x > 0 else "negative")
+
+    with pytest.warns(PerformanceNote), pytest.raises(OutputError, match="different structures"):
+        da.vmap(f)(np.array([1.0, -1.0]))
+
+
+def test_hessians_of_dicts_with_static_leaves() -> None:
+    H = da.hessian(lambda d: d["x"] ** 3 if d["how"] == "cube" else 0.0)({"x": 2.0, "how": "cube"})
+    assert H == {"x": {"x": 12.0, "how": "cube"}, "how": "cube"}
+
+
+def test_hessians_of_trees_with_static_leaves() -> None:
+    H = da.hessian(lambda s: energy(s))(spring())
+    assert H.stiffness.stiffness == 0.0
+    np.testing.assert_array_equal(H.stiffness.ends, [-1.0, -1.0, 2.0])
+    assert H.name == "spring"
