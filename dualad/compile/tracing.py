@@ -41,8 +41,6 @@ from .whole_numbers import WholeNumbers
 
 __all__ = ["Arguments", "Decision", "EffectWarning", "Traced", "strides_of", "trace_for_jit", "write_down"]
 
-#: a function whose trace takes longer is not traced a second time to see whether it does the same again
-SECOND_TRACE = 0.05
 #: bytes of arrays that are compared at a time
 _BLOCK = 1 << 18
 
@@ -197,7 +195,7 @@ def trace_for_jit(f: Callable, given: Arguments, roots: Sequence, along: bool = 
     seconds = time.perf_counter() - start
     touched = before is not None and any(before.changed())
     moving: dict[tuple, Place] = {}
-    if (seconds < SECOND_TRACE or touched) and not traced.captured:
+    if not traced.captured:  # tensors of an outer transform are others in a trace of their own
         middle, lines = Snapshot.of(roots) if touched else None, _Lines()
         if middle is None:
             again = write_down(f, given, along)
