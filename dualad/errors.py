@@ -83,7 +83,7 @@ class ShapeError(DualadError, ValueError, code="DAD003", title="shapes that do n
 
 
 class DtypeError(DualadError, TypeError, code="DAD004", title="a dtype that can't carry the derivative"):
-    """A dtype can't carry what is asked of it."""
+    """A dtype can't represent the requested result."""
 
 
 class ArgumentError(DualadError, ValueError, code="DAD005", title="a transform's argument has an impossible value"):

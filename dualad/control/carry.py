@@ -135,7 +135,7 @@ class Carry:
         if template.tree == self.template.tree:
             return OutputError(
                 f"{self.where}: the carry went in as {self.init!r} and came out as {out!r}.",
-                "what is no number must stay the same in every step",
+                "leaves other than numbers must stay the same in every step",
                 "carry numbers and arrays; keep everything else in the closure of the body",
             )
         return TreeError(
@@ -147,5 +147,5 @@ class Carry:
 
 
 def _fits(number: Aval, array: Aval) -> bool:
-    """Say whether a Python number of one kind may become an array of the other."""
+    """Whether a Python number of one kind may become an array of the other."""
     return _ORDER.index(number.dtype.kind) <= _ORDER.index(array.dtype.kind)

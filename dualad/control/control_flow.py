@@ -47,7 +47,7 @@ __all__ = [
 
 
 def is_traced(leaves: Sequence) -> bool:
-    """Say whether control flow on these values is to be written down as one equation.
+    """Whether control flow on these values is recorded as one equation.
 
     That is so in a program of values (``trace``). A linear program, which reverse mode writes, gets the steps instead.
     """
@@ -339,7 +339,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init: Any) -> Any:
 
 
 def _is_linearized(values: Sequence) -> bool:
-    """Say whether a derivative of these values is being written down, which then had better see the steps."""
+    """Whether a derivative of these values is being recorded, which had better see the steps."""
     return any([type(x) is Dual and x.level.linearizing for value in values for x in layers(value)])
 
 

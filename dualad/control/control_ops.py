@@ -68,8 +68,8 @@ def control(
     Parameters
     ----------
     jvp : callable
-        The rule for what is neither linear in all that moves nor known: ``impl`` is run on Duals where it is known
-        and a body asks for it.
+        The rule for an operator that is neither linear in all its differentiated arguments nor known: ``impl`` is run
+        on Duals where it is known and a body asks for it.
     transpose : callable
         As ``marked_transpose`` of a primitive, if there are ``vectors``; ``hot`` is ``None`` where the walk is plain.
     vectors : callable, optional
@@ -123,22 +123,22 @@ def _as_it_runs(function: Callable, primals: Sequence, tangents: Sequence) -> tu
 
 
 def _sees_steps(op: Primitive, params: dict) -> bool:
-    """Say whether an operator inside a body is differentiated only where the steps are seen: known values allow it."""
+    """Whether an operator inside a body is differentiated only where the steps are seen: known values allow it."""
     return op.sees_steps or crosses_lanes(op, params)
 
 
 def crosses_lanes(op: Primitive, params: dict) -> bool:
-    """Say whether an operator is a collective."""
+    """Whether an operator is a collective."""
     return op.across is not None
 
 
 def holds_staged(x) -> bool:
-    """Say whether the value of a tensor (tangents aside) is a variable of a program."""
+    """Whether the primal of a tensor is a variable of a program."""
     return isinstance(beneath(x), Staged)
 
 
 def all_plain(values: Sequence) -> bool:
-    """Say whether no value is a tensor: an ``impl`` also runs on tensors where a known loop is differentiated."""
+    """Whether no value is a tensor: an ``impl`` also runs on tensors where a known loop is differentiated."""
     return not any([isinstance(v, Tracer) for v in values])
 
 
@@ -172,7 +172,7 @@ def as_declared(out: Sequence, declared: Sequence) -> list:
 
 
 def marked(cotangents: Sequence, masks: Sequence, hot: Sequence[bool], args: Sequence) -> Marked:
-    """Return the cotangents of an operator that is linear in its first arguments, and what is known of their zeros."""
+    """Return the cotangents of an operator that is linear in its first arguments, with the masks of their zeros."""
     rest = len(args) - len(cotangents)
     return Marked(for_unknown(cotangents, args), [*masks, *[None] * rest], [*hot, *[False] * rest])
 
@@ -191,7 +191,7 @@ def for_unknown(cotangents: Sequence, args: Sequence) -> tuple:
 
 
 def without_index(values: Sequence, linear: int) -> tuple:
-    """Return what belongs to the index, and the rest."""
+    """Split the operands into those of the index and the rest."""
     return values[linear], [*values[:linear], *values[linear + 1 :]]
 
 

@@ -2,7 +2,7 @@
 
 The Jacobian at an answer is asked for by the tangents, by cotangents, by second derivatives and by each pull of a
 gradient; all of them solve with one factorization, which belongs to the equation and goes when it goes. LAPACK's
-factors are SciPy's; without SciPy systems are solved by NumPy, anew each time. Not for: sparse matrices
+factors are SciPy's; without SciPy systems are solved by NumPy, from scratch each time. Not for: sparse matrices
 (``ops/sparse_product.py``), or matrices of users' own (``ops/factorization.py``).
 """
 
@@ -23,9 +23,9 @@ from ..ops.kinds import unbroadcast
 
 __all__ = ["Factors", "LU", "factored_solve", "solve_factored"]
 
-#: so many bytes of factors are kept by one equation, and in any case those of one matrix
+#: bytes of factors kept by one equation; those of one matrix always are
 _KEPT = 2**25
-#: a row as small as this beside others is made of rounding errors
+#: a row this small relative to the others consists of rounding errors
 _ROUNDING = 1e-15
 
 

@@ -73,7 +73,7 @@ class Equation:
     tangent_solve : callable or "sparse", optional
         As for :func:`custom_root`.
     found : sequence of Aval
-        What ``solve`` returns beside x: it has no derivative (counts, which inequalities are equations), and comes
+        What ``solve`` returns besides x: it has no derivative (counts, which inequalities are equations), and comes
         first among the parameters that ``f`` is given.
     """
 
@@ -191,7 +191,7 @@ def custom_root(
     solve : callable
         ``solve(f, x0) -> x``: any Python code, ``scipy.optimize.root`` for instance; it is given plain arrays, once
         per lane under ``vmap``, and an ``f`` of one plain argument. The derivative is right where f(x) = 0, so solve
-        to a tolerance well below what is asked of the derivative.
+        to a tolerance well below the accuracy asked of the derivative.
     args : tuple of trees
         Further arguments of ``f``, traced or not.
     tangent_solve : callable or "sparse", optional

@@ -154,7 +154,7 @@ def _staged_scan(step: Callable, f: Callable, carry: Carry, arrays: list, count:
 
 
 def _rows_of(xs: Any, where: str) -> tuple[Template, list]:
-    """Take the arrays out of a tree, each of which has rows; what is no number is the same in every step."""
+    """Take the arrays out of a tree, each of which has rows; other leaves are the same in every step."""
     for i, x in enumerate(flatten(xs)[0]):
         plain_leaf(x, LeafName(xs, "xs", i), where)
     template, arrays = partition(xs)
@@ -167,7 +167,7 @@ def _rows_checked(x):
         raise ShapeError(
             f"scan: xs holds a {'number' if not hasattr(x, 'dtype') else 'scalar'}, which has no rows.",
             "the steps go through axis 0 of every array in xs (a list of numbers is a tree of scalars)",
-            "pass arrays: np.array([...]); what is the same in every step belongs in the closure",
+            "pass arrays: np.array([...]); values that are the same in every step belong in the closure",
         )
     return x
 

@@ -41,7 +41,7 @@ from .subprograms import (
 
 __all__ = ["carry_slice", "operand_groups", "scan"]
 
-#: so many steps are run while a program is written, to know its masks there; more are left to the program
+#: longest loop that is run while a program is recorded, to know its masks there; longer ones are left to the program
 _FEW = 64
 
 
@@ -138,7 +138,7 @@ def _returning(program: Program, outputs: Sequence, inputs: int | None = None) -
 
 
 def _unchanging(program: Program, constants: int, carry: int) -> set[Variable]:
-    """Return what is the same in all steps: constants, what is carried as it is, and what is computed from these."""
+    """Return the loop-invariant variables: constants, carries passed through, and all that is computed from these."""
     inputs = program.inputs[: constants + carry]
     same = {v for i, v in enumerate(inputs) if i < constants or program.outputs[i - constants] is v}
     for op, args, params, outs in program.steps:
@@ -194,7 +194,7 @@ def _scan_transpose(ct, *args, live, hot, wanted, body, length, reverse, counts,
 
 
 def _as_written(cotangents: Sequence) -> Callable:
-    """Return what binds an operator in the program that is being written, also where all its arguments are known."""
+    """Return a ``bind`` that records the operator even where all its arguments are known."""
     staged = next((c for c in cotangents if type(c) is Staged), None)
 
     def run(op, args, params):

@@ -2,7 +2,7 @@
 
 A body is staged once; traced values that it reads from its closure become inputs of its own (``stage``). What an
 operator's rules need is then made by running that program on other tensors and writing the result down: its lanes
-(``batch_program``), its derivative split into what is known before the tangents and what is linear in them
+(``batch_program``), its derivative split into a part known before the tangents and a part linear in them
 (``partial_eval_jvp``), and the transpose of a linear one (``transpose_program``). Not for: loops and branches
 themselves (``control_ops.py``).
 """
@@ -132,7 +132,7 @@ def output_avals(program: Program) -> list[Aval]:
 
 
 def mentions(program: Program, test: Callable[[Any, dict], bool]) -> bool:
-    """Say whether ``test(op, params)``, a module's function, holds for an equation of a program, or of one in it."""
+    """Whether ``test(op, params)``, a module's function, holds for an equation of a program or of a subprogram."""
     if program.answers is None:
         program.answers = {}
     answer = program.answers.get(test)
@@ -231,8 +231,8 @@ def batch_program(
 class Separated(NamedTuple):
     """A program split in two.
 
-    ``known`` takes what is known and returns its results followed by the residuals that it computes; ``linear`` takes
-    the vectors followed by all residuals and returns the moving results. A residual that is one of the inputs of
+    ``known`` takes the known inputs and returns its results followed by the residuals that it computes; ``linear``
+    takes the vectors followed by all residuals and returns the moving results. A residual that is one of the inputs of
     ``known`` has its position in ``sources``, the others have ``None``.
     """
 

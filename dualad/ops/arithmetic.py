@@ -133,7 +133,7 @@ def _divide_jvp(primals: Sequence, tangents: Sequence) -> tuple:
         return x / y, tx / y
     try:
         out = x / y
-    except ZeroDivisionError:  # of Python numbers; the derivative beside a pole is NumPy's
+    except ZeroDivisionError:  # of Python numbers; the derivative at a pole is NumPy's
         x, y = strong(x), strong(y)
         out = np.divide(x, y)
     if is_wild(out):  # as products, in which a tangent of zero stays zero

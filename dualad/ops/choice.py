@@ -1,6 +1,6 @@
 """Choice: comparisons, questions about numbers, ``where``, maximum and minimum, bounds, and logic on bits.
 
-A masked choice *selects* tangents (``where(mask, t, 0)``) and never multiplies them by a mask: beside a pole the
+A masked choice *selects* tangents (``where(mask, t, 0)``) and never multiplies them by a mask: next to a pole the
 branch that was not taken may be infinite. Not for: rounding (``rounding.py``), or NumPy's own signatures
 (``surface/elementwise.py``).
 """
@@ -86,7 +86,7 @@ where = Primitive(
 
 
 def nowhere(mask) -> bool:
-    """Say whether a mask is known now (an array, not a tensor) and false everywhere: then nothing needs selecting."""
+    """Whether a mask is an array (not a tensor) and false everywhere: then nothing needs selecting."""
     if isinstance(mask, (np.ndarray, np.bool_)):
         return not mask.any()
     return mask is False

@@ -62,7 +62,7 @@ def _matmul_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 
 
 def _product(x, y, t):
-    """Return x @ y, one of which is the tangent t: its zeros are strong beside infinities in the other."""
+    """Return x @ y, one of which is the tangent t: its zeros are strong against infinities in the other."""
     if is_wild(x if t is y else y):
         return _beside_infinity(_matmul_subscripts(x, y), x, y, optimize=False)
     return x @ y
@@ -188,7 +188,7 @@ matmul = Primitive(
 # so the cotangent of x is the Einstein sum of c and the rest with output i, where
 #   - a letter of x that neither c nor the rest has was only summed over: the cotangent is constant along it;
 #   - a letter that x has with size 1, and others with size n, was broadcast: the cotangent is summed along it;
-#   - a letter that x has twice means its diagonal: the cotangent lies on the diagonal, zero beside it.
+#   - a letter that x has twice means its diagonal: the cotangent lies on the diagonal, zero off it.
 
 
 def _split(subscripts: str) -> tuple[list[str], str]:
@@ -212,7 +212,7 @@ def _sizes(labels: list[str], shapes) -> dict[str, int]:
 
 
 def _worth_optimizing(labels: list[str], shapes) -> bool:
-    """Say whether a contraction is large enough to look for an order, and for BLAS, instead of one plain loop.
+    """Whether a contraction is large enough to search for an order, and for BLAS, instead of one plain loop.
 
     Of two operands with the same letters it is a product entry by entry, which BLAS would do one dot product at a time.
     """
@@ -316,7 +316,7 @@ def _einsum_strong(*operands, subscripts: str, optimize):
 
 @functools.cache
 def _is_plain_product(subscripts: str) -> bool:
-    """Say whether a contraction of two arrays goes over the last axis of one and the first of the other alone."""
+    """Whether a contraction sums over just the last axis of one array and the first of the other."""
     (left, right), output = _split(subscripts)
     letters = left + right[1:]
     free = letters.replace(left[-1:], "")

@@ -86,7 +86,7 @@ def hermitian(a):
 
 
 def over_stack(function: Callable, arrays, core: tuple[int, ...], dtype=None, ndim: int = 2) -> np.ndarray:
-    """Call a function of matrices (or arrays of so many axes) once per member of a broadcast stack.
+    """Call a function of matrices (or of arrays with ``ndim`` axes) once per member of a broadcast stack.
 
     ``core`` is the shape of one result, ``dtype`` that of all; without it, arrays and result have the one that NumPy's
     linear algebra answers in.

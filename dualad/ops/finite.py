@@ -1,6 +1,6 @@
 """What is known of numbers when a rule runs: whether there are any yet, and whether all of them are finite.
 
-For: rules that go another way beside an infinity. Not for: what they do there (``kinds.py``).
+For: rules that take another path at an infinity. Not for: that path (``kinds.py``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DOUBLE = np.dtype(float)
 
 
 def is_wild(d) -> bool:
-    """Say whether a factor of a tangent is known to hold infinities or NaN; note where a program can't know."""
+    """Whether a factor of a tangent is known to hold infinities or NaN; a program notes where it can't know."""
     finite = is_finite(d)
     if finite is None:
         note("numbers")
@@ -34,7 +34,7 @@ def known(x):
 
 
 def is_finite(x) -> bool | None:
-    """Say whether an array, tensor or number holds neither infinities nor NaN; ``None`` if that is not known yet."""
+    """Whether an array, tensor or number is finite throughout; ``None`` if that is not known yet."""
     if isinstance(x, np.ndarray):
         try:
             if x.dtype is _DOUBLE and x.ndim == 1 and x.size <= _BLOCK and x.dot(x) < math.inf:

@@ -57,7 +57,7 @@ def _samples(make: Domain) -> list:
 
 
 def _transform(name: str, function: Callable, samples: list, *, back=None, length=lambda n: n, dtype=_complex_dtype):
-    """Declare a transform to so many numbers of a dtype; ``back`` is its transpose (itself, if not given)."""
+    """Declare a transform to ``n`` numbers of a dtype; ``back`` is its transpose (itself, if not given)."""
 
     def transpose(ct: Array, x: Array, *, n: int, axis: int, norm: str) -> tuple:
         ct = (back or op)(ct, n=n, axis=axis, norm=norm)

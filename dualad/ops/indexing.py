@@ -39,7 +39,7 @@ _basic: dict[tuple, tuple] = {}
 
 
 def _native(template: tuple, arrays) -> tuple:
-    """Return what stands between NumPy's brackets."""
+    """Return the index as NumPy's brackets take it."""
     if arrays:
         left = iter(arrays)
         return tuple([next(left) if e == ARRAY else _entry(e) for e in template])
@@ -58,7 +58,7 @@ def _entry(e):
 
 
 def is_place(template: tuple) -> bool:
-    """Say whether a template names one entry, or one row (of rows, ...), by its position."""
+    """Whether a template names one entry, or one row (of rows, ...), by its position."""
     for e in template:
         if type(e) is not int:
             return False
@@ -310,7 +310,7 @@ def _put(out, values, template: tuple):
     return out
 
 
-#: below so many entries a lane the calls cost more than the positions of all lanes
+#: below this number of entries a lane, calls cost more than the positions of all lanes
 _SHORT = 1024
 
 
@@ -323,7 +323,7 @@ def _whole_axes(template: tuple, shape: tuple[int, ...]) -> int:
 
 
 def _sum_up(positions, values, size: int):
-    """Return an array of so many sums of the values at each position."""
+    """Return an array of the given length: at each position the sum of its values."""
     # Counting adds in double precision, and goes over all sums once: not worth it for a few entries among many.
     if type(values) is np.ndarray and values.dtype.char in "fdFD" and 8 * positions.size >= size:
         if values.dtype.kind == "c":

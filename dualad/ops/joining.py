@@ -39,7 +39,7 @@ def _cotangents(pieces, args) -> tuple:
 
 
 def _join(name: str, function: Callable, **fields) -> Primitive:
-    """Declare an operator that puts arrays beside each other along an axis, as NumPy's ``function`` does."""
+    """Declare an operator that joins arrays along an axis, as NumPy's ``function`` does."""
 
     def jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tuple:
         params = {"axis": axis}

@@ -1,4 +1,4 @@
-"""Kinds: the rules that many operators share, so that a declaration says only what is particular.
+"""Kinds: the rules that many operators share, so that a declaration holds only the particulars.
 
 For: ``elementwise``, ``unary``, ``of_every_order``, ``predicate``, ``stacked``, ``of_matrices``, ``along_axis``,
 ``linear``, ``bilinear``, ``directional``, ``solution``, and the pieces they are made of (``batch_elementwise``,
@@ -120,7 +120,7 @@ def add_tangents(s, t):
 
 
 def scaled(t, d):
-    """Return ``t * d``, in which an exactly zero ``t`` stays zero beside an infinite ``d`` (a strong zero).
+    """Return ``t * d``, in which an exactly zero ``t`` stays zero times an infinite ``d`` (a strong zero).
 
     The factor is nearly always an array whose values are known now; then it is soon seen that the plain product will
     do, and the program of a reverse pass is a plain multiplication too.
@@ -131,7 +131,7 @@ def scaled(t, d):
 def times(t, d):
     """Return ``scaled(t, d)`` for a factor that is the user's own, and of which nothing is feared that is not known.
 
-    In a program that is compiled the product is strong, which costs little there, but for what is differentiated again.
+    In a program that is compiled the product is strong, which costs little there, unless it is differentiated again.
     """
     finite = is_finite(d)
     if finite is None:
@@ -151,7 +151,7 @@ def _of_tangent(t, d):
 
 
 def _moves(x) -> bool:
-    """Say whether an outer level differentiates a value, or it stands for the tangent of a linear program."""
+    """Whether an outer level differentiates a value, or it is the tangent of a linear program."""
     *_, last = inside = list(layers(x))
     return any([getattr(a, "_tangent", None) is not None for a in inside]) or (
         isinstance(last, Tracer) and last.level.linear
@@ -503,7 +503,7 @@ _vanishes = elementwise(
 # ── the strong product ───────────────────────────────────────────────────────────────────────────────────────────
 #
 # scale(t, d) = t·d where t ≠ 0, and 0 where t = 0 whatever d is. It is linear in t: for every d, infinite or not, it
-# is the limit of the products t·dₙ over finite dₙ → d at t = 0. It stands in derivatives beside a pole and nowhere
+# is the limit of the products t·dₙ over finite dₙ → d at t = 0. It is used in derivatives at a pole and nowhere
 # else, so a factor d that is moved by an outer level contributes ∂d·t, in which both zeros are strong: that of t, which
 # is zero whatever d does, and that of ∂d, which is the tangent.
 
@@ -532,7 +532,7 @@ def _scale_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 
 
 def factor_transpose(ct: Array, aval: Aval, d: Array, live: Any, hot: bool) -> Array:
-    """Return the cotangent of x in x·d: what reverse mode's two rules beside a pole are for one product.
+    """Return the cotangent of x in x·d: reverse mode's two rules at a pole, for one product.
 
     Parameters
     ----------
@@ -551,7 +551,7 @@ def factor_transpose(ct: Array, aval: Aval, d: Array, live: Any, hot: bool) -> A
 
 
 def product_strong_transpose(ct: Array, x: Array, y: Array, live: Any, hot: bool) -> tuple:
-    """Transpose x·y beside a pole."""
+    """Transpose x·y at a pole."""
     if type(x) is Aval:
         return factor_transpose(ct, x, y, live, hot), None
     return None, factor_transpose(ct, y, x, live, hot)

@@ -62,7 +62,7 @@ def kinks(convention: str) -> Iterator[None]:
 
 
 def convention() -> str:
-    """Return what derivatives at kinks are to be here."""
+    """Return the convention in force for derivatives at kinks."""
     return _convention.get()
 
 

@@ -209,7 +209,7 @@ def _in_blocks(factors: np.ndarray, terms: np.ndarray, dtype: np.dtype) -> np.nd
 
     With p the product of a block's factors up to k and c the end of the block before, sₖ is what the block alone gives,
     plus p c. None where that is not the number that a step after the other gives: where p overflows, or
-    underflows beside a large c.
+    underflows against a large c.
     """
     n, size = terms.shape
     length = math.isqrt(n)
@@ -298,7 +298,7 @@ cumprod = along_axis(
 # ── extrema ──────────────────────────────────────────────────────────────────────────────────────────────────────
 #
 # The tangent of yₖ is the mean of those of the entries up to k that equal it, as for max: an even split at ties. A
-# running extremum starts anew wherever yₖ ≠ yₖ₋₁, so sums and counts since then are recurrences with factors 0 and 1.
+# running extremum restarts wherever yₖ ≠ yₖ₋₁, so sums and counts since then are recurrences with factors 0 and 1.
 
 
 def _running_extremum(name: str, ufunc: np.ufunc) -> Primitive:

@@ -63,7 +63,7 @@ class Pattern:
         return out
 
     def repeated(self, size: int) -> Pattern:
-        """Return the pattern of a block-diagonal matrix of so many copies."""
+        """Return the pattern of a block-diagonal matrix of ``size`` copies."""
         lane = np.arange(size).reshape((size, 1))
         starts = (self.indptr[:-1] + lane * len(self.indices)).ravel()
         indices = (self.indices + lane * self.columns).ravel()

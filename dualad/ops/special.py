@@ -440,7 +440,7 @@ special(
 
 
 def _spherical_harmonic(n, m, theta, phi):
-    n, m = np.asarray(n, np.int64), np.asarray(m, np.int64)  # beside which SciPy answers in double precision
+    n, m = np.asarray(n, np.int64), np.asarray(m, np.int64)  # with which SciPy answers in double precision
     return scipy.special.sph_harm_y(n, m, theta, phi)  # SciPy has it since 1.15
 
 

@@ -89,7 +89,7 @@ def partition(tree: Any) -> tuple[Template, list]:
 
 
 def has_tensor(tree: Any) -> bool:
-    """Say whether any leaf is a tensor, or an object array that holds one."""
+    """Whether any leaf is a tensor, or an object array that holds one."""
     if type(tree) is tuple and any([isinstance(x, Tracer) for x in tree]):
         return True
     return tracer_in(*flatten(tree)[0]) is not None

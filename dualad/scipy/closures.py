@@ -98,7 +98,7 @@ class Closed:
 
 
 def refuse_captured(out: Any, where: str, name: str) -> Any:
-    """Return what a function returned for plain arguments, if it is plain."""
+    """Return the function's result for plain arguments, if it is plain."""
     if tracer_in(out) is None:
         return out
     raise CapturedTensorError(

@@ -1,8 +1,8 @@
 """How a function of SciPy gets a second meaning for tensors and keeps its first for everything else.
 
-For: ``mirrors`` (our version beside SciPy's), ``refuses`` (a reason instead of a version) and ``falls_back`` (the names
-of a SciPy module that have neither); how ``args`` and ``"dualad"`` among the arguments are read; ``calling_scipy``, for
-what is refused while SciPy calls the user's functions. Not for: any single function.
+For: ``mirrors`` (pairs SciPy's function with our version), ``refuses`` (a reason instead of a version) and
+``falls_back`` (the names of a SciPy module that have neither); how ``args`` and ``"dualad"`` among the arguments are
+read; ``calling_scipy``, for errors raised while SciPy calls the user's functions. Not for: any single function.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def as_args(args: Any) -> tuple:
 
 
 def is_own(*given: Any) -> bool:
-    """Say whether dualad's derivatives are asked for, as in ``jac="dualad"``."""
+    """Whether dualad's derivatives are requested, as in ``jac="dualad"``."""
     return any([type(x) is str and x == "dualad" for x in given])
 
 
@@ -54,7 +54,7 @@ def known(x: Any) -> Any:
 
 @contextlib.contextmanager
 def calling_scipy() -> Iterator[None]:
-    """Call SciPy for the user: what is refused inside is not that a function of SciPy's was given tensors."""
+    """Run SciPy, which calls the user's functions: errors raised in them are not about SciPy's arguments."""
     try:
         yield
     except DualadError as error:

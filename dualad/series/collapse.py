@@ -50,7 +50,7 @@ class Collapse:
         return total if is_finite(total) else None  # an infinity or a NaN in a factor is one in the sum
 
     def spread(self, c: Any, degree: int) -> Any:
-        """Undo the sum for what is to go through a program: it may lie in any lane."""
+        """Undo the sum for an input of a program, where it may lie in any lane."""
         if degree != self.order or c is None or self._has_lanes(c):
             return c
         if self.weights is None:

@@ -74,7 +74,7 @@ def compiled_stream(call: Any) -> Stream | None:
 
 
 def _part(call: Any, i: int, moves: bool, shape: tuple) -> tuple[str | type, Any] | None:
-    """Say what an argument is to a program: an array of so many further orders, or a number; ``None`` for others."""
+    """Return an argument's kind: an array with its number of further orders, or a number; ``None`` for others."""
     s, x = call.streams[i], call.zeroth[i]
     if moves:
         return ("array", s.last) if s.plain and s.complete and s.shape == shape and s.dtype == _REAL else None

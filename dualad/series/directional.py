@@ -200,7 +200,7 @@ def _operator(f: Callable, options: tuple, table: Callable | None, order: int, w
     """Make the function that sums derivatives along combinations of the entries of the chosen arguments.
 
     ``table(d)`` returns the directions in the space of all d entries, and their weights; without it they are the unit
-    vectors. With ``has_aux`` the auxiliary output stands beside the sum.
+    vectors. With ``has_aux`` the auxiliary output is returned with the sum.
     """
     argnums, argnames, has_aux, chunk_size, max_memory = options
     check_callable(f, where)

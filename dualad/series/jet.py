@@ -259,7 +259,7 @@ def _times(series: Any, n: int) -> Any:
 
 
 def check_order(order: Any, where: str) -> None:
-    """Refuse what is no order."""
+    """Refuse an invalid order."""
     if isinstance(order, bool) or not hasattr(order, "__index__") or order < 0:
         raise ArgumentError(f"{where}: the order is {order!r}.", "it counts derivatives", "pass an int of at least 0")
 

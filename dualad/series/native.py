@@ -1,6 +1,6 @@
 """Recurrences of operators whose series costs less than what their JVP rule makes of it.
 
-Each holds where the derived series does and gives the same numbers (tests compare the two); where it does not, beside a
+Each holds where the derived series does and gives the same numbers (tests compare the two); where it does not, at a
 pole or on values that are not known yet, it returns ``None`` and the JVP rule serves. Functions of an entry that solve
 a differential equation (exp, tanh, sin, ...) have one for plain arrays only, and compute all orders in one loop. Not
 for: a rule that only repeats what the JVP rule makes.
@@ -70,7 +70,7 @@ def _recurrence(name: str, at: Callable | None = None, value: Callable | None = 
 
 
 def _regular(x: Any) -> bool:
-    """Say whether a value is known, finite and nowhere zero."""
+    """Whether a value is known, finite and nowhere zero."""
     x = known(x)
     return x is not None and bool(is_finite(x)) and bool(np.all(x))
 

@@ -47,7 +47,7 @@ _INLINE = frozenset({"checkpoint_call", "custom_vmap_call", "linear_call"})
 
 
 class Call:
-    """One call of an operator on series: ``streams`` has ``None`` for what is a constant, ``zeroth`` the values.
+    """One call of an operator on series: ``streams`` has ``None`` for a constant, ``zeroth`` the values.
 
     ``degree`` is the order, in the variable of the whole, of the coefficient 0 of its results.
     """
@@ -164,7 +164,7 @@ def _key(op: Primitive, args: Sequence, streams: Sequence, params: dict) -> tupl
 
 
 def _identity(x: Any) -> Any:
-    """Return what an operand is known by: a number by its value and sign, all else by itself (the memo holds it)."""
+    """Return an operand's key: a number's value and sign, any other object itself (the memo holds it)."""
     kind = type(x)
     if kind is complex or (kind is float and not x):
         return kind, repr(x)
@@ -184,7 +184,7 @@ def _frozen(params: dict) -> tuple:
 
 
 def _same(held: Sequence, args: Sequence) -> bool:
-    """Say whether constants are what they were: their memory may have been written to, or taken by others."""
+    """Whether constants are unchanged: their memory may have been written to, or reused."""
     for h, a in zip(held, args, strict=True):
         if type(h) is np.ndarray:
             if h is not a and not np.array_equal(h, a, equal_nan=h.dtype.kind in "fc"):
@@ -434,7 +434,7 @@ def _derived(call: Call) -> tuple:
 
 
 def _entry_by_entry(call: Call, moving: list[int]) -> bool:
-    """Say whether an operator is a function of one real number, entry by entry."""
+    """Whether an operator is an elementwise function of one real number."""
     if call.op.kind not in ("binary", "special", "unary") or call.op.multiple_results or len(moving) != 1:
         return False
     s = call.streams[moving[0]]

@@ -24,7 +24,7 @@ class Stream:
     ``more(k, out)`` computes the coefficient of order k from those below; ``None`` stands for an exact zero. It may
     write into ``out``, if that is an array, and return it. ``last`` is the order behind which all coefficients are
     exactly zero, as far as is known; ``degree`` the order, in the variable of the whole, of the coefficient 0: 1 of
-    what is linear in a derivative. ``plain`` says that all coefficients are plain arrays, as that of a plain constant
+    the part linear in a derivative. ``plain`` says that all coefficients are plain arrays, as that of a plain constant
     is: they then lie in one block, along its leading axis; ``block`` has them where all of them are known. ``pick`` is
     done to each coefficient (sums over directions, where they are collapsed).
     """

@@ -1,7 +1,7 @@
 """``taylor_ivp``: ordinary differential equations by power series, to nearly all digits.
 
 The coefficients of y(t) follow one by one from those of y′ = f(t, y): f runs once a step, on series that wait for each
-other (``SeriesLevel(lazy=True)``), until it has taken so many steps that compiling them pays. Not for: stiff equations,
+other (``SeriesLevel(lazy=True)``), until it has taken enough steps for compilation to pay. Not for: stiff equations,
 whose steps are short here as with all explicit methods, or for what ``dualad.scipy.integrate`` mirrors.
 """
 
@@ -46,8 +46,8 @@ _NOTHING = 1e-30
 #: at how many points of a step the sign of an event is looked at
 _LOOKS = 33
 
-#: a step is compiled when a function has taken so many, and one more for so many numbers that are computed in each:
-#: that costs as much as those steps did
+#: steps of a function before it is compiled, and the numbers computed in a step that cost one more: compilation
+#: takes as long as those steps did
 _COMPILED, _NUMBERS = 60, 600
 
 
@@ -350,7 +350,7 @@ def _bisected(series: list, sign: float, low: float, high: float) -> float:
 
 
 def _step_size(coefs: Any, order: int, floor: float, left: float) -> float | None:
-    """Return the step after which the last terms are as small as the tolerance asks; ``None`` beside a singularity.
+    """Return the step after which the last terms are as small as the tolerance asks; ``None`` near a singularity.
 
     Lanes of a ``vmap`` take their steps together: the shortest.
     """

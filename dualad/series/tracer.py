@@ -2,7 +2,7 @@
 
 ``process`` splits off what carries its own level and has ``rules.py`` make the series of the result; everything else
 is a constant to it. A call of the function's is computed at once, to the order of the level; calls inside of a rule are
-streams, of which only what is needed is computed. Not for: the rules, or the transforms that open such a level.
+streams, which are computed on demand. Not for: the rules.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class SeriesLevel(Level):
     def __init__(self, transform: str, order: int, *, lazy: bool = False, pick: Callable | None = None) -> None:
         super().__init__(transform)
         self.order, self.lazy, self.pick = order, lazy, pick
-        #: what is being computed now, by operator and operands; None between calls
+        #: the call in progress, by operator and operands; None between calls
         self.memo: dict | None = {} if lazy else None
-        #: whether products look out for zeros beside infinities
+        #: whether products guard zeros against infinities
         self.strong = pick is not None
         #: streams in the order in which they were made, where calls wait
         self.waiting: list[Stream] = []
@@ -97,7 +97,7 @@ class Series(Tracer):
         return known(self.inner)
 
     def is_finite(self) -> bool | None:
-        """Say whether the value is finite, if it is known; a series about a finite value has finite coefficients."""
+        """Whether the value is finite, if it is known; a series about a finite value has finite coefficients."""
         return is_finite(self.inner)
 
     def _strides(self):

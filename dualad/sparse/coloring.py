@@ -23,14 +23,14 @@ __all__ = ["Coloring", "color", "restored_coloring"]
 
 #: what a pull costs, in products: the walk back makes about twice as many arrays
 PULL = 2.0
-#: so many dense rows (or columns) are tried to be left to the other mode
+#: numbers of dense rows (or columns) to try leaving to the other mode
 _PEELED = (0, 1, 2, 4, 8, 16, 32, 64)
 #: more entries in a row are too many for star colouring
 _LONG = 2000
-#: greedy colouring goes over all entries once a colour: so many entries in all take about a tenth of a second
+#: entries that greedy colouring, one pass a colour, visits in about a tenth of a second
 _QUADRATIC = 2e8
 
-#: star colouring of rows and columns goes over all paths of two entries: so many take about a second
+#: paths of two entries that star colouring of rows and columns visits in about a second
 _WALKS = 1e7
 
 _MODES = ("auto", "forward", "reverse", "bidirectional", "symmetric")
@@ -331,7 +331,7 @@ def _in_order(pattern: Any, order: str, bound: int) -> np.ndarray:
 
 
 def _symmetric(S: Sparsity, order: str, decompression: str) -> Coloring:
-    """Give the densest vertices a colour each, and colour what is left."""
+    """Give the densest vertices a colour each, and colour the rest."""
     _transposed(S)
     n, counts, matrix = S.shape[0], np.diff(S.indptr), S._matrix
     none = np.full(n, -1, np.int32)

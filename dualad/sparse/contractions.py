@@ -23,7 +23,7 @@ _SPARSE = 0.5
 
 
 def zeros_that_stay(walk: Any, factor: Any) -> bool:
-    """Say whether a factor is an array of constants many of which are zero, and always will be."""
+    """Whether a factor is an array of constants, many of them zero for good."""
     if not walk.sparse_factors or type(factor) is not np.ndarray:
         return False
     stay = 0 < np.count_nonzero(factor) <= _SPARSE * factor.size

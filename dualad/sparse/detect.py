@@ -29,7 +29,7 @@ __all__ = ["MAX_MEMORY", "Names", "Positions", "detect", "hessian_sparsity", "ja
 MAX_MEMORY = 1 << 30
 #: bytes of an entry while it is followed: its column, its mark, and the copy that sorting makes
 _ENTRY = 10
-#: a matrix of at most so many entries is small: it may be as dense as it likes
+#: a matrix of at most this number of entries counts as small, however dense it is
 _SMALL = 1_000_000
 #: beyond this share of all entries following them one by one is not worth it
 _DENSE = 0.2

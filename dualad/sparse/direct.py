@@ -255,7 +255,7 @@ class Plan:
         self._form = _form(program)
 
     def fits(self, program: Program) -> bool:
-        """Say whether a program has the form that the plan was made for."""
+        """Whether a program has the form that the plan was made for."""
         return _same_form(self._form, _form(program))
 
     def values(self, program: Program) -> Any:
@@ -282,7 +282,7 @@ def _needed_actions(actions: list[tuple], result: int, known: dict) -> list[tupl
 
 
 def _form(program: Program) -> tuple[list, list]:
-    """Return what has to be equal for a plan to hold: operators, parameters, wiring, shapes, and where entries move."""
+    """Return a plan's key: operators, parameters, wiring, shapes, and positions that move entries."""
     numbers = {v: i for i, v in enumerate(program.inputs)}
     form: list = []
     arrays: list = []

@@ -17,9 +17,9 @@ from .needs import scipy_module
 
 __all__ = ["AFFORDABLE", "acyclic", "color_columns", "has_compiler", "largest_first", "star"]
 
-#: so many vertices are coloured in plain Python in about a second
+#: vertices coloured in plain Python in about a second
 AFFORDABLE = 20_000
-#: compiling takes longer than colouring so many vertices in Python
+#: below this number of vertices compiling takes longer than colouring in Python
 _COMPILED = 5_000
 
 
@@ -87,7 +87,7 @@ def largest_first(pattern: Any) -> np.ndarray:
 
 @functools.cache
 def has_compiler() -> bool:
-    """Say whether Numba can be imported."""
+    """Whether Numba can be imported."""
     try:
         importlib.import_module("numba")
     except Exception:

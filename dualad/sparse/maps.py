@@ -63,13 +63,13 @@ def elementwise(walk, step) -> list:
 
 
 def _unknown(walk, op, args, params) -> bool:
-    """Say whether an argument that says where to (an index, an order) is not known: a variable, or a tensor."""
+    """Whether an argument of positions (an index, an order) is unknown: a variable, or a tensor."""
     linear = op.linear_positions(len(args), params)
     return any([i not in linear and isinstance(a, (Variable, Tracer)) for i, a in enumerate(args)])
 
 
 def moves(walk, step) -> list:
-    """Run the operator on positions, counted from one: what is constant comes out as zero."""
+    """Run the operator on positions, counted from one: constants come out as zero."""
     op, args, params, outs = step
     if _unknown(walk, op, args, params):
         return _moves_somewhere(walk, step)

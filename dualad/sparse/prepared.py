@@ -29,9 +29,9 @@ __all__ = ["Grown", "Prepared"]
 
 #: what it costs to move an entry of a sparse intermediate, measured in entries of a dense one
 DIRECT = 2.6
-#: making a plan takes about as long as so many direct accumulations
+#: the cost of making a plan, in direct accumulations
 _WORTH_A_PLAN = 10
-#: plans are made for so many forms of the linear program before products are taken
+#: number of forms of the linear program that get plans before products are taken
 _FORMS = 8
 #: bytes of an entry of a plan: its value, and where it comes from
 _PLANNED = 24
@@ -127,7 +127,7 @@ class Prepared:
         vars(self).update(state, identity=lambda: form)
 
     def holds(self) -> bool:
-        """Say whether what the pattern was read from is as it was."""
+        """Whether everything the pattern was read from is unchanged."""
         return self.guards is None or self.guards.holds()
 
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -143,7 +143,7 @@ class Prepared:
         return self._products.values(stage, executor, f)
 
     def _goes_direct(self) -> bool:
-        """Say whether to accumulate directly: a plan is not made for a single call, unless products are many."""
+        """Whether to accumulate directly: a plan is not made for a single call, unless products are many."""
         if self.method != "direct":
             return False
         products, direct = self.costs

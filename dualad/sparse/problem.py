@@ -51,7 +51,7 @@ class Problem:
         self.n = sum(self.sizes)
 
     def function(self, *moving: Any) -> Any:
-        """Call the user's function, or its gradient with its value beside, on flat arrays."""
+        """Call the user's function, or its gradient together with its value, on flat arrays."""
         return self._call(self.selection.function, moving)
 
     def _call(self, function: Callable, moving: Sequence) -> Any:
@@ -86,7 +86,7 @@ class Problem:
         return trace(tangent, [blank(aval_of(rest[i])) for i in unknown], zeros, zeros)
 
     def signature(self) -> list:
-        """Return what a pattern depends on: shapes and dtypes of numbers, and everything else as it is."""
+        """Return a pattern's key: shapes and dtypes of numbers, and all other arguments themselves."""
         rest, tree = flatten(self.call)
         kept = [np.array(x) if isinstance(x, np.ndarray) else x for x in rest]  # it may be written to
         return [
@@ -95,7 +95,7 @@ class Problem:
         ]  # fmt: skip
 
     def roots(self) -> list:
-        """Return what a pattern may be read from besides numbers: the function, and arguments that are objects."""
+        """Return the sources of a pattern other than numbers: the function, and arguments that are objects."""
         return [self.f, *[x for x in flatten(self.call)[0] if not is_array(x)]]
 
     def linearized(self) -> tuple[Any, Linearization]:

@@ -53,7 +53,7 @@ def tagged(p: Any) -> Any:
 
 
 def same(p: Any, q: Any) -> bool:
-    """Say whether two patterns are equal."""
+    """Whether two patterns are equal."""
     return p is q or (
         p.shape == q.shape
         and p.nnz == q.nnz

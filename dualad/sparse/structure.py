@@ -190,7 +190,7 @@ class Sparsity:
     __hash__ = None  # type: ignore[assignment]  # large, and compared entry by entry
 
     def covers(self, other: Sparsity) -> bool:
-        """Say whether every entry of another pattern is in this one.
+        """Whether every entry of another pattern is in this one.
 
         Parameters
         ----------

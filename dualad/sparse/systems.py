@@ -28,7 +28,7 @@ def solve_linearized(f: Callable, x: Any, parameters: list, b: Any, kept: Any, s
         if len(S.indices) > share * S.shape[0] * S.shape[1]:
             raise SparsityError(
                 f"the Jacobian of {S.shape[0]} x {S.shape[1]} has {len(S.indices)} entries.",
-                "a matrix with so many of them is not factorized as a sparse one",
+                "a matrix with this many is not factorized as a sparse one",
                 "solve with products, or with a dense matrix",
             )
         # The factors are known by where the entries stand.

@@ -87,12 +87,12 @@ def inexact_operand(x):
 
 
 def is_given(x) -> bool:
-    """Say whether a keyword (``where=``, ``initial=``) was given something other than its default."""
+    """Whether a keyword (``where=``, ``initial=``) was given something other than its default."""
     return not (x is UNSET or x is None or x is True)
 
 
 def is_on(switch) -> bool:
-    """Say whether a keyword (``keepdims=``) that may be left unset was given, and true."""
+    """Whether a keyword (``keepdims=``) that may be left unset was given and is true."""
     return switch is not UNSET and bool(switch)
 
 
@@ -137,7 +137,7 @@ def _holds_tensor(x) -> bool:
 
 
 def normalize_axis(axis, ndim: int, where: str) -> int:
-    """Return an axis as a non-negative int, refusing what is out of range as NumPy does."""
+    """Return an axis as a non-negative int; out of range is NumPy's error."""
     try:
         axis = axis.__index__()
     except AttributeError:

@@ -51,7 +51,7 @@ def _square(x):
 
 
 def _deviations(a, axis, dtype, ddof, keepdims: bool, where, mean, ignore_nan: bool, name: str):
-    """Return what variances are made of: deviations (zero where nothing is looked at), how many, along which axes."""
+    """Return the deviations (zero where ``where=`` is false), their number, and the axes of a variance."""
     a = inexact_operand(a) if dtype is None else array_operand(a).astype(np.dtype(dtype))
     # NumPy lets a number have one axis in those of its ways to count that don't look at the shape.
     lenient = not a.ndim and axis in (0, -1) and (ignore_nan or is_given(where))
@@ -411,7 +411,7 @@ def _take(x, places):
 
 
 def _beside_infinities(x, x0, f0, slope, x1, f1):
-    """Return what NumPy's interpolation says where a value is infinite: a knot's own, else seen from the right end."""
+    """Return NumPy's interpolant where a value is infinite: at a knot its own value, else seen from the right end."""
     other = f1 + (x - x1) * slope
     other = select(np.isnan(other) & (f0 == f1) & ~np.isnan(x), f0, other)
     return select(x == x1, f1, select(x == x0, f0, other))

@@ -310,7 +310,7 @@ def cross(a: Array, b: Array, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1,
 
 
 def _crosses_the_plane() -> bool:
-    """Say whether ``np.cross`` takes vectors of two components, as releases before 2.5 do."""
+    """Whether ``np.cross`` takes vectors of two components, as releases before 2.5 do."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         try:

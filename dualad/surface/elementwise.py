@@ -222,7 +222,7 @@ def nan_to_num(x: Array, copy: bool | None = True, nan: float = 0.0, posinf: Any
     if x.dtype.kind != "f":
         return np.copy(x)
     if np.broadcast_shapes(x.shape, *[np.shape(v) for v in (nan, posinf, neginf) if v is not None]) != x.shape:
-        raise ValueError(f"np.nan_to_num: what is put in does not broadcast to the shape {x.shape}")
+        raise ValueError(f"np.nan_to_num: the replacement does not broadcast to the shape {x.shape}")
     limits = np.finfo(x.dtype)
     out = np.where(np.isnan(x), nan, x)
     infinite = np.isinf(x)

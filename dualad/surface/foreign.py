@@ -56,7 +56,7 @@ def foreign_ufunc(ufunc: np.ufunc) -> UnsupportedError:
 
 
 def mirrored(error: BaseException, frames: Sequence[types.FrameType] = ()) -> str | None:
-    """Return what ``dualad.scipy`` has in place of the function of SciPy that the user's code called last.
+    """Return the counterpart in ``dualad.scipy`` of the SciPy function that the user's code called last.
 
     A name, or a sentence that says what to write where none does the same. The frames, innermost first, are those of a
     refusal that C held back; the error may have come up elsewhere.
@@ -129,7 +129,7 @@ def _public(module: str, name: str) -> str | None:
 
 
 def _of_sparse(error: BaseException) -> bool:
-    """Say whether an error comes from SciPy's sparse matrices, who saw an array of Python objects."""
+    """Whether an error comes from SciPy's sparse matrices, given an array of Python objects."""
     trace, last = error.__traceback__, ""
     while trace is not None:
         last, trace = trace.tb_frame.f_code.co_filename, trace.tb_next
@@ -148,7 +148,7 @@ def about_sparse(error: BaseException) -> ConversionError | None:
 
 
 def sparse_operand(x: object) -> ConversionError:
-    """Make the error for a sparse matrix of SciPy that is an operand beside a tensor."""
+    """Make the error for an operation of one of SciPy's sparse matrices with a tensor."""
     return _sparse(f"a {type(x).__name__} of SciPy met a tensor.")
 
 

@@ -484,7 +484,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: Axis = None) -> Array:
 
 
 def _inserts_where_a_mask_is() -> bool:
-    """Say whether ``np.insert`` takes a mask as one, as later releases do; earlier ones make integers of it."""
+    """Whether ``np.insert`` takes a mask as one, as later releases do; earlier ones make integers of it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         return np.insert(np.zeros(2), np.array([True, False]), 1.0).size == 3
@@ -499,7 +499,7 @@ def _static(obj, name: str):
     if isinstance(obj, Tracer):
         raise UnsupportedError(
             f"{name}: the index is a {obj._kind()}.",
-            "the shape of the result, or what is moved where, depends on values that are not known yet",
+            "the shape of the result, or the order of its entries, depends on values that are not known yet",
             "compute the index outside the transform",
         )
     return obj

@@ -74,7 +74,7 @@ def _binary(name: str, ufunc: np.ufunc) -> None:
 
 
 def _is_users(x) -> bool:
-    """Say whether an operand is no array, no list and nothing that could be made an array of numbers."""
+    """Whether an operand is neither an array nor a list, nor convertible to an array of numbers."""
     return not isinstance(x, (np.ndarray, np.generic, list, tuple)) and not any(
         [hasattr(type(x), n) for n in _OF_ARRAYS]
     )

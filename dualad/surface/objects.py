@@ -39,7 +39,7 @@ _WAY_OUT = (
     " array is made"
 )
 _WHY = (
-    "such an array has no tensor's type, so NumPy computes with its entries one by one, and a number beside a tensor"
+    "such an array has no tensor's type, so NumPy computes with its entries one by one, and a number among tensors"
     " (or an entry in compiled code) can't do what is asked"
 )
 

@@ -72,7 +72,7 @@ def _into(outs: tuple, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict
 
 
 def _chosen(where, result, out):
-    """Return a result where ``where=`` says so, and what is in ``out`` elsewhere, which keeps its last digit."""
+    """Return the result where ``where=`` is true and ``out``, unrounded, elsewhere."""
     if np.can_cast(result.dtype, out.dtype, "same_kind"):
         result = result.astype(out.dtype, copy=False)
     return np.where(where, result, out)

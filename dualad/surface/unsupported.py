@@ -62,7 +62,7 @@ def handler_of(function: Callable) -> Callable:
 
 
 def _load(function: Callable) -> bool:
-    """Declare what is said of a part of NumPy that few use, when a function of it is first met."""
+    """Declare the verdicts on a little-used part of NumPy when a function of it is first met."""
     rare = (getattr(function, "__module__", None) or "").startswith("numpy.polynomial")
     if rare:
         importlib.import_module("dualad.surface.polynomial_package")
@@ -85,7 +85,7 @@ def unsupported(function: Callable) -> UnsupportedError:
 
 
 def verdict_of(function: Callable) -> Verdict | None:
-    """Return what dualad does with a NumPy callable, or ``None`` for one that is not covered yet.
+    """Return the verdict on a NumPy callable, or ``None`` for one that is not covered yet.
 
     NumPy has private twins of some functions (of ``np.ones`` for ``like=``), which mean what their namesakes do.
     """

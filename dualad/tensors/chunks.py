@@ -34,7 +34,7 @@ class Plan:
     cut : callable
         ``cut(ranges)``: the pieces of the data that ranges need, a tuple for each.
     where, unit : str
-        The transform's name, and what is counted ("lanes"), for messages.
+        The transform's name, and the word for its items ("lanes"), for messages.
     function : callable
         The user's function, for messages.
     other : callable, optional

@@ -2,7 +2,7 @@
 
 For: ``checkpoint``, which runs a function again for the sake of its residuals and wants no more of it than they take.
 A call that meets a Lazy tensor is noted, as in ``staged.py``; unlike there, its value can always be had, so Python
-branches work. Not for: what is computed again and what is kept (``rules/checkpoint.py``).
+branches work. Not for: the choice between recomputing and keeping (``rules/checkpoint.py``).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def asking() -> Iterator[None]:
 
 
 class _Node:
-    """One call of an operator: what to compute, or what was computed (a list of results)."""
+    """One call of an operator: the pending computation, or its list of results."""
 
     __slots__ = ("args", "avals", "op", "params", "results")
 
@@ -104,7 +104,7 @@ class FirstRun:
             prints.append(found)
 
     def knows(self, name: str, constant: np.ndarray) -> bool:
-        """Say whether this may be an array that was met before."""
+        """Whether this may be an array that was met before."""
         prints = self.constants.get((name, constant.shape, constant.dtype))
         if prints is None:
             return True
@@ -130,7 +130,7 @@ def _same(x: object, y: object) -> bool:
 
 
 def _setting(x: object) -> object:
-    """Return what of an operator's parameters is data; functions are new objects each time."""
+    """Return the data among an operator's parameters; functions are new objects each time."""
     if isinstance(x, (tuple, list)):
         return tuple([_setting(v) for v in x])
     if isinstance(x, dict):
@@ -170,7 +170,7 @@ def _ramp(size: int) -> np.ndarray:
 
 
 def _errors_wanted() -> bool:
-    """Say whether a floating-point warning is an error here."""
+    """Whether a floating-point warning is an error here."""
     modes = set(np.geterr().values())
     if modes <= {"ignore"}:
         return False
@@ -356,7 +356,7 @@ class Lazy(Tracer):
         return known(self.value())
 
     def is_finite(self) -> bool | None:
-        """Say whether all numbers are finite, if they have been computed."""
+        """Whether all numbers are finite, if they have been computed."""
         node, index = self.variable
         return None if node.results is None else is_finite(node.results[index])
 

@@ -1,7 +1,7 @@
 """Staged tensors: a variable of a program that is being written, at a level.
 
 For: ``linearize`` and ``trace``. A call that meets a Staged tensor is not run but recorded, with the values of
-everything else as constants: partial evaluation is dispatch. Not for: what is done with the program afterwards.
+everything else as constants: partial evaluation is dispatch. Not for: its transpose (``program/``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ONE_CALL = frozenset(
     {"barrier", "bilinear", "binary", "join", "linear", "predicate", "quotient", "reduction", "scan", "sum", "unary"}
 )
 _MOVES = frozenset({flip, transpose})
-#: a program of so many equations is short
+#: most equations of a short program
 _SHORT = 12
 #: operators that convert their operands to a common dtype, or have one operand
 _PROMOTES = frozenset({
@@ -133,11 +133,11 @@ class StagedLevel(Level):
         return type(a) is Staged and a.level.numbers is not None and a.variable in a.level.numbers
 
     def hold(self, a: np.ndarray):
-        """Return what stands in the program for an array that somebody else may write to later."""
+        """Return the atom for an array that somebody else may write to later."""
         return a if not a.flags.writeable and a.base is None else snapshot_once(a, self._copies)
 
     def constant(self, a):
-        """Return the atom for what is no tensor of this level, which somebody else may write to later."""
+        """Return the atom for a value of another level, which somebody else may write to later."""
         if type(a) is np.ndarray:
             a = self.hold(a)
             return a.variable if type(a) is Staged else a

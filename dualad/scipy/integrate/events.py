@@ -127,7 +127,7 @@ class Watch:
         return any([_stops(f) for f in self.functions])
 
     def found(self, t0, t1, times, y0, parameters: Sequence) -> Found:
-        """Return what a run finds, on plain arrays; it is made once for a point."""
+        """Return the events of a run on plain arrays, which is made once per point."""
         key = (float(t1), None if times is None else times.tobytes(), *key_of(t0, y0, parameters))
         if key not in self._found:
             settings = self.problem.settings

@@ -35,7 +35,7 @@ __all__ = [
 
 
 def has_lanes(*values: Any) -> bool:
-    """Say whether a value is different from lane to lane of a ``vmap``."""
+    """Whether a value differs between the lanes of a ``vmap``."""
     for x in values:
         while isinstance(x, Tracer):
             if type(x) is Batched:
@@ -56,7 +56,7 @@ def numbers(values: Iterable) -> list | None:
 
 
 def reads_tensors(function: Any, *args: Any) -> bool:
-    """Say whether a function returns a tensor for plain arguments: it reads one from its closure.
+    """Whether a function returns a tensor for plain arguments: it reads one from its closure.
 
     An error is left to the integrator, which will meet it as well.
     """
@@ -69,7 +69,7 @@ def reads_tensors(function: Any, *args: Any) -> bool:
 
 
 def depends(given: Any, calls: Callable[[], Iterable[tuple]]) -> bool:
-    """Say whether a problem depends on something traced: given so, or read in a call of a function at its start."""
+    """Whether a problem depends on a tensor, given as an argument or read by a function that is called once to see."""
     if tracer_in(given) is not None:
         return True
     if not running.get():  # outside of transforms closures hold no tensors
@@ -102,7 +102,7 @@ def watched(function: Any, where: str) -> Any:
 
 
 def number(out: Any, where: str, name: str) -> Any:
-    """Return what an integrand or an event returned: one number."""
+    """Return the number that an integrand or an event returned, checked."""
     out = operand(out)
     if np.size(out) != 1:
         raise ShapeError(
@@ -114,7 +114,7 @@ def number(out: Any, where: str, name: str) -> Any:
 
 
 def entries(out: Any, n: int, where: str, name: str) -> Any:
-    """Return what a right-hand side returned: a vector of ``n``."""
+    """Return the vector of ``n`` numbers that a right-hand side returned, checked."""
     out = operand(out)
     if np.shape(out) == (n,):
         return out

@@ -85,7 +85,7 @@ def solve_ivp(
         Whether a solver that stops early is an error; otherwise what it reached is returned.
     keep_steps : int, optional
         Of how many steps the adjoint holds the dense output at once, by default up to 4096 and 32 MB. A longer solution
-        keeps a state every so many steps, from which they are taken again on the way back.
+        keeps checkpoints at regular steps, from which the backward pass recomputes the others.
 
     Returns
     -------

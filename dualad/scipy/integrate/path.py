@@ -1,6 +1,6 @@
 """The dense output of a run, as the adjoint reads it: from the end to the beginning.
 
-Of a long run only a part is held at a time. States are kept every so many steps, and the steps from one of them to the
+Of a long run only a part is held at a time. States are kept at regular steps, and the steps from one of them to the
 next are taken again when the walk back comes there: memory for the dense output of those, and for the states. Not for:
 the equation that is solved along it (``adjoint.py``).
 """
@@ -17,7 +17,7 @@ from ...errors import ConvergenceError
 
 __all__ = ["Path", "steps_at_once"]
 
-#: so many bytes of dense output are held at once
+#: bytes of dense output held at once
 _HELD = 2**25
 #: but of no more steps than this: their Python objects weigh more than their numbers
 _MOST, _FEWEST = 4096, 16
@@ -60,13 +60,13 @@ class Path:
         self._marks = [_Mark(t0, y0, None)]
         first = self._run(t0, y0, t1, None, self._mark)
         self._times = [self._sign * m.t for m in self._marks]
-        #: rounding may ask a little beside the ends of a part
+        #: rounding may ask for times just outside a part
         self._slack = 4 * np.finfo(float).eps * max(abs(t0), abs(t1))
         #: the part that is held
         self._part = first if len(self._marks) == 1 else self._again(self._sign * t1)
 
     def reaches(self, t: float) -> bool:
-        """Say whether a time is on the path."""
+        """Whether a time lies on the path."""
         return self._sign * self.t0 <= self._sign * t <= self._sign * self.t1
 
     def pieces(self, start: float, stop: float) -> list[tuple[float, float]]:

@@ -36,7 +36,7 @@ IMPLICIT = ("Radau", "BDF", "LSODA")
 _DENSE = 64
 #: a sparse Jacobian has at most this part of its entries
 _FULL = 0.1
-#: so many bytes of results are kept
+#: bytes of results kept
 _KEPT = 2**24
 
 
@@ -71,7 +71,7 @@ def check_run(run: Any, settings: Settings, what: str = "the solver") -> None:
             f"{settings.where}: {what} stopped at t = {run.t[-1] if len(run.t) else 'the start'}: {run.message}",
             "there is no solution beyond that time, and so no derivative",
             "loosen rtol and atol, take a method for stiff problems (Radau, BDF), end earlier; or pass"
-            " require_success=False for what was reached",
+            " require_success=False for the part that was computed",
         )
 
 
@@ -139,7 +139,7 @@ class Problem:
         if float(t1) < float(t0):
             distinct, places = distinct[::-1], len(distinct) - 1 - places
         run = self.run(t0, t1, distinct, y0, parameters)
-        out = np.full((len(times), self.n), np.nan, run.y.dtype)  # what was not reached, if that is allowed, is NaN
+        out = np.full((len(times), self.n), np.nan, run.y.dtype)  # NaN where the run ended early, if that is allowed
         reached = places < run.y.shape[1]
         out[reached] = run.y.T[places[reached]]
         return out
@@ -211,7 +211,7 @@ class Problem:
         return lambda t, y: np.asarray(code(t, y, *parameters)[0])
 
     def takes_sparse(self, size: int) -> bool:
-        """Say whether the method wants a sparse Jacobian of a system of this size."""
+        """Whether the method takes a sparse Jacobian for a system of this size."""
         return size > _DENSE and method_name(self.settings.method) in ("Radau", "BDF")
 
     def _sparse(self, y0: np.ndarray, parameters: Sequence) -> Callable | None:
@@ -297,7 +297,7 @@ def _bytes(run: Any) -> int:
 
 
 def key_of(t0: Any, y0: Any, parameters: Sequence) -> tuple:
-    """Return what two points share that are the same."""
+    """Return the key that equal points share."""
     return (float(t0), np.asarray(y0).tobytes(), *[np.asarray(p).tobytes() for p in parameters])
 
 

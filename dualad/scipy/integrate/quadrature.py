@@ -193,7 +193,7 @@ def _jvp(primals, tangents, *, call):
     directions = tangents[2:]
     moving = tuple([d is not None for d in directions])
     vectors = [d for d in directions if d is not None]
-    # The absolute tolerance is meant for the integral: what is integrated is its change by about itself.
+    # The absolute tolerance is meant for the integral: the integrand is its change, of about its own size.
     sizes = [_size(p) for p, m in zip(parameters, moving, strict=True) if m]
     if vectors and not has_lanes(*vectors) and not any([holds_staged(v) for v in vectors]):
         size = _largest([stop_gradient(np.max(abs(v) / s)) for v, s in zip(vectors, sizes, strict=True) if np.size(s)])

@@ -36,7 +36,7 @@ from .problem import Problem, Settings
 
 __all__ = ["ivp", "ivp_adjoint", "ivp_tangent"]
 
-#: reverse mode solves for so many tangents at once before it prefers the adjoint
+#: up to this number of tangents reverse mode solves forward; above it, by the adjoint
 _TANGENTS = 50
 
 
@@ -149,7 +149,7 @@ def _tangent_transpose(ct, *args, call, moving, lanes):
 
 
 def _through_tangents(ct, point, call, moving, lanes, avals, unknown) -> list:
-    """Return the cotangents of what is unknown, from the tangents of all its entries, solved for together."""
+    """Return the cotangents of the unknowns, from one forward solve with the tangents of all their entries."""
     count = sum([a.size for a, u in zip(avals, unknown, strict=True) if u])
     basis, start = [], 0
     for a, u in zip(avals, unknown, strict=True):
@@ -271,7 +271,7 @@ def _sample_problems() -> list[Problem]:
 
 
 def _samples(*before: Any, **params: Any) -> Callable[[], list]:
-    """Make samples of an operator: arguments before y0 and θ, and parameters beside the problem."""
+    """Make samples of an operator: arguments before y0 and θ, and parameters other than the problem."""
     return lambda: [(*before, (2,), (2,), {"call": call, **params}) for call in _sample_problems()]
 
 

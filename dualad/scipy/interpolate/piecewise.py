@@ -191,7 +191,7 @@ class PPoly(Interpolant):
 
 
 def _ours(plain, **changed) -> PPoly:
-    """Return a piecewise polynomial like another one, of SciPy's or of ours, but for what is given."""
+    """Copy a piecewise polynomial of SciPy's or ours, replacing the given attributes."""
     out = PPoly.__new__(PPoly)
     out._set(**{name: getattr(plain, name) for name in ("c", "x", "extrapolate", "axis")} | changed)
     return out

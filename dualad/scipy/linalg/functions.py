@@ -1,4 +1,4 @@
-"""Functions of matrices: exponential, logarithm, square root and what is composed of them.
+"""Functions of matrices: exponential, logarithm, square root and their compositions.
 
 Not for: their rules (``ops/matrix_functions.py``).
 """

@@ -63,7 +63,7 @@ class _Normal(Stationary):
         return solve_triangular(checked, solve_triangular(checked, b, trans=1))
 
     def evidence(self, residuals: Sequence, J: Any) -> tuple:
-        """Return what is checked beside the factor, as values: residual and point."""
+        """Return the values that are checked besides the factor: residual and point."""
         at = [stop_gradient(r) for r in residuals]
         return self.f(at[:1], at[1:])[0], at[0]
 
@@ -87,7 +87,7 @@ class _Normal(Stationary):
 def _linear_fit(
     where: str, A: Any, b: Any, bounds: Any, search: Any, require: bool, tangent_solve: Any
 ) -> tuple:  # fmt: skip
-    """Apply the operator of a linear least squares problem; return x, what was found, the residuals and the runs."""
+    """Apply the operator of a linear least squares problem; return x, the findings, the residuals and the runs."""
     A, b = _floats(A), _floats(b)
     n = A.shape[1]
     call = SolverCall(where, np.zeros(n))
@@ -153,7 +153,7 @@ class _Vertex(Stationary):
     __slots__ = ()
 
     def classify(self, x: np.ndarray, inputs: Sequence) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
-        """Say what is active, by distance alone: what is active without pushing is found, and not left out."""
+        """Return the active set by distance alone: constraints that are active with zero multipliers belong to it."""
         side, equal, rows, g = self.sides(x, inputs)
         forces = forces_of(side, rows, g)
         idle = (side != 0) & ~equal & (abs(forces) <= 1e-9 * max(1.0, abs(g).max(initial=0.0)))
@@ -172,7 +172,7 @@ class _Vertex(Stationary):
         return super().large([at, *residuals[1:]], b)
 
     def evidence(self, residuals: Sequence, J: Any) -> tuple:
-        """Return what is checked, as values: active bounds, active constraints, and whether one does nothing."""
+        """Return the values that are checked: active bounds, active constraints, whether a multiplier is zero."""
         k = len(self.unknown.avals)
         return tuple([stop_gradient(r) for r in residuals[k : k + 3]])
 
@@ -268,7 +268,7 @@ def _pairs(bounds: Any, n: int) -> Any:
 
 _INTEGERS = (
     "where variables are integers the answer jumps, and has no derivative between the jumps but zero",
-    "fix the integers, outside of the transform, and differentiate linprog in what is left",
+    "fix the integers, outside of the transform, and differentiate linprog in the remaining variables",
 )
 milp = refuses(so.milp, "scipy.optimize.milp", *_INTEGERS)
 

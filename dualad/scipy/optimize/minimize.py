@@ -55,12 +55,12 @@ class Objective(SolverCall):
         if np.size(out) != 1:
             raise ShapeError(
                 f"{self.where}: the function returned an array of shape {np.shape(out)}.", "it returns one number",
-                "sum over what is to be minimized, or return the root of one equation",
+                "minimize a sum, or return the root of one equation",
             )  # fmt: skip
         return np.reshape(out, ())
 
     def ended_by_rounding(self, out: Any, inputs: Sequence, box: Limits) -> bool:
-        """Say whether a line search failed where the gradient was as small as SciPy's default asks for."""
+        """Whether a line search failed at a gradient that satisfies SciPy's default tolerance."""
         if out.get("success", True) or out.get("status") != 2:
             return False
         value, slope = value_and_grad(lambda x: self.value(x, inputs))(out.x)
@@ -69,7 +69,7 @@ class Objective(SolverCall):
         return bool(np.max(abs(slope), initial=0.0) <= _SMALL * max(1.0, abs(float(value))))
 
     def plain(self, inputs: Sequence) -> dict[str, Any]:
-        """Return what SciPy is given: functions of plain x alone."""
+        """Return SciPy's arguments: functions of plain x alone."""
         value = lambda x: self.value(x, inputs)
         fun = lambda x, *_: value(x)
         if is_own(self.jac):

@@ -1,6 +1,6 @@
 """What all solvers of SciPy have in common here: the functions they call, the equation they solve, what they return.
 
-For: ``SolverCall``, what is known of a call and of SciPy's runs; ``Condition``, the equation at the answer, whose
+For: ``SolverCall``, the record of a call and of SciPy's runs; ``Condition``, the equation at the answer, whose
 tangent is a linear solve chosen by size and checked before it is divided by; and the numbers of a result object that
 carry no tangent.
 Not for: any solver.
@@ -42,7 +42,7 @@ __all__ = [
     "solves", "start_of", "unsolved", "warn",
 ]  # fmt: skip
 
-#: up to so many unknowns the matrix of the tangents' system is built
+#: largest number of unknowns for which the matrix of the tangents' system is built
 DENSE = 500
 #: a matrix with a larger condition number, once its rows and columns are scaled, has no inverse
 SINGULAR = 1e12
@@ -62,7 +62,7 @@ def warn(text: str) -> None:
 
 
 class SciPys(Exception):
-    """Our version of a solver has nothing to do: nothing is traced, or SciPy says better what is wrong."""
+    """Our version of a solver has nothing to do: nothing is traced, or SciPy's own error is better."""
 
 
 def solves(original: Callable, words: str | None = None) -> Callable:
@@ -118,7 +118,7 @@ def arguments_of(signature: inspect.Signature, given: tuple, named: dict) -> dic
 
 
 def inside(given: Sequence) -> list:
-    """Return what is in dictionaries and constraints among the arguments."""
+    """Return the contents of the dictionaries and constraints among the arguments."""
     out: list = []
     for x in given:
         if isinstance(x, dict):
@@ -240,7 +240,7 @@ class Condition(Equation):
     __slots__ = ()
 
     def tangent(self, residuals: Sequence, b):
-        """Solve ∂f/∂x·v = b for vectors; the residuals are x, what was found, and the inputs."""
+        """Solve ∂f/∂x·v = b for vectors; the residuals are x, the solver's findings, and the inputs."""
         if self.tangent_solve is not None:
             return super().tangent(residuals, b)
         if self.unknown.size <= DENSE:
@@ -278,11 +278,11 @@ class Condition(Equation):
         return unknown.vector(bind(linear_solve, (*unknown.leaves(b), *residuals), {"call": system}))
 
     def evidence(self, residuals: Sequence, J: Any) -> tuple:
-        """Return what is checked beside the matrix, as values: Newton's step, and the Jacobian's product behind it."""
+        """Return the values that are checked besides the matrix: the Newton step, and J(x + step) @ step."""
         return self.newton(residuals, regular(stop_gradient(J), call=self))[1:]
 
     def newton(self, residuals: Sequence, J: Any) -> tuple:
-        """Return what is left at the answer, Newton's step from there, and what the Jacobian behind it makes of it."""
+        """Return (residual, newton_step, J(x + step) @ step) at the answer."""
         unknown, k = self.unknown, len(self.unknown.avals)
         at = [stop_gradient(r) for r in residuals]
         x = unknown.vector(at[:k])
@@ -333,7 +333,7 @@ def _gmres(times: Callable, b: np.ndarray) -> np.ndarray:
 def null_direction(J: np.ndarray) -> str:
     """Return, for messages, the direction that a matrix maps (nearly) to zero."""
     if not np.isfinite(J).all():
-        return "what is not finite"
+        return "infinities or NaN"
     v = np.linalg.svd(J)[2][-1].conj()
     v = v / v[np.argmax(np.abs(v))]
     if len(v) <= 6:

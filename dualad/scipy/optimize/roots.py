@@ -54,7 +54,7 @@ class System(SolverCall):
         return np.reshape(out, np.shape(x))
 
     def residual(self, x: Any, inputs: Sequence) -> Any:
-        """Return what is zero at the answer."""
+        """Return the residual, zero at the answer."""
         out = self.value(x, inputs)
         return out - x if self._shift else out
 
@@ -90,7 +90,7 @@ def root(
 ):  # fmt: skip
     """Solve f(x) = 0, and differentiate x in whatever f depends on; ``jac="dualad"`` is the exact Jacobian.
 
-    With ``method="krylov"`` it is sparse, and its factors are the preconditioner, made anew at each step.
+    With ``method="krylov"`` it is sparse, and its factors are the preconditioner, recomputed at each step.
     """
     where = "scipy.optimize.root"
     flat = method in ("hybr", "lm", "df-sane")
@@ -127,7 +127,7 @@ class _Factorized(LinearOperator):
         self.update(x0, None)
 
     def update(self, x: np.ndarray, _: Any) -> None:
-        """Factorize at x, as SciPy asks before each step; where that is singular what was there stays."""
+        """Factorize at x, as SciPy asks before each step; a singular matrix leaves the previous factors."""
         try:
             self._factors = splu(self._jacobian(np.reshape(x, (-1,))).tocsc())
         except RuntimeError:

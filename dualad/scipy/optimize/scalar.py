@@ -179,7 +179,7 @@ def root_scalar(
     value = f if fprime is not True and fprime2 is not True else lambda *a: f(*a)[0]
     start = bracket[0] if bracket is not None else x0
     if start is None:
-        raise SciPys  # which says what is missing
+        raise SciPys  # whose error names the missing argument
     system = _Scalar(where, value, start, args, tangent_solve)
     first, second = system.close_given(fprime, args, "fprime"), system.close_given(fprime2, args, "fprime2")
     several = system.inputs.close(f, [system.start], as_args(args)) if value is not f else None

@@ -30,7 +30,7 @@ from .problem import COUNTS, INACCURATE, SINGULAR, Condition, SolverCall, counte
 
 __all__ = ["Constraints", "Limits", "Optimum", "Stationary", "forces_of", "optimum", "values_in"]
 
-#: what was found before the inputs: which bounds and constraints are active, whether one hardly is, counts
+#: the residuals before the inputs: which bounds and constraints are active, whether one hardly is, counts
 _FOUND = 4
 #: an active inequality whose multiplier is smaller than this, in units of the gradient, may as well be inactive
 _WEAK = 1e-5
@@ -40,7 +40,7 @@ _UNFINISHED = 1e-3
 _DEFICIENT = 1e-8
 #: nearer than this an inequality holds as an equation, whatever its multiplier
 _EXACT = 1e-9
-#: the mark of what is near a limit and does not hold exactly
+#: marks a variable or constraint near its limit but not at it
 _NEARLY = 2
 
 
@@ -79,7 +79,7 @@ class Optimum(NamedTuple):
 class Stationary(Condition):
     """What holds at an optimum.
 
-    ``objective(x, inputs)`` is what is minimized, ``bounds(inputs)`` the pair of lower and upper ones. With
+    ``objective(x, inputs)`` is minimized, ``bounds(inputs)`` the pair of lower and upper ones. With
     ``minimal``, as for least squares, a singular Hessian means the tangent of least norm and a warning.
     """
 
@@ -96,7 +96,7 @@ class Stationary(Condition):
         self.runs, self.near, self.minimal = runs, near, minimal
 
     def run(self, start: list, inputs: list) -> list:
-        """Call the solver; return the variables, the multipliers if there are constraints, and what was found."""
+        """Call the solver; return the variables, the multipliers if there are constraints, and the active set."""
         x, result = self.search(start[0], inputs)
         x = np.reshape(np.asarray(x, float), (self.size,))
         self.runs.append(result)
@@ -120,7 +120,7 @@ class Stationary(Condition):
         return grad(lagrangian)(x)
 
     def residual(self, at: list, parameters: list) -> list:
-        """Return what is zero at the optimum: for each variable, and for each constraint."""
+        """Return the residuals of the optimality conditions: one per variable, one per constraint."""
         (code, codes, weak, _), inputs = parameters[:_FOUND], parameters[_FOUND:]
         x, multipliers = at[0], at[1] if self.constraints else None
         out = self.gradient(x, multipliers, inputs)
@@ -128,7 +128,7 @@ class Stationary(Condition):
             low, high = [_finite(v) for v in self.bounds(inputs)]
             free = out
             out = np.where(code < 0, x - low, np.where(code > 0, x - high, free))
-            if convention() == "nan":  # what is not selected depends on the inputs too, as far as the kink goes
+            if convention() == "nan":  # the branch not taken depends on the inputs too, up to the kink
                 there = self.gradient(stop_gradient(x), stop_gradient(multipliers), inputs)
                 out = out + chosen(there, lambda: weak, self.name) - there
         if self.constraints is None:
@@ -184,7 +184,7 @@ class Stationary(Condition):
     # ── tangents ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def tangent(self, residuals: Sequence, b):
-        """Solve ∂f/∂x·v = b for vectors; the residuals are x, what was found, and the inputs."""
+        """Solve ∂f/∂x·v = b for vectors; the residuals are x, the active set, and the inputs."""
         v = super().tangent(residuals, b)
         weak = residuals[len(self.unknown.avals) + 2]
         return chosen(v, lambda: weak, self.name)
@@ -203,7 +203,7 @@ class Stationary(Condition):
         return self.divide(J, self.evidence(residuals, J), b)
 
     def evidence(self, residuals: Sequence, J: Any) -> tuple:
-        """Return what is checked beside the matrix, as values: residual, point, what is active, Newton's step."""
+        """Return the values that are checked besides the matrix: residual, point, active set, Newton step."""
         k = len(self.unknown.avals)
         x, code, codes = [stop_gradient(residuals[i]) for i in (0, k, k + 1)]
         left, step, product = self.newton(residuals, stop_gradient(J))
@@ -287,7 +287,7 @@ class Stationary(Condition):
 
 
 def forces_of(side: np.ndarray, rows: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Return the multipliers of what is active: how its gradients, which are ``rows``, add up to the objective's."""
+    """Return the multipliers of the active constraints, whose gradients (``rows``) combine to the objective's."""
     active = np.flatnonzero(side)
     forces = np.zeros(len(side))
     if len(active):

@@ -1,4 +1,4 @@
-"""``scipy.sparse``: constant sparse matrices beside traced arrays, and sparse matrices of traced entries.
+"""``scipy.sparse``: constant sparse matrices times traced arrays, and sparse matrices of traced entries.
 
 Matrices made here (``csr_array(...)``, ``diags_array(...)``) are SciPy's and meet tensors in products; one that SciPy
 made is wrapped by giving it to the constructor, ``csr_array(A)``. Not for: patterns that depend on traced values.
@@ -27,7 +27,7 @@ _attribute, __dir__ = falls_back(scipy.sparse, JOINING, holds_traced)
 
 
 def __getattr__(name: str) -> Any:
-    """Return what SciPy has; a function that makes matrices makes them of the classes here."""
+    """Return SciPy's attribute; functions that construct matrices return the classes of this package."""
     if name == "linalg":
         return importlib.import_module(f"{__name__}.linalg")
     thing = _attribute(name)

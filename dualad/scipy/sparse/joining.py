@@ -92,12 +92,12 @@ def kron(A, B, format=None):
 
 
 def issparse(x: Any) -> bool:
-    """Say whether something is a sparse array or matrix, of SciPy's or of traced entries."""
+    """Whether x is a sparse array or matrix, SciPy's or one of traced entries."""
     return isinstance(x, TracedSparse) or ss.issparse(x)
 
 
 def isspmatrix(x: Any) -> bool:
-    """Say whether something is a sparse matrix (not array), of SciPy's or of traced entries."""
+    """Whether x is a sparse matrix (not an array), SciPy's or one of traced entries."""
     return x.is_matrix if isinstance(x, TracedSparse) else ss.isspmatrix(x)
 
 

@@ -36,7 +36,7 @@ def spsolve(A, b, permc_spec=None, use_umfpack=True):
         return sl.spsolve(A, b, permc_spec, use_umfpack)
     if ss.issparse(b) or isinstance(b, TracedSparse):
         raise UnsupportedError(
-            "scipy.sparse.linalg.spsolve was given a sparse right-hand side beside traced values.",
+            "scipy.sparse.linalg.spsolve was given a sparse right-hand side and traced values.",
             "the pattern of the solution depends on values",
             "give b.toarray()",
         )

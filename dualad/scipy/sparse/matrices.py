@@ -24,7 +24,7 @@ __all__ = ["CLASSES", "ours"]
 
 
 def _construct(name: str, arg1, shape) -> TracedSparse:
-    """Make a matrix of traced entries from what SciPy's constructors take beside a dense array."""
+    """Make a matrix of traced entries from any argument of SciPy's constructors but a dense array."""
     form, kind = name.split("_")
     parts, matrix = arg1 if isinstance(arg1, tuple) else (), kind == "matrix"
     if isinstance(arg1, TracedSparse):
@@ -90,7 +90,7 @@ class _MeetsTensors:
 
 
 def _meeting(name: str) -> Callable:
-    """Make an operation with another operand: SciPy's, but for what is traced."""
+    """Make a binary operation: SciPy's, unless an operand is traced."""
 
     def method(self, other):
         traced = isinstance(other, TracedSparse) or tracer_in(other) is not None

@@ -492,7 +492,7 @@ def from_coordinates(entries, rows, columns, shape: tuple[int, int], form: str, 
 
 
 def place(found, entries, name: str) -> Any:
-    """Return what SciPy has made of a matrix of positions (1 is the first), with the entries in their places."""
+    """Replace the positions (1 is the first) in a matrix that SciPy computed by the entries at them."""
     if isinstance(found, np.matrix) or (ss.issparse(found) and found.ndim != 2):
         raise UnsupportedError(
             f"scipy.sparse: {name} of a sparse matrix with traced entries would be "

@@ -337,7 +337,7 @@ def _about_zero(order, mean, variance, skewness=math.nan, kurtosis=math.nan):
 
 
 def _log_of(p, rest):
-    """Return log(p) of a probability, by what is missing to one if that is the smaller number."""
+    """Return log(p), computed as log1p(-(1 - p)) for p near 1."""
     near = p > 0.5
     return np.where(near, np.log1p(-np.where(near, rest, 0.0)), np.log(np.where(near, 1.0, p)))
 
@@ -386,7 +386,7 @@ class Discrete(_Distribution):
         return k, shapes, self._support_of(*shapes), ok & np.logical_not(np.isnan(k))
 
     def _mass(self, k, parameters):
-        """Return what is needed of a probability: argument, shapes, where it is not zero and where all is well."""
+        """Return the argument in standard form, the shapes, and the masks of the support and of valid parameters."""
         *shapes, loc = parameters
         k, shapes, (low, high), ok = self._standard(k, shapes, loc)
         inside = ok & np.isfinite(k) & (k >= low) & (k <= high) & (np.floor(k) == k)

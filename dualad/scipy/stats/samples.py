@@ -32,7 +32,7 @@ def _sample(x: Any, axis: Any, nan_policy: str = "propagate") -> tuple[Any, Any]
     if nan_policy != "propagate":
         raise UnsupportedError(
             f"scipy.stats: nan_policy={nan_policy!r} was asked for on a tensor.",
-            "which entries are left out would change the shape of what is computed, lane by lane",
+            "omitting entries would change shapes from lane to lane",
             'leave nan_policy="propagate", and leave NaN out by np.where or np.nanmean yourself',
         )
     x = inexact_operand(x)
