@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import pytest
 
-__all__ = ["COMPOSITION_GAPS", "JAX_DIFFERS", "JAX_REAL_ONLY", "OPERATOR_GAPS", "ROWS", "marks"]
+__all__ = ["COMPOSITION_GAPS", "JAX_DIFFERS", "JAX_REAL_ONLY", "OPERATOR_GAPS", "PLACES", "marks"]
 
 #: (operator, check) -> reason
 OPERATOR_GAPS: dict[tuple[str, str], str] = {
     ("while_loop", "program"): "reverse mode through a traced loop of unknown length would need unbounded memory",
 }
 
-#: row of the capability table -> reason
-ROWS: dict[str, str] = {
-    "E4 concatenate": "a join records an array of zeros for a part that does not move, as large as that part",
-    "D9 strict": "assert_depends is optional and not offered; unused inputs have zeros",
+#: what is tested -> reason
+PLACES: dict[str, str] = {
+    "residuals of concatenate": "a join records an array of zeros for a part that does not move, as large as that part",
+    "assert_depends": "assert_depends is optional and not offered; unused inputs have zeros",
     "pole of a traced derivative": "a rule's errstate does not reach the program it is recorded in: the numbers are"
     " right, but NumPy warns about the infinite factor when the program runs",
 }

@@ -1,4 +1,4 @@
-"""Dual tensors and levels opened by hand: rows A1 to A14 of the capability table.
+"""Dual tensors and levels opened by hand.
 
 Not for: the transform that uses them (`test_jvp.py`).
 """
@@ -21,11 +21,11 @@ def square(x):
     return x * x
 
 
-# ── A1, A2: levels, packing, unpacking ───────────────────────────────────────────────────────────────────────────
+# ── levels, packing, unpacking ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a1_levels_count_from_zero_and_restore() -> None:
-    """Row A1: nested levels have index 0, 1, 2; after exit the depth is back at its start."""
+def test_levels_count_from_zero_and_restore() -> None:
+    """Nested levels have index 0, 1, 2; after exit the depth is back at its start."""
     for _ in range(2):
         with da.dual_level() as a:
             with da.dual_level() as b, da.dual_level() as c:
@@ -38,8 +38,8 @@ def test_a1_levels_count_from_zero_and_restore() -> None:
         da.make_dual(1.0, 1.0)
 
 
-def test_a1_tangent_identity_inside_and_none_after_exit() -> None:
-    """Row A1: unpacking returns the very tangent; after exit the same dual unpacks to (primal, None)."""
+def test_tangent_identity_inside_and_none_after_exit() -> None:
+    """Unpacking returns the very tangent; after exit the same dual unpacks to (primal, None)."""
     p, t = np.ones(3), np.arange(3.0)
     with da.dual_level():
         x = da.make_dual(p, t)
@@ -48,8 +48,8 @@ def test_a1_tangent_identity_inside_and_none_after_exit() -> None:
     assert after.tangent is None and np.array_equal(after.primal, p)
 
 
-def test_a1_a_new_level_is_blind_to_old_duals() -> None:
-    """Row A1: a new level sees no old tangent, and a new dual on the same primal gets only its own."""
+def test_a_new_level_is_blind_to_old_duals() -> None:
+    """A new level sees no old tangent, and a new dual on the same primal gets only its own."""
     p = np.ones(2)
     with da.dual_level() as outer:
         x = da.make_dual(p, np.array([1.0, 2.0]))
@@ -62,8 +62,8 @@ def test_a1_a_new_level_is_blind_to_old_duals() -> None:
             assert da.unpack_dual(y, inner).tangent is not None
 
 
-def test_a1_an_exception_closes_the_level() -> None:
-    """Row A1: cleanup also when the body raises."""
+def test_an_exception_closes_the_level() -> None:
+    """Cleanup also when the body raises."""
     with pytest.raises(KeyError), da.dual_level() as level:
         raise KeyError("x")
     assert not level.open
@@ -71,8 +71,8 @@ def test_a1_an_exception_closes_the_level() -> None:
         assert fresh.index == 0
 
 
-def test_a2_plain_arrays_unpack_to_themselves() -> None:
-    """Row A2: (itself, None) for a plain array; a dual's primal equals and can't be written through."""
+def test_plain_arrays_unpack_to_themselves() -> None:
+    """(itself, None) for a plain array; a dual's primal equals and can't be written through."""
     p = np.ones(2)
     with da.dual_level():
         got = da.unpack_dual(p)
@@ -87,17 +87,17 @@ def test_a2_plain_arrays_unpack_to_themselves() -> None:
     assert np.array_equal(p, [1.0, 1.0])
 
 
-def test_a2_unpacking_outside_of_any_level() -> None:
-    """Row A2: no level open, nothing to see."""
+def test_nothing_is_unpacked_outside_of_any_level() -> None:
+    """No level open, nothing to see."""
     assert da.unpack_dual(3.0) == (3.0, None)
 
 
-# ── A3, A4, A5: agreement of primal and tangent ──────────────────────────────────────────────────────────────────
+# ── agreement of primal and tangent ──────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(("p", "t"), [((2,), (3,)), ((2,), (1,)), ((2,), ()), ((), (1,)), ((2, 3), (3,))])
-def test_a3_shapes_must_agree(p, t) -> None:
-    """Row A3: both shapes are named; nothing is broadcast, (1,) for (2,) neither."""
+def test_shapes_of_primal_and_tangent_must_agree(p, t) -> None:
+    """Both shapes are named; nothing is broadcast, (1,) for (2,) neither."""
     for make in (lambda: da.make_dual(np.ones(p), np.ones(t)), lambda: da.jvp(square, (np.ones(p),), (np.ones(t),))):
         with da.dual_level(), pytest.raises(ShapeError) as error:
             make()
@@ -119,16 +119,16 @@ def test_a3_shapes_must_agree(p, t) -> None:
         (np.ones(2), np.ones(2, complex), "complex128"),
     ],
 )
-def test_a4_dtypes_must_agree(p, t, blamed: str) -> None:
-    """Row A4: TypeError; float64 with a float32 or integer tangent refused, an integer primal refused."""
+def test_dtypes_of_primal_and_tangent_must_agree(p, t, blamed: str) -> None:
+    """TypeError; float64 with a float32 or integer tangent refused, an integer primal refused."""
     for make in (lambda: da.make_dual(p, t), lambda: da.jvp(square, (p,), (t,))):
         with da.dual_level(), pytest.raises(DtypeError, match=blamed) as error:
             make()
         assert isinstance(error.value, TypeError) and error.value.instead
 
 
-def test_a5_no_dual_of_the_same_level_as_tangent() -> None:
-    """Row A5: refused at the same level, allowed when the inner dual belongs to another: that is nesting."""
+def test_no_dual_of_the_same_level_as_tangent() -> None:
+    """Refused at the same level, allowed when the inner dual belongs to another: that is nesting."""
     with da.dual_level():
         t = da.make_dual(1.0, 1.0)
         with pytest.raises(ArgumentError, match="itself a Dual"):
@@ -138,11 +138,11 @@ def test_a5_no_dual_of_the_same_level_as_tangent() -> None:
     assert da.jvp(lambda a: da.jvp(square, (3.0,), (a,))[1], (1.0,), (1.0,))[1] == 6.0
 
 
-# ── A6: lifetime ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── lifetime ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a6_the_dual_is_the_only_owner_of_its_tangent() -> None:
-    """Row A6: by reference counting alone, the tangent is gone right after the dual."""
+def test_the_dual_is_the_only_owner_of_its_tangent() -> None:
+    """By reference counting alone, the tangent is gone right after the dual."""
     gc.disable()
     try:
         with da.dual_level():
@@ -161,11 +161,11 @@ def test_a6_the_dual_is_the_only_owner_of_its_tangent() -> None:
         gc.enable()
 
 
-# ── A7: printing ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── printing ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a7_repr_shows_tangent_and_level() -> None:
-    """Row A7: the parts of a dual print as ordinary arrays; the dual says that it is one."""
+def test_repr_shows_tangent_and_level() -> None:
+    """The parts of a dual print as ordinary arrays; the dual says that it is one."""
     with da.dual_level() as level:
         x = da.make_dual(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
         assert "tangent=" in repr(x) and f"level={level.number}" in repr(x) and "dual_level" in repr(x)
@@ -174,8 +174,8 @@ def test_a7_repr_shows_tangent_and_level() -> None:
         assert f"{da.make_dual(2.5, 1.0):.3f}" == "2.500"
 
 
-def test_a7_repr_never_raises_under_any_transform() -> None:
-    """Row A7: in vmap it shows shape and batch axis; in trace and linearize it shows what is known."""
+def test_repr_never_raises_under_any_transform() -> None:
+    """In vmap it shows shape and batch axis; in trace and linearize it shows what is known."""
     said = []
 
     def f(x):
@@ -191,11 +191,11 @@ def test_a7_repr_never_raises_under_any_transform() -> None:
     assert len(said) == 4 and all(said)
 
 
-# ── A8: switching tangents off ───────────────────────────────────────────────────────────────────────────────────
+# ── switching tangents off ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a8_no_tangents() -> None:
-    """Row A8: inside, an operation on a Dual returns its primal; restored afterwards, also when the body raises."""
+def test_inside_no_tangents_an_operation_returns_its_primal() -> None:
+    """Inside, an operation on a Dual returns its primal; restored afterwards, also when the body raises."""
     with da.dual_level():
         x = da.make_dual(2.0, 1.0)
         with da.no_tangents():
@@ -203,13 +203,13 @@ def test_a8_no_tangents() -> None:
         assert da.unpack_dual(x * x).tangent == 4.0
 
 
-# ── A9: memory layout ────────────────────────────────────────────────────────────────────────────────────────────
+# ── memory layout ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("of_tangent", layouts)
 @pytest.mark.parametrize("of_primal", layouts)
-def test_a9_layout_does_not_matter(of_primal: str, of_tangent: str, rng) -> None:
-    """Row A9: every pairing of memory orders gives the same numbers, and neither array is written to."""
+def test_memory_order_does_not_matter(of_primal: str, of_tangent: str, rng) -> None:
+    """Every pairing of memory orders gives the same numbers, and neither array is written to."""
     base, direction = rng.normal(size=(2, 3)), rng.normal(size=(2, 3))
     p, t = layouts[of_primal](base), layouts[of_tangent](direction)
 
@@ -222,8 +222,8 @@ def test_a9_layout_does_not_matter(of_primal: str, of_tangent: str, rng) -> None
     assert np.array_equal(p, base) and np.array_equal(t, direction)
 
 
-def test_a9_broadcast_and_empty_arrays() -> None:
-    """Row A9: stride-0 and zero-size primals and tangents."""
+def test_broadcast_and_empty_primals_and_tangents_are_differentiated() -> None:
+    """Stride-0 and zero-size primals and tangents."""
     p, t = np.broadcast_to(np.array(2.0), (3,)), np.broadcast_to(np.array([1.0]), (3,))
     value, tangent = da.jvp(lambda x: x * x, (p,), (t,))
     assert np.array_equal(value, [4.0] * 3) and np.array_equal(tangent, [4.0] * 3)
@@ -233,11 +233,11 @@ def test_a9_broadcast_and_empty_arrays() -> None:
     assert da.grad(lambda x: np.sum(x * x))(np.ones((0, 3))).shape == (0, 3)
 
 
-# ── A10 to A14 ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── results without a tangent, and refusals ──────────────────────────────────────────────────────────────────────
 
 
-def test_a10_comparisons_are_plain_booleans() -> None:
-    """Row A10: at the bottom, questions with a numeric answer are plain arrays that index, branch and loop."""
+def test_comparisons_are_plain_booleans() -> None:
+    """At the bottom, questions with a numeric answer are plain arrays that index, branch and loop."""
 
     def f(x):
         mask = x > 1.0
@@ -252,16 +252,16 @@ def test_a10_comparisons_are_plain_booleans() -> None:
 
 
 @pytest.mark.parametrize("f", [np.signbit, np.argmax, np.isfinite, lambda x: x > 1, lambda x: np.isin(x, [1.0])])
-def test_a10_their_tangent_is_float0(f) -> None:
-    """Row A10: a tangent that can't exist is shown as float0; floor_divide keeps its dtype and has zeros."""
+def test_the_tangent_of_a_comparison_is_float0(f) -> None:
+    """A tangent that can't exist is shown as float0; floor_divide keeps its dtype and has zeros."""
     value, tangent = da.jvp(f, (np.array([1.0, 2.0]),), (np.ones(2),))
     assert tangent.dtype == da.float0 and tangent.shape == np.shape(value)
     value, tangent = da.jvp(lambda x: x // 0.4, (np.array([1.0, 2.1]),), (np.ones(2),))
     assert np.array_equal(value, [2.0, 5.0]) and np.array_equal(tangent, [0.0, 0.0])
 
 
-def test_a11_a_plain_target_of_a_traced_result_is_refused() -> None:
-    """Row A11: TypeError naming out=, and the target is unchanged."""
+def test_a_plain_target_of_a_traced_result_is_refused() -> None:
+    """TypeError naming out=, and the target is unchanged."""
     target = np.full(2, 7.0)
     for call in (
         lambda x: np.add(x, 1.0, out=target),
@@ -274,8 +274,8 @@ def test_a11_a_plain_target_of_a_traced_result_is_refused() -> None:
     assert np.array_equal(target, [7.0, 7.0])
 
 
-def test_a12_a_missing_rule_is_refused_by_name() -> None:
-    """Row A12: NotImplementedError naming the operator, never the primal alone."""
+def test_a_missing_rule_is_refused_by_name() -> None:
+    """NotImplementedError naming the operator, never the primal alone."""
     with pytest.raises(NotImplementedError, match="nextafter"):
         da.jvp(lambda x: np.nextafter(x, 2.0), (1.0,), (1.0,))
     unknown = np.frompyfunc(lambda v: v + 1, 1, 1)
@@ -285,8 +285,8 @@ def test_a12_a_missing_rule_is_refused_by_name() -> None:
         da.jvp(unknown, (np.ones(2),), (np.ones(2),))
 
 
-def test_a13_matrix_and_masked_arrays_are_refused() -> None:
-    """Row A13: their arithmetic differs; TypeError."""
+def test_matrix_and_masked_arrays_are_refused() -> None:
+    """Their arithmetic differs; TypeError."""
     with pytest.warns(PendingDeprecationWarning):
         matrix = np.matrix([[1.0, 2.0]])
     for x in (matrix, np.ma.masked_array([1.0, 2.0], mask=[0, 1])):
@@ -296,8 +296,8 @@ def test_a13_matrix_and_masked_arrays_are_refused() -> None:
                 transform(x)
 
 
-def test_a13_other_subclasses_are_viewed_as_arrays() -> None:
-    """Row A13: a subclass without arithmetic of its own computes as an ndarray."""
+def test_other_subclasses_are_viewed_as_arrays() -> None:
+    """A subclass without arithmetic of its own computes as an ndarray."""
 
     class Named(np.ndarray):
         pass
@@ -308,8 +308,8 @@ def test_a13_other_subclasses_are_viewed_as_arrays() -> None:
     assert np.array_equal(da.vjp(square, x)[1](np.ones(2))[0], [2.0, 4.0])
 
 
-def test_a14_vmap_over_tangents() -> None:
-    """Row A14: equals the loop; the identity returns the tangents themselves."""
+def test_vmap_over_tangents_equals_the_loop() -> None:
+    """Equals the loop; the identity returns the tangents themselves."""
     x, T = np.linspace(0.1, 1.6, 16).reshape(4, 4), np.random.default_rng(0).normal(size=(5, 4, 4))
     for f in (np.sin, lambda v: v + v, lambda v: v):
         got = da.vmap(lambda t, f=f: da.jvp(f, (x,), (t,))[1])(T)
@@ -331,7 +331,7 @@ def test_duals_of_a_closed_level_refuse_arithmetic() -> None:
 
 
 def test_levels_of_threads_are_their_own() -> None:
-    """Row P1: a level opened in one thread is not the innermost one of another."""
+    """A level opened in one thread is not the innermost one of another."""
     said = []
 
     def other():

@@ -2,7 +2,7 @@
 
 Whatever is wrong is said by an error of the package's own family, or by Python where it is the user's function that
 was called wrongly; never by an AttributeError, IndexError or KeyError from inside. Not for: errors of operators
-(`test_errors.py`), of rules (`capabilities/test_g_custom_rules.py`) or of loops (`test_loops.py`).
+(`test_errors.py`), of rules (`capabilities/test_custom_rules.py`) or of loops (`test_loops.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The forward-mode transform: rows B1 to B4 and C11, and the errors of bad calls.
+"""The forward-mode transform, `stop_gradient`, and the errors of bad calls.
 
 Not for: Dual tensors themselves (`test_dual.py`) or operators.
 """
@@ -31,34 +31,33 @@ def square(x):
     return x * x
 
 
-# ── B1: the contract ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── the contract ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_b1_returns_value_and_tangent_with_the_structure_of_the_output() -> None:
-    """Row B1."""
+def test_jvp_returns_value_and_tangent_with_the_structure_of_the_output() -> None:
     f = lambda x, y: {"sum": x + y, "pair": (x * y, [x])}
     value, tangent = da.jvp(f, (2.0, 3.0), (1.0, 10.0))
     assert value == {"sum": 5.0, "pair": (6.0, [2.0])}
     assert tangent == {"sum": 11.0, "pair": (23.0, [1.0])}
 
 
-def test_b1_scalars_in_and_out() -> None:
-    """Row B1: Python floats, 0-d arrays and NumPy scalars."""
+def test_scalars_of_every_kind_are_differentiated() -> None:
+    """Python floats, 0-d arrays and NumPy scalars."""
     for x in (3.0, np.float64(3.0), np.array(3.0)):
         value, tangent = da.jvp(square, (x,), (1.0,))
         assert value == 9.0 and tangent == 6.0 and np.shape(tangent) == ()
 
 
-def test_b1_an_output_that_does_not_depend_on_the_input_has_zeros() -> None:
-    """Row B1: zeros of its shape and dtype; float0 for integers."""
+def test_an_output_that_does_not_depend_on_the_input_has_zeros() -> None:
+    """Zeros of its shape and dtype; float0 for integers."""
     value, tangent = da.jvp(lambda x: (np.ones(2, np.float32), 3, np.array([True])), (1.0,), (1.0,))
     assert np.array_equal(tangent[0], [0.0, 0.0]) and tangent[0].dtype == np.float32
     assert tangent[1].dtype == da.float0 and tangent[2].dtype == da.float0 and tangent[2].shape == (1,)
     assert value[1] == 3
 
 
-def test_b1_differentiable_in_input_and_tangent() -> None:
-    """Row B1: jvp of jvp in both of its arguments."""
+def test_jvp_is_differentiable_in_input_and_tangent() -> None:
+    """Jvp of jvp in both of its arguments."""
     inner = lambda x, t: da.jvp(np.sin, (x,), (t,))[1]
     x, t = 0.3, 0.7
     _, tangent = da.jvp(inner, (x, t), (1.0, 10.0))
@@ -66,8 +65,8 @@ def test_b1_differentiable_in_input_and_tangent() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.ones(2), 3.0, {"a": 1.0}, "xy", None])
-def test_b1_primals_and_tangents_are_tuples_or_lists(bad) -> None:
-    """Row B1: TypeError, and the remedy."""
+def test_primals_and_tangents_are_tuples_or_lists(bad) -> None:
+    """TypeError, and the remedy."""
     for args in ((bad, (1.0,)), ((1.0,), bad)):
         with pytest.raises(ArgumentTypeError, match="for a function of one argument"):
             da.jvp(square, *args)
@@ -84,24 +83,24 @@ def test_b1_primals_and_tangents_are_tuples_or_lists(bad) -> None:
         (([1.0, 2.0],), ([1.0],)),
     ],
 )
-def test_b1_trees_must_agree(primals, tangents) -> None:
-    """Row B1: TypeError that shows both structures."""
+def test_trees_of_primals_and_tangents_must_agree(primals, tangents) -> None:
+    """TypeError that shows both structures."""
     with pytest.raises(TreeError) as error:
         da.jvp(lambda *a: 0.0, primals, tangents)
     assert isinstance(error.value, TypeError)
     assert "primals:" in str(error.value) and "tangents:" in str(error.value) and error.value.instead
 
 
-def test_b1_the_offending_leaf_is_named() -> None:
-    """Row B1: the message says which leaf, as it is reached."""
+def test_the_offending_leaf_is_named() -> None:
+    """The message says which leaf, as it is reached."""
     x = {"w": [np.ones(2), np.ones(3)]}
     with pytest.raises(ShapeError, match=r"tangents\[0\]\['w'\]\[1\]"):
         da.jvp(lambda p: p["w"][0], (x,), ({"w": [np.ones(2), np.ones(2)]},))
 
 
 @pytest.mark.parametrize("bad", ["text", object(), {1, 2}, np.array(["a"]), b"x", len])
-def test_b1_outputs_that_are_no_numbers_are_refused(bad) -> None:
-    """Row B1, issue: strings in outputs; TypeError naming where."""
+def test_outputs_that_are_no_numbers_are_refused(bad) -> None:
+    """Strings in outputs; TypeError naming where."""
     for transform in (
         lambda f: da.jvp(f, (1.0,), (1.0,)),
         lambda f: da.vjp(f, 1.0),
@@ -116,11 +115,11 @@ def test_b1_outputs_that_are_no_numbers_are_refused(bad) -> None:
         assert "label" in str(error.value) and isinstance(error.value, TypeError)
 
 
-# ── B2: inputs that do not move ──────────────────────────────────────────────────────────────────────────────────
+# ── inputs that do not move ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_b2_none_is_a_zero_tangent() -> None:
-    """Row B2: equality with closing over the argument."""
+def test_none_is_a_zero_tangent() -> None:
+    """Equality with closing over the argument."""
     f = lambda a, b: np.sin(a) * b
     a, b, t = 0.3, np.array([1.0, 2.0]), np.array([1.0, -1.0])
     expected = da.jvp(lambda v: f(a, v), (b,), (t,))
@@ -130,37 +129,37 @@ def test_b2_none_is_a_zero_tangent() -> None:
 
 
 @pytest.mark.parametrize("tangent", [None, 0, 0.0, np.zeros((), da.float0)])
-def test_b2_integers_carry_no_tangent_and_need_no_ceremony(tangent) -> None:
-    """Row B2: None, zeros or float0."""
+def test_integers_carry_no_tangent_and_need_no_ceremony(tangent) -> None:
+    """None, zeros or float0."""
     assert da.jvp(lambda x, n: x**n, (2.0, 3), (1.0, tangent)) == (8.0, 12.0)
 
 
-def test_b2_a_moving_integer_is_refused() -> None:
-    """Row B2, A4: an integer primal with a tangent that is not zero."""
+def test_a_moving_integer_is_refused() -> None:
+    """An integer primal with a tangent that is not zero."""
     with pytest.raises(DtypeError, match="int"):
         da.jvp(lambda x, n: x**n, (2.0, 3), (1.0, 1.0))
 
 
-def test_b2_static_leaves_pass_through() -> None:
-    """Row B2: strings and callables among the arguments are static."""
+def test_static_leaves_pass_through() -> None:
+    """Strings and callables among the arguments are static."""
     f = lambda x, how, g: g(x) if how == "apply" else x
     assert da.jvp(f, (2.0, "apply", square), (1.0, None, None)) == (4.0, 4.0)
     assert da.vjp(f, 2.0, "apply", square)[1](1.0)[0] == 4.0
 
 
-# ── B3: copies and casts ─────────────────────────────────────────────────────────────────────────────────────────
+# ── copies and casts ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble])
-def test_b3_casts_keep_the_tangent(dtype) -> None:
-    """Row B3: astype to every floating dtype keeps tracking, and the result's dtype."""
+def test_casts_keep_the_tangent(dtype) -> None:
+    """Astype to every floating dtype keeps tracking, and the result's dtype."""
     value, tangent = da.jvp(lambda x: x.astype(dtype) * 2, (np.array([1.5, 2.5]),), (np.array([1.0, -1.0]),))
     assert value.dtype == dtype and tangent.dtype == dtype
     np.testing.assert_array_equal(tangent, [2.0, -2.0])
 
 
-def test_b3_copies_and_broadcasts_keep_the_tangent() -> None:
-    """Row B3: a 3×3 value copied into 1×3×3, and other views."""
+def test_copies_and_broadcasts_keep_the_tangent() -> None:
+    """A 3×3 value copied into 1×3×3, and other views."""
     x, t = np.arange(9.0).reshape(3, 3), np.eye(3)
     for f in (
         lambda v: np.broadcast_to(v, (1, 3, 3)),
@@ -173,19 +172,18 @@ def test_b3_copies_and_broadcasts_keep_the_tangent() -> None:
         np.testing.assert_array_equal(tangent, t[None])
 
 
-# ── C10, C11: aux and stop_gradient ──────────────────────────────────────────────────────────────────────────────
+# ── aux and stop_gradient ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_c10_aux_is_handed_through() -> None:
-    """Row C10."""
+def test_aux_is_handed_through() -> None:
     value, tangent, aux = da.jvp(lambda x: (x * x, {"x": x, "n": 3, "s": "text"}), (3.0,), (1.0,), has_aux=True)
     assert (value, tangent, aux) == (9.0, 6.0, {"x": 3.0, "n": 3, "s": "text"})
     with pytest.raises(OutputError, match="has_aux"):
         da.jvp(square, (3.0,), (1.0,), has_aux=True)
 
 
-def test_c11_stop_gradient() -> None:
-    """Row C11: (9, 3) for stop_gradient(v)·v; gradient of x + stop(2x) is 1; all levels; ints and None pass."""
+def test_stop_gradient_passes_values_and_no_tangents() -> None:
+    """(9, 3) for stop_gradient(v)·v; gradient of x + stop(2x) is 1; all levels; ints and None pass."""
     assert da.jvp(lambda v: da.stop_gradient(v) * v, (3.0,), (1.0,)) == (9.0, 3.0)
     assert da.grad(lambda x: x + da.stop_gradient(2 * x))(5.0) == 1.0
     assert da.grad(da.grad(lambda x: da.stop_gradient(x) ** 2 * x))(2.0) == 0.0
@@ -196,8 +194,8 @@ def test_c11_stop_gradient() -> None:
     np.testing.assert_array_equal(da.vmap(lambda x: da.stop_gradient(x) * x)(np.arange(3.0)), np.arange(3.0) ** 2)
 
 
-def test_c11_asarray_with_a_dtype_recommends_stop_gradient() -> None:
-    """Row C11: conversion to a plain array would drop the tangent."""
+def test_asarray_with_a_dtype_recommends_stop_gradient() -> None:
+    """Conversion to a plain array would drop the tangent."""
     with pytest.raises(PlainBufferError, match="stop_gradient"):
         da.jvp(lambda x: np.asarray(x, dtype=float) * 2, (np.ones(2),), (np.ones(2),))
 

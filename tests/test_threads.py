@@ -70,7 +70,7 @@ def nested(k: float):
 
 
 def test_ten_threads_nesting_everything_with_exceptions_among_them() -> None:
-    """Row P1: every thread gets its own numbers, though others fail in the middle of theirs."""
+    """Every thread gets its own numbers, though others fail in the middle of theirs."""
 
     class Mine(Exception):
         pass

@@ -1,4 +1,4 @@
-"""Reverse mode: rows C1 to C13, D1 to D4, E2 and E3 of the capability table.
+"""Reverse mode: gradients, pullbacks, second derivatives, and transposes of linear functions.
 
 Not for: operators' transposes (`tests/ops/test_every_op.py`), whole Jacobians (`test_jacobian.py`), or what a pullback
 keeps in memory (`test_linearize.py`).
@@ -30,11 +30,11 @@ def square(x):
     return x * x
 
 
-# ── C1, C2: products and several roots ───────────────────────────────────────────────────────────────────────────
+# ── products and several roots ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_c1_closed_forms() -> None:
-    """Row C1: x² + yx + y² has the gradient (2x + y, x + 2y)."""
+def test_gradients_equal_closed_forms() -> None:
+    """X² + yx + y² has the gradient (2x + y, x + 2y)."""
     f = lambda x, y: x**2 + y * x + y**2
     assert da.grad(f, (0, 1))(3.0, 5.0) == (11.0, 13.0)
     # and a combination of those gradients differentiates to 5 and 4: ∂(2 gₓ + g_y) = (4+1, 2+2)
@@ -42,8 +42,8 @@ def test_c1_closed_forms() -> None:
     assert da.grad(g, (0, 1))(3.0, 5.0) == (5.0, 4.0)
 
 
-def test_c1_reused_nodes_receive_the_sum() -> None:
-    """Row C1: a graph in which one cotangent is waiting in three places gives exactly 34 and 17."""
+def test_reused_nodes_receive_the_sum() -> None:
+    """A graph in which one cotangent is waiting in three places gives exactly 34 and 17."""
 
     def f(x, y):
         a, b, c = x + 2, y + 2, x + 2
@@ -57,21 +57,20 @@ def test_c1_reused_nodes_receive_the_sum() -> None:
     assert (x == 34.0).all() and (y == 17.0).all()
 
 
-def test_c1_an_expression_with_division() -> None:
-    """Row C1: (x/y + y/x)·x − 3/y has ∂x = 2x/y and ∂y = −x²/y² + 1 + 3/y²."""
+def test_gradients_of_an_expression_with_division() -> None:
+    """(x/y + y/x)·x − 3/y has ∂x = 2x/y and ∂y = −x²/y² + 1 + 3/y²."""
     division = lambda x, y: (x / y + y / x) * x - 3 / y
     assert da.grad(division, (0, 1))(2.0, 4.0) == pytest.approx((1.0, -0.25 + 1 + 3 / 16), rel=1e-15)
 
 
-def test_c1_an_argmax_branch_contributes_nothing() -> None:
-    """Row C1."""
+def test_an_argmax_branch_contributes_nothing() -> None:
     f = lambda x: np.sum(x * 2) + np.argmax(x) * 10.0
     assert da.grad(f)(np.array([1.0, 3.0, 2.0])).tolist() == [2.0, 2.0, 2.0]
 
 
 @pytest.mark.parametrize("ct", [np.ones(3), np.ones((2, 1)), 1.0, np.ones((1, 2))])
-def test_c1_a_cotangent_of_the_wrong_shape(ct) -> None:
-    """Rows C1, C8: ValueError that names both shapes and explains the batched reading."""
+def test_a_cotangent_of_the_wrong_shape_is_refused(ct) -> None:
+    """ValueError that names both shapes and explains the batched reading."""
     _, pull = da.vjp(square, np.ones(2))
     with pytest.raises(ShapeError) as error:
         pull(ct)
@@ -80,14 +79,13 @@ def test_c1_a_cotangent_of_the_wrong_shape(ct) -> None:
 
 
 @pytest.mark.parametrize("ct", [np.ones(2, np.float32), np.ones(2, int), np.ones(2, complex)])
-def test_c1_a_cotangent_of_the_wrong_dtype(ct) -> None:
-    """Row C1."""
+def test_a_cotangent_of_the_wrong_dtype_is_refused(ct) -> None:
     with pytest.raises(DtypeError, match=str(ct.dtype)):
         da.vjp(square, np.ones(2))[1](ct)
 
 
-def test_c1_a_cotangent_of_the_wrong_structure() -> None:
-    """Row C1: both structures are shown."""
+def test_a_cotangent_of_the_wrong_structure_is_refused() -> None:
+    """Both structures are shown."""
     _, pull = da.vjp(lambda x: {"a": x, "b": (x, x)}, 1.0)
     for ct in ({"a": 1.0}, (1.0, 1.0), {"a": 1.0, "b": (1.0,)}, 1.0, {"a": (1.0,), "b": (1.0, 1.0)}):
         with pytest.raises(TreeError, match="cotangent"):
@@ -95,22 +93,22 @@ def test_c1_a_cotangent_of_the_wrong_structure() -> None:
     assert pull({"a": 1.0, "b": (1.0, None)}) == (2.0,)
 
 
-def test_c2_several_repeated_and_dependent_roots() -> None:
-    """Row C2: cotangents of several outputs add; y and z = f(y) together give 2x·gy + 6x⁵·gz."""
+def test_cotangents_of_several_repeated_and_dependent_outputs_add() -> None:
+    """Cotangents of several outputs add; y and z = f(y) together give 2x·gy + 6x⁵·gz."""
     _, pull = da.vjp(lambda x: (x**2, (x**2) ** 3), 2.0)
     assert pull((1.0, 10.0)) == (2 * 2.0 * 1 + 6 * 2.0**5 * 10,)
     _, pull = da.vjp(lambda x: (lambda y: (y, y))(x * 3), 1.0)
     assert pull((1.0, 1.0)) == (6.0,)
 
 
-def test_c2_a_constant_output_accepts_a_cotangent() -> None:
-    """Row C2: it contributes zeros."""
+def test_a_constant_output_accepts_a_cotangent() -> None:
+    """It contributes zeros."""
     _, pull = da.vjp(lambda x: (x * 2, 5.0, np.ones(3), 7), 1.0)
     assert pull((1.0, 100.0, np.ones(3), None)) == (2.0,)
 
 
-def test_c2_two_stages_equal_the_direct_product() -> None:
-    """Rows C2, C12: pull₂ ∘ pull₁; the tail alone gives 1, the chain gives 2."""
+def test_two_stages_equal_the_direct_product() -> None:
+    """Pull₂ ∘ pull₁; the tail alone gives 1, the chain gives 2."""
     head, tail = lambda x: np.sin(x) * x, lambda y: np.sum(y**3)
     x = np.array([0.3, 0.5])
     y, pull_head = da.vjp(head, x)
@@ -121,8 +119,8 @@ def test_c2_two_stages_equal_the_direct_product() -> None:
     assert inner(1.0) == (1.0,) and outer(inner(1.0)[0]) == (2.0,)
 
 
-def test_c2_sharded_stages() -> None:
-    """Row C2: intermediates in shards of 2 out of 10; Σ l i² (1 + l)-style weights come out exactly."""
+def test_cotangents_given_in_shards_add_to_the_whole() -> None:
+    """Intermediates in shards of 2 out of 10; Σ l i² (1 + l)-style weights come out exactly."""
     leaves = np.arange(10.0)
     intermediate = lambda v: v * np.arange(10.0)
     loss = lambda v: np.sum(v * np.arange(10.0) * (1 + np.arange(10.0)))
@@ -136,11 +134,11 @@ def test_c2_sharded_stages() -> None:
     np.testing.assert_array_equal(total, np.arange(10.0) ** 2 * (1 + np.arange(10.0)))
 
 
-# ── C3, C4, C5: which inputs ─────────────────────────────────────────────────────────────────────────────────────
+# ── which inputs ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_c3_argnums() -> None:
-    """Row C3: int, negative, tuple; in the order asked for."""
+def test_argnums_choose_arguments_in_their_order() -> None:
+    """Int, negative, tuple; in the order asked for."""
     f = lambda a, b, c: a * b**2 * c**3
     assert da.grad(f)(1.0, 2.0, 3.0) == 4 * 27.0
     assert da.grad(f, 1)(1.0, 2.0, 3.0) == 4 * 27.0
@@ -149,8 +147,8 @@ def test_c3_argnums() -> None:
     assert da.grad(f, argnums=(1,))(1.0, 2.0, 3.0) == (4 * 27.0,)
 
 
-def test_c3_argnames() -> None:
-    """Row C3: keyword arguments by name; with argnums both."""
+def test_argnames_choose_keyword_arguments() -> None:
+    """Keyword arguments by name; with argnums both."""
     f = lambda a, *, b, c: a * b * c
     assert da.grad(f, argnames="b")(2.0, b=3.0, c=5.0) == 10.0
     assert da.grad(f, argnames=("b", "c"))(2.0, b=3.0, c=5.0) == {"b": 10.0, "c": 6.0}
@@ -174,8 +172,8 @@ def test_c3_argnames() -> None:
         ((0, -3), ArgumentError),
     ],
 )
-def test_c3_bad_argnums(argnums, error) -> None:
-    """Row C3: an empty list is a ValueError with a message of its own; out of range TypeError."""
+def test_bad_argnums_are_refused(argnums, error) -> None:
+    """An empty list is a ValueError with a message of its own; out of range TypeError."""
     for transform in (da.grad, da.value_and_grad, da.jacfwd, da.jacrev):
         with pytest.raises(error) as raised:
             transform(lambda a, b, c: a * b * c, argnums)(1.0, 2.0, 3.0)
@@ -183,8 +181,8 @@ def test_c3_bad_argnums(argnums, error) -> None:
         assert transform.__name__ in str(raised.value)
 
 
-def test_c3_gradient_ascent_increases_the_value() -> None:
-    """Row C3: five steps of 0.05."""
+def test_gradient_ascent_increases_the_value() -> None:
+    """Five steps of 0.05."""
     f = lambda x: -np.sum((x - 1.0) ** 4)
     x, values = np.array([3.0, -1.0]) / 2, []
     for _ in range(5):
@@ -194,8 +192,8 @@ def test_c3_gradient_ascent_increases_the_value() -> None:
     assert values == sorted(values) and values[0] < values[-1]
 
 
-def test_c4_an_unused_input_has_zeros_of_its_shape_and_dtype() -> None:
-    """Row C4: also empty ones; broadcasting (4,0) + (4,1) gives zeros (4,1) and an empty (4,0)."""
+def test_an_unused_input_has_zeros_of_its_shape_and_dtype() -> None:
+    """Also empty ones; broadcasting (4,0) + (4,1) gives zeros (4,1) and an empty (4,0)."""
     grads = da.grad(lambda a, b, c: np.sum(a), (0, 1, 2))(np.ones(2), np.ones((3, 1), np.float32), 2.0)
     assert np.array_equal(grads[1], np.zeros((3, 1))) and grads[1].dtype == np.float32
     assert grads[2] == 0.0 and np.shape(grads[2]) == ()
@@ -203,8 +201,8 @@ def test_c4_an_unused_input_has_zeros_of_its_shape_and_dtype() -> None:
     assert empty.shape == (4, 0) and np.array_equal(one, np.zeros((4, 1)))
 
 
-def test_c4_higher_derivatives_of_a_linear_use_are_zero() -> None:
-    """Row C4: second and third."""
+def test_higher_derivatives_of_a_linear_use_are_zero() -> None:
+    """Second and third."""
     f = lambda x: 3.0 * x
     assert da.grad(f)(2.0) == 3.0 and da.grad(da.grad(f))(2.0) == 0.0 and da.grad(da.grad(da.grad(f)))(2.0) == 0.0
     assert da.grad(lambda x: np.split(x, 2)[0].sum())(np.arange(4.0)).tolist() == [1.0, 1.0, 0.0, 0.0]
@@ -223,8 +221,8 @@ def _raising(log):
     return f
 
 
-def test_c5_a_branch_that_nobody_asks_for_is_pruned() -> None:
-    """Row C5: its pullback does not run with argnums=0, and its error surfaces with argnums=1."""
+def test_a_branch_that_nobody_asks_for_is_pruned() -> None:
+    """Its pullback does not run with argnums=0, and its error surfaces with argnums=1."""
     log: list = []
     h = _raising(log)
     f = lambda a, b: a * 3.0 + h(b)
@@ -236,7 +234,7 @@ def test_c5_a_branch_that_nobody_asks_for_is_pruned() -> None:
     assert da.grad(lambda a, b: (h(b), a * 3.0)[1], (0, 1))(1.0, 2.0) == (3.0, 0.0) and not log
 
 
-# ── C6: bad calls ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── bad calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -253,8 +251,8 @@ def test_c5_a_branch_that_nobody_asks_for_is_pruned() -> None:
         (lambda x: "text", "text"),
     ],
 )
-def test_c6_grad_needs_one_real_number(f, said: str) -> None:
-    """Row C6, D8: TypeError, each with its own text."""
+def test_grad_needs_one_real_number(f, said: str) -> None:
+    """TypeError, each with its own text."""
     many = said.startswith("shape") or said in ("tuple", "dict")  # which have a Hessian: one of every entry
     for transform in (da.grad, da.value_and_grad, *[da.hessian] * (not many)):
         with pytest.raises(OutputError, match=said) as error:
@@ -263,16 +261,16 @@ def test_c6_grad_needs_one_real_number(f, said: str) -> None:
 
 
 @pytest.mark.parametrize("x", [3, True, np.arange(3), np.array([True]), {"a": [1.0, 2]}])
-def test_c6_grad_of_an_integer(x) -> None:
-    """Row C6, issue: TypeError that says to pass floats, naming the leaf."""
+def test_grad_of_an_integer_is_refused(x) -> None:
+    """TypeError that says to pass floats, naming the leaf."""
     for transform in (da.grad, da.value_and_grad, da.jacfwd, da.jacrev, da.hessian):
         with pytest.raises(DtypeError, match="argument 0") as error:
             transform(lambda v: 1.0)(x)
         assert "float" in error.value.instead
 
 
-def test_c6_the_pullback_takes_one_cotangent() -> None:
-    """Row C6: pull() and pull(a, b)."""
+def test_the_pullback_takes_one_cotangent() -> None:
+    """Pull() and pull(a, b)."""
     _, pull = da.vjp(square, 3.0)
     for args in ((), (1.0, 1.0)):
         with pytest.raises(TypeError):
@@ -281,16 +279,16 @@ def test_c6_the_pullback_takes_one_cotangent() -> None:
         da.vjp()
 
 
-def test_c6_grad_without_arguments() -> None:
+def test_grad_without_positional_arguments_names_argnames() -> None:
     with pytest.raises(ArgumentError, match="argnames"):
         da.grad(lambda x: x)(x=1.0)
 
 
-# ── C7, C8, C9: the pullback is a pure function ──────────────────────────────────────────────────────────────────
+# ── the pullback is a pure function ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_c7_the_pullback_may_be_called_again_and_under_any_transform() -> None:
-    """Row C7: different cotangents, derivatives of it, batches of it."""
+def test_the_pullback_may_be_called_again_and_under_any_transform() -> None:
+    """Different cotangents, derivatives of it, batches of it."""
     x = np.array([0.3, 0.5])
     _, pull = da.vjp(lambda v: np.sin(v) * v, x)
     d = np.cos(x) * x + np.sin(x)
@@ -302,8 +300,8 @@ def test_c7_the_pullback_may_be_called_again_and_under_any_transform() -> None:
     np.testing.assert_allclose(da.vmap(pull)(cts)[0], cts * d, rtol=1e-15)
 
 
-def test_c7_from_threads() -> None:
-    """Row C7: five threads pull through one polynomial."""
+def test_the_pullback_may_be_called_from_threads() -> None:
+    """Five threads pull through one polynomial."""
     _, pull = da.vjp(lambda v: v**3 + 2 * v, np.arange(1000.0))
     barrier = threading.Barrier(5)
 
@@ -316,8 +314,8 @@ def test_c7_from_threads() -> None:
             np.testing.assert_allclose(got, k * (3 * np.arange(1000.0) ** 2 + 2), rtol=1e-15)
 
 
-def test_c8_batched_cotangents() -> None:
-    """Row C8: arange(3) over (3, 2, 2) comes back unchanged; a scalar output takes (3,)."""
+def test_vmap_of_the_pullback_takes_batched_cotangents() -> None:
+    """Arange(3) over (3, 2, 2) comes back unchanged; a scalar output takes (3,)."""
     cts = np.broadcast_to(np.arange(3.0)[:, None, None], (3, 2, 2))
     _, pull = da.vjp(lambda v: v * 1.0, np.ones((2, 2)))
     np.testing.assert_array_equal(da.vmap(pull)(cts)[0], cts)
@@ -340,8 +338,8 @@ def test_c8_batched_cotangents() -> None:
         lambda x, y=None: np.broadcast_to(x, (2, 2, 2)),
     ],
 )
-def test_c9_cotangents_are_not_modified_and_results_share_no_memory(f) -> None:
-    """Row C9: two results of one pullback share memory neither with each other nor with the cotangent."""
+def test_cotangents_are_not_modified_and_results_share_no_memory(f) -> None:
+    """Two results of one pullback share memory neither with each other nor with the cotangent."""
     x = np.arange(4.0).reshape(2, 2)
     value, pull = da.vjp(f, x)
     import optree
@@ -358,8 +356,8 @@ def test_c9_cotangents_are_not_modified_and_results_share_no_memory(f) -> None:
     np.testing.assert_array_equal(pull(ct)[0], second)
 
 
-def test_c9_two_arguments_share_no_memory() -> None:
-    """Row C9: x + y gives the cotangent to both."""
+def test_two_arguments_share_no_memory() -> None:
+    """X + y gives the cotangent to both."""
     a, b = da.vjp(lambda x, y: x + y, np.ones(3), np.ones(3))[1](np.ones(3))
     assert not np.shares_memory(a, b)
     a, b = da.grad(lambda x, y: np.sum(x + y), (0, 1))(np.ones(3), np.ones(3))
@@ -369,8 +367,8 @@ def test_c9_two_arguments_share_no_memory() -> None:
 # ── C10, C11, C13 ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_c10_values_and_aux() -> None:
-    """Row C10: ((value, aux), grads)."""
+def test_value_and_aux_stand_before_the_gradient() -> None:
+    """((value, aux), grads)."""
     f = lambda x: (np.sum(x**2), {"x": x, "n": 3})
     (value, aux), g = da.value_and_grad(f, has_aux=True)(np.array([1.0, 2.0]))
     assert value == 5.0 and g.tolist() == [2.0, 4.0] and aux["n"] == 3 and aux["x"].tolist() == [1.0, 2.0]
@@ -382,8 +380,8 @@ def test_c10_values_and_aux() -> None:
         da.grad(lambda x: x, has_aux=True)(1.0)
 
 
-def test_c10_outputs_without_derivative_are_excluded() -> None:
-    """Row C10: integer outputs take None, zeros or float0."""
+def test_outputs_without_derivative_are_excluded() -> None:
+    """Integer outputs take None, zeros or float0."""
     _, pull = da.vjp(lambda x: (x * 2, np.argsort(x)), np.array([2.0, 1.0]))
     for nothing in (None, np.zeros(2, int), np.zeros(2, da.float0)):
         assert pull((np.ones(2), nothing))[0].tolist() == [2.0, 2.0]
@@ -397,8 +395,8 @@ def test_integer_arguments_of_vjp_come_back_as_float0() -> None:
     assert x == 3.0 and n.dtype == da.float0 and n.shape == (2,)
 
 
-def test_c13_transposition_visits_equations_in_reverse_order() -> None:
-    """Row C13: three identities that log are pulled through as c, b, a."""
+def test_transposition_visits_equations_in_reverse_order() -> None:
+    """Three identities that log are pulled through as c, b, a."""
     log: list = []
 
     def logging_identity(name):
@@ -418,11 +416,11 @@ def test_c13_transposition_visits_equations_in_reverse_order() -> None:
     assert log == ["c", "b", "a"]
 
 
-# ── D1, D3, D4: second order ─────────────────────────────────────────────────────────────────────────────────────
+# ── second order ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_d1_all_spellings_of_the_second_derivative() -> None:
-    """Rows D1, D3, D4: grad∘grad, jvp∘grad, grad∘jvp agree to 1e-9, and repeat exactly."""
+def test_all_spellings_of_the_second_derivative() -> None:
+    """Grad∘grad, jvp∘grad, grad∘jvp agree to 1e-9, and repeat exactly."""
     f = lambda x: np.sum(np.tanh(x) ** 3 / (1 + x**2))
     x, v = np.array([0.3, -0.7, 1.1]), np.array([1.0, 2.0, -1.0])
     a = da.grad(lambda y: da.grad(f)(y) @ v)(x)
@@ -433,8 +431,8 @@ def test_d1_all_spellings_of_the_second_derivative() -> None:
     np.testing.assert_array_equal(a, da.grad(lambda y: da.grad(f)(y) @ v)(x))
 
 
-def test_d4_tangents_for_primals_and_cotangents() -> None:
-    """Row D4: both slots of the vjp; missing tangents count as zero."""
+def test_pullbacks_are_differentiated_in_primals_and_cotangents() -> None:
+    """Both slots of the vjp; missing tangents count as zero."""
     g = lambda x, c: da.vjp(np.sin, x)[1](c)[0]  # c cos x
     x, c = 0.4, 1.5
     assert da.jvp(g, (x, c), (1.0, 10.0))[1] == pytest.approx(-c * np.sin(x) + 10 * np.cos(x), rel=1e-14)
@@ -455,7 +453,7 @@ def test_complex_convention() -> None:
         da.grad(lambda x: x + 0j, holomorphic=True)(1.0)
 
 
-# ── E2, E3: linear_transpose ─────────────────────────────────────────────────────────────────────────────────────
+# ── linear_transpose ─────────────────────────────────────────────────────────────────────────────────────────────
 
 LINEAR = {
     "matrix product": (lambda v: np.arange(6.0).reshape(2, 3) @ v, (np.zeros(3),)),
@@ -475,8 +473,8 @@ LINEAR = {
 
 
 @pytest.mark.parametrize("name", LINEAR)
-def test_e2_transpose_and_double_transpose(name: str, rng) -> None:
-    """Row E2: ⟨w, f(v)⟩ = ⟨fᵀ(w), v⟩; the double transpose is f; cotangents may be broadcast arrays."""
+def test_the_transpose_is_the_adjoint_and_its_transpose_the_function(name: str, rng) -> None:
+    """⟨w, f(v)⟩ = ⟨fᵀ(w), v⟩; the double transpose is f; cotangents may be broadcast arrays."""
     import optree
 
     f, examples = LINEAR[name]
@@ -495,8 +493,8 @@ def test_e2_transpose_and_double_transpose(name: str, rng) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
 
 
-def test_e2_stride_0_cotangents() -> None:
-    """Row E2: the diagonal of an expanded value gives value·identity; select and slice scatter into zeros."""
+def test_broadcast_cotangents_are_transposed() -> None:
+    """The diagonal of an expanded value gives value·identity; select and slice scatter into zeros."""
     back = da.linear_transpose(np.diagonal, np.zeros((3, 3)))
     np.testing.assert_array_equal(back(np.broadcast_to(2.0, (3,)))[0], 2 * np.eye(3))
     back = da.linear_transpose(lambda v: v[1:3], np.zeros(4))
@@ -520,14 +518,14 @@ def test_e2_stride_0_cotangents() -> None:
         (lambda v: v @ v, "matmul|dot"),
     ],
 )
-def test_e3_what_is_not_linear_is_refused(f, said: str) -> None:
-    """Row E3: nonlinear and affine functions, with words."""
+def test_what_is_not_linear_is_refused(f, said: str) -> None:
+    """Nonlinear and affine functions, with words."""
     with pytest.raises(NotLinearError, match=said) as error:
         da.linear_transpose(f, np.ones(2))
     assert error.value.why and error.value.instead
 
 
-def test_e3_dead_nonlinear_code_is_eliminated_first() -> None:
+def test_dead_nonlinear_code_is_eliminated_first() -> None:
     """Issue: dead code is no reason to refuse."""
     back = da.linear_transpose(lambda v: (np.sin(v) + 1, 2 * v)[1], np.zeros(2))
     np.testing.assert_array_equal(back(np.ones(2))[0], [2.0, 2.0])

@@ -1,4 +1,4 @@
-"""The batching transform: rows F1 to F10 of the capability table.
+"""The batching transform: axes, trees, randomness, branches, and batches against a loop.
 
 Not for: batching rules (`tests/ops/test_every_op.py`) or splitting lanes at branches (`test_vmap_branches.py`).
 """
@@ -20,13 +20,13 @@ from tests.oracles.arrays import close, leaves
 from tests.oracles.loops import axes_choices, looped, stack_members
 from tests.strategies import shapes
 
-# ── F1, F2: equals the loop; axis specifications ─────────────────────────────────────────────────────────────────
+# ── equals the loop; axis specifications ─────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("axes", axes_choices(2, (0, 1, -1, None)), ids=str)
 @pytest.mark.parametrize("out_axis", [0, 1, -1, -2])
-def test_f1_every_choice_of_axes_equals_the_loop(axes, out_axis: int, rng) -> None:
-    """Rows F1, F2: distinct members; axes 0, 1, −1, None per argument; the batch axis anywhere in the result."""
+def test_every_choice_of_axes_equals_the_loop(axes, out_axis: int, rng) -> None:
+    """Distinct members; axes 0, 1, −1, None per argument; the batch axis anywhere in the result."""
     f = lambda a, b: np.tanh(a @ b) + a[0]
     members = [(rng.normal(size=(2, 3)), rng.normal(size=(3, 3))) for _ in range(4)]
     args = [stack_members([m[i] for m in members], a) for i, a in enumerate(axes)]
@@ -34,8 +34,8 @@ def test_f1_every_choice_of_axes_equals_the_loop(axes, out_axis: int, rng) -> No
 
 
 @given(data=st.data())
-def test_f1_property(data) -> None:
-    """Row F1: any shapes, any axes, any batch size, any place for the result."""
+def test_any_shape_axis_and_batch_size_equals_numpy(data) -> None:
+    """Any shapes, any axes, any batch size, any place for the result."""
     shape, size = data.draw(shapes()), data.draw(st.integers(0, 3))
     axis, out = data.draw(st.integers(-len(shape) - 1, len(shape))), data.draw(st.integers(-len(shape) - 1, len(shape)))
     full = list(shape)
@@ -46,8 +46,8 @@ def test_f1_property(data) -> None:
     assert got.dtype == np.float64
 
 
-def test_f2_trees_prefixes_and_static_arguments() -> None:
-    """Row F2: nested containers follow the argument tree; what is no array is never mapped."""
+def test_in_axes_are_prefixes_of_trees_and_static_arguments_are_not_mapped() -> None:
+    """Nested containers follow the argument tree; what is no array is never mapped."""
     f = lambda p, how, x: {"a": p["w"] * x if how == "times" else x, "b": (p["b"][0] + p["b"][1],)}
     p = {"w": np.arange(3.0), "b": (np.arange(6.0).reshape(2, 3), 10.0)}
     got = da.vmap(f, ({"w": 0, "b": (1, None)}, None, None), {"a": 0, "b": (1,)})(p, "times", 2.0)
@@ -59,14 +59,12 @@ def test_f2_trees_prefixes_and_static_arguments() -> None:
     np.testing.assert_array_equal(da.vmap(lambda x, g: g(x), (0, None))(np.arange(3.0), np.sin), np.sin(np.arange(3.0)))
 
 
-def test_f2_keyword_arguments_are_mapped_on_axis_0() -> None:
-    """Row F2."""
+def test_keyword_arguments_are_mapped_on_axis_0() -> None:
     got = da.vmap(lambda x, *, y: x + y, in_axes=1)(np.zeros((2, 3)), y=np.arange(3.0))
     np.testing.assert_array_equal(got, np.arange(3.0)[:, None] + np.zeros(2))
 
 
-def test_f2_out_axes_none_for_results_that_are_the_same_in_all_lanes() -> None:
-    """Row F2."""
+def test_out_axes_none_returns_what_is_the_same_in_all_lanes() -> None:
     a, b = da.vmap(lambda x: (x, 7.0), out_axes=(0, None))(np.arange(3.0))
     assert b == 7.0 and a.tolist() == [0.0, 1.0, 2.0]
     assert da.vmap(lambda x: 7.0)(np.arange(3.0)).tolist() == [7.0, 7.0, 7.0]
@@ -82,11 +80,11 @@ def test_axis_size() -> None:
         da.vmap(lambda x: x, axis_size=3)(np.ones(2))
 
 
-# ── F3, F4 ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── lanes of size one, bad axes ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_f3_an_inner_vmap_that_maps_only_a_dummy() -> None:
-    """Row F3: no operand of the inner level is batched; the result gains an axis of size one."""
+def test_an_inner_vmap_may_map_only_a_dummy() -> None:
+    """No operand of the inner level is batched; the result gains an axis of size one."""
     x = np.arange(6.0).reshape(2, 3)
     got = da.vmap(lambda d, v: da.vmap(lambda _, w: np.sum(np.sin(w) * w), (0, None))(d, v))(np.zeros((2, 1)), x)
     np.testing.assert_allclose(got, np.sum(np.sin(x) * x, axis=1)[:, None], rtol=1e-15)
@@ -121,8 +119,8 @@ BAD_AXES = {
 
 
 @pytest.mark.parametrize("name", BAD_AXES)
-def test_f4_bad_axes(name: str) -> None:
-    """Row F4: the right class, the numbers, and what to write."""
+def test_bad_axes_are_refused(name: str) -> None:
+    """The right class, the numbers, and what to write."""
     call, error, said = BAD_AXES[name]
     with pytest.raises(error, match=said) as raised:
         call()
@@ -131,7 +129,7 @@ def test_f4_bad_axes(name: str) -> None:
         assert isinstance(raised.value, ValueError)
 
 
-# ── F5: no silent slow path ──────────────────────────────────────────────────────────────────────────────────────
+# ── no silent slow path ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _lines_run(call) -> int:
@@ -168,8 +166,8 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_f5_the_lines_of_python_do_not_grow_with_the_batch(name: str, rng) -> None:
-    """Row F5: no lane is run on its own: exactly as many lines for 32 lanes as for 64.
+def test_the_lines_of_python_do_not_grow_with_the_batch(name: str, rng) -> None:
+    """No lane is run on its own: exactly as many lines for 32 lanes as for 64.
 
     From 2 lanes to 64 a handful of lines may come in, where a residual is large enough to be copied only once; a
     loop over lanes would add at least one for each.
@@ -182,11 +180,11 @@ def test_f5_the_lines_of_python_do_not_grow_with_the_batch(name: str, rng) -> No
     assert abs(many - two) < 62
 
 
-# ── F6 to F10 ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── randomness, statistics, branches, empty batches ──────────────────────────────────────────────────────────────
 
 
-def test_f6_randomness() -> None:
-    """Row F6: a draw with a batched parameter raises; a draw without arguments is shared by all lanes, and told."""
+def test_a_draw_is_shared_by_all_lanes_unless_a_parameter_is_batched() -> None:
+    """A draw with a batched parameter raises; a draw without arguments is shared by all lanes, and told."""
     rng = np.random.default_rng(0)
     with pytest.raises(TypeError):
         da.vmap(lambda x: rng.normal(x, 1.0))(np.ones(3))
@@ -198,8 +196,8 @@ def test_f6_randomness() -> None:
 
 
 @pytest.mark.parametrize("axes", axes_choices(3, (0, None)), ids=str)
-def test_f7_running_statistics(axes, rng) -> None:
-    """Row F7: functional batch normalization, every combination of mapped input, mean and variance."""
+def test_running_statistics_of_batch_normalization_equal_the_loop(axes, rng) -> None:
+    """Functional batch normalization, every combination of mapped input, mean and variance."""
 
     def norm(x, mean, var):
         new_mean = 0.9 * mean + 0.1 * np.mean(x, axis=0)
@@ -214,15 +212,14 @@ def test_f7_running_statistics(axes, rng) -> None:
     close(leaves(got), looped(da.grad(loss, (0, 1, 2)), args, axes, 3), "its gradient")
 
 
-def test_f8_branches_on_values_are_fine_under_jvp_and_grad() -> None:
-    """Row F8."""
+def test_branches_on_values_are_fine_under_jvp_and_grad() -> None:
     f = lambda x: x**2 if x > 0 else -x
     assert da.grad(f)(3.0) == 6.0 and da.grad(f)(-3.0) == -1.0
     assert da.jvp(f, (-3.0,), (1.0,)) == (3.0, -1.0)
 
 
-def test_f9_empty_and_unit_batches() -> None:
-    """Row F9: (0, …) with the right dtype; a batch of one equals the call without it."""
+def test_empty_and_unit_batches_keep_shape_and_dtype() -> None:
+    """(0, …) with the right dtype; a batch of one equals the call without it."""
     f = lambda x: (np.sum(x), x[:2] > 0, np.argmax(x), np.outer(x, x).astype(np.float32))
     got = da.vmap(f)(np.ones((0, 3)))
     assert [g.shape for g in got] == [(0,), (0, 2), (0,), (0, 3, 3)]
@@ -234,8 +231,8 @@ def test_f9_empty_and_unit_batches() -> None:
     assert da.vmap(da.hessian(lambda v: np.sum(v**2)))(np.ones((0, 3))).shape == (0, 3, 3)
 
 
-def test_f10_collectives_over_a_named_axis() -> None:
-    """Row F10: normalizing by a sum over the mapped axis."""
+def test_collectives_reduce_over_a_named_axis() -> None:
+    """Normalizing by a sum over the mapped axis."""
     got = da.vmap(lambda x: x / da.psum(x, "lanes"), axis_name="lanes")(np.array([1.0, 3.0]))
     np.testing.assert_allclose(got, [0.25, 0.75])
 

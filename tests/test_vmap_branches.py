@@ -1,4 +1,4 @@
-"""Python branches, loops, counts and masks under vmap: lanes that disagree run in groups (rows F8, W13)."""
+"""Python branches, loops, counts and masks under vmap: lanes that disagree run in groups."""
 
 import cmath
 import math

@@ -1,4 +1,4 @@
-"""Collectives over named axes (row F10): values and derivatives against JAX and against the unmapped form.
+"""Collectives over named axes: values and derivatives against JAX and against the unmapped form.
 
 Not for: the operators' own rules (`ops/test_every_op.py`), or `vmap` without names (`test_vmap.py`).
 """
@@ -79,7 +79,7 @@ def test_a_collective_in_a_branch_of_some_lanes_is_not_transposed_in_a_program()
             da.trace(derivative, ROW)
 
 
-def test_f10_normalizing_by_a_sum_has_the_gradient_of_the_unmapped_form() -> None:
+def test_normalizing_by_a_sum_has_the_gradient_of_the_unmapped_form() -> None:
     mapped = da.vmap(lambda x: x / da.psum(x, "i"), axis_name="i")
     plain = lambda x: x / np.sum(x, 0)
     for x in (ROW, TABLE):

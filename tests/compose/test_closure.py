@@ -44,7 +44,7 @@ def test_every_word_is_jax_s_number(name: str, length: int) -> None:
 @pytest.mark.parametrize("name", [n for n, a in ZOO.items() if a.branches])
 @pytest.mark.parametrize("word", ["T", "VT", "TJ", "MT", "TM", "JTV"])
 def test_a_branch_on_values_is_refused_not_guessed(name: str, word: str) -> None:
-    """Row F8: under trace there is no value to branch on."""
+    """Under trace there is no value to branch on."""
     with pytest.raises(BranchError, match=r"np\.where"):
         found(name, ZOO[name], word)
 

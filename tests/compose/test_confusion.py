@@ -1,4 +1,4 @@
-"""Perturbation confusion: the classic cases, each with its source; threads, exceptions, generators, escapes (row D2).
+"""Perturbation confusion: the classic cases, each with its source; threads, exceptions, generators, escapes.
 
 Not for: the numbers of ordinary nesting (`test_closure.py`).
 """
@@ -187,7 +187,7 @@ def test_a_tensor_used_in_another_thread_while_its_level_is_open() -> None:
 
 
 def test_dual_levels_of_asynchronous_tasks_are_their_own() -> None:
-    """Row P1: levels opened by hand interleave between tasks without seeing each other."""
+    """Levels opened by hand interleave between tasks without seeing each other."""
 
     async def task(t):
         with da.dual_level() as level:
@@ -332,7 +332,7 @@ def test_a_stored_value_of_stop_gradient_is_usable_afterwards() -> None:
 
 
 def test_aux_outputs_hold_no_tensor() -> None:
-    """Row C10: extra results through has_aux are plain."""
+    """Extra results through has_aux are plain."""
     for got in (
         da.jvp(lambda x: (x * x, {"x": x, "y": [x * 2]}), (3.0,), (1.0,), has_aux=True)[2],
         da.vjp(lambda x: (x * x, {"x": x, "y": [x * 2]}), 3.0, has_aux=True)[2],

@@ -110,7 +110,7 @@ def test_samples_repeat_and_members_differ() -> None:
 
 
 def test_operators_without_a_batching_rule_are_listed() -> None:
-    """Row F5: the per-lane loop is shown, never silent; no operator of NumPy's needs it.
+    """The per-lane loop is shown, never silent; no operator of NumPy's needs it.
 
     Collectives have a rule of another kind in its place. A user's own solver is opaque: it runs once per lane.
     """

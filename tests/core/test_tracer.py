@@ -34,7 +34,7 @@ def test_unknown_array_types_get_their_turn() -> None:
 
 
 def test_there_is_no_hash_and_equality_is_elementwise() -> None:
-    """Row Q3: as of ndarray, so that a cache keyed by arguments is loud and not stale."""
+    """As of ndarray, so that a cache keyed by arguments is loud and not stale."""
 
     def f(x):
         with pytest.raises(TypeError, match="unhashable"):
@@ -103,7 +103,7 @@ def test_tensors_are_read_only_in_their_metadata() -> None:
 
 
 def test_copies() -> None:
-    """Row Q1: copying inside a transform keeps the tangent."""
+    """Copying inside a transform keeps the tangent."""
     _value, tangent = under_jvp(lambda x: copy.copy(x) * x)
     assert tangent == 3.0
 

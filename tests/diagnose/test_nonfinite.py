@@ -1,6 +1,6 @@
 """Origins of NaN and infinities: which operation, which phase, which entry, at which line; and what is no origin.
 
-Not for: the rows of torch's tests (`capabilities/test_o_debugging.py`) or branches (`test_debug.py`).
+Not for: the rows of torch's tests (`capabilities/test_debugging.py`) or branches (`test_debug.py`).
 """
 
 from __future__ import annotations

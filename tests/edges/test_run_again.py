@@ -1,6 +1,6 @@
 """Functions that are run again behind the user's back: `checkpoint` beside exceptions and arrays that change.
 
-Not for: what a checkpoint keeps and computes (``tests/capabilities/test_n_checkpoint.py``).
+Not for: what a checkpoint keeps and computes (``tests/capabilities/test_checkpoint.py``).
 """
 
 from __future__ import annotations

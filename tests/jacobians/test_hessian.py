@@ -1,4 +1,4 @@
-"""Second derivatives with their values; the Hessian's diagonal and trace; row C10.
+"""Second derivatives with their values; the Hessian's diagonal and trace.
 
 Not for: first derivatives (`test_jacobian.py`, `test_jacobian_values.py`).
 """
@@ -45,7 +45,7 @@ def test_value_and_hvp() -> None:
     np.testing.assert_allclose(da.hvp(f, X, v), da.hessian(f)(X) @ v)
 
 
-def test_c10_aux_everywhere_holds_no_tensor() -> None:
+def test_aux_of_every_hessian_holds_no_tensor() -> None:
     def with_aux(x):
         return f(x), {"cubed": x**3, "text": "as it is"}
 

@@ -1,4 +1,4 @@
-"""Whole Jacobians and Hessians: rows D5 to D12 of the capability table.
+"""Whole Jacobians and Hessians: structure, dtypes, numbers, and what has none.
 
 Not for: the products they are made of (`test_jvp.py`, `test_vjp_via_transpose.py`).
 """
@@ -30,12 +30,12 @@ def real_arguments(name: str) -> tuple:
     return ZOO[name].make(np.random.default_rng(7))
 
 
-# ── D5, D10: both ways, against a loop and against JAX ───────────────────────────────────────────────────────────
+# ── both ways, against a loop and against JAX ────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_d5_jacfwd_equals_jacrev(name: str) -> None:
-    """Row D5: also in chunks; no warnings (row D10)."""
+def test_jacfwd_equals_jacrev(name: str) -> None:
+    """Also in chunks; no warnings."""
     args = real_arguments(name)
     f = lambda *a: ZOO[name].function(np, *a)
     numbers = tuple(range(len(args)))
@@ -49,8 +49,8 @@ def test_d5_jacfwd_equals_jacrev(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["softmax", "gaussian", "network", "scanned", "distances", "recurrent"])
-def test_d5_equals_jax(name: str) -> None:
-    """Row D5: structure and numbers."""
+def test_jacfwd_equals_jax_in_structure_and_numbers(name: str) -> None:
+    """Structure and numbers."""
     args = real_arguments(name)
     numbers = tuple(range(len(args)))
     got = da.jacfwd(lambda *a: ZOO[name].function(np, *a), numbers)(*args)
@@ -64,15 +64,15 @@ def test_d5_equals_jax(name: str) -> None:
     "f", [lambda x: x * x, np.arctan, np.tanh, lambda x: np.logaddexp(x, 0.0), lambda x: 1 / (1 + np.exp(-np.abs(x)))],
     ids=["square", "arctan", "tanh", "logaddexp", "logistic"],
 )  # fmt: skip
-def test_d5_at_extreme_inputs(f, scale: float) -> None:
-    """Row D5: jacfwd equals jacrev where values overflow and underflow, inf and zero in the same places."""
+def test_jacfwd_equals_jacrev_where_values_overflow(f, scale: float) -> None:
+    """Jacfwd equals jacrev where values overflow and underflow, inf and zero in the same places."""
     x = np.array([scale, 2 * scale, -scale])
     with np.errstate(all="ignore"):
         close(da.jacfwd(f)(x), da.jacrev(f)(x), "extreme", rtol=1e-12)
 
 
-def test_d10_equals_a_python_loop_with_mixed_inputs_and_outputs() -> None:
-    """Row D10: several inputs and outputs, unrelated outputs, zero-dimensional ones."""
+def test_mixed_inputs_and_outputs_equal_a_python_loop() -> None:
+    """Several inputs and outputs, unrelated outputs, zero-dimensional ones."""
 
     def f(a, b, c):
         return np.outer(a, a) * c, np.sin(b).sum(), np.ones(2), c
@@ -97,8 +97,8 @@ def test_d10_equals_a_python_loop_with_mixed_inputs_and_outputs() -> None:
     close(leaves(da.jacrev(f, (0, 1, 2))(*args)), leaves(got), "jacrev")
 
 
-def test_d10_dtypes() -> None:
-    """Row D10: forward mode has the output's dtype, reverse mode the input's."""
+def test_forward_mode_has_the_dtype_of_the_output_and_reverse_that_of_the_input() -> None:
+    """Forward mode has the output's dtype, reverse mode the input's."""
     f = lambda x: x.astype(np.float64) * 2
     x = np.ones(2, np.float32)
     assert da.jacfwd(f)(x).dtype == np.float64 and da.jacrev(f)(x).dtype == np.float32
@@ -106,11 +106,11 @@ def test_d10_dtypes() -> None:
     assert da.jacfwd(g)(np.ones(2)).dtype == np.float32 and da.jacrev(g)(np.ones(2)).dtype == np.float64
 
 
-# ── D6, D7, D8, D9: Hessians ─────────────────────────────────────────────────────────────────────────────────────
+# ── Hessians ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_d6_hessian_vector_products() -> None:
-    """Row D6: H·v by hvp equals the Hessian's; vᵀ·H is the same by symmetry."""
+def test_hvp_equals_the_product_with_the_hessian() -> None:
+    """H·v by hvp equals the Hessian's; vᵀ·H is the same by symmetry."""
     f = lambda x, k=1.0: np.sum(np.sin(x) * x[::-1] ** 2) * k
     x, v = np.array([0.3, 0.9, -0.4]), np.array([1.0, -2.0, 0.5])
     H = da.hessian(f)(x)
@@ -124,8 +124,8 @@ def test_d6_hessian_vector_products() -> None:
     assert got["b"][0] == pytest.approx(np.sum(3 * x**2 * v))
 
 
-def test_d7_structure() -> None:
-    """Row D7: out-tree outside, in-tree inside, leaf shape out + in; the Hessian of two inputs is a 2×2 nest."""
+def test_jacobians_nest_the_tree_of_inputs_in_that_of_outputs() -> None:
+    """Out-tree outside, in-tree inside, leaf shape out + in; the Hessian of two inputs is a 2×2 nest."""
     f = lambda p, y: {"u": p["a"] * y, "v": (np.sum(p["b"]),)}
     got = da.jacfwd(f, (0, 1))({"a": np.ones(2), "b": np.ones((2, 3))}, 2.0)
     assert set(got) == {"u", "v"} and isinstance(got["v"], tuple) and isinstance(got["u"], tuple)
@@ -154,8 +154,8 @@ def test_bad_chunks(bad) -> None:
             transform(lambda x: x, chunk_size=bad)(1.0)
 
 
-def test_d8_what_has_no_jacobian_is_refused() -> None:
-    """Row D8: integer or complex outputs and inputs. What is no scalar has the Hessian of every entry."""
+def test_integers_and_complex_numbers_have_no_jacobian() -> None:
+    """Integer or complex outputs and inputs. What is no scalar has the Hessian of every entry."""
     for transform in (da.jacfwd, da.jacrev):
         with pytest.raises(OutputError, match="int"):
             transform(np.argmax)(np.ones(2))
@@ -177,17 +177,17 @@ def test_d8_what_has_no_jacobian_is_refused() -> None:
 @pytest.mark.parametrize(
     "f", [lambda x: np.sum(3.0 * x), lambda x: 5.0, lambda x: x[0], lambda x: np.sum(np.ones(3) @ x)]
 )
-def test_d9_the_hessian_of_a_linear_function_is_exactly_zero(f) -> None:
-    """Row D9: of a constant too."""
+def test_the_hessian_of_a_linear_function_is_exactly_zero(f) -> None:
+    """Of a constant too."""
     H = da.hessian(f)(np.arange(3.0))
     assert H.shape == (3, 3) and not H.any()
 
 
-# ── D11, D12 ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the basis, and products ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_d11_the_standard_basis() -> None:
-    """Row D11: for shapes (2,3), (3,), (3,4,2), () it concatenates to eye(34), each block in its own dtype."""
+def test_the_standard_basis_concatenates_to_the_identity() -> None:
+    """For shapes (2,3), (3,), (3,4,2), () it concatenates to eye(34), each block in its own dtype."""
     dtypes = [np.float64, np.float32, np.float64, np.complex64]
     avals = [Aval(s, np.dtype(d)) for s, d in zip([(2, 3), (3,), (3, 4, 2), ()], dtypes, strict=True)]
     basis = standard_basis(avals)
@@ -198,8 +198,8 @@ def test_d11_the_standard_basis() -> None:
 
 
 @given(data=st.data())
-def test_d12_consistent_with_products(data) -> None:
-    """Row D12: J·v equals jvp and u·J equals vjp, for arrays of any shape."""
+def test_jacobians_agree_with_jvp_and_vjp(data) -> None:
+    """J·v equals jvp and u·J equals vjp, for arrays of any shape."""
     shape = data.draw(shapes(max_ndim=2))
     rng = np.random.default_rng(data.draw(st.integers(0, 50)))
     x, v = np.asarray(rng.normal(size=shape)), np.asarray(rng.normal(size=shape))
@@ -213,9 +213,9 @@ def test_d12_consistent_with_products(data) -> None:
     np.testing.assert_allclose(u.ravel() @ J.reshape(value.size, x.size), np.ravel(pulled), atol=1e-12)
 
 
-@pytest.mark.xfail(strict=True, reason=gaps.ROWS["D9 strict"])
-def test_d9_a_strict_variant() -> None:
-    """Row D9, optional: an assertion that an output depends on an input."""
+@pytest.mark.xfail(strict=True, reason=gaps.PLACES["assert_depends"])
+def test_assert_depends_refuses_an_input_without_influence() -> None:
+    """An assertion that an output depends on an input."""
     from dualad.testing import assert_depends
 
     with pytest.raises(AssertionError):

@@ -1,4 +1,4 @@
-"""Values beside Jacobians, the choice between forward and reverse, and chunks; row C10.
+"""Values beside Jacobians, the choice between forward and reverse, and chunks.
 
 Not for: the Jacobians themselves (`test_jacobian.py`).
 """

@@ -1,6 +1,6 @@
 """Indexing where a derivative is easily wrong: repeated indices, broadcast cotangents, numbers, large gathers, dtypes.
 
-The numbers are those of rows K1-K4, K8 and B3 of the list of capabilities. Not for: the forms of an index
+Not for: the forms of an index
 (`tests/surface/test_indexing.py`).
 """
 

@@ -106,7 +106,7 @@ def check_nested(s: Subject) -> None:
 
 
 def check_dummy(s: Subject) -> None:
-    """Row F3: an inner vmap that maps only a dummy of shape (2, 1) gains an axis of size one, nothing else."""
+    """An inner vmap that maps only a dummy of shape (2, 1) gains an axis of size one, nothing else."""
     for axes in _limited(_choices(s, (-1, None)), 4):
         args = _batched(s, axes, 2)
         f = lambda dummy, *xs: da.vmap(lambda _, *ys: s.call(*ys), (0, *[None] * len(xs)))(dummy, *xs)

@@ -79,7 +79,7 @@ def check_first(s: Subject) -> None:
 
 
 def _refuses(s: Subject, i: int) -> None:
-    """An argument without a derivative rule is refused by name, never taken for a constant (row A12)."""
+    """An argument without a derivative rule is refused by name, never taken for a constant."""
     tangents = [np.ones_like(a) if j == i else None for j, a in enumerate(s.args)]
     with pytest.raises(RuleMissingError) as error:
         da.jvp(s.call, s.args, tangents)

@@ -1,7 +1,7 @@
 """Calls with rules of a user's: each kind of call has the derivatives of the function it stands for.
 
 The oracle is the function itself, under the same transform. Not for: what a rule may return, and what it is told when
-it returns something else (tests/capabilities/test_g_custom_rules.py).
+it returns something else (tests/capabilities/test_custom_rules.py).
 """
 
 from __future__ import annotations

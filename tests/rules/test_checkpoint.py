@@ -1,6 +1,6 @@
 """``checkpoint`` beside what it must not change: captured values, constants written to later, zeros at poles.
 
-The oracle is the function without it. Not for: memory and the number of runs (tests/capabilities/test_n_checkpoint.py).
+The oracle is the function without it. Not for: memory and the number of runs (tests/capabilities/test_checkpoint.py).
 """
 
 from __future__ import annotations

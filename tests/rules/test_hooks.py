@@ -1,6 +1,6 @@
 """What hooks take and leave alone.
 
-Not for: what they see in every transform (tests/capabilities/test_h_hooks_and_modes.py).
+Not for: what they see in every transform (tests/capabilities/test_hooks_and_modes.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes and views (rows J1-J5, K5): plain NumPy code is its own oracle.
+"""Writes and views: plain NumPy code is its own oracle.
 
 Each function runs on plain arrays, where NumPy itself performs the writes, and under every transform; derivatives are
 held against central differences of the plain runs.

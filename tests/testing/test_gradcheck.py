@@ -1,6 +1,6 @@
 """gradcheck: right functions pass, planted faults are caught in every mode, and the report says what and where.
 
-Not for the rows of the capability table (`tests/capabilities/test_m_gradcheck.py`).
+Not for the rows of the capability table (`tests/capabilities/test_gradcheck.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Linearization: rows E1 and E4 to E8 of the capability table: the program, what it keeps, how deep it may be.
+"""Linearization: the program, what it keeps, how deep it may be.
 
 Not for: walking it backwards (`test_vjp_via_transpose.py`).
 """
@@ -19,8 +19,8 @@ from dualad.program.check import check, check_linear
 from tests import gaps
 
 
-def test_e1_linearize_once_apply_many() -> None:
-    """Row E1: lin(v) equals jvp for several v, and the function runs once."""
+def test_linearize_once_apply_many() -> None:
+    """Lin(v) equals jvp for several v, and the function runs once."""
     calls = []
 
     def f(x):
@@ -37,8 +37,8 @@ def test_e1_linearize_once_apply_many() -> None:
         np.testing.assert_allclose(result, da.jvp(f, (x,), (t,))[1], rtol=1e-14)
 
 
-def test_e1_bad_tangents() -> None:
-    """Row E1: wrong shape ValueError, wrong dtype TypeError, wrong tree TypeError."""
+def test_bad_tangents_of_a_linear_map_are_refused() -> None:
+    """Wrong shape ValueError, wrong dtype TypeError, wrong tree TypeError."""
     _, lin = da.linearize(lambda x, p: x * p["a"], np.ones(2), {"a": 3.0})
     with pytest.raises(ShapeError, match=r"\(3,\)"):
         lin(np.ones(3), {"a": 1.0})
@@ -99,7 +99,7 @@ def test_single_precision_stays() -> None:
     assert value.dtype == np.float32 and lin(np.ones(2, np.float32)).dtype == np.float32
 
 
-# ── E4, E6: memory ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _kept_by(make) -> tuple[int, object]:
@@ -113,8 +113,8 @@ def _kept_by(make) -> tuple[int, object]:
     return after - before, kept
 
 
-def test_e4_linear_operations_keep_nothing() -> None:
-    """Row E4: 3·x + 1 keeps less than a hundredth of x; overwriting x afterwards changes nothing."""
+def test_linear_operations_keep_nothing() -> None:
+    """3·x + 1 keeps less than a hundredth of x; overwriting x afterwards changes nothing."""
     x = np.ones(200_000)
     f = lambda v: 3 * v + 1
     size, pull = _kept_by(lambda: da.vjp(f, x)[1])
@@ -134,19 +134,21 @@ def test_e4_linear_operations_keep_nothing() -> None:
         (lambda x: x * 2.0, 0),
         (lambda x: np.exp(x), 1),
         pytest.param(
-            lambda x: np.concatenate([x, np.sin(np.ones(10))]), 0, marks=gaps.marks(gaps.ROWS, "E4 concatenate")
+            lambda x: np.concatenate([x, np.sin(np.ones(10))]),
+            0,
+            marks=gaps.marks(gaps.PLACES, "residuals of concatenate"),
         ),
         (lambda x: (np.sin(x), x * 2.0)[1], 0),
     ],
 )
-def test_e4_residuals_are_counted(f, arrays: int) -> None:
-    """Row E4: indexing keeps the index, a sum the shape; a product one factor; numbers and dead branches nothing."""
+def test_residuals_are_counted(f, arrays: int) -> None:
+    """Indexing keeps the index, a sum the shape; a product one factor; numbers and dead branches nothing."""
     program = da.vjp(f, np.ones(10))[1].program
     assert len([c for c in program.constants if np.size(c) >= 3]) == arrays
 
 
-def test_e6_residuals_are_freed_by_reference_count() -> None:
-    """Row E6: with the collector off, dropping the pullback frees what it kept and what the function captured."""
+def test_residuals_are_freed_by_reference_count() -> None:
+    """With the collector off, dropping the pullback frees what it kept and what the function captured."""
     gc.disable()
     try:
         captured = np.full(1000, 2.0)
@@ -164,8 +166,8 @@ def test_e6_residuals_are_freed_by_reference_count() -> None:
         gc.enable()
 
 
-def test_e6_transforms_make_no_reference_cycles() -> None:
-    """Row E6: nothing is left to the cycle collector by any transform."""
+def test_transforms_make_no_reference_cycles() -> None:
+    """Nothing is left to the cycle collector by any transform."""
     x = np.ones(10)
 
     def everything():
@@ -187,12 +189,12 @@ def test_e6_transforms_make_no_reference_cycles() -> None:
         gc.enable()
 
 
-# ── E7: depth ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── depth ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.slow
-def test_e7_programs_of_150_000_operations() -> None:
-    """Row E7: written, evaluated, transposed and freed without recursion; also where the program branches out."""
+def test_programs_of_150_000_operations() -> None:
+    """Written, evaluated, transposed and freed without recursion; also where the program branches out."""
 
     def chain(x):
         for _ in range(75_000):
@@ -218,8 +220,8 @@ def test_e7_programs_of_150_000_operations() -> None:
     gc.collect()
 
 
-def test_e7_nests_deeply() -> None:
-    """Row E7: a derivative of a derivative of a … as deep as Python's own stack allows for user code."""
+def test_derivatives_nest_as_deep_as_the_stack_of_python() -> None:
+    """A derivative of a derivative of a … as deep as Python's own stack allows for user code."""
 
     def nest(n):
         if n == 0:
@@ -230,7 +232,7 @@ def test_e7_nests_deeply() -> None:
     assert da.grad(nest(20))(3.0) == 6.0
 
 
-# ── E8: mutation by the caller ───────────────────────────────────────────────────────────────────────────────────
+# ── mutation by the caller ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def _or_raised(write) -> None:
@@ -254,8 +256,8 @@ PRODUCTS = {
 
 @pytest.mark.parametrize("transform", ["vjp", "linearize"])
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_e8_mutation_of_inputs_captured_arrays_and_results(name: str, transform: str) -> None:
-    """Row E8: between vjp and pull the caller overwrites everything in reach: the gradient is that of before."""
+def test_overwriting_inputs_captured_arrays_and_results_changes_no_pullback(name: str, transform: str) -> None:
+    """Between vjp and pull the caller overwrites everything in reach: the gradient is that of before."""
     x, c = np.array([1.0, 2.0, 3.0]), np.array([4.0, 1.0, 6.0])
     f = PRODUCTS[name]
     ct = np.array([1.0, 10.0, 100.0])
@@ -272,8 +274,8 @@ def test_e8_mutation_of_inputs_captured_arrays_and_results(name: str, transform:
         np.testing.assert_array_equal(apply(), expected)
 
 
-def test_e8_mutation_during_the_function() -> None:
-    """Row E8: the function reuses a buffer of its own between two uses of it; views and captured lists too."""
+def test_a_buffer_that_the_function_reuses_keeps_its_earlier_uses() -> None:
+    """The function reuses a buffer of its own between two uses of it; views and captured lists too."""
 
     def f(x):
         buffer = np.full(2, 2.0)
@@ -289,8 +291,8 @@ def test_e8_mutation_during_the_function() -> None:
     assert da.linearize(f, np.ones(2))[1](np.array([1.0, 0.0])) == 12.0
 
 
-def test_e8_a_large_captured_array_that_changes_in_every_step() -> None:
-    """Row E8: one copy serves while it is equal, and never longer."""
+def test_a_large_captured_array_may_change_in_every_step() -> None:
+    """One copy serves while it is equal, and never longer."""
     weights = np.ones(500)
 
     def f(x):
@@ -304,8 +306,8 @@ def test_e8_a_large_captured_array_that_changes_in_every_step() -> None:
     assert g[:5].tolist() == [4 * 2.0, 1 + 3 * 3.0, 2 + 2 * 4.0, 3 + 5.0, 4.0]
 
 
-def test_e8_aux_may_be_written_to() -> None:
-    """Row E8: a residual handed out through has_aux belongs to the caller."""
+def test_aux_may_be_written_to() -> None:
+    """A residual handed out through has_aux belongs to the caller."""
 
     def f(x):
         y = np.exp(x)
@@ -316,7 +318,7 @@ def test_e8_aux_may_be_written_to() -> None:
     assert pull(1.0)[0].tolist() == [2.0, 2.0, 2.0]
 
 
-def test_e8_values_returned_by_grad_are_the_caller_s() -> None:
+def test_values_returned_by_grad_are_the_caller_s() -> None:
     x = np.ones(3)
     g = da.grad(lambda v: np.sum(v * x))(x)
     assert not np.shares_memory(g, x)

@@ -132,7 +132,7 @@ def test_reads_back_what_it_prints(data) -> None:
     close(leaves(program(x, y)), leaves(f(x, y)), "the program", rtol=1e-15)
 
 
-@pytest.mark.xfail(strict=True, reason=gaps.ROWS["pole of a traced derivative"])
+@pytest.mark.xfail(strict=True, reason=gaps.PLACES["pole of a traced derivative"])
 def test_a_traced_derivative_beside_a_pole_runs_without_a_warning() -> None:
     """The rules silence NumPy about infinite factors of a derivative; the program they are written into does not."""
     f = lambda x: np.where(x > 0, np.sqrt(np.abs(x)), 0.0)

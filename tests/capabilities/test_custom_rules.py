@@ -1,6 +1,6 @@
-"""Rows G1 to G12 of the capability table, and C5, C13: custom rules, what they are given and what they may return.
+"""Custom rules: what they are given and what they may return.
 
-Not for: the functions of row G13 under compositions (`test_g13_database.py`).
+Not for: the functions of PyTorch's database under compositions (`test_compositions_of_custom_rules.py`).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def with_vjp(f, fwd=None, bwd=None, **options):
     return out
 
 
-# ── G1: saved values, scalars, defaults ──────────────────────────────────────────────────────────────────────────
+# ── saved values, scalars, defaults ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_g1_saved_values_and_a_scalar_setting() -> None:
+def test_a_rule_receives_saved_values_and_a_static_number() -> None:
     f = with_vjp(
         lambda a, b, s: a + s * b + a * b,
         fwd=lambda a, b, s: (a + s * b + a * b, (a, b, None)),
@@ -50,7 +50,7 @@ def test_g1_saved_values_and_a_scalar_setting() -> None:
 
 
 @pytest.mark.parametrize(("forward", "backward"), [(7, 11), (-1, 2)])
-def test_g1_two_scales(forward: int, backward: int) -> None:
+def test_the_value_and_the_rule_each_use_their_own_scale(forward: int, backward: int) -> None:
     f = with_vjp(
         lambda x, shape, k, m: np.reshape(x, shape) * k,
         bwd=lambda shape, k, m, r, c: (np.reshape(c, np.shape(r[0])) * m,),
@@ -61,7 +61,7 @@ def test_g1_two_scales(forward: int, backward: int) -> None:
     np.testing.assert_array_equal(pull(np.ones((1, 3)))[0], np.full(3, backward))
 
 
-def test_g1_default_arguments_are_resolved_before_the_rule() -> None:
+def test_default_arguments_are_resolved_before_the_rule() -> None:
     def power(x, y=3.0):
         return x**y
 
@@ -72,7 +72,7 @@ def test_g1_default_arguments_are_resolved_before_the_rule() -> None:
     assert float(da.grad(lambda x: f(y=2.0, x=x))(2.0)) == 4.0
 
 
-def test_g1_methods() -> None:
+def test_methods_may_have_custom_rules() -> None:
     class Scaled:
         k = 3.0
 
@@ -88,10 +88,10 @@ def test_g1_methods() -> None:
     assert float(da.grad(Scaled().apply)(1.0)) == 30.0
 
 
-# ── G2, G3: what goes in and comes out ───────────────────────────────────────────────────────────────────────────
+# ── what goes in and comes out ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_g2_trees_with_static_leaves_and_none() -> None:
+def test_custom_rules_take_trees_with_static_leaves_and_none() -> None:
     f = with_vjp(
         lambda p, mode: {"out": p["w"] * 2 if mode == "double" else p["w"], "n": 3, "none": None},
         fwd=lambda p, mode: (f(p, mode), {"mode": mode, "nothing": None}),
@@ -104,7 +104,7 @@ def test_g2_trees_with_static_leaves_and_none() -> None:
     assert back["k"].dtype == da.float0
 
 
-def test_g2_no_array_and_strings_out() -> None:
+def test_a_custom_function_may_return_a_string_until_it_is_differentiated() -> None:
     f = with_vjp(lambda s: s.upper(), bwd=lambda r, c: (None,))
     assert f("a") == "A"
     g = with_vjp(lambda x: "text", bwd=lambda r, c: (None,))
@@ -113,20 +113,20 @@ def test_g2_no_array_and_strings_out() -> None:
 
 
 @pytest.mark.parametrize("x", [np.array([1.0]), np.float64(1.0)], ids=["1", "0"])
-def test_g3_returning_the_argument_applies_the_rule(x) -> None:
+def test_returning_the_argument_applies_the_rule(x) -> None:
     f = with_vjp(lambda x: x, fwd=lambda x: (x, None), bwd=lambda r, c: (2 * c,))
     np.testing.assert_array_equal(da.grad(lambda x: np.sum(f(x)))(x), 2 * np.ones_like(x))
     np.testing.assert_array_equal(da.grad(lambda x: np.sum(f(f(x))))(x), 4 * np.ones_like(x))
     np.testing.assert_array_equal(da.jvp(f, (x,), (np.ones_like(x),))[1], 2 * np.ones_like(x))
 
 
-def test_g3_duplicate_outputs_add() -> None:
+def test_cotangents_of_duplicate_outputs_add() -> None:
     f = with_vjp(lambda x: (x, x), fwd=lambda x: ((x, x), None), bwd=lambda r, c: (c[0] + c[1],))
     _, pull = da.vjp(f, X)
     np.testing.assert_array_equal(pull((X, 2 * X))[0], 3 * X)
 
 
-# ── G4: wrong results are refused by name ────────────────────────────────────────────────────────────────────────
+# ── wrong results are refused by name ────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_g3_duplicate_outputs_add() -> None:
         (lambda r, c: ("text",), TreeError, r"bwd rule of `broken`.*text"),
     ],
 )
-def test_g4_bwd_of_the_wrong_kind(bwd, error, words) -> None:
+def test_a_bwd_of_the_wrong_kind_is_refused(bwd, error, words) -> None:
     def broken(x):
         return x * 2
 
@@ -162,7 +162,7 @@ def test_g4_bwd_of_the_wrong_kind(bwd, error, words) -> None:
         (lambda p, t: (p[0] > 0, t[0]), DtypeError, r"jvp rule of `broken`.*float64.*bool"),
     ],
 )
-def test_g4_jvp_rule_of_the_wrong_kind(rule, error, words) -> None:
+def test_a_jvp_rule_of_the_wrong_kind_is_refused(rule, error, words) -> None:
     def broken(x):
         return x * 2
 
@@ -172,18 +172,18 @@ def test_g4_jvp_rule_of_the_wrong_kind(rule, error, words) -> None:
         da.jvp(f, (X,), (X,))
 
 
-def test_g4_none_is_zero_and_a_weak_number_takes_the_dtype() -> None:
+def test_none_is_zero_and_a_weak_number_takes_the_dtype() -> None:
     f = with_vjp(lambda x, y: x * y, bwd=lambda r, c: (None, 2.0))
     gx, gy = da.grad(f, (0, 1))(np.float32(1.0), np.float32(3.0))
     assert gx == 0 and gx.dtype == np.float32
     assert gy == 2 and gy.dtype == np.float32
 
 
-# ── G5, G6: zeros, and what has no derivative ────────────────────────────────────────────────────────────────────
+# ── zeros, and what has no derivative ────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("symbolic", [False, True])
-def test_g5_zero_cotangents(symbolic: bool) -> None:
+def test_zero_cotangents_are_symbolic_on_request(symbolic: bool) -> None:
     seen, perturbed = [], []
 
     def fwd(x, y):
@@ -206,7 +206,7 @@ def test_g5_zero_cotangents(symbolic: bool) -> None:
     np.testing.assert_array_equal(seen[0], np.ones(3))
 
 
-def test_g5_symbolic_tangents() -> None:
+def test_zero_tangents_are_symbolic_on_request() -> None:
     f = da.custom_jvp(lambda x, y: x * y)
     seen = []
 
@@ -222,7 +222,7 @@ def test_g5_symbolic_tangents() -> None:
     np.testing.assert_array_equal(seen[1], np.zeros(3))
 
 
-def test_g6_outputs_without_derivative() -> None:
+def test_the_cotangent_of_an_output_without_derivative_is_float0() -> None:
     seen = []
 
     def bwd(x, c):
@@ -237,7 +237,7 @@ def test_g6_outputs_without_derivative() -> None:
     assert seen == [da.float0]
 
 
-def test_g6_integer_arguments_and_a_float_that_is_stopped() -> None:
+def test_integer_arguments_and_a_stopped_float_have_no_gradient() -> None:
     f = with_vjp(lambda x, n: x**n, bwd=lambda r, c: (r[1] * r[0] ** (r[1] - 1) * c, None))
     assert float(da.grad(f)(2.0, 3)) == 12.0
     np.testing.assert_array_equal(da.vmap(da.grad(f), in_axes=(None, 0))(2.0, np.array([1, 2, 3])), [1.0, 4.0, 12.0])
@@ -249,10 +249,10 @@ def test_g6_integer_arguments_and_a_float_that_is_stopped() -> None:
     np.testing.assert_array_equal(da.grad(lambda x: np.sum(stopped(x)[1]))(X), np.zeros(3))
 
 
-# ── G7 to G10 ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── order, single source, batching ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_g7_once_differentiable_is_never_silently_zero() -> None:
+def test_once_differentiable_is_never_silently_zero() -> None:
     @da.once_differentiable
     def square_backward(x, c):
         return (2 * x * c,)
@@ -265,14 +265,14 @@ def test_g7_once_differentiable_is_never_silently_zero() -> None:
             twice(3.0)
 
 
-def test_g7_a_rule_that_coerces_fails_loudly() -> None:
+def test_a_rule_that_coerces_fails_loudly() -> None:
     f = with_vjp(lambda x: x * x, fwd=lambda x: (x * x, x), bwd=lambda x, c: (np.asarray(2 * x, float) * c,))
     assert float(da.grad(f)(3.0)) == 6.0
     with pytest.raises(TypeError, match="plain array"):
         da.grad(da.grad(f))(3.0)
 
 
-def test_g8_the_tangent_rule_is_the_single_source() -> None:
+def test_the_tangent_rule_is_the_single_source() -> None:
     f = da.custom_jvp(lambda x: x * x)
     f.defjvp(lambda p, t: (f(*p), 3.0 * p[0] * t[0]))  # wrong, and honoured
     assert float(da.grad(f)(2.0)) == float(da.jvp(f, (2.0,), (1.0,))[1]) == 6.0
@@ -284,7 +284,7 @@ def test_g8_the_tangent_rule_is_the_single_source() -> None:
         da.grad(crooked)(2.0)
 
 
-def test_g9_definition_errors() -> None:
+def test_mistakes_in_the_definition_of_a_rule_are_refused() -> None:
     for kind in (da.custom_jvp, da.custom_vjp, da.custom_vmap):
 
         def nameless(x):
@@ -305,7 +305,7 @@ def test_g9_definition_errors() -> None:
         da.grad(lambda x: pair(x))(1.0)
 
 
-def test_g9_forward_mode_is_derived_from_the_pullback() -> None:
+def test_forward_mode_is_derived_from_the_pullback() -> None:
     f = with_vjp(np.sin, fwd=lambda x: (np.sin(x), x), bwd=lambda x, c: (np.cos(x) * c,))
     np.testing.assert_allclose(da.jacfwd(f)(X), np.diag(np.cos(X)))
     np.testing.assert_allclose(da.hessian(lambda x: np.sum(f(x)))(X), np.diag(-np.sin(X)))
@@ -316,7 +316,7 @@ def test_g9_forward_mode_is_derived_from_the_pullback() -> None:
         da.jvp(clip, (2.0,), (1.0,))
 
 
-def test_g10_custom_vmap_is_honoured_in_every_order() -> None:
+def test_custom_vmap_is_honoured_in_every_order() -> None:
     calls = []
 
     @da.custom_vmap
@@ -344,7 +344,7 @@ def test_g10_custom_vmap_is_honoured_in_every_order() -> None:
     assert not calls
 
 
-def test_g10_custom_vmap_results_are_checked() -> None:
+def test_custom_vmap_results_are_checked() -> None:
     def rule_of(result):
         f = da.custom_vmap(lambda x: x * 1.0)
         f.def_vmap(lambda n, b, x: result(x))
@@ -358,7 +358,7 @@ def test_g10_custom_vmap_results_are_checked() -> None:
     np.testing.assert_array_equal(rule_of(lambda x: (x[0], False))(), np.full(3, X[0]))
 
 
-def test_g11_mutation_inside_a_rule() -> None:
+def test_a_custom_function_may_write_into_its_own_arrays() -> None:
     def local(x):
         work = np.zeros_like(x)
         work[...] = x
@@ -370,7 +370,7 @@ def test_g11_mutation_inside_a_rule() -> None:
     np.testing.assert_array_equal(da.vmap(f)(np.stack([X, X]))[1], [5.0, *X[1:]])
 
 
-# ── closed-over tensors, plain calls, C5, C13 ────────────────────────────────────────────────────────────────────
+# ── closed-over tensors, plain calls, order ──────────────────────────────────────────────────────────────────────
 
 
 def closing_over(kind):
@@ -446,7 +446,7 @@ def test_nondiff_arguments_must_not_be_traced() -> None:
         da.grad(with_vjp(lambda x: x, bwd=lambda r, c: (c,), nondiff_argnums=4))(1.0)
 
 
-def test_c5_a_rule_that_nothing_needs_is_not_run() -> None:
+def test_a_rule_that_nothing_needs_is_not_run() -> None:
     def fail(r, c):
         raise ValueError("this rule must not run")
 
@@ -457,7 +457,7 @@ def test_c5_a_rule_that_nothing_needs_is_not_run() -> None:
         da.grad(h, 1)(0.0, 3.0)
 
 
-def test_c13_rules_run_in_reverse_order() -> None:
+def test_custom_rules_run_in_reverse_order() -> None:
     log = []
 
     def logged(name):
@@ -468,7 +468,7 @@ def test_c13_rules_run_in_reverse_order() -> None:
     assert log == ["c", "b", "a"]
 
 
-def test_q1_custom_functions_are_pickled_by_name() -> None:
+def test_custom_functions_are_pickled_by_name() -> None:
     assert pickle.loads(pickle.dumps(module_level)) is module_level
     with pytest.raises(ArgumentTypeError, match="inside a function"):
         pickle.dumps(with_vjp(lambda x: x, bwd=lambda r, c: (c,)))

@@ -1,8 +1,8 @@
-"""Row G13: the functions of PyTorch's database of custom functions, under every word over J, V, M and T of length ≤ 3.
+"""The functions of PyTorch's database of custom functions, under every word over J, V, M and T of length ≤ 3.
 
 Each is given twice, with a custom_jvp and with a custom_vjp rule; values come from raw NumPy, which never sees a
 tensor (`wrap`, called once for all lanes or once per lane). A word's number must be that of the plain function. Not
-for: errors (`test_g_custom_rules.py`).
+for: errors (`test_custom_rules.py`).
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def plain_number(name: str, word: str) -> float:
 @pytest.mark.parametrize("length", [1, 2, 3])
 @pytest.mark.parametrize("kind", [0, 1], ids=["custom_jvp", "custom_vjp"])
 @pytest.mark.parametrize("name", FAMILIES)
-def test_g13_every_word(name: str, kind: int, length: int) -> None:
+def test_every_word_of_transforms_agrees_with_the_plain_functions(name: str, kind: int, length: int) -> None:
     functions, makers = FAMILIES[name]
     make = lambda rng: tuple(m(rng) for m in makers)
     failures = []
@@ -196,7 +196,7 @@ def test_g13_every_word(name: str, kind: int, length: int) -> None:
     assert not failures, f"{len(failures)} of {len(WORDS[length])} words:\n" + "\n".join(failures[:4])
 
 
-def test_g13_the_cube_that_does_not_compose() -> None:
+def test_the_cube_that_does_not_compose() -> None:
     """Its rule is once differentiable: right at first order, an error with its name at second."""
 
     @da.custom_vjp

@@ -1,4 +1,4 @@
-"""Row O5: what a profiler must say of forward and reverse mode.
+"""What a profiler must say of forward and reverse mode.
 
 Not for: the profiler's own room (`tests/diagnose/profiling/`).
 """

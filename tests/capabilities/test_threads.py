@@ -1,6 +1,6 @@
-"""Group P of the capability table: threads, errors inside rules, the end of the process.
+"""Threads, errors inside rules, the end of the process.
 
-The stress tests are in `tests/test_threads.py`; here each row is asserted in the table's own words and numbers.
+The stress tests are in `tests/test_threads.py`; here are the cases and numbers of PyTorch's own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def threads(function, count: int = 10) -> list:
     return results
 
 
-def test_p1_ten_threads_with_own_inputs() -> None:
+def test_ten_threads_differentiate_inputs_of_their_own() -> None:
     """The gradient of Σ (x + 3)(x + 4)/2 is x + 3.5, in each of ten threads with an input of its own."""
     f = lambda x: np.sum((x + 3) * (x + 4) * 0.5)
     xs = np.random.default_rng(0).normal(size=(10, 5, 5))
@@ -40,7 +40,7 @@ def test_p1_ten_threads_with_own_inputs() -> None:
         np.testing.assert_allclose(got, x + 3.5)
 
 
-def test_p1_ten_threads_with_one_input() -> None:
+def test_ten_threads_differentiate_one_input() -> None:
     """Nothing accumulates anywhere: every thread has the gradient once."""
     x = np.ones((5, 5))
     f = lambda x: np.sum((x + 3) * (x + 4) * 0.5)
@@ -48,7 +48,7 @@ def test_p1_ten_threads_with_one_input() -> None:
         np.testing.assert_array_equal(got, x + 3.5)
 
 
-def test_p1_different_functions_and_levels_with_one_that_fails() -> None:
+def test_threads_differentiate_different_functions_while_one_fails() -> None:
     def work(i):
         if i == 4:
             da.vmap(da.grad(lambda x: x.no_such_attribute))(np.ones(3))
@@ -65,7 +65,7 @@ def test_p1_different_functions_and_levels_with_one_that_fails() -> None:
             np.testing.assert_allclose(got, derivatives[i % 4])
 
 
-def test_p1_one_program_pullback_and_linear_map_for_all() -> None:
+def test_threads_share_one_program_pullback_and_linear_map() -> None:
     """Ten threads call the same objects, a hundred times each, also inside transforms of their own."""
     f = lambda x: np.sum(np.sin(x) * x)
     x = np.linspace(0.1, 1.0, 4)
@@ -90,7 +90,7 @@ def test_p1_one_program_pullback_and_linear_map_for_all() -> None:
         np.testing.assert_allclose(got[2], derivative)
 
 
-def test_p1_the_switch_of_tangents_is_each_thread_s_own_and_nests() -> None:
+def test_the_switch_of_tangents_is_each_thread_s_own_and_nests() -> None:
     f = lambda x: x**3
 
     def work(i):
@@ -103,7 +103,7 @@ def test_p1_the_switch_of_tangents_is_each_thread_s_own_and_nests() -> None:
 
 
 @pytest.mark.parametrize("rule", ["jvp", "fwd", "bwd"])
-def test_p2_errors_inside_rules_surface_as_they_are(rule: str) -> None:
+def test_errors_inside_rules_surface_as_they_are(rule: str) -> None:
     """Same class, same message, and everything works afterwards; in a thread too."""
 
     class Mine(Exception):
@@ -129,7 +129,7 @@ def test_p2_errors_inside_rules_surface_as_they_are(rule: str) -> None:
     assert da.grad(np.sin)(0.0) == 1.0 and da.vmap(da.grad(np.sin))(np.zeros(2)).tolist() == [1.0, 1.0]
 
 
-def test_p3_a_process_that_differentiates_in_threads_ends_by_itself() -> None:
+def test_a_process_that_differentiates_in_threads_ends_by_itself() -> None:
     code = """
 import threading, numpy as np, dualad as da
 level = da.dual_level(); level.__enter__()

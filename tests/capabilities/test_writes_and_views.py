@@ -1,4 +1,4 @@
-"""In-place operations and views, row by row of the capability list: J1-J5, and K5, E8 and F8 which lean on them.
+"""In-place operations and views, and the residuals, repeated indices and branches that lean on them.
 
 Every function here runs on plain arrays, where NumPy itself writes; `holds` compares all transforms with that. Not
 for: the many further kinds of writes (tests/surface/test_writing.py) and branches (tests/test_vmap_branches.py).
@@ -62,7 +62,7 @@ def holds(f, *xs):
     )
 
 
-# ── J1: a captured plain array ───────────────────────────────────────────────────────────────────────────────────
+# ── a captured plain array ───────────────────────────────────────────────────────────────────────────────────────
 
 ALIASES = {
     "itself": lambda a: a,
@@ -111,9 +111,9 @@ TRANSFORMS = {
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("alias", ALIASES)
-def test_J1_writes_into_a_captured_array_raise(transform, alias):
+def test_writes_into_a_captured_array_raise(transform, alias):
     captured = np.arange(9.0).reshape(3, 3)
-    view = ALIASES[alias](captured)  # taken before the transform begins (J5)
+    view = ALIASES[alias](captured)  # taken before the transform begins
     assert np.shares_memory(view, captured)
     writes = [
         lambda x: view.__setitem__((0,) * view.ndim, x),
@@ -131,7 +131,7 @@ def test_J1_writes_into_a_captured_array_raise(transform, alias):
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("index", [0, slice(1), ..., [0, 1], np.array([True, False, True])], ids=str)
-def test_J1_five_index_forms(transform, index):
+def test_writes_of_every_form_of_index_into_a_captured_array_raise(transform, index):
     captured = np.zeros(3)
 
     def f(x):
@@ -143,7 +143,7 @@ def test_J1_five_index_forms(transform, index):
     np.testing.assert_array_equal(captured, 0.0)
 
 
-def test_J1_the_primal_cannot_be_assigned():
+def test_the_primal_cannot_be_assigned():
     def f(x):
         with pytest.raises(AttributeError):
             x.primal = 1.0
@@ -152,7 +152,7 @@ def test_J1_the_primal_cannot_be_assigned():
     da.jvp(f, (2.0,), (1.0,))
 
 
-# ── J2: writes through views ─────────────────────────────────────────────────────────────────────────────────────
+# ── writes through views ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def double_first_row(x):
@@ -187,13 +187,13 @@ def double_where_it_is_not_contiguous(x):
         (double_where_it_is_not_contiguous, (2, 3), [[1, 1, 1], [2, 1, 1]]),
     ],
 )
-def test_J2_sub_blocks(f, shape, expected):
+def test_gradients_through_writes_into_sub_blocks(f, shape, expected):
     x = RNG.normal(size=shape)
     np.testing.assert_array_equal(da.grad(lambda x: np.sum(f(np.copy(x))))(x), expected)
     holds(f, x)
 
 
-def test_J2_assignment_of_rows():
+def test_rows_may_be_assigned():
     def f(y, z):
         x = np.zeros((5, 3), like=y)
         x[0] = y
@@ -225,7 +225,7 @@ VIEWS = {
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("order", BASE_AND_VIEW)
-def test_J2_either_order_of_writing(order, view):
+def test_base_and_view_may_be_written_in_either_order(order, view):
     def f(x):
         v = VIEWS[view](x)
         BASE_AND_VIEW[order](x, v)
@@ -234,7 +234,7 @@ def test_J2_either_order_of_writing(order, view):
     holds(f, np.array([0.7, -1.2, 1.5, 0.3, 1.9, -0.4]))
 
 
-# ── J3: set item ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── set item ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 ALL = slice(None)
 SCALARS = [
@@ -299,12 +299,12 @@ def check_set_item(shape, index, value):
 
 
 @pytest.mark.parametrize(("shape", "index"), SCALARS, ids=str)
-def test_J3_a_scalar(shape, index):
+def test_a_scalar_is_written_at_any_index(shape, index):
     check_set_item(shape, index, 1.5)
 
 
 @pytest.mark.parametrize(("shape", "index"), ARRAYS, ids=str)
-def test_J3_an_array(shape, index):
+def test_an_array_is_written_and_broadcast_at_any_index(shape, index):
     slot = np.zeros(shape)[index].shape
     check_set_item(shape, index, RNG.normal(size=slot))
     if slot:  # broadcast to the slot: the cotangents are summed
@@ -313,13 +313,13 @@ def test_J3_an_array(shape, index):
 
 
 @pytest.mark.parametrize(("shape", "mask"), MASKS, ids=str)
-def test_J3_a_mask(shape, mask):
+def test_entries_under_a_mask_are_written(shape, mask):
     slot = np.zeros(shape)[mask].shape
     check_set_item(shape, mask, RNG.normal(size=slot))
     check_set_item(shape, mask, -0.5)
 
 
-# ── J4: several views at once ────────────────────────────────────────────────────────────────────────────────────
+# ── several views at once ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def split_pieces(x):
@@ -356,14 +356,14 @@ def a_piece_of_a_piece(x):
 
 
 @pytest.mark.parametrize("f", [split_pieces, columns, uneven_pieces, unstacked, a_piece_of_a_piece])
-def test_J4_pieces_are_views(f):
+def test_pieces_are_views(f):
     holds(f, np.array([0.7, -1.2, 1.5, 0.3, 1.9, -0.4]))
 
 
-# ── J5: bookkeeping ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── bookkeeping ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_J5_parts_of_a_complex_array_are_views():
+def test_parts_of_a_complex_array_are_views():
     def f(z):
         z = z * 1
         z.real[0] *= 3.0
@@ -382,7 +382,7 @@ def test_J5_parts_of_a_complex_array_are_views():
     np.testing.assert_allclose(da.vmap(f)(np.stack([z, 2 * z])), [f(z), f(2 * z)])
 
 
-def test_J5_views_taken_by_an_outer_transform_are_written_by_an_inner_one():
+def test_views_taken_by_an_outer_transform_are_written_by_an_inner_one():
     """A view of an outer level's tensor, written to inside: the base holds the inner level's value while that runs."""
 
     def outer(x):
@@ -407,7 +407,7 @@ def outer_value(f, x):
     return da.jvp(f, (x,), (0 * x,))[0]
 
 
-def test_J5_reshapes_that_copy_are_copies():
+def test_reshapes_that_copy_are_copies():
     def f(x):
         t = x.reshape(2, 3).T
         t.reshape(-1)[0] = 100.0  # a copy: nobody sees the write
@@ -417,16 +417,16 @@ def test_J5_reshapes_that_copy_are_copies():
     holds(f, np.array([0.7, -1.2, 1.5, 0.3, 1.9, -0.4]))
 
 
-def test_J5_resize_is_refused():
+def test_resize_of_a_tensor_is_refused():
     with pytest.raises(InPlaceError, match="resize"):
         da.jvp(lambda x: x.resize(2), (np.ones(4),), (np.ones(4),))
 
 
-# ── K5: updates that reduce ──────────────────────────────────────────────────────────────────────────────────────
+# ── updates that reduce ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(("name", "sign"), [("min", 1.0), ("max", -1.0)])
-def test_K5_ties_share_evenly(name, sign):
+def test_ties_of_extrema_at_repeated_indices_share_evenly(name, sign):
     f = lambda x, v: np.sum(getattr(x.at[np.array([0, 1])], name)(v))
     x, v = sign * np.array([1.0, 5.0, 7.0]), sign * np.array([1.0, 2.0])
     for transform in (da.jacfwd, da.jacrev):
@@ -440,7 +440,7 @@ def product_at(x, v):
 
 
 @pytest.mark.parametrize("v", [[2.0, 3.0, 4.0, 5.0], [0.0, 3.0, 4.0, 5.0], [0.0, 0.0, 4.0, 5.0]], ids=str)
-def test_K5_products_with_zeros(v):
+def test_derivatives_of_products_at_repeated_indices_with_zeros(v):
     x, v = np.array([1.5, -2.0]), np.array(v)
     plain = lambda x, v: x[0] * v[0] * v[1] * v[2] + x[1] * v[3]
     assert da.jvp(product_at, (x, v), (x, v))[0] == plain(x, v)
@@ -457,7 +457,7 @@ def test_K5_products_with_zeros(v):
     )
 
 
-# ── E8: the caller's arrays may change between the two passes ────────────────────────────────────────────────────
+# ── the caller's arrays may change between the two passes ────────────────────────────────────────────────────────
 
 SAVED = {
     "the argument": lambda x, c: np.sum(np.exp(x) * x**2),
@@ -476,7 +476,7 @@ def overwritten(x, c):
 
 
 @pytest.mark.parametrize("name", SAVED)
-def test_E8_never_a_silently_wrong_gradient(name):
+def test_never_a_silently_wrong_gradient(name):
     f = SAVED[name]
     x, c = np.array([0.3, -0.7, 1.1]), np.array([1.0, 2.0, 3.0, 4.0])
     capture = (lambda x: f(x, c)) if name != "a captured array" else (lambda x: f(x, c[:3]))
@@ -494,7 +494,7 @@ def test_E8_never_a_silently_wrong_gradient(name):
         x[...], c[...] = kept
 
 
-def test_E8_a_pullback_survives_writes_of_the_function_itself():
+def test_a_pullback_survives_writes_of_the_function_itself():
     def f(x):
         x = np.copy(x)
         y = np.exp(x)  # the derivative needs y, which is overwritten
@@ -506,7 +506,7 @@ def test_E8_a_pullback_survives_writes_of_the_function_itself():
     holds(f, np.array([0.3, -0.7, 1.1]))
 
 
-# ── F8: control flow that depends on data ────────────────────────────────────────────────────────────────────────
+# ── control flow that depends on data ────────────────────────────────────────────────────────────────────────────
 
 
 def by_cases(x):
@@ -521,7 +521,7 @@ POINTS = np.array([2.0, 0.8, -0.3, -3.0, 0.1])
 
 
 @pytest.mark.filterwarnings("ignore::dualad.errors.PerformanceNote")
-def test_F8_branches_in_eager_differentiation_and_in_lanes():
+def test_branches_agree_in_eager_differentiation_and_in_lanes():
     for p in POINTS:
         differences.compare(da.grad(by_cases)(p), differences.along(by_cases, (p,), (1.0,)), str(p))
     first = [da.grad(by_cases)(p) for p in POINTS]
@@ -531,7 +531,7 @@ def test_F8_branches_in_eager_differentiation_and_in_lanes():
     np.testing.assert_allclose(da.vmap(da.hessian(by_cases))(POINTS), [da.hessian(by_cases)(p) for p in POINTS])
 
 
-def test_F8_results_whose_shape_and_dtype_depend_on_values():
+def test_shape_and_dtype_of_a_result_may_depend_on_values():
     def f(x):
         if x[0] > 0:
             return x[: int(x[0]) + 1] ** 2
@@ -542,7 +542,7 @@ def test_F8_results_whose_shape_and_dtype_depend_on_values():
     np.testing.assert_array_equal(da.jvp(f, (down,), (np.ones(3),))[1], [1j])
 
 
-def test_F8_the_mode_that_raises_recommends_where():
+def test_branches_that_raise_recommend_where():
     with pytest.raises(BranchError, match=r"np\.where"):
         da.vmap(lambda x: x if x > 0 else -x, branches="error")(POINTS)
     with pytest.raises(BranchError, match="max_splits=2"):

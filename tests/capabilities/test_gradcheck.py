@@ -1,4 +1,4 @@
-"""Rows M1 to M12 of the capability table: gradient checking, with the numbers of each row.
+"""Gradient checking, fault by fault, with the numbers and counts that each must show.
 
 Not for every planted fault (`tests/testing/test_gradcheck.py`) nor for other oracles (`test_check_grads.py`).
 """
@@ -36,12 +36,12 @@ def with_vjp(bwd, f=lambda x: 2.0 * x, **options):
 
 
 @pytest.mark.parametrize("fast", [False, True])
-def test_m1_slow_and_fast(fast: bool) -> None:
+def test_slow_and_fast_mode_accept_a_right_derivative(fast: bool) -> None:
     assert gradcheck(lambda x: 5 * x, (X,), fast_mode=fast)
     assert gradgradcheck(lambda x: 5 * x, (X,), fast_mode=fast)
 
 
-def test_m2_inputs_are_validated() -> None:
+def test_inputs_of_low_precision_are_warned_of_and_integers_refused() -> None:
     for raising in (True, False):
         with pytest.raises(ValueError, match="floating-point"):
             gradcheck(lambda n: n, (np.array([1, 2]),), raise_exception=raising)
@@ -55,7 +55,7 @@ def test_m2_inputs_are_validated() -> None:
 
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("wrong", [lambda v: 2.0 * v + 0.01 * v, lambda v: 2.2 * v, lambda v: 3.0 * v])
-def test_m3_mismatch_report(wrong, fast: bool) -> None:
+def test_a_mismatch_names_mode_output_and_input(wrong, fast: bool) -> None:
     for mode, f in (("forward", with_rules(forward=wrong)), ("reverse", with_rules(reverse=wrong))):
         with pytest.raises(RuntimeError, match=f"{mode}-mode derivative of output 1.* input 0, x") as info:
             gradcheck(lambda x, f=f: (x, f(x)), (X,), fast_mode=fast)
@@ -72,7 +72,7 @@ def test_m3_mismatch_report(wrong, fast: bool) -> None:
 
 
 @pytest.mark.parametrize(("forward", "reverse"), list(itertools.product([False, True], repeat=2)))
-def test_m4_modes_and_faults(forward: bool, reverse: bool) -> None:
+def test_a_fault_is_found_in_just_the_modes_that_are_checked(forward: bool, reverse: bool) -> None:
     for bad_forward, bad_reverse, fast in itertools.product([False, True], repeat=3):
         f = with_rules(
             *[(lambda v: 2.2 * v) if bad else (lambda v: 2.0 * v) for bad in (bad_forward, bad_reverse)],
@@ -86,7 +86,7 @@ def test_m4_modes_and_faults(forward: bool, reverse: bool) -> None:
         assert gradcheck(f, (X,), raise_exception=False, **switches) == expected
 
 
-def test_m4_calls_of_a_forward_rule() -> None:
+def test_a_forward_rule_is_called_once_for_each_perturbed_entry() -> None:
     calls = []
     f = da.custom_jvp(np.sin)
 
@@ -108,7 +108,7 @@ def test_m4_calls_of_a_forward_rule() -> None:
     assert count(X, check_batched_forward_grad=True) == 3 + 1 + 3
 
 
-def test_m5_batched() -> None:
+def test_a_rule_that_is_wrong_in_lanes_is_found() -> None:
     in_lanes = lambda factor: lambda v: v * (factor if type(v).__name__ == "Batched" else 2.0)
     assert gradcheck(with_rules(in_lanes(2.0), in_lanes(2.0)), (X,))
     for f, words in (
@@ -127,7 +127,7 @@ def test_m5_batched() -> None:
         gradcheck(with_rules(reverse=refuses), (X,), modes="reverse")
 
 
-def test_m6_undefined_cotangents() -> None:
+def test_rules_that_mistake_a_missing_cotangent_are_found() -> None:
     def pair(x):
         return 2.0 * x, 3.0 * x
 
@@ -160,7 +160,7 @@ def test_m6_undefined_cotangents() -> None:
         gradcheck(f, (X, X + 1), modes="forward")
 
 
-def test_m7_determinism() -> None:
+def test_rules_that_are_not_deterministic_are_found() -> None:
     rng = np.random.default_rng(0)
     noisy = lambda size: with_vjp(lambda r, c: (2.0 * c * (1.0 + size * rng.standard_normal()),))
     for mode in ("forward", "reverse"):
@@ -174,7 +174,7 @@ def test_m7_determinism() -> None:
     assert gradgradcheck(noisy(1e-12), (X,), nondet_tol=1e-5)
 
 
-def test_m8_shape_and_dtype_that_depend_on_values() -> None:
+def test_shapes_and_dtypes_that_depend_on_values_are_found() -> None:
     def doubles(x):
         return np.concatenate([x, x]) if np.sum(x) > 2.0 else x
 
@@ -187,7 +187,7 @@ def test_m8_shape_and_dtype_that_depend_on_values() -> None:
                 gradcheck(f, (np.ones(2),), fast_mode=fast)
 
 
-def test_m9_no_differentiable_output() -> None:
+def test_a_function_without_a_differentiable_output_passes_unless_stopped() -> None:
     constant = lambda x: da.stop_gradient(x) * 2.0
     with pytest.raises(GradcheckError, match="stop_gradient"):
         gradcheck(constant, (X,))
@@ -196,7 +196,7 @@ def test_m9_no_differentiable_output() -> None:
     assert gradcheck(lambda x: np.argmax(x), (X,)) and gradgradcheck(lambda x: np.argmax(x), (X,))
 
 
-def test_m10_complex_parts() -> None:
+def test_a_fault_names_the_real_or_imaginary_part() -> None:
     z = np.array([0.3 + 0.4j, 1.0 - 2.0j])
     assert gradcheck(lambda z: (z * z, np.abs(z), z.real, np.conj(z)), (z,))
     assert gradcheck(lambda x, z: (x * z, np.abs(z) * x), (X, z), fast_mode=True)
@@ -212,7 +212,7 @@ def test_m10_complex_parts() -> None:
     assert info.value.part == "real"
 
 
-def test_m11_jacobians_of_two_outputs() -> None:
+def test_the_four_products_give_the_jacobian_of_two_outputs() -> None:
     a, b = np.arange(4.0).reshape(2, 2) + 1.0, np.ones((2, 2))
     f = Engine(lambda x, y: (2 * x + y, x + 2 * y), (a, b))
     expected = np.kron(np.array([[2.0, 1.0], [1.0, 2.0]]), np.eye(4))
@@ -256,7 +256,7 @@ def written(x):
         *[(name, np.complex128) for name in ("divide", "matmul", "inv", "write")],
     ],
 )
-def test_m12_operators(name: str, dtype: type) -> None:
+def test_operators_pass_gradcheck_and_gradgradcheck(name: str, dtype: type) -> None:
     f, args = SWEEP[name]
     args = tuple(np.asarray(a, dtype) + (0.1j * np.cos(a) if dtype is np.complex128 else 0.0) for a in args)
     assert gradcheck(f, args, fast_mode=True)
@@ -266,7 +266,7 @@ def test_m12_operators(name: str, dtype: type) -> None:
         assert gradient.dtype == arg.dtype
 
 
-def test_m12_no_second_derivative_is_loud() -> None:
+def test_a_missing_second_derivative_is_loud() -> None:
     once = with_vjp(da.once_differentiable(lambda r, c: (2.0 * c * r[0],)), lambda x: x * x)
     assert gradcheck(once, (X,), modes="reverse")
     with pytest.raises(RuleMissingError, match="once_differentiable"):

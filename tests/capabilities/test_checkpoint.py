@@ -1,4 +1,4 @@
-"""Rows N1 to N6 of the capability table: checkpoints, their recomputation counts, nesting and policies.
+"""Checkpoints: their recomputation counts, nesting and policies.
 
 The zoo runs under checkpoints here too: every word of length ≤ 2. Not for: lazy tensors themselves (`test_lazy.py`).
 """
@@ -33,7 +33,7 @@ def counted(f):
     return run
 
 
-def test_n1_same_gradients() -> None:
+def test_checkpointed_blocks_have_the_same_gradients() -> None:
     rng = np.random.default_rng(0)
     w1, w2, x = rng.normal(size=(20, 10)), rng.normal(size=(10, 20)), rng.normal(size=10)
 
@@ -71,14 +71,14 @@ def held(f, x) -> int:
     return size
 
 
-def test_n1_memory_does_not_depend_on_the_depth_inside() -> None:
+def test_memory_does_not_depend_on_the_depth_inside_a_checkpoint() -> None:
     x = np.ones(50_000)
     shallow, deep = held(da.checkpoint(chain(2)), x), held(da.checkpoint(chain(40)), x)
     assert abs(deep - shallow) < 0.05 * x.nbytes
     assert held(chain(40), x) > 30 * x.nbytes
 
 
-def test_n1_peak_memory_of_a_sequence_of_blocks() -> None:
+def test_checkpoints_lower_the_peak_memory_of_a_sequence_of_blocks() -> None:
     def peak(block):
         def f(x):
             for _ in range(8):
@@ -96,7 +96,7 @@ def test_n1_peak_memory_of_a_sequence_of_blocks() -> None:
     assert peak(da.checkpoint(chain(10))) < 0.5 * peak(chain(10))
 
 
-def test_n1_clean_after_an_exception() -> None:
+def test_a_checkpoint_is_clean_after_an_exception() -> None:
     def f(x, fail):
         y = np.sin(x)
         if fail:
@@ -110,7 +110,7 @@ def test_n1_clean_after_an_exception() -> None:
         np.testing.assert_array_equal(da.grad(lambda x: np.sum(g(x, False)))(X), np.cos(X))
 
 
-def test_n2_recompute_counts() -> None:
+def test_a_checkpoint_runs_again_once_for_each_pull() -> None:
     f = counted(lambda x: np.sin(np.exp(x)))
     g = da.checkpoint(f)
     _, pull = da.vjp(g, X)
@@ -134,7 +134,7 @@ def test_n2_recompute_counts() -> None:
 
 
 @pytest.mark.parametrize("f", [lambda x: 3 * x + 1, lambda x: x[::-1].reshape(3, 1), lambda x: np.sum(x) - x / 2.0])
-def test_n2_nothing_is_run_again_where_nothing_was_needed(f) -> None:
+def test_nothing_is_run_again_where_nothing_was_needed(f) -> None:
     run = counted(f)
     value, pull = da.vjp(da.checkpoint(run), X)
     (found_ct,) = pull(np.ones_like(value))
@@ -152,7 +152,7 @@ WHERE = list(itertools.product([False, True], repeat=3))
 @pytest.mark.parametrize(
     ("order", "inside"), [(n, w) for n in (0, 1, 2) for w in WHERE] + [(3, (False,) * 3), (3, (True, False, False))]
 )
-def test_n3_checkpoints_at_every_level(inside, order: int) -> None:
+def test_checkpoints_at_every_level_agree_with_none(inside, order: int) -> None:
     """sin∘exp∘sin with checkpoints around parts, the whole, and every derivative."""
     parts = [ck(g) if c else g for g, c in zip((np.sin, np.exp, np.sin), inside, strict=True)]
     plain = lambda x: np.sin(np.exp(np.sin(x)))
@@ -163,7 +163,7 @@ def test_n3_checkpoints_at_every_level(inside, order: int) -> None:
     np.testing.assert_allclose(da.vmap(f)(X), da.vmap(plain)(X), rtol=1e-10)
 
 
-def test_n3_two_children_throw_away_gradients_and_hooks() -> None:
+def test_checkpoints_nest_with_gradients_thrown_away_and_hooks() -> None:
     child = ck(lambda x: np.sin(x) * x)
 
     def parent(x):
@@ -178,7 +178,7 @@ def test_n3_two_children_throw_away_gradients_and_hooks() -> None:
     assert seen == [1.0]
 
 
-def test_n4_keywords_statics_trees_and_closures() -> None:
+def test_checkpoints_take_keywords_static_arguments_trees_and_closures() -> None:
     def f(p, steps, mode, *, scale):
         out = p["w"]
         for _ in range(steps):
@@ -201,7 +201,7 @@ def test_n4_keywords_statics_trees_and_closures() -> None:
     np.testing.assert_allclose(da.grad(lambda x: np.sum(stopped(x)))(X), np.exp(X))
 
 
-def test_n4_closed_over_tensors_are_arguments() -> None:
+def test_closed_over_tensors_are_arguments() -> None:
     def direct(w):
         return np.sum(ck(lambda x: np.sin(w * x))(w**2))
 
@@ -229,7 +229,7 @@ def test_n4_closed_over_tensors_are_arguments() -> None:
         np.testing.assert_allclose(da.hessian(f)(X), da.hessian(lambda w: np.sum(np.sin(w**3)))(X), rtol=1e-10)
 
 
-def test_n4_what_can_not_be_seen_is_refused() -> None:
+def test_a_tensor_that_a_checkpoint_can_not_see_is_refused() -> None:
     class Model:
         w = None
 
@@ -245,7 +245,7 @@ def test_n4_what_can_not_be_seen_is_refused() -> None:
         da.grad(f)(2.0)
 
 
-def test_n5_custom_rules_inside() -> None:
+def test_custom_rules_hold_inside_a_checkpoint() -> None:
     calls = []
     f = da.custom_vjp(np.sin)
     f.defvjp(lambda x: (np.sin(x), x), lambda x, c: (calls.append(1), (2 * np.cos(x) * c,))[1])
@@ -254,7 +254,7 @@ def test_n5_custom_rules_inside() -> None:
     assert len(calls) == 1
 
 
-def test_n5_the_context_of_the_first_run_is_restored() -> None:
+def test_the_context_of_the_first_run_is_restored() -> None:
     seen = []
 
     def f(x):
@@ -268,7 +268,7 @@ def test_n5_the_context_of_the_first_run_is_restored() -> None:
     assert seen == ["raise", "raise"]
 
 
-def test_n6_what_the_policy_names_is_not_computed_again() -> None:
+def test_what_the_policy_names_is_not_computed_again() -> None:
     runs = []
     expensive = da.wrap(lambda x: (runs.append(1), np.exp(x))[1], jac=lambda x: np.diag(np.exp(x)), like=X)
     upstream = lambda x: np.sin(da.checkpoint_name(np.sin(expensive(x)), "kept"))
@@ -289,7 +289,7 @@ def test_n6_what_the_policy_names_is_not_computed_again() -> None:
     assert count(lambda name, params: name == "opaque_call") == 0
 
 
-def test_n6_upstream_of_what_is_kept_nothing_is_computed() -> None:
+def test_upstream_of_what_is_kept_nothing_is_computed() -> None:
     runs = []
     costly = da.wrap(lambda x: (runs.append(1), x * 1.0)[1], jac=lambda x: np.eye(3), like=X)
     f = lambda x: np.exp(np.sin(da.checkpoint_name(3.0 * costly(x), "kept")))
@@ -299,7 +299,7 @@ def test_n6_upstream_of_what_is_kept_nothing_is_computed() -> None:
         assert len(runs) == expected
 
 
-def test_n6_dots() -> None:
+def test_dots_saveable_keeps_products_alone() -> None:
     seen = []
 
     def policy(name, params):
@@ -314,7 +314,7 @@ def test_n6_dots() -> None:
     assert ("tanh", False) in seen
 
 
-def test_n6_bad_policies_and_functions_that_can_not_be_repeated() -> None:
+def test_bad_policies_and_functions_that_can_not_be_repeated_are_refused() -> None:
     with pytest.raises(ArgumentTypeError, match="policy='dots'"):
         da.checkpoint(np.sin, policy="dots")
     with pytest.raises(ArgumentTypeError, match="3"):
@@ -327,7 +327,7 @@ def test_n6_bad_policies_and_functions_that_can_not_be_repeated() -> None:
         da.grad(f)(1.0)
 
 
-def test_n6_what_is_kept_goes_with_the_pullback() -> None:
+def test_what_is_kept_goes_with_the_pullback() -> None:
     kept = []
 
     def exponential(x):
@@ -347,7 +347,7 @@ def test_n6_what_is_kept_goes_with_the_pullback() -> None:
 
 @pytest.mark.parametrize("length", [1, 2])
 @pytest.mark.parametrize("name", ZOO)
-def test_n_the_zoo_under_checkpoints(name: str, length: int) -> None:
+def test_the_zoo_under_checkpoints(name: str, length: int) -> None:
     animal = ZOO[name]
     policy = lambda name, params: name in ("sin", "matmul", "multiply")
 

@@ -1,6 +1,6 @@
-"""Rows O1 to O4 and O6: NaN in the backward pass, where it comes from, warnings in rules, the log.
+"""NaN in the backward pass, where it comes from, warnings in rules, the log.
 
-Not for: the profiler (O5). O3 (metadata on nodes) has no counterpart: there are no node objects.
+Not for: the profiler (`test_profiler.py`).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def two_outputs(bad: int):
     return multiplied
 
 
-# ── O1 ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what became non-finite ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("bad", [0, 1])
-def test_o1_the_function_and_which_output(bad) -> None:
+def test_debug_nans_names_the_function_and_the_output(bad) -> None:
     f = two_outputs(bad)
     run = lambda: da.grad(lambda x, y: np.sum(f(x, y) * 2.0), (0, 1))(X, X)
     assert np.isnan(run()[bad]).all()  # off by default: NaN passes
@@ -53,7 +53,7 @@ def test_o1_the_function_and_which_output(bad) -> None:
     assert isinstance(caught.value, NonFiniteError)
 
 
-def test_o1_off_inside_and_nested_contexts_win() -> None:
+def test_the_innermost_context_of_debug_nans_wins() -> None:
     f = two_outputs(0)
     run = lambda: da.grad(lambda x: np.sum(f(x, X)))(X)
     with da.debug_nans():
@@ -70,7 +70,7 @@ def test_o1_off_inside_and_nested_contexts_win() -> None:
     assert np.isnan(run()).all()
 
 
-def test_o1_each_phase() -> None:
+def test_debug_nans_names_primal_tangent_and_transpose() -> None:
     bad = da.custom_jvp(lambda x: x * 1.0)
     bad.defjvp(lambda primals, tangents: (primals[0] * 1.0, tangents[0] * np.nan))
     with da.debug_nans():
@@ -82,10 +82,10 @@ def test_o1_each_phase() -> None:
             da.grad(lambda x: np.sum(bad(x)))(X)
 
 
-# ── O2 ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── where it comes from ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_o2_the_forward_line_also_where_derivatives_are_nested() -> None:
+def test_the_forward_line_is_named_also_where_derivatives_are_nested() -> None:
     f = two_outputs(0)
 
     def inner(x):
@@ -101,7 +101,7 @@ def test_o2_the_forward_line_also_where_derivatives_are_nested() -> None:
         pull(1.0)
 
 
-def test_o2_errors_in_bwd_keep_their_traceback() -> None:
+def test_errors_in_bwd_keep_their_traceback() -> None:
     @da.custom_vjp
     def f(x):
         return x * 1.0
@@ -117,10 +117,10 @@ def test_o2_errors_in_bwd_keep_their_traceback() -> None:
         assert (frames[-1].name, frames[-1].lineno) == ("bwd", bwd.__code__.co_firstlineno + 1)
 
 
-# ── O4 ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── warnings in rules ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_o4_a_warning_in_a_rule_reaches_the_caller() -> None:
+def test_a_warning_in_a_rule_reaches_the_caller() -> None:
     @da.custom_vjp
     def f(x):
         return x * 1.0
@@ -145,10 +145,10 @@ def test_o4_a_warning_in_a_rule_reaches_the_caller() -> None:
         da.jacrev(f)(np.ones(2))
 
 
-# ── O6 ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_o6_five_records_in_the_order_of_execution(caplog) -> None:
+def test_equations_are_logged_in_the_order_of_execution(caplog) -> None:
     f = lambda x: np.sum(np.reshape(np.swapaxes(x, 0, 1), (6,)) / 2.0 + x[0, 0])
     run = da.grad(f)
     with caplog.at_level(logging.DEBUG, "dualad"):
@@ -167,7 +167,7 @@ def test_o6_five_records_in_the_order_of_execution(caplog) -> None:
     assert not caplog.records
 
 
-def test_o6_rules_by_name(caplog) -> None:
+def test_custom_rules_are_logged_by_name(caplog) -> None:
     f = two_outputs(0)
     with caplog.at_level(logging.DEBUG, "dualad"):
         da.grad(lambda x: np.sum(f(x, X)))(X)

@@ -1,6 +1,6 @@
-"""Rows H1 to H7 (hooks), I1, I2, I4 and A8 (modes), E5 (residual hooks), Q1 (pickling of tensors).
+"""Hooks on gradients, `no_tangents`, hooks on residuals, and the pickling of tensors.
 
-Not for: checkpoints (`test_n_checkpoint.py`).
+Not for: checkpoints (`test_checkpoint.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def square(ct):
 # ── H ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_h1_called_once_per_pull_with_the_whole_cotangent() -> None:
+def test_a_hook_is_called_once_per_pull_with_the_whole_cotangent() -> None:
     seen = []
 
     def f(x):
@@ -45,7 +45,7 @@ def test_h1_called_once_per_pull_with_the_whole_cotangent() -> None:
     np.testing.assert_array_equal(da.grad(lambda x: np.sum(da.grad_hook(x, lambda c: None)))(X), np.ones(3))
 
 
-def test_h1_once_also_beside_a_pole() -> None:
+def test_a_hook_is_called_once_also_beside_a_pole() -> None:
     """0·∞ behind the hook is settled in the one walk that calls it."""
     seen = []
 
@@ -59,14 +59,14 @@ def test_h1_once_also_beside_a_pole() -> None:
     np.testing.assert_array_equal(seen[0], [2.0, 0.25])
 
 
-def test_h1_nothing_happens_forwards() -> None:
+def test_a_hook_is_not_called_forwards() -> None:
     never = lambda ct: pytest.fail("the hook ran")
     np.testing.assert_array_equal(da.jvp(lambda x: da.grad_hook(x, never) * 2, (X,), (X,))[1], 2 * X)
     assert da.grad_hook(X, never) is X
     np.testing.assert_array_equal(da.vmap(lambda x: da.grad_hook(x, never))(X), X)
 
 
-def test_h1_a_hook_may_be_differentiated() -> None:
+def test_a_hook_may_be_differentiated() -> None:
     """The gradient is (2x)² = 4x², so the second derivative is 8x."""
     f = lambda x: da.grad_hook(x, square) ** 2
     assert float(da.grad(f)(3.0)) == 36.0
@@ -75,7 +75,7 @@ def test_h1_a_hook_may_be_differentiated() -> None:
     assert float(da.grad(da.grad(f))(3.0)) == 24.0**2
 
 
-def test_h2_outermost_first() -> None:
+def test_hooks_are_called_outermost_first() -> None:
     log = []
 
     def hook(name, k):
@@ -86,7 +86,7 @@ def test_h2_outermost_first() -> None:
     assert log == ["third", "second", "first"]
 
 
-def test_h3_five_steps_of_adam() -> None:
+def test_five_steps_of_adam_equal_those_without_hooks() -> None:
     target = np.array([1.0, 2.0, 3.0])
     loss = lambda x: np.sum((x - target) ** 4)
     by_hand = lambda x: 4 * (x - target) ** 3
@@ -101,7 +101,7 @@ def test_h3_five_steps_of_adam() -> None:
     np.testing.assert_allclose(*results, rtol=1e-12)
 
 
-def test_h4_a_joint_hook_is_a_custom_rule() -> None:
+def test_a_joint_hook_is_a_custom_rule() -> None:
     seen = []
     both = da.custom_vjp(lambda a, b: (a, b))
     both.defvjp(lambda a, b: ((a, b), None), lambda r, c: (seen.append(c), c)[1])
@@ -111,7 +111,7 @@ def test_h4_a_joint_hook_is_a_custom_rule() -> None:
     np.testing.assert_array_equal(seen[0][1], np.zeros(3))
 
 
-def test_h5_the_numbers_and_the_named_equation() -> None:
+def test_a_hook_changes_the_cotangent_and_is_an_equation_of_its_own() -> None:
     product = da.vjp(lambda x, y: da.grad_hook(x, square) * y, HALF, HALF)[1](TWO)
     total = da.vjp(lambda x, y: da.grad_hook(x, square) + y, HALF, HALF)[1](TWO)
     np.testing.assert_array_equal(product, [[1.0, 1.0], [1.0, 1.0]])
@@ -129,19 +129,19 @@ def test_h5_the_numbers_and_the_named_equation() -> None:
     lambda f: da.vmap(da.grad(f))(np.stack([X, 2 * X])),
     lambda f: da.grad(lambda xs: np.sum(da.vmap(f)(xs)))(np.stack([X, 2 * X])),
 ])  # fmt: skip
-def test_h5_under_vmap(transform) -> None:
+def test_hooks_see_whole_batches_under_vmap(transform) -> None:
     f = lambda x: np.sum(da.grad_hook(x, square) ** 2)
     np.testing.assert_array_equal(transform(f), 4 * np.stack([X, 2 * X]) ** 2)
 
 
-def test_h6_not_called_where_no_gradient_passes() -> None:
+def test_a_hook_is_not_called_where_no_gradient_passes() -> None:
     never = lambda ct: pytest.fail("the hook ran")
     f = lambda x, y: np.sum(x) + 0 * np.sum(da.stop_gradient(da.grad_hook(y, never)))
     np.testing.assert_array_equal(da.grad(f, (0, 1))(X, X)[1], np.zeros(3))
     np.testing.assert_array_equal(da.grad(lambda x, y: np.sum(x * da.grad_hook(y, never)))(X, X), X)
 
 
-def test_h_a_hook_that_returns_something_else_is_refused_by_name() -> None:
+def test_a_hook_that_returns_something_else_is_refused_by_name() -> None:
     def shortened(ct):
         return ct[:1]
 
@@ -153,7 +153,7 @@ def test_h_a_hook_that_returns_something_else_is_refused_by_name() -> None:
         da.grad_hook(X, 3)
 
 
-def test_h7_rules_may_differentiate() -> None:
+def test_the_rules_of_custom_functions_may_differentiate() -> None:
     f = da.custom_vjp(lambda x: np.sum(x**3))
     f.defvjp(lambda x: (np.sum(x**3), x), lambda x, c: (c * da.vmap(da.grad(lambda t: t**3))(x),))
     np.testing.assert_allclose(da.grad(f)(X), 3 * X**2)
@@ -170,10 +170,10 @@ def test_h7_rules_may_differentiate() -> None:
         assert level.open
 
 
-# ── I, A8 ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── no_tangents ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_i1_a8_results_inside_are_plain() -> None:
+def test_results_inside_no_tangents_are_plain() -> None:
     def f(x):
         with da.no_tangents():
             y = x * x
@@ -190,7 +190,7 @@ def test_i1_a8_results_inside_are_plain() -> None:
     assert float(da.grad(da.grad(f))(3.0)) == 20.0
 
 
-def test_i1_restored_when_the_body_raises() -> None:
+def test_tangents_return_when_the_body_raises() -> None:
     def f(x):
         with pytest.raises(ZeroDivisionError), da.no_tangents():
             1 / 0  # noqa: B018
@@ -200,7 +200,7 @@ def test_i1_restored_when_the_body_raises() -> None:
     assert not contexts.in_use and contexts.boundary.get() == 0
 
 
-def test_i1_transforms_inside_work_and_agree_with_stop_gradient() -> None:
+def test_transforms_inside_no_tangents_agree_with_stop_gradient() -> None:
     with da.no_tangents():
         assert float(da.grad(np.sin)(0.0)) == 1.0
     f = lambda x: x * _quietly(np.exp, x)
@@ -215,7 +215,7 @@ def _quietly(f, x):
         return f(x)
 
 
-def test_i1_as_a_decorator() -> None:
+def test_no_tangents_decorates_functions() -> None:
     @da.no_tangents()
     def frozen(x):
         return x * x
@@ -227,7 +227,7 @@ def test_i1_as_a_decorator() -> None:
         da.no_tangents(frozen)
 
 
-def test_i1_writing_into_a_tensor_inside_is_refused() -> None:
+def test_writing_into_a_tensor_inside_no_tangents_is_refused() -> None:
     def f(x):
         y = x * 1.0
         with da.no_tangents():
@@ -238,7 +238,7 @@ def test_i1_writing_into_a_tensor_inside_is_refused() -> None:
         da.jvp(f, (X,), (X,))
 
 
-def test_i2_a_decorated_generator_holds_the_mode_only_while_it_runs() -> None:
+def test_a_decorated_generator_holds_the_mode_only_while_it_runs() -> None:
     log = []
 
     @da.no_tangents()
@@ -270,7 +270,7 @@ def test_i2_a_decorated_generator_holds_the_mode_only_while_it_runs() -> None:
     assert log == [np.float64, np.float64]
 
 
-def test_i2_coroutines() -> None:
+def test_a_decorated_coroutine_holds_the_mode_only_while_it_runs() -> None:
     @da.no_tangents()
     async def inner(x):
         y = x * x
@@ -288,7 +288,7 @@ def test_i2_coroutines() -> None:
     assert float(da.grad(lambda x: asyncio.run(outer(x)))(3.0)) == 6.0
 
 
-def test_i2_a_generator_resumed_late_leaks_nothing() -> None:
+def test_a_generator_resumed_late_leaks_nothing() -> None:
     kept = []
 
     def values(x):
@@ -317,7 +317,7 @@ def test_i2_a_generator_resumed_late_leaks_nothing() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", "bool", "float16", "float32", "longdouble", "complex64"])
-def test_i4_which_dtypes_have_gradients(dtype: str) -> None:
+def test_which_dtypes_have_gradients(dtype: str) -> None:
     x = np.ones(2, dtype)
     f = lambda x: np.sum(np.real(x * x))
     if x.dtype.kind in "bi":
@@ -329,7 +329,7 @@ def test_i4_which_dtypes_have_gradients(dtype: str) -> None:
         np.testing.assert_array_equal(g, 2 * x)
 
 
-# ── E5 ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── residual hooks ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def doubled(a):
@@ -340,7 +340,7 @@ def same(a):
     return a
 
 
-def test_e5_factors() -> None:
+def test_packing_and_unpacking_scale_the_gradient() -> None:
     a = np.array([1.0, 2.0, 3.0])
     plain = da.grad(lambda a: np.sum(a * a))(a)
     for pair, factor in (((same, same), 1), ((doubled, lambda a: a * 0.5), 1), ((doubled, same), 2)):
@@ -348,7 +348,7 @@ def test_e5_factors() -> None:
             np.testing.assert_array_equal(da.grad(lambda a: np.sum(a * a))(a), factor * plain)
 
 
-def test_e5_the_innermost_pair_holds() -> None:
+def test_the_innermost_pair_of_residual_hooks_holds() -> None:
     a = np.array([1.0, 2.0])
     with da.residual_hooks(lambda a: a * 3, same), da.residual_hooks(lambda a: a * 5, same):
         inner = da.grad(lambda a: np.sum(a * a))(a)
@@ -359,7 +359,7 @@ def test_e5_the_innermost_pair_holds() -> None:
         np.testing.assert_array_equal(da.grad(lambda a: np.sum(a * a))(a), 6 * a)
 
 
-def test_e5_pack_once_at_save_unpack_at_use() -> None:
+def test_residuals_are_packed_once_and_unpacked_at_every_use() -> None:
     log = []
     with da.residual_hooks(lambda a: (log.append("pack"), a)[1], lambda a: (log.append("unpack"), a)[1]):
         value, pull = da.vjp(np.sin, X)
@@ -371,7 +371,7 @@ def test_e5_pack_once_at_save_unpack_at_use() -> None:
     np.testing.assert_array_equal(value, np.sin(X))
 
 
-def test_e5_linearize_disk_precision_and_second_order(tmp_path) -> None:
+def test_residuals_may_live_on_disk_or_in_half_precision(tmp_path) -> None:
     def to_disk(a):
         path = tmp_path / f"{len(list(tmp_path.iterdir()))}.npy"
         np.save(path, a)
@@ -388,7 +388,7 @@ def test_e5_linearize_disk_precision_and_second_order(tmp_path) -> None:
         np.testing.assert_allclose(da.hessian(lambda x: np.sum(x**3))(X), np.diag(6 * X))
 
 
-def test_e5_errors_pass_through_and_the_context_is_left() -> None:
+def test_errors_of_residual_hooks_pass_through_and_the_context_is_left() -> None:
     def fail(a):
         raise RuntimeError("disk full")
 
@@ -401,13 +401,13 @@ def test_e5_errors_pass_through_and_the_context_is_left() -> None:
         da.grad(lambda x: np.sum(np.sin(x)))(X)
 
 
-# ── Q1 ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── pickling ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("transform", [
     lambda f: da.jvp(f, (X,), (X,)), lambda f: da.vmap(f)(X), lambda f: da.trace(f, X), lambda f: da.grad(f)(X),
 ])  # fmt: skip
-def test_q1_tensors_refuse_to_be_pickled(transform) -> None:
+def test_tensors_refuse_to_be_pickled(transform) -> None:
     def f(x):
         pickle.dumps({"x": x})
 
@@ -415,5 +415,5 @@ def test_q1_tensors_refuse_to_be_pickled(transform) -> None:
         transform(f)
 
 
-def test_q1_copies_keep_the_tangent() -> None:
+def test_copies_of_a_tensor_keep_the_tangent() -> None:
     assert float(da.grad(lambda x: copy.deepcopy(x) * copy.copy(x))(3.0)) == 6.0

@@ -1,4 +1,4 @@
-"""Group Q of the capability table: pickling, attributes, hashes and containers of tensors.
+"""Pickling, attributes, hashes and containers of tensors.
 
 Not for: what NumPy's methods compute (`tests/surface/`).
 """
@@ -47,24 +47,24 @@ def tensors():
     return on
 
 
-# ── Q1 ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── pickling and copies ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_q1_functions_with_rules_are_pickled_by_name(protocol: int) -> None:
+def test_functions_with_rules_are_pickled_by_name(protocol: int) -> None:
     for f, slope in ((by_jvp, 3.0), (by_vjp, 5.0)):
         again = pickle.loads(pickle.dumps(f, protocol))
         assert again is f and da.grad(again)(0.2) == slope
 
 
-def test_q1_what_has_no_name_to_be_found_by_is_refused() -> None:
+def test_functions_without_an_importable_name_refuse_to_be_pickled() -> None:
     local = da.custom_jvp(lambda x: x)
     with pytest.raises(TypeError, match="defined inside a function"):
         pickle.dumps(local)
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_q1_results_are_plain_and_survive(protocol: int) -> None:
+def test_results_are_plain_and_survive_pickling(protocol: int) -> None:
     """Values, gradients and Jacobians of trees are arrays in the user's own containers."""
     f = lambda p: {"out": p.a * np.sum(p.b), "n": 3}
     point = Pair(2.0, np.array([1.0, 2.0]))
@@ -82,7 +82,7 @@ def test_q1_results_are_plain_and_survive(protocol: int) -> None:
             assert x.dtype == np.asarray(y).dtype
 
 
-def test_q1_a_live_tensor_is_refused_and_copies_stay_in_their_level() -> None:
+def test_a_live_tensor_refuses_to_be_pickled_and_copies_stay_in_their_level() -> None:
     def check(x):
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
             with pytest.raises(TypeError, match="pickle"):
@@ -95,7 +95,7 @@ def test_q1_a_live_tensor_is_refused_and_copies_stay_in_their_level() -> None:
     np.testing.assert_array_equal(slope, [2.0, 4.0])
 
 
-def test_q1_a_copy_is_a_box_of_its_own() -> None:
+def test_a_copy_is_a_box_of_its_own() -> None:
     def f(x):
         y = copy.deepcopy(x)
         y[0] = 0.0
@@ -104,13 +104,13 @@ def test_q1_a_copy_is_a_box_of_its_own() -> None:
     np.testing.assert_array_equal(da.grad(f)(np.array([3.0, 4.0])), [0.0, 8.0])
 
 
-# ── Q2 ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── attributes ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 SAME = ["shape", "ndim", "size", "dtype", "itemsize", "nbytes"]
 READ_ONLY = [*(a for a in SAME if a != "shape"), "T", "mT", "primal", "tangent", "aval"]
 
 
-def test_q2_attributes_are_those_of_the_array() -> None:
+def test_attributes_of_a_tensor_are_those_of_the_array() -> None:
     x = np.arange(6.0).reshape(2, 3)
 
     def check(t):
@@ -131,7 +131,7 @@ def test_q2_attributes_are_those_of_the_array() -> None:
 
 
 @pytest.mark.parametrize("name", READ_ONLY)
-def test_q2_core_attributes_are_neither_assigned_nor_deleted(name: str) -> None:
+def test_core_attributes_are_neither_assigned_nor_deleted(name: str) -> None:
     def check(t):
         if not hasattr(type(t), name):
             return
@@ -143,7 +143,7 @@ def test_q2_core_attributes_are_neither_assigned_nor_deleted(name: str) -> None:
     tensors()(check)
 
 
-def test_q2_shape_is_not_deleted_nor_are_others_made() -> None:
+def test_shape_is_not_deleted_nor_are_others_made() -> None:
     def check(t):
         with pytest.raises(AttributeError):
             del t.shape
@@ -153,7 +153,7 @@ def test_q2_shape_is_not_deleted_nor_are_others_made() -> None:
     tensors()(check)
 
 
-def test_q2_len_iteration_and_in_follow_the_primal() -> None:
+def test_len_iteration_and_in_follow_the_primal() -> None:
     x = np.arange(6.0).reshape(2, 3)
 
     def f(t):
@@ -167,10 +167,10 @@ def test_q2_len_iteration_and_in_follow_the_primal() -> None:
     assert (value, tangent) == (6.0, 3.0)
 
 
-# ── Q3 ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── hashes and containers ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_q3_no_hash_and_equality_entry_by_entry() -> None:
+def test_tensors_have_no_hash_and_are_equal_entry_by_entry() -> None:
     def check(t):
         with pytest.raises(TypeError, match="unhashable"):
             hash(t)
@@ -184,7 +184,7 @@ def test_q3_no_hash_and_equality_entry_by_entry() -> None:
     )  # fmt: skip
 
 
-def test_q3_identity_in_containers() -> None:
+def test_containers_find_tensors_by_identity() -> None:
     """A list finds the very tensor by identity; equal numbers of another tensor are compared as numbers."""
 
     def f(x):
