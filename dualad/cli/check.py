@@ -16,12 +16,12 @@ from dualad.base.version import __version__
 from dualad.testing import ORACLES, CheckReport
 from dualad.testing.report import to_json
 
+from ..base.terminal import Progress, uses_colour, width
 from . import html
 from .files import require_writable, write, write_json
 from .runner import Runner, Settings, Task, tasks_of
 from .table import format_failures, format_reports, format_summary
 from .targets import Target
-from .terminal import Progress, uses_colour, width
 
 __all__ = ["run"]
 

@@ -10,10 +10,10 @@ import sys
 
 from dualad.diagnose.explain import explain
 
+from ..base.terminal import width
 from .files import write_json
 from .points import describe_point
 from .targets import with_points
-from .terminal import width
 
 __all__ = ["run"]
 

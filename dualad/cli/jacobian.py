@@ -17,11 +17,11 @@ from dualad.sparse.derivatives import sparse_jacobian
 from dualad.testing.engine import Engine
 from dualad.testing.real_function import RealFunction, Side
 
+from ..base.terminal import width
 from . import plots
 from .files import write
 from .points import describe_point
 from .targets import with_points
-from .terminal import width
 
 __all__ = ["run"]
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dualad.testing import CheckReport, Outcome, Row
 from dualad.testing.report import without_transform
 
-from .terminal import colour
+from ..base.terminal import colour
 
 __all__ = ["format_failures", "format_reports", "format_summary"]
 

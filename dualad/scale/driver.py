@@ -20,7 +20,7 @@ from ..core.contexts import watching
 from ..errors import ArgumentTypeError, PerformanceNote, TravelError, WorkerLostError
 from ..tensors.chunks import Plan, in_chunks, measured_chunks
 from .context import Context, heard_again
-from .executors import Known, class_names, has_gil, known, missing_guard
+from .executors import Known, has_gil, has_lost_a_worker, known, missing_guard
 from .payload import Blob, Ticket, as_laid, pack
 from .progress import Progress
 from .worker import Answer, Job, RemoteTraceback, work
@@ -117,8 +117,7 @@ class _Run:
             return
         context = Context()
         make = lambda run: Job(run, context, place.blas_threads)
-        second = None if other is None else lambda: make(other())
-        self.blob = pack(make(self.job), second, plan.function, plan.where)
+        self.blob = pack(make(self.job), None if other is None else lambda: make(other()), plan.function, plan.where)
         self.ticket = Ticket(self.blob, place.kind)
         if place.kind == "dask" and self.blob.nbytes <= _SMALL:
             self.along = self.blob
@@ -150,7 +149,7 @@ class _Run:
                 futures = [self.place.executor.submit(contextvars.copy_context().run, _here, self.job, calls[0])]
             else:
                 along = self.along
-                if self.ticket.carries and (along is None or again):
+                if self.ticket.file is None and (along is None or again):
                     # Workers that nobody knows: each gets the job with its first chunk, or asks for it.
                     along = self.blob if again or self.sent < self.place.workers else None
                     self.sent += 1
@@ -177,7 +176,7 @@ class _Run:
 
     def _refused(self, error: Exception) -> BaseException:
         """Say of an executor's refusal whose chunks it was given."""
-        if _BROKEN & class_names(error):
+        if has_lost_a_worker(error):
             return self._lost(error, None)
         error.add_note(f"{self.plan.where}: the executor was given chunk {self.next} of {len(self.ranges)}")
         return error
@@ -186,7 +185,7 @@ class _Run:
         try:
             answer: Answer = future.result()
         except Exception as error:
-            if _BROKEN & class_names(error):
+            if has_lost_a_worker(error):
                 self._fail(i, self._lost(error, i))
             elif _is_about_pickling(error):
                 self._fail(i, self._cannot_return(error, i))
@@ -278,10 +277,6 @@ def _here(job: Callable, args: tuple) -> Answer:
     except Exception as error:
         answer.error = error
     return answer
-
-
-#: what executors raise where a worker has died, by the names of the classes
-_BROKEN = {"BrokenExecutor", "KilledWorker", "TerminatedWorkerError", "FutureCancelledError", "CancelledError"}
 
 
 def _is_about_pickling(error: Exception) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import ArgumentError
 
-__all__ = ["Known", "class_names", "has_gil", "known", "missing_guard"]
+__all__ = ["Known", "class_names", "has_gil", "has_lost_a_worker", "known", "missing_guard"]
 
 _GUARD = (
     "put what the script does under  if __name__ == '__main__':  so that a worker, which reads the script's functions"
@@ -76,6 +76,18 @@ def known(executor: Any, where: str) -> Known:
 def class_names(thing: Any) -> set[str]:
     """Return what the classes of an executor, or of its error, are called: their libraries may not be loaded."""
     return {cls.__name__ for cls in type(thing).__mro__}
+
+
+#: what executors raise where a worker has died, by the names of the classes
+_LOST = {
+    "BrokenExecutor", "KilledWorker", "TerminatedWorkerError", "FutureCancelledError", "CancelledError",
+    "CommClosedError",
+}  # fmt: skip
+
+
+def has_lost_a_worker(error: BaseException) -> bool:
+    """Whether an executor says by an error that a worker has died, or that a task was cancelled."""
+    return not _LOST.isdisjoint(class_names(error))
 
 
 def _kind(executor: Any) -> str:

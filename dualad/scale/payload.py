@@ -1,8 +1,9 @@
 """What travels: a job is pickled once for each call and gets to each worker once, on the way that its executor has.
 
 For: ``pack``, ``Ticket`` (what goes along with every chunk and finds the job where it arrives) and the errors for what
-can't be sent. Buffers above a megabyte go out of band: worker processes of this machine map them from one file in
-shared memory (``files.py``), read-only. Not for: what is done with the job there (``worker.py``).
+can't be sent. Buffers above a megabyte go out of band: worker processes of this machine map them, read-only, from one
+file in shared memory, which loky's resource tracker deletes even if this process is killed. Without loky the job goes
+along with the tasks. Not for: what is done with the job there (``worker.py``).
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import contextlib
 import gc
 import importlib
 import importlib.util
-import mmap
 import os
 import pickle
+import tempfile
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -25,12 +27,13 @@ from ..base.locks import new_lock
 from ..core.tracer import Tracer
 from ..errors import ConversionError, TravelError
 from .culprit import culprit
-from .files import ALIGNED, write_parts
 
 __all__ = ["Blob", "Laid", "Ticket", "as_laid", "pack"]
 
 #: buffers of more bytes go out of band
 LARGE = 1 << 20
+#: a multiple of it is where parts begin in a file: arrays are read fastest there, and as NumPy's own memory is
+ALIGNED = 64
 #: of jobs of more bytes the smaller of two is sent
 BULKY = 64 << 20
 #: how many jobs a worker keeps
@@ -140,11 +143,7 @@ class Laid:
 
     def __reduce__(self):
         order = np.argsort([-abs(s) for s in self.array.strides], kind="stable")
-        return _laid, (np.ascontiguousarray(self.array.transpose(order)), np.argsort(order))
-
-
-def _laid(flat: np.ndarray, order: np.ndarray) -> Laid:
-    return Laid(flat.transpose(order))
+        return np.transpose, (np.ascontiguousarray(self.array.transpose(order)), np.argsort(order))
 
 
 def as_laid(x: Any) -> Any:
@@ -155,20 +154,51 @@ def as_laid(x: Any) -> Any:
 # ── tickets ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class SharedFile:
+    """Buffers in a new file that other processes map: in shared memory if the system has it as a folder with room."""
+
+    def __init__(self, parts: Sequence) -> None:
+        self.sizes = [len(p) for p in parts]
+        for folder in ("/dev/shm", tempfile.gettempdir()):
+            if not os.path.isdir(folder):
+                continue
+            file, self.path = tempfile.mkstemp(prefix="dualad-", dir=folder)
+            _tracker().register(self.path, "file")
+            try:
+                with os.fdopen(file, "wb") as out:
+                    for part in parts:
+                        out.write(part)
+                        out.write(bytes(-len(part) % ALIGNED))
+            except OSError as error:
+                self.delete()
+                full = error
+                continue
+            return
+        raise full
+
+    def mapped(self) -> list[np.ndarray]:
+        """The buffers, read-only, in another process."""
+        starts = accumulate([size + -size % ALIGNED for size in self.sizes], initial=0)
+        return [np.memmap(self.path, np.uint8, "r", *part) for part in zip(starts, self.sizes, strict=False)]
+
+    def delete(self) -> None:
+        """Delete the file; processes that have mapped it keep what they have."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.path)
+        _tracker().unregister(self.path, "file")
+
+
+def _tracker() -> Any:
+    return importlib.import_module("loky.backend.resource_tracker")
+
+
 class Ticket:
-    """What finds a job where a chunk is computed, on the way that a kind of executor has."""
+    """A token that finds a job where a chunk is computed: in a file that processes map, or sent along."""
 
     def __init__(self, blob: Blob, kind: str) -> None:
-        self.token, self.home, self._path, self._sizes = uuid.uuid4().hex, os.getpid(), "", [0]
-        if kind == "processes":
-            parts = [blob.main, *blob.buffers]
-            self._sizes = [len(p) for p in parts]
-            self._path = write_parts(parts)
-
-    @property
-    def carries(self) -> bool:
-        """Whether the job has to be sent with tasks."""
-        return not self._path
+        self.token, self.home = uuid.uuid4().hex, os.getpid()
+        is_mapped = kind == "processes" and importlib.util.find_spec("loky") is not None
+        self.file = SharedFile([blob.main, *blob.buffers]) if is_mapped else None
 
     def open(self, sent: Blob | None) -> Any:
         """Return the job: kept here from before, mapped from the file, or sent along; ``MISSING`` if it is not here."""
@@ -176,38 +206,29 @@ class Ticket:
             if self.token in _jobs:
                 _jobs.move_to_end(self.token)
                 return _jobs[self.token][1]
-        if self._path:
-            sent = self._map_over()
+        if self.file is not None:
+            main, *buffers = self.file.mapped()
+            sent = Blob(main, buffers)
         if sent is None:
             return MISSING
         job = sent.open()
         with _lock:
-            for token, (path, _) in list(_jobs.items()):
-                if path and not os.path.exists(path):  # that call has ended
+            for token, (file, _) in list(_jobs.items()):
+                if file is not None and not os.path.exists(file.path):  # that call has ended
                     del _jobs[token]
-            _jobs[self.token] = self._path, job
+            _jobs[self.token] = self.file, job
             while len(_jobs) > _KEPT:
                 _jobs.popitem(last=False)
         return job
 
-    def _map_over(self) -> Blob:
-        with open(self._path, "rb") as file:
-            whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        parts, start = [], 0
-        for size in self._sizes:
-            parts.append(whole[start : start + size])
-            start += size + -size % ALIGNED
-        return Blob(bytes(parts[0]), parts[1:])
-
     def close(self) -> None:
-        """Take the file away; workers that have mapped it keep what they have."""
-        if self._path:
-            with contextlib.suppress(OSError):
-                os.unlink(self._path)
+        """Forget the job."""
+        if self.file is not None:
+            self.file.delete()
         with _lock:
             _jobs.pop(self.token, None)  # an executor may run its tasks here
 
 
 #: the jobs that this process has been sent, each with the file that it was read from; the last one used last
-_jobs: OrderedDict[str, tuple[str, Any]] = OrderedDict()
+_jobs: OrderedDict[str, tuple[SharedFile | None, Any]] = OrderedDict()
 _lock = new_lock()

@@ -12,12 +12,12 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from concurrent.futures import BrokenExecutor, Executor, Future
 from typing import Any
 
 from ..base.frames import public
 from ..errors import ArgumentError, ArgumentTypeError
-from .executors import class_names
+from .executors import class_names, has_lost_a_worker
 
 __all__ = ["KilledEveryTimeError", "Resilient", "resilient"]
 
@@ -88,7 +88,7 @@ class _Task:
 
 
 class Resilient(Executor):
-    """What :func:`resilient` makes: a thread gives tasks to a pool, and makes a new one when it has broken."""
+    """The result of :func:`resilient`: a thread gives tasks to a pool, and makes a new one when it has broken."""
 
     def __init__(self, factory: Callable[[], Any], retries: int, blas_threads: int | None) -> None:
         self.factory, self.retries, self.blas_threads = factory, retries, blas_threads
@@ -96,12 +96,14 @@ class Resilient(Executor):
         self.rebuilt = self.redone = 0
         self._pool: Any = None
         self._lock = threading.RLock()
+        # Pools call back with locks held that `submit` takes too: only the thread speaks to them.
         self._events: queue.SimpleQueue = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._closed = False
+        self._is_closed = self._is_closing = False
         self._waiting: deque[_Task] = deque()
-        self._suspects: deque[_Task] = deque()
         self._running: dict[Any, _Task] = {}
+        self._is_broken = False
+        self._lost: list[_Task] = []
         self._idle_breaks = 0
 
     @property
@@ -115,168 +117,140 @@ class Resilient(Executor):
     def submit(self, fn: Callable, /, *args: Any, **kwargs: Any) -> Future:
         """Give a call to the pool; its future fails with a worker only if it does so every time."""
         with self._lock:
-            if self._closed:
+            if self._is_closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
             if self._thread is None:
                 self._thread = threading.Thread(target=self._supervise, name="dualad-resilient", daemon=True)
                 self._thread.start()
             task = _Task((fn, args, kwargs))
-            self._events.put(("new", task))
+            self._events.put((self._waiting.append, task))
         return task.future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the pool, when what it was given is done (or at once, with ``cancel_futures``)."""
         with self._lock:
-            self._closed = True
+            self._is_closed = True
             thread = self._thread
-        self._events.put(("close", cancel_futures))
+        self._events.put((self._close, cancel_futures))
         if thread is None:
-            self._end(wait)
+            self._drop_pool(wait)
         elif wait:
             thread.join()
 
     def abandon(self) -> None:
         """Stop everything at once: tasks are cancelled, worker processes ended; a new task finds a new pool."""
         with self._lock:
-            if self._thread is None or self._closed:
+            if self._thread is None or self._is_closed:
                 return
         done = threading.Event()
-        self._events.put(("abandon", done))
+        self._events.put((self._abandon, done))
         done.wait(10.0)
 
     # ── the thread ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _supervise(self) -> None:
-        closing = False
-        while not (closing and not (self._waiting or self._suspects or self._running)):
-            what, thing = self._events.get()
-            if what == "new":
-                self._waiting.append(thing)
-            elif what == "back":
-                self._came_back(thing)
-            elif what == "abandon":
-                self._abandon()
-                thing.set()
-            else:
-                closing = True
-                if thing:
-                    self._cancel_waiting()
-            self._give()
-        self._end(wait=True)
+        while not self._is_closing or self._waiting or self._running:
+            act, thing = self._events.get()
+            act(thing)
+            if self._is_broken and not self._running:
+                self._is_broken = False
+                self.redone += len(self._lost)
+                self._waiting.extendleft(reversed(self._lost))
+                self._lost.clear()
+                self._replace_pool()
+            if not self._is_broken:
+                self._give()
+        self._drop_pool(wait=True)
 
     def _give(self) -> None:
-        """Give the pool what waits; what is suspected gets it alone."""
-        while self._suspects or self._waiting:
-            if self._suspects and self._running:
+        """Give the pool what waits; a task that runs for the last time runs alone."""
+        is_last_try = lambda task: 0 < task.tries >= self.retries
+        while self._waiting:
+            if self._running and (is_last_try(self._waiting[0]) or is_last_try(next(iter(self._running.values())))):
                 return
-            task = (self._suspects or self._waiting).popleft()
+            task = self._waiting.popleft()
             if not task.future.running() and not task.future.set_running_or_notify_cancel():
                 continue
             fn, args, kwargs = task.call
             try:
                 inner = self.pool.submit(fn, *args, **kwargs)
-            except Exception as error:
+            except Exception as error:  # no task's fault
+                is_lost = has_lost_a_worker(error)
+                if is_lost and self._running:  # which come back with the error
+                    self._waiting.appendleft(task)
+                    return
                 self._idle_breaks += 1
-                if not _BROKEN & class_names(error) or self._idle_breaks > self.retries + 1:
+                if not is_lost or self._idle_breaks > self.retries + 1:
                     task.future.set_exception(error)
-                    continue
-                (self._suspects if self._suspects_it(task) else self._waiting).appendleft(task)  # nobody's fault
-                self._new_pool()
+                else:
+                    self._waiting.appendleft(task)
+                    self._replace_pool()
                 continue
             self._running[inner] = task
-            inner.add_done_callback(lambda f: self._events.put(("back", f)))
-            if self._suspects_it(task):
-                return
-
-    def _suspects_it(self, task: _Task) -> bool:
-        return 0 < task.tries >= self.retries
+            inner.add_done_callback(lambda f: self._events.put((self._came_back, f)))
 
     def _came_back(self, inner: Any) -> None:
         task = self._running.pop(inner, None)
-        if task is None:  # of a pool that has gone
+        if task is None:  # of a pool that was abandoned
             return
-        error = _error_of(inner)
-        if error is None:
-            self._idle_breaks = 0
-            task.future.set_result(inner.result())
-        elif type(error).__name__ == "KilledWorker":  # Dask has tried it on several workers
-            task.future.set_exception(KilledEveryTimeError(str(error)))
-        elif not _BROKEN & class_names(error) or self._is_alive():
-            task.future.set_exception(error)
-        else:
-            self._broken([(inner, task), *self._running.items()])
-
-    def _is_alive(self) -> bool:
-        """Say whether the pool goes on: a cluster does, whatever it has lost."""
-        client = getattr(self._pool, "_client", None)
-        return client is not None and client.status == "running"
-
-    def _broken(self, lost: list[tuple[Any, _Task]]) -> None:
-        """Take back what was in a pool that has broken, but for what was finished."""
-        self._running = {}
-        again = []
-        for inner, task in lost:
-            error = _error_of(inner) if inner.done() else None
-            if inner.done() and error is None:
-                task.future.set_result(inner.result())
-            elif error is not None and not _BROKEN & class_names(error):
+        try:
+            result = inner.result()
+        except BaseException as error:
+            if "KilledWorker" in class_names(error):  # Dask has tried it on several workers
+                task.future.set_exception(KilledEveryTimeError(str(error)))
+            elif not has_lost_a_worker(error) or self._is_alive():
                 task.future.set_exception(error)
             else:
+                self._is_broken = True
                 task.tries += 1
                 if task.tries > self.retries:
                     times = f"{task.tries} times" if task.tries > 1 else "once"
                     task.future.set_exception(KilledEveryTimeError(f"{times} ({error})"))
                 else:
-                    again.append(task)
-        self.redone += len(again)
-        for task in reversed(again):
-            (self._suspects if self._suspects_it(task) else self._waiting).appendleft(task)
-        self._new_pool()
+                    self._lost.append(task)
+        else:
+            self._idle_breaks = 0
+            task.future.set_result(result)
 
-    def _new_pool(self) -> None:
+    def _is_alive(self) -> bool:
+        """Whether the pool goes on: a cluster does, whatever it has lost."""
+        client = getattr(self._pool, "_client", None)
+        return client is not None and client.status == "running"
+
+    def _replace_pool(self) -> None:
         self.rebuilt += 1
-        if (pool := self._take_pool()) is not None:
-            pool.shutdown(wait=False)
+        self._drop_pool(wait=False)
 
-    def _take_pool(self) -> Any:
+    def _drop_pool(self, wait: bool) -> None:
         with self._lock:
             pool, self._pool = self._pool, None
-        return pool
+        if pool is not None:
+            with contextlib.suppress(RuntimeError):
+                pool.shutdown(wait=wait)
+
+    def _close(self, cancel: bool) -> None:
+        self._is_closing = True
+        if cancel:
+            self._cancel_waiting()
 
     def _cancel_waiting(self) -> None:
-        for task in (*self._waiting, *self._suspects):
+        for task in (*self._waiting, *self._lost):
             if not task.future.cancel():
                 task.future.set_exception(BrokenExecutor("the executor was shut down"))
         self._waiting.clear()
-        self._suspects.clear()
+        self._lost.clear()
 
-    def _abandon(self) -> None:
+    def _abandon(self, done: threading.Event) -> None:
         self._cancel_waiting()
-        running, self._running = list(self._running.items()), {}
-        for inner, task in running:
+        for inner, task in self._running.items():
             inner.cancel()
             task.future.set_exception(BrokenExecutor("the executor was interrupted"))
-        pool = self._take_pool()
-        if pool is None:
-            return
-        processes = list((getattr(pool, "_processes", None) or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
+        self._running.clear()
+        self._is_broken = False
+        processes = list((getattr(self._pool, "_processes", None) or {}).values())
+        self._drop_pool(wait=False)
         for process in processes:
             process.terminate()
         for process in processes:
             process.join(5.0)
-
-    def _end(self, wait: bool) -> None:
-        if (pool := self._take_pool()) is not None:
-            with contextlib.suppress(RuntimeError):
-                pool.shutdown(wait=wait)
-
-
-def _error_of(inner: Any) -> BaseException | None:
-    if inner.cancelled():
-        return CancelledError()
-    return inner.exception()
-
-
-#: what a pool raises when it has lost a worker, by the names of the classes
-_BROKEN = {"BrokenExecutor", "TerminatedWorkerError", "FutureCancelledError", "CancelledError", "CommClosedError"}
+        done.set()

@@ -21,7 +21,7 @@ from ..tensors.chunks import Plan, refuse_traced
 from .driver import chunked
 from .executors import known
 
-__all__ = ["TreeSum", "check_shards", "over_shards"]
+__all__ = ["check_shards", "over_shards", "tree_sum"]
 
 _SHARED = -1
 
@@ -240,10 +240,7 @@ def _joined(column: list, weights: list, reduce: str | None) -> Any:
         return np.stack(column)
     if np.asarray(column[0]).dtype.kind == "V":  # no tangent, no sum
         return column[0]
-    total = TreeSum(len(column))
-    for i, (x, w) in enumerate(zip(column, weights, strict=True)):
-        total.add(i, _times(x, w))
-    return total.value
+    return tree_sum([_times(x, w) for x, w in zip(column, weights, strict=True)])
 
 
 def _check_widths(shapes: list[tuple]) -> None:
@@ -260,40 +257,16 @@ def _times(x: Any, weight: float | None) -> Any:
     return x if weight is None or np.asarray(x).dtype.kind == "V" else x * weight
 
 
-class TreeSum:
-    """A sum of so many terms, in whatever order they come, added pairwise over neighbours.
-
-    Parameters
-    ----------
-    count : int
-        How many terms there will be.
+def tree_sum(terms: list) -> Any:
+    """The sum of terms, added pairwise over neighbours.
 
     Examples
     --------
-    >>> from dualad.scale.shards import TreeSum
-    >>> total = TreeSum(3)
-    >>> for i in (2, 0, 1):
-    ...     total.add(i, 10.0**i)
-    >>> total.value
+    >>> from dualad.scale.shards import tree_sum
+    >>> tree_sum([1.0, 10.0, 100.0])
     111.0
     """
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self.value: Any = None
-        self._waiting: dict[tuple[int, int], Any] = {}
-
-    def add(self, i: int, term: Any) -> None:
-        """Add term ``i``."""
-        level, here = 0, self.count
-        while here > 1:
-            if i == here - 1 and here % 2:  # nobody is beside it: it goes up as it is
-                pass
-            elif (level, i ^ 1) in self._waiting:
-                other = self._waiting.pop((level, i ^ 1))
-                term = other + term if i % 2 else term + other
-            else:
-                self._waiting[level, i] = term
-                return
-            level, i, here = level + 1, i // 2, (here + 1) // 2
-        self.value = term
+    while len(terms) > 1:
+        # The last of an odd number goes up as it is.
+        terms = [a + b for a, b in zip(terms[::2], terms[1::2], strict=False)] + terms[len(terms) & ~1 :]
+    return terms[0]

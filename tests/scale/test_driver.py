@@ -229,7 +229,7 @@ def test_a_worker_forgets_the_jobs_of_calls_that_have_ended() -> None:
     try:
         assert [t.open(None) for t in tickets] == [0, 1, 2] and len(payload._jobs) == 3
         for ticket in tickets[:2]:
-            payload.os.unlink(ticket._path)  # as `close` does, elsewhere
+            payload.os.unlink(ticket.file.path)  # as `close` does, elsewhere
         last = payload.Ticket(jobs[0], "processes")
         tickets.append(last)
         assert last.open(None) == 0 and set(payload._jobs) == {tickets[2].token, last.token}
@@ -462,7 +462,7 @@ def test_draws_that_nobody_sees_are_told() -> None:
 
 
 def test_importing_dualad_loads_nothing_that_executors_need() -> None:
-    names = {"cloudpickle", "dask", "distributed", "multiprocessing", "threadpoolctl", "dualad.scale"}
+    names = {"cloudpickle", "dask", "distributed", "loky", "multiprocessing", "threadpoolctl", "dualad.scale"}
     code = f"import sys, dualad; print({names} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

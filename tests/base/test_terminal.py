@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 
-from dualad.cli import terminal
-from dualad.cli.terminal import Progress, colour, uses_colour, width
+from dualad.base import terminal
+from dualad.base.terminal import Progress, colour, uses_colour, width
 
 
 class Terminal(io.StringIO):

@@ -1,6 +1,6 @@
-"""What the commands share about terminals: width, colour, and the progress bar on standard error.
+"""Terminals: their width, colour, and the progress bar on standard error of commands and of ``progress=True``.
 
-Not for the content of any output.
+Not for: the content of any output.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def _is_terminal(stream: TextIO) -> bool:
 class Progress:
     """A bar on standard error: how much is done, and what is being done.
 
-    On a terminal it is one line that is rewritten and vanishes at the end, without a bar where the `total` number of
-    tasks is 0. Elsewhere (a CI log, a file), and if it is to be quiet, there is none.
+    On a terminal it is one line that is rewritten, and vanishes (`clear`) or stays (`end`); without a bar where the
+    `total` number of tasks is 0. Elsewhere (a CI log, a file), and if it is to be quiet, there is none.
     """
 
     def __init__(self, stream: TextIO | None = None, *, total: int = 0, quiet: bool = False) -> None:
@@ -59,10 +59,16 @@ class Progress:
             self.stream.flush()
             self.shown = True
 
-    def advance(self, text: str = "") -> None:
-        """Count one more task as done."""
-        self.done += 1
+    def advance(self, text: str = "", count: int = 1) -> None:
+        """Count more tasks as done."""
+        self.done += count
         self(text)
+
+    def end(self, text: str) -> None:
+        """Leave the last line on a terminal."""
+        if self.live:
+            self.stream.write(f"\r\033[K{self._line(text)}\n")
+            self.stream.flush()
 
     def clear(self) -> None:
         """Remove the line from a terminal."""
