@@ -6,6 +6,7 @@ That they install into a clean environment, and each extra by itself, is `make p
 from __future__ import annotations
 
 import email
+import re
 import subprocess
 import sys
 import tarfile
@@ -78,3 +79,9 @@ def test_the_sdist_can_be_tested_and_documented(dist):
         n for n in names if "__pycache__" in n or n.startswith((".venv", "build", ".git/", "docs/reference/gen"))
     ]
     assert not unwanted
+
+
+@pytest.mark.parametrize("file", ["CITATION.cff", ".ci/conda/recipe.yaml"])
+def test_files_beside_the_package_name_its_version(file):
+    (version,) = re.findall(r'^\s*version: "?([\d.]+)"?$', (ROOT / file).read_text(), re.MULTILINE)
+    assert version == dualad.__version__
