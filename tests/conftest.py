@@ -43,8 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest reads the keyword
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave tests marked ``full`` out, unless they were asked for."""
+    """Leave tests marked ``full`` out, unless they were asked for; ``-k hypot`` is the operator, not Hypothesis."""
+    if config.option.keyword == "hypot":
+        config.option.keyword = "hypot and not hypothesis"
     if config.getoption("--full"):
         return
     late = [item for item in items if item.get_closest_marker("full")]

@@ -9,6 +9,7 @@ import ast
 import functools
 import gc
 import inspect
+import itertools
 import os
 import re
 import shutil
@@ -124,28 +125,25 @@ def module_name(path: Path) -> str:
 MODULE_PATHS = {module_name(path): path for path in MODULES}
 
 
-@functools.cache
-def parsed(path: Path) -> ast.Module:
-    gc.disable()  # which would walk through all trees again and again, and finds nothing: half of the time
-    try:
-        return ast.parse(path.read_text())
-    finally:
-        gc.enable()
-
-
 def statements(node: ast.AST, for_types: bool = False) -> Iterator[tuple[ast.AST, bool]]:
     """Yield the statements in a node, at any depth, and whether they are for type checkers only."""
-    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-        part = getattr(node, name, None)
-        for inner in part if isinstance(part, list) else ():
+    for name in node._fields:
+        if name not in ("body", "orelse", "finalbody", "handlers", "cases"):
+            continue
+        for inner in getattr(node, name):
             yield inner, for_types
-            told = isinstance(inner, ast.If) and ast.unparse(inner.test).endswith("TYPE_CHECKING")
-            yield from statements(inner, for_types or told)
+            if not isinstance(inner, (ast.Expr, ast.Assign, ast.Return)):  # most statements have none inside
+                yield from statements(inner, for_types or (isinstance(inner, ast.If) and is_for_types(inner.test)))
 
 
-def read_imports(tree: ast.Module, package: str) -> Iterator[tuple[str, int, bool]]:
+def is_for_types(test: ast.expr) -> bool:
+    name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
+    return name == "TYPE_CHECKING"
+
+
+def read_imports(found: list[tuple[ast.AST, bool]], package: str) -> Iterator[tuple[str, int, bool]]:
     """Yield (absolute module name, line, whether it is for type checkers only), imports inside functions included."""
-    for node, for_types in statements(tree):
+    for node, for_types in found:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, node.lineno, for_types
@@ -159,14 +157,49 @@ def read_imports(tree: ast.Module, package: str) -> Iterator[tuple[str, int, boo
                 yield (inside if inside in MODULE_PATHS else base), node.lineno, for_types
 
 
+class Module:
+    """What the rules ask about a file: a few lists, so that no tree is kept for the garbage collector to walk."""
+
+    def __init__(self, path: Path) -> None:
+        self.text = path.read_text()
+        tree = ast.parse(self.text)
+        found = list(statements(tree))
+        name = module_name(path)
+        self.docstring = ast.get_docstring(tree) or ""
+        self.imports = list(read_imports(found, name if path.name == "__init__.py" else name.rpartition(".")[0]))
+        self.offered = [
+            ast.literal_eval(node.value)
+            for node in tree.body
+            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets)
+        ]
+        # A decorated function is found through its table.
+        self.public = [
+            node.name
+            for node in tree.body
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+            and not node.name.startswith("_")
+            and not node.decorator_list
+        ]
+        self.wired = [
+            target.attr
+            for node, _ in found
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "ABOVE"
+        ]
+
+
 @functools.cache
-def imports_of(path: Path) -> list[tuple[str, int, bool]]:
-    name = module_name(path)
-    return list(read_imports(parsed(path), name if path.name == "__init__.py" else name.rpartition(".")[0]))
+def read(path: Path) -> Module:
+    gc.disable()  # which would walk through the growing tree again and again: half of the time
+    try:
+        return Module(path)
+    finally:
+        gc.enable()
 
 
 def imported_modules(path: Path) -> Iterator[tuple[Path, int, bool]]:
-    for name, line, for_types in imports_of(path):
+    for name, line, for_types in read(path).imports:
         if name in MODULE_PATHS:
             yield MODULE_PATHS[name], line, for_types
         else:
@@ -208,13 +241,9 @@ def test_the_house_is_drawn_as_it_stands() -> None:
 def test_what_is_called_upwards_is_wired_in_one_place() -> None:
     """The record of calls that go up is typed, complete, and filled by ``wiring.py`` alone."""
     declared = set(inspect.get_annotations(type(ABOVE)))
-    filled = []
-    for path in MODULES:
-        for node, _ in statements(parsed(path)):
-            targets = node.targets if isinstance(node, ast.Assign) else []
-            names = [t.attr for t in targets if isinstance(t, ast.Attribute) and ast.unparse(t.value) == "ABOVE"]
-            assert not names or path.name == "wiring.py", f"{name_of(path)}:{node.lineno} wires {names}"
-            filled += names
+    wired = {path: read(path).wired for path in MODULES}
+    assert [path.name for path, names in wired.items() if names] == ["wiring.py"], wired
+    filled = itertools.chain(*wired.values())
     assert sorted(filled) == sorted(declared) == sorted(vars(ABOVE))
 
 
@@ -289,31 +318,17 @@ def test_no_file_outgrows_its_room(folder: str, limit: int) -> None:
 
 
 def test_docstrings_say_what_a_room_is_for_and_what_it_is_not_for() -> None:
-    docstrings = {name_of(path): ast.get_docstring(parsed(path)) or "" for path in MODULES}
-    silent = [name for name, text in docstrings.items() if "not for" not in " ".join(text.lower().split())]
+    silent = [name_of(path) for path in MODULES if "not for" not in " ".join(read(path).docstring.lower().split())]
     assert not silent, f"say what these rooms are not for: {silent}"
 
 
 def test_all_is_sorted() -> None:
     for path in MODULES:
-        offered = [
-            ast.literal_eval(node.value)
-            for node in parsed(path).body
-            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets)
-        ]
-        if offered:
-            names = offered[0]
+        module = read(path)
+        for names in module.offered:
             assert list(names) == sorted(set(names)), f"{name_of(path)}: __all__ is not in sorted() order"
-            continue
-        # Only a module with nothing to offer by name may go without; a decorated function is found through its table.
-        public = [
-            node.name
-            for node in parsed(path).body
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef))
-            and not node.name.startswith("_")
-            and not node.decorator_list
-        ]
-        assert not public, f"{name_of(path)} defines {public} but has no __all__"
+        # Only a module with nothing to offer by name may go without.
+        assert module.offered or not module.public, f"{name_of(path)} defines {module.public} but has no __all__"
 
 
 def test_public_functions_are_annotated_in_full() -> None:
@@ -333,9 +348,9 @@ def test_public_functions_are_annotated_in_full() -> None:
 
 def test_jax_is_never_an_import_of_the_library() -> None:
     for path in MODULES:
-        for name, line, _ in imports_of(path):
+        for name, line, _ in read(path).imports:
             assert name.split(".")[0] not in {"jax", "jaxlib"}, f"{name_of(path)}:{line} imports {name}"
-        loads = re.search(r"(import_module|__import__)\(\s*[\"']jax", path.read_text())
+        loads = re.search(r"(import_module|__import__)\(\s*[\"']jax", read(path).text)
         assert not loads or ORACLE_WORD in path.stem, f"{name_of(path)} loads JAX; only oracles may"
 
 
@@ -382,7 +397,10 @@ def f():
     import jaxlib
     from ..surface.ufuncs import table
 """
-    seen = {name: (line, for_types) for name, line, for_types in read_imports(ast.parse(source), "dualad.core")}
+    seen = {
+        name: (line, for_types)
+        for name, line, for_types in read_imports(list(statements(ast.parse(source))), "dualad.core")
+    }
     assert seen == {
         "typing": (2, False),
         "jax.numpy": (4, True),

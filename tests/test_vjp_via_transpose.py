@@ -364,7 +364,7 @@ def test_two_arguments_share_no_memory() -> None:
     assert not np.shares_memory(a, b) and a.flags.writeable and b.flags.writeable
 
 
-# ── C10, C11, C13 ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── values, aux, and order ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_value_and_aux_stand_before_the_gradient() -> None:
