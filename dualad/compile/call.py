@@ -15,6 +15,7 @@ import numpy as np
 
 from ..base.arguments import replaced
 from ..base.frames import user_level
+from ..base.garbage import no_collection
 from ..base.locks import new_lock
 from ..batched import Batched
 from ..control.control_ops import (
@@ -104,6 +105,7 @@ class CallProgram(Program):
         return found
 
 
+@no_collection()
 def _compile(program: CallProgram) -> Compiled:
     if len(program.steps) > _PATIENT:
         count = len(program.steps)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..base.frames import user_level
+from ..base.garbage import no_collection
 from ..control.subprograms import mentions
 from ..core.contexts import everywhere
 from ..errors import CompilerFaultWarning
@@ -94,7 +95,8 @@ class FirstCall:
         left = [self.most]
         guarded = compiled.variant(lambda group: _while_left(left, group, group.guarded))
         try:
-            out = _proven(self.program, guarded, compiled.direct, args, self.most)
+            with no_collection():  # all of it is ours
+                out = _proven(self.program, guarded, compiled.direct, args, self.most)
         except _Fault as fault:
             self._withdraw(str(fault), self.program, args)
             return compiled.run(*args)

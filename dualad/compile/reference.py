@@ -16,6 +16,7 @@ import numpy as np
 
 from ..control.control_ops import as_declared
 from ..control.subprograms import runner
+from ..core.dispatch import bind
 from ..program.ir import Program, map_programs, programs_in
 from ..program.variable import Variable, aval_of_atom
 
@@ -40,6 +41,8 @@ _EXACT = frozenset({
 #: those of which that is so for real numbers alone
 _REAL = frozenset({"absolute", "divide", "multiply", "reciprocal", "scale", "sqrt", "square"})
 _PRODUCT = frozenset({"convolve", "einsum", "einsum_strong", "matmul"})
+#: kinds of operators that do more for an entry than to read or compute it
+_WEIGHED = frozenset({"control", "op"})
 
 
 class TooLong(Exception):
@@ -73,7 +76,18 @@ def work_of(program: Program, each: int = 0) -> int:
 
     An equation outside of loops, which takes far longer to compile than to run once, counts ``each`` entries besides.
     """
-    return sum([each + _work(step, each) for step in program.steps])
+    sizes: dict[tuple[int, ...], int] = {(): 1}
+    total = each * len(program.steps)
+    for step in program.steps:
+        op, args, _, outs = step
+        if op.kind in _WEIGHED or op.name in _PRODUCT:
+            total += _work(step, each)
+            continue
+        for a in (*args, *outs):
+            shape = a.aval.shape if type(a) is Variable else np.shape(a)
+            size = sizes.get(shape)
+            total += sizes.setdefault(shape, math.prod(shape)) if size is None else size
+    return total
 
 
 def _work(step: tuple, each: int) -> int:
@@ -113,10 +127,7 @@ class Reference:
     """
 
     def __init__(self, program: Program, most: float) -> None:
-        self.program, self.most = program, most
-        self.left = most
-        self._noise: _Noise | None = None
-        self._run = runner(self._standing(program, None), plain=True)
+        self.program, self.most, self.left = program, most, most
 
     def exact(self) -> list[bool]:
         """Say of each result whether its bits are promised: whether all that it depends on is exact."""
@@ -126,40 +137,41 @@ class Reference:
                 inexact.update(step[3])
         return [type(o) is not Variable or o not in inexact for o in self.program.outputs]
 
-    def run(self, args: Sequence) -> list:
+    def run(self, args: Sequence, noise: _Noise | None = None) -> list:
         """Return what the program makes of arguments; raise ``TooLong`` where loops take more than ``most``."""
-        return self._carried_out(self._run, args)
+        self.left, program = self.most, self.program
+        env: dict[Variable, Any] = dict(zip(program.inputs, args, strict=True))
+        with np.errstate(all="ignore"):
+            for step in program.steps:  # once, so that no plan is worth making
+                op, given, params, outs = self._standing_in(step, noise)
+                values = [env[a] if type(a) is Variable else a for a in given]
+                made = op.impl(*values, **params) if op.across is None else bind(op, values, params)
+                env.update(zip(outs, made if op.multiple_results else (made,), strict=True))
+        return _as_results([env[o] if type(o) is Variable else o for o in program.outputs])
 
     def noisy(self, args: Sequence, seed: int) -> list:
         """Return the same with noise."""
-        if self._noise is None:
-            self._noise = _Noise()
-            self._noisy_run = runner(self._standing(self.program, self._noise), plain=True)
-        self._noise.begin(seed)
-        return self._carried_out(self._noisy_run, args)
+        return self.run(args, _Noise(seed))
 
-    def _carried_out(self, run: Callable, args: Sequence) -> list:
-        self.left = self.most
-        with np.errstate(all="ignore"):
-            return [x[()] if type(x) is np.ndarray and not x.ndim else x for x in run(*args)]
-
-    def _standing(self, program: Program, noise: _Noise | None) -> Program:
-        steps = []
-        for step in program.steps:
-            op, args, params, outs = step
-            if op.name == "call":
-                params = {"program": self._standing(params["program"], noise), "linear": params["linear"]}
-                op = _Standin(op, _call)
-            elif op.kind == "control":
-                op = _Standin(op, self._while if op.name == "while_loop" else op.impl)
-                params = map_programs(params, lambda p: self._standing(p, noise))
-            elif op.name == "matmul" and any([_is_identity(a) for a in args]):
-                # The zeros of a basis are selected, and strong: they make no NaN of an infinity.
-                op = _Standin(op, lambda a, b: b if _is_identity(a) else a)
-            elif noise is not None and not _is_exact(step):
-                op = _Standin(op, noise.around(step))
-            steps.append((op, args, params, outs))
+    def standing(self, program: Program, noise: _Noise | None = None) -> Program:
+        """Return a program each of whose equations is run as it is run here."""
+        steps = [self._standing_in(step, noise) for step in program.steps]
         return Program(program.inputs, steps, program.outputs, program.name)
+
+    def _standing_in(self, step: tuple, noise: _Noise | None) -> tuple:
+        op, args, params, outs = step
+        if op.name == "call":
+            params = {"program": self.standing(params["program"], noise), "linear": params["linear"]}
+            return _Standin(op, _call), args, params, outs
+        if op.kind == "control":
+            params = map_programs(params, lambda p: self.standing(p, noise))
+            return _Standin(op, self._while if op.name == "while_loop" else op.impl), args, params, outs
+        if op.name == "matmul" and any([_is_identity(a) for a in args]):
+            # The zeros of a basis are selected, and strong: they make no NaN of an infinity.
+            return _Standin(op, lambda a, b: b if _is_identity(a) else a), args, params, outs
+        if noise is not None and not _is_exact(step):
+            return _Standin(op, noise.around(step)), args, params, outs
+        return step
 
     def _while(self, *args: Any, test: Program, body: Program, constants: tuple[int, int]) -> tuple:
         a, b = constants
@@ -175,9 +187,18 @@ class Reference:
 
 def interpreted(program: Program) -> Callable:
     """Return a function of flat arguments that runs a program plainly, and returns a tuple of new arrays."""
-    reference = Reference(program, math.inf)
-    # An operator may return an argument, or a part of one.
-    return lambda *args: tuple([x.copy() if np.ndim(x) else x for x in reference.run(args)])
+    run = runner(Reference(program, math.inf).standing(program), plain=True)
+
+    def interpret(*args: Any) -> tuple:
+        with np.errstate(all="ignore"):
+            # An operator may return an argument, or a part of one.
+            return tuple([x.copy() if np.ndim(x) else x for x in _as_results(run(*args))])
+
+    return interpret
+
+
+def _as_results(found: Sequence) -> list:
+    return [x[()] if type(x) is np.ndarray and not x.ndim else x for x in found]
 
 
 def _is_identity(x: Any) -> bool:
@@ -193,32 +214,26 @@ def _call(*args: Any, program: Program, linear: int) -> tuple:
 class _Noise:
     """Moves numbers, by half as much as is allowed in one direction for an equation, and by chance as much again."""
 
-    def __init__(self) -> None:
-        self.equations = 0
-        self.begin(0)
-
-    def begin(self, seed: int) -> None:
+    def __init__(self, seed: int) -> None:
         self._random = np.random.default_rng(seed)
-        self._sides = self._random.choice([-1.0, 1.0], max(1, 2 * self.equations))
 
     def around(self, step: tuple) -> Callable:
         """Return the ``impl`` of an equation's operator with noise on its results, and on the terms of sums."""
         op, args, _, outs = step
-        number = 2 * self.equations
-        self.equations += 1
+        sides = self._random.choice([-1.0, 1.0], 2)
         gathers, of_matrices, terms = _gathers(op, [aval_of_atom(a) for a in args], outs)
 
         def impl(*given: Any, **params: Any) -> Any:
             if gathers:
-                given = tuple([self.moved(x, _UNITS * terms, number, of_matrices) for x in given])
+                given = tuple([self.moved(x, _UNITS * terms, sides[0], of_matrices) for x in given])
             out = op.impl(*given, **params)
             if op.multiple_results:
-                return tuple([self.moved(x, _UNITS, number + 1) for x in out])
-            return self.moved(out, _UNITS, number + 1)
+                return tuple([self.moved(x, _UNITS, sides[1]) for x in out])
+            return self.moved(out, _UNITS, sides[1])
 
         return impl
 
-    def moved(self, x: Any, units: float, number: int, by_largest: bool = False) -> Any:
+    def moved(self, x: Any, units: float, side: float, by_largest: bool = False) -> Any:
         if np.asarray(x).dtype.kind not in "fc" or not np.size(x):
             return x
         x = np.asarray(x)
@@ -227,7 +242,7 @@ class _Noise:
         if by_largest and x.ndim > 1:
             size = np.broadcast_to(np.max(size, axis=(-2, -1), keepdims=True), x.shape)
         size = np.where(np.isfinite(size), np.maximum(size * about.eps, about.smallest_subnormal), 0)
-        shift = units * (0.5 * self._sides[number] + self._random.uniform(-0.5, 0.5, x.shape))
+        shift = units * (0.5 * side + self._random.uniform(-0.5, 0.5, x.shape))
         if x.dtype.kind == "c":
             shift = shift + 1j * units * self._random.uniform(-0.5, 0.5, x.shape)
         moved = np.where((x != 0) | by_largest, x + (shift * size), x)

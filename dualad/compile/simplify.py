@@ -24,7 +24,7 @@ from ..ops.shaping import broadcast_to, reshape, transpose
 from ..program.ir import Program, live_steps, map_programs
 from ..program.variable import Variable, aval_of_atom
 
-__all__ = ["hashable", "is_elementwise", "is_pure", "simplify", "structure"]
+__all__ = ["first_difference", "hashable", "is_elementwise", "is_pure", "simplify", "structure"]
 
 #: the largest constant that is computed while compiling
 _FOLDED = 512
@@ -289,6 +289,40 @@ def hashable(x: Any) -> Any:
     if isinstance(x, slice):
         return "slice", hashable((x.start, x.stop, x.step))
     return "id", id(x)
+
+
+def first_difference(a: Program, b: Program, leaf: Callable[[Any], Any]) -> int | None:
+    """Return the first equation in which two programs differ, their number if the results do, None if nothing does.
+
+    Constants and parameters are compared by their ``leaf``.
+    """
+    same: dict[Variable, Variable] = {}
+
+    def are_atoms(xs: Sequence, ys: Sequence) -> bool:
+        for x, y in zip(xs, ys, strict=False):
+            if type(x) is Variable:
+                if same.get(x) is not y:
+                    return False
+            elif type(x) is not type(y) or (x is not y and leaf(x) != leaf(y)):
+                return False
+        return len(xs) == len(ys)
+
+    def are_made(vs: Sequence[Variable], ws: Sequence[Variable]) -> bool:
+        same.update(zip(vs, ws, strict=False))
+        return len(vs) == len(ws) and all([
+            x.aval.shape == y.aval.shape and x.aval.dtype == y.aval.dtype and x.aval.weak == y.aval.weak
+            for x, y in zip(vs, ws, strict=True)
+        ])  # fmt: skip
+
+    count = min(len(a.steps), len(b.steps))
+    if not are_made(a.inputs, b.inputs):
+        return count
+    for i, ((op, args, params, outs), (other, given, more, made)) in enumerate(zip(a.steps, b.steps, strict=False)):
+        if op is not other or not are_atoms(args, given) or not are_made(outs, made):
+            return i
+        if (params or more) and structure(params, leaf) != structure(more, leaf):
+            return i
+    return None if len(a.steps) == len(b.steps) and are_atoms(a.outputs, b.outputs) else count
 
 
 def structure(x: Any, leaf: Callable[[Any], Any] = hashable) -> Any:

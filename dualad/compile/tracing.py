@@ -36,7 +36,7 @@ from ..program.packed import active as packing
 from ..program.variable import Variable, aval_of_atom
 from ..tensors.staged import Staged, StagedLevel
 from .captures import memory_of, writeable
-from .simplify import hashable, structure
+from .simplify import first_difference, hashable
 from .whole_numbers import WholeNumbers
 
 __all__ = ["Arguments", "Decision", "EffectWarning", "Traced", "strides_of", "trace_for_jit", "write_down"]
@@ -368,26 +368,21 @@ def _content(x: Any) -> Any:
     return type(x) if key[0] == "id" else key
 
 
-def _seen(t: Traced) -> tuple:
+def _seen(t: Traced) -> Program:
     # An array is a hidden input of one and a constant of the other if only a cycle of references still held it.
     if not t.hidden:
-        return structure(t.program, _content)
+        return t.program
     own = len(t.program.inputs) - len(t.hidden)
     arrays = dict(zip(t.program.inputs[own:], t.hidden, strict=True))
     steps, outputs = map_atoms(t.program, lambda x: arrays.get(x, x) if type(x) is Variable else x)
-    return structure(Program(t.program.inputs[:own], steps, outputs), _content)
+    return Program(t.program.inputs[:own], steps, outputs)
 
 
 def _difference(a: Traced, b: Traced) -> int | None:
     """Return the first equation in which two programs differ, their number if the results do, None if nothing does."""
-    count = min(len(a.program.steps), len(b.program.steps))
     if a.tree != b.tree or a.written != b.written:
-        return count
-    (_, left, results), (_, right, others) = _seen(a), _seen(b)
-    for i, (x, y) in enumerate(zip(left, right, strict=False)):
-        if x != y:
-            return i
-    return None if len(left) == len(right) and results == others else count
+        return min(len(a.program.steps), len(b.program.steps))
+    return first_difference(_seen(a), _seen(b), _content)
 
 
 def _not_repeated(f: Callable, given: Arguments, along: bool, equation: int | None) -> NotRepeatableError:

@@ -9,7 +9,6 @@ along with the tasks. Not for: what is done with the job there (``worker.py``).
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 import importlib.util
 import os
@@ -17,12 +16,13 @@ import pickle
 import tempfile
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
+from ..base.garbage import no_collection
 from ..base.locks import new_lock
 from ..core.tracer import Tracer
 from ..errors import ConversionError, TravelError
@@ -57,23 +57,11 @@ class Blob:
 
     def open(self) -> Any:
         """Return the thing; its large buffers are read-only."""
-        with _no_search():
+        with no_collection():
             return pickle.loads(self.main, buffers=[memoryview(b).toreadonly() for b in self.buffers])
 
     def __reduce__(self):
         return Blob, (self.main, [bytes(b) for b in self.buffers])
-
-
-@contextlib.contextmanager
-def _no_search() -> Iterator[None]:
-    """Look for no garbage: a program is many small objects, and to go through them takes longer than to read them."""
-    searches = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if searches:
-            gc.enable()
 
 
 def _pickler() -> Any:
@@ -90,7 +78,7 @@ def _dumps(thing: Any) -> Blob:
         buffers.append(view)
         return False
 
-    with _no_search():
+    with no_collection():
         return Blob(_pickler().dumps(thing, protocol=5, buffer_callback=kept), buffers)
 
 
