@@ -9,6 +9,7 @@ import sys
 import traceback
 from pathlib import Path
 
+import dualad
 from benchmarks import (
     chains,
     compiled,
@@ -45,6 +46,7 @@ def main(argv=None):
     wanted = {name for name in names if any(name == o or name.startswith(f"{o}-") for o in args.only or ())}
     if unknown := {o for o in args.only or () if not any(name == o or name.startswith(f"{o}-") for name in names)}:
         parser.error(f"no row is called {', '.join(sorted(unknown))}; the rows are {', '.join(names)}")
+    dualad.keep_freed_memory()  # for every contender, or a row would depend on the arrays of those before it
     rounds, slice_seconds = (5, 0.02) if args.quick else (11, 0.1)
     rows, failed, busy = [], [], report.load()
     print(busy)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .diagnose.pattern import spy
     from .diagnose.profiling import profile
     from .lift.lift import lift, lifted
+    from .memory.allocator import keep_freed_memory
     from .program.read import read_program
     from .rules.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
     from .rules.custom_jvp import SymbolicZero, custom_jvp
@@ -60,9 +61,9 @@ __all__ = [
     "custom_linear_solve", "custom_root", "custom_vjp", "custom_vmap", "debug", "debug_nans", "directional",
     "dual_level", "eval_shape", "explain", "fixed_point", "float0", "fori_loop", "grad", "grad_hook", "hessian",
     "hessian_diag", "hessian_operator", "hessian_sparsity", "hvp", "jacfwd", "jacobian", "jacobian_sparsity", "jacrev",
-    "jet", "jit", "jvp", "kinks", "laplacian", "lift", "lifted", "linear_call", "linear_transpose", "linearize",
-    "make_dual", "make_program", "map", "no_tangents", "nth_derivative", "numpy", "once_differentiable", "pmax",
-    "pmean", "pmin", "profile", "propagate", "psum", "ravel_pytree", "read_program", "register_array",
+    "jet", "jit", "jvp", "keep_freed_memory", "kinks", "laplacian", "lift", "lifted", "linear_call", "linear_transpose",
+    "linearize", "make_dual", "make_program", "map", "no_tangents", "nth_derivative", "numpy", "once_differentiable",
+    "pmax", "pmean", "pmin", "profile", "propagate", "psum", "ravel_pytree", "read_program", "register_array",
     "register_dataclass", "register_node", "residual_hooks", "resilient", "scan", "sparse_hessian", "sparse_jacobian",
     "spy", "stop_gradient", "switch", "taylor", "taylor_ivp", "threads", "trace", "unpack_dual", "value_and_grad",
     "value_and_hessian", "value_and_hvp", "value_and_jacfwd", "value_and_jacobian", "value_and_jacrev",
@@ -90,6 +91,7 @@ if not TYPE_CHECKING:
             "diagnose.pattern": ("spy",),
             "diagnose.profiling": ("profile",),
             "lift.lift": ("lift", "lifted"),
+            "memory.allocator": ("keep_freed_memory",),
             "program.read": ("read_program",),
             "rules.checkpoint": ("checkpoint", "checkpoint_name", "checkpoint_policies"),
             "rules.custom_jvp": ("SymbolicZero", "custom_jvp"),

@@ -1,13 +1,11 @@
 """The one place where functions of higher floors are handed to those below that call them (``core/above.py``).
 
-For: seeing all arrows that go up, and what is set up once for the process. Not for: anything else; what can be imported
-without going round is imported.
+For: seeing all arrows that go up. Not for: anything else; what can be imported without going round is imported.
 """
 
 import importlib
 
 from .core.above import ABOVE
-from .memory.allocator import keep_freed_memory
 from .memory.memory import target
 from .surface.arguments import operand
 from .surface.foreign import about_sparse, mirrored
@@ -35,5 +33,3 @@ ABOVE.machine_code = lambda program: importlib.import_module("dualad.compile.cal
 ABOVE.jitted = lambda f: importlib.import_module("dualad.compile.jit").jit(f)
 ABOVE.sparse_jacobian = lambda f: importlib.import_module("dualad.sparse").sparse_jacobian(f, format="csr")
 ABOVE.sparse_hessian = lambda f: importlib.import_module("dualad.sparse").sparse_hessian(f, format="csr")
-
-keep_freed_memory()
