@@ -28,7 +28,6 @@ from .base.tree import (
     tree_map,
 )
 from .boundary.boundary import run
-from .boundary.transformed import Transformed
 from .core.aval import aval_of, is_inexact
 from .core.coincidence import resolved
 from .core.constants import foreign, zeros_beside
@@ -42,7 +41,6 @@ from .surface.arguments import operand, plain_leaf
 
 __all__ = [
     "as_primal", "jvp", "output_leaves", "shown_tangent", "split", "split_aux", "stop_gradient", "strip",
-    "without_value",
 ]  # fmt: skip
 
 
@@ -260,16 +258,6 @@ def _dual(primal, tangent, level: DualLevel, i: int, tangents):
     if not hasattr(tangent, "shape") or (type(tangent) is np.ndarray and not tangent.shape):
         tangent = np.asarray(tangent)[()]
     return Dual(primal, tangent, level)
-
-
-def without_value(both: Callable, f: Callable, where: str, has_aux: bool) -> Callable:
-    """Make the transformed function of one that returns ``(value, derivative)``, ``((value, aux), derivative)``."""
-
-    def derivative_of(*args, **kwargs):
-        value, derivative = both(*args, **kwargs)
-        return (derivative, value[1]) if has_aux else derivative
-
-    return Transformed(derivative_of, f, where)
 
 
 def split_aux(out, where: str) -> tuple:

@@ -42,12 +42,12 @@ from .memory.memory import unshared
 from .program.check import check_linear
 from .program.ir import Program
 from .surface.arguments import plain_leaf
-from .tensors.chunks import check_chunks
+from .tensors.chunks import Chunking
 from .tensors.staged import StagedLevel
 from .transforms.backward import in_dtype, pull_back
 from .transforms.linearize import Linearization, stage_tangents
 
-__all__ = ["check_differentiable", "grad", "gradients", "linear_transpose", "value_and_grad", "vjp"]
+__all__ = ["check_differentiable", "grad", "gradients", "linear_transpose", "pull", "value_and_grad", "vjp"]
 
 
 # ── vjp ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -109,9 +109,7 @@ class Pullback:
         inexact = [x for x, a in zip(stage.out_foreign, stage.out_avals, strict=True) if is_inexact(a.dtype)]
         # A number is at home everywhere; an array meets its like.
         given = [beside(c, x) if isinstance(c, np.generic) else c for c, x in zip(given, inexact, strict=True)]
-        results = iter(
-            _finish(pull_back(stage.program, given, seeds, stage.foreign), stage.in_avals, given, stage.foreign)
-        )
+        results = iter(pull(stage, given, seeds))
         full = [
             next(results) if aval is not None else np.zeros(x.shape, float0)[()] if type(x) is Aval else x
             for x, aval in zip(self._leaves, stage.in_avals, strict=True)
@@ -222,6 +220,12 @@ def _at_home(result, aval: Aval, other):
     if other is None or foreign(result) is not None:
         return result
     return zeros_beside(aval.shape, aval.dtype, other) if result is None else beside(result, other)
+
+
+def pull(stage: Linearization, cotangents: list, seeds: str = "dead") -> list:
+    """Pull cotangents of the inexact results back to the inexact arguments; ``seeds`` as of ``pull_back``."""
+    results = pull_back(stage.program, cotangents, seeds, stage.foreign)
+    return _finish(results, stage.in_avals, cotangents, stage.foreign)
 
 
 def _finish(results: list, in_avals: list, given: list, others: list | None = None) -> list:
@@ -361,7 +365,7 @@ def value_and_grad(
 
 def _over_shards(f, selected: tuple, options: dict, in_axes, reduce, chunk_size, executor) -> Callable:
     where = "value_and_grad"
-    check_chunks(chunk_size, None, where, executor)
+    Chunking(where, chunk_size, None, executor)
     both = value_and_grad(f, *selected, **options)
     run = ABOVE.over_shards(both, f, selected, options["has_aux"], in_axes, reduce, where, chunk_size, executor)
     return Transformed(run, f, where)
@@ -391,7 +395,7 @@ def gradients(
         if others is not None:  # none of them is zero, so there is nothing to ask of them
             one = [beside(c, x) for c, x in zip(one, stage.out_foreign, strict=True)]
         seeds = "dead" if others is None else "live"
-        full = _finish(pull_back(stage.program, one, seeds, others), stage.in_avals, one, others)
+        full = pull(stage, one, seeds)
         if len(full) != len(stage.in_avals):
             results, leaves = iter(full), flatten(selection.chosen)[0]
             full = [next(results) if a is not None else x for x, a in zip(leaves, stage.in_avals, strict=True)]

@@ -39,7 +39,7 @@ from .jvp import as_primal, output_leaves
 from .memory.memory import pin
 from .ops.kinds import known, repeat_lanes
 from .ops.scans import equal_or_both_nan
-from .tensors.chunks import Plan, check_chunks, in_chunks, refuse_traced
+from .tensors.chunks import Chunking, Plan, refuse_traced
 
 __all__ = ["vmap"]
 
@@ -121,8 +121,8 @@ def vmap(
         raise ArgumentError(
             f"vmap: randomness={randomness!r}.", "there are three ways", "use 'error', 'same' or 'different'"
         )
-    check_chunks(chunk_size, max_memory, "vmap", executor)
-    _check_axis_name(axis_name, chunk_size, max_memory, executor)
+    chunks = Chunking("vmap", chunk_size, max_memory, executor)
+    _check_axis_name(axis_name, chunks)
     if executor is not None and randomness != "error":
         raise ArgumentError(
             f"vmap: randomness={randomness!r} was given together with executor=.",
@@ -152,13 +152,12 @@ def vmap(
         strides = [None if a is None else next(rest) for a in axes]
         job = _Lanes(f, treedef, shared, strides, size, (branches, max_splits, randomness))
         where = f"vmap({name})"
-        if executor is not None or progress:
-            parts = _by_workers(job, across, leaves, where, chunk_size, max_memory, executor, progress)
-        elif chunk_size is None and max_memory is None:
+        refuse_traced(leaves, executor, where)
+        if chunks.is_whole and not progress:
             parts = [job(0, size, *across)]
         else:
-            run_chunk = lambda start, stop: job(start, stop, *[x[start:stop] for x in across])
-            parts = in_chunks(run_chunk, size, chunk_size, max_memory, where)
+            cut = lambda ranges: [tuple([x[start:stop] for x in across]) for start, stop in ranges]
+            parts = chunks.run(Plan(job, size, cut, where, "lanes", f, each=4), progress)
         out_tree = _one_structure([p.tree for p in parts], name)
         places = flatten_prefix(out_axes, out_tree, "out_axes", "the result", _is_axis)
         # What was computed elsewhere may have come back read-only; joining makes it the caller's own.
@@ -171,16 +170,6 @@ def vmap(
         return optree.tree_unflatten(out_tree, results)
 
     return Transformed(batched, f, "vmap")
-
-
-def _by_workers(
-    job: _Lanes, across: list, leaves: list, where: str, chunk_size, max_memory, executor, progress: bool
-) -> list[_Part]:
-    """Run the lanes in chunks by the workers of an executor, or here with a bar."""
-    refuse_traced(leaves, executor, where)
-    cut = lambda ranges: [tuple([x[start:stop] for x in across]) for start, stop in ranges]
-    plan = Plan(job, job.size, cut, where, "lanes", job.f, each=4)
-    return ABOVE.chunked(plan, chunk_size, max_memory, executor, progress)
 
 
 class _Part:
@@ -216,7 +205,8 @@ class _Lanes:
         self.size, self.options, self.away = size, options, away
         self.name = getattr(f, "__name__", type(f).__name__)
         self.seen_leaves = [ABOVE.seeing(x) if type(x).__module__.startswith("numpy.random") else x for x in leaves]
-        self.draws, self.watched = Draws(options[2], size, self.name), Watched(f, self.seen_leaves)
+        self.draws = Draws(options[2], size, self.name)
+        self.watched = None if options[2] == "same" else Watched(f, self.seen_leaves)
 
     def __reduce__(self):
         args = (self.f, self.treedef, self.leaves, self.strides, self.size, self.options, True)
@@ -233,7 +223,7 @@ class _Lanes:
 
     def check_randomness(self) -> None:
         """Say if generators have moved though nobody saw a draw."""
-        if moved := self.watched.moved(self.draws.seen):
+        if self.watched is not None and (moved := self.watched.moved(self.draws.seen)):
             _tell_of_randomness(self.options[2], moved[0], self.name)
 
     def _run(self, values: list, count: int, part=None, writable: bool = False):
@@ -392,7 +382,7 @@ def _size(leaves, axes, names, axis_size, axis_name: str | None) -> int:
 _TOGETHER = "the axis has a name, so that collectives may need all of its lanes at once; it can't be run in groups"
 
 
-def _check_axis_name(axis_name, chunk_size, max_memory, executor) -> None:
+def _check_axis_name(axis_name, chunks: Chunking) -> None:
     if axis_name is None:
         return
     if not isinstance(axis_name, str):
@@ -400,7 +390,7 @@ def _check_axis_name(axis_name, chunk_size, max_memory, executor) -> None:
             f"vmap: axis_name is {axis_name!r} of type {type(axis_name).__name__}.", "a name is a string",
             "write axis_name='i'",
         )  # fmt: skip
-    if chunk_size is not None or max_memory is not None or executor is not None:
+    if not chunks.is_whole:
         raise ArgumentError(
             f"vmap: axis_name={axis_name!r} was given together with chunk_size, max_memory or executor.",
             "a collective needs all lanes of the axis at once",

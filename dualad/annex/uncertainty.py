@@ -20,7 +20,7 @@ from ..core.tracer import Tracer
 from ..errors import ArgumentError, DtypeError, OutputError, ShapeError
 from ..jacobians.basis import split_last
 from ..jvp import jvp
-from ..tensors.chunks import check_chunks
+from ..tensors.chunks import Chunking
 from ..vjp_via_transpose import check_differentiable
 from ..vmap import vmap
 
@@ -114,7 +114,7 @@ def propagate(
     >>> print(f"{out.cov['R']['P']:.3f}")
     0.032
     """
-    check_chunks(chunk_size, None, "propagate")
+    Chunking("propagate", chunk_size)
     check_differentiable(mean, "mean", False, "propagate")
     leaves, in_tree = flatten(mean)
     avals = [aval_of(x) for x in leaves if is_array(x)]

@@ -18,7 +18,6 @@ import optree
 from ..base.arguments import check_callable
 from ..base.frames import public
 from ..base.tree import LeafName, flatten, flatten_like, leaf_names, treedef_outline
-from ..core.above import ABOVE
 from ..core.aval import Aval
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
@@ -28,7 +27,7 @@ from ..memory.memory import unshared
 from ..ops.joining import unstack
 from ..rules.calls import Template, partition
 from ..surface.arguments import operand, plain_leaf
-from ..tensors.chunks import Plan, check_chunks, refuse_traced
+from ..tensors.chunks import Chunking, Plan, refuse_traced
 from .carry import Carry
 from .control_flow import decider, is_traced, known_values, linear_arguments, name_of, staged_body, while_loop
 from .scan import scan as scan_op
@@ -308,22 +307,22 @@ def map(f: Callable, xs: Any, *, executor: Any = None, chunk_size: int | None = 
         return None, f(x)
 
     step.__name__ = name_of(f)
-    check_chunks(chunk_size, None, "map", executor)
+    chunks = Chunking("map", chunk_size, None, executor)
     if executor is not None or (progress and not is_traced(flatten(xs)[0])):
-        return _map_over(f, xs, executor, chunk_size, progress)
+        return _map_over(f, xs, chunks, progress)
     return scan(step, None, xs)[1]
 
 
-def _map_over(f: Callable, xs: Any, executor: Any, chunk_size: int | None, progress: bool) -> Any:
+def _map_over(f: Callable, xs: Any, chunks: Chunking, progress: bool) -> Any:
     """Map by the workers of an executor, or here with a bar."""
     where = f"map({name_of(f)})"
-    refuse_traced(xs, executor, where)
+    refuse_traced(xs, chunks.executor, where)
     template, arrays = _rows_of(xs, "map")
     plan = Plan(
         functools.partial(_map_rows, f, template), _steps(xs, arrays, template, None),
         lambda ranges: [tuple([x[start:stop] for x in arrays]) for start, stop in ranges], where, "rows", f, each=4,
     )  # fmt: skip
-    parts = ABOVE.chunked(plan, chunk_size, None, executor, progress)
+    parts = chunks.run(plan, progress)
     trees = [part.tree for part, _ in parts]
     if any([t != trees[0] for t in trees]):
         raise TreeError(

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..jacobians.basis import over_basis
+from ..tensors.chunks import Chunking
 from ..transforms.linearize import Linear
 
 __all__ = ["Spy", "choose_style", "draw", "spy"]
@@ -169,7 +170,7 @@ def spy(matrix: Any, *, columns: int = 80, rows: int = 40, style: str = "auto") 
 
 def _matrix_of(lin: Linear) -> np.ndarray:
     ins = [a for a in lin.in_avals if a is not None]
-    columns = over_basis(lambda *tangents: lin.flat(list(tangents)), ins, (None, None, None), "spy")
+    columns = over_basis(lambda *tangents: lin.flat(list(tangents)), ins, Chunking("spy"))
     return np.concatenate([c.reshape(len(c), -1) for c in columns], axis=1).T
 
 

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..core.above import ABOVE
 from ..core.aval import Aval
-from ..tensors.chunks import Plan, in_chunks
+from ..tensors.chunks import Chunking, Plan
 from ..vmap import vmap
 
-__all__ = ["OverBasis", "join", "over_basis", "share_out", "slices_of", "split_last", "standard_basis"]
+__all__ = ["OverBasis", "join", "over_basis", "slices_of", "split_last", "standard_basis"]
 
 #: how many entries a block of a lazy basis has at most: 128 MB of them
 _BLOCK = 2**24
@@ -74,32 +73,18 @@ def split_last(block: Any, avals: Sequence[Aval | np.ndarray]) -> list:
 
 
 def over_basis(
-    function: Callable, avals: Sequence[Aval], chunks: Sequence, where: str, again: Callable | None = None,
-    unit: str = "columns", likes: Sequence | None = None,
+    function: Callable, avals: Sequence[Aval], options: Chunking, unit: str = "columns", likes: Sequence | None = None,
+    f: Any = None, other: Callable[[], Callable] | None = None,
 ) -> Any:  # fmt: skip
     """Map ``function`` over the standard basis, some vectors at a time, and join what it returns.
 
-    ``chunks`` are chunk_size, max_memory and executor; for workers ``function`` can be pickled, and ``again`` does the
-    same without holding a linear program. ``likes`` are arrays of other libraries that the vectors are to be of, each
-    ``None`` where they are NumPy's.
+    For workers ``function`` can be pickled; ``other()`` makes one that does the same and is small, ``f`` is the user's.
+    ``likes`` are arrays of other libraries that the vectors are to be of, each ``None`` where they are NumPy's.
     """
+    small = None if other is None else lambda: OverBasis(other(), avals, likes)
     job = OverBasis(function, avals, likes)
-    other = None if again is None else lambda: OverBasis(again, avals, likes)
-    return join(
-        share_out(job, sum([a.size for a in avals]), chunks, where, getattr(again, "function", function), other, unit)
-    )
-
-
-def share_out(
-    job: Callable, total: int, chunks: Sequence, where: str, f: Any, other: Callable | None = None,
-    unit: str = "columns", anew: bool = False,
-) -> list:  # fmt: skip
-    """Call a job with ranges, here or by workers; ``f``, ``other`` and ``anew`` are those of ``Plan``."""
-    chunk_size, max_memory, executor = chunks
-    if executor is None:
-        return in_chunks(job, total, chunk_size, max_memory, where)
-    plan = Plan(job, total, lambda ranges: [()] * len(ranges), where, unit, f, other=other, anew=anew)
-    return ABOVE.chunked(plan, chunk_size, max_memory, executor)
+    plan = Plan(job, sum([a.size for a in avals]), None, options.where, unit, f or function, other=small)
+    return join(options.run(plan))
 
 
 def join(parts: list) -> Any:

@@ -6,28 +6,26 @@ A Hessian is forward over reverse, in one batched pass. Not for: first derivativ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import optree
 
 from ..base.arguments import check_callable
 from ..base.frames import public
 from ..base.signatures import Args, Out
 from ..base.tree import LeafName, flatten, flatten_like, is_array
 from ..boundary.transformed import Transformed, transform
-from ..core.aval import aval_of
 from ..core.coincidence import resolved
-from ..core.constants import foreign
 from ..dual import check_tangent
 from ..errors import DualadError, OutputError
-from ..jvp import jvp, without_value
+from ..jvp import jvp
 from ..surface.arguments import plain_leaf
-from ..tensors.chunks import check_chunks, refuse_traced
 from ..transforms.linearize import Linear, linearize
 from ..vjp_via_transpose import check_differentiable, gradients
 from .basis import over_basis, split_last
-from .jacobian import choose, forward, like_chosen, reverse
+from .call import Call, Options, derivative
+from .jacobian import forward, reverse
 
 __all__ = ["DIRECTIONS", "from_diagonal", "hessian", "hessian_diag", "hvp", "value_and_hessian", "value_and_hvp"]
 
@@ -73,8 +71,7 @@ def hessian(
     array([[6., 4.],
            [4., 0.]])
     """
-    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor)
-    return without_value(_value_and_second(f, options, "hessian"), f, "hessian", has_aux)
+    return _second(f, Options("hessian", chunk_size, max_memory, executor, argnums, argnames, has_aux, holomorphic))
 
 
 @transform
@@ -108,33 +105,34 @@ def value_and_hessian(
     >>> float(value), float(second)
     (8.0, 12.0)
     """
-    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor)
-    return Transformed(_value_and_second(f, options, "value_and_hessian"), f, "value_and_hessian")
+    options = Options(
+        "value_and_hessian", chunk_size, max_memory, executor, argnums, argnames, has_aux, holomorphic, with_value=True
+    )
+    return _second(f, options)
 
 
-def _value_and_second(f: Callable, options: tuple, where: str) -> Callable:
-    argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor = options
-    check_callable(f, where)
-    check_chunks(chunk_size, max_memory, where, executor)
-    first = gradients(f, argnums, argnames, has_aux, holomorphic, where)
-    every = (argnums, argnames, has_aux, holomorphic, None, None, None)
-    with_gradient = (argnums, argnames, True, holomorphic, chunk_size, max_memory, executor)
+def _second(f: Callable, options: Options) -> Callable:
+    check_callable(f, options.where)
+    has_aux, where = options.has_aux, options.where
+    columns, rows = replace(options, has_aux=True), replace(options.here(), allows_complex=True)
+    first = gradients(f, options.argnums, options.argnames, has_aux, options.holomorphic, where)
 
     def gradient(*args, **kwargs):
         try:
             value, derivative = first(*args, **kwargs)
         except OutputError:  # not one number: the second derivative of every entry
-            value, derivative, aux = reverse(f, args, kwargs, every, where)
+            value, derivative, aux = reverse(Call(f, args, kwargs, rows))
             if not flatten(value)[0]:
                 raise
             value = (value, aux) if has_aux else value
         return derivative, value
 
-    def value_and_second(*args, **kwargs):
-        _, blocks, value = forward(gradient, args, kwargs, with_gradient, where)
-        return value, blocks
+    def second(*args, **kwargs):
+        _, blocks, value = forward(Call(gradient, args, kwargs, columns))
+        value, aux = value if has_aux else (value, None)
+        return options.result(value, blocks, aux)
 
-    return value_and_second
+    return Transformed(second, f, where)
 
 
 @public
@@ -278,39 +276,26 @@ def hessian_diag(
     >>> da.hessian_diag(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0]))
     array([ 6., 12.])
     """
-    options = (argnums, argnames, has_aux, chunk_size, max_memory, executor)
-    return from_diagonal(lambda diagonal: diagonal, f, options, "hessian_diag")
+    options = Options("hessian_diag", chunk_size, max_memory, executor, argnums, argnames, has_aux)
+    return from_diagonal(lambda diagonal: diagonal, f, options)
 
 
-def from_diagonal(made: Callable, f: Callable, options: tuple, where: str) -> Callable:
+def from_diagonal(made: Callable, f: Callable, options: Options) -> Callable:
     """Make the function that gives what is made of the Hessian's diagonal; ``options`` are ``hessian_diag``'s."""
-    argnums, argnames, has_aux, chunk_size, max_memory, executor = options
-    check_callable(f, where)
-    check_chunks(chunk_size, max_memory, where, executor)
-    if executor is None and chunk_size is None and max_memory is None:
-        chunk_size = DIRECTIONS
-    chunks = (chunk_size, max_memory, executor)
+    options = options.or_chunks_of(DIRECTIONS)
 
-    def of_diagonal(*args, **kwargs):
-        selection = choose(f, args, kwargs, argnums, argnames, False, where)
-        leaves, tree = flatten(selection.chosen)
-        arrays = [x for x in leaves if is_array(x)]
-
-        def of_arrays(*values):
-            rest = iter(values)
-            return selection.function(*optree.tree_unflatten(tree, [next(rest) if is_array(x) else x for x in leaves]))
-
-        every = tuple(range(len(arrays)))
-        gradient = gradients(of_arrays, every, None, has_aux, False, where, value=False)
-        _, product, *aux = linearize(gradient, *arrays, has_aux=has_aux)
-        refuse_traced((args, kwargs), executor, where)
-        avals, likes = [aval_of(x) for x in arrays], [foreign(x) for x in arrays]
-        parts = split_last(over_basis(_Entry(product), avals, chunks, where, likes=likes), avals)
+    def compute(call: Call) -> tuple[Any, Any, Any]:
+        avals = call.avals
+        gradient = gradients(
+            lambda *values: call.function(*call.with_arrays(values)), tuple(range(len(avals))), None, options.has_aux,
+            False, options.where, value=False,
+        )  # fmt: skip
+        _, product, *aux = linearize(gradient, *call.arrays, has_aux=options.has_aux)
+        parts = split_last(over_basis(_Entry(product), avals, options, likes=call.foreign), avals)
         diagonal = [part.astype(a.dtype)[()] for part, a in zip(parts, avals, strict=True)]
-        out = made(like_chosen(diagonal, leaves, tree, selection))
-        return (out, aux[0]) if has_aux else out
+        return None, made(call.arrange(diagonal)), aux[0] if aux else None
 
-    return Transformed(of_diagonal, f, where)
+    return derivative(compute, f, options)
 
 
 class _Entry:

@@ -8,6 +8,7 @@ Not for: second derivatives (``hessian.py``), sparse Jacobians.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,23 +16,21 @@ import optree
 
 from ..base.arguments import check_callable
 from ..base.frames import public
-from ..base.selection import Selection, select
 from ..base.signatures import Args, Out
-from ..base.tree import LeafName, flatten, flatten_result, is_array, is_picklable, with_structures
+from ..base.tree import LeafName, flatten_result, is_picklable, with_structures
 from ..batched import Batched
-from ..boundary.transformed import Transformed, importable_name, named, reduced, transform
+from ..boundary.transformed import importable_name, named, reduced, transform
 from ..core.aval import Aval, aval_of, is_inexact
-from ..core.constants import foreign
-from ..errors import ArgumentError, DtypeError, OutputError
-from ..jvp import jvp, without_value
-from ..tensors.chunks import check_chunks, refuse_traced
-from ..transforms.linearize import Linear, Linearization, stage_tangents
-from ..vjp_via_transpose import Pullback, check_differentiable, vjp
-from ..vmap import vmap
-from .basis import OverBasis, join, over_basis, share_out, slices_of, split_last, standard_basis
+from ..errors import ArgumentError, OutputError
+from ..jvp import jvp
+from ..tensors.chunks import Plan
+from ..transforms.linearize import Linearization
+from ..vjp_via_transpose import pull
+from .basis import OverBasis, join, over_basis, slices_of, split_last
+from .call import Call, Options, derivative
 
 __all__ = [
-    "check_inexact", "choose", "forward", "jacfwd", "jacobian", "jacrev", "like_chosen", "reverse", "value_and_jacfwd",
+    "Derivative", "check_inexact", "forward", "jacfwd", "jacobian", "jacrev", "reverse", "value_and_jacfwd",
     "value_and_jacobian", "value_and_jacrev",
 ]  # fmt: skip
 
@@ -83,8 +82,8 @@ def jacfwd(
     array([[1.38177329, 0.        ],
            [0.        , 1.        ]])
     """
-    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor)
-    return without_value(_whole(forward, f, options, "jacfwd"), f, "jacfwd", has_aux)
+    options = Options("jacfwd", chunk_size, max_memory, executor, argnums, argnames, has_aux, holomorphic)
+    return derivative(forward, f, options)
 
 
 @transform
@@ -119,105 +118,83 @@ def value_and_jacfwd(
     >>> value, jacobian.diagonal()
     (array([1., 9.]), array([2., 6.]))
     """
-    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor)
-    return Transformed(_whole(forward, f, options, "value_and_jacfwd"), f, "value_and_jacfwd")
+    options = Options(
+        "value_and_jacfwd", chunk_size, max_memory, executor, argnums, argnames, has_aux, holomorphic, with_value=True
+    )
+    return derivative(forward, f, options)
 
 
-def _whole(compute: Callable, f: Callable, options: tuple, where: str) -> Callable:
-    """Make the function that gives ``(value, jacobian)``, or with ``has_aux`` ``((value, aux), jacobian)``."""
-    check_callable(f, where)
-    check_chunks(options[4], options[5], where, options[6])
-
-    def value_and_jacobian(*args, **kwargs):
-        value, blocks, aux = compute(f, args, kwargs, options, where)
-        return ((value, aux) if options[2] else value), blocks
-
-    return value_and_jacobian
-
-
-def forward(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any, Any]:
-    """Return value, Jacobian and auxiliary output by forward mode."""
-    argnums, argnames, has_aux, holomorphic, *chunks = options
-    selection = choose(f, args, kwargs, argnums, argnames, holomorphic, where)
-    leaves, in_tree = flatten(selection.chosen)
-    refuse_traced((args, kwargs), chunks[2], where)
-    call = (f, args, kwargs, argnums, argnames, has_aux)
+def forward(call: Call) -> tuple[Any, Any, Any]:
+    """Value, Jacobian and auxiliary output by forward mode: ``vmap`` of ``jvp`` over the basis of the arguments."""
+    options = call.options
     staged: list = []
 
     def by_program() -> OverBasis:
-        staged[:] = stage_tangents(selection.function, selection.chosen, has_aux, where)
-        return OverBasis(_Pushed(staged[1].linear()), real, likes)
+        staged[:] = call.linearized()
+        return OverBasis(Derivative(call, "forward", staged[1]), call.avals, call.foreign)
 
-    real = [aval_of(x) for x in leaves if is_array(x)]
-    likes = [foreign(x) for x in leaves if is_array(x)]
-    job = _Columns(call, selection, where)
-    parts = share_out(job, sum([a.size for a in real]), chunks, where, f, by_program, anew=True)
-    columns = join([p.columns if type(p) is _Some else p for p in parts])
-    if type(parts[0]) is _Some:
-        out_tree, (value, aux) = parts[0].out_tree, parts[0].beside(selection, has_aux)
+    total = sum([a.size for a in call.avals])
+    plan = Plan(Columns(call), total, None, options.where, "columns", call.f, other=by_program, anew=True)
+    parts = options.run(plan)
+    columns = join([p.columns if type(p) is SomeColumns else p for p in parts])
+    if type(parts[0]) is SomeColumns:
+        out_tree, (value, aux) = parts[0].out_tree, parts[0].beside(call)
     else:
         value, stage = staged
         aux, out_tree = stage.aux, stage.out_tree
-    check_inexact([aval_of(v).dtype for v in flatten_result(value)[0]], lambda: out_tree.unflatten(columns), where)
-    parts = [split_last(np.moveaxis(c, 0, -1), real) for c in columns]
-    return value, _arrange(parts, out_tree, leaves, in_tree, selection), aux
+    dtypes = [aval_of(v).dtype for v in flatten_result(value)[0]]
+    check_inexact(dtypes, lambda: out_tree.unflatten(columns), options.where)
+    return value, _blocks_of_columns(call, columns, out_tree), aux
 
 
-class _Columns:
+class Columns:
     """The columns of a Jacobian by forward mode, some at a time."""
 
-    def __init__(self, call: tuple, selection: Selection | None, where: str) -> None:
-        self.call, self.where, self.selection = call, where, selection
+    def __init__(self, call: Call) -> None:
+        self.call = call
 
-    def __reduce__(self):
-        return _Columns, (self.call, None, self.where)
-
-    def __call__(self, start: int, stop: int) -> _Some:
-        f, args, kwargs, argnums, argnames, has_aux = self.call
-        selection = self.selection or select(f, args, kwargs, argnums, argnames, self.where)
-        leaves, in_tree = flatten(selection.chosen)
-        mapped = [is_array(x) for x in leaves]
+    def __call__(self, start: int, stop: int) -> SomeColumns:
+        call = self.call
         kept: dict[str, Any] = {}
 
         def push(*tangents):
-            moving = iter(tangents)
-            directions = optree.tree_unflatten(in_tree, [next(moving) if m else None for m in mapped])
-            value, tangent, *aux = jvp(selection.function, selection.chosen, tuple(directions), has_aux=has_aux)
-            columns, kept["out_tree"] = flatten_result(tangent)
-            known, kept["known_tree"] = flatten_result((value, aux))
+            out = jvp(call.function, call.chosen, call.directions(tangents), has_aux=call.options.has_aux)
+            columns, kept["out_tree"] = flatten_result(out[1])
+            known, kept["known_tree"] = flatten_result((out[0], *out[2:]))
             # The value is the same for all columns. An operator that computes it together with its tangent gives it
             # the batch axis all the same; then it comes out with the columns.
             kept["known"] = [None if isinstance(x, Batched) else x for x in known]
             return columns, [x for x in known if isinstance(x, Batched)]
 
-        likes = [foreign(x) for x in leaves if is_array(x)]
-        basis = standard_basis([aval_of(x) for x in leaves if is_array(x)], start, stop, likes)
-        columns, batched = vmap(push, randomness="same")(*basis)
+        columns, batched = OverBasis(push, call.avals, call.foreign)(start, stop)
         if batched and start == stop:  # arguments without entries: there is no column for the value to come out with
-            return _Some(start, columns, kept["out_tree"], None)
+            return SomeColumns(start, columns, kept["out_tree"], None)
         rest = iter(batched)
         known = [next(rest)[0] if x is None else x for x in kept["known"]]
-        beside: Any = optree.tree_unflatten(kept["known_tree"], known)
-        return _Some(start, columns, kept["out_tree"], beside)
+        return SomeColumns(start, columns, kept["out_tree"], optree.tree_unflatten(kept["known_tree"], known))
 
 
-class _Some:
+class SomeColumns:
     """Some columns, and the value and the auxiliary output beside them, which travel with the first, if they can."""
 
-    def __init__(self, start: int, columns: list, out_tree: optree.PyTreeSpec, known: tuple | None) -> None:
+    def __init__(self, start: int, columns: list, out_tree: optree.PyTreeSpec, known: Any) -> None:
         self.start, self.columns, self.out_tree, self.known = start, columns, out_tree, known
 
     def __reduce__(self):
         known = self.known if self.start == 0 and is_picklable(self.known) else None
-        return with_structures(_Some, (self.start, self.columns, self.out_tree, known), self.out_tree)
+        return with_structures(SomeColumns, (self.start, self.columns, self.out_tree, known), self.out_tree)
 
-    def beside(self, selection: Selection, has_aux: bool) -> tuple[Any, Any]:
-        """Return the value and the auxiliary output."""
+    def beside(self, call: Call) -> tuple[Any, Any]:
+        """The value and the auxiliary output."""
         if self.known is None:
-            out = selection.function(*selection.chosen)
-            return out if has_aux else (out, None)
-        value, aux = self.known
-        return value, aux[0] if has_aux else None
+            out = call.function(*call.chosen)
+            return out if call.options.has_aux else (out, None)
+        value, *aux = self.known
+        return value, aux[0] if aux else None
+
+
+def _blocks_of_columns(call: Call, columns: list, out_tree: optree.PyTreeSpec) -> Any:
+    return call.arrange_blocks([split_last(np.moveaxis(c, 0, -1), call.avals) for c in columns], out_tree)
 
 
 def check_inexact(dtypes: Sequence[np.dtype], out: Callable[[], Any], where: str) -> None:
@@ -229,17 +206,6 @@ def check_inexact(dtypes: Sequence[np.dtype], out: Callable[[], Any], where: str
                 "integers and booleans have no derivative",
                 "return it through has_aux=True, or convert it to float",
             )
-
-
-def _arrange(parts: list[list], out_tree, leaves: list, in_tree, selection: Selection) -> Any:
-    """Arrange blocks of shape out + in, a list for each leaf of the output: the output outside, the arguments in it."""
-    return optree.tree_unflatten(out_tree, [like_chosen(line, leaves, in_tree, selection) for line in parts])
-
-
-def like_chosen(values: Sequence, leaves: list, tree, selection: Selection) -> Any:
-    """Return values in the places of the arrays among the chosen arguments, whose leaves and tree these are."""
-    rest = iter(values)
-    return selection.arrange(optree.tree_unflatten(tree, [next(rest) if is_array(x) else x for x in leaves]))
 
 
 @transform
@@ -282,8 +248,10 @@ def jacrev(
     array([[3., 2., 0.],
            [4., 0., 2.]])
     """
-    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor)
-    return without_value(_whole(reverse, f, options, "jacrev"), f, "jacrev", has_aux)
+    options = Options(
+        "jacrev", chunk_size, max_memory, executor, argnums, argnames, has_aux, holomorphic, allows_complex=True
+    )
+    return derivative(reverse, f, options)
 
 
 @transform
@@ -317,42 +285,43 @@ def value_and_jacrev(
     >>> da.value_and_jacrev(lambda x: x[:1] * x[1])(np.array([2.0, 3.0]))
     (array([6.]), array([[3., 2.]]))
     """
-    options = (argnums, argnames, has_aux, holomorphic, chunk_size, max_memory, executor)
-    return Transformed(_whole(reverse, f, options, "value_and_jacrev"), f, "value_and_jacrev")
+    options = Options(
+        "value_and_jacrev",
+        chunk_size,
+        max_memory,
+        executor,
+        argnums,
+        argnames,
+        has_aux,
+        holomorphic,
+        with_value=True,
+        allows_complex=True,
+    )
+    return derivative(reverse, f, options)
 
 
-def reverse(f: Callable, args: tuple, kwargs: dict, options: tuple, where: str) -> tuple[Any, Any, Any]:
-    """Return value, Jacobian and auxiliary output by reverse mode."""
-    argnums, argnames, has_aux, holomorphic, *chunks = options
-    selection = choose(f, args, kwargs, argnums, argnames, holomorphic, where, "reverse")
-    refuse_traced((args, kwargs), chunks[2], where)
-    out, pull, *aux = vjp(selection.function, *selection.chosen, has_aux=has_aux)
-    call = (f, args, kwargs, argnums, argnames, has_aux)
-    return out, _rows(selection, out, pull, holomorphic, chunks, where, call), aux[0] if has_aux else None
+def reverse(call: Call) -> tuple[Any, Any, Any]:
+    """Value, Jacobian and auxiliary output by reverse mode: the pullback mapped over the basis of the results."""
+    out, stage = call.linearized("vjp")
+    return out, _by_rows(call, out, stage), stage.aux
 
 
-def _rows(
-    selection: Selection, out: Any, pull: Pullback, holomorphic: bool, chunks: Sequence, where: str, call: tuple
-) -> Any:
+def _by_rows(call: Call, out: Any, stage: Linearization) -> Any:
     """Pull the standard basis of the output back, and arrange the rows as blocks of shape out + in."""
-    out_leaves, out_tree = flatten_result(out)
-    avals = [aval_of(x) for x in out_leaves]
+    where, avals = call.options.where, stage.out_avals
     for i, a in enumerate(avals):
-        if not is_inexact(a.dtype) or (a.dtype.kind == "c" and not holomorphic):
+        if not is_inexact(a.dtype) or (a.dtype.kind == "c" and not call.options.holomorphic):
             raise OutputError(
                 f"{where}: {LeafName(out, 'output', i)} has dtype {a.dtype}.",
                 "integers have no derivative, and the derivative of a complex number is not one row",
                 "return it through has_aux=True, take its real and imaginary parts, or pass holomorphic=True if the"
                 " function is complex-differentiable",
             )
-    in_leaves, in_tree = flatten(selection.chosen)
-    likes = [foreign(x) for x in out_leaves]
-    again = None if chunks[2] is None else _Again(call, where, forward=False)
-    rows = over_basis(_Pulled(pull), avals, chunks, where, again, "rows", likes) if avals else []
-    parts = [
+    rows = Derivative(call, "reverse", stage).over_basis(avals, stage.out_foreign) if avals else []
+    blocks = [
         [r[at].reshape(a.shape + r.shape[1:]) for r in rows] for a, at in zip(avals, slices_of(avals), strict=True)
     ]
-    return _arrange(parts, out_tree, in_leaves, in_tree, selection)
+    return call.arrange_blocks(blocks, stage.out_tree)
 
 
 # ── forward or reverse ───────────────────────────────────────────────────────────────────────────────────────────
@@ -399,31 +368,30 @@ class jacobian:
         max_memory: int | None = None, executor: Any = None,
     ) -> None:  # fmt: skip
         check_callable(f, "jacobian")
-        check_chunks(chunk_size, max_memory, "jacobian", executor)
         if mode not in ("auto", "forward", "reverse"):
             raise ArgumentError(f"jacobian: mode={mode!r}.", "there are two ways", "use 'auto', 'forward' or 'reverse'")
-        self._f, self._selected, self._mode = f, (argnums, argnames), mode
-        self._has_aux, self._holomorphic = has_aux, holomorphic
-        self._chunks = (chunk_size, max_memory, executor)
+        self._f, self._mode = f, mode
+        self._options = Options(
+            "jacobian", chunk_size, max_memory, executor, argnums, argnames, has_aux, holomorphic,
+            allows_complex=mode != "forward",
+        )  # fmt: skip
         named(self, f, "jacobian")
 
     @public
     def __call__(self, *args, **kwargs):
         """Return the Jacobian, arranged as by :func:`jacfwd`; with ``has_aux``, ``(jacobian, aux)``."""
-        _, blocks, aux = self._computed(args, kwargs)
-        return (blocks, aux) if self._has_aux else blocks
+        return self._options.result(*self._compute(Call(self._f, args, kwargs, self._options)))
 
     def __reduce__(self):
         return importable_name(self) or reduced(self)
 
-    def _computed(self, args: tuple, kwargs: dict) -> tuple[Any, Any, Any]:
-        selection, out, stage = self._linearize_at(args, kwargs)
-        refuse_traced((args, kwargs), self._chunks[2], "jacobian")
-        call = (self._f, args, kwargs, *self._selected, self._has_aux)
-        if self._choice(stage)[0] == "forward":
-            return out, _columns(selection, out, stage, self._chunks, "jacobian", call), stage.aux
-        pull = Pullback(stage, selection.chosen)
-        return out, _rows(selection, out, pull, self._holomorphic, self._chunks, "jacobian", call), stage.aux
+    def _compute(self, call: Call) -> tuple[Any, Any, Any]:
+        out, stage = call.linearized()
+        if self._choice(stage)[0] == "reverse":
+            return out, _by_rows(call, out, stage), stage.aux
+        check_inexact([a.dtype for a in stage.out_avals], lambda: out, call.options.where)
+        columns = Derivative(call, "forward", stage).over_basis(call.avals, call.foreign)
+        return out, _blocks_of_columns(call, columns, stage.out_tree), stage.aux
 
     def explain(self, *args, **kwargs) -> str:
         """Say which mode these arguments lead to, and why; ``f`` runs once.
@@ -438,35 +406,18 @@ class jacobian:
         str
             The mode and the reason.
         """
-        _, _, stage = self._linearize_at(args, kwargs)
-        return ": ".join(self._choice(stage))
-
-    def _linearize_at(self, args: tuple, kwargs: dict) -> tuple[Selection, Any, Linearization]:
-        selection = choose(self._f, args, kwargs, *self._selected, self._holomorphic, "jacobian", self._mode)
-        out, stage = stage_tangents(selection.function, selection.chosen, self._has_aux, "jacobian")
-        return selection, out, stage
+        return ": ".join(self._choice(Call(self._f, args, kwargs, self._options).linearized()[1]))
 
     def _choice(self, stage: Linearization) -> tuple[str, str]:
         columns = sum(a.size for a in stage.in_avals if a is not None)
         rows = sum(a.size for a in stage.out_avals)
         if self._mode != "auto":
             return self._mode, "as asked"
-        if not self._holomorphic and any(a is not None and a.dtype.kind == "c" for a in stage.in_avals):
+        if not self._options.holomorphic and any(a is not None and a.dtype.kind == "c" for a in stage.in_avals):
             return "reverse", "the arguments are complex, and the function is not declared holomorphic"
         if columns <= rows:
             return "forward", f"{_count(columns, 'column')} no more than {rows} row{'s' * (rows != 1)}"
         return "reverse", f"{_count(rows, 'row')} fewer than {columns} column{'s' * (columns != 1)}"
-
-
-def _columns(selection: Selection, out: Any, stage: Linearization, chunks: Sequence, where: str, call: tuple) -> Any:
-    """Push the standard basis of the arguments forward, and arrange the columns as blocks of shape out + in."""
-    check_inexact([a.dtype for a in stage.out_avals], lambda: out, where)
-    leaves, in_tree = flatten(selection.chosen)
-    real = [a for a in stage.in_avals if a is not None]
-    again = None if chunks[2] is None else _Again(call, where, forward=True)
-    columns = over_basis(_Pushed(stage.linear()), real, chunks, where, again, likes=stage.foreign)
-    parts = [split_last(np.moveaxis(c, 0, -1), real) for c in columns]
-    return _arrange(parts, stage.out_tree, leaves, in_tree, selection)
 
 
 @transform
@@ -498,76 +449,37 @@ def value_and_jacobian(f: Callable[Args, Out], *options: Any, **named_options: A
     >>> da.value_and_jacobian(lambda x: x[:1] * x[1])(np.array([2.0, 3.0]))
     (array([6.]), array([[3., 2.]]))
     """
-    computed = jacobian(f, *options, **named_options)
-
-    def both(*args, **kwargs):
-        value, blocks, aux = computed._computed(args, kwargs)
-        return ((value, aux) if computed._has_aux else value), blocks
-
-    return Transformed(both, f, "value_and_jacobian")
+    of = jacobian(f, *options, **named_options)
+    return derivative(of._compute, f, replace(of._options, where="value_and_jacobian", with_value=True))
 
 
 def _count(n: int, what: str) -> str:
     return f"{n} {what} is" if n == 1 else f"{n} {what}s are"
 
 
-# ── pieces ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the derivative at a call ─────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Pushed:
-    """A linear map on the tangents of the leaves that have one: the leaves of its result."""
+class Derivative:
+    """The derivative at a call as a map of flat vectors: tangents are pushed forward, or cotangents pulled back.
 
-    def __init__(self, lin: Linear) -> None:
-        self.lin = lin
+    It travels as the linear program; without one the call is linearized where it is needed first.
+    """
 
-    def __call__(self, *tangents) -> list:
-        moving = iter(tangents)
-        directions = [None if a is None else next(moving) for a in self.lin.in_avals]
-        return flatten_result(self.lin(*optree.tree_unflatten(self.lin._in_tree, directions)))[0]
+    def __init__(self, call: Call, mode: str, stage: Linearization | None = None) -> None:
+        self.call, self.mode, self.stage = call, mode, stage
 
+    def __reduce__(self) -> tuple:
+        return Derivative, (self.call if self.stage is None else None, self.mode, self.stage)
 
-class _Pulled:
-    """A pullback on the cotangents of a function's results: the leaves that are arrays."""
+    def __call__(self, *vectors: Any) -> list:
+        """Apply the map to a vector: an array for each leaf that has one."""
+        if self.stage is None:
+            self.stage = self.call.linearized()[1]
+        return self.stage.linear().flat(list(vectors)) if self.mode == "forward" else pull(self.stage, list(vectors))
 
-    def __init__(self, pull: Pullback) -> None:
-        self.pull = pull
-
-    def __call__(self, *cts) -> list:
-        given = flatten(self.pull(optree.tree_unflatten(self.pull._stage.out_tree, cts)))[0]
-        return [r for r, x in zip(given, self.pull._leaves, strict=True) if type(x) is Aval]
-
-
-class _Again:
-    """What linearizes a function where it is called, for workers that its linear program is too large to be sent to."""
-
-    def __init__(self, call: tuple, where: str, forward: bool) -> None:
-        self.call, self.where, self.forward, self.function = call, where, forward, call[0]
-        self.found: Callable | None = None
-
-    def __call__(self, *vectors) -> list:
-        if self.found is None:
-            f, args, kwargs, argnums, argnames, has_aux = self.call
-            selection = select(f, args, kwargs, argnums, argnames, self.where)
-            _, stage = stage_tangents(selection.function, selection.chosen, has_aux, self.where)
-            self.found = _Pushed(stage.linear()) if self.forward else _Pulled(Pullback(stage, selection.chosen))
-        return self.found(*vectors)
-
-
-def choose(
-    f: Callable, args: tuple, kwargs: dict, argnums, argnames, holomorphic: bool, where: str, mode: str = "forward"
-) -> Selection:
-    """Choose arguments, refusing those without a derivative; forward, complex ones too if ``f`` is not holomorphic."""
-    selection = select(f, args, kwargs, argnums, argnames, where)
-    for x, name in zip(selection.chosen, selection.names, strict=True):
-        check_differentiable(x, name, holomorphic, where)
-        if mode != "forward" or holomorphic:
-            continue
-        for i, leaf in enumerate(flatten(x)[0]):
-            if is_array(leaf) and aval_of(leaf).dtype.kind == "c":
-                raise DtypeError(
-                    f"{where}: {LeafName(x, name, i)} is complex.",
-                    "a function of a complex number has two real directions, and one column can't hold both",
-                    "pass holomorphic=True if the function is complex-differentiable, or differentiate in real and"
-                    " imaginary parts",
-                )
-    return selection
+    def over_basis(self, avals: Sequence[Aval], likes: Sequence) -> list:
+        """The columns, or the rows: the map over the standard basis of spaces of these avals."""
+        unlinearized = lambda: Derivative(self.call, self.mode)
+        unit = "columns" if self.mode == "forward" else "rows"
+        return over_basis(self, avals, self.call.options, unit, likes, self.call.f, unlinearized)

@@ -19,15 +19,15 @@ from ..base.signatures import Args
 from ..base.tree import LeafName, flatten, flatten_like, is_array, tree_map
 from ..batched import Batched, BatchLevel
 from ..boundary.boundary import run
-from ..boundary.transformed import Transformed, transform
+from ..boundary.transformed import transform
 from ..core.aval import aval_of, is_inexact
 from ..errors import ArgumentError, DtypeError, ShapeError
 from ..jacobians.basis import split_last
+from ..jacobians.call import Call, Options, derivative
 from ..jacobians.hessian import DIRECTIONS, from_diagonal
-from ..jacobians.jacobian import choose
 from ..jvp import output_leaves, split_aux
 from ..surface.arguments import plain_leaf
-from ..tensors.chunks import check_chunks, check_executor, in_chunks
+from ..tensors.chunks import Chunking, Plan
 from .collapse import Collapse
 from .jet import check_order, coefficients, series_of
 from .tracer import Series, SeriesLevel
@@ -89,7 +89,7 @@ def directional(
         raise ArgumentError(
             "directional: order=0.", "it is the value, which has no direction", "call the function, or pass order=1"
         )
-    check_chunks(chunk_size, max_memory, "directional")
+    chunks = Chunking("directional", chunk_size, max_memory)
     leaves, tree = flatten(x)
     given = flatten_like(tree, directions, "the directions", "x")
     count, moved = _lanes(leaves, given, directions)
@@ -101,8 +101,7 @@ def directional(
                 "there is one weight for each direction", "pass an array of that length",
             )  # fmt: skip
     part = lambda start, stop: [None if t is None else t[start:stop] for t in moved]
-    chunks = (chunk_size, max_memory)
-    return _sum_up(f, leaves, tree, part, count, weights, order, chunks, "directional")[0]
+    return _sum_up(f, leaves, tree, part, count, weights, order, chunks)[0]
 
 
 @transform
@@ -143,17 +142,17 @@ def laplacian(
         raise ArgumentError(
             f"laplacian: method={method!r}.", "there are two ways to compute it", 'use "taylor" or "hessian"'
         )
+    options = Options("laplacian", chunk_size, max_memory, executor, argnums, argnames, has_aux)
     if method == "hessian" or (method is None and executor is not None):
         trace = lambda diagonal: sum([np.sum(x) for x in flatten(diagonal)[0] if is_array(x)])
-        return from_diagonal(trace, f, (argnums, argnames, has_aux, chunk_size, max_memory, executor), "laplacian")
-    check_executor(executor, "laplacian")
+        return from_diagonal(trace, f, options)
     if executor is not None:
         raise ArgumentError(
             'laplacian: method="taylor" was given together with an executor.',
             "its directions share all that is computed of the value, and are not sent elsewhere one by one",
             'leave one of them out, or use method="hessian"',
         )
-    return _operator(f, (argnums, argnames, has_aux, chunk_size, max_memory), None, 2, "laplacian")
+    return _operator(f, options, None, 2)
 
 
 @transform
@@ -193,23 +192,19 @@ def biharmonic(
     >>> float(da.biharmonic(f)(np.array([1.0, 2.0])))
     32.0
     """
-    return _operator(f, (argnums, argnames, has_aux, chunk_size, max_memory), _squares_of_squares, 4, "biharmonic")
+    options = Options("biharmonic", chunk_size, max_memory, None, argnums, argnames, has_aux)
+    return _operator(f, options, _squares_of_squares, 4)
 
 
-def _operator(f: Callable, options: tuple, table: Callable | None, order: int, where: str) -> Transformed:
+def _operator(f: Callable, options: Options, table: Callable | None, order: int) -> Callable:
     """Make the function that sums derivatives along combinations of the entries of the chosen arguments.
 
     ``table(d)`` returns the directions in the space of all d entries, and their weights; without it they are the unit
     vectors. With ``has_aux`` the auxiliary output is returned with the sum.
     """
-    argnums, argnames, has_aux, chunk_size, max_memory = options
-    check_callable(f, where)
-    check_chunks(chunk_size, max_memory, where)
 
-    def operator(*args, **kwargs):
-        selection = choose(f, args, kwargs, argnums, argnames, False, where)
-        leaves, tree = flatten(selection.chosen)
-        avals = [aval_of(x) for x in leaves if is_array(x)]
+    def compute(call: Call) -> tuple[Any, Any, Any]:
+        avals = call.avals
         total = sum([a.size for a in avals])
         directions, weights = (None, None) if table is None else table(total)
         count = total if directions is None else len(directions)
@@ -217,15 +212,13 @@ def _operator(f: Callable, options: tuple, table: Callable | None, order: int, w
         def part(start: int, stop: int) -> list:
             rows = np.eye(stop - start, total, start) if directions is None else directions[start:stop]
             rest = iter([t.astype(a.dtype) for t, a in zip(split_last(rows, avals), avals, strict=True)])
-            return [next(rest) if is_array(x) else None for x in leaves]
+            return [next(rest) if is_array(x) else None for x in call.leaves]
 
-        out, aux = _sum_up(
-            lambda chosen: selection.function(*chosen), leaves, tree, part, count, weights, order,
-            (chunk_size, max_memory), where, has_aux,
-        )  # fmt: skip
-        return (out, aux) if has_aux else out
+        function = lambda chosen: call.function(*chosen)
+        out, aux = _sum_up(function, call.leaves, call.tree, part, count, weights, order, options, options.has_aux)
+        return None, out, aux
 
-    return Transformed(operator, f, where)
+    return derivative(compute, f, options)
 
 
 def _squares_of_squares(d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -275,10 +268,10 @@ def _lanes(leaves: list, given: list, directions: Any) -> tuple[int, list]:
 
 def _sum_up(
     f: Callable, leaves: list, tree: Any, part: Callable, count: int, weights: Any, order: int,
-    chunks: tuple[int | None, int | None], where: str, has_aux: bool = False,
+    chunks: Chunking, has_aux: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Return the sum, and the auxiliary output."""
-    aux: Any = None
+    where, aux = chunks.where, None
     trees: list = []
 
     def run_chunk(start: int, stop: int) -> list:
@@ -300,10 +293,7 @@ def _sum_up(
                 trees[:] = [out_tree]
                 return [coefficients(x, level)[order] for x in out_leaves]
 
-    chunk_size, max_memory = chunks
-    if chunk_size is None and max_memory is None:
-        chunk_size = DIRECTIONS
-    parts = in_chunks(run_chunk, count, chunk_size, max_memory, where)
+    parts = chunks.or_chunks_of(DIRECTIONS).run(Plan(run_chunk, count, None, where, "directions", f))
     scale = float(math.factorial(order))
     total = []
     for first, *more in zip(*parts, strict=True):

@@ -14,8 +14,9 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
-from ..jacobians.basis import share_out, split_last
+from ..jacobians.basis import split_last
 from ..ops.indexing import ARRAY, index
+from ..tensors.chunks import Chunking, Plan
 from ..transforms.backward import pull_back
 from ..transforms.linearize import Linear, Linearization
 from ..vmap import vmap
@@ -56,8 +57,8 @@ class Products:
         With an executor its workers carry out the products; ``f`` is the user's function, for messages.
         """
         lin, C = stage.linear(), self.coloring
-        job, chunks = partial(self._some, lin), (None, None, executor)
-        parts = share_out(job, len(self.passes), chunks, "sparse derivative", f, unit="passes")
+        chunks = Chunking("sparse derivative", executor=executor)
+        parts = chunks.run(Plan(partial(self._some, lin), len(self.passes), None, chunks.where, "passes", f))
         found = self._read([part for some in parts for part in some])
         if C.substitution is None:
             return found

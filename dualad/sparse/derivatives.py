@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import optree
 
 from ..base.arguments import check_callable
 from ..base.frames import public, user_level
@@ -20,57 +19,43 @@ from ..boundary.transformed import importable_name, named, reduced
 from ..core.tracer import Tracer
 from ..errors import ArgumentError, PerformanceNote, ShapeError, SparsityError
 from ..guards.reach import Snapshot
-from ..jacobians.jacobian import like_chosen
-from ..tensors.chunks import check_chunks, refuse_traced
 from ..transforms.linearize import Linearization
-from .arrange import FORMATS, arrange
+from .arrange import arrange
 from .coloring import Coloring, color, restored_coloring
 from .detect import Names, Positions, detect, pattern_of_program
 from .prepared import Grown, Prepared
-from .problem import Problem, form_of
+from .problem import Problem, SparseOptions, form_of
 from .structure import Sparsity, as_sparsity
 
 __all__ = ["sparse_hessian", "sparse_jacobian", "value_and_sparse_hessian", "value_and_sparse_jacobian"]
 
-_CHECKS = ("auto", "raise", "never")
 #: where colours are more than this share of rows or columns, and these many, the dense function is as good
 _WORTH, _FEW = 0.5, 32
+
+_File = str | os.PathLike | Prepared | None
 
 
 class _SparseDerivative:
     """What Jacobians and Hessians have in common."""
 
+    _modes: tuple[str, ...] = ()
     _second = False
     _with_value = False
 
-    def __init__(self, f: Callable, where: str, options: dict[str, Any]) -> None:
+    def __init__(self, f: Callable, options: dict[str, Any]) -> None:
+        where = type(self).__name__
         check_callable(f, where)
-        check_chunks(options["chunk_size"], None, where)
-        check_chunks(None, options["max_memory"], where, options["executor"])
-        for name, known in (
-            ("format", FORMATS),
-            ("check", _CHECKS),
-            ("mode", self._modes),
-            ("scope", ("auto", "global", "local")),
-        ):
-            if options[name] not in known:
-                raise ArgumentError(
-                    f"{where}: {name}={options[name]!r}.", "there is none", f"use one of {', '.join(map(repr, known))}"
-                )
-        self._f, self._where, self._options = f, where, options
+        options = {name: value for name, value in options.items() if name not in ("self", "f", "__class__")}
+        self._f, self._where = f, where
+        self._options = o = SparseOptions(where=where, modes=self._modes, with_value=self._with_value, **options)
         self._prepared: list[Prepared] = []
         #: whether what the function reads has changed a pattern
         self._changes = False
-        given, prepared = options["sparsity"], options["prepared"]
-        if given is not None and prepared is not None:
-            raise ArgumentError(
-                f"{where}: both sparsity and prepared are given.", "what was prepared has a pattern", "give one of them"
-            )
-        self._given = None if given is None else given if isinstance(given, Coloring) else as_sparsity(given, where)
-        self._stored: Any = prepared
+        self._given = (
+            o.sparsity if o.sparsity is None or isinstance(o.sparsity, Coloring) else as_sparsity(o.sparsity, where)
+        )
+        self._stored: Any = o.prepared
         named(self, f, where)
-
-    _modes: tuple[str, ...] = ()
 
     def __reduce__(self) -> Any:
         return importable_name(self) or reduced(self)
@@ -85,9 +70,7 @@ class _SparseDerivative:
         value, aux = out, stage.aux
         if self._second:
             value, aux = aux if problem.has_aux else (aux, None)
-        if self._with_value:
-            return ((value, aux) if problem.has_aux else value), matrix
-        return (matrix, aux) if problem.has_aux else matrix
+        return self._options.result(value, matrix, aux)
 
     @public
     def data(self, *args: Any, **kwargs: Any) -> Any:
@@ -104,7 +87,7 @@ class _SparseDerivative:
             May be differentiated and batched like the result of any function.
         """
         _, prepared, _, _, data = self._computed(args, kwargs)
-        return data[self._kept(prepared)] if self._options.get("triangle", "full") != "full" else data
+        return data[self._kept(prepared)] if self._options.triangle != "full" else data
 
     @public
     def prepare(self, *args: Any, **kwargs: Any) -> Prepared:
@@ -125,7 +108,7 @@ class _SparseDerivative:
         if prepared is None:
             return self._prepare(problem)
         if prepared.sparsity.scope == "local" and self._given is None:
-            self._unite(prepared, detect(problem, "local", self._options["max_memory"]))
+            self._unite(prepared, detect(problem, "local", self._options.max_memory))
         return prepared
 
     def structure(self) -> tuple[np.ndarray, np.ndarray]:
@@ -184,11 +167,7 @@ class _SparseDerivative:
         return self._prepared[-1]
 
     def _problem(self, args: tuple, kwargs: dict) -> Problem:
-        o = self._options
-        return Problem(
-            self._f, args, kwargs, o["argnums"], o["argnames"], o["has_aux"], o.get("holomorphic", False), self._second,
-            self._where,
-        )  # fmt: skip
+        return Problem(self._f, args, kwargs, self._options, self._second)
 
     def _find(self, problem: Problem) -> Prepared | None:
         signature = problem.signature()
@@ -216,10 +195,10 @@ class _SparseDerivative:
         else:
             given = self._given
             S = given.sparsity if isinstance(given, Coloring) else given
-            S = detect(problem, o["scope"], o["max_memory"]) if S is None else S
+            S = detect(problem, o.scope, o.max_memory) if S is None else S
             C = given if isinstance(given, Coloring) else self._colored(S)
-            prepared = self._make(S, C, problem.signature(), lambda: _identity(problem), o["mode"])
-            prepared.deferred = o["mode"] == "auto"
+            prepared = self._make(S, C, problem.signature(), lambda: _identity(problem), o.mode)
+            prepared.deferred = o.mode == "auto"
         if prepared.sparsity.scope == "global":  # others are checked at each call
             prepared.guards = self._guards(problem, before)
             prepared.is_guarded = prepared.guards is not None
@@ -241,7 +220,7 @@ class _SparseDerivative:
         raise NotImplementedError
 
     def _make(self, S: Sparsity, C: Coloring, signature: list, identity: Callable[[], str], mode: str) -> Prepared:
-        return Prepared(S, C, signature, identity, mode, self._options["chunk_size"], self._options["max_memory"])
+        return Prepared(S, C, signature, identity, mode, self._options.chunk_size, self._options.max_memory)
 
     def _note_if_dense(self, prepared: Prepared) -> None:
         S, C = prepared.sparsity, prepared.coloring
@@ -260,7 +239,7 @@ class _SparseDerivative:
         united = prepared.sparsity | sparsity
         if united == prepared.sparsity:
             return prepared
-        mode = self._options["mode"]
+        mode = self._options.mode
         new = self._make(united, self._colored(united), prepared.signature, prepared.identity, mode)
         self._prepared[[p is prepared for p in self._prepared].index(True)] = new
         return new
@@ -290,8 +269,7 @@ class _SparseDerivative:
     # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _computed(self, args: tuple, kwargs: dict) -> tuple[Problem, Prepared, Any, Linearization, Any]:
-        problem, executor = self._problem(args, kwargs), self._options["executor"]
-        refuse_traced((args, kwargs), executor, self._where)
+        problem = self._problem(args, kwargs)
         prepared = self._find(problem)
         out, stage = problem.linearized()
         if prepared is None:
@@ -305,22 +283,22 @@ class _SparseDerivative:
             )
         for _ in range(3):
             try:
-                data = prepared.values(stage, executor, self._f)
+                data = prepared.values(stage, self._options.executor, self._f)
             except Grown as grown:
-                if self._options["check"] == "raise":
+                if self._options.check == "raise":
                     raise self._missed(prepared, grown.sparsity) from None
                 prepared = self._repair(prepared, grown.sparsity)
                 continue
             if not self._is_checked(prepared) or prepared.agrees(data, stage):
                 return problem, prepared, out, stage, data
-            here = pattern_of_program(problem, stage.program, "local", "", self._options["max_memory"])
-            if self._options["check"] == "raise" or prepared.sparsity.scope != "local" or isinstance(data, Tracer):
+            here = pattern_of_program(problem, stage.program, "local", "", self._options.max_memory)
+            if self._options.check == "raise" or prepared.sparsity.scope != "local" or isinstance(data, Tracer):
                 raise self._missed(prepared, here)
             prepared = self._repair(prepared, here)
         raise self._missed(prepared, prepared.sparsity)
 
     def _is_checked(self, prepared: Prepared) -> bool:
-        check, S = self._options["check"], prepared.sparsity
+        check, S = self._options.check, prepared.sparsity
         return check == "raise" or (
             check == "auto" and (S.scope != "global" or S.relies_on_constants or not prepared.is_guarded)
         )
@@ -353,24 +331,23 @@ class _SparseDerivative:
 
     def _kept(self, prepared: Prepared) -> Any:
         """Return which entries are shown: those of a triangle, or all."""
-        triangle, S = self._options.get("triangle", "full"), prepared.sparsity
+        triangle, S = self._options.triangle, prepared.sparsity
         if triangle == "full":
             return slice(None)
         return np.flatnonzero(S.indices <= S.rows if triangle == "lower" else S.indices >= S.rows)
 
     def _arrange(self, prepared: Prepared, data: Any, problem: Problem, stage: Linearization) -> Any:
-        blocks = self._options["blocks"]
+        blocks = self._options.blocks
         if prepared.blocks is None:
             leaves = (stage.out_avals, problem.avals) if blocks else None
-            prepared.blocks = arrange(prepared.sparsity, self._options["format"], self._kept(prepared), leaves)
+            prepared.blocks = arrange(prepared.sparsity, self._options.format, self._kept(prepared), leaves)
         if not blocks:
             return prepared.blocks[0][0].of(data)
 
-        def inside(values: list) -> Any:
-            return like_chosen(values, problem.leaves, problem.tree, problem.selection)
-
-        rows = [inside([block.of(data) for block in line]) for line in prepared.blocks]
-        return inside(rows) if self._second else optree.tree_unflatten(stage.out_tree, rows)
+        lines = [[block.of(data) for block in line] for line in prepared.blocks]
+        if self._second:
+            return problem.arrange([problem.arrange(line) for line in lines])
+        return problem.arrange_blocks(lines, stage.out_tree)
 
     def __repr__(self) -> str:
         return f"<{self._where} of {getattr(self._f, '__name__', self._f)!s}>"
@@ -402,8 +379,6 @@ def _identity(problem: Problem) -> str:
 
 
 # ── for users ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-_File = str | os.PathLike | Prepared | None
 
 
 class sparse_jacobian(_SparseDerivative):
@@ -478,11 +453,10 @@ class sparse_jacobian(_SparseDerivative):
         sparsity: Any = None, prepared: _File = None, blocks: bool = False, chunk_size: int | None = None,
         max_memory: int | None = None, executor: Any = None,
     ) -> None:  # fmt: skip
-        options = {name: value for name, value in locals().items() if name not in ("self", "f", "__class__")}
-        super().__init__(f, type(self).__name__, options)
+        super().__init__(f, locals())
 
     def _colored(self, S: Sparsity) -> Coloring:
-        mode = {"direct": "auto"}.get(self._options["mode"], self._options["mode"])
+        mode = {"direct": "auto"}.get(self._options.mode, self._options.mode)
         return color(S, mode)
 
 
@@ -558,19 +532,12 @@ class sparse_hessian(_SparseDerivative):
         scope: str = "auto", check: str = "auto", sparsity: Any = None, prepared: _File = None, blocks: bool = False,
         chunk_size: int | None = None, max_memory: int | None = None, executor: Any = None,
     ) -> None:  # fmt: skip
-        options = {name: value for name, value in locals().items() if name not in ("self", "f", "__class__")}
-        if triangle not in ("full", "lower", "upper") or (blocks and triangle != "full"):
-            raise ArgumentError(
-                f"{type(self).__name__}: triangle={triangle!r}{' with blocks=True' * blocks}.",
-                "a Hessian has two triangles; a block beside the diagonal has none",
-                "use 'full', 'lower' or 'upper'",
-            )
-        super().__init__(f, type(self).__name__, options)
+        super().__init__(f, locals())
 
     def _colored(self, S: Sparsity) -> Coloring:
-        if self._options["mode"] == "forward":
+        if self._options.mode == "forward":
             return color(S, "forward")
-        return color(S | S.T, "symmetric", decompression=self._options["decompression"])
+        return color(S | S.T, "symmetric", decompression=self._options.decompression)
 
 
 class value_and_sparse_hessian(sparse_hessian):

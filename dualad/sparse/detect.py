@@ -17,6 +17,7 @@ from ..base.arguments import check_callable
 from ..base.frames import public, user_level, users_line_of
 from ..core.watch import Watch
 from ..errors import ArgumentError, BranchError, DualadError, PerformanceNote, SparsityError
+from ..jacobians.call import Options
 from ..program.ir import Program
 from .needs import scipy_sparse
 from .problem import Problem
@@ -85,8 +86,8 @@ def jacobian_sparsity(
            [0, 0, 1, 1]])
     """
     check_callable(f, "jacobian_sparsity")
-    problem = Problem(f, args, kwargs, argnums, argnames, has_aux, holomorphic, False, "jacobian_sparsity")
-    return detect(problem, scope, max_memory)
+    options = Options("jacobian_sparsity", None, None, None, argnums, argnames, has_aux, holomorphic)
+    return detect(Problem(f, args, kwargs, options, second=False), scope, max_memory)
 
 
 @public
@@ -128,9 +129,8 @@ def hessian_sparsity(
            [0, 0, 0, 0]])
     """
     check_callable(f, "hessian_sparsity")
-    return detect(
-        Problem(f, args, kwargs, argnums, argnames, has_aux, False, True, "hessian_sparsity"), scope, max_memory
-    )
+    options = Options("hessian_sparsity", None, None, None, argnums, argnames, has_aux)
+    return detect(Problem(f, args, kwargs, options, second=True), scope, max_memory)
 
 
 def detect(problem: Problem, scope: str, max_memory: int | None) -> Sparsity:

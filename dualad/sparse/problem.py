@@ -1,7 +1,7 @@
 """One function of flat arrays at one call: what detection and evaluation start from.
 
-For: ``Problem``, which chooses the arguments, flattens them and the results, refuses what has no derivative, and hands
-out the two programs a pattern can be read from. Not for: patterns (``detect.py``) or values (``coloured.py``).
+For: ``SparseOptions``, checked, and ``Problem``, which hands out the two programs a pattern can be read from. Not for:
+patterns (``detect.py``) or values (``coloured.py``).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,45 +19,79 @@ from ..base.arguments import replaced
 from ..base.selection import select
 from ..base.tree import flatten, flatten_result, is_array, orders_of_keys
 from ..core.aval import Aval, aval_of, is_inexact
-from ..jacobians.jacobian import check_inexact, choose
+from ..errors import ArgumentError
+from ..jacobians.call import Call, Options
+from ..jacobians.jacobian import check_inexact
 from ..jvp import jvp
 from ..program.ir import Program
+from ..tensors.chunks import Chunking
 from ..transforms.linearize import Linearization, stage_tangents
 from ..transforms.trace import trace
 from ..vjp_via_transpose import gradients
+from .arrange import FORMATS
 
-__all__ = ["Problem", "form_of"]
+__all__ = ["Problem", "SparseOptions", "form_of"]
 
 #: a number in the text of a program, but for zero and for whole numbers, which are places and lengths
 _NUMBER = re.compile(r"(?<![\w.])-?(?=\d*[1-9.])\d+(?:\.\d*)?(?:e[+-]?\d+)?j?(?![\w.])")
 
 
-class Problem:
-    """A call ``f(*args, **kwargs)``, seen as a function of the arrays among the chosen arguments.
+@dataclass(frozen=True, kw_only=True)
+class SparseOptions(Options):
+    """Options of sparse derivatives: ``max_memory`` is for finding the pattern; ``chunk_size`` may stand beside it."""
 
-    ``second`` says that the matrix is the Hessian of ``f``, and not its Jacobian; ``where`` is who asks, for messages.
-    """
+    modes: tuple[str, ...]
+    mode: str
+    format: str
+    scope: str
+    check: str
+    sparsity: Any
+    prepared: Any
+    blocks: bool
+    triangle: str = "full"
+    decompression: str = "direct"
 
-    def __init__(
-        self, f: Callable, args: tuple, kwargs: dict, argnums: int | Sequence[int] | None,
-        argnames: str | Sequence[str] | None, has_aux: bool, holomorphic: bool, second: bool, where: str,
-    ) -> None:  # fmt: skip
-        self.where, self.second, self.has_aux = where, second, has_aux
-        self.f, self.call, self.selected = f, (args, kwargs), (argnums, argnames)
-        self.selection = choose(f, args, kwargs, argnums, argnames, holomorphic, where)
-        self.leaves, self.tree = flatten(self.selection.chosen)
-        self.arrays = [x for x in self.leaves if is_array(x)]
-        self.avals = [Aval(a.shape, a.dtype) for a in map(aval_of, self.arrays)]
+    def __post_init__(self) -> None:
+        Chunking(self.where, self.chunk_size, None, self.executor)
+        Chunking(self.where, None, self.max_memory)
+        for name, known in (
+            ("format", FORMATS),
+            ("check", ("auto", "raise", "never")),
+            ("mode", self.modes),
+            ("scope", ("auto", "global", "local")),
+        ):
+            if (given := getattr(self, name)) not in known:
+                raise ArgumentError(
+                    f"{self.where}: {name}={given!r}.", "there is none", f"use one of {', '.join(map(repr, known))}"
+                )
+        if self.triangle not in ("full", "lower", "upper") or (self.blocks and self.triangle != "full"):
+            raise ArgumentError(
+                f"{self.where}: triangle={self.triangle!r}{' with blocks=True' * self.blocks}.",
+                "a Hessian has two triangles; a block beside the diagonal has none",
+                "use 'full', 'lower' or 'upper'",
+            )
+        if self.sparsity is not None and self.prepared is not None:
+            raise ArgumentError(
+                f"{self.where}: both sparsity and prepared are given.", "what was prepared has a pattern",
+                "give one of them",
+            )  # fmt: skip
+
+
+class Problem(Call):
+    """A call ``f(*args, **kwargs)`` as a function of flat arrays, whose Jacobian or Hessian (``second``) is sparse."""
+
+    def __init__(self, f: Callable, args: tuple, kwargs: dict, options: Options, second: bool) -> None:
+        super().__init__(f, args, kwargs, options)
+        self.second, self.where, self.has_aux = second, options.where, options.has_aux
         self.sizes = [a.size for a in self.avals]
         self.n = sum(self.sizes)
 
-    def function(self, *moving: Any) -> Any:
+    def of_arrays(self, *moving: Any) -> Any:
         """Call the user's function, or its gradient together with its value, on flat arrays."""
-        return self._call(self.selection.function, moving)
+        return self._call(self.function, moving)
 
     def _call(self, function: Callable, moving: Sequence) -> Any:
-        given = iter(moving)
-        chosen = optree.tree_unflatten(self.tree, [next(given) if is_array(x) else x for x in self.leaves])
+        chosen = self.with_arrays(moving)
         if not self.second:
             return function(*chosen)
         gradient = gradients(function, tuple(range(len(chosen))), None, self.has_aux, False, self.where)
@@ -69,12 +104,14 @@ class Problem:
         Numbers among the other arguments may be others at the next call, so they are unknown too; integers and booleans
         are what they are (``signature`` tells them apart).
         """
-        rest, tree = flatten(self.call)
+        rest, tree = flatten((self.args, self.kwargs))
         unknown = [i for i, x in enumerate(rest) if is_array(x) and is_inexact(aval_of(x).dtype)]
 
         def tangent(others, primals, tangents):
             call: Any = optree.tree_unflatten(tree, replaced(rest, unknown, others))
-            function = select(self.f, call[0], call[1], *self.selected, self.where).function
+            function = select(
+                self.f, call[0], call[1], self.options.argnums, self.options.argnames, self.where
+            ).function
             has_aux = self.has_aux or self.second
             moved = jvp(lambda *moving: self._call(function, moving), primals, tangents, has_aux=has_aux)[1]
             return flatten_result(moved)[0]
@@ -87,20 +124,20 @@ class Problem:
 
     def signature(self) -> list:
         """Return a pattern's key: shapes and dtypes of numbers, and all other arguments themselves."""
-        rest, tree = flatten(self.call)
+        rest, tree = flatten((self.args, self.kwargs))
         kept = [np.array(x) if isinstance(x, np.ndarray) else x for x in rest]  # it may be written to
         return [
-            tree, orders_of_keys(self.call),
+            tree, orders_of_keys((self.args, self.kwargs)),
             *[Aval(a.shape, a.dtype) if is_array(x) and is_inexact((a := aval_of(x)).dtype) else x for x in kept],
         ]  # fmt: skip
 
     def roots(self) -> list:
         """Return the sources of a pattern other than numbers: the function, and arguments that are objects."""
-        return [self.f, *[x for x in flatten(self.call)[0] if not is_array(x)]]
+        return [self.f, *[x for x in flatten((self.args, self.kwargs))[0] if not is_array(x)]]
 
-    def linearized(self) -> tuple[Any, Linearization]:
+    def linearized(self, where: str = "") -> tuple[Any, Linearization]:
         """Run the function once, and write its tangent down at this point."""
-        out, stage = stage_tangents(self.function, tuple(self.arrays), self.has_aux or self.second, self.where)
+        out, stage = stage_tangents(self.of_arrays, tuple(self.arrays), self.has_aux or self.second, self.where)
         check_inexact([a.dtype for a in stage.out_avals], lambda: out, self.where)
         return out, stage
 

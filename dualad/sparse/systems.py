@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import SparsityError
+from ..jacobians.call import Options
 from .derivatives import sparse_jacobian
 from .detect import detect
 from .needs import sparse_product
@@ -24,7 +25,7 @@ def solve_linearized(f: Callable, x: Any, parameters: list, b: Any, kept: Any, s
     its pattern is found, and its matrix factorized, once for an answer. A larger share of nonzero entries is an error.
     """
     if kept.sparse is None:
-        S = detect(Problem(f, (x, *parameters), {}, None, None, False, False, False, "sparse_jacobian"), "auto", None)
+        S = detect(Problem(f, (x, *parameters), {}, Options("sparse_jacobian"), second=False), "auto", None)
         if len(S.indices) > share * S.shape[0] * S.shape[1]:
             raise SparsityError(
                 f"the Jacobian of {S.shape[0]} x {S.shape[1]} has {len(S.indices)} entries.",

@@ -9,17 +9,19 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
 from ..base.frames import user_level
 from ..base.locks import new_lock
 from ..base.tree import flatten
+from ..core.above import ABOVE
 from ..core.tracer import tracer_in
 from ..errors import ArgumentError, ArgumentTypeError, PerformanceNote
 
-__all__ = ["Plan", "check_chunks", "check_executor", "in_chunks", "measured_chunks", "refuse_traced"]
+__all__ = ["Chunking", "Plan", "check_executor", "in_chunks", "measured_chunks", "refuse_traced"]
 
 
 class Plan:
@@ -31,8 +33,8 @@ class Plan:
         ``job(start, stop, *piece)``, which can be pickled.
     total : int
         How many lanes, rows or columns there are.
-    cut : callable
-        ``cut(ranges)``: the pieces of the data that ranges need, a tuple for each.
+    cut : callable, optional
+        ``cut(ranges)``: the pieces of the data that ranges need, a tuple for each; none by default.
     where, unit : str
         The transform's name, and the word for its items ("lanes"), for messages.
     function : callable
@@ -47,10 +49,11 @@ class Plan:
     """
 
     def __init__(
-        self, job: Callable, total: int, cut: Callable[[list], list[tuple]], where: str, unit: str, function: Any, *,
-        other: Callable[[], Callable] | None = None, anew: bool = False, each: int = 1,
+        self, job: Callable, total: int, cut: Callable[[list], list[tuple]] | None, where: str, unit: str,
+        function: Any, *, other: Callable[[], Callable] | None = None, anew: bool = False, each: int = 1,
     ) -> None:  # fmt: skip
-        self.job, self.total, self.cut, self.where, self.unit = job, total, cut, where, unit
+        self.job, self.total, self.where, self.unit = job, total, where, unit
+        self.cut = cut or (lambda ranges: [()] * len(ranges))
         self.function, self.other, self.anew, self.each = function, other, anew, each
 
     def run(self, start: int, stop: int) -> Any:
@@ -58,23 +61,53 @@ class Plan:
         return self.job(start, stop, *self.cut([(start, stop)])[0])
 
 
-def check_chunks(chunk_size: int | None, max_memory: int | None, where: str, executor: Any = None) -> None:
-    """Refuse sizes that are no positive integers, and both at once; and an executor that is none."""
-    for name, value in (("chunk_size", chunk_size), ("max_memory", max_memory)):
-        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        if value is not None and not (whole and value > 0):
+@dataclass(frozen=True)
+class Chunking:
+    """How much of a job runs at a time, and by whose workers: ``chunk_size``, ``max_memory`` and ``executor``, checked.
+
+    ``where`` is the transform's name, for messages.
+    """
+
+    where: str
+    chunk_size: int | None = None
+    max_memory: int | None = None
+    executor: Any = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("chunk_size", self.chunk_size), ("max_memory", self.max_memory)):
+            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+            if value is not None and not (whole and value > 0):
+                raise ArgumentError(
+                    f"{self.where}: {name}={value!r}.",
+                    "it is a number of lanes, columns or rows" if name == "chunk_size" else "it is a number of bytes",
+                    "pass a positive int, or None for all at once",
+                )
+        if self.chunk_size is not None and self.max_memory is not None:
             raise ArgumentError(
-                f"{where}: {name}={value!r}.",
-                "it is a number of lanes, columns or rows" if name == "chunk_size" else "it is a number of bytes",
-                "pass a positive int, or None for all at once",
+                f"{self.where}: both chunk_size and max_memory are given.",
+                "max_memory chooses the chunk size",
+                "give one of them",
             )
-    if chunk_size is not None and max_memory is not None:
-        raise ArgumentError(
-            f"{where}: both chunk_size and max_memory are given.",
-            "max_memory chooses the chunk size",
-            "give one of them",
-        )
-    check_executor(executor, where)
+        check_executor(self.executor, self.where)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything runs at once, and here."""
+        return self.chunk_size is None and self.max_memory is None and self.executor is None
+
+    def or_chunks_of(self, size: int) -> Self:
+        """The same options, with chunks of this size if everything were to run at once."""
+        return replace(self, chunk_size=size) if self.is_whole else self
+
+    def here(self) -> Self:
+        """The same options for running everything at once, and here."""
+        return replace(self, chunk_size=None, max_memory=None, executor=None)
+
+    def run(self, plan: Plan, progress: bool = False) -> list:
+        """Results of consecutive ranges that cover ``range(plan.total)``, in order; with a bar on request."""
+        if self.executor is None and not progress:
+            return in_chunks(plan.run, plan.total, self.chunk_size, self.max_memory, plan.where)
+        return ABOVE.chunked(plan, self.chunk_size, self.max_memory, self.executor, progress)
 
 
 def check_executor(executor: Any, where: str) -> None:
