@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from .diagnose.profiling import profile
     from .lift.lift import lift, lifted
     from .memory.allocator import keep_freed_memory
-    from .program.read import read_program
     from .rules.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
     from .rules.custom_jvp import SymbolicZero, custom_jvp
     from .rules.custom_vjp import custom_vjp, once_differentiable
@@ -63,7 +62,7 @@ __all__ = [
     "hessian_diag", "hessian_operator", "hessian_sparsity", "hvp", "jacfwd", "jacobian", "jacobian_sparsity", "jacrev",
     "jet", "jit", "jvp", "keep_freed_memory", "kinks", "laplacian", "lift", "lifted", "linear_call", "linear_transpose",
     "linearize", "make_dual", "make_program", "map", "no_tangents", "nth_derivative", "numpy", "once_differentiable",
-    "pmax", "pmean", "pmin", "profile", "propagate", "psum", "ravel_pytree", "read_program", "register_array",
+    "pmax", "pmean", "pmin", "profile", "propagate", "psum", "ravel_pytree", "register_array",
     "register_dataclass", "register_node", "residual_hooks", "resilient", "scan", "sparse_hessian", "sparse_jacobian",
     "spy", "stop_gradient", "switch", "taylor", "taylor_ivp", "threads", "trace", "unpack_dual", "value_and_grad",
     "value_and_hessian", "value_and_hvp", "value_and_jacfwd", "value_and_jacobian", "value_and_jacrev",
@@ -92,7 +91,6 @@ if not TYPE_CHECKING:
             "diagnose.profiling": ("profile",),
             "lift.lift": ("lift", "lifted"),
             "memory.allocator": ("keep_freed_memory",),
-            "program.read": ("read_program",),
             "rules.checkpoint": ("checkpoint", "checkpoint_name", "checkpoint_policies"),
             "rules.custom_jvp": ("SymbolicZero", "custom_jvp"),
             "rules.custom_vjp": ("custom_vjp", "once_differentiable"),

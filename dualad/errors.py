@@ -143,7 +143,7 @@ class DeclarationError(DualadError, TypeError, code="DAD015", title="an operator
 
 
 class ProgramError(DualadError, ValueError, code="DAD016", title="a malformed program"):
-    """A program is malformed, or its text can't be read."""
+    """A program, or a report of a fault that holds one, is malformed."""
 
 
 class CapturedTensorError(

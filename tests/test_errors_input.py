@@ -23,7 +23,6 @@ from dualad.errors import (
     EscapedTensorError,
     NotLinearError,
     OutputError,
-    ProgramError,
     ShapeError,
     TreeError,
 )
@@ -176,8 +175,6 @@ TABLE = {
     ),
     "make_dual: level": (lambda: da.make_dual(X, X, level="a"), ArgumentTypeError, "level is 'a'"),
     "make_dual: no level": (lambda: da.make_dual(X, X), ArgumentError, r"outside of any dual_level"),
-    "read_program: number": (lambda: da.read_program(3), ProgramError, "was given a int"),
-    "read_program: prose": (lambda: da.read_program("hello"), ProgramError, "not a program"),
 }  # fmt: skip
 
 

@@ -113,12 +113,12 @@ class Program:
         return optree.tree_unflatten(self.out_tree, results)
 
     def to_text(self, limit: int | None = None) -> str:
-        """Return the program as text, which :func:`dualad.read_program` reads back.
+        """Return the program as text.
 
         Parameters
         ----------
         limit : int, optional
-            At most how many equations to print; the middle is left out of a longer one, and then it can't be read back.
+            At most how many equations to print; the middle is left out of a longer one.
             ``str(program)`` prints up to 1000.
 
         Returns

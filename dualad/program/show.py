@@ -1,4 +1,4 @@
-"""Printing a program, in a text that can be read back (``read.py``).
+"""Printing a program.
 
 The text looks like Python: a header with the inputs, an equation a line, the results, then the values of the
 constants, as far as they are short::
@@ -11,13 +11,12 @@ constants, as far as they are short::
         k0: f64[3] = [1.0, 2.0, 3.0]
 
 Python scalars, which are weak, are printed where they stand. Programs that are parameters of an equation (bodies of
-loops, branches) are printed after the program, by name. Of long programs the middle may be left out, which says so and
-is not read back. Not for: pictures of programs (``graph.py``).
+loops, branches) are printed after the program, by name. Of long programs the middle may be left out, which says so.
+Not for: pictures of programs (``graph.py``).
 """
 
 from __future__ import annotations
 
-import keyword
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -26,14 +25,10 @@ import numpy as np
 from ..core.aval import Aval
 from .variable import Variable
 
-__all__ = ["GAP", "Names", "Shown", "described", "show", "shown"]
+__all__ = ["Names", "Shown", "described", "show", "shown"]
 
 #: arrays up to this many entries are printed, longer ones are only described
 _SHORT = 16
-
-
-#: what stands in place of equations that are left out
-GAP = "..."
 
 
 class Shown(NamedTuple):
@@ -57,7 +52,7 @@ def show(program, limit: int | None = None) -> str:
         lines.append("where:")
         lines += [f"    {name}: {described(value)}" for name, value in some]
         if len(some) < len(names.constants):
-            lines.append(f"    {GAP} {len(names.constants) - len(some):,} more")
+            lines.append(f"    ... {len(names.constants) - len(some):,} more")
     return "\n".join(lines)
 
 
@@ -79,7 +74,7 @@ def _lines(program, name: str, names: Names, limit: int | None) -> list[str]:
     for i, (e, (_, _, _, outs)) in enumerate(zip(shown(program, names), program.steps, strict=True)):
         if first <= i < count - last:
             if i == first:
-                lines.append(f"    {GAP} {count - first - last:,} more equations")
+                lines.append(f"    ... {count - first - last:,} more equations")
             continue
         left = ", ".join(f"{n}: {v.aval!r}" for n, v in zip(e.outs, outs, strict=True))
         lines.append(f"    {left} = {e.op}({', '.join((*e.args, *e.params))})")
@@ -105,10 +100,7 @@ class Names:
         """Return the name of a program, which is printed in its turn."""
         name = self._known.get(id(program))
         if name is None:
-            taken = {n for _, n in self.programs}
-            wanted = _identifier(program.name)
-            if self.programs and (keyword.iskeyword(wanted) or wanted in ("inf", "nan")):
-                wanted += "_"  # a name that stands among parameters is read as a Python expression
+            taken, wanted = {n for _, n in self.programs}, _identifier(program.name)
             name, number = wanted, 1
             while name in taken:
                 number += 1

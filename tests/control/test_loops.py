@@ -5,6 +5,8 @@ Not for: loops of unknown length (`test_control_flow.py`), nor the operators' ow
 
 from __future__ import annotations
 
+import pickle
+
 import numpy  # noqa: ICN001  (np is the namespace that a function is given)
 import numpy as np
 import pytest
@@ -224,17 +226,11 @@ def test_a_scan_is_one_equation_and_its_derivative_two() -> None:
     assert all(v.aval.shape == (50,) for v in scans[0].outs[1:])
     for p in (program, gradient):
         check(p)
-        assert str(da.read_program(str(p), _constants(p))) == str(p)
+        assert str(pickle.loads(pickle.dumps(p))) == str(p)
     np.testing.assert_allclose(gradient(w, xs)[1], da.grad(rnn, 1)(w, xs), rtol=1e-12)
     # As long a text for a thousand steps.
     longer = da.trace(rnn, w, np.linspace(0.0, 1.0, 1000))
     assert len(str(longer).splitlines()) == len(str(program).splitlines())
-
-
-def _constants(program) -> dict:
-    lines = str(program).partition("where:")[2].splitlines()
-    missing = [line.strip().partition(":")[0] for line in lines if line.strip() and "=" not in line]
-    return {name: np.zeros(50) for name in missing}
 
 
 def test_residuals_are_not_copied_where_the_scan_was_given_them() -> None:

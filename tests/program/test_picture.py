@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.errors import ArgumentError, ProgramError
+from dualad.errors import ArgumentError
 from dualad.program.graph import graphs
 from dualad.program.ir import Program
 
@@ -97,9 +97,9 @@ def test_long_programs_print_their_ends_and_are_not_drawn() -> None:
     program = da.trace(lambda x: long(long(x)), 0.5)
     text = str(program)
     assert "    ... 200 more equations" in text.splitlines() and len(text.splitlines()) == 1003
-    with pytest.raises(ProgramError, match="to_text"):
-        da.read_program(text)
-    assert str(da.read_program(program.to_text()).to_text()) == program.to_text()
+    whole = program.to_text()
+    assert whole.count(" = sin(") == 1200 and whole.splitlines()[:751] == text.splitlines()[:751]
+    assert whole.splitlines()[-251:] == text.splitlines()[-251:] and "..." not in whole
     assert len(program.to_text(limit=10).splitlines()) == 13
     with pytest.raises(ArgumentError, match="to_dot"):
         program.to_svg()
