@@ -59,7 +59,7 @@ def _is_named(level: BatchLevel, axis: str | None) -> bool:
 
 
 def _count(axis: str | None, where: str) -> int:
-    return 1 if axis is None else int(axis_level(axis, where).size)  # type: ignore[attr-defined]
+    return 1 if axis is None else int(axis_level(axis, where).size)
 
 
 def _axis_of_one(specs: list[tuple], **params) -> Callable:

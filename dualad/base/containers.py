@@ -87,7 +87,8 @@ def register_array(kind: type) -> type:
     array([2., 6.])
     """
     missing = [name for name in ("__array_ufunc__", "__array_function__", "shape", "dtype") if not hasattr(kind, name)]
-    if not isinstance(kind, type):
+    given: object = kind
+    if not isinstance(given, type):
         problem, why = f"{kind!r} is no class", "arrays are recognized by their type"
         instead = f"pass its class: dualad.register_array({type(kind).__name__})"
     elif issubclass(kind, np.ndarray):

@@ -26,8 +26,8 @@ def new_lock() -> Any:
 def _open_all() -> None:
     """Open what other threads have held; what the thread that forked holds, it will open itself."""
     for lock in _locks:
-        if not lock._is_owned():  # type: ignore[attr-defined]
-            lock._at_fork_reinit()  # type: ignore[attr-defined]
+        if not lock._is_owned():
+            lock._at_fork_reinit()
 
 
 if hasattr(os, "register_at_fork"):

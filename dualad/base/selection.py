@@ -99,10 +99,10 @@ def select(f: Callable, args: tuple, kwargs: dict, argnums, argnames, where: str
     others = [None if n in numbers else a for n, a in enumerate(args)]
     others_by_name = {name: a for name, a in kwargs.items() if name not in names}
     function = fill(others, others_by_name)
-    function.filled = (fill, (others, others_by_name))  # type: ignore[attr-defined]  # for a call with other ones
+    function.filled = (fill, (others, others_by_name))  # for a call with other ones
     chosen = (*[args[n] for n in numbers], *[kwargs[name] for name in names])
     called = [f"argument {n}" for n in numbers] + [f"argument {n!r}" for n in names]
-    function.selected = (f, called)  # type: ignore[attr-defined]  # for messages about the arguments
+    function.selected = (f, called)  # for messages about the arguments
     return Selection(function, chosen, called, arrange)
 
 

@@ -301,7 +301,8 @@ def register_dataclass(cls: type, static: Sequence[str] = ()) -> type:
     >>> da.grad(lambda p: p.x * p.y)(Point(2.0, 5.0))
     Point(x=np.float64(5.0), y=np.float64(2.0))
     """
-    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
+    given: object = cls
+    if not (isinstance(given, type) and dataclasses.is_dataclass(given)):
         raise ArgumentTypeError(
             f"register_dataclass: {cls!r} is no dataclass.",
             "its fields are the children of the tree",

@@ -97,16 +97,16 @@ def _run(f, args, kwargs):
     except DualadError:
         raise
     except (TypeError, ValueError, IndexError, NotImplementedError, AttributeError, RuntimeError) as foreign:
-        ours = refusal_behind(foreign)
-        if ours is not None and ours.told:
-            raise ours from None
-        if ours is not None:
-            ours = about_library(foreign) or _about_scipy(foreign) or ABOVE.objects(foreign) or ours
+        behind = refusal_behind(foreign)
+        if behind is not None and behind.told:
+            raise behind from None
+        if behind is not None:
+            said = about_library(foreign) or _about_scipy(foreign) or ABOVE.objects(foreign) or behind
         else:
-            ours = next((e for about in _ABOUT if (e := about(foreign)) is not None), None)
-        if ours is None:
+            said = next((e for about in _ABOUT if (e := about(foreign)) is not None), None)
+        if said is None:
             raise
-        raise _told(ours, foreign) from foreign
+        raise _told(said, foreign) from foreign
     except Exception as foreign:  # of a library's own kind
         # MINPACK says only that something is wrong, and C that an error was set: what they were refused is noted.
         ours = about_library(foreign) or (_about_scipy(foreign) if refusals else None)

@@ -176,12 +176,12 @@ def _reachable(f: Any) -> Iterator[Any]:
             if hasattr(x, "__wrapped__"):
                 pending.append((x.__wrapped__, deep))
         elif isinstance(x, Transformed):
-            pending.append((x.__wrapped__, deep))  # type: ignore[attr-defined]
+            pending.append((x.__wrapped__, deep))
         elif isinstance(x, types.BuiltinMethodType):
             yield x.__self__  # random.random, imported by name
         elif isinstance(x, types.ModuleType):
             if x.__name__ == "random":
-                yield x._inst  # type: ignore[attr-defined]
+                yield x._inst
         elif not isinstance(x, (type, np.ndarray, str, bytes, int, float, complex, type(None))):
             yield x
             if not isinstance(x, (list, tuple, dict, set)) and deep < _DEEP:

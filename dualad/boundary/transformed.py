@@ -82,7 +82,7 @@ class Transformed:
         return self
 
     def __repr__(self) -> str:
-        return f"<{self.__name__}>"  # type: ignore[attr-defined]
+        return f"<{self.__name__}>"
 
 
 callers.add(Transformed.__call__.__code__)
@@ -106,7 +106,7 @@ def transform(function: F) -> F:
             made._made = (make, args, kwargs)
         return made
 
-    return make  # type: ignore[return-value]
+    return make
 
 
 def named(thing: Any, f: Callable, where: str) -> Any:
@@ -135,7 +135,7 @@ def importable_name(thing: Any) -> str | None:
 
 def reduced(thing: Any, **changed: Any) -> tuple:
     """Return how an object is pickled as its class and its attributes, some of them changed."""
-    return copyreg.__newobj__, (type(thing),), {**vars(thing), **changed}  # type: ignore[attr-defined]
+    return copyreg.__newobj__, (type(thing),), {**vars(thing), **changed}
 
 
 def pickles_by_value() -> bool:

@@ -204,7 +204,7 @@ class Names:
         if cells.size and cells.size <= FOLDED and (first := int(cells[(0,) * cells.ndim])) in self._bits:
             bits = [self._bits.get(n) for n in cells.reshape(-1).tolist()] if cells.shape else [self._bits[first]]
             if None not in bits and aval.dtype.kind in "biufc":
-                known = np.array([np.frombuffer(b, aval.dtype, 1)[0] for b in bits], aval.dtype)  # type: ignore[arg-type]
+                known: Any = np.array([np.frombuffer(b, aval.dtype, 1)[0] for b in bits], aval.dtype)  # type: ignore[arg-type]
                 known = known.reshape(cells.shape)
                 return Value(Aval(cells.shape, aval.dtype), None, known if known.shape else known[()])
         found = Value(Aval(cells.shape, aval.dtype), None if cells.shape else int(cells))

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..control.control_ops import strong_aval
 from ..control.scan import scan
-from ..control.subprograms import zeros
+from ..control.subprograms import strong_aval, zeros
 from ..core.aval import Aval, aval_of
 from ..core.watch import carried
 from ..ops.indexing import ARRAY, index, index_add, index_set

@@ -67,7 +67,7 @@ def _exact(x: Any) -> Any:
         return kind, repr(x)
     if isinstance(x, (tuple, frozenset)):
         return kind, (tuple if isinstance(x, tuple) else frozenset)([_exact(v) for v in x])
-    if dataclasses.is_dataclass(x) and kind.__dataclass_params__.eq:  # type: ignore[attr-defined]
+    if dataclasses.is_dataclass(x) and kind.__dataclass_params__.eq:
         return kind, tuple([_exact(getattr(x, f.name)) for f in dataclasses.fields(x) if f.compare])
     return kind, x
 
@@ -270,7 +270,7 @@ def has_nan(x: Any) -> bool:
 def _rebuilt(tree: optree.PyTreeSpec) -> tuple[int, Callable | None]:
     """Return how the tuple of its leaves becomes a result: as it is, as its one entry, or by a function."""
     markers = [Static(i, i, i) for i in range(tree.num_leaves)]
-    whole = optree.tree_unflatten(tree, markers)
+    whole: Any = optree.tree_unflatten(tree, markers)
     if type(whole) is tuple and list(whole) == markers:
         return 0, None
     if isinstance(whole, Static):

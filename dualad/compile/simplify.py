@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..control.control_ops import strong_aval
+from ..control.subprograms import strong_aval
 from ..core.aval import Aval, is_weak
 from ..core.tables import OPS
 from ..core.tracer import Tracer

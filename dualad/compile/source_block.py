@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..control.control_ops import strong_aval
+from ..control.subprograms import strong_aval
 from ..core.aval import Aval, aval_of, is_weak
 from ..ops.indexing import _native
 from ..program.ir import Program, last_uses

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..control.control_ops import strong_aval
+from ..control.subprograms import strong_aval
 from ..core.aval import Aval, is_weak
 from ..program.variable import Variable
 from .source_entries import is_small

@@ -62,7 +62,7 @@ def threads(n: int | None = None) -> int:
     """
     global _pool, _count
     if n is not None:
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        if type(n) is not int or n < 1:
             raise ArgumentError(f"threads({n!r}).", "it is a number of threads", "pass an int of 1 or more")
         with _lock:
             pool, _pool, _count = _pool, None, n

@@ -71,7 +71,7 @@ def decider(x, what: str, integer: bool = False):
         )  # fmt: skip
     if isinstance(x, Tracer) and not x.level.open:
         raise escaped(x.level, what, x)
-    return x if integer or aval.dtype.kind == "b" or not isinstance(x, Tracer) else x != 0
+    return x if integer or aval.dtype.kind == "b" or not isinstance(x, Tracer) else np.not_equal(x, 0)
 
 
 def known_values(x):

@@ -47,7 +47,7 @@ def named(name: str, meaning: Any) -> Iterator[None]:
 @contextmanager
 def rename(level: Level) -> Iterator[None]:
     """Let a level opened for lanes that had a name take the name over; without a name, nothing happens."""
-    size = level.size  # type: ignore[attr-defined]
+    size = level.size
     if type(size) is Lanes:
         with named(size.name, level):
             yield

@@ -87,7 +87,7 @@ def resolved(function: F) -> F:
         return settle(function, args, kwargs, out) if noted.met else out
 
     callers.add(call.__code__)
-    return call  # type: ignore[return-value]
+    return call
 
 
 def settle(function: Callable, args: tuple, kwargs: dict, out: Any) -> Any:

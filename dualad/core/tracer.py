@@ -55,7 +55,7 @@ class Tracer:
     #: what is left when the tangent or batch axis of this level is taken off; None where there is nothing inside yet
     inner: Any = None
     __array_priority__ = 1000
-    __hash__ = None  # type: ignore[assignment]  # as of ndarray: equality is entry by entry
+    __hash__ = None  # as of ndarray: equality is entry by entry
 
     def __init_subclass__(cls, opaque: bool = False) -> None:
         """Register a kind of tensor; an opaque one answers NumPy's array functions itself, before all others."""

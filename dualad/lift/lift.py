@@ -71,7 +71,7 @@ def lift(f: Callable[Args, Out], modules: Modules = None) -> Callable[Args, Out]
     names = named(modules)
     namespace = _check(f)
     if isinstance(f, type):
-        return _lift_class(f, names)  # type: ignore[return-value]
+        return _lift_class(f, names)
     # A partial, or what functools.lru_cache or np.vectorize has made, may itself hold what is replaced.
     call = f if isinstance(f, types.FunctionType) else in_place_of(f, replacements()) or f
     reach = Reach(f, namespace, names)

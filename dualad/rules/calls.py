@@ -343,7 +343,7 @@ class RuledFunction(UserFunction, Generic[Args, Out]):
         rules = self._rules(held, others, by_name, template, arrays, trees)
         call = Call(self.__name__, function, rules, trees, innermost(arrays))
         out = bind(self._operator, arrays, {"call": call})
-        return optree.tree_unflatten(trees[0], list(out))  # type: ignore[return-value]
+        return optree.tree_unflatten(trees[0], list(out))
 
     def _rules(
         self, held: tuple, others: tuple, by_name: dict, template: Template, arrays: list, trees: list

@@ -204,7 +204,7 @@ class custom_jvp(RuledFunction[Args, Out]):
                     "there is a rule for each argument",
                     "pass None for an argument with which the value does not move",
                 )
-            out: Any = self(*self.joined(tuple(held), primals), **by_name)  # type: ignore[call-arg]
+            out: Any = self(*self.joined(tuple(held), primals), **by_name)
             parts = [
                 self.given_names(r, by_name, f"rule {i} of its defjvps")(t, out, *primals)
                 for i, (r, t) in enumerate(zip(rules, tangents, strict=True))

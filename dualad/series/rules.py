@@ -404,7 +404,7 @@ def _derived(call: Call) -> tuple:
     def tangents() -> Sequence:
         primes = [shifted(s) if s is not None and is_inexact(s.dtype) else None for s in call.streams]
         moved = [None if p is None else call.wrap(p, level) for p in primes]
-        return _results(op, op.jvp(call.args, moved, **call.params)[1])  # type: ignore[misc]
+        return _results(op, op.jvp(call.args, moved, **call.params)[1])
 
     def coefficient(n):
         def more(k, out):
@@ -472,7 +472,7 @@ def _differentiated(call: Call, i: int) -> tuple[Any, Any]:
         args: list = list(call.zeroth)
         tangents: list = [None] * len(args)
         args[i], tangents[i] = Dual(args[i], one, dual), one
-        slope = call.op.jvp(args, tangents, **call.params)[1]  # type: ignore[misc]
+        slope = call.op.jvp(args, tangents, **call.params)[1]
         if not (type(slope) is Dual and slope.level is dual):
             return slope, None
         bend = slope._tangent

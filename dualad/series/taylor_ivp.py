@@ -145,7 +145,8 @@ def taylor_ivp(
     True
     """
     check_callable(fun, "taylor_ivp")
-    if not (isinstance(rtol, float) and 0 < rtol < 1):
+    given: object = rtol
+    if not (isinstance(given, float) and 0 < given < 1):
         raise ArgumentError(f"taylor_ivp: rtol={rtol!r}.", "it bounds a relative error", "pass a float below 1: 1e-14")
     order = math.ceil(1 - math.log(rtol) / 2) if order is None else order
     check_order(order, "taylor_ivp")

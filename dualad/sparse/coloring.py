@@ -358,7 +358,7 @@ def _symmetric(S: Sparsity, order: str, decompression: str) -> Coloring:
             full = none.copy()
             full[left], full[densest[:r]] = colors, np.arange(k - r, k)
             best = (k, r, full, how)
-        if best is not None and bound <= 2 * (best[0] - best[1]):
+        if bound <= 2 * (best[0] - best[1]):
             break
     if best is None:
         best = (n, 0, np.arange(n, dtype=np.int32), "dense")

@@ -97,7 +97,7 @@ _SYMBOLS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 @function(np.einsum)
 def einsum(
-    *operands: Array, out: Array = None, optimize: bool = False, dtype: DType = None, order: str | None = "K",
+    *operands: Array, out: Array = None, optimize: Any = False, dtype: DType = None, order: str | None = "K",
     casting: str = "safe",
 ) -> Array:  # fmt: skip
     refuse_out(out, "np.einsum")

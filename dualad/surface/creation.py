@@ -7,7 +7,8 @@ Not for: creation without a tensor, which is NumPy's.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from ..memory.memory import as_array, converted, in_order, layout, pin
 from ..ops import shaping
 from ..ops.choice import nowhere
 from .arguments import array_operand, function, normalize_axis, operand
+
+_F = TypeVar("_F", bound=Callable)
 
 # ── like a tensor ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -75,7 +78,7 @@ def full_like(
 # ── the keyword like= ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _creation(*numpy_functions):
+def _creation(*numpy_functions: Callable) -> Callable[[_F], _F]:
     def registered(handler):
         for f in dict.fromkeys(numpy_functions):
             register(CREATION, f, handler, "op")

@@ -21,7 +21,7 @@ from .arguments import function, normalize_axis, operand
 
 
 @function(np.histogram_bin_edges, kind="composite")
-def histogram_bin_edges(a: Array, bins: int = 10, range: Any = None, weights: Array = None) -> Array:
+def histogram_bin_edges(a: Array, bins: Any = 10, range: Any = None, weights: Array = None) -> Array:
     if isinstance(bins, str):
         raise UnsupportedError(
             f"np.histogram was called on tensors with bins={bins!r}.",
@@ -68,7 +68,7 @@ def histogram(a: Array, bins: int = 10, range: Any = None, density: Any = None, 
 
 @function(np.histogram2d, kind="composite")
 def histogram2d(
-    x: Array, y: Array, bins: int = 10, range: Any = None, density: Any = None, weights: Array = None
+    x: Array, y: Array, bins: Any = 10, range: Any = None, density: Any = None, weights: Array = None
 ) -> tuple:
     pair = isinstance(bins, (list, tuple)) and len(bins) in (1, 2)
     bins = [bins[0], bins[-1]] if pair else [bins, bins]
@@ -77,7 +77,7 @@ def histogram2d(
 
 
 @function(np.histogramdd, kind="composite")
-def histogramdd(sample: Array, bins: int = 10, range: Any = None, density: Any = None, weights: Array = None) -> tuple:
+def histogramdd(sample: Array, bins: Any = 10, range: Any = None, density: Any = None, weights: Array = None) -> tuple:
     columns = list(sample) if isinstance(sample, (list, tuple)) else list(np.transpose(np.atleast_2d(operand(sample))))
     columns = [operand(c) for c in columns]
     bins = list(bins) if isinstance(bins, (list, tuple)) else [bins] * len(columns)
@@ -135,7 +135,7 @@ def apply_over_axes(func: Any, a: Array, axes: Any) -> Array:
 
 
 @function(np.ravel_multi_index, kind="composite")
-def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str | None = "C") -> Array:
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str | None = "C") -> Array:
     modes = mode if isinstance(mode, tuple) else (mode,) * len(dims)
     pairs = list(zip(multi_index, dims, modes, strict=True))
     position = 0

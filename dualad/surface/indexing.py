@@ -165,7 +165,7 @@ def _basic(index: tuple, shape: tuple) -> tuple | None:
 
 def _getitem(self, index):
     if type(index) is int and len(shape := self.shape) == 1 and -shape[0] <= index < shape[0]:  # the commonest read
-        template = (index if index >= 0 else index + shape[0],)
+        template: tuple | None = (index if index >= 0 else index + shape[0],)
         if type(self) is Deferred:
             return read(self, template)
         return bind(indexing.index, (self,), {"template": template})

@@ -21,7 +21,7 @@ from .indexing import unstacked
 
 @function(np.concatenate)
 def concatenate(
-    arrays: Any, /, axis: int = 0, out: Array = None, *, dtype: DType = None, casting: str = "same_kind"
+    arrays: Any, /, axis: int | None = 0, out: Array = None, *, dtype: DType = None, casting: str = "same_kind"
 ) -> Array:
     arrays = _arrays(arrays, dtype)
     if not arrays:

@@ -143,7 +143,7 @@ def skipped(
     >>> skipped(order=1)
     {'hvp': 'order 1 was asked for'}
     """
-    if isinstance(order, bool) or not isinstance(order, int) or order < 1:
+    if type(order) is not int or order < 1:
         raise ArgumentError(
             f"You passed order={order!r}.", "The first derivative is the lowest.", "Write order=1 or more."
         )

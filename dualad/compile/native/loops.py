@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...control.control_ops import strong_aval
+from ...control.subprograms import strong_aval
 from ...core.aval import Aval, aval_of, is_weak
 from ...program.ir import Program
 from ...program.variable import Variable, aval_of_atom

@@ -95,7 +95,7 @@ def solves(original: Callable, words: str | None = None) -> Callable:
             "``tangent_solve`` is as for :func:`dualad.custom_root`.\n"
         )
         if "given" in inspect.signature(ours).parameters:  # it takes SciPy's arguments as they come
-            function.__signature__ = _with_ours(inspect.signature(original))  # type: ignore[attr-defined]
+            function.__signature__ = _with_ours(inspect.signature(original))
         return function
 
     return decorate
