@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from ...base.version import __version__
 from ...errors import PerformanceNote
 from .apart import Apart, LostError
 from .bounds import Entry, check
-from .code import Code, Lanes
+from .code import WIDTH, Code, Lanes
 from .interface import NUMPY, PYTHON
 from .maths import FAR, KERNELS
 from .store import Store, name_of
@@ -58,8 +58,11 @@ LIBRARY: dict[str, tuple[str, int]] = {
 #: the attributes that make LLVM halve vectors of 512 bits, and the line that they belong to
 _HALVED = '"prefer-vector-width"="256" "min-legal-vector-width"="0"'
 _HEAD = re.compile(r"^(define .*) \{$", re.MULTILINE)
-
-
+#: the end of the name of a mathematical function for modules in which vectors are halved: they are called otherwise
+_OF_HALVES = "_halved"
+_MASK = re.compile(r" = shufflevector <8 x [^\n]*, <8 x i32> (.*)$", re.MULTILINE)
+_EXTRACTED = re.compile(r"^ *(%\w+) = extractelement <8 x ", re.MULTILINE)
+_SPREAD = re.compile(r" = insertelement <8 x \w+> poison, \w+ (%\w+), i64 0$", re.MULTILINE)
 #: lines of a module that LLVM is given in another process: to start that takes as long as LLVM does about these
 _LONG = 2_500
 
@@ -273,17 +276,36 @@ class Engine:
         return found
 
     def _mathematics(self, name: str) -> Linked:
-        kernel, _, width = name[2:].rpartition("_")
-        return self.compile(maths_text(kernel, int(width)), [name], {}, 2)
+        plain = name.removesuffix(_OF_HALVES)
+        kernel, _, width = plain[2:].rpartition("_")
+        return self.compile(maths_text(kernel, int(width)).replace(f"@{plain}(", f"@{name}("), [name], {}, 2)
+
+
+def _regular_masks() -> Iterator[str]:
+    """Yield the masks of shuffles that only spread a lane, or permute by the bits of the numbers of lanes."""
+    yield "zeroinitializer"
+    lanes = range(WIDTH)
+    for bit in (1, 2, 4):
+        low = [i - bit + WIDTH if i & bit else i for i in lanes]
+        for found in ([i ^ bit for i in lanes], low, [k + bit for k in low], [WIDTH - 1 - i for i in lanes]):
+            yield f"<{', '.join([f'i32 {i}' for i in found])}>"
+
+
+_REGULAR = frozenset(_regular_masks())
 
 
 def configured(text: str, features: str) -> str:
-    """Return a module whose functions say how LLVM is to compile them for a processor with these features.
+    """Return a module as LLVM is to compile it for a processor with these features.
 
-    With AVX-512 they say what C compilers write for every function: vectors are at most 256 bits long, and longer ones
-    are halved. Of vectors of 512 bits LLVM 22 reads wrong entries (``docs/explanation/what-llvm-is-trusted-with.md``).
+    Of a lane that was shuffled and is spread again LLVM 22 reads a wrong one with vectors of 512 bits
+    (``docs/explanation/what-llvm-is-trusted-with.md``). So with AVX-512 a module that may do that says what C compilers
+    write for most functions: vectors are at most 256 bits long, and longer ones are halved.
     """
-    return _HEAD.sub(rf"\1 {_HALVED} {{", text) if "+avx512f" in features else text
+    halved = f"{_OF_HALVES}(" in text or not _REGULAR.issuperset(_MASK.findall(text))
+    halved = halved or not set(_EXTRACTED.findall(text)).isdisjoint(_SPREAD.findall(text))
+    if "+avx512f" not in features or not halved:
+        return text
+    return _HEAD.sub(rf"\1 {_HALVED} {{", re.sub(rf"@(m_\w+_{WIDTH})\(", rf"@\1{_OF_HALVES}(", text))
 
 
 def maths_text(kernel: str, width: int) -> str:

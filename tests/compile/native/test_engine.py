@@ -80,17 +80,42 @@ def test_vectors_are_halved_where_llvm_gets_long_ones_wrong(cpu: str, level: int
 @x86
 @pytest.mark.parametrize("cpu", LARGE)
 def test_mathematics_and_entries_compile_for_other_processors(cpu: str) -> None:
+    """Mathematics is there twice: modules whose vectors are halved pass them in other registers."""
     places = runtimes.layout()
     assert places is not None
     for name in sorted(KERNELS):
-        assert "zmm" not in assembly(configured(engines.maths_text(name, 8), AVX512), cpu, 2)
-    assert "zmm" not in assembly(configured(runtimes._text(places), AVX512), cpu, 0)
+        text = engines.maths_text(name, 8)
+        assert configured(text, AVX512) == text
+        assert "zmm" in assembly(text, cpu, 2)
+        assert "zmm" not in assembly(configured(text.replace(f"@m_{name}_8(", f"@m_{name}_8_halved("), AVX512), cpu, 2)
+    assert assembly(configured(runtimes._text(places), AVX512), cpu, 0)
 
 
-def test_only_avx512_is_told_so() -> None:
+def test_only_what_mixes_lanes_is_halved() -> None:
     assert configured(LANE_OF_SHIFTED, "+avx2,+fma,-avx512f") == LANE_OF_SHIFTED
-    every = "define void @a() {\n}\ndefine internal i32 @b(ptr %x) {\n}\ndeclare void @c()"
-    assert configured(every, AVX512).count('"min-legal-vector-width"="0" {\n') == 2
+    every = LANE_OF_SHIFTED + "define internal i32 @b(ptr %x) {\n}\ndeclare <8 x double> @m_sin_8(<8 x double>)"
+    halved = configured(every, AVX512)
+    assert halved.count('"min-legal-vector-width"="0" {\n') == 2 and "@m_sin_8_halved(" in halved
+    shift = "<8 x i32> <i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11>"
+    spread = re.compile(r"(insertelement <8 x double> poison, double) %e3?,")
+    assert shift in LANE_OF_SHIFTED and len(spread.findall(LANE_OF_SHIFTED)) == 2
+    for lanes in ([i ^ 4 for i in range(8)], [0, 8, 2, 10, 4, 12, 6, 14], [4, 5, 6, 7, 12, 13, 14, 15]):
+        regular = LANE_OF_SHIFTED.replace(shift, f"<8 x i32> <{', '.join([f'i32 {i}' for i in lanes])}>")
+        assert configured(regular, AVX512) != regular  # a lane of it is spread again
+        apart = spread.sub(r"\1 1.0,", regular)
+        assert configured(apart, AVX512) == apart
+
+
+def test_halved_mathematics_is_called_as_it_is_compiled(asked: list[tuple[str, int]]) -> None:
+    """A sine of lanes that are mixed, and one of lanes that are not, on a processor with vectors of 512 bits or not."""
+    x = np.linspace(0.1, 1.5, 10)
+    halves = "+avx512f" in engines.engine()._features  # type: ignore[union-attr]
+    np.testing.assert_allclose(da.jit(lambda x: np.sin(x) * x[0])(x), np.sin(x) * x[0], rtol=1e-15)
+    assert halves == any(["@m_sin_8(" in text and configured(text, AVX512) != text for text, _ in asked])
+    asked.clear()
+    large = np.linspace(0.1, 1.5, 4000)
+    np.testing.assert_allclose(da.jit(lambda x: np.sin(x) * 2.0)(large), np.sin(large) * 2.0, rtol=1e-15)
+    assert not any(["@m_sin_8(" in text and configured(text, AVX512) != text for text, _ in asked])
 
 
 def test_features_of_the_processor_are_left_as_they_are() -> None:
