@@ -2,7 +2,7 @@
 
 "n/a" is not "missing": an operator that is linear in nothing needs no transpose, one without derivative needs no JVP.
 ``loop`` is a batch rule that calls the operator once per lane. ``compiled`` is what the operator is in the code of
-``dualad.jit``: an expression, a ufunc, a call of a library, inlined, or a callback; ``native`` says where it is machine
+``dualad.jit``: a ufunc, a call of a library, inlined, or a callback; ``native`` says where it is machine
 code instead, with llvmlite: in registers, in loops over large arrays, in stacks of small matrices. ``series`` is how
 its power series is made: by a recurrence of its own, linearly, as a product, through its program, or derived from its
 JVP rule.

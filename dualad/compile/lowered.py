@@ -63,15 +63,11 @@ class Lowered:
     def kernels(self) -> str:
         """What the equations became, in words."""
         words = {
-            "number": "as Python numbers", "ufunc": "calls of NumPy's ufuncs", "library": "calls of NumPy and SciPy",
-            "loop": "loops and branches of the source", "callback": "callbacks into Python code",
-            "block": "groups run block by block", "native": "functions of machine code",
+            "library": "calls of NumPy and SciPy", "loop": "loops and branches of the source",
+            "callback": "callbacks into Python code", "native": "functions of machine code",
             "interpreted": "one by one by the interpreter",
         }  # fmt: skip
         lines = [f"{n:5d} {words[k]}" for k, n in sorted(self._compiled.calls.items())]
-        for region in self._compiled.regions:
-            cut = "entries" if region.flat else "rows"
-            lines.append(f"      on blocks of {cut} of {region.shape}: {', '.join([s[0].name for s in region.steps])}")
         lines += [f"      {len(g.steps)} equations in {g.about}: {summary(g.steps)}" for g in self._compiled.groups]
         for count, body in rolled_loops(self.optimised):
             lines.append(f"      a loop of {count} times {len(body.steps)} equations, unrolled by Python, found again")

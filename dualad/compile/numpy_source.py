@@ -1,8 +1,7 @@
-"""A program as Python and NumPy source: readable, and run without dualad between its operations.
+"""A program as NumPy source: readable, and run without dualad between its operations.
 
-Single float64 numbers are Python floats (``scalars.py``), elementwise operators are NumPy's, loops are Python loops
-with their bodies in place. What stands here for an operator gives bit for bit what its ``impl`` gives, and an operator
-that is not known here is a call of its ``impl``. Not for: blocks of large arrays (``blocks.py``), simplification.
+Equations are calls of what their operators are in NumPy, loops are Python loops with their bodies in place; groups that
+are machine code are called. Not for: the lines (``source_block.py``), simplification.
 """
 
 from __future__ import annotations
@@ -16,11 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..control.subprograms import mentions
 from ..core.aval import is_weak
 from ..program.ir import Program
-from .blocks import Region, find_regions
-from .first_call import FirstCall, is_impure
+from .first_call import FirstCall
 from .native.engine import Tally, note_once, tally
 from .native.equations import Equations
 from .native.groups import Group, find_groups
@@ -29,8 +26,7 @@ from .native.stacks import find_stacks
 from .quiet_errors import quietly
 from .reference import interpreted, work_of
 from .regrouped import regrouped
-from .source_block import Block
-from .source_values import ARRAY, PYTHON, Value, identifier
+from .source_block import Block, Value, identifier
 from .trust import attempt
 
 __all__ = ["Compiled", "compile_program"]
@@ -40,8 +36,8 @@ __all__ = ["Compiled", "compile_program"]
 class Compiled:
     """A compiled program: ``run(*arrays)`` returns a tuple; ``source`` is its text.
 
-    ``calls`` counts equations by what became of them: "number", "ufunc", "library", "loop", "callback"; ``machine``
-    says what was compiled to machine code for it, and what was read from the disk. ``variant(entry)`` is the same with
+    ``calls`` counts equations by what became of them: "library", "loop", "callback", "native"; ``machine`` says what
+    was compiled to machine code for it, and what was read from the disk. ``variant(entry)`` is the same with
     ``entry(group)`` in place of the entry of each group that is machine code.
     """
 
@@ -49,7 +45,6 @@ class Compiled:
     source: str
     variant: Callable[[Callable[[Equations], Callable]], Callable]
     calls: Mapping[str, int]
-    regions: Sequence[Region] = ()
     groups: Sequence[Equations] = ()
     machine: Tally = field(default_factory=Tally)
     #: ``run`` without the check at the first call
@@ -102,38 +97,15 @@ def _compile(program: Program) -> Compiled:
     name = identifier(program.name)
     note_once()
     grouped = program
-    for find in (find_stacks, find_passes, find_groups, find_regions):
+    for find in (find_stacks, find_passes, find_groups):
         steps = attempt(find.__name__, functools.partial(regrouped, find, grouped), grouped.steps)
         grouped = Program(program.inputs, steps, program.outputs, program.name)
     if len(grouped.steps) == 1 and isinstance(group := grouped.steps[0][0], (Group, Pass)):
         own = [list(map(id, atoms)) for atoms in (program.inputs, program.outputs, group.reads, group.writes)]
         if own[:2] == own[2:] and (type(group) is Group or all([v.aval.shape for v in group.writes])):
             return Compiled(program, "", lambda entry: entry(group), {"native": 1}, groups=[group])
-    numbers = not mentions(program, is_impure)
-    writer = _Writer(numbers)
-    body = writer.function(grouped)
-    if not (numbers and writer.raising):
-        return _finish(program, name, writer, body)
-
-    # What a Python float can't say (an infinity from a division by zero) the plain form does, written when needed.
-    @functools.cache
-    def without_numbers() -> Compiled:
-        other = _Writer(False)
-        return _finish(program, f"{name}_plain", other, other.function(grouped))
-
-    def in_numpy(entry: Callable) -> Callable:
-        made = functools.cache(lambda: without_numbers().variant(entry))
-        return lambda *args: made()(*args)  # noqa: PLW0108 - made when it is first needed
-
-    writer.entries["in_numpy"] = in_numpy
-    given = ", ".join([f"x{i}" for i in range(len(program.inputs))])
-    body = [
-        "    try:",
-        *["    " + line for line in body],
-        "    except (ArithmeticError, ValueError):  # an infinity, a NaN, or an error: as NumPy has it",
-        f"        return in_numpy({given})",
-    ]
-    return _finish(program, name, writer, body)
+    writer = _Writer()
+    return _finish(program, name, writer, writer.function(grouped))
 
 
 _count = [0]
@@ -152,34 +124,27 @@ def _finish(program: Program, name: str, writer: _Writer, body: list[str]) -> Co
     def variant(entry: Callable) -> Callable:
         namespace = {**writer.names, **{known: make(entry) for known, make in writer.entries.items()}}
         exec(code, namespace)
-        return quietly(namespace[name]) if writer.warning else namespace[name]
+        return namespace[name] if set(writer.calls) <= {"native"} else quietly(namespace[name])
 
-    return Compiled(program, source, variant, writer.calls, writer.regions, writer.groups)
+    return Compiled(program, source, variant, writer.calls, groups=writer.groups)
 
 
 class _Writer:
-    """Writes functions; with ``numbers``, single float64 numbers are Python's."""
+    """Writes a function, and keeps the names in it."""
 
-    def __init__(self, numbers: bool) -> None:
-        self.numbers = numbers
-        self.names: dict[str, Any] = {"array": np.array, "empty": np.empty, "float64": np.float64, "bool_": np.bool_}
+    def __init__(self) -> None:
+        self.names: dict[str, Any] = {"array": np.array, "empty": np.empty}
         self._known: dict[int, str] = {id(v): k for k, v in self.names.items()}
         #: names of what runs a group, each with what makes it of an entry
         self.entries: dict[str, Callable[[Callable[[Equations], Callable]], Callable]] = {}
-        #: whether an expression may raise where NumPy would not
-        self.raising = False
-        #: whether a call may warn
-        self.warning = False
         self.calls: Counter[str] = Counter()
-        self.regions: list[Region] = []
         self.groups: list[Equations] = []
         self._names = 0
 
     def function(self, program: Program) -> list[str]:
         """Return the lines of a function's body."""
-        block = Block(self, "    ", 0)
-        inputs = [Value(f"x{i}", PYTHON if is_weak(v.aval) else ARRAY, v.aval) for i, v in enumerate(program.inputs)]
-        out = block.program(program, inputs)
+        block = Block(self)
+        out = block.program(program, [Value(f"x{i}", v.aval, is_weak(v.aval)) for i, v in enumerate(program.inputs)])
         taken: set[str] = set()
         texts = [block.returned(v, taken) for v in out]
         return [*block.lines, f"    return ({', '.join(texts)}{',' if len(texts) == 1 else ''})"]

@@ -15,13 +15,14 @@ import numpy as np
 from ..core.aval import Aval, aval_of
 from ..program.ir import Program
 from ..program.variable import Variable
-from .blocks import LARGE
 from .simplify import hashable, is_pure, structure
 
 __all__ = ["Numbered", "Repeat", "find_repeats"]
 
 #: iterations, and equations saved, that make a loop worth it
 _LEAST, _SAVED = 8, 64
+#: arrays of so many entries are computed in loops of their own, several of a turn's equations together
+_LARGE = 1 << 15
 #: iterations that a carried value may be old
 _OLDEST = 4
 #: how many neighbours of a kind are looked at for distances; periods and stretches that are tried
@@ -51,7 +52,7 @@ class Numbered:
         self._constant_keys: dict[Any, int] = {}
         self._constant_ids: dict[int, int] = {}
         self._avals: dict[tuple, int] = {}
-        #: of equations that no loop is made of: those with effects, of large arrays (blocks do better), of weak results
+        #: of equations that no loop is made of: those with effects, of large arrays, of weak results
         self.alone: list[int] = []
         refs: list[int] = []
         kinds: list[int] = []
@@ -93,7 +94,7 @@ class Numbered:
                 values.append(v)
                 shapes.append(kind)
                 key.append(kind)
-                single = single or v.aval.weak or v.aval.size >= LARGE
+                single = single or v.aval.weak or v.aval.size >= _LARGE
             if single:
                 self.alone.append(i)
             first_ref.append(len(refs))

@@ -3,7 +3,7 @@
 A trace writes a Python loop of a thousand steps down as thousands of equations, which cost seconds to write as source
 and compile. What changes from step to step is carried; what an earlier loop made one after the other is stacked by that
 loop and read by rows, backwards by the reverse pass. The same operators run on the same numbers in the same order. Not
-for: finding the bodies (``repeats.py``), what a ``scan`` becomes (``source_loops.py``).
+for: finding the bodies (``repeats.py``), what a ``scan`` becomes (``source_block.py``).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import pytest
 
 import dualad as da
 from dualad.cli.main import main
-from dualad.compile import blocks, call, fault_report, numpy_source, scalars, trust
+from dualad.compile import call, fault_report, numpy_source, source_block, stacked_calls, trust
 from dualad.compile.native import code, dense, engine, equations, groups, lowering, operators, parts
 from dualad.core.aval import Aval
 from dualad.errors import CompilerFaultWarning, DifferentValueError
@@ -28,6 +28,7 @@ from dualad.testing import check_function
 RNG = np.random.default_rng(5)
 X, M = RNG.normal(size=7), RNG.normal(size=(6, 6))
 LONG, STACK = RNG.normal(size=70_000), RNG.normal(size=(20, 4, 4)) + 4 * np.eye(4)
+STACKS = np.tile(STACK, (4, 1, 1))
 
 
 def small(x):
@@ -208,9 +209,9 @@ def test_planted_faults_of_machine_code_are_caught(fault: str, monkeypatch):
 
 OF_SOURCE = {
     "another operator": (
-        replaced(scalars.FLOAT, "subtract", lambda text: "{0} + {1}"), lambda x: small(x[0] * x[1]), X),
-    "the last block": (
-        replaced(blocks, "shared_out", lambda f: lambda part, n, step: part(0, n - step)), long, LONG),
+        replaced(source_block._SIGNS, "subtract", lambda sign: "+"), small, X),
+    "the last matrices of a stack": (
+        replaced(stacked_calls, "shared_out", lambda f: lambda part, n, step: part(0, n - step)), stack, STACKS),
     "a simplification": (unproven("simplify", without_a_step), unrolled, X),
 }  # fmt: skip
 

@@ -44,7 +44,7 @@ def model(x, w):
 @pytest.mark.parametrize(
     "part",
     ["call.simplify", "call.reroll", "numpy_source.find_stacks", "numpy_source.find_passes", "numpy_source.find_groups",
-     "numpy_source.find_regions", "numpy_source._compile", "jit.front", "native.groups.Group.compile",
+     "numpy_source._compile", "jit.front", "native.groups.Group.compile",
      "native.passes.Pass.compile"],
 )  # fmt: skip
 def test_any_part_may_fail(part: str, monkeypatch, caplog):

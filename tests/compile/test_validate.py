@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.compile import blocks, repeats, trust
+from dualad.compile import repeats, trust
 from dualad.compile import reroll as rerolling
 from dualad.compile import simplify as simplifying
 from dualad.compile.call import CallProgram, call
+from dualad.compile.gather import Place, gather
 from dualad.compile.native.contractions import as_sum
+from dualad.compile.native.groups import Group
 from dualad.compile.regrouped import check_groups
 from dualad.compile.reroll import reroll, rolled_loops
-from dualad.compile.simplify import simplify
+from dualad.compile.simplify import is_elementwise, simplify
 from dualad.compile.validate import DifferentProgram, check_same, proven
 from dualad.core.tables import OPS
 from dualad.program.ir import Program
@@ -431,11 +433,11 @@ def test_a_fault_in_finding_loops_is_found(name, monkeypatch):
 
 # ── faults in groups ─────────────────────────────────────────────────────────────────────────────────────────────
 
-LONG = np.linspace(0.1, 0.9, blocks.LARGE)
+LONG = np.linspace(0.1, 0.9, 300)
 MATRIX = np.linspace(-1.0, 1.0, 60 * 60).reshape(60, 60)
 
 
-def in_regions(x):
+def in_groups(x):
     a = np.sin(x) * 2.0 + x
     b = np.cumsum(a)
     c = first_effect(b) * a
@@ -443,36 +445,46 @@ def in_regions(x):
     return np.exp(d) * c + a, np.sqrt(a * a + 1.0)
 
 
-def _region(steps: list[tuple]) -> tuple[int, tuple]:
-    return next((k, s) for k, s in enumerate(steps) if isinstance(s[0], blocks.Region))
+def grouped(program: Program) -> list[tuple]:
+    """Return a program's equations with groups of elementwise ones as one each."""
+
+    def join(steps, writes):
+        group = Group(steps, writes)
+        return [(group, group.reads, {}, tuple(writes))] if len(steps) > 1 else steps
+
+    return gather(program, lambda step, *_: Place.HERE if is_elementwise(step[0]) else Place.NOWHERE, join)
+
+
+def _group(steps: list[tuple]) -> tuple[int, tuple]:
+    return next((k, s) for k, s in enumerate(steps) if isinstance(s[0], Group))
 
 
 def _without_an_equation(steps):
-    k, (region, *_) = _region(steps)
-    other = blocks.Region(region.steps[1:], region.writes)
+    k, (group, *_) = _group(steps)
+    other = Group(group.steps[1:], group.writes)
     return [*steps[:k], (other, other.reads, {}, tuple(other.writes)), *steps[k + 1 :]]
 
 
 def _other_equation(steps):
-    k, (region, *_) = _region(steps)
-    other = blocks.Region([(OPS["cos"], *region.steps[0][1:]), *region.steps[1:]], region.writes)
+    k, (group, *_) = _group(steps)
+    other = Group([(OPS["cos"], *group.steps[0][1:]), *group.steps[1:]], group.writes)
     return [*steps[:k], (other, other.reads, {}, tuple(other.writes)), *steps[k + 1 :]]
 
 
 def _too_few_results(steps):
-    k, (region, *_) = next((k, s) for k, s in enumerate(steps) if isinstance(s[0], blocks.Region) and len(s[3]) > 1)
-    other = blocks.Region(region.steps, region.writes[:1])
+    k, (group, *_) = next((k, s) for k, s in enumerate(steps) if isinstance(s[0], Group) and len(s[3]) > 1)
+    other = Group(group.steps, group.writes[:1])
     return [*steps[:k], (other, other.reads, {}, tuple(other.writes)), *steps[k + 1 :]]
 
 
 def _other_arguments(steps):
-    k, (region, reads, params, outs) = _region(steps)
-    return [*steps[:k], (region, [*reads[1:], reads[0]] if len(reads) > 1 else [], params, outs), *steps[k + 1 :]]
+    k, (group, reads, params, outs) = _group(steps)
+    return [*steps[:k], (group, [*reads[1:], reads[0]] if len(reads) > 1 else [], params, outs), *steps[k + 1 :]]
 
 
 def _other_results(steps):
-    k, (region, reads, params, outs) = next((k, s) for k, s in enumerate(steps) if len(s[3]) > 1)
-    return [*steps[:k], (region, reads, params, outs[::-1]), *steps[k + 1 :]]
+    k, (group, reads, params, outs) = next((k, s) for k, s in enumerate(steps) if len(s[3]) > 1)
+    return [*steps[:k], (group, reads, params, outs[::-1]), *steps[k + 1 :]]
 
 
 def _other_effects(steps):
@@ -495,8 +507,8 @@ GROUP_FAULTS: dict[str, Callable[[list[tuple]], list[tuple]]] = {
 
 @pytest.mark.parametrize("name", GROUP_FAULTS)
 def test_a_fault_in_a_group_is_found(name):
-    program = simplify(traced(in_regions, LONG))
-    steps = blocks.find_regions(program)
+    program = simplify(traced(in_groups, LONG))
+    steps = grouped(program)
     check_groups(program, steps)
     with pytest.raises(DifferentProgram):
         check_groups(program, GROUP_FAULTS[name](list(steps)))

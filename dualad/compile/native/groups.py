@@ -29,8 +29,8 @@ __all__ = ["Group", "find_groups", "is_known"]
 _LONGEST = 1_000_000
 #: a function that does more than so many instructions lets other threads of Python run meanwhile
 _PATIENT = 20_000
-#: about so many instructions are worth a call with these arguments and results
-_WORTH = 12
+#: a call of NumPy costs as much as so many arguments, and what is saved has to be worth as much as this
+_CALL, _WORTH = 8, 12
 
 
 class Group(Equations):
@@ -113,14 +113,16 @@ def find_groups(program: Program) -> list[tuple]:
 def _join(steps: list[tuple], writes: list[Variable], program: Program, made: Engine) -> list[tuple]:
     """Return equations as one, if that is worth it and can be done."""
     inputs: Sequence[Variable] = ()
-    if len(steps) == len(program.steps):  # the function of the whole program is called as the program is
+    whole = len(steps) == len(program.steps)
+    if whole:  # the function of the whole program is called as the program is
         if all([v.aval.dtype in TYPES for v in program.inputs]):
             inputs = program.inputs
         if len(program.outputs) == len(writes) and all([type(o) is Variable for o in program.outputs]):
             writes = list(program.outputs)
     group = Group(steps, writes, inputs)
     loops = any([step[0].name in LOOPS for step in steps])
-    worth = sum([1 if s[3][0].aval.shape == () else 8 for s in steps]) - 3 * len(writes) - len(group.reads)
-    if not writes or (worth < _WORTH and not loops):
+    worth = _CALL * len(steps) - 3 * len(writes) - len(group.reads)
+    of_numbers = whole and not any([v.aval.shape for s in steps for v in s[3]])
+    if not writes or (worth < _WORTH and not loops and not of_numbers):
         return steps
     return group.as_one(made)
