@@ -41,7 +41,17 @@ from .lowered import Lowered, explained
 from .native.engine import engine
 from .native.front import front, method
 from .native.runtime import HasFront
-from .signature import MISS, Entry, Slow, Static, has_nan, leaf_key, resolved_statics, static, takes_any_keyword
+from .signature import (
+    NO_MATCH,
+    FastPath,
+    Static,
+    Unsupported,
+    has_nan,
+    leaf_key,
+    resolved_statics,
+    static,
+    takes_any_keyword,
+)
 from .tracing import Arguments, Traced, strides_of, trace_for_jit
 from .trust import attempt
 from .whole_numbers import fits
@@ -141,7 +151,7 @@ class Jitted(HasFront):
         self._most = _most_entries(check)
         self._static_places, self._static_names = resolved_statics(f, static_argnums, static_argnames)
         self._sees_order = takes_any_keyword(f)
-        self._entries: tuple[Entry, ...] = ()
+        self._entries: tuple[FastPath, ...] = ()
         #: the entries in Python, where there is no front in machine code
         self._quick: tuple[Callable, ...] = ()
         self._found: dict[Any, list[_Specialisation]] = {}
@@ -157,18 +167,18 @@ class Jitted(HasFront):
             if not kwargs and not in_use:
                 for enter in self._quick:
                     out = enter(*args)
-                    if out is not MISS:
+                    if out is not NO_MATCH:
                         return out
             return self._call(args, kwargs)
         except _NanFound:
-            return self._meant(*args, **kwargs)
+            return self._run_eagerly(*args, **kwargs)
         except Exception as error:
             hide_frames(error)
             raise
 
     @public
-    def _meant(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function itself, where numbers tell what is meant."""
+    def _run_eagerly(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself: numbers tell which zeros are meant."""
         with np.errstate(all="ignore"):
             return self.f(*args, **kwargs)
 
@@ -385,13 +395,13 @@ class Jitted(HasFront):
         if traced.strides is not None:
             return
         try:
-            made = Entry(args, kwargs, self._static_places | self._static_names, spec, self._meant)
-        except Slow:
+            made = FastPath(args, kwargs, self._static_places | self._static_names, spec, self._run_eagerly)
+        except Unsupported:
             return
         with self._lock:
             self._enter(made, *self._entries[: _QUICK - 1])
 
-    def _enter(self, *entries: Entry) -> None:
+    def _enter(self, *entries: FastPath) -> None:
         """Let these be the entries, newest first."""
         self._entries = entries
         made = engine()

@@ -1,9 +1,9 @@
 """The signature of a call: what a compiled function was specialised to, and the quick way to see that it is the same.
 
 A signature is the structure of the arguments, for each array its shape, dtype and whether it was a Python number, and
-for everything else its value. An ``Entry`` says what is to be seen of a call of one signature and what is done then; it
-is carried out in machine code (``native/front.py``), or by a function in Python that it writes. Not for: tracing, or
-keeping the specialisations (``jit.py``).
+for everything else its value. A ``FastPath`` is the guards of one signature and what a call that passes them runs, in
+machine code (``native/front.py``) or by a function in Python that it writes. Not for: tracing, or keeping the
+specialisations (``jit.py``).
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ from ..ops.kinds import is_finite
 from ..ops.kinks import _convention
 from .whole_numbers import fits
 
-__all__ = ["Entry", "MISS", "Slow", "Static", "has_nan", "leaf_key", "resolved_statics", "static", "takes_any_keyword"]
+__all__ = [
+    "FastPath", "Guard", "NO_MATCH", "Static", "Unsupported", "has_nan", "leaf_key", "resolved_statics", "static",
+    "takes_any_keyword",
+]  # fmt: skip
 
-#: what an entry returns for a call of another signature
-MISS = object()
+#: what a fast path returns for a call of another signature
+NO_MATCH = object()
 
 
 class Static:
@@ -142,15 +145,15 @@ def takes_any_keyword(f: Callable) -> bool:
         return True
 
 
-# ── the quick entry ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── the fast path ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Slow(Exception):
-    """These arguments, or this result, have a structure that the quick entry does not take apart."""
+class Unsupported(Exception):
+    """These arguments, or this result, have a structure that the fast path does not take apart."""
 
 
-class Test(NamedTuple):
-    """One thing to be seen of a call. Arguments are in slots 0, 1, ...; parts of containers are put into more of them.
+class Guard(NamedTuple):
+    """One check on the arguments of a call. These are in slots 0, 1, ...; parts of containers are put into more.
 
     ``op`` and ``thing`` are "array" with dtype and shape, "type" and the type, "is" and the object, "tuple" or "list"
     and the length, "dict" and the keys in their order; parts of containers fill the slots from ``first``.
@@ -162,22 +165,22 @@ class Test(NamedTuple):
     first: int = 0
 
 
-class Entry:
-    """What a call of one signature looks like, and what is done with it: for calls with these keywords in this order.
+class FastPath:
+    """The guards of one signature, for calls with these keywords in this order, and what a call that passes them does.
 
     ``statics`` are the names and positions of the arguments that are compared as they are; where a specialisation is
-    ``unsure``, its results are asked for NaN, and then ``meant(*args, **kwargs)`` is called. ``Slow`` is raised if
-    something is no container, array or number that is taken apart here.
+    ``unsure``, a NaN among its results calls ``run_eagerly(*args, **kwargs)``. ``Unsupported`` is raised if something
+    is no container, array or number that is taken apart here.
     """
 
-    def __init__(self, args: tuple, kwargs: dict, statics: Container, spec: Any, meant: Callable) -> None:
-        self.run, self.meant = spec.entered, meant
+    def __init__(self, args: tuple, kwargs: dict, statics: Container, spec: Any, run_eagerly: Callable) -> None:
+        self.run, self.run_eagerly = spec.entered, run_eagerly
         #: so many results may be a NaN that is none
         self.unsure = spec.results if spec.traced.unsure else 0
         self.hidden, self.captures, self.convention = tuple(spec.traced.hidden), spec.captures, _convention.get()
         self.positional, self.names = len(args), tuple(kwargs)
         self.slots = len(args) + len(kwargs)
-        self.tests: list[Test] = []
+        self.guards: list[Guard] = []
         #: the slots of the arrays, in the order of the leaves
         self.leaves: list[int] = []
         for i, x in enumerate(args):
@@ -190,46 +193,46 @@ class Entry:
     def _look(self, x: Any, slot: int, static: bool) -> None:
         kind = type(x)
         if static:
-            self.tests.append(Test("is", slot, x))
+            self.guards.append(Guard("is", slot, x))
         elif kind is np.ndarray:
             if x.dtype.kind not in "biufc" or not x.dtype.isnative:
-                raise Slow
-            self.tests.append(Test("array", slot, (x.dtype, x.shape)))
+                raise Unsupported
+            self.guards.append(Guard("array", slot, (x.dtype, x.shape)))
             self.leaves.append(slot)
         elif kind is int and not fits(x):
-            raise Slow
+            raise Unsupported
         elif kind in (int, float, complex) or (isinstance(x, np.generic) and x.dtype.kind in "biufc"):
-            self.tests.append(Test("type", slot, kind))
+            self.guards.append(Guard("type", slot, kind))
             self.leaves.append(slot)
         elif x is None or kind in (bool, str):
-            self.tests.append(Test("is", slot, x))
+            self.guards.append(Guard("is", slot, x))
         elif kind in (tuple, list):
             self._open(kind.__name__, slot, len(x), list(enumerate(x)))
         elif kind is dict and all([type(k) is str for k in x]):
             keys = list(x)
             self._open("dict", slot, keys, [(keys.index(k), x[k]) for k in sorted(x)])  # the order of the leaves
         else:
-            raise Slow
+            raise Unsupported
 
     def _open(self, op: str, slot: int, thing: Any, parts: list[tuple[int, Any]]) -> None:
         first = self.slots
         self.slots += len(parts)
-        self.tests.append(Test(op, slot, thing, first))
+        self.guards.append(Guard(op, slot, thing, first))
         for i, x in parts:
             self._look(x, first + i, False)
 
     def python(self) -> Callable | None:
-        """Write a function in Python that takes a call like this, or returns ``MISS``."""
+        """A function in Python that takes a call like this, or returns ``NO_MATCH``; None if there can be none."""
         if self.names:
             return None
         names: dict[str, Any] = {
-            "MISS": MISS, "run": self.run, "ndarray": np.ndarray, "kinks": _convention.get, "has_nan": has_nan,
+            "NO_MATCH": NO_MATCH, "run": self.run, "ndarray": np.ndarray, "kinks": _convention.get, "has_nan": has_nan,
             "convention": self.convention, "unchanged": self.captures.unchanged, "rebuild": self.rebuild,
-            "meant": self.meant, "fits": fits,
+            "run_eagerly": self.run_eagerly, "fits": fits,
         }  # fmt: skip
         given = [f"a{i}" for i in range(self.positional)]
         texts, tests = list(given), ["kinks() is convention"]
-        for i, (op, slot, thing, _) in enumerate(self.tests):
+        for i, (op, slot, thing, _) in enumerate(self.guards):
             names[f"t{i}"], x = thing, texts[slot]
             if op == "array":
                 names[f"t{i}"], names[f"s{i}"] = thing
@@ -251,12 +254,14 @@ class Entry:
         arrays = [*[texts[slot] for slot in self.leaves], *[f"h{i}" for i in range(len(self.hidden))]]
         lines = [
             # A missing argument is no error here: the function itself will say what it misses.
-            f"def enter({''.join([f'{a}=MISS, ' for a in given])}*rest):",
-            f"    if rest or not ({' and '.join(tests)}): return MISS",
+            f"def enter({''.join([f'{a}=NO_MATCH, ' for a in given])}*rest):",
+            f"    if rest or not ({' and '.join(tests)}): return NO_MATCH",
             f"    out = run({', '.join(arrays)})",
         ]
         if self.unsure:
-            lines.append(f"    if any([has_nan(x) for x in out[:{self.unsure}]]): return meant({', '.join(given)})")
+            lines.append(
+                f"    if any([has_nan(x) for x in out[:{self.unsure}]]): return run_eagerly({', '.join(given)})"
+            )
         lines.append(f"    return {('out', 'out[0]', 'rebuild(out)')[self.mode]}")
         exec(compile("\n".join(lines), "<dualad.jit entry>", "exec"), names)
         return names["enter"]
@@ -287,11 +292,11 @@ def _rebuilt(tree: optree.PyTreeSpec) -> tuple[int, Callable | None]:
             return f"[{', '.join([text(v) for v in x])}]"
         if type(x) is dict and all([type(k) is str for k in x]):
             return "{" + ", ".join([f"{k!r}: {text(v)}" for k, v in x.items()]) + "}"
-        raise Slow
+        raise Unsupported
 
     try:
         result = text(whole)
-    except Slow:
+    except Unsupported:
         return 2, lambda out: optree.tree_unflatten(tree, out)
     names: dict[str, Any] = {}
     unpacked = f"    {''.join([f'r{i}, ' for i in range(len(markers))])} = out\n" if markers else ""

@@ -17,7 +17,7 @@ from ...guards import places
 from ...guards.places import MISSING, Place, header_of
 from ...ops.kinks import _convention
 from ..captures import Captures
-from ..signature import Entry
+from ..signature import FastPath
 from .engine import Engine
 from .runtime import as_plan, builtin, method_of, runtime
 
@@ -36,7 +36,7 @@ _FIELDS = {"__bases__": 9, "__class__": 10, "__dict__": 11}
 _MOST = 4000
 
 
-def front(made: Engine, entries: Sequence[Entry], miss: Callable) -> Callable | None:
+def front(made: Engine, entries: Sequence[FastPath], miss: Callable) -> Callable | None:
     """Return a function that runs the first of these entries that a call belongs to, or else ``miss``.
 
     None where there is no machine code for it.
@@ -63,17 +63,18 @@ def method(made: Engine, cls: type) -> Any:
 class _Plan:
     """The words of one entry: nineteen that say where the others are, counted from its first."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: FastPath) -> None:
         self.words = [0] * 19
         self.kept: list[Any] = [entry]
         leaves = [(0, slot) for slot in entry.leaves] + [(self.address(a), 0) for a in entry.hidden]
         self.words[:19] = [
             self.address(entry.convention), entry.positional,
             len(entry.names), self.put([self.address(n) for n in entry.names]),
-            *self.rows([self.test(*t) for t in entry.tests]), entry.slots,
+            *self.rows([self.test(*t) for t in entry.guards]), entry.slots,
             *self.rows(self.watched(entry.captures)), *self.rows([self.content(*c) for c in entry.captures.contents]),
             self.address(entry.captures.unchanged), *self.rows(leaves),
-            self.address(entry.run), entry.unsure, self.address(entry.meant), entry.mode, self.address(entry.rebuild),
+            self.address(entry.run), entry.unsure, self.address(entry.run_eagerly), entry.mode,
+            self.address(entry.rebuild),
         ]  # fmt: skip
 
     def rows(self, rows: Sequence[Sequence[int]]) -> tuple[int, int]:

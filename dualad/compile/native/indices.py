@@ -17,7 +17,7 @@ from ...program.ir import Program
 from ...program.variable import Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes
 from .operators import DOUBLE, LONG, SINGLE, Refused, convert
-from .positions import ELSEWHERE, INDEXED, Places, checked, places_of
+from .positions import INDEXED, OUT_OF_BOUNDS, Places, checked, places_of
 from .values import (
     Values,
     at,
@@ -98,7 +98,7 @@ def is_table(program: Program, v: Variable) -> bool:
 def _leave(code: Code, bad: str) -> None:
     """End the function if an index is none."""
     with code.when(bad):
-        code.effect(f"ret i32 {ELSEWHERE}")
+        code.effect(f"ret i32 {OUT_OF_BOUNDS}")
 
 
 def entries_of(code: Code, where: Places, arrays: Sequence[Values]) -> tuple[np.ndarray, np.ndarray, list[str]]:

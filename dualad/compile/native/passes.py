@@ -25,7 +25,7 @@ from .equations import Call, Equations, are_entries, is_simple
 from .kernels import Kernel, in_memory_as, is_counted
 from .maths import KERNELS
 from .operators import Refused
-from .positions import ELSEWHERE, STATUS, in_long, is_computed
+from .positions import OUT_OF_BOUNDS, STATUS, in_long, is_computed
 from .products import PRODUCTS, Product, is_product
 from .reductions import REDUCED, Reduction, is_long, is_reduced, long_axes
 from .regions import joined
@@ -369,7 +369,7 @@ class Pass(Equations):
         for name, rows, _ in calls:
             code.effect(f"call void @{name}(ptr {table}, i64 0, i64 {rows})")
         bad = code.new(f"icmp ne i64 {code.new(f'load i64, ptr {status}')}, 0")
-        code.effect(f"ret i32 {code.value(f'select i1 {bad}, i32 {ELSEWHERE}, i32 0')}")
+        code.effect(f"ret i32 {code.value(f'select i1 {bad}, i32 {OUT_OF_BOUNDS}, i32 0')}")
         body = ["define i32 @body(ptr %in, ptr %out, ptr %scratch) {", "start:", *code.lines, "}"]
         return "\n".join([self.text, *body]), scratch
 

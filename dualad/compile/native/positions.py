@@ -22,11 +22,11 @@ from .operators import INT, LONG, TYPES, Refused, convert
 from .views import Index, broadcast_index
 
 __all__ = [
-    "ELSEWHERE", "INDEXED", "Places", "STATUS", "checked", "in_long", "is_computed", "places_of",
+    "INDEXED", "OUT_OF_BOUNDS", "Places", "STATUS", "checked", "in_long", "is_computed", "places_of",
 ]  # fmt: skip
 
-#: what the function returns that has met an index that is none
-ELSEWHERE = 2
+#: status code: an index is out of bounds
+OUT_OF_BOUNDS = 2
 #: of loops over large arrays, the key of the number that is 1 then
 STATUS = "status"
 #: operators with an index, and how many arguments stand before its arrays

@@ -19,7 +19,7 @@ from .engine import Engine
 from .guards import Guarded
 from .operators import BOOL, DOUBLE, INT, LONG, SINGLE
 from .parts import one_after_the_other
-from .positions import ELSEWHERE
+from .positions import OUT_OF_BOUNDS
 from .runtime import as_plan, builtin, runtime
 from .stub_text import IGNORED, PLAIN, TRUTH, WHOLE
 
@@ -83,7 +83,7 @@ def entered(
     level : int
         How much LLVM does about the code.
     again : callable
-        What is called with the same arguments if the function returns ``ELSEWHERE``.
+        What is called with the same arguments if the function returns ``OUT_OF_BOUNDS``.
     needs_python : bool
         Whether it calls Python.
     releases : bool
@@ -154,7 +154,7 @@ def python_entry(
         status = body(table(given), table(made[:-1]), made[-1].ctypes.data)
         if zones is not None:
             zones.verify()
-        if status == ELSEWHERE:
+        if status == OUT_OF_BOUNDS:
             return again(*args)
         if status:
             raise KeyboardInterrupt

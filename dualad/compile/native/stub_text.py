@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .positions import ELSEWHERE
+from .positions import OUT_OF_BOUNDS
 from .routines import PLAIN_ARRAY, Routine
 
 __all__ = ["IGNORED", "PLAIN", "STUB", "TRUTH", "WHOLE"]
@@ -98,7 +98,7 @@ def _stub(f: Routine, self: str, args: str, count: str) -> None:
     with f.when(f.test("ne ptr", f.load(work), "null")):
         f.call("PyMem_RawFree", f.load(work))
     with f.when(f.test("ne i32", status, 0)):
-        f.go_unless(f.test("eq i32", status, ELSEWHERE), fail)
+        f.go_unless(f.test("eq i32", status, OUT_OF_BOUNDS), fail)
         with f.each("0", writes) as i:
             f.call("Py_DecRef", f.object(made, i))
         f.give(f.call("PyObject_Vectorcall", f.object(plan, 7), args, count, "null"))
