@@ -157,7 +157,7 @@ class NotRepeatableError(DualadError, RuntimeError, code="DAD019", title="a func
 
 
 class LoadingError(DualadError, ImportError, code="DAD020", title="a module that can't be loaded"):
-    """A user's module can't be loaded, or can't be loaded a second time with other import targets."""
+    """A user's module can't be loaded."""
 
 
 class UsageError(DualadError, ValueError, code="DAD021", title="a command that can't be carried out"):

@@ -91,7 +91,6 @@ class Runner:
                 oracles=settings.oracles,
                 skip={**target.skip, **settings.skip},
                 jacobian_limit=settings.jacobian_limit,
-                source=(target.module, target.name),
                 progress=progress,
                 shared=self._shared.setdefault(task.label, {}),
             )

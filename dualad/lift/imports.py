@@ -15,44 +15,41 @@ import types
 import weakref
 from typing import Any
 
-from .targets import REDIRECTED, module_for
+from .targets import Table
 
 __all__ = ["redirected"]
 
-#: ends the first part of the names under which ``sys.modules`` has the counterparts
-_MARK = "@dualad"
 _IMPORT_NAME = dis.opmap["IMPORT_NAME"]
 
-# code -> the code with other imports; None where there is nothing to change. The key is the object, not what it says.
-_known: weakref.WeakValueDictionary[int, types.CodeType] = weakref.WeakValueDictionary()
-_made: dict[int, types.CodeType | None] = {}
+# A code object (its id, not what it says) and a table -> the code with other imports; None if there is none to change.
+_made: dict[tuple[int, str], types.CodeType | None] = {}
 
 
-def redirected(code: types.CodeType, package: str | None) -> types.CodeType | None:
-    """Return code whose imports of NumPy, SciPy and math reach their counterparts, or None if it has none.
+def redirected(code: types.CodeType, package: str | None, table: Table) -> types.CodeType | None:
+    """Return code whose imports of redirected modules reach their counterparts, or None if it has none.
 
     Modules of its own ``package`` that it imports are loaded now, so that their names can be swapped with all others.
     """
-    if _known.get(id(code)) is not code:
-        _made[id(code)] = _change(code, package)
-        _known[id(code)] = code
-        weakref.finalize(code, _made.pop, id(code), None)
-    return _made[id(code)]
+    key = id(code), table.mark
+    if key not in _made:
+        _made[key] = _change(code, package, table)
+        weakref.finalize(code, _made.pop, key, None)
+    return _made[key]
 
 
-def _change(code: types.CodeType, package: str | None) -> types.CodeType | None:
+def _change(code: types.CodeType, package: str | None, table: Table) -> types.CodeType | None:
     constants, inner = list(code.co_consts), False
     for i, constant in enumerate(constants):
         if isinstance(constant, types.CodeType):
-            new = redirected(constant, package)
+            new = redirected(constant, package, table)
             if new is not None:
                 constants[i], inner = new, True
     names, instructions = list(code.co_names), bytearray(code.co_code)
-    for offset, name in _imports(code, package):
-        module = module_for(name)
+    for offset, name in _imports(code, package, table):
+        module = table.module_for(name)
         if module in (None, sys.modules.get(name)) or len(names) > 255:  # an argument of one byte
             continue
-        alias = _alias(name, module)
+        alias = _alias(name, module, table)
         if alias not in names:
             names.append(alias)
         instructions[offset + 1] = names.index(alias)
@@ -61,7 +58,7 @@ def _change(code: types.CodeType, package: str | None) -> types.CodeType | None:
     return code.replace(co_code=bytes(instructions), co_names=tuple(names), co_consts=tuple(constants))
 
 
-def _imports(code: types.CodeType, package: str | None) -> list[tuple[int, str]]:
+def _imports(code: types.CodeType, package: str | None, table: Table) -> list[tuple[int, str]]:
     """Return where the redirected modules are imported; load what else is imported from the package."""
     if _IMPORT_NAME not in code.co_code[::2]:
         return []
@@ -75,7 +72,7 @@ def _imports(code: types.CodeType, package: str | None) -> list[tuple[int, str]]
             else:
                 name = step.argval
             top = name.partition(".")[0]
-            if top in REDIRECTED and code.co_names[step.arg or 0] == step.argval:
+            if table.module_for(top) is not None and code.co_names[step.arg or 0] == step.argval:
                 found.append((step.offset, name))
             elif package and top == package.partition(".")[0]:
                 _load(name, names or ())
@@ -95,12 +92,11 @@ def _load(name: str, names: tuple) -> None:
         return
 
 
-def _alias(name: str, module: Any) -> str:
+def _alias(name: str, module: Any, table: Table) -> str:
     """Return the name under which ``sys.modules`` has the counterpart of a module, and of those it lies in."""
     top, *rest = name.split(".")
+    parts = [f"{top}@{table.mark}", *rest]
     for i in range(len(rest)):
-        outer = module_for(".".join([top, *rest[:i]]))
-        sys.modules.setdefault(".".join([top + _MARK, *rest[:i]]), outer)
-    alias = ".".join([top + _MARK, *rest])
-    sys.modules.setdefault(alias, module)
-    return alias
+        sys.modules.setdefault(".".join(parts[: i + 1]), table.module_for(".".join([top, *rest[:i]])))
+    sys.modules.setdefault(".".join(parts), module)
+    return ".".join(parts)

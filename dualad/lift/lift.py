@@ -18,11 +18,12 @@ from typing import Any
 from ..base.signatures import Args, Out
 from ..boundary.transformed import Transformed, transform
 from ..errors import ArgumentTypeError
+from . import targets
 from .places import Place, restore, swap
 from .reach import Modules, Reach, home_of, is_kept, named
-from .targets import REDIRECTED, in_place_of, replacements
+from .targets import REDIRECTED
 
-__all__ = ["block", "lift", "lifted"]
+__all__ = ["block", "lift", "lifted", "redirected"]
 
 
 @transform
@@ -72,9 +73,13 @@ def lift(f: Callable[Args, Out], modules: Modules = None) -> Callable[Args, Out]
     namespace = _check(f)
     if isinstance(f, type):
         return _lift_class(f, names)
+    return Transformed(redirected(f, Reach(f, namespace, names)), f, "")
+
+
+def redirected(f: Callable, reach: Reach) -> Callable:
+    """Return a function that runs with everything in its reach swapped."""
     # A partial, or what functools.lru_cache or np.vectorize has made, may itself hold what is replaced.
-    call = f if isinstance(f, types.FunctionType) else in_place_of(f, replacements()) or f
-    reach = Reach(f, namespace, names)
+    call = f if isinstance(f, types.FunctionType) else reach.table().in_place_of(f) or f
 
     def run(*args, **kwargs):
         places = reach.current()
@@ -86,7 +91,7 @@ def lift(f: Callable[Args, Out], modules: Modules = None) -> Callable[Args, Out]
         later = _LATER.get(type(out))
         return out if later is None else later(out, reach)
 
-    return Transformed(run, f, "")
+    return run
 
 
 class _Block:
@@ -223,7 +228,11 @@ async def _awaited(inner: Any, reach: Reach) -> Any:
 def _function(out: Any, reach: Reach) -> Any:
     """Lift a function that a lifted function has returned, unless it is nobody's of the user."""
     namespace = home_of(out)
-    return out if namespace is None or is_kept(namespace) else lift(out, reach.modules)
+    if namespace is None or is_kept(namespace):
+        return out
+    if reach.table is targets.lifted:
+        return lift(out, reach.modules)
+    return redirected(out, Reach(out, namespace, reach.modules, reach.table))
 
 
 #: what a call may return that runs later, or runs when it is called

@@ -11,7 +11,7 @@ import sys
 import sysconfig
 import types
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from .loading import library_folders, load_module
 from .places import Place, attribute, is_quiet, lock
 from .search import look_into, look_through
-from .targets import REDIRECTED, in_place_of, replacements, top
+from .targets import REDIRECTED, Table, lifted, top
 
 __all__ = ["Modules", "Reach", "home_of", "is_kept", "named"]
 
@@ -87,6 +87,8 @@ class Reach:
     namespace: dict
     #: further modules
     modules: tuple[str, ...]
+    #: returns what is put there
+    table: Callable[[], Table] = lifted
     scope: _Scope | None = None
     contents: list = field(default_factory=list)
     held: list[Place] = field(default_factory=list)
@@ -111,10 +113,10 @@ class Reach:
 
     def _look(self) -> _Scope:
         with lock:
-            roots, self.held = ([], []) if self.f is None else look_into(self.f, self._reaches)
+            roots, self.held = ([], []) if self.f is None else look_into(self.f, self._reaches, self.table())
             if all([n is not self.namespace for n in roots]):
                 roots.append(self.namespace)
-            self.scope, self.contents, self.shared = _scope(roots, self.modules), _contents(self.f), []
+            self.scope, self.contents, self.shared = _scope(roots, self.modules, self.table), _contents(self.f), []
             return self.scope
 
     def _reaches(self, namespace: dict) -> bool:
@@ -141,6 +143,7 @@ class _Scope:
 
     roots: list[dict]
     modules: tuple[str, ...]
+    table: Callable[[], Table]
     namespaces: list[dict] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
     ids: list[list[int]] = field(default_factory=list)
@@ -154,7 +157,7 @@ class _Scope:
                 while loaded != len(sys.modules):  # a search loads what functions would import when they are called
                     loaded = len(sys.modules)
                     self.namespaces = _namespaces(self.roots, self.modules)
-                    self.places = look_through(self.namespaces, self.roots)
+                    self.places = look_through(self.namespaces, self.roots, self.table())
                 if is_quiet():
                     self._note()
                 else:  # what is there now is not what will be
@@ -173,9 +176,9 @@ class _Scope:
             ids = list(map(id, namespace.values()))
             if ids != self.ids[i]:
                 # Numbers and arrays come and go; what can be called, or be a module, has to be looked at.
-                table = table or replacements()
+                table = table or self.table()
                 for now, before, x in zip(ids, self.ids[i], list(namespace.values()), strict=True):
-                    if now != before and (callable(x) or in_place_of(x, table) is not None):
+                    if now != before and (callable(x) or table.in_place_of(x) is not None):
                         return False
                 self.ids[i] = ids
         return True
@@ -184,12 +187,12 @@ class _Scope:
 _scopes: OrderedDict[tuple, _Scope] = OrderedDict()
 
 
-def _scope(roots: list[dict], modules: tuple[str, ...]) -> _Scope:
+def _scope(roots: list[dict], modules: tuple[str, ...], table: Callable[[], Table]) -> _Scope:
     """Return the scope of some globals; a few are kept, for lifted functions are often made anew."""
-    key = (frozenset(map(id, roots)), modules)
+    key = (frozenset(map(id, roots)), modules, table)
     scope = _scopes.get(key)
     if scope is None:
-        scope = _scopes[key] = _Scope(roots, modules)
+        scope = _scopes[key] = _Scope(roots, modules, table)
         if len(_scopes) > 32:
             _scopes.popitem(last=False)
     return scope

@@ -15,8 +15,7 @@ from typing import Any
 from ..boundary.transformed import Transformed
 from .imports import redirected
 from .places import MISSING, Attribute, Place, attribute, original_in
-from .python_names import BUILTINS
-from .targets import in_place_of, replacements
+from .targets import Table
 
 __all__ = ["look_into", "look_through"]
 
@@ -31,12 +30,12 @@ _ATOMS = (bool, int, float, complex, str, bytes, type(None), types.ModuleType, t
 _HEAP, _IMMUTABLE = 1 << 9, 1 << 8  # of type.__flags__: made by a class statement; closed to new attributes
 
 
-def look_into(f: Any, reaches: Callable[[dict], bool]) -> tuple[list[dict], list[Place]]:
+def look_into(f: Any, reaches: Callable[[dict], bool], table: Table) -> tuple[list[dict], list[Place]]:
     """Return the globals that a function and what it holds run in, and the places in what it holds.
 
     ``reaches`` says of globals whether they are to be changed at all.
     """
-    search = _Search(reaches, lambda cls: True, everything=False)
+    search = _Search(reaches, lambda cls: True, table, everything=False)
     search.visit(f, 0)
     if isinstance(f, types.MethodType):
         f = f.__self__
@@ -45,30 +44,31 @@ def look_into(f: Any, reaches: Callable[[dict], bool]) -> tuple[list[dict], list
     return list(search.globals.values()), search.places
 
 
-def look_through(namespaces: list[dict], roots: Iterable[dict]) -> list[Place]:
+def look_through(namespaces: list[dict], roots: Iterable[dict], table: Table) -> list[Place]:
     """Return the places in the globals of modules, and in the functions, classes, objects and containers they hold.
 
     Python's own names are shadowed where code mentions them, and in ``roots`` in any case.
     """
     ids, names = {id(n) for n in namespaces}, {n.get("__name__", "builtins") for n in namespaces}
-    search = _Search(lambda n: id(n) in ids, lambda cls: cls.__module__ in names, everything=True)
+    search = _Search(lambda n: id(n) in ids, lambda cls: cls.__module__ in names, table, everything=True)
     for namespace in namespaces:
         search.entries(namespace, 0)
     every = {id(n) for n in roots}
     for namespace in namespaces:
-        for name, new in BUILTINS.items():
+        for name, new in table.builtins.items():
             held = original_in(namespace, name, namespace.get(name, MISSING))
             if held is MISSING and (id(namespace) in every or name in search.mentioned.get(id(namespace), ())):
-                search.places.append(Place.at(namespace, name, MISSING, new))
+                search.places.append(Place.at(namespace, name, MISSING, new, table.mark))
     return search.places
 
 
 class _Search:
     """One walk. ``everything`` goes into containers, classes and objects, and not only into what can be called."""
 
-    def __init__(self, reaches: Callable[[dict], bool], owns: Callable[[type], bool], everything: bool) -> None:
-        self.reaches, self.owns, self.everything = reaches, owns, everything
-        self.table = replacements()
+    def __init__(
+        self, reaches: Callable[[dict], bool], owns: Callable[[type], bool], table: Table, everything: bool
+    ) -> None:
+        self.reaches, self.owns, self.table, self.everything = reaches, owns, table, everything
         self.places: list[Place] = []
         self.globals: dict[int, dict] = {}
         #: id of globals -> the names that code running in them mentions
@@ -78,11 +78,11 @@ class _Search:
     def look(self, make: type[Place], owner: Any, key: Any, held: Any, far: int) -> None:
         """Note a place if what it holds is replaced, and go into it otherwise."""
         held = original_in(owner, key, held)
-        if held is MISSING or (isinstance(held, _ATOMS) and id(held) not in self.table):
+        if held is MISSING or (isinstance(held, _ATOMS) and id(held) not in self.table.entries):
             return
-        new = in_place_of(held, self.table)
+        new = self.table.in_place_of(held)
         if new is not None:
-            self.places.append(make.at(owner, key, held, new))
+            self.places.append(make.at(owner, key, held, new, self.table.mark))
         self.visit(held, far + 1)
 
     def visit(self, x: Any, far: int) -> None:
@@ -134,9 +134,9 @@ class _Search:
         self.globals[id(namespace)] = namespace
         code = original_in(f, "__code__", f.__code__)
         _mention(code, self.mentioned.setdefault(id(namespace), set()))
-        other = redirected(code, namespace.get("__package__"))
+        other = redirected(code, namespace.get("__package__"), self.table)
         if other is not None:
-            self.places.append(Attribute.at(f, "__code__", code, other))
+            self.places.append(Attribute.at(f, "__code__", code, other, self.table.mark))
         if f.__defaults__:
             self.look(Attribute, f, "__defaults__", f.__defaults__, far)
         if f.__kwdefaults__:
@@ -151,11 +151,13 @@ class _Search:
         for name, held in list(vars(cls).items()):
             if not name.startswith("__") or isinstance(held, (*_CODE, staticmethod, classmethod)):
                 held = original_in(cls, name, held)
-                new = in_place_of(held, self.table)
+                new = self.table.in_place_of(held)
                 if new is not None:
                     # A function of C in a class is no method; one of Python would be.
                     bound = isinstance(new, types.FunctionType) and not isinstance(held, types.FunctionType)
-                    self.places.append(Attribute.at(cls, name, held, staticmethod(new) if bound else new))
+                    self.places.append(
+                        Attribute.at(cls, name, held, staticmethod(new) if bound else new, self.table.mark)
+                    )
                 self.visit(held, far + 1)
 
     def methods(self, cls: type, far: int) -> None:

@@ -1,18 +1,20 @@
-"""What lifted code finds in the place of what: NumPy's, SciPy's, math's and Python's names, by identity.
+"""What stands in the place of what: tables of names by identity, first of all that of lifted code.
 
-For: ``replacements``, the table, and ``in_place_of``, which also looks into what is made of such things (a partial, a
-tuple, a cached or a vectorized function). Not for: where they are put, and when (``places.py``).
+For: ``Table``, with ``in_place_of``, which also looks into what is made of such things (a partial, a tuple, a cached or
+a vectorized function), and ``lifted``, the table of NumPy's, SciPy's, math's and Python's names. The JAX oracle has
+another one. Not for: where they are put, and when (``places.py``).
 """
 
 from __future__ import annotations
 
+import builtins
 import cmath
 import functools
 import importlib
 import math
 import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from ..memory.buffer import traced_in
 from .math_names import CMATH, MATH
 from .python_names import BUILTINS
 
-__all__ = ["REDIRECTED", "in_place_of", "module_for", "replacements", "top"]
+__all__ = ["CONTAINERS", "REDIRECTED", "Table", "lifted", "top", "with_submodules"]
 
 #: the packages whose names mean something else in lifted code
 REDIRECTED = frozenset({"cmath", "math", "numpy", "scipy"})
@@ -31,13 +33,60 @@ REDIRECTED = frozenset({"cmath", "math", "numpy", "scipy"})
 #: what has no counterpart: constants, and modules, which are looked for by themselves
 _STAY = (bool, int, float, complex, str, bytes, tuple, list, dict, type(None), types.ModuleType)
 
-# id of an original -> (the original, what stands in its place); made again when SciPy has loaded more of itself
-_table: dict[int, tuple[Any, Any]] = {}
+
+class Table:
+    """What stands in the place of what.
+
+    Attributes
+    ----------
+    mark : str
+        Its name, which ends the first part of the names under which ``sys.modules`` has the counterparts of modules.
+    entries : dict
+        The ``id`` of an original, to the original and what stands in its place.
+    derived : mapping
+        A type, to what makes of an object of it and the table what stands in its place, or None.
+    builtins : mapping
+        Names of Python that are shadowed, to their counterparts.
+    module_for : callable
+        The counterpart of a module by name; None if it has none.
+    """
+
+    def __init__(
+        self, mark: str, derived: Mapping[type, Callable], shadowed: Mapping[str, Any],
+        module_for: Callable[[str], Any],
+    ) -> None:  # fmt: skip
+        self.mark, self.derived, self.builtins, self.module_for = mark, derived, shadowed, module_for
+        self.entries: dict[int, tuple[Any, Any]] = {}
+
+    def fill(self, pairs: Iterable[tuple[Any, Any]]) -> Table:
+        """Replace the entries by those of modules that have a counterpart, each given with its own."""
+        entries: dict[int, tuple[Any, Any]] = {}
+        for module, standing in pairs:
+            entries[id(module)] = module, standing
+            for name in _public(module):
+                original = vars(module).get(name)  # SciPy loads what is asked for: nobody has asked for the others
+                new = None if isinstance(original, _STAY) else getattr(standing, name, None)
+                if new is not None and new is not original:
+                    entries.setdefault(id(original), (original, new))
+        for name, new in self.builtins.items():
+            entries[id(vars(builtins)[name])] = vars(builtins)[name], new
+        self.entries = entries
+        return self
+
+    def in_place_of(self, x: Any) -> Any:
+        """Return what stands in the place of an object; None if it stays."""
+        hit = self.entries.get(id(x))
+        if hit is not None and hit[0] is x:
+            return hit[1]
+        make = self.derived.get(type(x))
+        return None if make is None else make(x, self)
+
+
 _scipy_modules: tuple[str, ...] | None = None
 
 
-def replacements() -> dict[int, tuple[Any, Any]]:
-    """Return the table: the ``id`` of an original, to the original and what stands in its place."""
+def lifted() -> Table:
+    """Return the table of lifted code, filled again when SciPy has loaded more of itself."""
     global _scipy_modules
     loaded = tuple([n for n in list(sys.modules) if n.startswith("scipy") and "._" not in n and top(n) == "scipy"])
     if "numpy.random" in sys.modules:  # which NumPy loads when it is asked for
@@ -45,43 +94,37 @@ def replacements() -> dict[int, tuple[Any, Any]]:
         seeing = importlib.import_module("dualad.numpy.random").seeing
         _DERIVED.update({kind: lambda x, table: seeing(x) for kind in (np.random.Generator, np.random.RandomState)})
     if loaded != _scipy_modules:
-        table: dict[int, tuple[Any, Any]] = {}
-        for module, standing in _modules(loaded):
-            table[id(module)] = module, standing
-            for name in _public(module):
-                original = vars(module).get(name)  # SciPy loads what is asked for: nobody has asked for the others
-                new = None if isinstance(original, _STAY) else getattr(standing, name, None)
-                if new is not None and new is not original:
-                    table.setdefault(id(original), (original, new))
-        builtins = importlib.import_module("builtins")
-        for name, new in BUILTINS.items():
-            table[id(vars(builtins)[name])] = vars(builtins)[name], new
-        _table.clear()
-        _table.update(table)
+        _LIFTED.fill(_modules(loaded))
         _scipy_modules = loaded
-    return _table
+    return _LIFTED
 
 
 def _modules(loaded: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
     """Yield the modules that have a counterpart, each with its own."""
     yield math, MATH
     yield cmath, CMATH
-    pending = [(np, dualad_numpy)]
-    for module, standing in pending:
-        yield module, standing
-        for name, thing in list(vars(module).items()):
-            other = getattr(standing, name, None) if isinstance(thing, types.ModuleType) else thing
-            if isinstance(other, types.ModuleType) and other is not thing and thing.__name__.startswith("numpy."):
-                pending.append((thing, other))
+    yield from with_submodules(np, dualad_numpy)
     for name in loaded:
-        standing = module_for(name)
+        standing = _module_for(name)
         if standing is not None and standing is not sys.modules[name]:
             yield sys.modules[name], standing
 
 
-def module_for(name: str) -> Any:
+def with_submodules(module: Any, standing: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield a module and those in it, each with what has its name in the counterpart."""
+    yield module, standing
+    for name, thing in list(vars(module).items()):
+        if isinstance(thing, types.ModuleType) and thing.__name__.startswith(module.__name__ + "."):
+            other = getattr(standing, name, None)
+            if isinstance(other, types.ModuleType) and other is not thing:
+                yield from with_submodules(thing, other)
+
+
+def _module_for(name: str) -> Any:
     """Return what an import of a redirected module gives in lifted code; None if there is no such module."""
     package, *rest = name.split(".")
+    if package not in REDIRECTED:
+        return None
     try:
         found: Any = {"math": MATH, "cmath": CMATH, "numpy": dualad_numpy}.get(package)
         if found is None:
@@ -108,16 +151,7 @@ def top(name: Any) -> str:
 # ── what is made of such things ──────────────────────────────────────────────────────────────────────────────────
 
 
-def in_place_of(x: Any, table: dict[int, tuple[Any, Any]]) -> Any:
-    """Return what stands in the place of an object in lifted code; None if it stays."""
-    hit = table.get(id(x))
-    if hit is not None and hit[0] is x:
-        return hit[1]
-    make: Any = _DERIVED.get(type(x))
-    return None if make is None else make(x, table)
-
-
-def _partial(x: functools.partial, table: dict) -> Any:
+def _partial(x: functools.partial, table: Table) -> Any:
     new = _each([x.func, *x.args, *x.keywords.values()], table)
     if new is None:
         return None
@@ -125,25 +159,25 @@ def _partial(x: functools.partial, table: dict) -> Any:
     return functools.partial(func, *args, **dict(zip(x.keywords, values, strict=True)))
 
 
-def _tuple(x: tuple, table: dict) -> Any:
+def _tuple(x: tuple, table: Table) -> Any:
     new = _each(x, table) if len(x) <= 64 else None
     return None if new is None else tuple(new)
 
 
-def _each(parts: Sequence, table: dict) -> list | None:
+def _each(parts: Sequence, table: Table) -> list | None:
     """Return parts with what stands in the place of some of them; None if all stay."""
-    new = [in_place_of(part, table) for part in parts]
+    new = [table.in_place_of(part) for part in parts]
     if all([n is None for n in new]):
         return None
     return [part if n is None else n for part, n in zip(parts, new, strict=True)]
 
 
-def _static(x: Any, table: dict) -> Any:
-    new = in_place_of(x.__func__, table)
+def _static(x: Any, table: Table) -> Any:
+    new = table.in_place_of(x.__func__)
     return None if new is None else type(x)(new)
 
 
-def _vectorize(x: np.vectorize, table: dict) -> Any:
+def _vectorize(x: np.vectorize, table: Table) -> Any:
     new = object.__new__(dualad_numpy.vectorize)
     new.__dict__.update(vars(x))
     return new
@@ -172,11 +206,13 @@ class _Cached:
         return getattr(self._cached, name)
 
 
+#: what looks into containers of Python's, in any table
+CONTAINERS: dict[type, Any] = {
+    functools.partial: _partial, tuple: _tuple, staticmethod: _static, classmethod: _static,
+}  # fmt: skip
 _DERIVED: dict[type, Any] = {
-    functools.partial: _partial,
-    tuple: _tuple,
-    staticmethod: _static,
-    classmethod: _static,
+    **CONTAINERS,
     np.vectorize: _vectorize,
     type(functools.lru_cache(lambda: None)): lambda x, table: _Cached(x),
 }
+_LIFTED = Table("dualad", _DERIVED, BUILTINS, _module_for)

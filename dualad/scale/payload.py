@@ -47,7 +47,7 @@ class Blob:
 
     __slots__ = ("buffers", "main")
 
-    def __init__(self, main: bytes, buffers: list) -> None:
+    def __init__(self, main: Any, buffers: list) -> None:
         self.main, self.buffers = main, buffers
 
     @property

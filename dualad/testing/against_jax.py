@@ -35,9 +35,8 @@ def assert_matches_jax(
     f, args, rtol, atol, seed
         As for :func:`check`, the arguments as one sequence.
     jax_f : callable, optional
-        The same function for JAX's arrays. By default the code of ``f`` itself, with ``jax.numpy`` and ``jax.scipy``
-        in place of NumPy and SciPy: its module loaded a second time or, for a lambda, a function defined inside another
-        or one with a custom rule, the function with other globals (and without the rule).
+        The same function for JAX's arrays. By default the code of ``f`` itself (without its rule, if it has one), while
+        the names of NumPy and SciPy in its modules lead to ``jax.numpy`` and ``jax.scipy``.
     transforms : sequence of str
         Of ``"value"``, ``"jvp"``, ``"vjp"``, ``"jacfwd"``, ``"jacrev"``, ``"hvp"``, ``"vmap-jvp"``, ``"vmap-vjp"``,
         ``"vmap-value"``.
@@ -73,5 +72,5 @@ def assert_matches_jax(
         # A batch is compared with dualad's own loop as well: JAX compiles only what is asked for.
         oracles=("jax", "loop") if any(name.startswith("vmap") for name in transforms) else ("jax",),
         skip={name: "not asked for" for name in QUANTITIES if name not in transforms},
-        source=jax_f,
+        jax_f=jax_f,
     ).raise_on_failure()

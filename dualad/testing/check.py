@@ -72,7 +72,7 @@ def check(
     raise_exception : bool
         Whether a failed check raises; otherwise the report tells.
     **options
-        ``point``, ``jacobian_limit``, ``source``, ``progress`` and ``shared`` of :func:`check_function`.
+        ``point``, ``jacobian_limit``, ``jax_f``, ``progress`` and ``shared`` of :func:`check_function`.
 
     Returns
     -------

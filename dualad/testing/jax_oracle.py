@@ -1,32 +1,36 @@
-"""JAX in float64 as an oracle: the user's module, loaded a second time with jax.numpy in NumPy's place.
+"""JAX in float64 as an oracle: the user's function, run with jax.numpy in NumPy's place.
 
 JAX is found by name when it is asked for and never imported by the library proper; 64-bit mode is on inside the
-oracle's own calls only. Whatever JAX can't do with plain NumPy code (item assignment, float(x) of a tracer) is a
-reason, not a failure.
+oracle's own calls only. The names in the user's modules lead to JAX's while the function runs, as they lead to dualad's
+in a lifted call, for all threads that run this code. Whatever JAX can't do with plain NumPy code (item assignment,
+float(x) of a tracer) is a reason, not a failure.
 
 Not for deciding whether a function is right: JAX is one voice, and `check_function` hears the others too.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from dualad.boundary.transformed import Transformed
-from dualad.lift.loading import load_again
+from dualad.lift.lift import redirected
+from dualad.lift.reach import Reach, home_of, is_kept
+from dualad.lift.targets import CONTAINERS, Table, top, with_submodules
 from dualad.rules.calls import UserFunction
 
 from .estimate import Estimate, Unavailable
 from .real_function import RealFunction
 
-__all__ = ["JaxOracle", "find_source", "rebound"]
+__all__ = ["JaxOracle", "in_jax"]
 
 # Up to so many entries, products with the Jacobian are taken from the Jacobian itself.
 _SMALL = 10_000
@@ -36,7 +40,7 @@ _TRANSFORMS = ("grad", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value
 class JaxOracle:
     """JAX's derivatives of a user's function.
 
-    ``source`` and ``shared`` are those of `check_function`. ``trouble`` is why the oracle can't run at all, or None;
+    ``jax_f`` and ``shared`` are those of `check_function`. ``trouble`` is why the oracle can't run at all, or None;
     its methods then answer the same.
 
     Examples
@@ -52,7 +56,7 @@ class JaxOracle:
     def __init__(
         self,
         function: RealFunction,
-        source: tuple[ModuleType, str] | Callable | None = None,
+        jax_f: Callable | None = None,
         shared: dict[Any, Any] | None = None,
     ) -> None:
         self.function = function
@@ -68,9 +72,7 @@ class JaxOracle:
         self.jax = importlib.import_module("jax")
         self.numpy = importlib.import_module("jax.numpy")
         try:
-            with self._in_float64():
-                found = _code_of(function.f) if source is None else source
-                self.f = found if callable(found) else self._second_loading(*found)
+            self.f = in_jax(function.f) if jax_f is None else jax_f
         except Exception as error:
             self.trouble = Unavailable(_reason(error))
             return
@@ -135,14 +137,6 @@ class JaxOracle:
         rows = zip(blocks, self.function.value, strict=True)
         return np.block([[np.asarray(b, np.float64).reshape(y.size, -1) for b in row] for row, y in rows])
 
-    def _second_loading(self, module: ModuleType, name: str) -> Callable:
-        if (module, name) not in self.shared:
-            again: Any = load_again(module, _replacements(self.jax))
-            for part in name.split("."):
-                again = getattr(again, part)
-            self.shared[module, name] = again
-        return self.shared[module, name]
-
     def _in_float64(self) -> AbstractContextManager[Any]:
         if hasattr(self.jax, "enable_x64"):
             return self.jax.enable_x64(True)
@@ -181,79 +175,101 @@ class JaxOracle:
             return Unavailable(_reason(error))
 
 
-def _replacements(jax: Any) -> dict[str, Any]:
-    """Return what stands in place of the modules that the user's code imports."""
-    # A function that differentiates inside itself must do so with JAX's own transforms here.
-    transforms = {name: getattr(jax, name) for name in _TRANSFORMS}
-    return {
-        "numpy": importlib.import_module("jax.numpy"),
-        "scipy": importlib.import_module("jax.scipy"),
-        "dualad": SimpleNamespace(stop_gradient=jax.lax.stop_gradient, **transforms),
-    }
+def in_jax(f: Callable) -> Callable:
+    """Return a function that runs with the names of NumPy, SciPy and dualad leading to JAX's, which must be there.
 
-
-def rebound(f: Callable) -> Callable:
-    """Return a function with NumPy's names in its globals and its closure leading to JAX's, which must be there.
-
-    It may be a Python function (a lambda, one defined inside another), one with a custom rule, or a function of NumPy;
-    those of its own module that it calls are rebound too, and those with rules without their rules.
+    It may be any Python function, one with a custom rule (which runs without it), or a function of NumPy.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from dualad.testing.jax_oracle import rebound
-    >>> type(rebound(lambda x: np.sin(x))(0.0)).__module__.split(".")[0]  # doctest: +SKIP
+    >>> from dualad.testing.jax_oracle import in_jax
+    >>> type(in_jax(lambda x: np.sin(x))(0.0)).__module__.split(".")[0]  # doctest: +SKIP
     'jaxlib'
     """
-    jax = importlib.import_module("jax")
-    modules = _replacements(jax)
-    done: dict[int, Any] = {}
-
-    def other(held: Any) -> Any:
-        if isinstance(held, ModuleType):
-            top, _, rest = held.__name__.partition(".")
-            found = modules.get(top, held)
-            for part in rest.split(".") if rest and found is not held else ():
-                found = getattr(found, part)
-            return found
-        if isinstance(held, UserFunction):  # its code, whose derivative the rule claims to be
-            return again(held.f) if isinstance(held.f, FunctionType) else other(held.f)
-        if isinstance(held, Transformed):
-            make, args, kwargs = held.transform
-            theirs = getattr(jax, make.__name__) if make.__name__ in _TRANSFORMS else None
-            return held if theirs is None else theirs(other(args[0]), *args[1:], **kwargs)
-        owner = getattr(held, "__module__", None) or ""
-        if isinstance(held, np.ufunc) or (callable(held) and owner.split(".")[0] == "numpy"):
-            return getattr(modules["numpy"], getattr(held, "__name__", ""), held)
-        return again(held) if isinstance(held, FunctionType) and held.__module__ == f.__module__ else held
-
-    def again(function: FunctionType) -> FunctionType:
-        if id(function) in done:
-            return done[id(function)]
-        code = function.__code__
-        namespace = dict(function.__globals__)
-        cells = tuple(CellType() for _ in function.__closure__ or ())
-        made = FunctionType(code, namespace, function.__name__, function.__defaults__, cells or None)
-        done[id(function)] = made
-        namespace.update({name: other(namespace[name]) for name in _names(code) if name in namespace})
-        for cell, original in zip(cells, function.__closure__ or (), strict=True):
-            cell.cell_contents = other(original.cell_contents)
-        made.__kwdefaults__ = function.__kwdefaults__
-        return made
-
-    return again(f) if isinstance(f, FunctionType) else other(f)
+    namespace = home_of(f)
+    if namespace is None or is_kept(namespace):
+        return _table().in_place_of(f) or f
+    return redirected(f, Reach(f, namespace, (), _table))
 
 
-def _code_of(f: Callable) -> tuple[ModuleType, str] | Callable:
-    """Return the module and the name that a second loading finds a function by, or else it with other globals."""
-    numpys = (getattr(f, "__module__", None) or "").split(".")[0] == "numpy"
-    return rebound(f) if numpys or isinstance(f, UserFunction) else find_source(f) or rebound(f)
+_table_of: dict[tuple, Table] = {}
 
 
-def _names(code: CodeType) -> set[str]:
-    """Return the global names that code, and code inside it, refers to."""
-    inner = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
-    return set(code.co_names).union(*inner)
+def _table() -> Table:
+    """Return the names of NumPy, of what is loaded of SciPy, and of dualad, with JAX's counterparts."""
+    jax, dualad = importlib.import_module("jax"), sys.modules["dualad"]
+    loaded = tuple([n for n in list(sys.modules) if top(n) == "scipy" and "._" not in n])
+    if loaded not in _table_of:
+        # A function that differentiates inside itself must do so with JAX's own transforms here.
+        ours = SimpleNamespace(stop_gradient=jax.lax.stop_gradient, **{n: getattr(jax, n) for n in _TRANSFORMS})
+        jax_numpy = importlib.import_module("jax.numpy")
+
+        def pairs() -> Iterator[tuple[Any, Any]]:
+            yield dualad, ours
+            yield from with_submodules(np, jax_numpy)
+            for name in loaded:
+                if (other := _in_scipy(name)) is not None:
+                    yield sys.modules[name], other
+
+        def module_for(name: str) -> Any:
+            if top(name) not in ("numpy", "scipy", "dualad"):
+                return None
+            try:
+                return _counterpart(importlib.import_module(name), table)
+            except ImportError:
+                return None
+
+        derived: dict[type, Any] = {
+            **CONTAINERS,
+            Transformed: _transform,
+            np.vectorize: lambda x, table: jax_numpy.vectorize(in_jax(x.pyfunc)),
+            type(functools.lru_cache(lambda: None)): lambda x, table: x.__wrapped__,
+        }
+        kinds: list[type] = [UserFunction, *UserFunction.__subclasses__()]
+        for kind in kinds:
+            derived[kind] = lambda x, table: in_jax(x.f)
+        table = Table("jax", derived, {}, module_for)
+        table.fill([(module, _Counterpart(module, other, table)) for module, other in pairs()])
+        _table_of.clear()
+        _table_of[loaded] = table
+    return _table_of[loaded]
+
+
+def _in_scipy(name: str) -> Any:
+    """Return JAX's counterpart of a module of SciPy's, if it has one."""
+    try:
+        return importlib.import_module(f"jax.{name}")
+    except ImportError:
+        return None
+
+
+def _counterpart(module: ModuleType, table: Table) -> Any:
+    """Return what stands in the place of a module, which may not have been loaded when the table was filled."""
+    found = table.in_place_of(module)
+    if found is None and top(module.__name__) == "scipy" and (other := _in_scipy(module.__name__)) is not None:
+        return _Counterpart(module, other, table)
+    return found
+
+
+def _transform(f: Transformed, table: Table) -> Any:
+    make, args, kwargs = f.transform
+    theirs = getattr(importlib.import_module("jax"), make.__name__) if make.__name__ in _TRANSFORMS else None
+    return None if theirs is None else theirs(in_jax(args[0]), *args[1:], **kwargs)
+
+
+class _Counterpart(ModuleType):
+    """A module of JAX's, with the names of the original where it has none of its own."""
+
+    def __init__(self, original: ModuleType, other: Any, table: Table) -> None:
+        super().__init__(original.__name__)
+        self._original, self._other, self._table = original, other, table
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._original, name)
+        if isinstance(value, ModuleType):
+            return _counterpart(value, self._table) or value
+        return getattr(self._other, name, value)
 
 
 def _product(
@@ -280,23 +296,6 @@ def _static_parts(function: RealFunction) -> tuple[Any, ...]:
     return (function.treedef, tuple(fixed), function.out_treedef, tuple(function.outs.positions))
 
 
-def find_source(f: Callable) -> tuple[ModuleType, str] | None:
-    """Return the module, with a source file, that a function was defined in and its dotted name there, if it has one.
-
-    Examples
-    --------
-    >>> import statistics
-    >>> from dualad.testing.jax_oracle import find_source
-    >>> find_source(statistics.mean)[1], find_source(lambda x: x)
-    ('mean', None)
-    """
-    module, name = sys.modules.get(getattr(f, "__module__", None) or ""), getattr(f, "__qualname__", "<nameless>")
-    found: Any = module
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return (module, name) if module is not None and getattr(module, "__file__", None) and found is f else None
-
-
 def _reason(error: Exception) -> str:
     """Say in one line what JAX objected to."""
     name = type(error).__name__
@@ -308,6 +307,4 @@ def _reason(error: Exception) -> str:
         return "a traced JAX array reached plain NumPy (a function that jax.numpy does not have)"
     if name in {"ConcretizationTypeError", "TracerBoolConversionError", "TracerIntegerConversionError"}:
         return f"JAX needs a concrete value here ({name}: a branch, float(x) or an index)"
-    if name == "LoadingError":
-        return f"the module does not load with jax.numpy: {getattr(error, 'what', first).splitlines()[0]}"
     return f"{name}: {first}"[:200]

@@ -13,7 +13,6 @@ import functools
 import time
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,6 @@ QUANTITIES = ("value", "jvp", "vjp", "jacfwd", "jacrev", "hvp", "vmap-jvp", "vma
 _INDEPENDENT = {"jax", "differences", "complex-step", "loop", "numpy"}
 
 Questions = dict[str, Callable[[], Answer]]
-Source = tuple[ModuleType, str] | Callable | None
 
 
 def check_function(
@@ -66,9 +64,8 @@ def check_function(
         Quantities (of `QUANTITIES`) to leave out, each with the reason.
     jacobian_limit : int
         Jacobians with more entries are skipped; the products are always checked.
-    source : tuple of (module, str) or callable, optional
-        Where the function is found when its module is loaded again for JAX, or the function written for ``jax.numpy``;
-        found from `f` when None.
+    jax_f : callable, optional
+        The function written for ``jax.numpy``; `f` with JAX's names in place of NumPy's and SciPy's when None.
     progress : callable, optional
         Called with a line of text as the work goes on.
     shared : dict, optional
@@ -133,7 +130,7 @@ class Rows:
         atol: float = 1e-12,
         oracles: Collection[str] = ORACLES,
         skip: Mapping[str, str] | None = None,
-        source: Source = None,
+        jax_f: Callable | None = None,
         progress: Callable[[str], None] | None = None,
         shared: dict[Any, Any] | None = None,
     ) -> None:
@@ -145,7 +142,7 @@ class Rows:
         self.v, self.w = self.tangents[0], self.cotangents[0]
         self.u = rng.standard_normal(n) * engine.scale
         self.weights = np.ones(1) if m == 1 else rng.standard_normal(m)
-        self.asked = oracles_of(engine, rng, self.progress, lambda: JaxOracle(engine, source, shared))
+        self.asked = oracles_of(engine, rng, self.progress, lambda: JaxOracle(engine, jax_f, shared))
         self.steps = rng.standard_normal((LANES, n)) * engine.scale
         self.matrix: np.ndarray | None = None
 
