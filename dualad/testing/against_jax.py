@@ -12,7 +12,8 @@ from typing import Any
 
 from dualad.errors import LoadingError
 
-from .describe import refuse_unknown
+from .engine import refuse_unknown
+from .real_function import as_arguments
 from .rows import QUANTITIES, check_function
 
 __all__ = ["assert_matches_jax"]
@@ -65,7 +66,7 @@ def assert_matches_jax(
         )
     check_function(
         f,
-        args if isinstance(args, (tuple, list)) else (args,),
+        as_arguments(args),
         rtol=rtol,
         atol=atol,
         seed=seed,

@@ -29,8 +29,12 @@ Vector = np.ndarray
 Function = Callable[[Vector], Vector]
 
 
-def derivative(f: Function, x: Vector, v: Vector, *, value: Vector | None = None) -> Estimate | Unavailable:
+def derivative(
+    f: Function, x: Vector, v: Vector, *, value: Vector | None = None, step: float | None = None
+) -> Estimate | Unavailable:
     """Estimate the derivative of `f` at `x` along `v`, shape (m,); ``value`` is ``f(x)``, if known.
+
+    With a ``step`` it is the one central difference between f(x ± step·v), whose error is not known.
 
     Examples
     --------
@@ -52,12 +56,14 @@ def derivative(f: Function, x: Vector, v: Vector, *, value: Vector | None = None
         return (up - down) / (2 * h), _EPS * (np.abs(up) + np.abs(down) + np.abs(middle)) / h
 
     try:
-        found = _richardson(slope, levels=17)
+        found = _richardson(slope, levels=17) if step is None else slope(step)
     except ShapeError as changed:
         return Unavailable(changed.what)
     if found is None:
         return Unavailable(f"the function raises on one side of the point: {probe.said()}")
     best, error = found
+    if step is not None:
+        return Estimate(best)
     magnitude = np.abs(middle[np.isfinite(middle)]).max(initial=0.0)
     size = np.maximum(np.abs(best), 1e-3 * np.abs(best[np.isfinite(best)]).max(initial=0.0))
     size = np.maximum(size, 1e-6 * magnitude)

@@ -10,7 +10,7 @@ Not for judging.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -18,17 +18,19 @@ import numpy as np
 from dualad.base.arguments import replaced
 from dualad.base.tree import flatten, is_array
 from dualad.diagnose.values import Difference, copied, difference
-from dualad.errors import DualadError, GradcheckError, ShapeError
+from dualad.errors import ArgumentError, DualadError, GradcheckError, ShapeError
 from dualad.jacobians.hessian import hvp
 from dualad.jacobians.jacobian import jacfwd, jacrev
 from dualad.jvp import jvp
 from dualad.vjp_via_transpose import vjp
 from dualad.vmap import vmap
 
-from .describe import refuse_unknown
 from .real_function import RealFunction, Side, joined
 
-__all__ = ["Direction", "Engine", "MODES", "SINGLE", "chosen_mode", "chosen_modes", "failure", "is_single", "said"]
+__all__ = [
+    "Direction", "Engine", "MODES", "SINGLE", "chosen_mode", "chosen_modes", "failure", "is_single", "refuse_unknown",
+    "said",
+]  # fmt: skip
 
 #: allowed error of derivatives in single precision, with room for cancellation
 SINGLE = 1e-3
@@ -261,6 +263,15 @@ def chosen_mode(name: str) -> str:
     """Return the full name of one mode."""
     refuse_unknown("mode", [name], _MODE_NAMES)
     return _MODE_NAMES[name]
+
+
+def refuse_unknown(what: str, given: Collection[str], known: Collection[str]) -> None:
+    """Refuse names that are not among those known."""
+    for name in given:
+        if name not in known:
+            raise ArgumentError(
+                f"You named the {what} {name!r}.", "There is none of this name.", f"Choose from {', '.join(known)}."
+            )
 
 
 def failure(check: str, what: str, why: str = "", instead: str = "", **details: Any) -> GradcheckError:

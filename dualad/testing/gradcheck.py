@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,10 @@ import numpy as np
 from dualad.errors import GradcheckError
 
 from . import differences
-from .describe import describe, refuse_unknown
-from .engine import SINGLE, Engine, chosen_modes, is_single, said
+from .engine import SINGLE, Engine, chosen_modes, is_single, refuse_unknown
 from .estimate import Estimate, Unavailable, compare, scaled, stack, weighted
 from .properties import Properties
+from .real_function import as_arguments
 
 __all__ = ["compare_with_values", "gradcheck", "warn_of_single_precision"]
 
@@ -107,7 +108,7 @@ def gradcheck(
     """
     modes = chosen_modes(modes, check_forward_ad, check_backward_ad)
     refuse_unknown("treatment of kinks", [kinks], ("refuse", "accept"))
-    function = Engine(f, args if isinstance(args, (tuple, list)) else (args,))
+    function = Engine(f, as_arguments(args))
     warn_of_single_precision(function)
     default = (SINGLE, SINGLE) if function.single else (1e-6, 1e-12) if eps is None else (1e-3, 1e-5)
     tolerances = {
@@ -137,12 +138,16 @@ def compare_with_values(f: Callable, args: Any, **switches: Any) -> None:
 
 
 class _ByDifferences(Properties):
-    """The steps of one check; the first that fails raises."""
+    """The steps of one check; the first that fails raises.
+
+    Compared are products of the Jacobian with ``vectors``: the unit vectors or, to be fast, a random one per array.
+    """
 
     def __init__(self, f: Engine, fast: bool, eps: float | None, kinks: str, **tolerances: Any) -> None:
         super().__init__(f, **tolerances)
         self.fast, self.eps, self.kinks = fast, eps, kinks
         self.noise = 1e-14 * np.abs(np.nan_to_num(f.flat_value, posinf=0.0, neginf=0.0))
+        self.vectors = f.ins.apart(f.going("forward").random(self.rng)) if fast else np.eye(f.size)
 
     def run(self, modes: Sequence[str], absent: bool, batched: Mapping[str, bool]) -> None:
         """Check the modes, and on request absent and batched vectors."""
@@ -157,9 +162,12 @@ class _ByDifferences(Properties):
             apart = f.difference()
             if apart is not None:
                 self.fail("value", str(apart), "a derivative of other code is no derivative", apart.instead)
-            directions, numerical = self.numerical()
+            steps = np.ones(len(self.vectors)) if self.fast else f.scale
+            numerical = scaled(
+                stack([self.along(v * h) for v, h in zip(self.vectors, steps, strict=True)], axis=1), 1.0 / steps
+            )
             for mode in modes:
-                vector, product = getattr(self, mode)(directions, numerical)
+                vector, product = getattr(self, mode)(numerical, self.noise[:, None] / steps)
                 self.again(f"{mode} mode", f.going(mode).product(vector), product)
                 if mode == "reverse":  # and of a linearization of its own
                     f.learn()
@@ -169,15 +177,10 @@ class _ByDifferences(Properties):
                 if batched[mode]:
                     self.batched(mode, _LANES)
 
-    # -- what the values say ----------------------------------------------------------------------------------------
-
     def along(self, v: np.ndarray) -> Estimate:
         """Return the derivative of the values along v; v is a natural change of the point."""
         f = self.f
-        if self.eps is None:
-            answer = differences.derivative(f.evaluate, f.x, v, value=f.flat_value)
-        else:
-            answer = self.plain_difference(v, self.eps)
+        answer = differences.derivative(f.evaluate, f.x, v, value=f.flat_value, step=self.eps)
         if f.changed:
             self.fail("values", f.changed,
                       "a result whose shape, dtype or structure depends on the values has no derivative",
@@ -189,101 +192,94 @@ class _ByDifferences(Properties):
         assert isinstance(answer, Estimate)
         return answer
 
-    def plain_difference(self, v: np.ndarray, eps: float) -> Estimate | Unavailable:
-        """Return one central difference along v."""
-        f = self.f
-        try:
-            return Estimate((f.evaluate(f.x + eps * v) - f.evaluate(f.x - eps * v)) / (2 * eps))
-        except Exception as error:
-            return Unavailable(f"the function raises beside the point: {said(error)}")
-
-    def numerical(self) -> tuple[np.ndarray, Estimate]:
-        """Return the unit vectors and the Jacobian, or a random vector in each real array and the products."""
-        f = self.f
-        if not self.fast:
-            columns = stack([self.along(v) for v in np.diag(f.scale)], axis=1)
-            return np.eye(f.size), scaled(columns, 1.0 / f.scale)
-        groups = f.ins.groups()
-        vectors = [np.where(groups == g, f.going("forward").random(self.rng), 0.0) for g in np.unique(groups)]
-        return np.stack(vectors), stack([self.along(v) for v in vectors], axis=1)
-
-    # -- the two modes ----------------------------------------------------------------------------------------------
-
-    def forward(self, directions: np.ndarray, numerical: Estimate) -> tuple[np.ndarray, np.ndarray]:
+    def forward(self, numerical: Estimate, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compare one product per vector with the values'; return the first of each."""
         columns = []
-        for v in directions:
+        for v in self.vectors:
             columns.append(self.f.jvp(v))
             self.value("forward", self.f.pushed_value)
-        self.judge("forward", np.stack(columns, axis=1), numerical, self.floor(), directions if self.fast else None)
-        return directions[0], columns[0]
+        self.judge("forward", np.stack(columns, axis=1), numerical, floor, np.arange(self.f.out_size))
+        return self.vectors[0], columns[0]
 
-    def reverse(self, directions: np.ndarray, numerical: Estimate) -> tuple[np.ndarray, np.ndarray]:
-        """Compare one product per entry of the result, or w·(J v) for a random w in each real array; return one."""
+    def reverse(self, numerical: Estimate, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Compare one product per entry of the result, or w·(J v) for a random w in each array; return one."""
         f = self.f
         self.value("reverse", f.learn())
-        if not self.fast:
-            rows = [f.vjp(w) for w in np.eye(f.out_size)]
-            self.judge("reverse", np.stack(rows), numerical, self.floor())
-            return np.eye(f.out_size)[0], rows[0]
-        groups = f.outs.groups()
-        w = got = np.zeros(0)
-        for g in np.unique(groups):
-            w = np.where(groups == g, self.rng.standard_normal(f.out_size), 0.0)
-            got = f.vjp(w)
-            product = weighted(numerical, w)
-            assert isinstance(product, Estimate)
-            rounding = 1e-12 * np.abs(w) @ np.abs(np.nan_to_num(np.where(w[:, None] != 0, numerical.value, 0.0)))
-            floor = rounding + np.abs(w) @ self.noise + 1e-14 * (np.abs(directions) @ np.abs(got))
-            self.judge("reverse", (directions @ got)[None], stack([product]), floor[None], directions, w)
-        return w, got
+        weights = f.outs.apart(f.going("reverse").random(self.rng)) if self.fast else np.eye(f.out_size)
+        got = rows = np.stack([f.vjp(w) for w in weights])
+        if self.fast:
+            got = rows @ self.vectors.T
+            terms = np.abs(np.nan_to_num(numerical.value))
+            floor = np.abs(weights) @ (floor + 1e-12 * terms) + 1e-14 * (np.abs(rows) @ np.abs(self.vectors.T))
+            products = [weighted(numerical, w) for w in weights]
+            numerical = stack([answer for answer in products if isinstance(answer, Estimate)])
+        self.judge("reverse", got, numerical, floor, np.argmax(weights != 0, axis=1))
+        return weights[0], rows[0]
 
-    def floor(self) -> np.ndarray:
-        """Return the rounding of the values in the entries of a Jacobian, or of products with vectors."""
-        return self.noise[:, None] / (1.0 if self.fast else self.f.scale)
-
-    def judge(
-        self,
-        mode: str,
-        got: np.ndarray,
-        estimate: Estimate,
-        floor: np.ndarray,
-        vectors: np.ndarray | None = None,
-        w: np.ndarray | None = None,
-    ) -> None:
-        """Compare a Jacobian, or products with random vectors, with what the values say; name the worst entry."""
-        f = self.f
-        groups = f.entry_groups() if vectors is None else None
+    def judge(self, mode: str, got: np.ndarray, estimate: Estimate, floor: np.ndarray, outputs: np.ndarray) -> None:
+        """Compare products with what the values say; name the worst entry, in a row of one of the ``outputs``."""
+        f, value = self.f, estimate.value
+        groups = None if self.fast else f.entry_groups()
         outcome = compare(got, estimate, rtol=self.rtol, atol=self.atol, floor=floor, groups=groups)
-        one_sided = (estimate.low, estimate.high) if estimate.low is not None and estimate.high is not None else None
-        kinks = np.zeros(got.shape, bool) if one_sided is None else one_sided[0] < one_sided[1]
-        bad = outcome.wrong | ~outcome.judged | (kinks if self.kinks == "refuse" else False)
+        low, high = (value, value) if estimate.low is None or estimate.high is None else (estimate.low, estimate.high)
+        bad = outcome.wrong | ~outcome.judged | ((low < high) if self.kinks == "refuse" else False)
         if not bad.any():
             return
-        size = np.abs(got - estimate.value) / (np.abs(estimate.value) + floor + 1e-300)
+        size = np.abs(got - value) / (np.abs(value) + floor + 1e-300)
         worst = int(np.argmax(np.where(outcome.wrong, size + 3.0, np.where(bad, 1.0, -1.0))))
         at = row, column = np.unravel_index(worst, got.shape)
-        out_k = int(row) if w is None else int(np.flatnonzero(w)[0])
-        in_k = int(column) if vectors is None else int(np.flatnonzero(vectors[column])[0])
-        (output, out_part), (number, in_part) = f.outs.leaf_of(out_k), f.ins.leaf_of(in_k)
-        if vectors is None:  # the block of one array of results and one of arguments, or the products with one vector
-            block = np.ix_(f.outs.groups() == f.outs.groups()[out_k], f.ins.groups() == f.ins.groups()[in_k])
-        else:
-            block = np.ix_(np.full(len(got), True), np.arange(got.shape[1]) == column)
-        what, why, instead = describe(
-            f"the {mode}-mode derivative of output {_place(output, out_part, f.outs.label(out_k))} with respect to"
-            f" input {_place(number, in_part, f.ins.label(in_k))}",
-            "Jacobian" if vectors is None else "Jacobian, times a random vector",
-            got[block],
-            estimate.value[block],
-            bad[block],
-            entry=(float(got[at]), float(estimate.value[at])),
-            kink=tuple([float(ends[at]) for ends in one_sided]) if one_sided and kinks[block].any() else None,
-            judged=bool(outcome.judged[at]),
+        inputs = np.argmax(self.vectors != 0, axis=1)
+        block = np.ix_(*[
+            side.groups()[ends] == side.groups()[ends[k]]
+            for side, ends, k in ((f.outs, outputs, row), (f.ins, inputs, column))
+        ])  # fmt: skip
+        (output, out_part), (number, in_part) = f.outs.leaf_of(int(outputs[row])), f.ins.leaf_of(int(inputs[column]))
+        where = (
+            f"the {mode}-mode derivative of output {_place(output, out_part, f.outs.label(int(outputs[row])))} with"
+            f" respect to input {_place(number, in_part, f.ins.label(int(inputs[column])))}"
         )
+        analytical, numerical, wrong = got[block], value[block], bad[block]
+        if (low < high)[block].any():
+            what = f"is at a kink: {got[at]:.9g}, where the one-sided slopes are {low[at]:.6g} and {high[at]:.6g}."
+            why = "the slopes from the two sides differ, so there is no derivative to compare with"
+            instead = "move the point away from the kink, or pass kinks='accept' to take any slope between the two"
+        elif not outcome.judged[at]:
+            what = f"could not be judged: it is {got[at]:.9g}, and central differences do not settle."
+            why = "the function is noisy, jumps, or ends beside the point"
+            instead = "choose another point, or a step with eps="
+        else:
+            count = f"; {int(wrong.sum())} of {wrong.size} entries are wrong" if wrong.size > 1 else ""
+            what = f"is {got[at]:.9g}, central differences have {value[at]:.9g}{count}."
+            why = _likely_cause(analytical, numerical)
+            instead = "look at the rule (or the code) on the way between the two"
+        kind = f"Jacobian{', times a random vector' if self.fast else ''}"
+        for name, matrix in (("analytical", analytical), ("numerical", numerical)):
+            shown = np.array2string(matrix, precision=6, threshold=100, edgeitems=3, max_line_width=100)
+            what += f"\n  {name} {kind}:\n{indent(shown, '    ')}"
         part = "imaginary" if "imaginary" in (out_part, in_part) else out_part or in_part
-        matrices = {"analytical": got[block], "numerical": estimate.value[block]}
-        self.fail(mode, what, why, instead, output=output, input=number, part=part, **matrices)
+        attributes = {"output": output, "input": number, "part": part}
+        self.fail(mode, f"{where} {what}", why, instead, analytical=analytical, numerical=numerical, **attributes)
+
+
+def _likely_cause(got: np.ndarray, expected: np.ndarray) -> str:
+    """Return what would turn one Jacobian into the other, if it is something simple, in one clause."""
+    if not np.any(got):
+        return (
+            "the analytical derivative is exactly zero, and the values move: a stop_gradient, a constant made of a"
+            " traced value, or a rule that returns None"
+        )
+    big = np.abs(expected) > 1e-6 * np.abs(expected).max(initial=0.0)
+    if big.any() and np.allclose(got[~big], expected[~big], atol=1e-6 * np.abs(expected).max(initial=0.0)):
+        ratios = got[big] / expected[big]
+        if np.allclose(ratios, ratios[0], rtol=1e-5) and not np.isclose(ratios[0], 1.0, rtol=1e-7):
+            times = "minus" if np.isclose(ratios[0], -1.0) else f"{ratios[0]:.6g} times"
+            return f"the analytical derivative is {times} the numerical one"
+    shift = got - expected
+    if np.allclose(shift, shift.flat[0], rtol=1e-5, atol=0.0):
+        return f"the analytical derivative differs by {shift.flat[0]:.6g} everywhere"
+    if got.shape[0] == got.shape[1] > 1 and np.allclose(got, expected.T, rtol=1e-5):
+        return "the analytical Jacobian is the transpose of the numerical one"
+    return "the derivative does not describe how the values change"
 
 
 def warn_of_single_precision(f: Engine) -> None:

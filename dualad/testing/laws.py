@@ -26,8 +26,7 @@ import numpy as np
 
 from dualad.jvp import stop_gradient
 
-from .describe import refuse_unknown
-from .engine import MODES, SINGLE, Engine
+from .engine import MODES, SINGLE, Engine, refuse_unknown
 from .properties import Properties, expect
 
 __all__ = [

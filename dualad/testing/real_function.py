@@ -23,7 +23,7 @@ from dualad.core.watch import Watch
 from dualad.errors import OutputError, ShapeError, UsageError
 from dualad.jacobians.basis import split_last
 
-__all__ = ["RealFunction", "Side", "argument_names", "joined", "name_of", "same"]
+__all__ = ["RealFunction", "Side", "argument_names", "as_arguments", "joined", "name_of", "same"]
 
 
 class RealFunction:
@@ -190,6 +190,11 @@ class Side:
         """Return, for each entry of the vector, the number of its array."""
         return np.repeat(np.arange(len(self.arrays)), [a.size for a in self.arrays])
 
+    def apart(self, vector: np.ndarray) -> np.ndarray:
+        """Return one row per array: the vector with zeros in the others."""
+        groups = self.groups()
+        return np.stack([np.where(groups == g, vector, 0.0) for g in np.unique(groups)])
+
     def label(self, k: int) -> str:
         """Name the k-th entry of the vector: ``theta[2]``, ``out[0, 1]``."""
         group = int(self.groups()[k])
@@ -213,6 +218,11 @@ def _is_inexact(leaf: Any) -> bool:
     if isinstance(leaf, (np.ndarray, np.generic)):
         return leaf.dtype.kind in "fc"
     return isinstance(leaf, (float, complex))
+
+
+def as_arguments(args: Any) -> tuple[Any, ...]:
+    """Return positional arguments as a tuple, of one that was given alone too."""
+    return tuple(args) if isinstance(args, (tuple, list)) else (args,)
 
 
 def argument_names(f: Callable, count: int) -> list[str]:

@@ -21,8 +21,7 @@ from dualad.base.frames import is_users, users_line_of
 from dualad.errors import DualadError, UsageError
 
 from .answers import LANES, nearby, oracles_of
-from .describe import refuse_unknown
-from .engine import Engine
+from .engine import Engine, refuse_unknown
 from .estimate import Answer, Estimate, Unavailable, compare, each
 from .jax_oracle import JaxOracle
 from .report import CheckReport, Mismatch, Outcome, Row

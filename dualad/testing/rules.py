@@ -19,6 +19,7 @@ from .engine import SINGLE, Direction, Engine, chosen_modes, failure
 from .gradcheck import compare_with_values, warn_of_single_precision
 from .gradgradcheck import first_derivative
 from .properties import Properties
+from .real_function import as_arguments
 
 __all__ = ["RuleCheck", "RuleReport", "check_rule"]
 
@@ -124,8 +125,7 @@ def check_rule(
             "a rule is checked by calling the function that has it",
             "pass the decorated function itself",
         )
-    args = tuple(args) if isinstance(args, (tuple, list)) else (args,)
-    engine = Engine(f, args)
+    engine = Engine(f, as_arguments(args))
     warn_of_single_precision(engine)
     if engine.single:
         rtol, atol = max(rtol, SINGLE), max(atol, SINGLE)
@@ -215,14 +215,10 @@ def _outcome(name: str, question: Callable[[], Any]) -> RuleCheck:
     except RuleMissingError as error:
         once = "once_differentiable" in error.what
         return RuleCheck(name, "skipped" if once and name.startswith("second") else "failed", _short(error))
-    except GradcheckError as error:
-        return RuleCheck(name, "failed", error.what)
     except Exception as error:
-        return RuleCheck(name, "failed", _short(error))
+        return RuleCheck(name, "failed", error.what if isinstance(error, GradcheckError) else _short(error))
     return RuleCheck(name, "ok")
 
 
 def _short(error: Exception) -> str:
-    if isinstance(error, DualadError):
-        return f"[{error.code}] {error.what}"
-    return f"{type(error).__name__}: {error}"
+    return f"[{error.code}] {error.what}" if isinstance(error, DualadError) else f"{type(error).__name__}: {error}"
