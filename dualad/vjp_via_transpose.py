@@ -122,7 +122,7 @@ class Pullback:
     def __repr__(self) -> str:
         ins = ", ".join([repr(a) for a in self._stage.in_avals if a is not None])
         outs = ", ".join(map(repr, self._stage.out_avals))
-        return f"<pullback ({outs}) -> ({ins}) through {len(self.program.steps)} equations>"
+        return f"<pullback ({outs}) -> ({ins}) through {len(self.program.recorded)} equations>"
 
 
 @overload
@@ -562,4 +562,4 @@ class Transposed:
 
     def __repr__(self) -> str:
         outs, ins = ", ".join(map(repr, self.out_avals)), ", ".join(map(repr, self.in_avals))
-        return f"<transpose ({outs}) -> ({ins}) through {len(self.program.steps)} equations>"
+        return f"<transpose ({outs}) -> ({ins}) through {len(self.program.recorded)} equations>"

@@ -98,7 +98,8 @@ def _compile(program: Program) -> Compiled:
     note_once()
     grouped = program
     for find in (find_stacks, find_passes, find_groups):
-        steps = attempt(find.__name__, functools.partial(regrouped, find, grouped), grouped.steps)
+        whole: Sequence[tuple] = grouped.steps
+        steps = attempt(find.__name__, functools.partial(regrouped, find, grouped), whole)
         grouped = Program(program.inputs, steps, program.outputs, program.name)
     if len(grouped.steps) == 1 and isinstance(group := grouped.steps[0][0], (Group, Pass)):
         own = [list(map(id, atoms)) for atoms in (program.inputs, program.outputs, group.reads, group.writes)]

@@ -25,7 +25,7 @@ _ONE = -1
 _PRODUCTS = {(2, 1): "ij,j->i", (1, 2): "i,ij->j", (1, 1): "i,i->"}
 
 
-def regrouped(find: Callable[[Program], list[tuple]], program: Program) -> list[tuple]:
+def regrouped(find: Callable[[Program], Sequence[tuple]], program: Program) -> Sequence[tuple]:
     """Return the equations that ``find`` makes of a program's; raise if they are not shown to be the same."""
     steps = find(program)
     if steps is not program.steps:

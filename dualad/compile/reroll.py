@@ -17,12 +17,11 @@ import numpy as np
 from ..control.scan import scan
 from ..control.subprograms import strong_aval, zeros
 from ..core.aval import Aval, aval_of
-from ..core.watch import carried
 from ..ops.indexing import ARRAY, index, index_add, index_set
 from ..ops.joining import concatenate, stack
 from ..ops.shaping import transpose
 from ..program.ir import Program, live_steps, map_programs, programs_in
-from ..program.variable import Variable, aval_of_atom
+from ..program.variable import Step, Variable, aval_of_atom
 from .repeats import Numbered, Repeat, find_repeats
 
 __all__ = ["ROLLED", "reroll", "rolled_loops"]
@@ -46,7 +45,7 @@ def reroll(program: Program) -> Program:
             break
         program = _Roller(code, repeats).result()
     steps = [
-        carried(s, (s[0], s[1], map_programs(s[2], reroll), s[3])) if s[0].kind == "control" else s
+        s.rewritten(s.op, s.args, map_programs(s.params, reroll), s.outs) if s.op.kind == "control" else s
         for s in program.steps
     ]
     return Program(program.inputs, steps, program.outputs, program.name)
@@ -82,7 +81,7 @@ class _Roller:
 
     def __init__(self, code: Numbered, repeats: list[Repeat]) -> None:
         self.code = code
-        self.steps: list[tuple] = []
+        self.steps: list[Step] = []
         self.loops = [_Loop(r) for r in repeats]
         self.starts = [r.first for r in repeats]
         #: number of a value -> what stands for it
@@ -145,7 +144,7 @@ class _Roller:
     def write(self, op: Any, args: Sequence, params: dict) -> Variable:
         """Add an equation with one result."""
         out = Variable(strong_aval(op.abstract_eval(*[aval_of_atom(a) for a in args], **params)))
-        self.steps.append((op, list(args), params, (out,)))
+        self.steps.append(Step(op, list(args), params, (out,)))
         return out
 
     def atom(self, ref: int) -> Any:
@@ -177,7 +176,7 @@ class _Roller:
                     if rows.aval == outs[0].aval:
                         self.atoms[int(code.first_value[i])] = rows
                         continue
-            self.steps.append(carried(step, (op, [self.atom(r) for r in refs], params, outs)))
+            self.steps.append(step.rewritten(op, [self.atom(r) for r in refs], params, outs))
 
     # ── values of many iterations ────────────────────────────────────────────────────────────────────────────────
 
@@ -272,7 +271,7 @@ class _Body:
                         ARRAY if i in moving else e for i, e in enumerate(params["template"])
                     ])}  # fmt: skip
                 results = tuple([Variable(v.aval) for v in outs])
-                steps.append(carried(step, (op, given, params, results)))
+                steps.append(step.rewritten(op, given, params, results))
                 self.made.update(zip(range(number, number + len(outs)), results, strict=True))
             column += len(args)
         carries, starts, new = self._carries()
@@ -296,7 +295,7 @@ class _Body:
         if not body.outputs:  # nothing reads what it makes
             return
         outs = tuple([Variable(a) for a in scan.abstract_eval(*[aval_of_atom(a) for a in args], **params)])
-        self.roller.steps.append((scan, args, params, outs))
+        self.roller.steps.append(Step(scan, args, params, outs))
         for j in loop.last:
             loop.last[j] = outs[next(i for i, a in enumerate(new) if a is self.made[j])]
         loop.stacks.update(zip(ys, outs[len(new) :], strict=True))
@@ -331,7 +330,7 @@ class _Body:
                 self.xs[rows] = Variable(code.values[ref].aval), self.roller.rows(refs.tolist())
         return self.xs[rows][0]
 
-    def _read(self, j: int, number: int, column: int, template: tuple, step: tuple, steps: list) -> None:
+    def _read(self, j: int, number: int, column: int, template: tuple, step: Step, steps: list) -> None:
         """Read an invariant array at a place that differs: a row of it, and what the index does besides."""
         ((where, places),) = self.loop.repeat.places[j].items()
         source = int(self.loop.repeat.refs[0, column])
@@ -343,8 +342,8 @@ class _Body:
         row = self.xs[key][0]
         rest = (*template[:where], *template[where + 1 :])
         if rest and rest != tuple([(0, n, 1) for n in row.aval.shape[: len(rest)]]):
-            out = Variable(step[3][0].aval)
-            steps.append(carried(step, (index, [row], {"template": rest}, (out,))))
+            out = Variable(step.out.aval)
+            steps.append(step.rewritten(index, [row], {"template": rest}, (out,)))
             row = out
         self.made[number] = row
 

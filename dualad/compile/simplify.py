@@ -18,11 +18,10 @@ from ..control.subprograms import strong_aval
 from ..core.aval import Aval, is_weak
 from ..core.tables import OPS
 from ..core.tracer import Tracer
-from ..core.watch import carried
 from ..ops.arithmetic import multiply
 from ..ops.shaping import broadcast_to, reshape, transpose
 from ..program.ir import Program, live_steps, map_programs
-from ..program.variable import Variable, aval_of_atom
+from ..program.variable import Step, Variable, aval_of_atom
 
 __all__ = ["first_difference", "hashable", "is_elementwise", "is_pure", "simplify", "structure"]
 
@@ -61,13 +60,13 @@ class _Simplifier:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.steps: list[tuple] = []
+        self.steps: list[Step] = []
         #: variable of the given program -> atom of the new one
         self.atoms: dict[Variable, Any] = {}
         #: key of an equation -> its results
         self.known: dict[Any, tuple] = {}
         #: variable -> the equation that makes it
-        self.maker: dict[Variable, tuple] = {}
+        self.maker: dict[Variable, Step] = {}
 
     def result(self) -> Program:
         for step in self.program.steps:
@@ -78,7 +77,7 @@ class _Simplifier:
     def atom(self, a: Any) -> Any:
         return self.atoms.get(a, a) if type(a) is Variable else a
 
-    def step(self, step: tuple) -> None:
+    def step(self, step: Step) -> None:
         op, args, params, outs = step
         args = [self.atom(a) for a in args]
         if op.name == "call":
@@ -103,7 +102,7 @@ class _Simplifier:
             if known is not outs:
                 self.atoms.update(zip(outs, known, strict=True))
                 return
-        new = carried(step, (op, args, params, outs))
+        new = step.rewritten(op, args, params, outs)
         self.steps.append(new)
         for v in outs:
             self.maker[v] = new
@@ -115,7 +114,7 @@ class _Simplifier:
         for step in program.steps:
             op, given, params, results = step
             fresh = tuple([Variable(v.aval) for v in results])
-            self.step(carried(step, (op, [rename(a) for a in given], params, fresh)))
+            self.step(step.rewritten(op, [rename(a) for a in given], params, fresh))
             inside.update(zip(results, [self.atom(v) for v in fresh], strict=True))
         for v, o in zip(outs, program.outputs, strict=True):
             x = self.atom(rename(o))
@@ -128,7 +127,7 @@ class _Simplifier:
         if type(x) is not Variable:
             return np.asarray(x)[()]
         out = Variable(Aval((), x.aval.dtype))
-        self.steps.append((OPS["astype"], [x], {"dtype": x.aval.dtype}, (out,)))
+        self.steps.append(Step(OPS["astype"], [x], {"dtype": x.aval.dtype}, (out,)))
         self.maker[out] = self.steps[-1]
         return out
 
@@ -207,7 +206,7 @@ class _Simplifier:
         if n == 2:
             return OPS["square"], [x]
         squared = Variable(strong_aval(out))
-        self.step((OPS["square"], [x], {}, (squared,)))
+        self.step(Step(OPS["square"], [x], {}, (squared,)))
         other = self.atom(squared)
         return (multiply, [other, x]) if n == 3 else (OPS["square"], [other])
 

@@ -245,8 +245,8 @@ def _separate_branches(branches, moving, direct: bool = False) -> Separated:
         residuals = [x if owner is part else zeros(aval_of_atom(x)) for owner, x in computed]
         inputs = [v if owner is part else Variable(v.aval) for owner, v in read]
         p, q = part.known, part.linear
-        known.append(Program(p.inputs, p.steps, [*p.outputs[:n], *residuals], p.name))
-        linear.append(Program([*q.inputs[:k], *inputs], q.steps, q.outputs, q.name))
+        known.append(Program(p.inputs, p.recorded, [*p.outputs[:n], *residuals], p.name))
+        linear.append(Program([*q.inputs[:k], *inputs], q.recorded, q.outputs, q.name))
     return Separated(tuple(known), tuple(linear), out, [s for part in parts for s in part.sources])
 
 
@@ -384,7 +384,7 @@ def while_with(make: Callable, values: Sequence, order: int, *, test, body, cons
     for v, m in zip(test.inputs[a:], flags[b:], strict=True):
         inputs += [v, *[Variable(strong_aval(v.aval)) for _ in range(order)]] if m else [v]
     params = {
-        "test": Program(inputs, test.steps, test.outputs, test.name), "body": program.program,
+        "test": Program(inputs, test.recorded, test.outputs, test.name), "body": program.program,
         "constants": (a, b + order * sum(flags[:b])),
     }  # fmt: skip
     for_test = [v[0] if type(v) is list else v for v in values[:a]]

@@ -134,14 +134,14 @@ def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
 
 def _returning(program: Program, outputs: Sequence, inputs: int | None = None) -> Program:
     """Return a program with other results, and of its inputs the first ones."""
-    return Program(program.inputs[:inputs], live_steps(program.steps, outputs), outputs, program.name)
+    return Program(program.inputs[:inputs], live_steps(program.recorded, outputs), outputs, program.name)
 
 
 def _unchanging(program: Program, constants: int, carry: int) -> set[Variable]:
     """Return the loop-invariant variables: constants, carries passed through, and all that is computed from these."""
     inputs = program.inputs[: constants + carry]
     same = {v for i, v in enumerate(inputs) if i < constants or program.outputs[i - constants] is v}
-    for op, args, params, outs in program.steps:
+    for op, args, params, outs in program.recorded:
         if not (op.effect or "call" in params or op.across) and all([a in same for a in args if type(a) is Variable]):
             same.update(outs)
     return same

@@ -65,7 +65,8 @@ def stage(function: Callable, avals: Sequence[Aval], name: str, where: str, line
 
 def closure_convert(program: Program) -> tuple[Program, list[Tracer]]:
     """Make inputs of the tensors that a program holds as constants; return them in the order of those inputs."""
-    if not any([isinstance(a, Tracer) for step in (*program.steps, (None, program.outputs)) for a in step[1]]):
+    lists = [*[args for _, args, _, _ in program.recorded], program.outputs]
+    if not any([isinstance(a, Tracer) for args in lists for a in args]):
         return program, []
     found: dict[int, tuple[Tracer, Variable]] = {}
 
@@ -90,7 +91,7 @@ def captured_inputs(bodies: Sequence[StagedBody], own: int) -> tuple[list[Progra
         mine = {id(t): v for t, v in zip(body.captured, body.program.inputs[own:], strict=True)}
         extra = [mine[i] if i in mine else Variable(Aval(t.shape, t.dtype)) for i, t in union.items()]
         p = body.program
-        programs.append(Program([*p.inputs[:own], *extra], p.steps, p.outputs, p.name))
+        programs.append(Program([*p.inputs[:own], *extra], p.recorded, p.outputs, p.name))
     return programs, list(union.values())
 
 
@@ -99,13 +100,13 @@ def runner(program: Program, plain: bool = False) -> Callable:
 
     With ``plain`` all arguments are arrays of NumPy's, and no transform needs to be asked.
     """
-    plain = plain and not any([op.across is not None for op, *_ in program.steps])
+    plain = plain and not any([op.across is not None for op, *_ in program.recorded])
     slots: dict[Variable, int] = {}
-    for v in (*program.inputs, *[v for step in program.steps for v in step[3]]):
+    for v in (*program.inputs, *[v for _, _, _, outs in program.recorded for v in outs]):
         slots.setdefault(v, len(slots))
     size, first = len(slots), len(program.inputs)
     steps = []
-    for op, args, params, outs in program.steps:
+    for op, args, params, outs in program.recorded:
         reads = tuple([slots[a] if type(a) is Variable else -1 for a in args])
         steps.append((op, reads, tuple(args), params, op.multiple_results, [slots[v] for v in outs]))
     outputs = [(slots[o], None) if type(o) is Variable else (-1, o) for o in program.outputs]
@@ -139,7 +140,7 @@ def mentions(program: Program, test: Callable[[Any, dict], bool]) -> bool:
     if answer is None:
         answer = program.answers[test] = any(
             test(op, params) or any([mentions(part, test) for part in programs_in(params)])
-            for op, _, params, _ in program.steps
+            for op, _, params, _ in program.recorded
         )
     return answer
 
@@ -150,7 +151,7 @@ def without_effects(program: Program) -> Program:
         return program
     passed: dict[Variable, Any] = {}
     steps = []
-    for op, args, params, outs in program.steps:
+    for op, args, params, outs in program.recorded:
         read = [passed.get(a, a) if type(a) is Variable else a for a in args]
         if op.effect:
             passed[outs[0]] = read[0]
@@ -162,7 +163,7 @@ def without_effects(program: Program) -> Program:
 
 def permute_inputs(program: Program, order: Sequence[int]) -> Program:
     """Return a program with its inputs in another order."""
-    return Program([program.inputs[i] for i in order], program.steps, program.outputs, program.name)
+    return Program([program.inputs[i] for i in order], program.recorded, program.outputs, program.name)
 
 
 def zeros(aval: Aval):
@@ -371,7 +372,7 @@ def transpose_program(
         ]
         inputs = list(level.inputs)
         steps = []
-        for op, args, params, outs in program.steps:
+        for op, args, params, outs in program.recorded:
             args = [rest.get(a, a) if type(a) is Variable else a for a in args]
             if any([type(a) is Variable for a in args]):
                 steps.append((op, args, params, outs))
@@ -399,7 +400,7 @@ def transpose_program(
         both = level.finish([*results, *masks], program.name)
     cut, skipped = len(results), len(started) + len(cts)
     of_cotangents, of_masks = [
-        Program(ins, live_steps(both.steps, outs), outs, program.name)
+        Program(ins, live_steps(both.recorded, outs), outs, program.name)
         for ins, outs in ((inputs, both.outputs[:cut]), (inputs[skipped:], both.outputs[cut:]))
     ]
     partial, hot = [m is not None for m, _ in found], [h for _, h in found]
@@ -413,7 +414,7 @@ def mask_programs(
     programs = []
     for t in transposed:
         outputs = [t.marks.outputs[i] for i in wanted]
-        programs.append(Program(t.marks.inputs, live_steps(t.marks.steps, outputs), outputs, t.marks.name))
+        programs.append(Program(t.marks.inputs, live_steps(t.marks.recorded, outputs), outputs, t.marks.name))
     kept = inputs_read(programs, range(known))
     order = [*kept, *range(known, len(transposed[0].marks.inputs))]
     return [permute_inputs(p, order) for p in programs], kept
@@ -421,5 +422,6 @@ def mask_programs(
 
 def inputs_read(programs: Sequence[Program], positions: Sequence[int]) -> list[int]:
     """Return those of some positions at which an input of any of these programs is read."""
-    read = {a for p in programs for step in (*p.steps, (None, p.outputs)) for a in step[1] if type(a) is Variable}
+    atoms = [a for p in programs for args in (*[args for _, args, _, _ in p.recorded], p.outputs) for a in args]
+    read = {a for a in atoms if type(a) is Variable}
     return [i for i in positions if any([p.inputs[i] in read for p in programs])]

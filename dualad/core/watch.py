@@ -2,8 +2,8 @@
 
 For: ``debug``, which sets one for a block of code, and the profiler, which sets one for all threads. Both are asked for
 only while ``contexts.py`` says that there is one somewhere, so an operation costs nothing more while nobody watches. A
-program that is written under a watch remembers the user's line of each of its equations (``Step``). Also here: the log
-of transposed equations. Not for: what a watch does with what it sees (``diagnose/``, ``profiling/``).
+program that is written under a watch remembers the user's line of each of its steps (``program/variable.py``). Also
+here: the log of transposed steps. Not for: what a watch does with what it sees (``diagnose/``, ``profiling/``).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 
 from ..base.frames import user_line
 from .blocks import run_lazily
-from .contexts import active, entered, everywhere, left, watching
+from .contexts import entered, everywhere, left, watching
 from .dispatch import bind
 from .tracer import Tracer
 
-__all__ = ["Step", "Watch", "WatchedSteps", "carried", "logged_walk", "noted", "run_rule"]
+__all__ = ["Watch", "logged_walk", "noted", "run_rule"]
 
 
 def run_rule(op, primals: Sequence, tangents: Sequence, params: dict) -> tuple:
@@ -108,7 +108,7 @@ class Watch:
         """Return the transpose rule to use for an equation of an operator."""
         return rule
 
-    def walk(self, program, steps: Iterable[tuple], what: str) -> Iterable[tuple]:
+    def walk(self, program, steps: Iterable[Any], what: str) -> Iterable[Any]:
         """Yield the steps of a program that is run or transposed (``what``)."""
         return steps
 
@@ -136,39 +136,6 @@ def noted(result: Any) -> Any:
     return result
 
 
-# ── equations that know their line ───────────────────────────────────────────────────────────────────────────────
-
-
-class Step(tuple):  # noqa: SLOT001 (a tuple has no room for slots)
-    """An equation ``(op, args, params, outs)`` recorded under a watch: ``line`` of the user's code, its ``cause``."""
-
-    line: str = ""
-    cause: Any = None
-
-
-def carried(step: tuple, new: tuple) -> tuple:
-    """Return ``new``, a rewritten form of ``step``, with what ``step`` remembers."""
-    if type(step) is not Step:
-        return new
-    out = Step(new)
-    out.line, out.cause = step.line, step.cause
-    return out
-
-
-class WatchedSteps(list):
-    """The steps of a program that is written under a watch."""
-
-    __slots__ = ()
-
-    def append(self, step: tuple) -> None:
-        """Record a step with the user's line."""
-        watch = active()
-        if watch is not None:
-            step = Step(step)
-            step.line, step.cause = user_line(), watch.cause()
-        super().append(step)
-
-
 # ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -186,8 +153,7 @@ def _logging(logger, steps: Iterable[tuple], pending: dict) -> Iterator[tuple]:
     for step in steps:
         op, _, params, outs = step
         if any([v in pending for v in outs]):
-            name = getattr(params.get("call"), "name", None)
-            line = getattr(step, "line", "")
+            name, line = getattr(params.get("call"), "name", None), getattr(step, "line", "")
             logger.debug(
                 "transpose %s%s of %s%s", op.name, f" of `{name}`" if name else "",
                 ", ".join([repr(v.aval) for v in outs]), f" at {line}" if line else "",

@@ -184,10 +184,9 @@ class _Observer(Watch):
         self.note(use, line)
         for program in programs_in(params):
             for step in program.steps:
-                inner, _, inner_params, outs = step
-                inexact = any([is_inexact(v.aval.dtype) for v in outs])
-                with self.within(f"in {op.name}: {inner.name}"):
-                    self.operator(inner, inner_params, moving and inexact, getattr(step, "line", "") or line)
+                inexact = any([is_inexact(v.aval.dtype) for v in step.outs])
+                with self.within(f"in {op.name}: {step.op.name}"):
+                    self.operator(step.op, step.params, moving and inexact, step.line or line)
 
     def dual(self, level, op, primals: Sequence, tangents: Sequence, params: dict) -> tuple:
         """Note an operator under a transform of the function's own, once, whatever its rule is made of."""

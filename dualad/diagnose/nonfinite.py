@@ -28,7 +28,7 @@ from ..core.tracer import Tracer
 from ..core.watch import run_rule
 from ..errors import NonFiniteError
 from ..program.ir import Program
-from ..program.variable import Variable
+from ..program.variable import Step, Variable
 
 __all__ = ["Finder", "Origin"]
 
@@ -314,17 +314,17 @@ class Finder:
         self.finished("pullback", results)
         return results
 
-    def _quiet_walk(self, steps: Sequence[tuple], pending: dict) -> Iterator[tuple]:
+    def _quiet_walk(self, steps: Sequence[Step], pending: dict) -> Iterator[Step]:
         """Yield the steps last to first; what is recorded meanwhile has the cause that they have."""
         for step in reversed(steps):
             with self._equation(step):
                 yield step
 
-    def _walk(self, steps: Sequence[tuple], pending: dict) -> Iterator[tuple]:
+    def _walk(self, steps: Sequence[Step], pending: dict) -> Iterator[Step]:
         """Yield the steps last to first, and look at the cotangents that each has sent back."""
         for step in reversed(steps):
-            cts = [pending.get(v) for v in step[3]]
-            inputs = [a for a in step[1] if type(a) is Variable]
+            cts = [pending.get(v) for v in step.outs]
+            inputs = [a for a in step.args if type(a) is Variable]
             before = [pending.get(v) for v in inputs]
             with self._equation(step):
                 yield step
@@ -341,13 +341,12 @@ class Finder:
         if not self._local.muted and self._first(results) is not None:
             env = dict(zip(program.inputs, tangents, strict=True))
             for step in program.steps:
-                op, args, params, outs = step
                 with self._equation(step):
-                    out = bind(op, [env[a] if type(a) is Variable else a for a in args], params)
-                out = out if op.multiple_results else (out,)
-                env.update(zip(outs, out, strict=True))
+                    out = bind(step.op, [env[a] if type(a) is Variable else a for a in step.args], step.params)
+                out = out if step.op.multiple_results else (out,)
+                env.update(zip(step.outs, out, strict=True))
                 for i, x in enumerate(out):
-                    self._look_at_equation(phase, step, i, x, [env[a] for a in args if type(a) is Variable])
+                    self._look_at_equation(phase, step, i, x, [env[a] for a in step.args if type(a) is Variable])
             results = [env[a] if type(a) is Variable else a for a in program.outputs]
         if phase == "primal":
             self.finished("program", results)
@@ -356,11 +355,11 @@ class Finder:
         return results
 
     @contextmanager
-    def _equation(self, step: tuple) -> Iterator[None]:
+    def _equation(self, step: Step) -> Iterator[None]:
         """Take what happens in a block for the work of one equation."""
         stack = self._stack()
-        frame = _Frame(step[0], step[2], (), (), _NO_LEVEL)
-        cause: _Cause | None = getattr(step, "cause", None)
+        frame = _Frame(step.op, step.params, (), (), _NO_LEVEL)
+        cause: _Cause | None = step.cause
         if cause is not None:
             frame.name, frame.custom, frame.line, frame.operands, frame.moved, frame.transform, frame.level, _ = cause
         stack.append(frame)
@@ -369,7 +368,7 @@ class Finder:
         finally:
             stack.pop()
 
-    def _look_at_equation(self, phase: str, step: tuple, i: int, now: Any, moving: Sequence) -> None:
+    def _look_at_equation(self, phase: str, step: Step, i: int, now: Any, moving: Sequence) -> None:
         for leaf, mask in self._bad(now):
             if self._tag(leaf.value) is not None:
                 continue

@@ -60,16 +60,16 @@ def _graph(program, name: str, names: Names) -> Graph:
     equations = list(shown(program, names))
     for v in program.inputs:
         made[v] = add(Node("input", (names.of(v), repr(v.aval))))
-    for e, (_, args, _, outs) in zip(equations, program.steps, strict=True):
-        feeds = [source(a, label) for a, label in zip(args, e.args, strict=True)]
+    for e, step in zip(equations, program.steps, strict=True):
+        feeds = [source(a, label) for a, label in zip(step.args, e.args, strict=True)]
         numbers = [label for label, i in zip(e.args, feeds, strict=True) if i is None]
         inside = [p for p in e.params if len(p) <= 24 and not p.endswith(("=False", "=None"))]
         extra = ", ".join((*numbers, *inside, *["..."] * any(len(p) > 24 for p in e.params)))
         first = f"{', '.join(e.outs)} = {e.op}" + (f" ({extra})" if extra else "")
-        second = ", ".join(repr(v.aval) for v in outs)
+        second = ", ".join(repr(v.aval) for v in step.outs)
         hint = f"{', '.join(e.outs)} = {e.op}({', '.join((*e.args, *e.params))})"
         box = add(Node("equation", (first, second), hint, sorted({i for i in feeds if i is not None})))
-        made.update(dict.fromkeys(outs, box))
+        made.update(dict.fromkeys(step.outs, box))
     for o in program.outputs:
         feed = source(o, names.of(o))
         text = ("return", names.of(o))

@@ -19,11 +19,10 @@ from ..base.frames import public
 from ..base.tree import flatten, is_array, treedef_outline, with_structures
 from ..core.contexts import active, process_wide
 from ..core.dispatch import bind
-from ..core.watch import carried
 from ..errors import ShapeError, TreeError
 from ..memory.memory import unshared
 from .show import show
-from .variable import Equation, Variable
+from .variable import Step, Variable
 
 __all__ = ["Program", "evaluate", "last_uses", "live_steps", "map_atoms", "map_programs", "programs_in"]
 
@@ -40,8 +39,8 @@ class Program:
     ----------
     inputs : sequence of Variable
         What it is called with.
-    steps : sequence of (op, args, params, outs)
-        Its equations in the order they run, as plain tuples, which are cheap to record.
+    steps : sequence of Step, or of (op, args, params, outs)
+        Its equations in the order they run; as plain tuples they are cheaper to record.
     outputs : sequence of Variable or constant
         What it returns; a constant output does not depend on the inputs.
     name : str
@@ -51,10 +50,13 @@ class Program:
         program takes and returns flat lists.
     """
 
-    __slots__ = ("answers", "in_tree", "inputs", "name", "out_tree", "outputs", "plain", "steps")
+    __slots__ = ("_steps", "answers", "in_tree", "inputs", "name", "out_tree", "outputs", "plain", "recorded")
 
     def __init__(self, inputs, steps, outputs, name: str = "program", in_tree=None, out_tree=None) -> None:
-        self.inputs, self.steps, self.outputs = tuple(inputs), steps, tuple(outputs)
+        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
+        #: the steps as they were given, for loops that take them apart: ``for op, args, params, outs in ...``
+        self.recorded: Sequence[Any] = steps
+        self._steps: Sequence[Step] | None = None
         self.name, self.in_tree, self.out_tree = name, in_tree, out_tree
         #: whether it is known that its operators have no bodies and no effects, and that no constant is a tensor
         self.plain = False
@@ -62,19 +64,28 @@ class Program:
         self.answers: dict[Callable, bool] | None = None
 
     def __reduce__(self):
-        args = (self.inputs, self.steps, self.outputs, self.name, self.in_tree, self.out_tree)
+        args = (self.inputs, self.recorded, self.outputs, self.name, self.in_tree, self.out_tree)
         return with_structures(type(self), args, self.in_tree, self.out_tree)
 
     @property
-    def equations(self) -> tuple[Equation, ...]:
+    def steps(self) -> Sequence[Step]:
+        """Its equations in the order they run; those recorded as plain tuples become steps when they are asked for."""
+        if self._steps is None:
+            if not all([isinstance(step, Step) for step in self.recorded]):
+                self.recorded = [step if isinstance(step, Step) else Step(*step) for step in self.recorded]
+            self._steps = self.recorded
+        return self._steps
+
+    @property
+    def equations(self) -> tuple[Step, ...]:
         """Its equations, with names for their parts."""
-        return tuple([Equation._make((*step, getattr(step, "line", ""))) for step in self.steps])
+        return tuple(self.steps)
 
     @property
     def constants(self) -> list:
         """The constants it reads, in order of appearance, each object once: of a linear program, the residuals."""
         seen: dict[int, Any] = {}
-        for _, args, _, _ in (*self.steps, (None, self.outputs, None, None)):
+        for _, args, _, _ in (*self.recorded, (None, self.outputs, None, None)):
             for a in args:
                 if type(a) is not Variable and hasattr(a, "shape"):
                     seen.setdefault(id(a), a)
@@ -185,7 +196,7 @@ class Program:
         return show(self, _PRINTED)
 
     def __repr__(self) -> str:
-        return f"<program {self.name}: {len(self.inputs)} inputs, {len(self.steps)} equations>"
+        return f"<program {self.name}: {len(self.inputs)} inputs, {len(self.recorded)} equations>"
 
 
 def programs_in(params: dict) -> Iterator[Program]:
@@ -206,9 +217,9 @@ def map_programs(params: dict, function: Callable[[Program], Program]) -> dict:
     return new
 
 
-def map_atoms(program: Program, function: Callable[[Any], Any]) -> tuple[list[tuple], list]:
+def map_atoms(program: Program, function: Callable[[Any], Any]) -> tuple[list[Step], list]:
     """Return a program's steps and its outputs with ``function`` of each variable or constant that they read."""
-    steps = [carried(step, (step[0], [function(a) for a in step[1]], *step[2:])) for step in program.steps]
+    steps = [s.rewritten(s.op, [function(a) for a in s.args], s.params, s.outs) for s in program.steps]
     return steps, [function(o) for o in program.outputs]
 
 
@@ -219,19 +230,17 @@ def live_steps(steps: Sequence[tuple], outputs: Sequence[Any]) -> list[tuple]:
     program.
     """
     if len(steps) > _FEW:
-        read = set(map(id, chain.from_iterable([step[1] for step in steps])))
+        read = set(map(id, chain.from_iterable([args for _, args, _, _ in steps])))
         read.update(map(id, outputs))
-        if read.issuperset([id(step[3][0]) if step[3] else 0 for step in steps]):  # a loop may have no results at all
+        if read.issuperset([id(outs[0]) if outs else 0 for _, _, _, outs in steps]):  # a loop may have no results
             return list(steps)
     needed = {v for v in outputs if type(v) is Variable}
     live = []
     for step in reversed(steps):
-        outs = step[3]
+        _, args, _, outs = step
         if (outs and outs[0] in needed) or (len(outs) > 1 and not needed.isdisjoint(outs)):
             live.append(step)
-            for a in step[1]:
-                if type(a) is Variable:
-                    needed.add(a)
+            needed.update([a for a in args if type(a) is Variable])
     live.reverse()
     return live
 
@@ -243,8 +252,8 @@ def evaluate(program: Program, arguments) -> list:
     and the caller may write to what it is given.
     """
     env = dict(zip(program.inputs, arguments, strict=True))
-    last_use = last_uses(program.steps, program.outputs)
-    steps = program.steps if (watch := process_wide()) is None else watch.walk(program, program.steps, "run")
+    last_use = last_uses(program.recorded, program.outputs)
+    steps = program.recorded if (watch := process_wide()) is None else watch.walk(program, program.steps, "run")
     for (op, args, params, outs), dead in zip(steps, last_use, strict=True):
         out = bind(op, [env[a] if type(a) is Variable else a for a in args], params)
         if op.multiple_results:

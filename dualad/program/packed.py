@@ -16,10 +16,9 @@ import numpy as np
 
 from ..core.aval import aval_of
 from ..core.tracer import Tracer
-from ..core.watch import WatchedSteps
 from ..errors import ShapeError
 from .ir import Program, map_atoms
-from .variable import Variable
+from .variable import Variable, WatchedSteps
 
 __all__ = ["PackedProgram", "PackingSteps", "active", "packing_steps", "unpacked"]
 

@@ -61,22 +61,22 @@ def shown(program, names: Names) -> Iterator[Shown]:
     names.variables = {}
     for v in program.inputs:
         names.of(v)
-    for op, args, params, outs in program.steps:
+    for op, args, params, outs in program.recorded:
         right = tuple([names.of(a) for a in args])
         more = tuple([f"{k}={_literal(v, names)}" for k, v in params.items()])
         yield Shown(tuple([names.of(v) for v in outs]), op.name, right, more)
 
 
 def _lines(program, name: str, names: Names, limit: int | None) -> list[str]:
-    count = len(program.steps)
+    count = len(program.recorded)
     first, last = (count, 0) if limit is None or count <= limit else (limit - limit // 4, limit // 4)
     lines = []
-    for i, (e, (_, _, _, outs)) in enumerate(zip(shown(program, names), program.steps, strict=True)):
+    for i, (e, step) in enumerate(zip(shown(program, names), program.steps, strict=True)):
         if first <= i < count - last:
             if i == first:
                 lines.append(f"    ... {count - first - last:,} more equations")
             continue
-        left = ", ".join(f"{n}: {v.aval!r}" for n, v in zip(e.outs, outs, strict=True))
+        left = ", ".join(f"{n}: {v.aval!r}" for n, v in zip(e.outs, step.outs, strict=True))
         lines.append(f"    {left} = {e.op}({', '.join((*e.args, *e.params))})")
     head = ", ".join(f"{names.of(v)}: {v.aval!r}" for v in program.inputs)
     ends = ", ".join(names.of(o) for o in program.outputs)

@@ -1,4 +1,4 @@
-"""The atoms of a program: variables and equations.
+"""The parts of a program: variables, and the steps that are its equations.
 
 For: the program (``ir.py``) and its printer, which both need them. Not for: anything that holds more than one of them.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..base.frames import user_line
 from ..core.aval import Aval, aval_of
+from ..core.contexts import active
 
-__all__ = ["Equation", "Variable", "aval_of_atom"]
+__all__ = ["Step", "Variable", "WatchedStep", "WatchedSteps", "aval_of_atom"]
 
 
 class Variable:
@@ -30,14 +32,56 @@ def aval_of_atom(a: Any) -> Aval:
     return a.aval if type(a) is Variable else aval_of(a)
 
 
-class Equation(NamedTuple):
-    """``outs = op(*args, **params)``; an argument is a Variable or a constant (array, scalar, outer tensor).
-
-    ``line`` is ``file:line`` of the user's code that made it, where the program was written inside ``debug``.
-    """
+class Step(NamedTuple):
+    """An equation ``outs = op(*args, **params)``; an argument is a Variable or a constant (array, number, tensor)."""
 
     op: Any
     args: Sequence[Any]
-    params: dict
+    params: dict[str, Any]
     outs: tuple[Variable, ...]
+
+    @property
+    def out(self) -> Variable:
+        """The result of an operator that has one."""
+        return self.outs[0]
+
+    @property
+    def line(self) -> str:
+        """``file:line`` of the user's code that made it, if the program was written inside ``debug``."""
+        return ""
+
+    @property
+    def cause(self) -> Any:
+        """The forward operation that made it, as the watch describes it, if the program was written under one."""
+        return None
+
+    def rewritten(self, *parts: Any) -> Step:
+        """A step of other ``parts`` (op, args, params, outs) in the place of this one, with its line and its cause."""
+        return Step(*parts)
+
+
+class WatchedStep(Step):
+    """A step that was recorded under a watch."""
+
     line: str = ""
+    cause: Any = None
+
+    def rewritten(self, *parts: Any) -> Step:
+        """A step of other ``parts`` (op, args, params, outs) in the place of this one, with its line and its cause."""
+        step = WatchedStep(*parts)
+        step.line, step.cause = self.line, self.cause
+        return step
+
+
+class WatchedSteps(list):
+    """The steps of a program that is written under a watch."""
+
+    __slots__ = ()
+
+    def append(self, step: tuple) -> None:
+        """Record a step with the user's line."""
+        watch = active()
+        if watch is not None:
+            step = WatchedStep(*step)
+            step.line, step.cause = user_line(), watch.cause()
+        super().append(step)

@@ -101,7 +101,7 @@ def call_shape(*avals: Aval, call: Call) -> tuple[Aval, ...]:
         out = call.function(*[level.new_input(Aval(a.shape, a.dtype)) for a in avals])
         if call.inner is not None:
             # What comes in around the arguments would not be there when the program is run.
-            constants = [a for step in level.steps for a in step[1] if isinstance(a, Tracer)]
+            constants = [a for _, args, _, _ in level.steps for a in args if isinstance(a, Tracer)]
             others = [x for x in out if isinstance(x, Tracer) and x.level is not level]
             check_inside([*constants, *others], call.inner, None, {"call": call})
         return tuple([aval_of(x) for x in out])

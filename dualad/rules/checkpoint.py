@@ -231,7 +231,8 @@ class _StepsWithoutResiduals(list):
         """Record a step."""
         if self.needed:
             return
-        if any((type(a) is not Variable and np.ndim(a)) or isinstance(a, Tracer) for a in step[1]):
+        _, args, _, _ = step
+        if any((type(a) is not Variable and np.ndim(a)) or isinstance(a, Tracer) for a in args):
             self.needed = True
             self.clear()
         else:

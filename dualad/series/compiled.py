@@ -126,5 +126,5 @@ def _written(call: Any, parts: Sequence, size: int) -> Program:
         first = rows[0].variable
         program = staged.finish([np.stack(rows)], call.op.name)
     # The value is the function's own, to the bit: it is given.
-    steps = [step for step in program.steps if first not in step[3]]
+    steps = [step for step in program.steps if first not in step.outs]
     return Program([*program.inputs, first], steps, program.outputs, program.name)

@@ -248,7 +248,7 @@ class _Expansion:
         if self._steps >= self._wanted and self._code is None:
             if not self._weighed:
                 program = trace(self._stacked, t, y, args)
-                self._wanted += sum([v.aval.size for step in program.steps for v in step[3]]) // _NUMBERS
+                self._wanted += sum([v.aval.size for step in program.steps for v in step.outs]) // _NUMBERS
                 self._weighed = True
             else:
                 self._code = ABOVE.jitted(self._stacked)

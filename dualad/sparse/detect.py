@@ -19,6 +19,7 @@ from ..core.watch import Watch
 from ..errors import ArgumentError, BranchError, DualadError, PerformanceNote, SparsityError
 from ..jacobians.call import Options
 from ..program.ir import Program
+from ..program.variable import Step
 from .needs import scipy_sparse
 from .problem import Problem
 from .structure import Sparsity
@@ -175,7 +176,7 @@ def pattern_of_program(problem: Problem, program: Program, scope: str, reason: s
     return Sparsity(found, scope, reason, names, walk.relies, walk.work / max(walk.volume, 1))
 
 
-def _given_up(problem: Problem, step: tuple | None, rows: int, n: int, limit: int, scope: str) -> Sparsity:
+def _given_up(problem: Problem, step: Step | None, rows: int, n: int, limit: int, scope: str) -> Sparsity:
     culprit = "its own pattern" if step is None else _spell(step)
     if rows * n > limit:
         raise SparsityError(
@@ -205,10 +206,9 @@ def _again(problem: Problem, scope: str, skip: int, limit: int) -> Walk | TooDen
             return None
 
 
-def _spell(step: tuple) -> str:
-    line = getattr(step, "line", "")
-    name = getattr(step[2].get("call"), "name", None)
-    return f"`{step[0].name}`" + (f" of `{name}`" if name else "") + (f" at {line}" if line else "")
+def _spell(step: Step) -> str:
+    name = getattr(step.params.get("call"), "name", None)
+    return f"`{step.op.name}`" + (f" of `{name}`" if name else "") + (f" at {step.line}" if step.line else "")
 
 
 def _reason(error: DualadError) -> str:

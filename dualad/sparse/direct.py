@@ -18,7 +18,7 @@ from ..core.dispatch import bind
 from ..core.tracer import Tracer
 from ..ops.indexing import ARRAY, index, index_add
 from ..program.ir import Program
-from ..program.variable import Variable
+from ..program.variable import Step, Variable
 from . import rows
 from .maps import ELEMENTWISE, positions_of
 from .needs import scipy_sparse
@@ -76,8 +76,8 @@ class _Planner(Walk):
         self.slots += 1
         return _Data(matrix, self.slots - 1)
 
-    def results(self, step: tuple) -> list:
-        if step[0].kind == "control":
+    def results(self, step: Step) -> list:
+        if step.op.kind == "control":
             raise NoValues  # where values are known, loops are Python's, and programs hold their steps one by one
         return super().results(step)
 
@@ -126,7 +126,7 @@ class _Planner(Walk):
         scaled = self.new(moved.matrix, (_weigh, moved.slot, step, factor, of_row), [moved.slot], False)
         return self.collect(scaled, np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), aval)
 
-    def elementwise(self, step: tuple) -> _Data:
+    def elementwise(self, step: Step) -> _Data:
         op, args, params, outs = step
         out = outs[0].aval
         parts = {}
@@ -204,7 +204,7 @@ def _collect(data, steps, slot, into, size):
 
 
 def _weigh(data, steps, slot, step, factor, of_row):
-    c = steps[step][1][factor]
+    c = steps[step].args[factor]
     return data[slot] * _pick(np.reshape(c, -1), of_row)
 
 
@@ -212,7 +212,7 @@ def _apply(data, steps, op, params, step, given, each, of_row, shape):
     """Run an elementwise operator on data: constants are repeated for the entries of their row."""
     args, made = (), []
     if steps is not None:
-        args = steps[step][1]
+        args = steps[step].args
     for i in range(max(len(args), len(given))):
         if i in given:
             slot, at = given[i]
@@ -286,7 +286,7 @@ def _form(program: Program) -> tuple[list, list]:
     numbers = {v: i for i, v in enumerate(program.inputs)}
     form: list = []
     arrays: list = []
-    for op, args, params, outs in program.steps:
+    for op, args, params, outs in program.recorded:
         wiring = []
         linear = None if op.name in ELEMENTWISE else op.linear_positions(len(args), params)
         for i, a in enumerate(args):

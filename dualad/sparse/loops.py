@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..program.variable import Variable
+from ..program.variable import Step, Variable
 from . import rows
 from .maps import RULES, dense_rule, shape_of
 
@@ -24,7 +24,7 @@ _STEPS = 2000
 _ROUNDS = 50
 
 
-def scan_rule(walk: Any, step: tuple) -> list:
+def scan_rule(walk: Any, step: Step) -> list:
     """Follow a linear scan."""
     _, args, params, outs = step
     body, length = params["body"], params["length"]

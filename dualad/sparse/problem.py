@@ -159,8 +159,8 @@ def form_of(program: Program) -> str:
 def _arrays(x: Any) -> Iterator[np.ndarray]:
     """Yield the arrays in a program, those in parameters and in the programs there too."""
     if isinstance(x, Program):
-        for _, args, params, _ in x.steps:
-            yield from _arrays([*args, params])
+        for step in x.steps:
+            yield from _arrays([*step.args, step.params])
         yield from _arrays(x.outputs)
     elif isinstance(x, np.ndarray) and x.dtype.kind in "iubfc":
         yield x

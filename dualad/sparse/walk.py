@@ -14,7 +14,7 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.tracer import Tracer
 from ..program.ir import Program, last_uses
-from ..program.variable import Variable
+from ..program.variable import Step, Variable
 from . import contractions, loops, rows  # noqa: F401 - contractions and loops fill in their rules
 from .maps import ELEMENTWISE, MIXING, RULES, collects, dense_rule, elementwise, moves, positions_of, shape_of
 
@@ -24,7 +24,7 @@ __all__ = ["TooDense", "Walk", "broadcast", "follow", "full_tags", "sparsity_kin
 class TooDense(Exception):
     """The rows of a variable have become too many to go on; ``step`` made them."""
 
-    def __init__(self, step: tuple | None) -> None:
+    def __init__(self, step: Step | None) -> None:
         super().__init__("the pattern is too dense to follow")
         self.step = step
 
@@ -43,21 +43,21 @@ class Walk:
         self.n, self.fixed, self.limit = n, fixed, limit
         self.rows: dict[Variable, Any] = {}
         #: the step that is being followed
-        self.step: tuple = ()
+        self.step: Step | None = None
         #: entries made so far, and numbers in the results they belong to
         self.work, self.volume = 0, 0
         #: whether zeros of constants have made the pattern smaller
         self.relies = False
         #: steps without a rule of their own
-        self.dense: list[tuple] = []
+        self.dense: list[Step] = []
 
     def followed(self, args) -> list[int]:
         """Return the positions of the arguments that are followed."""
         return [i for i, a in enumerate(args) if type(a) is Variable and a in self.rows]
 
-    def note(self, step: tuple) -> None:
+    def note(self, step: Step) -> None:
         """Remember a step for which everything depends on everything."""
-        if step[0] not in [s[0] for s in self.dense]:
+        if step.op not in [s.op for s in self.dense]:
             self.dense.append(step)
 
     # ── the arithmetic ───────────────────────────────────────────────────────────────────────────────────────────
@@ -98,7 +98,7 @@ class Walk:
             out = rows.merge(out, p)
         return out
 
-    def elementwise(self, step: tuple) -> Any:
+    def elementwise(self, step: Step) -> Any:
         """Return the rows of an elementwise result: the union of its arguments' rows, as they broadcast."""
         op, args, _, outs = step
         out = outs[0].aval
@@ -131,10 +131,9 @@ class Walk:
 
     # ── the walk ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def results(self, step: tuple) -> list:
+    def results(self, step: Step) -> list:
         """Return the rows of a step's results."""
-        op = step[0]
-        return (RULES.get(op.name) or _RULE_OF_KIND[sparsity_kind(op)])(self, step)
+        return (RULES.get(step.op.name) or _RULE_OF_KIND[sparsity_kind(step.op)])(self, step)
 
     def run(self, program: Program, seeds: list) -> list:
         """Follow the inputs that have a seed, in which a program is linear, and return the rows of its outputs.
@@ -144,13 +143,13 @@ class Walk:
         outer, self.rows = self.rows, {v: p for v, p in zip(program.inputs, seeds, strict=True) if p is not None}
         live = sum([p.nnz for p in self.rows.values()])
         for step, dead in zip(program.steps, last_uses(program.steps, program.outputs), strict=True):
-            if self.followed(step[1]):
+            if self.followed(step.args):
                 self.step = step
                 try:
                     made = self.results(step)
                 except TooDense as error:
                     raise TooDense(error.step or step) from None
-                for v, p in zip(step[3], made, strict=True):
+                for v, p in zip(step.outs, made, strict=True):
                     if p is None:
                         continue
                     self.rows[v] = p

@@ -138,7 +138,7 @@ def _setting(x: object) -> object:
     if isinstance(x, (bool, int, str, np.dtype)) or x is None:
         return x
     if isinstance(x, Program):
-        return tuple([(op.name, _setting(args), _setting(params)) for op, args, params, _ in x.steps])
+        return tuple([(op.name, _setting(args), _setting(params)) for op, args, params, _ in x.recorded])
     if isinstance(x, (np.ndarray, np.generic)):
         return x.shape, x.dtype, zlib.crc32(x.tobytes())
     return repr(x) if isinstance(x, (float, complex)) else type(x)
@@ -270,7 +270,7 @@ class LazyLevel(Level):
         for x in params.values():
             for program in x if isinstance(x, tuple) else (x,):
                 if isinstance(program, Program):
-                    for op, args, inner, _ in program.steps:
+                    for op, args, inner, _ in program.recorded:
                         for a in args:
                             if type(a) is np.ndarray:
                                 self.first.note(op.name, a)

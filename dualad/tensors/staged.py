@@ -15,12 +15,11 @@ from ..core.aval import Aval, aval_of, is_weak, result_dtype
 from ..core.contexts import active, everywhere, in_use
 from ..core.level import Level, escaped
 from ..core.tracer import NO_PARAMS, OPERATOR, Tracer
-from ..core.watch import WatchedSteps
 from ..memory.memory import layout, snapshot, snapshot_once, stand_in
 from ..ops.arithmetic import add, divide, multiply, negative, subtract
 from ..ops.shaping import astype, flip, transpose
 from ..program.ir import Program, live_steps
-from ..program.variable import Variable
+from ..program.variable import Variable, WatchedSteps
 
 __all__ = ["Staged", "StagedLevel"]
 

@@ -44,8 +44,11 @@ def backward(program: Program, cotangents: list, zeros: Liveness | None = None, 
         if type(out) is Variable and ct is not None:
             pending[out] = pending[out] + ct if out in pending else ct
     take = pending.pop
-    steps = reversed(program.steps) if walk is None else walk(program.steps, pending)
     observer = process_wide() if everywhere else None
+    if walk is not None:
+        steps = walk(program.steps, pending)
+    else:
+        steps = reversed(program.recorded if observer is None else program.steps)
     if observer is not None:
         steps = observer.walk(program, steps, "transpose")
     unasked = zeros is None and observer is None
@@ -154,7 +157,7 @@ def _walk_back(program: Program, cotangents: list, walk: Callable | None, seeds:
 
 def _has_effect(program: Program) -> bool:
     """Say whether there is a hook in a program or in a body, which is written down anew for each walk."""
-    for op, _, params, _ in program.steps:
+    for op, _, params, _ in program.recorded:
         if op.alone:
             continue
         if op.effect or (
@@ -170,11 +173,8 @@ _FIRST_MET = 8
 
 def _being_written(program: Program, cotangents: list) -> bool:
     """Say whether the walk is certain to end in variables of a program, which no plain walk can tell from NaN."""
-    for step in (*program.steps[-_FIRST_MET:], (None, cotangents)):
-        for a in step[1]:
-            if isinstance(a, Tracer) and type(beneath(a)) is Staged:
-                return True
-    return False
+    atoms = [*cotangents, *[a for _, args, _, _ in program.recorded[-_FIRST_MET:] for a in args]]
+    return any([isinstance(a, Tracer) and type(beneath(a)) is Staged for a in atoms])
 
 
 def _without_collisions(program: Program, cotangents: list, results: list, seeds: str) -> list:

@@ -114,7 +114,7 @@ class Linear:
     def __repr__(self) -> str:
         ins = ", ".join([repr(a) for a in self._in_leaves if a is not None])
         outs = ", ".join(map(repr, self.out_avals))
-        return f"<linear map ({ins}) -> ({outs}) of {len(self.program.steps)} equations>"
+        return f"<linear map ({ins}) -> ({outs}) of {len(self.program.recorded)} equations>"
 
 
 @overload
@@ -259,7 +259,7 @@ def stage_tangents(
         stage.program = staged.finish(tangents, where, once and packing is None)
         if packing is not None:
             p = stage.program
-            stage.program = PackedProgram(p.inputs, p.steps, p.outputs, p.name)
+            stage.program = PackedProgram(p.inputs, p.recorded, p.outputs, p.name)
         if has_aux:
             aux_leaves, aux_tree = flatten(aux)
             aux_leaves = [strip(x, level) for x in aux_leaves]

@@ -69,7 +69,7 @@ class Liveness:
         self._answers: dict[tuple, list] = {}
         #: variables between which and the inputs there is something that may be infinite
         self._poles: set[Variable] = set()
-        for op, args, _, outs in program.steps:
+        for op, args, _, outs in program.recorded:
             if any([a in self._poles for a in args if type(a) is Variable]) or _may_be_a_pole(op, args):
                 self._poles.update(outs)
         for v, ct in zip(program.outputs, cotangents, strict=True):
@@ -281,7 +281,7 @@ class BodyLiveness(Liveness):
     def __init__(self, program: Program, cotangents: list, live: Sequence, hot: Sequence[bool]) -> None:
         super().__init__(program, [None] * len(live))
         # What stands behind the inputs is not known, so all masks are kept.
-        self._poles.update(program.inputs, *[step[3] for step in program.steps])
+        self._poles.update(program.inputs, *[step.outs for step in program.steps])
         for v, ct, mask, may_be_infinite in zip(program.outputs, cotangents, live, hot, strict=True):
             if type(v) is Variable and ct is not None:
                 self._add(v, mask)

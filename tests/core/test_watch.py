@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 import dualad as da
+from dualad.core.aval import aval_of
 from dualad.core.contexts import active, everywhere, in_use, process_wide
 from dualad.core.tables import OPS
-from dualad.core.watch import Step, Watch, carried, noted
+from dualad.core.watch import Watch, noted
+from dualad.program.variable import Step, Variable, WatchedStep
 
 X, Y = np.array([0.3, -1.2, 0.8]), np.array([1.5, 0.4, -0.7])
 
@@ -111,12 +113,14 @@ def test_tensors_made_under_a_watch_know_their_line() -> None:
 
 
 def test_a_rewritten_equation_remembers() -> None:
-    step = Step((1, 2))
+    out = Variable(aval_of(1.0))
+    step = WatchedStep("sin", (1,), {}, (out,))
     step.line, step.cause = "here", "why"
-    new = carried(step, (3, 4))
-    assert (tuple(new), new.line, new.cause) == ((3, 4), "here", "why")
-    plain = (3, 4)
-    assert carried((1, 2), plain) is plain
+    new = step.rewritten("cos", (2,), {}, (out,))
+    assert (tuple(new), new.line, new.cause) == (("cos", (2,), {}, (out,)), "here", "why")
+    assert (new.op, new.args, new.out) == ("cos", (2,), out)
+    plain = Step("sin", (1,), {}, (out,)).rewritten("cos", (2,), {}, (out,))
+    assert type(plain) is Step and (plain.line, plain.cause) == ("", None)
 
 
 def test_the_log_names_what_is_transposed(caplog) -> None:

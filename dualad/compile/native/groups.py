@@ -91,7 +91,7 @@ def _turns(steps: Sequence[tuple]) -> int:
     return total
 
 
-def find_groups(program: Program) -> list[tuple]:
+def find_groups(program: Program) -> Sequence[tuple]:
     """Return a program's equations, with those that are known here as equations of a ``Group`` each."""
     made = engine()
     if made is None or not program.steps:

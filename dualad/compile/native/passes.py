@@ -374,7 +374,7 @@ class Pass(Equations):
         return "\n".join([self.text, *body]), scratch
 
 
-def find_passes(program: Program) -> list[tuple]:
+def find_passes(program: Program) -> Sequence[tuple]:
     """Return a program's equations, with those on large arrays that are known here as equations of a ``Pass`` each."""
     made = engine()
     if made is None:

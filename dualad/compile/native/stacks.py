@@ -263,7 +263,7 @@ class Stack(Equations):
         return self.factors[key]
 
 
-def find_stacks(program: Program) -> list[tuple]:
+def find_stacks(program: Program) -> Sequence[tuple]:
     """Return a program's equations, with those on stacks of small matrices as equations of a ``Stack`` each."""
     made = engine()
     if made is None or not any([_is_worth_it(step) and is_known(step) for step in program.steps]):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ...core.aval import Aval
+from ...program.variable import Step
 
 __all__ = ["Event", "Line", "PHASES"]
 
@@ -81,7 +82,7 @@ class Event:
         self.bytes = 0
         self.failed = False
         #: equation being run or transposed, of a walk through a program
-        self.step: tuple | None = None
+        self.step: Step | None = None
         #: where the user called for the walk, of an event whose line is that of an equation
         self.walked_at: Line | None = None
         # Nanoseconds. What the profiler itself takes inside an event is `overhead`, and is not counted as the event's.

@@ -44,7 +44,7 @@ def begin(name: str, phase: str, op: Any = None) -> Event:
     event.line = line = _user_line()
     if parent is not None:
         if parent.step is not None:
-            known = origins.get(parent.step[3][0])
+            known = origins.get(parent.step.out)
             if known is not None:
                 (event.seq, event.line), event.walked_at = known, line
         elif parent.walked_at is not None and parent.walked_at == line:

@@ -18,6 +18,7 @@ from ...core.primitive import Primitive
 from ...core.tracer import Tracer
 from ...core.watch import Watch
 from ...dual import Dual
+from ...program.variable import Step
 from ...tensors.staged import Staged
 from .event import Event
 from .recorder import begin, current, describe, end, listeners, numbered, origins
@@ -77,7 +78,7 @@ class _Profiler(Watch):
 
         return transpose
 
-    def walk(self, program: Any, steps: Iterable[tuple], what: str) -> Iterator[tuple]:
+    def walk(self, program: Any, steps: Iterable[Step], what: str) -> Iterator[Step]:
         """Go through the equations of a program, as one event that knows which equation is being dealt with."""
         event = begin(f"{what} {program.name}", "transform")
         try:
