@@ -10,6 +10,7 @@ conjugated, so that a transpose multiplies by the derivative itself (JAX's conve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -512,11 +513,12 @@ def _scale(t, d):
     # Nearly always the plain product will do; it is NaN where an exact zero met an infinity, and only there looked at.
     if type(t) is np.float64 and type(d) is np.float64:
         out = float.__mul__(t, d)  # as Python's, which knows no warnings
-        return np.float64(out if out == out or t else 0.0)
+        return np.float64(out if out == out or t else t * math.copysign(1.0, d))
     with np.errstate(invalid="ignore"):
         out = np.multiply(t, d)
         if not is_finite(out):  # or if that is not known: then it is not asked
-            out = np.where(np.equal(t, 0), 0, out)
+            zero = 0 if out.dtype.kind == "c" else np.multiply(t, np.copysign(1, d))  # with the sign of the product
+            out = np.where(np.equal(t, 0), zero, out)
     return out if out.shape else out[()]
 
 

@@ -94,11 +94,17 @@ def test_lanes_at_a_pole_and_beside_it() -> None:
 
 
 def test_the_strong_product_of_numbers() -> None:
-    table = [0.0, 1.0, -np.inf, np.nan]
-    for t, d in itertools.product(table, table):
-        for arrays in (False, True):
-            a, b = (np.full(3, t), np.full(3, d)) if arrays else (np.float64(t), np.float64(d))
-            np.testing.assert_array_equal(scale(a, b), 0.0 if t == 0 else a * b)
+    table = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan]
+    pairs = np.array(list(itertools.product(table, table)))
+    compiled = da.jit(scale)(
+        *pairs.T.copy()
+    )  # beside an infinity, as where there is none, a zero has the product's sign
+    for (t, d), c in zip(pairs, compiled, strict=True):
+        expected = t * np.copysign(1.0, d) if t == 0 else t * d
+        for a, b in ((np.float64(t), np.float64(d)), (np.full(3, t), np.full(3, d))):
+            for found in (scale(a, b), c):
+                np.testing.assert_array_equal(found, expected)
+                assert np.isnan(expected) or (np.signbit(found) == np.signbit(expected)).all()
 
 
 def strong_sum(terms) -> float:

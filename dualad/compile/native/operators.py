@@ -53,8 +53,7 @@ def _sign(b: Lanes, x: str) -> str:
 
 
 def _strong_product(b: Lanes, t: str, d: str) -> str:
-    y = b.mul(t, d)
-    return b.select(b.both(b.is_nan(y), b.compare("oeq", t, 0.0)), 0.0, y)
+    return b.select(b.compare("une", t, 0.0), b.mul(t, d), b.mul(t, b.call("copysign", 1.0, d)))
 
 
 #: on floats and whole numbers
