@@ -159,7 +159,9 @@ def refuse_hidden_numbers(x: Any, name: Any, where: str) -> None:
     """Refuse a static leaf that is to be differentiated and holds numbers where no transform sees them."""
     if isinstance(x, _NO_NUMBERS):
         return
-    attributes = getattr(x, "__dict__", None) or {}
+    attributes = getattr(x, "__dict__", None)
+    if not isinstance(attributes, dict):
+        return
     counts = (int, np.integer, np.bool_)
     hidden = [n for n, v in attributes.items() if any(is_array(x) and not isinstance(x, counts) for x in flatten(v)[0])]
     if hidden:

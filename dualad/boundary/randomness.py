@@ -184,5 +184,6 @@ def _reachable(f: Any) -> Iterator[Any]:
                 yield x._inst
         elif not isinstance(x, (type, np.ndarray, str, bytes, int, float, complex, type(None))):
             yield x
-            if not isinstance(x, (list, tuple, dict, set)) and deep < _DEEP:
-                pending += [(part, _DEEP) for part in getattr(x, "__dict__", {}).values()]
+            attributes = getattr(x, "__dict__", None)  # or anything else that its class has for a name
+            if not isinstance(x, (list, tuple, dict, set)) and deep < _DEEP and isinstance(attributes, dict):
+                pending += [(part, _DEEP) for part in attributes.values()]

@@ -85,10 +85,10 @@ def _declare_variance(numpy_function, root: bool, ignore_nan: bool) -> None:
             if ddof != 0:
                 raise ValueError(f"{name}: ddof and correction can't be given together")
             ddof = correction
-        if dtype is not None and np.dtype(dtype).kind not in "fc":
+        if dtype is not None and np.dtype(dtype).kind not in ("c" if np.iscomplexobj(a) else "fc"):
             raise UnsupportedError(
                 f"{name}: dtype={np.dtype(dtype).name}.",
-                "NumPy cuts off the mean before it takes deviations from it, which no rule here does",
+                "NumPy cuts off a part of the mean before it takes deviations from it, which no rule here does",
                 f"leave dtype out, and cast the result: {name}(x).astype({np.dtype(dtype).name!r})",
             )
         keepdims = is_on(keepdims)
@@ -340,7 +340,7 @@ def _spacings(varargs: tuple, f, axes: tuple[int, ...]) -> list:
 @function(np.gradient, kind="composite")
 def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int = 1) -> Array:
     f = array_operand(f)
-    if f.dtype.kind == "b":
+    if f.dtype.kind == "b" and f.ndim:
         raise TypeError("np.gradient: truth values can't be subtracted; use x.astype(float)")
     f = inexact_operand(f)
     axes = normalize_axes(axis, f.ndim, "np.gradient")

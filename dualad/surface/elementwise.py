@@ -220,7 +220,7 @@ def nan_to_num(x: Array, copy: bool | None = True, nan: float = 0.0, posinf: Any
         parts = [nan_to_num(part, True, nan, posinf, neginf) for part in (np.real(x), np.imag(x))]
         return parts[0] + parts[1] * x.dtype.type(1j)
     if x.dtype.kind != "f":
-        return np.copy(x)
+        return np.copy(x) if x.shape else x[()]
     if np.broadcast_shapes(x.shape, *[np.shape(v) for v in (nan, posinf, neginf) if v is not None]) != x.shape:
         raise ValueError(f"np.nan_to_num: the replacement does not broadcast to the shape {x.shape}")
     limits = np.finfo(x.dtype)
@@ -306,7 +306,8 @@ def _truth(x):
 @function(np.float_power, kind="composite")
 def float_power(x1: Array, x2: Array) -> Array:
     x1, x2 = array_operand(x1), array_operand(x2)
-    return np.power(*[v.astype(np.complex128 if v.dtype.kind == "c" else np.float64) for v in (x1, x2)])
+    kinds = [np.complex128 if v.dtype.kind == "c" else np.float64 for v in (x1, x2)]
+    return np.power(x1.astype(kinds[0], copy=False), x2.astype(kinds[1], copy=False))
 
 
 @function(np.divmod, kind="composite")

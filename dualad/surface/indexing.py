@@ -221,7 +221,7 @@ def set_at(x, index, value):
     x, value = operand(x), operand(value)
     template, arrays = parse_index(x, index)
     shape = indexed_shape(x.shape, arrays, template)
-    value = as_entries(value, x.dtype, not (shape or arrays))
+    value = as_entries(value, x.dtype, not arrays)
     value_shape = np.shape(value)
     if value_shape != shape:
         extra = max(0, len(value_shape) - len(shape))

@@ -99,6 +99,8 @@ def mean(
         dtype = np.float64
     elif dtype is None and a.dtype == np.float16:
         dtype, final = np.float32, np.float16  # as NumPy: a sum of float16 overflows easily
+    elif dtype is not None and not is_inexact(np.dtype(dtype)):
+        final = dtype
     a = _cast(a, dtype)
     total = np.sum(a, axis=axes, keepdims=keepdims, where=where)
     result = total / count_along(a, axes, where, keepdims, total.dtype)
@@ -140,7 +142,7 @@ def _extremum(functions, op, ufunc: np.ufunc, neutral) -> None:
             return op(a, axis=axes, keepdims=keepdims)
         shape = ops.reduced_shape(a.shape, axes, keepdims)
         if 0 in [a.shape[i] for i in axes]:
-            return np.broadcast_to(operand(initial), shape).astype(a.dtype)
+            return np.broadcast_to(operand(initial), shape).astype(a.dtype)[()]
         result = op(_mask(a, where, neutral(a.dtype)), axis=axes, keepdims=keepdims)
         return ufunc(result, _initial(initial, result))
 

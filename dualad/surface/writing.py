@@ -28,10 +28,7 @@ __all__ = ["At"]
 
 
 def _setitem(self, index, value):
-    if not self.shape and is_scalar(self):
-        raise TypeError(
-            f"'{self.dtype.name}' object does not support item assignment (a 0-d result is a scalar, as in NumPy)"
-        )
+    _refuse_scalar(self)
     if isinstance(index, Tracer) and index.dtype.kind == "b":
         known = None if np.shape(value) == () else index.concretize("a boolean mask used as an index")
         if known is None:
@@ -55,9 +52,19 @@ def _setitem(self, index, value):
 Tracer.__setitem__ = _setitem
 
 
+def _refuse_scalar(x: Tracer) -> None:
+    """Refuse a write into what NumPy has a scalar for, of which ``fill`` and ``flat`` write into a copy there."""
+    if not x.shape and is_scalar(x):
+        raise TypeError(
+            f"'{x.dtype.name}' object does not support item assignment (a 0-d result is a scalar, as in NumPy)"
+        )
+
+
 def fill(self: Tracer, value: Any) -> None:
     """As ``ndarray.fill``."""
-    target(self, np.full_like(self, _check_kind(self, value, "ndarray.fill")), "ndarray.fill")
+    _refuse_scalar(self)
+    entry = as_entries(_check_kind(self, value, "ndarray.fill"), self.dtype, True)
+    target(self, np.full_like(self, entry), "ndarray.fill")
 
 
 Tracer.fill = fill
@@ -131,12 +138,17 @@ def _written(a, name: str) -> Tracer:
 
 @function(np.copyto)
 def copyto(dst: Array, src: Array, casting: str = "same_kind", where: Array = True) -> None:
+    if src is dst:
+        return  # nothing changes, of a read-only array either
     dst = _written(dst, "np.copyto")
     src = _check_kind(dst, src, "np.copyto")
+    more = np.ndim(src) - dst.ndim
+    if more > 0 and src.shape[:more] == (1,) * more:
+        src = np.reshape(src, src.shape[more:])
+    if (type(src) is int and dst.dtype.kind != "b") or np.can_cast(aval_of(src).dtype, dst.dtype, "same_kind"):
+        src = as_entries(src, dst.dtype)
     if where is not True:
-        fits = (type(src) is int and dst.dtype.kind != "b") or np.can_cast(aval_of(src).dtype, dst.dtype, "same_kind")
-        entries = as_entries(src, dst.dtype) if fits else src
-        src = np.where(where, entries, dst)
+        src = np.where(where, src, dst)
     target(dst, src, "np.copyto")
 
 
@@ -228,6 +240,7 @@ class _Flat:
         return np.copy(np.ravel(self.base)[index])
 
     def __setitem__(self, index, value) -> None:
+        _refuse_scalar(self.base)
         _write_flat(self.base, index, value, "x.flat[index] = v")
 
 

@@ -20,7 +20,7 @@ from .cases import KINDS, NIGHTLY, LeftOut, Report, kind, shrunk, words
 from .faults import table
 
 #: programs of one process: compiled code stays in memory
-_EACH = 200
+_EACH = 1500
 
 
 def main() -> int:

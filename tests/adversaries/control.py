@@ -209,11 +209,14 @@ class _Writer:
     def while_(self, scope: dict, nesting: int) -> None:
         f, parts, way, keys = self.loop(scope, nesting, "c", {}, False)
         limit, most = self.choice(["0.2", "0.9", "2.0"]), int(self.choice([0, 1, 3, 6]))
+        bounded = self.chance(0.7)
+        if bounded or not most:  # a Python number takes its dtype from the first step, and there may be none
+            parts = [(n, s, d, f"np.{d}({v})" if v in ("0.0", "1.0") else v) for n, s, d, v in parts]
         first = self.packed([p[3] for p in parts], keys, way)
         part = {"one": "c" if len(keys) == 1 else "c[0]", "tuple": "c[0]", "dict": f"c['{keys[0]}']"}[way]
         test = (
             f"(k[0] < {most}) & (np.sum(np.abs({part.replace('c', 'k[1]', 1)})) < {limit})"
-            if self.chance(0.7)
+            if bounded
             else f"k[0] < {most}"
         )
         call = f"da.while_loop(lambda k: {test}, lambda k: (k[0] + 1, {f}(k[1])), (0, {first}))[1]"

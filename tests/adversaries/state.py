@@ -100,7 +100,7 @@ class _Writer:
         reads = [
             lambda a: f"float({a}[1])", lambda a: f"{a}[:3].sum()", lambda a: f"(2.0 if {a}[0] > 1 else 0.5)",
             lambda a: f"{a}.shape[0]", lambda a: f"{a}.ravel().tolist()[2]", lambda a: f"len({a})",
-            lambda a: f"np.sum(x[0] * {a})", lambda a: f"{a}.ravel()[:3]", lambda a: f"{a}.dtype.itemsize",
+            lambda a: f"np.sum(np.multiply(x[0], {a}))", lambda a: f"{a}.ravel()[:3]", lambda a: f"{a}.dtype.itemsize",
             lambda a: f"x[int({a}.ravel()[1]) % 3]", lambda a: f"{a}.item(0)", lambda a: f"{a}.ndim",
         ]  # fmt: skip
         changes = [

@@ -370,3 +370,16 @@ def test_a_large_array_that_only_meets_traced_values_is_not_compared() -> None:
         np.testing.assert_allclose(fast(x), np.tanh(w @ x), rtol=1e-12)
     ((spec,),) = fast._found.values()
     assert spec.captures.size < 300
+
+
+def test_an_object_that_has_an_answer_to_every_name_is_read() -> None:
+    class Anything:
+        __slots__ = ("k",)
+
+        def __getattr__(self, name: str) -> float:
+            return 1.25
+
+    thing = Anything()
+    f = lambda x: x * thing.k
+    np.testing.assert_array_equal(da.jit(f)(np.ones(2)), [1.25, 1.25])
+    np.testing.assert_array_equal(da.vmap(f)(np.ones(2)), [1.25, 1.25])

@@ -274,3 +274,21 @@ if np.percentile([0.0, 1.0], np.float32(30)) != np.float32(0.3):  # a percentage
 def test_what_is_said_to_differ_does(call):
     row = (call[0], (call[1],), {**SHAPES, **DTYPES, **MATRICES}, {})
     assert any(_differences(row, transform, DIFFERENT.keys() - {call}) for transform in TRANSFORMS)
+
+
+def test_a_mean_of_integers_is_cut_off() -> None:
+    x = np.array([1.0, 2.5, 3.5])
+    found, expected = da.jit(lambda x: np.mean(x, dtype=int))(x), np.mean(x, dtype=int)
+    assert found.dtype == expected.dtype and found == expected
+    with pytest.raises(da.errors.UnsupportedError):
+        da.jit(lambda x: np.var(x, dtype=np.float32))(x * 1j)
+
+
+def test_float_power_of_stretched_arrays_lies_as_numpys() -> None:
+    def f(x):
+        y = np.float_power(x, np.broadcast_to(x, (2, 3)))
+        y.T.reshape(-1)[-1:] = 0.5
+        return y
+
+    x = np.array([1.0, 2.5, 3.5])
+    np.testing.assert_allclose(da.jit(f)(x), f(x))

@@ -586,7 +586,7 @@ def test_what_was_written_does_not_change_with_its_source():
     """A 0-d array may be written to after its value has gone into another array."""
 
     def f(x):
-        y, s = np.copy(x), np.reshape(x[0] * 3.0, ())
+        y, s = np.copy(x), np.copy(x[0] * 3.0)
         y[0] = s
         np.add(s, 1.0, out=s)
         y[1] = s
