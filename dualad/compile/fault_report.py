@@ -115,7 +115,7 @@ class _Writer(pickle.Pickler):
 
     def reducer_override(self, thing: Any) -> Any:
         if isinstance(thing, Program):  # a compiled one, too
-            return Program, (thing.inputs, thing.steps, thing.outputs, thing.name)
+            return Program, (thing.inputs, [tuple(step) for step in thing.recorded], thing.outputs, thing.name)
         return NotImplemented
 
 
