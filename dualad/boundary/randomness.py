@@ -8,17 +8,15 @@ before; ``Watched``, which says whether a generator has moved though nobody saw 
 from __future__ import annotations
 
 import ctypes
-import functools
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from ..base.frames import PACKAGE
-from .transformed import Transformed
+from ..base.reach import ATOMS, SHALLOW, reachable
 
 __all__ = ["DIFFERENT", "Draws", "RandomnessWarning", "Run", "Watched", "drawing", "runs"]
 
@@ -99,7 +97,8 @@ class drawing:
 
 # ── generators that nobody looks at ──────────────────────────────────────────────────────────────────────────────
 
-_DEEP = 3
+#: containers are data
+_ATOMS = ATOMS | {dict, list, tuple, set, frozenset}
 
 
 class Watched:
@@ -108,15 +107,21 @@ class Watched:
     __slots__ = ("found",)
 
     def __init__(self, f: Callable, leaves: Iterable) -> None:
-        self.found: list[tuple[Any, Any]] = []
+        self.found: dict[int, tuple[Any, Any]] = {}
         legacy = sys.modules.get("numpy.random.mtrand")
         if legacy is not None:  # otherwise nobody has drawn anything
             bits = legacy._rand._bit_generator
-            self.found.append((bits, _state(bits)))
+            self.found[id(bits)] = bits, _state(bits)
             for x in leaves:
                 self._add(x)
-        for x in _reachable(f):
-            self._add(x)
+        for _, _, _, x in reachable(f, SHALLOW, _ATOMS):
+            if isinstance(x, types.BuiltinMethodType):
+                self._add(x.__self__)  # random.random, imported by name
+            elif isinstance(x, types.ModuleType):
+                if x.__name__ == "random":
+                    self._add(x._inst)
+            else:
+                self._add(x)
 
     def _add(self, x: Any) -> None:
         kind = type(x)
@@ -126,11 +131,11 @@ class Watched:
             return  # most of what a function reaches
         bits = getattr(x, "bit_generator", None) or getattr(x, "_bit_generator", None) or x
         if hasattr(bits, "getstate") or hasattr(bits, "state"):
-            self.found.append((bits, _state(bits)))
+            self.found.setdefault(id(bits), (bits, _state(bits)))
 
     def moved(self, seen: set[int]) -> list[Any]:
         """Return the generators that have moved, but for those whose draws were seen."""
-        return [bits for bits, before in self.found if id(bits) not in seen and _state(bits) != before]
+        return [bits for bits, before in self.found.values() if id(bits) not in seen and _state(bits) != before]
 
 
 #: the bit generator whose memory was looked up last (the global one's), and its numbers
@@ -148,42 +153,3 @@ def _state(bits: Any) -> Any:
         numbers = (ctypes.c_uint32 * 625).from_address(bits.ctypes.state_address)
         _block = bits, numbers
     return numbers[624], numbers[0], numbers[1], numbers[623]
-
-
-def _reachable(f: Any) -> Iterator[Any]:
-    """Yield what a function could take a generator from: its object, closure, defaults, and the globals it names."""
-    pending, seen = [(f, 0)], set()
-    while pending:
-        x, deep = pending.pop()
-        if id(x) in seen or deep > _DEEP:
-            continue
-        seen.add(id(x))
-        if isinstance(x, functools.partial):
-            pending += [(part, deep + 1) for part in (x.func, *x.args, *x.keywords.values())]
-        elif isinstance(x, types.MethodType):
-            pending += [(x.__func__, deep), (x.__self__, deep)]
-        elif isinstance(x, types.FunctionType):
-            pending += [(part, deep + 1) for part in (x.__defaults__ or ())]
-            pending += [(part, deep + 1) for part in (x.__kwdefaults__ or {}).values()]
-            for cell in x.__closure__ or ():
-                try:
-                    pending.append((cell.cell_contents, deep + 1))
-                except ValueError:  # not yet filled
-                    continue
-            names = x.__globals__
-            if not x.__code__.co_filename.startswith(PACKAGE):  # no module of the package has a generator
-                pending += [(names[name], deep + 1) for name in x.__code__.co_names if name in names]
-            if hasattr(x, "__wrapped__"):
-                pending.append((x.__wrapped__, deep))
-        elif isinstance(x, Transformed):
-            pending.append((x.__wrapped__, deep))
-        elif isinstance(x, types.BuiltinMethodType):
-            yield x.__self__  # random.random, imported by name
-        elif isinstance(x, types.ModuleType):
-            if x.__name__ == "random":
-                yield x._inst
-        elif not isinstance(x, (type, np.ndarray, str, bytes, int, float, complex, type(None))):
-            yield x
-            attributes = getattr(x, "__dict__", None)  # or anything else that its class has for a name
-            if not isinstance(x, (list, tuple, dict, set)) and deep < _DEEP and isinstance(attributes, dict):
-                pending += [(part, _DEEP) for part in attributes.values()]

@@ -135,7 +135,7 @@ class _Private:
 
     def load(self) -> ModuleType:
         """Return the module, executed now."""
-        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, self)
         return importlib.import_module(self.name)
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:

@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..base.reach import DEEP, parts
 from ..boundary.transformed import Transformed
 from .imports import redirected
-from .places import MISSING, Attribute, Place, attribute, original_in
+from .places import MISSING, Attribute, Place, original_in
 from .targets import Table
 
 __all__ = ["look_into", "look_through"]
-
-#: containers with more entries are data
-_MANY = 256
-#: how far from a module or a function things are looked for
-_FAR = 10
 
 _CODE = (types.FunctionType, types.MethodType, functools.partial, Transformed)
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), types.ModuleType, types.BuiltinFunctionType)
@@ -52,7 +48,8 @@ def look_through(namespaces: list[dict], roots: Iterable[dict], table: Table) ->
     ids, names = {id(n) for n in namespaces}, {n.get("__name__", "builtins") for n in namespaces}
     search = _Search(lambda n: id(n) in ids, lambda cls: cls.__module__ in names, table, everything=True)
     for namespace in namespaces:
-        search.entries(namespace, 0)
+        for name, held in list(namespace.items()):
+            search.entry(namespace, name, held, 0)
     every = {id(n) for n in roots}
     for namespace in namespaces:
         for name, new in table.builtins.items():
@@ -87,62 +84,52 @@ class _Search:
 
     def visit(self, x: Any, far: int) -> None:
         """Go into what can hold places."""
-        if isinstance(x, _ATOMS) or far > _FAR or id(x) in self.seen:
+        if isinstance(x, _ATOMS) or far > DEEP or id(x) in self.seen:
             return
         self.seen[id(x)] = x
-        parts: Sequence = ()
         if isinstance(x, types.FunctionType):
             self.function(x, far)
-        elif isinstance(x, types.MethodType):
-            parts = x.__func__, x.__self__
-        elif isinstance(x, functools.partial):
-            parts = x.func, *x.args, *x.keywords.values()
-        elif isinstance(x, (staticmethod, classmethod)):
-            parts = (x.__func__,)
-        elif isinstance(x, property):
-            parts = x.fget, x.fset, x.fdel
         elif isinstance(x, type):
             self.class_(x, far)
-        elif type(x) not in (dict, list, tuple):
-            self.object(x, far)
-        elif self.everything and len(x) <= _MANY:
-            if type(x) is tuple:
-                parts = x
-            else:
-                self.entries(x, far)
-        for part in parts:
-            self.visit(part, far + 1)
+        elif self.everything or type(x) not in (dict, list, tuple):
+            owned = self.owns(type(x))
+            for kind, owner, key, held in parts(x):
+                if kind == "attribute":
+                    if owned:
+                        self.entry(owner, key, held, far)
+                elif kind == "entry" and type(x) is not tuple:  # which is replaced as a whole
+                    self.entry(owner, key, held, far)
+                elif owned or key != "__wrapped__" or isinstance(held, _CODE):
+                    self.visit(held, far + 1)
 
-    def entries(self, container: Any, far: int) -> None:
-        """Look at the entries of globals, of an object's attributes, or of a dict or list."""
-        pairs = list(container.items()) if isinstance(container, dict) else list(enumerate(container))
-        for key, held in pairs:
-            if not (isinstance(key, str) and key.startswith("__")):
-                self.look(Place, container, key, held, far)
+    def entry(self, container: Any, key: Any, held: Any, far: int) -> None:
+        """Look at an entry of globals, of an object's attributes, or of a dict or list."""
+        if not (isinstance(key, str) and key.startswith("__")):
+            self.look(Place, container, key, held, far)
 
     def function(self, f: types.FunctionType, far: int) -> None:
         namespace = f.__globals__
-        wrapped = vars(f).get("__wrapped__")
-        if wrapped is not None:
-            self.visit(wrapped, far + 1)
-        if not self.reaches(namespace):
-            # The wrapper of a decorator of the standard library, a transformed function: whose code it calls counts.
-            for cell in f.__closure__ or ():
-                if isinstance(held := attribute(cell, "cell_contents"), _CODE):
+        reached = self.reaches(namespace)
+        if reached:
+            self.globals[id(namespace)] = namespace
+            code = original_in(f, "__code__", f.__code__)
+            _mention(code, self.mentioned.setdefault(id(namespace), set()))
+            other = redirected(code, namespace.get("__package__"), self.table)
+            if other is not None:
+                self.places.append(Attribute.at(f, "__code__", code, other, self.table.mark))
+            if f.__defaults__:
+                self.look(Attribute, f, "__defaults__", f.__defaults__, far)
+        for kind, owner, key, held in parts(f):
+            if kind == "function":
+                self.visit(held, far + 1)
+            elif not reached:
+                # A decorator of the standard library, a transformed function: whose code it calls counts.
+                if kind == "closure variable" and isinstance(held, _CODE):
                     self.visit(held, far + 1)
-            return
-        self.globals[id(namespace)] = namespace
-        code = original_in(f, "__code__", f.__code__)
-        _mention(code, self.mentioned.setdefault(id(namespace), set()))
-        other = redirected(code, namespace.get("__package__"), self.table)
-        if other is not None:
-            self.places.append(Attribute.at(f, "__code__", code, other, self.table.mark))
-        if f.__defaults__:
-            self.look(Attribute, f, "__defaults__", f.__defaults__, far)
-        if f.__kwdefaults__:
-            self.entries(f.__kwdefaults__, far)
-        for cell in f.__closure__ or ():
-            self.look(Attribute, cell, "cell_contents", attribute(cell, "cell_contents"), far)
+            elif kind == "closure variable":
+                self.look(Attribute, owner, "cell_contents", held, far)
+            elif owner is f.__kwdefaults__:
+                self.entry(owner, key, held, far)
 
     def class_(self, cls: type, far: int) -> None:
         open_ = cls.__flags__ & _HEAP and not cls.__flags__ & _IMMUTABLE and type(cls).__setattr__ is type.__setattr__
@@ -166,17 +153,6 @@ class _Search:
             for held in list(vars(base).values()):
                 if isinstance(held, (types.FunctionType, staticmethod, classmethod, property)):
                     self.visit(held, far + 1)
-
-    def object(self, x: Any, far: int) -> None:
-        """Look at the attributes of an object; of those that the search does not own, at what they call."""
-        wrapped = getattr(x, "__wrapped__", None) if callable(x) else None
-        if isinstance(wrapped, _CODE):
-            self.visit(wrapped, far + 1)
-        attributes = getattr(x, "__dict__", None)
-        if type(attributes) is not dict or len(attributes) > _MANY:
-            return
-        if self.owns(type(x)):
-            self.entries(attributes, far)
 
 
 def _mention(code: types.CodeType, names: set[str]) -> None:

@@ -3,8 +3,8 @@
 A function that can't be written down (it branches on values, or is to run again later) runs as it stands, once the
 traced values that it reads are replaced. They are looked for where Python keeps them: cells of closures, defaults,
 arguments of ``functools.partial``, attributes of the object of a bound method, what a transform was made of, trees of
-all of these, and the same of functions found there. Not for: functions that can be written down, of which the program
-says what they read.
+all of these, and the same of functions found there. That is less than what a function reads (``base/reach.py``): what
+is found has to be replaced, in a copy. Not for: functions that can be written down, whose program says what they read.
 """
 
 from __future__ import annotations
