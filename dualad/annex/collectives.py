@@ -17,7 +17,7 @@ import numpy as np
 
 from ..base.frames import public
 from ..base.tree import is_array, tree_map
-from ..batched import Batched, BatchLevel
+from ..batched import Batched
 from ..core.aval import Aval
 from ..core.axes import axis_level
 from ..core.dispatch import bind
@@ -42,7 +42,7 @@ class Collective(Primitive):
 
     def __init__(self, name: str, reduce: Callable, **fields) -> None:
         def across(level, value, params):
-            if _is_named(level, params["axis"]):
+            if params["axis"] is not None and axis_level(params["axis"], "a collective") is level:
                 return reduce(value, level, params)
             # The lanes of another axis: for them this is an operator on arrays with one more axis in front.
             moved = {**params, "position": params["position"] + 1} if "position" in params else params
@@ -52,10 +52,6 @@ class Collective(Primitive):
             return bind(self, primals, params), bind(self, tangents, params)
 
         super().__init__(name, across=across, kind="collective", **{"jvp": jvp, **fields})
-
-
-def _is_named(level: BatchLevel, axis: str | None) -> bool:
-    return axis is not None and axis_level(axis, "a collective") is level
 
 
 def _count(axis: str | None, where: str) -> int:

@@ -147,12 +147,8 @@ def propagate(
     if second_order:
         added = _bent(f, leaves, in_tree, avals, spread, chunk_size)
         value_leaves = [(v + b).astype(a.dtype) for v, b, a in zip(value_leaves, added, outs, strict=True)]
-    return Propagated(
-        push.out_tree.unflatten(value_leaves),
-        covariance,
-        push.out_tree.unflatten(_pieces(np.sqrt(variances), outs)),
-        shares,
-    )
+    deviations = [x.astype(a.dtype) for x, a in zip(split_last(np.sqrt(variances), outs), outs, strict=True)]
+    return Propagated(push.out_tree.unflatten(value_leaves), covariance, push.out_tree.unflatten(deviations), shares)
 
 
 class _Push:
@@ -308,10 +304,6 @@ def _cut(rows: Any, avals: list[Aval]) -> list:
     """Cut rows of all numbers into batches of tangents, one for each leaf, of its shape and dtype."""
     parts = zip(split_last(rows, avals), avals, strict=True)
     return [part if part.dtype == a.dtype else part.astype(a.dtype) for part, a in parts]
-
-
-def _pieces(flat: Any, avals: list[Aval]) -> list:
-    return [part.astype(a.dtype) for part, a in zip(split_last(flat, avals), avals, strict=True)]
 
 
 def _blocks(matrix: Any, rows: list[Aval], columns: list[Aval] | None = None) -> list[list]:

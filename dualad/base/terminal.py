@@ -1,4 +1,4 @@
-"""Terminals: their width, colour, and the progress bar on standard error of commands and of ``progress=True``.
+"""Terminals: their width, colour, tables, and the progress bar on standard error of commands and ``progress=True``.
 
 Not for: the content of any output.
 """
@@ -6,12 +6,14 @@ Not for: the content of any output.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import time
+from collections.abc import Collection, Sequence
 from typing import TextIO
 
-__all__ = ["Progress", "colour", "uses_colour", "width"]
+__all__ = ["Progress", "aligned", "colour", "seen_length", "uses_colour", "width"]
 
 _CODES = {"green": "32", "red": "31", "yellow": "33", "dim": "2", "bold": "1"}
 
@@ -29,6 +31,30 @@ def uses_colour(stream: TextIO) -> bool:
 def colour(text: str, name: str, on: bool) -> str:
     """Wrap text in a terminal colour."""
     return f"\033[{_CODES[name]}m{text}\033[0m" if on else text
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+    """Return the lines of a table, two spaces between its columns; the numbers in ``right`` are those set to the right.
+
+    Examples
+    --------
+    >>> aligned([("op", "calls"), ("multiply", "3")], right=[1])
+    ['op        calls', 'multiply      3']
+    """
+    widths = [max(map(seen_length, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = []
+        for i, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            blank = " " * (width - seen_length(cell))
+            cells.append(blank + cell if i in right else cell + blank)
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def seen_length(text: str) -> int:
+    """Return how many characters of a text are seen: all but its colours."""
+    return len(re.sub(r"\033\[\d+m", "", text))
 
 
 def _is_terminal(stream: TextIO) -> bool:

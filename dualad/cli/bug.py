@@ -8,15 +8,13 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from dualad.compile.call import CallProgram
-from dualad.compile.fault_report import FaultReport, read_report, versions
+from dualad.compile.fault_report import read_report, versions
 from dualad.compile.first_call import fault_of
 from dualad.errors import ProgramError, UsageError
-from dualad.program.variable import Variable
 
 __all__ = ["run"]
 
@@ -44,21 +42,13 @@ def run(options: argparse.Namespace) -> int:
     print(f"\nfound: {report.found}")
     if report.arguments is None:
         print("The arguments were too large to be kept; these are others of their shapes.")
-    found = fault_of(CallProgram(report.program, math.inf).compiled, report.program, _arguments(report))  # type: ignore[arg-type]
+    arguments = report.arguments
+    if arguments is None:
+        rng = np.random.default_rng(0)
+        drawn = [(rng.normal(size=v.aval.shape), v.aval.dtype) for v in report.program.inputs]
+        arguments = [(x > 0 if dtype.kind == "b" else x).astype(dtype)[()] for x, dtype in drawn]
+    found = fault_of(CallProgram(report.program, math.inf).compiled, report.program, arguments)  # type: ignore[arg-type]
     print(
         f"here: {found}" if found else "here: the compiled code gives what the program gives; the fault does not occur"
     )
     return 1 if found else 0
-
-
-def _arguments(report: FaultReport) -> list:
-    if report.arguments is not None:
-        return report.arguments
-    rng = np.random.default_rng(0)
-    return [_drawn(rng, v) for v in report.program.inputs]
-
-
-def _drawn(rng: np.random.Generator, variable: Variable) -> Any:
-    aval = variable.aval
-    x = rng.normal(size=aval.shape)
-    return (x > 0 if aval.dtype.kind == "b" else x).astype(aval.dtype)[()]

@@ -17,7 +17,7 @@ from dualad.sparse.derivatives import sparse_jacobian
 from dualad.testing.engine import Engine
 from dualad.testing.real_function import RealFunction, Side
 
-from ..base.terminal import width
+from ..base.terminal import aligned, width
 from . import plots
 from .files import write
 from .points import describe_point
@@ -103,16 +103,9 @@ def _matrix(function: RealFunction, matrix: np.ndarray, columns: int) -> str:
     """Format the numbers, with the names of rows and columns where there is room."""
     m, n = matrix.shape
     if m <= 4 * _MOST_LABELLED and n <= _MOST_LABELLED:
-        head = [function.ins.label(j) for j in range(n)]
-        body = [[f"{value:.6g}" for value in row] for row in matrix]
-        side = [function.outs.label(i) for i in range(m)]
-        lengths = [max([len(head[j]), *(len(row[j]) for row in body)]) for j in range(n)]
-        margin = max((len(label) for label in side), default=0)
-        if margin + sum(lengths) + 2 * n <= columns:
-            lines = [" " * margin + "".join(f"  {h.rjust(k)}" for h, k in zip(head, lengths, strict=True))]
-            for label, row in zip(side, body, strict=True):
-                lines.append(
-                    label.ljust(margin) + "".join(f"  {v.rjust(k)}" for v, k in zip(row, lengths, strict=True))
-                )
+        head = ["", *[function.ins.label(j) for j in range(n)]]
+        body = [[function.outs.label(i), *[f"{value:.6g}" for value in row]] for i, row in enumerate(matrix)]
+        lines = aligned([head, *body], right=range(1, n + 1))
+        if max(map(len, lines)) <= columns:
             return "\n".join(lines)
     return np.array2string(matrix, max_line_width=columns, precision=6, threshold=2000, suppress_small=False)

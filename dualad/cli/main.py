@@ -118,7 +118,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
         try:
-            return _run(_parser().parse_args(argv))
+            options = _parser().parse_args(argv)
+            return options.run(options)
+        except (UsageError, LoadingError, ArgumentError) as error:
+            print(f"dualad {options.command}: {error}", file=sys.stderr)
+            return error.exit_status if isinstance(error, UsageError) else 2
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -129,14 +133,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-
-
-def _run(options: argparse.Namespace) -> int:
-    try:
-        return options.run(options)
-    except (UsageError, LoadingError, ArgumentError) as error:
-        print(f"dualad {options.command}: {error}", file=sys.stderr)
-        return error.exit_status if isinstance(error, UsageError) else 2
 
 
 class _Parser(argparse.ArgumentParser):

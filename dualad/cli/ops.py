@@ -22,6 +22,7 @@ import numpy as np
 from numpy.testing import overrides
 
 from dualad.base.later import load_everything
+from dualad.base.terminal import aligned
 from dualad.compile.verdicts import machine_code, verdict
 from dualad.core.tables import OPS
 from dualad.errors import UsageError
@@ -35,7 +36,7 @@ __all__ = ["run"]
 def run(options: argparse.Namespace) -> int:
     """Print the rows of the named operators, or of all; with ``--missing``, what has no rule and why."""
     if options.missing:
-        _print([("name", "reason"), *_missing()])
+        print(*aligned([("name", "reason"), *_missing()]), sep="\n")
         return 0
     load_everything()
     unknown = [name for name in options.names if name not in OPS]
@@ -47,14 +48,8 @@ def run(options: argparse.Namespace) -> int:
             f"Did you mean {' or '.join(close)}?" if close else "Write  dualad ops  for the whole list.",
         )
     shown = [OPS[name] for name in options.names or sorted(OPS)]
-    _print([tuple(_COLUMNS), *[tuple(cell(op) for cell in _COLUMNS.values()) for op in shown]])
+    print(*aligned([tuple(_COLUMNS), *[[cell(op) for cell in _COLUMNS.values()] for op in shown]]), sep="\n")
     return 0
-
-
-def _print(rows: list[tuple[str, ...]]) -> None:
-    lengths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    for row in rows:
-        print("  ".join(cell.ljust(n) for cell, n in zip(row, lengths, strict=True)).rstrip())
 
 
 def _missing() -> list[tuple[str, str]]:

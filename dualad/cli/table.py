@@ -11,10 +11,10 @@ import dataclasses
 import textwrap
 from collections.abc import Sequence
 
-from dualad.testing import CheckReport, Outcome, Row
+from dualad.testing import CheckReport, Row
 from dualad.testing.report import without_transform
 
-from ..base.terminal import colour
+from ..base.terminal import aligned, colour, seen_length
 
 __all__ = ["format_failures", "format_reports", "format_summary"]
 
@@ -47,17 +47,11 @@ def format_failures(reports: Sequence[CheckReport], *, coloured: bool) -> str:
             if len(points) == 1:
                 found.append("")  # its place, for the points are not all known yet
         found += report.disagreements
-    texts = iter(
-        [
-            f"{target} at {_places(points)}: {', '.join(stopped)}: {message}"
-            for (target, _), (points, stopped, message) in errors.items()
-        ]
-    )
-    return "\n".join(f"{colour('FAILED', 'red', coloured)} {text or next(texts)}" for text in found)
-
-
-def _places(points: list[str]) -> str:
-    return points[0] if len(points) == 1 else f"{points[0]} and {_count(len(points) - 1, 'other')}"
+    texts = []
+    for (target, _), ((first, *others), stopped, message) in errors.items():
+        more = f" and {_count(len(others), 'other')}" if others else ""
+        texts.append(f"{target} at {first}{more}: {', '.join(stopped)}: {message}")
+    return "\n".join(f"{colour('FAILED', 'red', coloured)} {text or texts.pop(0)}" for text in found)
 
 
 def format_summary(reports: Sequence[CheckReport], seconds: float, *, coloured: bool) -> str:
@@ -80,27 +74,27 @@ def _count(number: int, noun: str) -> str:
 def _one(report: CheckReport, notes: dict[str, int], width: int, coloured: bool) -> str:
     size = f": {report.inputs} -> {report.outputs}" if report.outputs else ""
     title = colour(f"{report.target} at {report.point}{size}", "bold", coloured)
-    used = [
-        c
-        for c in _COLUMNS
-        if any(o.oracle == c or (c == "loop" and o.oracle == "numpy") for r in report.rows for o in r.outcomes)
+    asked = {"loop" if o.oracle == "numpy" else o.oracle for row in report.rows for o in row.outcomes}
+    used = [name for name in _COLUMNS if name in asked]
+    # Failures are listed in full below the table; other messages are footnotes, before those of the oracles.
+    shown = [
+        (row, f"{row.status} [{_note(row.message, notes)}]" if row.message and not row.failed else row.status)
+        for row in _fold(report)
     ]
-    shown = _fold(report)
-    results = [_result(row, notes) for row in shown]
-    body = [[_cell(row, column, notes) for column in used] for row in shown]
+    body = []
+    for row, result in shown:
+        took = f"{row.seconds * 1e3:.1f} ms" if row.seconds < 1 else f"{row.seconds:.1f} s"
+        result = colour(result, _COLOURS[row.status], coloured)
+        body.append(["  " + row.quantity, result, *[_cell(row, name, notes) for name in used], took])
     for timed, short in ((True, False), (False, False), (False, True)):
-        header = ["quantity", "result", *(_SHORT.get(c, c) if short else c for c in used), *(["time"] if timed else [])]
-        rows = [
-            [row.quantity, result, *cells, *([_seconds(row.seconds)] if timed else [])]
-            for row, result, cells in zip(shown, results, body, strict=True)
-        ]
-        lengths = [max(len(line[k]) for line in [header, *rows]) for k in range(len(header))]
-        if sum(lengths) + 2 * len(lengths) <= width:
-            return "\n".join([title, *_align(header, rows, lengths, coloured)])
+        header = ["  quantity", "result", *[_SHORT.get(name, name) if short else name for name in used], "time"]
+        head, *lines = aligned([row if timed else row[:-1] for row in (header, *body)])
+        if max(map(seen_length, (head, *lines))) <= width:
+            return "\n".join([title, colour(head, "dim", coloured), *lines])
     lines = [title]
-    for row, result, cells in zip(shown, results, body, strict=True):
-        lines.append(f"  {row.quantity}: {colour(result, _COLOURS[row.status], coloured)}")
-        lines += [f"    {column} {cell}" for column, cell in zip(used, cells, strict=True) if cell != "-"]
+    for quantity, result, *cells, _ in body:
+        lines.append(f"{quantity}: {result}")
+        lines += [f"    {name} {cell}" for name, cell in zip(used, cells, strict=True) if cell != "-"]
     return "\n".join(lines)
 
 
@@ -113,39 +107,16 @@ def _fold(report: CheckReport) -> Sequence[Row]:
     return [dataclasses.replace(rows[0], quantity=f"all {len(rows)}", seconds=seconds)]
 
 
-def _align(header: list[str], rows: list[list[str]], lengths: list[int], coloured: bool) -> list[str]:
-    lines = [
-        colour("  " + "  ".join(h.ljust(n) for h, n in zip(header, lengths, strict=True)).rstrip(), "dim", coloured)
-    ]
-    for row in rows:
-        cells = [cell.ljust(n) for cell, n in zip(row, lengths, strict=True)]
-        cells[1] = colour(cells[1], _COLOURS[row[1].split()[0]], coloured)
-        lines.append(("  " + "  ".join(cells)).rstrip())
-    return lines
-
-
-def _result(row: Row, notes: dict[str, int]) -> str:
-    """Show the verdict, with a footnote where it needs one; failures are listed in full below the table."""
-    if not row.message or row.failed:
-        return row.status
-    return f"{row.status} [{notes.setdefault(row.message, len(notes) + 1)}]"
-
-
-def _cell(row: Row, column: str, notes: dict[str, int]) -> str:
+def _cell(row: Row, name: str, notes: dict[str, int]) -> str:
     """Show what an oracle said: the largest relative error, or a footnote."""
-    outcome = next((o for o in row.outcomes if o.oracle == column), None)
-    if outcome is None and column == "loop":
-        outcome = next((o for o in row.outcomes if o.oracle == "numpy"), None)
+    names = (name, "numpy") if name == "loop" else (name,)
+    outcome = next((o for o in row.outcomes if o.oracle in names), None)
     if outcome is None:
         return "-"
     error = "" if outcome.max_error is None else "exact" if outcome.max_error == 0 else f"{outcome.max_error:.0e}"
     text = {"ok": error, "mismatch": f"WRONG {error}", "unavailable": "n/a"}[outcome.status]
-    return f"{text} [{_note(outcome, notes)}]" if outcome.reason else text
+    return f"{text} [{_note(f'{outcome.oracle}: {outcome.reason}', notes)}]" if outcome.reason else text
 
 
-def _note(outcome: Outcome, notes: dict[str, int]) -> int:
-    return notes.setdefault(f"{outcome.oracle}: {outcome.reason}", len(notes) + 1)
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"
+def _note(text: str, notes: dict[str, int]) -> int:
+    return notes.setdefault(text, len(notes) + 1)

@@ -117,29 +117,22 @@ def _observe(f: Callable, leaves: list, tree: Any, name: str) -> tuple[_Observer
         try:
             with level.observer.on():
                 out = f(*inner_args, **inner_kwargs)
-            out = tree_map(lambda x: _unwatch(x, level), out)
+            own = lambda x: type(x) is Observed and x.level is level
+            out = tree_map(lambda x: x._value if own(x) else x, tree_map(packed, out))
         except Exception as error:
-            failure = _failure(error)
+            frame = users_line_of(error)
+            number = frame.lineno or 0
+            message = error.what if isinstance(error, DualadError) else (str(error).splitlines() or [""])[0]
+            source = source_of(frame.filename, number)
+            failure = Failure(frame.filename, number, source, type(error).__name__, message)
         finally:
             running.reset(inside)
     return level.observer, out, failure
 
 
-def _unwatch(x: Any, level: Level) -> Any:
-    x = packed(x)
-    return x._value if type(x) is Observed and x.level is level else x
-
-
 def _value(x: Any) -> Any:
     # A copy: the function may write to its argument, and the caller's array is not ours to change.
     return x.copy() if isinstance(x, np.ndarray) else np.asarray(x)[()] if not isinstance(x, Tracer) else x
-
-
-def _failure(error: Exception) -> Failure:
-    frame = users_line_of(error)
-    message = error.what if isinstance(error, DualadError) else (str(error).splitlines() or [""])[0]
-    number = frame.lineno or 0
-    return Failure(frame.filename, number, source_of(frame.filename, number), type(error).__name__, message)
 
 
 # ── taking notes ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -177,7 +177,10 @@ class Explanation:
             fine = [use for use in line.uses if not use.note]
             fine = [use for use in fine if use.status != "constant"] or fine
             names = f"{_MARKS[fine[0].status]} {', '.join(map(_named, fine))}" if fine else ""
-            out.append(_columns(f"{line.number:5}  {line.source}", names, width))
+            left, column = f"{line.number:5}  {line.source}", max(40, width // 2)
+            beside = bool(names) and len(left) < column and len(left) + len(names) < width
+            out.append(left.ljust(column) + names if beside else left.rstrip())
+            out += _wrap(names, width) if names and not beside else []
             for use in line.uses:
                 if use.note:
                     out += _wrap(f"{_MARKS[use.status]} {_named(use)}: {use.note}", width)
@@ -236,15 +239,6 @@ def _named(use: Use) -> str:
 
 def _short(file: str) -> str:
     return "/".join(file.replace("\\", "/").split("/")[-2:])
-
-
-def _columns(left: str, right: str, width: int) -> str:
-    if not right:
-        return left.rstrip()
-    column = max(40, width // 2)
-    if len(left) < column and len(left) + len(right) < width:
-        return left.ljust(column) + right
-    return "\n".join([left, *_wrap(right, width)])
 
 
 def _wrap(text: str, width: int, indent: int = 9) -> list[str]:

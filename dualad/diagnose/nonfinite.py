@@ -443,15 +443,12 @@ def _origin(
     """Make the origin that the first bad entry of a leaf has in an operation; ``lanes`` are leading axes beside its."""
     first = tuple([int(i) for i in np.argwhere(mask)[0]]) if mask.ndim else ()
     lanes += leaf.lanes
+    entry = np.asarray(leaf.value)[mask].ravel()[0]
+    number = "nan" if np.isnan(entry) else str(entry)
     return Origin(
-        of.name, phase, output, first[lanes:], first[:lanes], _number(leaf.value, mask), of.line, of.transform,
-        of.level, operands, of.custom, inside, entered,
+        of.name, phase, output, first[lanes:], first[:lanes], number, of.line, of.transform, of.level, operands,
+        of.custom, inside, entered,
     )  # fmt: skip
-
-
-def _number(x: Any, mask: np.ndarray) -> str:
-    entry = np.asarray(x)[mask].ravel()[0]
-    return "nan" if np.isnan(entry) else str(entry)
 
 
 def error_of(origin: Origin) -> NonFiniteError:

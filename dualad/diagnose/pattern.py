@@ -151,7 +151,9 @@ def spy(matrix: Any, *, columns: int = 80, rows: int = 40, style: str = "auto") 
     if style != "auto" and style not in _CELLS:
         raise ArgumentError(f"spy: style={style!r}.", "there is no such style", "use 'braille', 'block' or 'ascii'")
     if isinstance(matrix, Linear):
-        matrix = _matrix_of(matrix)
+        ins = [a for a in matrix.in_avals if a is not None]
+        images = over_basis(lambda *tangents: matrix.flat(list(tangents)), ins, Chunking("spy"))
+        matrix = np.concatenate([c.reshape(len(c), -1) for c in images], axis=1).T
     elif hasattr(matrix, "to_scipy") or hasattr(matrix, "tocsr"):
         # of a pattern all entries count
         entries = matrix.to_scipy() if hasattr(matrix, "to_scipy") else matrix.tocsr() != 0
@@ -166,12 +168,6 @@ def spy(matrix: Any, *, columns: int = 80, rows: int = 40, style: str = "auto") 
             "reshape a block of a Jacobian to (entries of the output, entries of the input): J.reshape(y.size, x.size)",
         )
     return Spy(pattern, columns, rows, style)
-
-
-def _matrix_of(lin: Linear) -> np.ndarray:
-    ins = [a for a in lin.in_avals if a is not None]
-    columns = over_basis(lambda *tangents: lin.flat(list(tangents)), ins, Chunking("spy"))
-    return np.concatenate([c.reshape(len(c), -1) for c in columns], axis=1).T
 
 
 # ── in text ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -54,7 +54,11 @@ _STANDARD: dict[str, tuple[tuple[str, ...], tuple[float, ...], Callable]] = {
 def _drawn(source: Any, bits: Any, plain: Callable, name: str, args: tuple, kwargs: dict) -> Any:
     """Draw, by ``plain`` where no lanes are concerned."""
     if name in _STANDARD and any([isinstance(x, Tracer) for x in (*args, *kwargs.values())]):
-        return _move(source, name, args, kwargs)
+        names, defaults, standard = _STANDARD[name]
+        given = dict(zip((*names, "size"), args, strict=False)) | kwargs
+        values = [given.get(n, d) for n, d in zip(names, defaults, strict=True)]
+        size = given.get("size")
+        return standard(source, np.broadcast_shapes(*map(np.shape, values)) if size is None else size, *values)
     if name in ("choice", "permutation", "shuffle") and args and isinstance(args[0], Tracer):
         return _by_index(source, name, *args, **kwargs)
     around = runs.get()
@@ -117,14 +121,6 @@ def _with_axes(plain: Callable, name: str, lead: tuple[int, ...], args: tuple, k
         )
     out = np.stack([np.asarray(d) for d in draws])
     return np.reshape(out[: math.prod(lead)], (*lead, *out.shape[1:]))
-
-
-def _move(source: Any, name: str, args: tuple, kwargs: dict) -> Any:
-    names, defaults, draw = _STANDARD[name]
-    given = dict(zip((*names, "size"), args, strict=False)) | kwargs
-    values = [given.get(n, d) for n, d in zip(names, defaults, strict=True)]
-    size = given.get("size")
-    return draw(source, np.broadcast_shapes(*map(np.shape, values)) if size is None else size, *values)
 
 
 def _by_index(source: Any, name: str, x: Any, size: Any = None, **kwargs: Any) -> Any:

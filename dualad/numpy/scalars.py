@@ -94,12 +94,8 @@ class _ScalarType(_Stands):
         return cls._original(*args, **kwargs)
 
 
-def _scalar_type(original: type) -> type:
-    return _ScalarType(original.__name__, (original,), {"_original": original, "__doc__": original.__doc__})
-
-
 _STANDING = {
-    t: _scalar_type(t)
+    t: _ScalarType(t.__name__, (t,), {"_original": t, "__doc__": t.__doc__})
     for t in sorted({t for t in np.sctypeDict.values() if np.dtype(t).kind in "iufc"}, key=lambda t: t.__name__)
 }
 

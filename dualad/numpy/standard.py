@@ -80,14 +80,10 @@ def _cumulative_prod(x, /, *, axis=None, dtype=None, out=None, include_initial=F
     return _scan(x, axis, dtype, include_initial, np.cumprod, 1)
 
 
-def _unstack(x, /, *, axis=0):
-    return tuple(np.moveaxis(x, axis, 0))
-
-
 # NumPy has these from 2.1 on.
 cumulative_sum = forwarded(np.cumulative_sum) if hasattr(np, "cumulative_sum") else _cumulative_sum
 cumulative_prod = forwarded(np.cumulative_prod) if hasattr(np, "cumulative_prod") else _cumulative_prod
-unstack = forwarded(np.unstack) if hasattr(np, "unstack") else _unstack
+unstack = forwarded(np.unstack) if hasattr(np, "unstack") else lambda x, /, *, axis=0: tuple(np.moveaxis(x, axis, 0))
 
 
 def array_namespace(namespace):

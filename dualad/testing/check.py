@@ -136,12 +136,6 @@ def skipped(
     """Return the quantities that a request leaves out, each with the reason, for `check_function`.
 
     Order 1 leaves out second derivatives, one mode what needs the other, ``batched=False`` whatever is under vmap.
-
-    Examples
-    --------
-    >>> from dualad.testing.check import skipped
-    >>> skipped(order=1)
-    {'hvp': 'order 1 was asked for'}
     """
     if type(order) is not int or order < 1:
         raise ArgumentError(

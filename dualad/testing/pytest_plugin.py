@@ -25,12 +25,6 @@ def as_points(points: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:
 
     ``names`` are the parameters of the function, for dicts. An ArgumentError says if there is no point, if they are no
     list, or if a dict names an unknown parameter.
-
-    Examples
-    --------
-    >>> from dualad.testing.pytest_plugin import as_points
-    >>> as_points([{"y": 2.0, "x": 1.0}, (3.0, 4.0), 5.0], ["x", "y"])
-    [(1.0, 2.0), (3.0, 4.0), (5.0,)]
     """
     given = points() if callable(points) else points
     found: list[tuple[Any, ...]] = []
@@ -65,12 +59,6 @@ def function_under_check(test: Callable, names: Sequence[str], held: Mapping[str
     """Return a test function as a function of its point alone; its other arguments (fixtures) are held fixed.
 
     ``names`` are the parameters that make up a point.
-
-    Examples
-    --------
-    >>> from dualad.testing.pytest_plugin import function_under_check
-    >>> function_under_check(lambda x, rate: rate * x, ["x"], {"rate": 3.0})(2.0)
-    6.0
     """
     if not held:
         return test
@@ -94,13 +82,6 @@ def check_points(
     """Check a function at points; return what is wrong, in words, or nothing.
 
     ``oracle`` and the options (``order``, ``modes``, ``batched``, ``skip``, ``name``, …) are those of `check`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dualad.testing.pytest_plugin import check_points
-    >>> check_points(np.sin, [(0.5,), (np.ones(2),)])
-    ''
     """
     shared: dict[Any, Any] = {}
     words = []

@@ -56,6 +56,13 @@ class Outcome:
     #: how long the oracle took
     seconds: float = 0.0
 
+    def __str__(self) -> str:
+        if (bad := self.mismatch) is None:
+            return self.reason or self.status
+        entries = f"; {bad.count} entries are wrong" if bad.count > 1 else ""
+        numbers = f"{bad.entry} is {bad.got:.10g}, {self.oracle} has {bad.expected:.10g}"
+        return f"{numbers} (tolerance {bad.tolerance:.2g}{entries})"
+
 
 @dataclasses.dataclass(frozen=True)
 class Row:
@@ -123,29 +130,17 @@ class CheckReport:
         found = []
         for row in self.rows:
             where = f"{self.target} at {self.point}: {row.quantity}"
-            if row.status == "unchecked":
-                found.append(f"{where}: {row.message}")
-            for outcome in row.outcomes:
-                bad = outcome.mismatch
-                if outcome.status == "mismatch" and bad is not None:
-                    others = f" ({bad.count} entries are wrong)" if bad.count > 1 else ""
-                    found.append(
-                        f"{where} disagrees with {outcome.oracle}: {bad.entry} is {bad.got:.10g}, "
-                        f"{outcome.oracle} has {bad.expected:.10g} (tolerance {bad.tolerance:.2g}){others}"
-                    )
+            found += [f"{where}: {row.message}"] if row.status == "unchecked" else []
+            found += [f"{where} disagrees with {o.oracle}: {o}" for o in row.outcomes if o.mismatch is not None]
         return found
 
     def __str__(self) -> str:
         lines, raised = [], ""
         for row in self.rows:
             wrong = [o for o in row.outcomes if o.mismatch is not None]
-            if wrong and (bad := wrong[0].mismatch) is not None:
+            if wrong:
                 others = "".join(f", {o.oracle} too" for o in wrong[1:])
-                entries = f"; {bad.count} entries are wrong" if bad.count > 1 else ""
-                lines.append(
-                    f"{row.quantity:<11}{bad.entry} is {bad.got:.10g},"
-                    f" {wrong[0].oracle} has {bad.expected:.10g}{others} (tolerance {bad.tolerance:.2g}{entries})"
-                )
+                lines.append(f"{row.quantity:<11}{wrong[0]}".replace(" (tolerance", f"{others} (tolerance"))
             elif row.failed:  # one error usually stops several quantities: say it once
                 lines.append(f"{row.quantity:<11}{'the same' if row.message == raised else row.message}")
                 raised = row.message
@@ -188,13 +183,6 @@ def to_json(record: Any) -> Any:
     """Return a record, or an array, number, text, None, tuple, list or dict, as plain JSON data.
 
     Numbers that JSON lacks become strings: ``"nan"``, ``"inf"``.
-
-    Examples
-    --------
-    >>> from dualad.testing import Row
-    >>> from dualad.testing.report import to_json
-    >>> to_json(Row("jvp", "ok"))["quantity"]
-    'jvp'
     """
     if dataclasses.is_dataclass(record) and not isinstance(record, type):
         data = {f.name: to_json(getattr(record, f.name)) for f in dataclasses.fields(record)}

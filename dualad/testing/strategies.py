@@ -226,14 +226,14 @@ def functions(max_depth: int = 3) -> Strategy[Callable]:
     >>> find(strategies.functions(), lambda f: True, settings=settings(database=None)).__name__
     'cumsum'
     """
-    return st.lists(st.sampled_from(sorted(_SMOOTH)), min_size=1, max_size=max_depth).map(_compose)
 
+    def compose(names: list[str]) -> Callable:
+        def composition(x: Any) -> Any:
+            for name in names:
+                x = _SMOOTH[name](x)
+            return x
 
-def _compose(names: list[str]) -> Callable:
-    def composition(x: Any) -> Any:
-        for name in names:
-            x = _SMOOTH[name](x)
-        return x
+        composition.__name__ = " then ".join(names)
+        return composition
 
-    composition.__name__ = " then ".join(names)
-    return composition
+    return st.lists(st.sampled_from(sorted(_SMOOTH)), min_size=1, max_size=max_depth).map(compose)

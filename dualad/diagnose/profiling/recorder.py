@@ -41,7 +41,10 @@ def begin(name: str, phase: str, op: Any = None) -> Event:
     parent = current.get()
     event = Event(name, phase, parent, threading.get_ident(), op)
     event.entered = entered
-    event.line = line = _user_line()
+    frame, _ = user_frame()
+    code = frame.f_code
+    line = Line(code.co_filename, frame.f_lineno, code.co_qualname) if is_users(code.co_filename) else None
+    event.line = line
     if parent is not None:
         if parent.step is not None:
             known = origins.get(parent.step.out)
@@ -53,12 +56,6 @@ def begin(name: str, phase: str, op: Any = None) -> Event:
     current.set(event)
     event.start = perf_counter_ns()
     return event
-
-
-def _user_line() -> Line | None:
-    frame, _ = user_frame()
-    code = frame.f_code
-    return Line(code.co_filename, frame.f_lineno, code.co_qualname) if is_users(code.co_filename) else None
 
 
 def end(event: Event, stopped: int | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...base.terminal import aligned
 from .averages import Average
 
 __all__ = ["memory", "seconds", "table"]
@@ -58,10 +59,5 @@ def _lines(title: str, rows: Sequence[Average], whole: float) -> str:
         cells += [r.shapes or ""] * shapes + [str(r.thread)] * threads
         cells.append(str(r.line or ""))
         body.append(cells)
-    left = {0, 1, *range(8, len(head))}
-    widths = [max(len(line[i]) for line in (head, *body)) for i in range(len(head))]
-    lines = [
-        "  ".join(c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
-        for line in (head, *body)
-    ]
-    return "\n".join([lines[0].rstrip(), "-" * max(map(len, lines)), *(line.rstrip() for line in lines[1:])])
+    first, *lines = aligned([head, *body], right=range(2, 8))
+    return "\n".join([first, "-" * max(map(len, (first, *lines))), *lines])
