@@ -7,8 +7,6 @@ branches work. Not for: the choice between recomputing and keeping (``rules/chec
 
 from __future__ import annotations
 
-import functools
-import math
 import warnings
 import weakref
 import zlib
@@ -64,7 +62,7 @@ class FirstRun:
     """What is remembered of a function's first run, beside its values, for its second one to be the same.
 
     ``names`` are the operators whose results were kept, in order. ``raised`` says whether an operator failed (or may
-    have), which the function may have caught. ``constants`` holds fingerprints of the arrays and numbers that traced
+    have), which the function may have caught. ``constants`` holds digests of the arrays and numbers that traced
     values met, by operator, shape and dtype; ``numbers`` are those numbers, and ``settings`` the parameters of each
     operator. All of these may come from the arguments that were no traced values, ``still``; and which way it went may
     depend on whether its arguments were ``known``.
@@ -73,7 +71,7 @@ class FirstRun:
     __slots__ = ("constants", "known", "names", "numbers", "raised", "settings", "still")
 
     def __init__(self, raised: bool = False) -> None:
-        self.constants: dict[tuple, list] = {}
+        self.constants: dict[tuple, set] = {}
         self.names: list[str] = []
         self.numbers: set[tuple] | None = set()
         self.settings: dict[str, set] = {}
@@ -98,29 +96,13 @@ class FirstRun:
 
     def note(self, name: str, constant: np.ndarray) -> None:
         """Remember an array that a traced value met."""
-        prints = self.constants.setdefault((name, constant.shape, constant.dtype), [])
-        found = _fingerprint(constant)
-        if not any([found.alike(p) for p in prints]):
-            prints.append(found)
+        key = name, constant.shape, constant.dtype
+        self.constants.setdefault(key, set()).add(_digest(constant))
 
     def knows(self, name: str, constant: np.ndarray) -> bool:
         """Whether this may be an array that was met before."""
-        prints = self.constants.get((name, constant.shape, constant.dtype))
-        if prints is None:
-            return True
-        found = _fingerprint(constant)
-        return any([found.alike(p) for p in prints])
-
-
-class _Fingerprint(NamedTuple):
-    """A few numbers that nearly any write to an array changes, and rounding does not."""
-
-    numbers: tuple
-    tolerance: float
-
-    def alike(self, other: _Fingerprint) -> bool:
-        pairs = zip(self.numbers, other.numbers, strict=False)
-        return len(self.numbers) == len(other.numbers) and all([abs(x - y) <= self.tolerance for x, y in pairs])
+        met = self.constants.get((name, constant.shape, constant.dtype))
+        return met is None or _digest(constant) in met
 
 
 def _same(x: object, y: object) -> bool:
@@ -144,29 +126,9 @@ def _setting(x: object) -> object:
     return repr(x) if isinstance(x, (float, complex)) else type(x)
 
 
-#: of arrays with more entries than these, their norm and some of their entries are looked at: one pass of BLAS
-_LARGE = 65_536
-
-
-def _fingerprint(x: np.ndarray) -> _Fingerprint:
-    flat = np.ravel(x)
-    if x.dtype.kind in "fc":
-        parts = flat.view(flat.real.dtype).astype(np.float64, copy=False)
-        with np.errstate(all="ignore"):
-            size = float(np.einsum("i,i", parts, parts))  # not BLAS, which may wake its threads for it
-            if size < math.inf:
-                some = parts[:: max(1, parts.size // _LARGE)]
-                numbers = size, float(np.add.reduce(some)), float(np.einsum("i,i", some, _ramp(some.size)))
-                return _Fingerprint(numbers, _ROUNDING[x.dtype.char] * (size + math.sqrt(size * parts.size)))
-    return _Fingerprint((zlib.crc32(flat.tobytes()),), 0.0)
-
-
-_ROUNDING = {char: float(np.finfo(char).eps) ** 0.6 for char in "efdgFDG"}
-
-
-@functools.lru_cache(maxsize=8)
-def _ramp(size: int) -> np.ndarray:
-    return np.linspace(0.0, 1.0, size)
+def _digest(x: np.ndarray) -> int:
+    """A checksum of the bytes: a function that is run again computes bit by bit the same."""
+    return zlib.crc32(np.ravel(x).view(np.uint8))
 
 
 def _errors_wanted() -> bool:
