@@ -27,6 +27,9 @@ class _Integer:
     """The same of one of integers."""
 
 
+for _kind in (_Real, _Complex, _Integer):
+    _kind.__name__ = "traced number"  # json and others name the type of what they can't take
+
 numbers.Real.register(_Real)
 numbers.Complex.register(_Complex)
 numbers.Integral.register(_Integer)

@@ -128,15 +128,13 @@ def _told(words: DualadError, error: BaseException) -> DualadError:
     return said
 
 
-def _about_index(error: BaseException) -> DualadError | None:
-    """Say what to write when a plain array was indexed with a tensor, which NumPy refuses by itself."""
-    if not (isinstance(error, IndexError) and str(error).startswith("only integers, slices")):
-        return None
-    return _about_scipy(error) or ConversionError(
-        "a plain array was indexed with something that is no index; if it is a tensor (a traced integer):",
-        "a plain array does not know tensors, and one index can't stand for all lanes of vmap",
-        "make the indexed array a tensor, np.asarray(array, like=x)[x], or use int(x), which splits the lanes of vmap",
-    )
+def _about_dropped(error: BaseException) -> DualadError | None:
+    """The refusal that compiled code was given at the instruction that failed, and dropped for an error of its own."""
+    *_, last = _entries(error)
+    for refusal, places in reversed(noted.get() or []):
+        if places and places[0] == (last.tb_frame, last.tb_lineno):
+            return _about_scipy(error) or refusal
+    return None
 
 
 def _about_scipy(error: BaseException) -> DualadError | None:
@@ -175,77 +173,28 @@ def _about_sparse(error: BaseException) -> DualadError | None:
     return ABOVE.sparse(error)
 
 
-def _about_flat(error: BaseException) -> DualadError | None:
-    """Say what to write when a tensor was put into a plain array through its ``flat``; NumPy drops our refusal."""
-    if not (isinstance(error, ValueError) and str(error) == "Error setting single item of array."):
-        return None
-    return PlainBufferError(
-        "an entry of a plain array was set through array.flat[i] = x; if x is a tensor:",
-        "a plain array of numbers can hold neither a tangent nor a batch axis: the derivative would be lost",
-        "create the array from a traced one (np.zeros_like(x), np.zeros(n, like=x)), or with dualad.numpy.zeros(n)",
-    )
-
-
-def _about_iterator(error: BaseException) -> DualadError | None:
-    """Say what to write when ``np.nditer`` was given a tensor, of which it made an array of objects."""
-    if not (isinstance(error, TypeError) and "NPY_ITER_REFS_OK" in str(error)):
-        return None
-    return ConversionError(
-        "np.nditer was given an array of Python objects; if one of its operands is a tensor:",
-        "it walks through memory, and a tensor is not one block of memory",
-        "iterate over x.flat, np.ndenumerate(x) or np.ndindex(x.shape), or compute with whole arrays",
-    )
-
-
-def _about_exact(error: BaseException) -> DualadError | None:
-    """Say what to write when Python's exact arithmetic (fractions, statistics) was given a tensor, or its json."""
-    if isinstance(error, TypeError) and str(error) == "Object of type _Real is not JSON serializable":
-        return ConversionError(
-            "json was given a tensor.",
-            "what it writes is text, without a tangent or a batch axis",
-            "write what the transform returns, or float(dualad.stop_gradient(x))",
-        )
-    if not (isinstance(error, TypeError) and str(error).startswith("can't convert type '")):
-        return None
-    return ConversionError(
-        f"Python's exact arithmetic was given a tensor ({error}).",
-        "statistics and fractions compute with integers, without a tangent or a batch axis",
-        "use NumPy's function: np.mean(x) for statistics.mean(x), np.median, np.std(x, ddof=1), ...",
-    )
-
-
 def _about_compiled(error: BaseException) -> DualadError | None:
-    """Say what to write when compiled code of SciPy refused the object array that it made of a tensor, in its words."""
-    if not any(word in str(error) for word in _OBJECT_WORDS) and not _held_by_scipy(error):
-        return None
-    return _about_scipy(error)
-
-
-def _held_by_scipy(error: BaseException) -> bool:
-    """Say whether a function of SciPy that the error went through had a tensor in its hands, or was refused a number.
+    """Say what to write when a function of SciPy that had a tensor in its hands, or was refused a number, failed.
 
     C may drop the refusal and go on with a number of its own, of which SciPy then says something.
     """
     refused = [places[0][0] for _, places in noted.get() or [] if places]
-    trace = error.__traceback__
-    while trace is not None:
-        frame = trace.tb_frame
-        module = frame.f_globals.get("__name__") or ""
-        if module.startswith("scipy."):
-            if tracer_in(*frame.f_locals.values()) is not None or any([frame is other for other in refused]):
-                return True
-        trace = trace.tb_next
-    return False
+    for entry in _entries(error):
+        frame = entry.tb_frame
+        if (frame.f_globals.get("__name__") or "").startswith("scipy.") and (
+            tracer_in(*frame.f_locals.values()) is not None or any([frame is other for other in refused])
+        ):
+            return _about_scipy(error)
+    return None
 
 
-_OBJECT_WORDS = ("object", "dtype('O')", "ObjectDType")
-_ABOUT = (
-    about_library,
-    _about_index,
-    _about_sparse,
-    _about_flat,
-    _about_iterator,
-    _about_exact,
-    _about_objects,
-    _about_compiled,
-)
+def _entries(error: BaseException) -> list:
+    """Return the entries of an exception's traceback, outermost first."""
+    entries, entry = [], error.__traceback__
+    while entry is not None:
+        entries.append(entry)
+        entry = entry.tb_next
+    return entries
+
+
+_ABOUT = (about_library, _about_sparse, _about_dropped, _about_objects, _about_compiled)

@@ -42,14 +42,7 @@ _LIBRARIES = {
 
 
 def about_library(error: BaseException) -> DualadError | None:
-    """Say what to write when the user's line called a library that knows plain numbers only, or a cache."""
-    if isinstance(error, TypeError) and str(error).startswith("unhashable type: '") and str(error)[18:-1] in _kinds():
-        return ConversionError(
-            "a tensor was to be looked up by its hash (functools.lru_cache, a dict, a set).",
-            "a tensor stands for many values, so it has no hash, and a cache that kept it would outlive its transform",
-            "call the function inside the cache, f.__wrapped__(x), lift the function (dualad.lift keeps tensors out of"
-            " caches), or cache what depends on plain values only",
-        )
+    """Say what to write when the user's line called a library that knows plain numbers only."""
     if isinstance(error, AttributeError) and isinstance(error.obj, Tracer) and hasattr(np.ndarray, error.name):
         return ConversionError(
             f".{error.name} was asked of a {error.obj._kind()} of shape {error.obj.shape}.",
@@ -81,11 +74,6 @@ def refusal_behind(error: BaseException | None) -> DualadError | None:
         seen.add(id(error))
         error = error.__cause__ or error.__context__
     return None
-
-
-def _kinds(base: type = Tracer) -> set[str]:
-    """Return the names of all kinds of tensors, those of levels that others have added among them."""
-    return {base.__name__}.union(*map(_kinds, base.__subclasses__()))
 
 
 _INSTALLED = f"{os.sep}site-packages{os.sep}"

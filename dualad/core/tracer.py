@@ -25,7 +25,7 @@ from .contexts import TakenApart, apart, everywhere
 from .level import escaped
 from .tables import CREATION, FUNCTIONS, UFUNCS
 
-__all__ = ["NO_PARAMS", "OPERATOR", "PLAIN", "Tracer", "beneath", "layers", "tracer_in"]
+__all__ = ["NO_PARAMS", "OPERATOR", "PLAIN", "Tracer", "Unhashable", "beneath", "layers", "tracer_in"]
 
 #: types that can be operands as they are; anything else is made plain first (``surface/arguments.py``)
 PLAIN = frozenset({np.ndarray, bool, int, float, complex, *np.sctypeDict.values()} - {np.object_, np.str_, np.bytes_})
@@ -37,6 +37,12 @@ OPERATOR: dict = {}
 
 #: arrays and the kinds of tensors whose calls any tensor answers
 _ARRAYS: set[type] = {np.ndarray}
+
+
+class Unhashable(ConversionError):
+    """A tensor was hashed. Who catches it goes the way of an array, which has no hash either: that is no refusal."""
+
+    refuses = False
 
 
 class Tracer:
@@ -55,7 +61,6 @@ class Tracer:
     #: what is left when the tangent or batch axis of this level is taken off; None where there is nothing inside yet
     inner: Any = None
     __array_priority__ = 1000
-    __hash__ = None  # as of ndarray: equality is entry by entry
 
     def __init_subclass__(cls, opaque: bool = False) -> None:
         """Register a kind of tensor; an opaque one answers NumPy's array functions itself, before all others."""
@@ -181,6 +186,22 @@ class Tracer:
             "it stands for several values, or for values not known yet, so no single branch is right",
             "use np.where(condition, a, b), np.logical_and/or/not, or np.any/np.all inside np.where; where max, sorted"
             " or NumPy compares the entries of a list or an object array, np.maximum(a, b), np.sort(np.stack([a, b]))",
+        )
+
+    def __hash__(self):
+        raise Unhashable(
+            f"unhashable: a {self._kind()} was to be looked up by its hash (functools.lru_cache, a dict, a set).",
+            "a tensor stands for many values, so it has no hash, and a cache that kept it would outlive its transform",
+            "call the function inside the cache, f.__wrapped__(x), lift the function (dualad.lift keeps tensors out of"
+            " caches), or cache what depends on plain values only",
+        )
+
+    def as_integer_ratio(self):
+        """Refuse what Python's exact arithmetic (fractions, statistics) asks a number for."""
+        raise ConversionError(
+            f"Python's exact arithmetic was given a {self._kind()} of shape {self.shape}.",
+            "statistics and fractions compute with integers, without a tangent or a batch axis",
+            "use NumPy's function: np.mean(x) for statistics.mean(x), np.median, np.std(x, ddof=1), ...",
         )
 
     def __format__(self, spec: str) -> str:

@@ -147,7 +147,7 @@ def _refusal(again: Callable[[], Any]) -> Difference | None:
     for warning in seen:
         if issubclass(warning.category, RefusalSwallowedWarning):
             said = dict(line.strip().partition(": ")[::2] for line in str(warning.message).splitlines()[1:])
-            return Difference("", "a refusal that the function caught", said.get("Caught", ""), said.get("Instead", ""))
+            return Difference("", "a refusal that the function caught", said.get("At", ""), said.get("Instead", ""))
     return None
 
 

@@ -100,7 +100,6 @@ def _power(self, other):
 
 
 Tracer.__pow__ = _power
-Tracer.__hash__ = None  # as of ndarray: equality is entry by entry
 
 
 def _unary(name: str, ufunc: np.ufunc) -> None:

@@ -165,18 +165,26 @@ def about_objects(error: BaseException) -> DualadError | None:
     if isinstance(error, (TypeError, ValueError)) and not isinstance(error, DualadError) and not ours:
         if any(part in text for part in _OBJECTS):
             return _refusal(f"NumPy was given an array of Python objects ({text})", ConversionError)
-    name = _function_holding_objects(frames)
+    name = _function_holding_objects(frames) or ("NumPy" if _asked_for(error) else None)
     if name is None:
         return None
     kind = PlainBufferError if isinstance(error, PlainBufferError) else ConversionError
     return _refusal(f"{name} was given an array of Python objects ({text})", kind)
 
 
+def _asked_for(error: BaseException) -> bool:
+    """Whether the instruction that failed is the one that objects were made for last."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and (id(trace.tb_frame), trace.tb_lasti) == (_site.place or ())[:2]
+
+
 def _refusal(what: str, kind: type[DualadError]) -> DualadError:
     return kind(
         f"{what}; if np.array or np.asarray built it of tensors and numbers:",
         _WHY,
-        f"{_WAY_OUT}; or build it with np.stack([...]) or np.array([...], like=x)",
+        f"{_WAY_OUT}; or build it with np.stack([...]) or np.array([...], like=x); entries are in x.flat, x[i]",
     )
 
 

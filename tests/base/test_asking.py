@@ -82,6 +82,7 @@ def test_memory_of_others_is_not_filled(name: str) -> None:
             da.vmap(lambda x: (MEMORY[name](x), x)[1])(XS)
 
 
+@pytest.mark.filterwarnings("ignore::dualad.boundary.swallowed.RefusalSwallowedWarning")
 def test_text_is_made_of_a_dual_and_nothing_else_is() -> None:
     def f(x):
         assert "%g" % x == "2"  # noqa: UP031

@@ -82,6 +82,7 @@ def test_results_are_plain_and_survive_pickling(protocol: int) -> None:
             assert x.dtype == np.asarray(y).dtype
 
 
+@pytest.mark.filterwarnings("ignore::dualad.boundary.swallowed.RefusalSwallowedWarning")
 def test_a_live_tensor_refuses_to_be_pickled_and_copies_stay_in_their_level() -> None:
     def check(x):
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):

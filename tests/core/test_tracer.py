@@ -167,6 +167,7 @@ class Silent(Asked):
         return NotImplemented
 
 
+@pytest.mark.filterwarnings("ignore::dualad.boundary.swallowed.RefusalSwallowedWarning")
 def test_other_libraries_get_their_turn_in_functions_too() -> None:
     def f(x):
         assert np.concatenate([x, Asked()]) == "asked for concatenate"
@@ -200,6 +201,7 @@ def test_arrays_like_a_tensor_are_tensors() -> None:
     np.testing.assert_array_equal(tangent, [1.0, 2.0])
 
 
+@pytest.mark.filterwarnings("ignore::dualad.boundary.swallowed.RefusalSwallowedWarning")
 def test_what_a_tensor_says_of_itself() -> None:
     def f(x):
         assert (x.ndim, x.size, x.itemsize, x.nbytes) == (2, 6, 8, 48)
@@ -216,6 +218,7 @@ def test_what_a_tensor_says_of_itself() -> None:
     da.trace(g, np.ones(2))
 
 
+@pytest.mark.filterwarnings("ignore::dualad.boundary.swallowed.RefusalSwallowedWarning")
 def test_truth_and_numbers_of_an_escaped_tensor() -> None:
     kept = []
     da.vmap(lambda x: kept.append(x) or x)(np.ones(2))
@@ -232,6 +235,7 @@ def test_truth_and_numbers_of_an_escaped_tensor() -> None:
     da.vmap(f)(np.ones(2))
 
 
+@pytest.mark.filterwarnings("ignore::dualad.boundary.swallowed.RefusalSwallowedWarning")
 def test_float_by_name_and_by_a_write_are_told_apart() -> None:
     def f(x, out):
         with pytest.raises(ConversionError, match=r"^\S+ float\(\) was called on") as asked:
@@ -246,6 +250,7 @@ def test_float_by_name_and_by_a_write_are_told_apart() -> None:
     da.trace(lambda x: f(x, np.zeros(2)), 1.0)
 
 
+@pytest.mark.filterwarnings("ignore::dualad.boundary.swallowed.RefusalSwallowedWarning")
 def test_masked_arrays_are_refused_where_they_are_computed_with() -> None:
     masked = np.ma.masked_array([1.0, 2.0], [False, True])
 
@@ -269,6 +274,7 @@ def test_a_tensor_is_found_wherever_it_stands() -> None:
     under_jvp(f, 1.5)
 
 
+@pytest.mark.filterwarnings("ignore::dualad.boundary.swallowed.RefusalSwallowedWarning")
 def test_what_is_no_index_says_how_to_make_one() -> None:
     def f(x, i):
         with pytest.raises(ConversionError, match=r"operator\.index") as asked:

@@ -1,4 +1,4 @@
-"""A refusal that the function catches: the transform says so at its exit, with both lines."""
+"""A refusal that the function catches: the transform says so at its exit, with its line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ X = np.array([1.0, 2.0, 3.0])
 def as_floats(x):
     try:
         x = np.asarray(x, float)  # refused here
-    except (TypeError, ValueError):  # caught here
+    except (TypeError, ValueError):
         return 0 * np.sum(x)
     return np.sum(x**2)
 
@@ -32,14 +32,14 @@ def buffered(x):
     out = np.zeros(3)
     try:
         out[:] = x  # refused here
-    except Exception:  # caught here
+    except Exception:
         return np.sum(x) * 0.0
     return np.sum(out**2)
 
 
 def suppressed(x):
     total = 0.0 * np.sum(x)
-    with contextlib.suppress(TypeError):  # caught here
+    with contextlib.suppress(TypeError):
         total = total + np.asarray(x, float).sum()  # refused here
     return total
 
@@ -47,7 +47,7 @@ def suppressed(x):
 def everything(x):
     try:
         return np.sum(np.frompyfunc(lambda v: v, 1, 1)(x))  # refused here
-    except:  # noqa: E722  caught here
+    except:  # noqa: E722
         return np.sum(x) * 0.0
 
 
@@ -59,7 +59,7 @@ def through_flat(x):
     out = np.zeros(3)
     try:
         out.flat[0] = x[0]  # refused here
-    except ValueError:  # NumPy's, in place of the refusal; caught here
+    except ValueError:  # NumPy's, in place of the refusal
         return np.sum(x) * 0.0
     return np.sum(out)
 
@@ -80,16 +80,14 @@ def test_it_is_told_at_the_exit(f, transform):
     with pytest.warns(RefusalSwallowedWarning) as seen:
         TRANSFORMS[transform](f)
     message = str(seen[0].message)
-    refused, caught = message.partition("Caught:")[::2]
-    assert "refused here" in refused
-    assert "caught here" in caught
+    assert "refused here" in message
     assert seen[0].filename == __file__
     assert "Instead:" in message
 
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_it_is_an_error_under_debug(f):
-    with da.debug(), pytest.raises(RefusalSwallowedError, match="caught here") as caught:
+    with da.debug(), pytest.raises(RefusalSwallowedError, match="refused here") as caught:
         da.grad(f)(X)
     assert isinstance(caught.value.__cause__, DualadError)
 
@@ -101,31 +99,31 @@ def test_nothing_is_told_where_nothing_is_refused():
         da.grad(lambda x: np.sum(x**2))(X)
 
 
-def test_who_names_our_errors_knows_what_it_does():
+def test_who_means_to_catch_refusals_switches_it_off():
     def careful(x):
         try:
             return np.sum(np.asarray(x, float))
         except PlainBufferError:
             return np.sum(x)
 
-    def tuple_of(x):
+    with pytest.warns(RefusalSwallowedWarning, match="test_swallowed_refusals.py"):
+        da.grad(careful)(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", RefusalSwallowedWarning)
+        np.testing.assert_array_equal(da.grad(careful)(X), np.ones(3))
+
+
+def test_what_is_asked_and_not_refused_is_not_told():
+    def remembers(x):
         try:
-            return np.asarray(x, float).sum()
-        except (ValueError, DualadError):
-            return np.sum(x)
+            return {x: 1.0}[x] + 0.0 * x
+        except TypeError:  # as of an array, which has no hash either
+            return x * 2.0
 
-    def suppress(x):
-        with contextlib.suppress(DualadError):
-            return np.asarray(x, float).sum()
-        return np.sum(x)
-
-    def expected(x):
-        with pytest.raises(da.errors.PlainBufferError):
-            np.asarray(x, float)
-        return np.sum(x)
-
-    for f in (careful, tuple_of, suppress, expected):
-        np.testing.assert_array_equal(da.grad(f)(X), np.ones(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert da.grad(remembers)(1.0) == 2.0
 
 
 def test_a_refusal_of_an_inner_transform_that_the_outer_function_catches():

@@ -58,8 +58,8 @@ def by_subdtype(x):
 
 def by_refusal(x):
     try:
-        y = np.asarray(x, float)
-    except (TypeError, ValueError):  # the ways part here
+        y = np.asarray(x, float)  # the ways part here
+    except (TypeError, ValueError):
         return 0 * np.sum(x)
     return np.sum(y**2)
 

@@ -392,6 +392,7 @@ def test_float32_stays():
     assert value.dtype == tangent.dtype == onp.float32
 
 
+@pytest.mark.filterwarnings("ignore::dualad.boundary.swallowed.RefusalSwallowedWarning")
 def test_the_callers_arrays_are_not_written():
     data = onp.arange(3.0)
 

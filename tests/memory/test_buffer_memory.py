@@ -70,6 +70,7 @@ def test_what_is_given_as_the_target_is_returned():
     da.jvp(f, (POINT,), (POINT,))
 
 
+@pytest.mark.filterwarnings("ignore::dualad.boundary.swallowed.RefusalSwallowedWarning")
 def test_what_numpy_gets_of_a_buffer_is_its_memory_and_followed():
     def f(x):
         for b, dtype in ((np.zeros(2), float), (np.zeros(2, int), int)):

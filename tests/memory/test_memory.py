@@ -293,6 +293,7 @@ def test_a_plain_target_is_refused():
         da.jvp(h, (X,), (X,))
 
 
+@pytest.mark.filterwarnings("ignore::dualad.boundary.swallowed.RefusalSwallowedWarning")
 @pytest.mark.parametrize("write", [lambda x, v: x.__setitem__(0, v), lambda x, v: x.__setitem__(slice(1), v)])
 @pytest.mark.parametrize("of", [lambda x: x, lambda x: x[:2], lambda x: x[:2][:1]])
 def test_a_write_beside_a_copy_that_numpy_has_is_refused(of, write):
