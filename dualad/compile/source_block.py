@@ -18,6 +18,7 @@ from ..ops.indexing import _native
 from ..program.ir import Program, last_uses
 from ..program.variable import Variable
 from .native.equations import Equations
+from .native.table import Source, Way, lowering_of
 from .simplify import is_pure
 from .stacked_calls import in_shares, is_shared
 
@@ -27,15 +28,6 @@ __all__ = ["Block", "Value", "as_scalar", "identifier"]
 _DEEPEST = 6
 #: arrays of so many bytes are given back when nothing reads them any more
 _LARGE = 1 << 15
-#: operators, besides ufuncs, whose result is memory of its own
-_FRESH = frozenset({"sum", "prod", "max", "min", "concatenate", "stack", "cumsum", "astype", "sort", "solve", "inv",
-                    "cholesky", "convolve", "scale", "where", "matmul"})  # fmt: skip
-#: those of which that is so for two arguments and more: of one they may show an argument
-_CONTRACTIONS = frozenset({"einsum", "einsum_strong"})
-#: those whose result is a view of their argument
-_VIEWS = frozenset({"reshape", "transpose"})
-#: operators that NumPy has a sign for
-_SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "matmul": "@"}
 
 
 class Value(NamedTuple):
@@ -115,7 +107,7 @@ class Block:
         return [Value(n, v.aval, False, n) for n, v in zip(names, outs, strict=True)]
 
     def equation(self, op: Any, args: list[Value], params: dict, outs: Sequence[Variable]) -> list[Value]:
-        if op.kind == "control" and self.depth < _DEEPEST and op.name in _LOOPS:
+        if lowering_of(op).registers is Way.LOOP and self.depth < _DEEPEST:
             results = _LOOPS[op.name](self, args, params, outs)
             if results is not None:
                 self.writer.calls["loop"] += 1
@@ -132,9 +124,10 @@ class Block:
         if not is_ufunc and (not pure or all([a.is_python for a in args])):  # which may return Python's numbers
             for n in [n for n, v in zip(names, outs, strict=True) if not v.aval.shape]:
                 self.write(f"{n} = {self.writer.bind('as_scalar', as_scalar)}({n})")
-        if op.name in _VIEWS:
+        source = lowering_of(op).source
+        if source is Source.VIEW:
             return [Value(names[0], outs[0].aval, False, args[0].fresh)]
-        fresh = is_ufunc or shared or op.name in _FRESH or (op.name in _CONTRACTIONS and len(args) > 1)
+        fresh = is_ufunc or shared or source is Source.NEW or (source is Source.PRODUCT and len(args) > 1)
         return [Value(n, v.aval, False, n if fresh else "") for n, v in zip(names, outs, strict=True)]
 
     def call(self, function: str, texts: Sequence[str], results: int, several: bool) -> list[str]:
@@ -151,13 +144,13 @@ class Block:
 
 def _expression(op: Any, args: list[Value], params: dict, outs: Sequence[Variable]) -> str | None:
     """Return an equation as an operator or an index of NumPy's; None where Python's would be another."""
-    texts = [a.text for a in args]
-    if op.name in _SIGNS and not params and any([not a.is_python for a in args]):
+    texts, row = [a.text for a in args], lowering_of(op)
+    if len(args) == 2 and row.sign and not params and any([not a.is_python for a in args]):
         # Of numbers, those of NumPy's that are floats have the bits of its arrays.
-        if outs[0].aval.shape or (op.name != "matmul" and all([_is_float(a) for a in args])):
-            return f"{texts[0]} {_SIGNS[op.name]} {texts[1]}"
-    if op.name == "negative" and outs[0].aval.shape:
-        return f"-{texts[0]}"
+        if outs[0].aval.shape or (row.entry is Way.ENTRYWISE and all([_is_float(a) for a in args])):
+            return f"{texts[0]} {row.sign} {texts[1]}"
+    if len(args) == 1 and row.sign and outs[0].aval.shape:
+        return f"{row.sign}{texts[0]}"
     if op.name == "index" and len(args) == 1 and args[0].aval.shape:
         entries = _native(params["template"], ())
         return f"{texts[0]}[{', '.join([_entry(e) for e in entries]) or '()'}]"

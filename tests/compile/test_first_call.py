@@ -18,8 +18,8 @@ import pytest
 
 import dualad as da
 from dualad.cli.main import main
-from dualad.compile import call, fault_report, numpy_source, source_block, stacked_calls, trust
-from dualad.compile.native import code, dense, engine, equations, groups, lowering, operators, parts
+from dualad.compile import call, fault_report, numpy_source, stacked_calls, trust
+from dualad.compile.native import code, dense, engine, equations, groups, lowering, operators, parts, table
 from dualad.core.aval import Aval
 from dualad.errors import CompilerFaultWarning, DifferentValueError
 from dualad.program.ir import Program
@@ -117,6 +117,10 @@ def replaced(owner, name: str, make: Callable) -> Callable:
     return plant
 
 
+def inexact(row):
+    return row._replace(write=lambda b, x: b.mul(row.write(b, x), 1.0000001))
+
+
 def swapped_outputs(original):
     return lambda program: Program(program.inputs, program.steps, program.outputs[::-1], program.name)
 
@@ -159,7 +163,7 @@ FAULTS = {
     "a choice the other way round": (
         replaced(code.Lanes, "select", lambda f: lambda b, m, x, y: f(b, m, y, x)), small, X),
     "a square that is a little more": (
-        replaced(operators._ARITHMETIC, "square", lambda f: lambda b, x: b.mul(f(b, x), 1.0000001)), powers, X),
+        replaced(operators.ENTRYWISE, "square", inexact), powers, X),
     "swapped results": (
         replaced(code.Code, "pointer_in", lambda f: lambda c, t, i: f(c, t, 1 - i if t == "%out" else i)), small, X),
     "a result that is not written": (replaced(parts, "store", lambda f: lambda *args: None), unrolled, X),
@@ -169,7 +173,7 @@ FAULTS = {
     "a write into an argument": (written("in", 16), small, X),
     "another dtype": (replaced(groups, "entered", as_whole_numbers), small, X),
     "another axis": (
-        replaced(lowering.Lowering, "reduction", lambda f: lambda s, n, x, p, o: f(s, n, x, {"axis": (1,)}, o)),
+        replaced(lowering.Registers, "reduction", lambda f: lambda s, n, x, p, o: f(s, n, x, {"axis": (1,)}, o)),
         matrix, M),
     "a sum that alternates": (replaced(lowering._COMBINE, "sum", lambda f: lambda b, x, y: b.sub(x, y)), matrix, M),
     "products of other entries": (
@@ -209,7 +213,7 @@ def test_planted_faults_of_machine_code_are_caught(fault: str, monkeypatch):
 
 OF_SOURCE = {
     "another operator": (
-        replaced(source_block._SIGNS, "subtract", lambda sign: "+"), small, X),
+        replaced(table.LOWERINGS, "subtract", lambda row: row._replace(sign="+")), small, X),
     "the last matrices of a stack": (
         replaced(stacked_calls, "shared_out", lambda f: lambda part, n, step: part(0, n - step)), stack, STACKS),
     "a simplification": (unproven("simplify", without_a_step), unrolled, X),

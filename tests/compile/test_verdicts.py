@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.compile import verdicts
-from dualad.compile.native import passes
+from dualad.compile.native import groups, passes, stacks
+from dualad.compile.native.table import LOWERINGS
 from dualad.compile.verdicts import machine_code, verdict
 from dualad.core.tables import OPS
 from dualad.errors import DualadError
+from dualad.transforms.trace import trace
 from tests.oracles.op_values import subjects
 
 
@@ -48,23 +49,63 @@ def _cases():
             yield pytest.param(op, marks=marks, id=op.name)
 
 
+#: who says which equations become machine code
+WRITERS = {"registers": groups.is_known, "loops": passes.is_known, "stacks": stacks.is_known}
+X, LONG, TRUTHS = np.linspace(0.1, 0.9, 8), np.linspace(0.1, 0.9, 4096), np.arange(4096).reshape(512, 8) % 3 == 0
+#: calls that the samples of operators have none of: truth values, long axes, sums of many products
+MORE = {
+    "all": (lambda x: np.all(x, axis=0), X > 0.5),
+    "any": (lambda x: np.any(x, axis=0), X > 0.5),
+    "argmax": (np.argmax, LONG),
+    "argmin": (np.argmin, LONG),
+    "convolve": (lambda x, y: np.convolve(x, y, "same"), LONG, X),
+    "cumsum": (np.cumsum, LONG),
+    "matmul": (np.matmul, LONG.reshape(64, 64), LONG.reshape(64, 64)),
+    **{name: (getattr(np, name), TRUTHS, ~TRUTHS) for name in (
+        "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor")},
+    **{name: (getattr(np, name), TRUTHS) for name in ("invert", "logical_not")},
+}  # fmt: skip
+
+
+def _calls(op):
+    """Yield calls of an operator on its samples, and on many lanes of them."""
+    for s in subjects(op):
+        yield s.call, s.args
+        yield da.vmap(s.call), [np.broadcast_to(a, (512, *np.shape(a))).copy() for a in s.args]
+    if op.name in MORE:
+        f, *args = MORE[op.name]
+        yield f, args
+        yield f, [a[0] for a in args]
+
+
 @pytest.mark.parametrize("op", list(_cases()))
 def test_machine_code_is_what_the_verdict_says(op, native_backend, monkeypatch) -> None:
-    """Compiled, with everything taken that is known, it is among the equations of machine code, or never."""
+    """Each way that its row names is known for some call; and it is among the equations of machine code, or never."""
     monkeypatch.setattr(passes, "_WORTH", 0)
-    said, wanted, found = machine_code(op), False, False
-    for s in subjects(op):
-        many = [np.broadcast_to(a, (512, *np.shape(a))).copy() for a in s.args]
-        for f, args in ((s.call, s.args), (da.vmap(s.call), many)):
-            try:
-                compiled = da.jit(f)._specialised(tuple(args), {}).program.compiled
-            except (DualadError, np.linalg.LinAlgError):
-                continue
-            own = [step for step in compiled.program.steps if step[0] is op]  # simplification may have taken it away
-            wanted |= any([is_known(step) for step in own for is_known, _ in verdicts._WRITERS.values()])
-            found |= any([step[0] is op for g in compiled.groups for step in g.steps])
-    assert found or not wanted, f"{op.name} is known to machine code, and not found there"
-    assert said or not found, f"{op.name} is machine code, and its verdict does not say so"
+    said, known, found = machine_code(op), set(), False
+    for f, args in _calls(op):
+        try:
+            compiled = da.jit(f)._specialised(tuple(args), {}).program.compiled
+        except (DualadError, np.linalg.LinAlgError):
+            continue
+        # Simplification may have taken it away.
+        for step in [step for step in compiled.program.steps if step[0] is op]:
+            known |= {word for word, is_known in WRITERS.items() if is_known(step)}
+        found |= any([step[0] is op for g in compiled.groups for step in g.steps])
+    assert found or not known, f"{op.name} is known to machine code, and not found there"
+    assert known <= set(said), f"{op.name} is machine code in {known}, and its verdict says {said}"
+
+
+@pytest.mark.parametrize("name", sorted(LOWERINGS.keys() & {op.name for op in OPS.values()}))
+def test_every_way_of_a_row_is_taken(name: str) -> None:
+    known = set()
+    for f, args in _calls(OPS[name]):
+        try:
+            steps = [step for step in trace(f, *args).steps if step[0] is OPS[name]]
+        except (DualadError, TypeError, np.exceptions.AxisError):
+            continue
+        known |= {word for word, is_known in WRITERS.items() if any(map(is_known, steps))}
+    assert known == set(machine_code(OPS[name]))
 
 
 def test_what_machine_code_is_known_for() -> None:

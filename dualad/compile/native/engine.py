@@ -30,12 +30,11 @@ from .apart import Apart, LostError
 from .bounds import Entry, check
 from .code import WIDTH, Code, Lanes
 from .interface import NUMPY, PYTHON
-from .maths import FAR, KERNELS
+from .maths import FAR, FUNCTIONS
 from .store import Store, name_of
 
 __all__ = [
     "Engine",
-    "LIBRARY",
     "Linked",
     "Tally",
     "configured",
@@ -45,15 +44,6 @@ __all__ = [
     "tally",
     "why_not",
 ]
-
-#: functions of the platform's mathematics library by the operators that they are, and how many arguments they take
-LIBRARY: dict[str, tuple[str, int]] = {
-    "arccos": ("acos", 1), "arccosh": ("acosh", 1), "arcsin": ("asin", 1), "arcsinh": ("asinh", 1),
-    "arctan": ("atan", 1), "arctan2": ("atan2", 2), "arctanh": ("atanh", 1), "cbrt": ("cbrt", 1), "cosh": ("cosh", 1),
-    "exp2": ("exp2", 1), "hypot": ("hypot", 2), "log10": ("log10", 1), "log2": ("log2", 1), "power": ("pow", 2),
-    "sinh": ("sinh", 1), "tan": ("tan", 1), "erfc": ("erfc", 1), "far_sin": ("sin", 1), "far_cos": ("cos", 1),
-}  # fmt: skip
-
 
 #: the attributes that make LLVM halve vectors of 512 bits, and the line that they belong to
 _HALVED = '"prefer-vector-width"="256" "min-legal-vector-width"="0"'
@@ -312,14 +302,14 @@ def maths_text(kernel: str, width: int) -> str:
     """Return a module with one mathematical function, of so many lanes."""
     code = Code()
     b = Lanes(code, np.dtype(float), width)
-    count = 1 if kernel in KERNELS else LIBRARY[kernel][1]
-    arguments = [f"%x{i}" for i in range(count)]
-    if kernel in KERNELS:
-        result = KERNELS[kernel](b, arguments[0])
+    function = FUNCTIONS[kernel]
+    arguments = [f"%x{i}" for i in range(1 if callable(function) else function[1])]
+    if callable(function):
+        result = function(b, arguments[0])
         if kernel in ("sin", "cos"):
             result = _with_far(code, b, kernel, arguments[0], result)
     else:
-        result = by_lanes(b, LIBRARY[kernel][0], arguments)
+        result = by_lanes(b, function[0], arguments)
     given = ", ".join([f"{b.type} {a}" for a in arguments])
     return code.function(f"{b.type} @m_{kernel}_{width}({given})", f"{b.type} {result}")
 

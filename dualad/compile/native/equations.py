@@ -22,9 +22,10 @@ from .bounds import Entry
 from .engine import Engine
 from .guards import Guarded
 from .lowering import count_moved
-from .operators import KNOWN, TYPES, Refused, computed_in
+from .operators import TYPES, Refused, computed_in
 from .stub import as_declared
-from .views import VIEWS, check_view
+from .table import Way
+from .views import check_view
 
 __all__ = ["Call", "Equations", "are_entries", "is_simple"]
 
@@ -132,16 +133,15 @@ def _not_compiled(*args: Any) -> Any:
     raise RuntimeError("these equations have not been compiled")
 
 
-def are_entries(op: Any, args: Sequence[Any], params: dict, avals: Sequence[Aval], out: Aval) -> bool:
-    """Say whether an equation moves entries, or computes them one by one; it may raise ``Refused``, too."""
-    if op.name in VIEWS:
+def are_entries(way: Way | None, op: Any, args: Sequence[Any], params: dict, avals: Sequence[Aval], out: Aval) -> bool:
+    """Whether an equation that moves entries, or computes them one by one, is known; it may raise ``Refused``, too."""
+    if way is Way.MOVE or way is Way.JOIN:
         if len(args) > count_moved(op.name, args) or any([a.dtype != out.dtype or is_weak(a) for a in avals]):
             return False
         return check_view(op.name, [a.shape for a in avals], params)
-    if op.name not in KNOWN:
-        return False
-    computed_in(op.name, avals, params, out)
-    return True
+    if way is Way.ENTRYWISE:
+        computed_in(op.name, avals, params, out)
+    return way is Way.ENTRYWISE
 
 
 def is_simple(step: tuple) -> bool:

@@ -16,11 +16,12 @@ from ...program.variable import Variable, aval_of_atom
 from ..gather import Place, gather
 from .engine import Engine, engine
 from .equations import Equations
-from .loops import LOOPS, check_loop, weight_of_loop
+from .loops import check_loop, weight_of_loop
 from .lowering import SMALL, check, weight
 from .operators import TYPES, Refused
 from .parts import in_parts
 from .stub import entered
+from .table import Way, lowering_of
 from .values import is_uniform
 
 __all__ = ["Group", "find_groups", "is_known"]
@@ -58,11 +59,15 @@ class Group(Equations):
         )
 
 
+def _is_loop(op: Any) -> bool:
+    return lowering_of(op).registers is Way.LOOP
+
+
 def is_known(step: tuple) -> bool:
     """Say whether an equation can be computed in registers."""
     op, args, params, outs = step
     try:
-        if op.name in LOOPS:
+        if _is_loop(op):
             check_loop(op, args, params, outs)
         else:
             check(op, args, params, outs)
@@ -73,7 +78,7 @@ def is_known(step: tuple) -> bool:
 
 def _weigh(steps: Sequence[tuple]) -> int:
     return sum([
-        weight_of_loop(op, params, _weigh) if op.name in LOOPS else weight(op, args, outs)
+        weight_of_loop(op, params, _weigh) if _is_loop(op) else weight(op, args, outs)
         for op, args, params, outs in steps
     ])  # fmt: skip
 
@@ -86,7 +91,7 @@ def _turns(steps: Sequence[tuple]) -> int:
             total += params["length"] * _turns(params["body"].steps)
         elif op.name == "switch":
             total += max([_turns(b.steps) for b in params["branches"]])
-        elif op.name not in LOOPS:
+        elif not _is_loop(op):
             total += weight(op, args, outs)
     return total
 
@@ -120,7 +125,7 @@ def _join(steps: list[tuple], writes: list[Variable], program: Program, made: En
         if len(program.outputs) == len(writes) and all([type(o) is Variable for o in program.outputs]):
             writes = list(program.outputs)
     group = Group(steps, writes, inputs)
-    loops = any([step[0].name in LOOPS for step in steps])
+    loops = any([_is_loop(step[0]) for step in steps])
     worth = _CALL * len(steps) - 3 * len(writes) - len(group.reads)
     of_numbers = whole and not any([v.aval.shape for s in steps for v in s[3]])
     if not writes or (worth < _WORTH and not loops and not of_numbers):

@@ -23,8 +23,9 @@ from .equations import Call
 from .lowering import in_runs, trailing
 from .operators import BOOL, LONG, Refused, computed_in, convert, elementwise
 from .positions import STATUS, Places, checked
+from .table import Way, lowering_of
 from .values import is_uniform, load_lanes, store_lanes, stored
-from .views import JOINS, VIEWS, Box, Index, affine, broadcast_index, pieces, refolded, same_but_ones, source, splits
+from .views import Box, Index, affine, broadcast_index, pieces, refolded, same_but_ones, source, splits
 
 __all__ = ["Kernel", "Writer", "clipped", "find_cuts", "in_memory_as", "is_counted"]
 
@@ -222,15 +223,16 @@ class Writer:
             key = args[0] if type(args[0]) is Variable else id(args[0])
             self.kernel.loaded.add((args[0], ()))
             return self.load(self.buffers[key], a.aval.shape, a.aval.dtype, index)
-        if op.name == "gather":
+        row = lowering_of(op)
+        if row.entry is Way.GATHER:
             return self.gathered(args, params, a.aval, index)
-        if op.name in VIEWS:
+        if row.is_view:
             shapes = [v.shape for v in avals]
             place = source(op.name, shapes, params, a.aval.shape, index, self.box)
             if place is None:
                 return literal(0, a.aval.dtype), 1
             return self.operand(args[place[0]], place[1])
-        if op.name in _SHORT:
+        if row.entry is Way.TOTAL:
             return self.short_sum(a, op.name, args[0], avals[0], params, index)
         return self.elementwise(a, op, args, avals, params, index)
 
@@ -446,7 +448,7 @@ def _transposed(b: Lanes, rows: Sequence[str]) -> list[str]:
 
 def find_cuts(kernel: Kernel, held: Container, roots: Sequence[tuple[Any, Index]]) -> list[list[tuple[int, int]]]:
     """Return for each axis the parts in which the entries of some arrays come from the same places."""
-    if JOINS.isdisjoint([step[0].name for step in kernel.maker.values()]):
+    if not any([lowering_of(step[0]).entry is Way.JOIN for step in kernel.maker.values()]):
         return [[(0, n)] for n in kernel.shape]
     places: list[set[int]] = [{0, n} for n in kernel.shape]
     seen: set[tuple[int, Index]] = set()
@@ -465,18 +467,19 @@ def find_cuts(kernel: Kernel, held: Container, roots: Sequence[tuple[Any, Index]
             return
         if op.name == "reshape" and not same_but_ones(shapes[0], a.aval.shape):
             return
-        if op.name == "gather":
+        row = lowering_of(op)
+        if row.entry is Way.GATHER:
             where = Places(params["template"], shapes[0], shapes[1:])
             for j, x in enumerate(args[1:]):
                 look(x, where.array_index(j, index))
-        elif op.name in VIEWS:
+        elif row.is_view:
             for limits, there in pieces(op.name, shapes, params, a.aval.shape, index):
                 for loop, place in splits(limits):
                     if 0 < place < kernel.shape[loop]:
                         places[loop].add(place)
                 if there and all([low <= x < high for x, low, high in limits if isinstance(x, int)]):
                     look(args[there[0]], there[1])
-        elif op.name in _SHORT:
+        elif row.entry is Way.TOTAL:
             for inner in _added_up(shapes[0], params, index):
                 look(args[0], inner)
         else:

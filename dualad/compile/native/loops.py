@@ -20,6 +20,7 @@ from .indices import copied, in_memory, is_table
 from .lowering import SMALL, check
 from .operators import LONG, TYPES, Refused, convert
 from .positions import is_computed
+from .table import Way, lowering_of
 from .values import Values, at, chunks, parts_of, store, width_of
 
 __all__ = ["LOOPS", "check_loop", "weight_of_loop"]
@@ -74,7 +75,7 @@ def check_loop(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variab
             raise Refused(name)
     for program in _bodies(name, params):
         for step in program.steps:
-            if step[0].name in LOOPS:
+            if lowering_of(step[0]).registers is Way.LOOP:
                 check_loop(*step)
             elif step[3][0] not in changes:
                 check(*step)

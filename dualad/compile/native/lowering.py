@@ -18,24 +18,17 @@ from ...program.variable import Variable, aval_of_atom
 from .carries import Changed, change, read_changed
 from .code import WIDTH, Code, Lanes
 from .indices import check_index, read, weight_of_index, written_to
-from .operators import BOOL, KNOWN, TYPES, Refused, computed_in, convert, elementwise
+from .operators import BOOL, TYPES, Refused, computed_in, convert, elementwise
 from .positions import INDEXED, is_computed
+from .table import Way, lowering_of
 from .values import Values, chunks, gather, in_chunks, joined, parts_of, places, take, width_of
 
-__all__ = ["Lowering", "MOVES", "SMALL", "check", "count_moved", "in_runs", "trailing", "weight"]
+__all__ = ["Registers", "SMALL", "check", "count_moved", "in_runs", "trailing", "weight"]
 
 #: arrays of so many entries are held in registers
 SMALL = 1024
 #: products in a matrix product that is written out
 _PRODUCTS = 4096
-
-#: operators that make one entry of several
-_JOINED = frozenset({"sum", "prod", "max", "min", "all", "any", "cumsum"})
-#: operators that move entries about: what they do to positions is what they do to values
-MOVES = frozenset({
-    "broadcast_to", "concatenate", "copy", "flip", "index", "index_add", "index_set", "reshape", "split", "stack",
-    "transpose", "unstack",
-})  # fmt: skip
 
 
 def count_moved(name: str, args: Sequence) -> int:
@@ -44,7 +37,7 @@ def count_moved(name: str, args: Sequence) -> int:
 
 
 def check(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable]) -> None:
-    """Raise ``Refused`` for an equation that ``Lowering`` does not know."""
+    """Raise ``Refused`` for an equation that ``Registers`` does not know."""
     name, avals = op.name, [aval_of_atom(a) for a in args]
     results = [v.aval for v in outs]
     if is_indexed((op, args, params, outs)):
@@ -52,25 +45,26 @@ def check(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable]) 
         return
     every = (*avals, *results)
     known = all([a.dtype in TYPES and 0 < a.size <= SMALL and a.dtype.isnative for a in every])
-    if not known or any([is_weak(a) for a in results]) or not _has_code(name, args, params, avals, results[0]):
+    if not known or any([is_weak(a) for a in results]) or not _has_code(op, args, params, avals, results[0]):
         raise Refused(name)
 
 
-def _has_code(name: str, args: Sequence[Any], params: dict, avals: Sequence[Aval], out: Aval) -> bool:
-    """Say whether an operator is known on these arguments; it may raise ``Refused``, too."""
-    if name in MOVES:
+def _has_code(op: Any, args: Sequence[Any], params: dict, avals: Sequence[Aval], out: Aval) -> bool:
+    """Whether an operator is known on these arguments; it may raise ``Refused``, too."""
+    name, way = op.name, lowering_of(op).registers
+    if way is Way.MOVE:
         moved = count_moved(name, args)
         if any([type(a) is Variable for a in args[moved:]]) or (name == "index_add" and len(args) > 1):
             return False
         return all([a.dtype == out.dtype and not is_weak(a) for a in avals[:moved]])
-    if name in KNOWN:
+    if way is Way.ENTRYWISE:
         computed_in(name, avals, params, out)
         return True
-    if name in _JOINED:
+    if way is Way.TOTAL:
         if out.dtype != avals[0].dtype or is_weak(avals[0]) or (out.dtype == BOOL) != (name in ("all", "any")):
             return False
         return name == "cumsum" or bool(params.get("axis"))
-    if name == "matmul":
+    if way is Way.PRODUCT:
         floats = all([a.dtype == out.dtype and a.dtype.kind == "f" and a.shape for a in avals])
         return floats and out.size * avals[0].shape[-1] <= _PRODUCTS
     return False
@@ -86,16 +80,15 @@ def weight(op: Any, args: Sequence[Any], outs: Sequence[Variable]) -> int:
     most = max([chunks(v.aval) for v in outs], default=1)
     if op.name in INDEXED and is_indexed((op, args, {}, outs)):
         return weight_of_index((op, args, {}, outs))
-    if op.name in MOVES:
-        return 2 * most
-    if op.name in _JOINED:
+    way = lowering_of(op).registers
+    if way is Way.TOTAL:
         return aval_of_atom(args[0]).size // (1 if op.name == "cumsum" else 4) + 8 * most
-    if op.name == "matmul":
+    if way is Way.PRODUCT:
         return 4 * most * aval_of_atom(args[0]).shape[-1]
     return 2 * most
 
 
-class Lowering:
+class Registers:
     """Writes equations into the code of one function."""
 
     def __init__(self, code: Code, loops: Mapping[str, Callable]) -> None:
@@ -157,13 +150,13 @@ class Lowering:
         return Values(aval, constant=np.asarray(a))
 
     def equation(self, op: Any, args: list[Values], params: dict, outs: Sequence[Variable]) -> list[Values]:
-        name = op.name
-        if name in MOVES:
+        name, way = op.name, lowering_of(op).registers
+        if way is Way.MOVE:
             return self.moved(op, args, params, outs)
         out = outs[0].aval
-        if name in KNOWN:
+        if way is Way.ENTRYWISE:
             return [self.elementwise(name, args, params, out)]
-        if name == "matmul":
+        if way is Way.PRODUCT:
             return [self.product(args, out)]
         if name == "cumsum":
             return [self.running_sum(args[0], params, out)]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from .code import Lanes
 
-__all__ = ["FAR", "KERNELS", "power"]
+__all__ = ["FAR", "FUNCTIONS", "KERNELS", "power"]
 
 #: beyond, the reduction of sin and cos by three parts of π/2 is not exact enough
 FAR = 1e5
@@ -184,9 +184,20 @@ def erf(b: Lanes, x: str) -> str:
 
 
 #: functions of one number
+#: functions of the platform's library, and how many arguments they take
+_LIBRARY: dict[str, tuple[str, int]] = {
+    "arccos": ("acos", 1), "arccosh": ("acosh", 1), "arcsin": ("asin", 1), "arcsinh": ("asinh", 1),
+    "arctan": ("atan", 1), "arctan2": ("atan2", 2), "arctanh": ("atanh", 1), "cbrt": ("cbrt", 1), "cosh": ("cosh", 1),
+    "exp2": ("exp2", 1), "hypot": ("hypot", 2), "log10": ("log10", 1), "log2": ("log2", 1), "power": ("pow", 2),
+    "sinh": ("sinh", 1), "tan": ("tan", 1), "erfc": ("erfc", 1),
+}  # fmt: skip
+
 KERNELS: dict[str, Callable[[Lanes, str], str]] = {
     "exp": exp, "expm1": expm1, "tanh": tanh, "log": log, "log1p": log1p, "sin": sin, "cos": cos, "erf": erf,
 }  # fmt: skip
+
+#: operators that are mathematics: functions of ours, or names in the platform's library
+FUNCTIONS: dict[str, Callable[[Lanes, str], str] | tuple[str, int]] = {**KERNELS, **_LIBRARY}
 
 
 def power(b: Lanes, x: str, n: float) -> str | None:

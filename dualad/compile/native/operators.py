@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from ...core.aval import Aval, is_weak, result_dtype
 from . import maths
 from .code import Lanes
-from .engine import LIBRARY
 
-__all__ = ["KNOWN", "Refused", "computed_in", "convert", "elementwise"]
+__all__ = ["ENTRYWISE", "Entrywise", "Refused", "computed_in", "convert", "elementwise"]
 
 DOUBLE, SINGLE, LONG, INT, BOOL = (np.dtype(t) for t in (np.float64, np.float32, np.int64, np.int32, np.bool_))
 TYPES = (DOUBLE, SINGLE, LONG, INT, BOOL)
@@ -56,99 +56,140 @@ def _strong_product(b: Lanes, t: str, d: str) -> str:
     return b.select(b.compare("une", t, 0.0), b.mul(t, d), b.mul(t, b.call("copysign", 1.0, d)))
 
 
-#: on floats and whole numbers
-_ARITHMETIC: dict[str, Callable] = {
-    "add": lambda b, x, y: b.add(x, y),
-    "subtract": lambda b, x, y: b.sub(x, y),
-    "multiply": lambda b, x, y: b.mul(x, y),
-    "negative": lambda b, x: b.neg(x),
-    "positive": lambda b, x: x,
-    "conjugate": lambda b, x: x,
-    "square": lambda b, x: b.mul(x, x),
-    "absolute": _absolute,
-    "sign": _sign,
-    "maximum": _extreme("gt"),
-    "minimum": _extreme("lt"),
-    "at_least": _extreme("gt"),
-    "at_most": _extreme("lt"),
-}
+# ── the type that an operator computes in, of the common type of its arguments and that of its result ────────────
 
-#: on floats alone
-_FLOATING: dict[str, Callable] = {
-    "divide": lambda b, x, y: b.div(x, y),
-    "reciprocal": lambda b, x: b.div(1.0, x),
-    **{name: _intrinsic(name) for name in ("ceil", "copysign", "fabs", "floor", "rint", "sqrt", "trunc")},
-    "fmax": lambda b, x, y: b.select(b.either(b.compare("ogt", x, y), b.is_nan(y)), x, y),
-    "fmin": lambda b, x, y: b.select(b.either(b.compare("olt", x, y), b.is_nan(y)), x, y),
-    "scale": _strong_product,
-}
 
-#: predicates for floats and for whole numbers
-_COMPARISONS = {
-    "less": ("olt", "slt"), "less_equal": ("ole", "sle"), "greater": ("ogt", "sgt"), "greater_equal": ("oge", "sge"),
-    "equal": ("oeq", "eq"), "not_equal": ("une", "ne"),
+def _arithmetic(common: np.dtype, out: np.dtype) -> np.dtype | None:
+    """Floats and whole numbers stay what they are."""
+    return common if common == out and (common.kind == "f" or common in (LONG, INT)) else None
+
+
+def _same(common: np.dtype, out: np.dtype) -> np.dtype | None:
+    return out if common == out else None
+
+
+def _floating(common: np.dtype, out: np.dtype) -> np.dtype | None:
+    return out if common == out and out.kind == "f" else None
+
+
+def _promoting(common: np.dtype, out: np.dtype) -> np.dtype | None:
+    """Whole numbers become floats."""
+    return out if out == DOUBLE and common in (LONG, INT) else _floating(common, out)
+
+
+def _ordering(common: np.dtype, out: np.dtype) -> np.dtype | None:
+    return common if out == BOOL and common in TYPES and common != BOOL else None
+
+
+def _equality(common: np.dtype, out: np.dtype) -> np.dtype | None:
+    return common if out == BOOL and common in TYPES else None
+
+
+def _question(common: np.dtype, out: np.dtype) -> np.dtype | None:
+    return common if out == BOOL and common.kind == "f" else None
+
+
+def _logic(common: np.dtype, out: np.dtype) -> np.dtype | None:
+    return common if out == common == BOOL else None
+
+
+# ── instructions ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Entrywise(NamedTuple):
+    """An operator that computes each entry of its result from those of its arguments at that place.
+
+    Attributes
+    ----------
+    computed_in : callable
+        ``computed_in(common, out)``: the type that it computes in, None for types that are not known.
+    write : callable
+        ``write(lanes, *operands)``: its instructions on that type; None where it is a function (``maths.py``).
+    sign : str
+        What NumPy writes for it, if that is an operator of Python's.
+    is_quick : bool
+        Whether it takes a cycle or less.
+    """
+
+    computed_in: Callable[[np.dtype, np.dtype], np.dtype | None]
+    write: Callable[..., str] | None = None
+    sign: str = ""
+    is_quick: bool = False
+
+
+def _comparison(of_floats: str, of_integers: str) -> Callable[[Lanes, str, str], str]:
+    return lambda b, x, y: b.compare(of_floats if b.dtype.kind == "f" else of_integers, x, y)
+
+
+def _xor(b: Lanes, x: str, y: str) -> str:
+    return b.code.value(f"xor {b.mask} {x}, {y}")
+
+
+def _no_longer_nan(predicate: str) -> Callable[[Lanes, str, str], str]:
+    """Return the operator that finds the larger or the smaller of two, of which one may be a NaN."""
+    return lambda b, x, y: b.select(b.either(b.compare(predicate, x, y), b.is_nan(y)), x, y)
+
+
+ENTRYWISE: dict[str, Entrywise] = {
+    "add": Entrywise(_arithmetic, lambda b, x, y: b.add(x, y), "+", True),
+    "subtract": Entrywise(_arithmetic, lambda b, x, y: b.sub(x, y), "-", True),
+    "multiply": Entrywise(_arithmetic, lambda b, x, y: b.mul(x, y), "*", True),
+    "negative": Entrywise(_arithmetic, lambda b, x: b.neg(x), "-", True),
+    "positive": Entrywise(_arithmetic, lambda b, x: x),
+    "conjugate": Entrywise(_arithmetic, lambda b, x: x),
+    "square": Entrywise(_arithmetic, lambda b, x: b.mul(x, x)),
+    "absolute": Entrywise(_arithmetic, _absolute),
+    "sign": Entrywise(_arithmetic, _sign),
+    "maximum": Entrywise(_arithmetic, _extreme("gt")),
+    "minimum": Entrywise(_arithmetic, _extreme("lt")),
+    "at_least": Entrywise(_arithmetic, _extreme("gt")),
+    "at_most": Entrywise(_arithmetic, _extreme("lt")),
+    "divide": Entrywise(_promoting, lambda b, x, y: b.div(x, y), "/"),
+    "reciprocal": Entrywise(_floating, lambda b, x: b.div(1.0, x)),
+    "sqrt": Entrywise(_promoting, _intrinsic("sqrt")),
+    "fabs": Entrywise(_promoting, _intrinsic("fabs")),
+    "copysign": Entrywise(_promoting, _intrinsic("copysign")),
+    **{name: Entrywise(_floating, _intrinsic(name)) for name in ("ceil", "floor", "rint", "trunc")},
+    "fmax": Entrywise(_floating, _no_longer_nan("ogt")),
+    "fmin": Entrywise(_floating, _no_longer_nan("olt")),
+    "scale": Entrywise(_floating, _strong_product, "", True),
+    "less": Entrywise(_ordering, _comparison("olt", "slt")),
+    "less_equal": Entrywise(_ordering, _comparison("ole", "sle")),
+    "greater": Entrywise(_ordering, _comparison("ogt", "sgt")),
+    "greater_equal": Entrywise(_ordering, _comparison("oge", "sge")),
+    "equal": Entrywise(_equality, _comparison("oeq", "eq")),
+    "not_equal": Entrywise(_equality, _comparison("une", "ne")),
+    "isnan": Entrywise(_question, lambda b, x: b.is_nan(x)),
+    "isfinite": Entrywise(_question, lambda b, x: b.compare("olt", b.call("fabs", x), math.inf)),
+    "isinf": Entrywise(_question, lambda b, x: b.compare("oeq", b.call("fabs", x), math.inf)),
+    "logical_and": Entrywise(_logic, lambda b, x, y: b.both(x, y)),
+    "logical_or": Entrywise(_logic, lambda b, x, y: b.either(x, y)),
+    "logical_xor": Entrywise(_logic, _xor),
+    "logical_not": Entrywise(_logic, lambda b, x: b.invert(x)),
+    "bitwise_and": Entrywise(_logic, lambda b, x, y: b.both(x, y)),
+    "bitwise_or": Entrywise(_logic, lambda b, x, y: b.either(x, y)),
+    "bitwise_xor": Entrywise(_logic, _xor),
+    "invert": Entrywise(_logic, lambda b, x: b.invert(x)),
+    # Those of which not all arguments count for the type.
+    "where": Entrywise(_same, lambda b, c, x, y: b.select(c, x, y), "", True),
+    "stop_gradient": Entrywise(_same, lambda b, x: x),
+    "astype": Entrywise(lambda common, out: None if common.kind == "f" and out.kind == "i" else common),
+    **{name: Entrywise(_floating if name == "power" else _promoting) for name in maths.FUNCTIONS},
 }  # fmt: skip
-
-_QUESTIONS: dict[str, Callable] = {
-    "isnan": lambda b, x: b.is_nan(x),
-    "isfinite": lambda b, x: b.compare("olt", b.call("fabs", x), math.inf),
-    "isinf": lambda b, x: b.compare("oeq", b.call("fabs", x), math.inf),
-}
-
-_LOGIC: dict[str, Callable] = {
-    "logical_and": lambda b, x, y: b.both(x, y),
-    "logical_or": lambda b, x, y: b.either(x, y),
-    "logical_xor": lambda b, x, y: b.code.value(f"xor {b.mask} {x}, {y}"),
-    "logical_not": lambda b, x: b.invert(x),
-    "bitwise_and": lambda b, x, y: b.both(x, y),
-    "bitwise_or": lambda b, x, y: b.either(x, y),
-    "bitwise_xor": lambda b, x, y: b.code.value(f"xor {b.mask} {x}, {y}"),
-    "invert": lambda b, x: b.invert(x),
-}
-
-#: mathematics by kernels of ours and by the platform's library
-_MATHEMATICS = frozenset(maths.KERNELS) | (frozenset(LIBRARY) - {"far_sin", "far_cos"})
-#: whole numbers make these floating
-_PROMOTES = _MATHEMATICS - {"power"} | {"divide", "sqrt", "fabs", "copysign"}
-
-KNOWN = frozenset({
-    *_ARITHMETIC, *_FLOATING, *_COMPARISONS, *_QUESTIONS, *_LOGIC, *_MATHEMATICS, "where", "astype", "stop_gradient",
-})  # fmt: skip
 
 
 def computed_in(name: str, avals: Sequence[Aval], params: dict, out: Aval) -> np.dtype:
     """Return the type that an operator computes in, or raise ``Refused``."""
-    if is_weak(out) or out.dtype not in TYPES or any([a.dtype not in TYPES for a in avals]):
+    if is_weak(out) or any([a.dtype not in TYPES for a in (out, *avals)]):
         raise Refused(name)
-    if name == "astype":
-        if avals[0].dtype.kind == "f" and out.dtype.kind == "i":
-            raise Refused("a float made whole")
-        return avals[0].dtype
-    if params and name != "scale":
+    if name not in ENTRYWISE or (params and name not in ("astype", "scale")):
         raise Refused(name)
-    if name == "stop_gradient" and avals[0].dtype == out.dtype:
-        return out.dtype
-    if name == "where":
-        if avals[0].dtype == BOOL and len(avals) == 3 and result_dtype(*avals[1:]) == out.dtype:
-            return out.dtype
+    if name == "where" and avals[0].dtype != BOOL:
         raise Refused(name)
-    common = result_dtype(*avals)
-    if name in _COMPARISONS and out.dtype == BOOL:
-        if common in TYPES and (common != BOOL or name in ("equal", "not_equal")):
-            return common
-    elif name in _QUESTIONS and out.dtype == BOOL:
-        if common.kind == "f":
-            return common
-    elif name in _LOGIC and out.dtype == BOOL:
-        if common == BOOL:
-            return common
-    elif name in _ARITHMETIC:
-        if common == out.dtype and (common.kind == "f" or (common in (LONG, INT))):
-            return common
-    elif (name in _FLOATING or name in _MATHEMATICS) and out.dtype.kind == "f":
-        if common == out.dtype or (common in (LONG, INT) and out.dtype == DOUBLE and name in _PROMOTES):
-            return out.dtype
-    raise Refused(name)
+    dtype = ENTRYWISE[name].computed_in(result_dtype(*avals[name == "where" :]), out.dtype)
+    if dtype is None:
+        raise Refused(name)
+    return dtype
 
 
 def convert(b: Lanes, x: str, dtype: np.dtype) -> str:
@@ -194,22 +235,13 @@ def elementwise(
     inline : bool
         Whether mathematics is written in place, for loops over many entries.
     """
-    if name == "where":
-        return b.select(args[0], args[1], args[2])
     if name == "astype":
         return convert(b, args[0], out)
-    if name == "stop_gradient":
-        return args[0]
-    for table in (_ARITHMETIC, _FLOATING, _QUESTIONS, _LOGIC):
-        if name in table:
-            return table[name](b, *args)
-    if name in _COMPARISONS:
-        return b.compare(_COMPARISONS[name][b.dtype.kind != "f"], *args)
-    if name in _MATHEMATICS:
-        wide = b.of(DOUBLE)
-        given = [convert(b, x, DOUBLE) for x in args]
-        return convert(wide, _mathematics(wide, name, given, exponent, inline), b.dtype)
-    raise Refused(name)
+    if (write := ENTRYWISE[name].write) is not None:
+        return write(b, *args)
+    wide = b.of(DOUBLE)
+    given = [convert(b, x, DOUBLE) for x in args]
+    return convert(wide, _mathematics(wide, name, given, exponent, inline), b.dtype)
 
 
 def _mathematics(b: Lanes, name: str, args: Sequence[str], exponent: float | None, inline: bool) -> str:
@@ -217,8 +249,9 @@ def _mathematics(b: Lanes, name: str, args: Sequence[str], exponent: float | Non
         y = maths.power(b, args[0], exponent)
         if y is not None:
             return y
-    if inline and name in maths.KERNELS and name not in ("sin", "cos"):
-        return maths.KERNELS[name](b, args[0])
+    function = maths.FUNCTIONS[name]
+    if inline and callable(function) and name not in ("sin", "cos"):
+        return function(b, args[0])
     full = f"@m_{name}_{b.width}"
     b.code.declare(full, f"declare {b.type} {full}({', '.join([b.type] * len(args))})")
     return b.code.value(f"call {b.type} {full}({', '.join([f'{b.type} {x}' for x in args])})")

@@ -16,7 +16,7 @@ from ...program.variable import Variable
 from .code import Code
 from .indices import copied
 from .loops import LOOPS
-from .lowering import Lowering
+from .lowering import Registers
 from .values import Values, store
 
 __all__ = ["Written", "in_parts", "one_after_the_other"]
@@ -61,7 +61,7 @@ class _Part:
 
     def __init__(self, known: dict[Any, Any], targets: dict[Variable, int], scratch: int, read: set[Variable]) -> None:
         self.code = Code()
-        self.lowering = Lowering(self.code, LOOPS)
+        self.lowering = Registers(self.code, LOOPS)
         self.lowering.scratch, self.lowering.read_later = scratch, read
         self.known, self.targets = known, targets
         self.env = _Places(self.code, known)

@@ -20,19 +20,20 @@ from .bands import Bands, bands_of
 from .code import WIDTH, Code
 from .contractions import as_sum
 from .domains import Nest
-from .engine import LIBRARY, Engine, engine
+from .engine import Engine, engine
 from .equations import Call, Equations, are_entries, is_simple
 from .kernels import Kernel, in_memory_as, is_counted
-from .maths import KERNELS
-from .operators import Refused
+from .maths import FUNCTIONS
+from .operators import ENTRYWISE, Refused
 from .positions import OUT_OF_BOUNDS, STATUS, in_long, is_computed
-from .products import PRODUCTS, Product, is_product
-from .reductions import REDUCED, Reduction, is_long, is_reduced, long_axes
+from .products import Product, is_product
+from .reductions import Reduction, is_long, is_reduced, long_axes
 from .regions import joined
-from .scatters import BY_VALUE, Scatter, by_value, is_by_value
+from .scatters import Scatter, by_value, is_by_value
 from .stub import entered
+from .table import Way, lowering_of
 from .values import is_uniform
-from .views import JOINS, VIEWS, same_but_ones
+from .views import same_but_ones
 
 __all__ = ["Pass", "find_passes", "is_known"]
 
@@ -42,21 +43,18 @@ _BLOCK = 1 << 14
 _INLINED = 1 << 16
 #: entries that are worth more than one thread
 _SHARED = 1 << 15
-#: operators that read entries of their arguments at other places than those of their results
-_ELSEWHERE = VIEWS | REDUCED | PRODUCTS | {"scatter"}
 #: moves that may leave entries out
 _PARTS = frozenset({"index", "index_set"})
 #: products that are worth being written as multiplications and a sum: fewer are written out (``lowering.py``)
 _SUMMED = 1025
-#: equations that are worth a loop, if none is mathematics or a product
+#: equations that are worth a loop, if none is by itself
 _WORTH = 2
-_WORTHY = frozenset({*KERNELS, *LIBRARY, *PRODUCTS})
 #: lines of text that are compiled in less time
 _HURRY = 1500
 #: a first axis of so many entries may be the vector, where the others have so few, and all arrays together so many
 _BATCH, _FEW, _MOST = 64, 256, 3000
-#: operators that take a cycle or less, and so many of them that something is stored
-_QUICK, _DEAR = frozenset({"add", "multiply", "negative", "scale", "subtract", "where"}), 10
+#: operators of a cycle that take as long as something takes to be stored
+_DEAR = 10
 #: arrays that are worth a loop
 _LARGE = 128
 
@@ -67,18 +65,19 @@ def is_known(step: tuple, least: int | None = None) -> bool:
     if not is_simple(step):
         return False
     avals, out = [aval_of_atom(a) for a in args], outs[0].aval
-    if not out.shape and op.name not in REDUCED:
+    way = lowering_of(op).entry
+    if not out.shape and way is not Way.TOTAL:
         return False
     if max([a.size for a in (*avals, out)]) <= (_LARGE if least is None else least):
         return False
     try:
         if is_computed(step):
             return is_by_value(step)
-        if op.name in REDUCED:
+        if way is Way.TOTAL:
             return is_reduced(step)
-        if op.name in PRODUCTS:
+        if way is Way.PRODUCT:
             return is_product(step)
-        return are_entries(op, args, params, avals, out)
+        return are_entries(way, op, args, params, avals, out)
     except (Refused, TypeError, ValueError, OverflowError):
         return False
 
@@ -108,11 +107,14 @@ class Pass(Equations):
         #: constants that are known by row and column
         self.bands: dict[int, Bands] = {}
         steps = [by_value(s) for s in steps]
-        self._sources = {id(s[1][0]) for s in steps if s[0].name == "gather"}
-        #: whether an index may be none
-        self._is_asked = any([s[0].name in BY_VALUE.values() for s in steps])
-        moves = VIEWS - {"reshape"}
-        self._as_they_lie = {id(a) for s in steps if s[0].name in _ELSEWHERE and s[0].name not in moves for a in s[1]}
+        ways = [lowering_of(s[0]).entry for s in steps]
+        self._sources = {id(s[1][0]) for s, way in zip(steps, ways, strict=True) if way is Way.GATHER}
+        #: whether an index may be out of bounds
+        self._is_asked = any([way in (Way.GATHER, Way.SCATTER) for way in ways])
+        lie = (Way.TOTAL, Way.PRODUCT, Way.SCATTER)
+        self._as_they_lie = {
+            id(a) for s, way in zip(steps, ways, strict=True) if way in lie or s[0].name == "reshape" for a in s[1]
+        }
         super().__init__(steps, writes)
         for key, bands in self.bands.items():
             rows = {(key, k): on for k, on in bands.on.items() if isinstance(on, np.ndarray)}
@@ -145,16 +147,18 @@ class Pass(Equations):
             users = readers.get(v, [])
             for op, args, _params, (out,) in users:
                 shapes = [aval_of_atom(a).shape for a in args]
+                row = lowering_of(op)
                 moved = op.name == "reshape" and not same_but_ones(shapes[0], out.aval.shape)
-                spread = op.name == "broadcast_to" or (op.name not in _ELSEWHERE and out.aval.shape != v.aval.shape)
+                entries = row.entry in (Way.ENTRYWISE, Way.GATHER)
+                spread = op.name == "broadcast_to" or (entries and out.aval.shape != v.aval.shape)
                 other = _is_elsewhere(op, args, v) and (moved or op.name != "reshape")
-                stored = op.name not in VIEWS or v not in cheap
-                if moved or (self.maker[v][0].name not in VIEWS and other and stored and len(users) > 1):
+                stored = not row.is_view or v not in cheap
+                if moved or (not self._shows(v) and other and stored and len(users) > 1):
                     held.add(v)
                 if spread and (computed := self._before_moves(v)):
                     held.add(computed)
         for step in self.steps:
-            if step[0].name in PRODUCTS:
+            if lowering_of(step[0]).entry is Way.PRODUCT:
                 held.update([v for v in (*step[1], *step[3]) if v in self.maker])
             if is_long(step) and not self._can_be_added_up(step, held):
                 held.add(step[1][0])
@@ -164,9 +168,10 @@ class Pass(Equations):
         """Return what is read at computed places, and what is added there."""
         found: list[Any] = []
         for op, args, _, outs in self.steps:
-            if op.name == "gather":
+            way = lowering_of(op).entry
+            if way is Way.GATHER:
                 found.append(in_memory_as(args[0], self.maker, held))
-            elif op.name == "scatter":
+            elif way is Way.SCATTER:
                 found += [*args, *outs]
         return {v for v in found if type(v) is Variable and v in self.maker}
 
@@ -179,12 +184,19 @@ class Pass(Equations):
             if type(v) is Variable and v in self.maker and v not in seen:
                 seen.add(v)
                 pending += self.maker[v][1]
-        return [v for v in seen if self.maker[v][0].name == "gather"]
+        return [v for v in seen if self._way(v) is Way.GATHER]
+
+    def _way(self, v: Variable) -> Way | None:
+        return lowering_of(self.maker[v][0]).entry
+
+    def _shows(self, v: Variable) -> bool:
+        """Whether an array is entries of others, moved."""
+        return lowering_of(self.maker[v][0]).is_view
 
     def _before_moves(self, v: Variable) -> Variable | None:
         """Return what was computed of what an array shows, if that is one array."""
-        while v in self.maker and self.maker[v][0].name in VIEWS:
-            if self.maker[v][0].name in JOINS or type(self.maker[v][1][0]) is not Variable:
+        while v in self.maker and self._shows(v):
+            if self._way(v) is Way.JOIN or type(self.maker[v][1][0]) is not Variable:
                 return None
             v = self.maker[v][1][0]
         return v if v in self.maker else None
@@ -194,7 +206,8 @@ class Pass(Equations):
         work: dict[Variable, int] = {}
         size: dict[Variable, int] = {}
         for v, (op, args, _, _) in self.maker.items():
-            work[v] = 0 if op.name in VIEWS else 1 if op.name in _QUICK else _DEAR
+            quick = op.name in ENTRYWISE and ENTRYWISE[op.name].is_quick
+            work[v] = 0 if self._shows(v) else 1 if quick else _DEAR
             size[v] = 0
             for a in args:
                 if type(a) is Variable and a in self.maker:
@@ -217,7 +230,7 @@ class Pass(Equations):
                 continue
             seen.add(v)
             op, args, _, _ = self.maker[v]
-            if op.name in JOINS or (alone and op.name in _WORTHY):
+            if self._way(v) is Way.JOIN or (alone and _is_worthy(op)):
                 return False
             pending += [a for a in args if type(a) is Variable and a in self.maker]
         one_row = long_axes(x.aval, step[2]) == (len(x.aval.shape) - 1,)
@@ -245,9 +258,9 @@ class Pass(Equations):
             axes = long_axes(args[0].aval, params)
             key = _Shared("reduction", shapes, axes, out, free=free, alone=id(v) if running else None)
             return key, lambda outs: Reduction(steps(outs), is_flat(outs), _BLOCK, free)
-        if op.name == "scatter":
+        if self._way(v) is Way.SCATTER:
             return _Shared("scatter", shapes, alone=id(v)), lambda outs: Scatter(step, _BLOCK)
-        if op.name in PRODUCTS:
+        if self._way(v) is Way.PRODUCT:
             key = _Shared(op.name, shapes, (), out, v.aval.dtype.str, params.get("mode", ""))
             return key, lambda outs: Product(steps(outs), _BLOCK)
         return _Shared("nest", (out,)), lambda outs: Nest(outs, self._is_flat(outs, inside, outs), _BLOCK)
@@ -271,7 +284,7 @@ class Pass(Equations):
 
     def _is_apart(self, v: Variable) -> bool:
         """Say whether an array is written by a loop of its own kind."""
-        return is_long(self.maker[v]) or self.maker[v][0].name in PRODUCTS | {"scatter"}
+        return is_long(self.maker[v]) or self._way(v) in (Way.PRODUCT, Way.SCATTER)
 
     def _below(self, v: Variable, here: bool, shape: tuple[int, ...]) -> list[tuple[Variable, bool]]:
         """Return what an array is computed from, and whether its entries are then those at the same place."""
@@ -289,7 +302,7 @@ class Pass(Equations):
                 continue
             seen.add(v)
             op, args, _, _ = self.maker[v]
-            if op.name in VIEWS - {"copy", "stop_gradient"} or op.name in REDUCED | PRODUCTS | {"gather", "scatter"}:
+            if self._way(v) is not Way.ENTRYWISE and op.name not in ("copy", "stop_gradient"):
                 return False
             for a in args:
                 aval = aval_of_atom(a)
@@ -313,7 +326,8 @@ class Pass(Equations):
 
     def in_lanes(self) -> bool:
         """Say whether everything has the same long first axis, and little besides."""
-        if self._is_asked or any([is_long(s) or s[0].name in PRODUCTS or not s[3][0].aval.shape for s in self.steps]):
+        products = [self._way(s[3][0]) is Way.PRODUCT for s in self.steps]
+        if self._is_asked or any(products) or any([is_long(s) or not s[3][0].aval.shape for s in self.steps]):
             return False
         length = self.writes[0].aval.shape[0]
         if length < _BATCH or any([v.aval.shape[0] != length for v in self.writes]):
@@ -415,7 +429,8 @@ def _leading(program: Program, large: set[tuple]) -> set[tuple]:
     some: set[tuple] = set()
     behind: set[Variable] = set()
     for step in program.steps:
-        if is_known(step, 1) and step[0].name not in REDUCED | PRODUCTS and behind.isdisjoint(_variables(step[1])):
+        few = lowering_of(step[0]).entry not in (Way.TOTAL, Way.PRODUCT)
+        if few and is_known(step, 1) and behind.isdisjoint(_variables(step[1])):
             some.add(step[3])
         else:
             behind.update(step[3])
@@ -449,8 +464,8 @@ def _join(
             return steps
         if Pass(rest, own, free).in_lanes():  # where each lane would compute them again
             return [*first, *_join(rest, own, made, free, set())]
-    work = [s for s in steps if s[0].name not in VIEWS or is_computed(s)]
-    if len(work) < _WORTH and not any([s[0].name in _WORTHY for s in work]):
+    work = [s for s in steps if not lowering_of(s[0]).is_view or is_computed(s)]
+    if len(work) < _WORTH and not any([_is_worthy(s[0]) for s in work]):
         return steps
     if not writes:
         return steps
@@ -460,5 +475,11 @@ def _join(
 
 
 def _is_elsewhere(op: Any, args: Sequence[Any], v: Any) -> bool:
-    """Say whether an operator reads entries of an argument at other places than those of its result."""
-    return op.name in _ELSEWHERE or (op.name == "gather" and args[0] is v)
+    """Whether an operator reads entries of an argument at other places than those of its result."""
+    way = lowering_of(op).entry
+    return args[0] is v if way is Way.GATHER else way is not Way.ENTRYWISE
+
+
+def _is_worthy(op: Any) -> bool:
+    """Whether an equation is worth a loop by itself: mathematics, or a product."""
+    return op.name in FUNCTIONS or lowering_of(op).entry is Way.PRODUCT

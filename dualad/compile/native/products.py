@@ -17,9 +17,8 @@ from .kernels import Kernel, clipped
 from .operators import LONG
 from .values import at, load_lanes, store_lanes
 
-__all__ = ["PRODUCTS", "Product", "is_product"]
+__all__ = ["Product", "is_product"]
 
-PRODUCTS = frozenset({"convolve", "matmul"})
 #: products of numbers in one product of matrices: fewer are written out (``lowering.py``), more are BLAS's
 _FEWEST, _MOST = 4097, 1 << 22
 #: rows, and vectors of columns, of what is computed together

@@ -16,18 +16,16 @@ from typing import Any, NamedTuple
 from ...core.aval import Aval
 from ...program.variable import Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes
-from .engine import LIBRARY
 from .kernels import Kernel, Writer, clipped, find_cuts
-from .maths import KERNELS
+from .maths import FUNCTIONS
 from .operators import BOOL, LONG, Refused
+from .table import Way, lowering_of
 from .totals import ACCUMULATORS, Accumulator
 from .values import at, load_lanes, store_lanes
 from .views import Index
 
-__all__ = ["REDUCED", "Reduction", "SHORT", "is_long", "is_reduced", "long_axes"]
+__all__ = ["Reduction", "SHORT", "is_long", "is_reduced", "long_axes"]
 
-#: operators that make one entry of many along an axis, or add up along it
-REDUCED = frozenset({"sum", "max", "min", "argmax", "argmin", "cumsum"})
 #: entries of a sum that is added up where it is read
 SHORT = 7
 #: entries that NumPy adds in eight sums side by side, and as many of products, for which it has no order
@@ -45,7 +43,7 @@ def long_axes(aval: Aval, params: dict) -> tuple[int, ...]:
 def is_long(step: tuple) -> bool:
     """Say whether an equation is a loop of this kind."""
     op, args, params, _ = step
-    if op.name not in REDUCED:
+    if lowering_of(op).entry is not Way.TOTAL:
         return False
     if op.name in ("argmax", "argmin", "cumsum"):
         return True
@@ -224,7 +222,7 @@ class _Loops:
             v = pending.pop()
             if type(v) is Variable and v not in self.number and v in self.maker:
                 op, args = self.maker[v][:2]
-                count += 12 if op.name in KERNELS or op.name in LIBRARY else 1
+                count += 12 if op.name in FUNCTIONS else 1
                 pending += args
         return count >= 12
 

@@ -19,10 +19,10 @@ from .operators import DOUBLE, convert
 from .positions import Places, is_computed, places_of
 from .values import load_lanes, store_lanes, stored
 
-__all__ = ["BY_VALUE", "Scatter", "by_value", "is_by_value"]
+__all__ = ["Scatter", "by_value", "is_by_value"]
 
 #: what equations with computed indices are called in a group
-BY_VALUE = {"index": "gather", "index_add": "scatter"}
+_BY_VALUE = {"index": "gather", "index_add": "scatter"}
 
 
 class _ByValue:
@@ -31,7 +31,7 @@ class _ByValue:
     multiple_results = effect = raises = False
 
     def __init__(self, op: Any) -> None:
-        self.name, self.impl, self.kind = BY_VALUE[op.name], op.impl, op.kind
+        self.name, self.impl, self.kind = _BY_VALUE[op.name], op.impl, op.kind
 
 
 def by_value(step: tuple) -> tuple:
@@ -42,7 +42,7 @@ def by_value(step: tuple) -> tuple:
 def is_by_value(step: tuple) -> bool:
     """Say whether an equation with a computed index is known here; it may raise ``Refused``, too."""
     op, args, params, (out,) = step
-    if op.name not in BY_VALUE or is_weak(out.aval) or out.aval.dtype != aval_of_atom(args[0]).dtype:
+    if op.name not in _BY_VALUE or is_weak(out.aval) or out.aval.dtype != aval_of_atom(args[0]).dtype:
         return False
     where = places_of(op.name, args, params)
     return bool(where.out) and where.out == (out.aval if op.name == "index" else aval_of_atom(args[0])).shape

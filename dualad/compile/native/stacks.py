@@ -25,8 +25,9 @@ from .engine import Engine, engine
 from .equations import Equations, are_entries, is_simple
 from .kernels import Kernel, Writer, find_cuts
 from .operators import DOUBLE, LONG, Refused
+from .table import Way, lowering_of
 from .values import is_uniform
-from .views import VIEWS, Index, broadcast_index, same_but_ones
+from .views import Index, broadcast_index, same_but_ones
 
 __all__ = ["Stack", "find_stacks", "is_known"]
 
@@ -38,8 +39,6 @@ _ENTRIES = _MOST * _MOST
 _ROOM = 1 << 20
 #: lanes that a thread takes at a time
 _BLOCK = 32
-#: what makes a group worth it
-_FACTORS = frozenset({"cholesky", "inv", "solve"})
 
 
 # ── which are known ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -54,13 +53,19 @@ def is_known(step: tuple) -> bool:
     if not out.shape or out.shape[0] < _LEAST or out.size > _ENTRIES * out.shape[0]:
         return False
     try:
-        if op.name in _FACTORS or op.name == "matmul":
+        row = lowering_of(op)
+        if _is_routine(op):
             return not params and _are_matrices(op.name, avals, out)
-        return are_entries(op, args, params, avals, out) and (
-            op.name not in VIEWS or _stays(op.name, avals, params, out)
+        return are_entries(row.stack, op, args, params, avals, out) and (
+            not row.is_view or _stays(op.name, avals, params, out)
         )
     except (Refused, TypeError, ValueError, OverflowError):
         return False
+
+
+def _is_routine(op: Any) -> bool:
+    """Whether an operator is computed matrix by matrix, in scratch memory."""
+    return lowering_of(op).stack in (Way.PRODUCT, Way.FACTOR)
 
 
 def _are_matrices(name: str, avals: Sequence[Aval], out: Aval) -> bool:
@@ -173,9 +178,9 @@ class Stack(Equations):
         self.lane = Lanes(self.code, LONG, 1).at_most(turn, str(self.size - WIDTH))
         users = count_readers([step[1] for step in self.steps])
         for op, args, _, (v,) in self.steps:
-            if op.name in _FACTORS or op.name == "matmul":
+            if _is_routine(op):
                 self.buffers[v] = self._routine(op.name, args, v.aval)
-            elif op.name not in VIEWS and v.aval.dtype == DOUBLE and users.get(v, 0) + (v in targets) > 1:
+            elif not lowering_of(op).is_view and v.aval.dtype == DOUBLE and users.get(v, 0) + (v in targets) > 1:
                 self.matrix(v, v.aval.shape)
         for v, pointer in targets.items():
             self._entries(v, v.aval.shape, lambda w, x, index, v=v, p=pointer: w.write(p, v, x, index))
@@ -282,7 +287,8 @@ def find_stacks(program: Program) -> Sequence[tuple]:
 def _is_worth_it(step: tuple) -> bool:
     """Say whether an equation is a reason for lanes: what lies between others is not."""
     op, args = step[:2]
-    return op.name in _FACTORS or (op.name == "matmul" and all([len(aval_of_atom(a).shape) == 3 for a in args]))
+    way = lowering_of(op).stack
+    return way is Way.FACTOR or (way is Way.PRODUCT and all([len(aval_of_atom(a).shape) == 3 for a in args]))
 
 
 def _join(steps: list[tuple], writes: list[Variable], made: Engine) -> list[tuple]:

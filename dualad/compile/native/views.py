@@ -15,7 +15,7 @@ import numpy as np
 from .operators import Refused
 
 __all__ = [
-    "Box", "Index", "JOINS", "VIEWS", "affine", "broadcast_index", "check_view", "pieces", "refolded", "same_but_ones",
+    "Box", "Index", "affine", "broadcast_index", "check_view", "pieces", "refolded", "same_but_ones",
     "source", "splits",
 ]  # fmt: skip
 
@@ -25,13 +25,6 @@ Index = tuple[Any, ...]
 Box = dict[int, tuple[int, int]]
 #: of the index of an axis: from where, and to where
 Limit = tuple[Any, int, int]
-
-VIEWS = frozenset({
-    "broadcast_to", "concatenate", "copy", "flip", "index", "index_add", "index_set", "reshape", "stack",
-    "stop_gradient", "transpose",
-})  # fmt: skip
-#: those that take entries from here or there
-JOINS = frozenset({"concatenate", "index_add", "index_set", "stack"})
 
 
 def affine(x: Any, start: int, step: int) -> Any:

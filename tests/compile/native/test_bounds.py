@@ -204,7 +204,7 @@ def test_less_memory_than_there_is(name: str, texts: Callable[[str], Texts]) -> 
 # ── faults in what writes texts ──────────────────────────────────────────────────────────────────────────────────
 
 _real = {
-    "address": kernels.Writer.address, "at": values.at, "compare": code.Lanes.compare, "room": lowering.Lowering.room,
+    "address": kernels.Writer.address, "at": values.at, "compare": code.Lanes.compare, "room": lowering.Registers.room,
     "starts": reductions._starts,
 }  # fmt: skip
 
@@ -232,7 +232,7 @@ WRITERS: dict[str, tuple[str, list[tuple]]] = {
     "broadcasting is forgotten": ("column", [(kernels, "broadcast_index", lambda shape, index: index[: len(shape)])]),
     "rows of a loop are longer": ("loop", [
         (loops, "_row", lambda c, p, aval, dtype, turn: _real["at"](c, p, dtype, c.value(f"mul i64 {turn}, 6")))]),
-    "memory between loops is too short": ("between", [(lowering.Lowering, "room", _short_room)]),
+    "memory between loops is too short": ("between", [(lowering.Registers, "room", _short_room)]),
     "pieces begin before the row": ("pieces", [
         (reductions, "_starts", lambda first, n, most: [p - 8 for p in _real["starts"](first, n, most)])]),
     "an address is one further": ("cholesky", [
