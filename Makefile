@@ -1,5 +1,5 @@
 # Every command makes the environment it needs (.venv, from the python3 on PATH) and is quick the second time:
-# a stamp file per extra remembers the pyproject.toml it was installed for.
+# a stamp file per extra remembers the pyproject.toml, and the source of the C extension, that it was installed for.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -13,7 +13,7 @@ GET_PIP ?= https://bootstrap.pypa.io/get-pip.py
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check full bench docs lint format types package matrix coverage mutants clean distclean
+.PHONY: help demo test check full bench docs lint format types sanitize package matrix coverage mutants clean distclean
 
 help:
 	@echo "make demo    check the examples' derivatives against JAX and write build/demo/report.html"
@@ -24,6 +24,7 @@ help:
 	@echo "make docs    the documentation, warnings as errors, into build/docs"
 	@echo "make package  build wheel and sdist, install them and each extra into clean environments"
 	@echo "make types   mypy, and a user's file under mypy --strict and pyright"
+	@echo "make sanitize the tests of the C extension, compiled with gcc's or clang's sanitizers"
 	@echo "make matrix   the tests on every Python, NumPy and set of extras that this machine can install"
 	@echo "make coverage the lines of dualad/ that the tests run, into build/coverage"
 	@echo "make mutants FILE=dualad/... [TESTS=...]   small faults planted in a file: which do its tests catch?"
@@ -65,6 +66,15 @@ types: $(VENV)/.installed-lint
 	$(BIN)/mypy --strict --config-file= --follow-imports=silent tests/typing
 	$(BIN)/pyright --pythonpath $(BIN)/python --project tests/typing
 
+# The C extension under the address and undefined-behaviour sanitizers, then as it was. PYTHONMALLOC: each block is libc's.
+SANITIZERS := -fsanitize=address,undefined -fno-omit-frame-pointer -g -O1
+sanitize: $(VENV)/.installed-test
+	$(BIN)/python hatch_build.py $(SANITIZERS)
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
+	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1 PYTHONMALLOC=malloc DUALAD_CACHE=0 \
+	    $(BIN)/python -m pytest -q -n 0 tests/compile/native/test_front.py tests/compile/native/test_stub.py; \
+	    status=$$?; $(BIN)/python hatch_build.py; exit $$status
+
 package: $(VENV)/.installed-package
 	$(BIN)/python .ci/package
 
@@ -87,7 +97,7 @@ distclean: clean
 # --- environment -----------------------------------------------------------------------------------------------------
 
 # .installed-test installs dualad[test]; .installed-examples-oracle installs dualad[examples,oracle].
-$(VENV)/.installed-%: pyproject.toml | $(VENV)/.created
+$(VENV)/.installed-%: pyproject.toml hatch_build.py dualad/compile/native/entry.c | $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(subst -,$(comma),$*)]"
 	@touch $@
 comma := ,

@@ -39,8 +39,7 @@ from .captures import Captures
 from .first_call import CHECKED
 from .lowered import Lowered, explained
 from .native.engine import engine
-from .native.front import front, method
-from .native.runtime import HasFront
+from .native.front import HasFront, front, method
 from .signature import (
     NO_MATCH,
     FastPath,
@@ -124,7 +123,7 @@ class _NanFound(Exception):
 def _called_in_machine_code() -> type:
     """Return the class of compiled functions whose calls begin in machine code."""
     cls = type("Jitted", (Jitted,), {"__slots__": (), "__doc__": Jitted.__doc__, "__module__": Jitted.__module__})
-    cls.__call__ = method(engine(), cls)  # type: ignore[method-assign, arg-type]
+    cls.__call__ = method(cls)  # type: ignore[method-assign]
     return cls
 
 
@@ -405,7 +404,7 @@ class Jitted(HasFront):
         """Let these be the entries, newest first."""
         self._entries = entries
         made = engine()
-        make = lambda: made and front(made, entries, MethodType(Jitted.__call__, self))
+        make = lambda: made and front(entries, MethodType(Jitted.__call__, self))
         found = attempt("the entry in machine code", make, None)
         if found:
             self._front, self._quick = found, ()

@@ -6,7 +6,9 @@ That they install into a clean environment, and each extra by itself, is `make p
 from __future__ import annotations
 
 import email
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -35,7 +37,6 @@ def dist(tmp_path_factory):
 @pytest.fixture(scope="module")
 def wheel(dist):
     (path,) = dist.glob("*.whl")
-    assert path.name == f"dualad-{dualad.__version__}-py3-none-any.whl", "pure Python, so that it runs everywhere"
     with zipfile.ZipFile(path) as archive:
         yield archive
 
@@ -46,8 +47,26 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert {name.split("/")[0] for name in names} == {"dualad", "pytest_dualad.py", info.rstrip("/")}
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "dualad").rglob("*.py")}
     pages = {f"dualad/cli/errors/{path.name}" for path in (ROOT / "docs" / "reference" / "errors").glob("*")}
-    assert {name for name in names if name.startswith("dualad/")} == modules | pages | {"dualad/py.typed"}
+    made = {name for name in names if name.startswith("dualad/compile/native/_entry.")}
+    assert {name for name in names if name.startswith("dualad/")} == modules | pages | made | {"dualad/py.typed"}
     assert {info + "METADATA", info + "RECORD", info + "entry_points.txt", info + "licenses/LICENSE"} <= names
+
+
+@pytest.mark.parametrize("extension", ["0", "1"])
+def test_the_wheel_is_for_all_machines_or_has_the_extension(extension, tmp_path):
+    if extension == "1" and not shutil.which("cc"):
+        pytest.skip("no C compiler")
+    pytest.importorskip("setuptools")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    environment = {**os.environ, "DUALAD_EXTENSION": extension}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (path,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        made = [name for name in archive.namelist() if name.startswith("dualad/compile/native/_entry.")]
+        root_is_pure = b"Root-Is-Purelib: true" in archive.read(f"dualad-{dualad.__version__}.dist-info/WHEEL")
+    assert len(made) == int(extension) and root_is_pure == (extension == "0")
+    assert path.name.endswith("-py3-none-any.whl") == (extension == "0")
 
 
 def test_the_metadata(wheel):

@@ -4,7 +4,7 @@ For: the functions that groups of equations become. What is read is the text tha
 of the memory that it hands over; nothing of what wrote the text. Whole numbers are followed as sums of unknowns
 (``ranges.py``): counters by the conditions of their loops, computed positions by the comparisons that they have passed,
 arguments by all calls. Each access of each object is then in it for the least and for the greatest offset. Not for:
-whether an access is to the right entry; the entries of groups, which handle objects of Python (``runtime.py``).
+whether an access is to the right entry; the entries, which are C.
 """
 
 from __future__ import annotations

@@ -13,9 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .interface import SIGNATURES
+__all__ = ["Code", "Lanes", "PYTHON", "Turn", "WIDTH", "element", "literal"]
 
-__all__ = ["Code", "Lanes", "Turn", "WIDTH", "element", "literal"]
+#: the functions of CPython that compiled code calls: what each returns, then what it takes
+PYTHON = {
+    "PyErr_CheckSignals": ["i32"],
+    "PyEval_RestoreThread": ["void", "ptr"],
+    "PyEval_SaveThread": ["ptr"],
+}
 
 #: lanes of a vector
 WIDTH = 8
@@ -168,8 +173,8 @@ class Code:
         self.declared[name] = text
 
     def call(self, name: str, *args: str | int) -> str:
-        """Call a function of ``interface.py``; return what it returns, if that is anything."""
-        kind, *takes = SIGNATURES[name]
+        """Call a function of CPython's; return its result, if it has one."""
+        kind, *takes = PYTHON[name]
         self.declare(f"@{name}", f"declare {kind} @{name}({', '.join(takes)})")
         text = f"call {kind} @{name}({', '.join([f'{t} {a}' for t, a in zip(takes, args, strict=True)])})"
         if kind != "void":

@@ -1,7 +1,7 @@
 """LLVM through llvmlite: whether it can be used here, and the text of functions to their addresses.
 
-For: compiling and linking, and the functions that compiled code calls (mathematics, the platform's library, the C
-interfaces of CPython and NumPy), each given by its address; no state of LLVM's that the process shares is touched.
+For: compiling and linking, and the functions that compiled code calls (mathematics, the platform's library, three of
+CPython's), each given by its address; no state of LLVM's that the process shares is touched.
 Not for: writing the text (``code.py``), or its meaning.
 """
 
@@ -28,8 +28,7 @@ from ...base.version import __version__
 from ...errors import PerformanceNote
 from .apart import Apart, LostError
 from .bounds import Entry, check
-from .code import WIDTH, Code, Lanes
-from .interface import NUMPY, PYTHON
+from .code import PYTHON, WIDTH, Code, Lanes
 from .maths import FAR, FUNCTIONS
 from .store import Store, name_of
 
@@ -124,8 +123,6 @@ class Engine:
         library = ctypes.util.find_library("m" if os.name != "nt" else "ucrtbase")
         self._library = ctypes.CDLL(library)
         self._known = {name: _address(getattr(ctypes.pythonapi, name)) for name in PYTHON}
-        table = _numpy_table()
-        self._known |= {name: table[place] for name, place in NUMPY.items()}
 
     def _probe(self) -> int:
         """Compile and run a function that returns 42."""
@@ -336,16 +333,6 @@ def _with_far(code: Code, b: Lanes, kernel: str, x: str, near: str) -> str:
 
 def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
-def _numpy_table() -> Any:
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    capsule = importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API
-    table = ctypes.cast(get(capsule, None), ctypes.POINTER(ctypes.c_void_p))
-    if table[2] != id(np.ndarray):
-        raise LookupError("NumPy's table of functions is not where it was")
-    return table
 
 
 # ── whether it is there ──────────────────────────────────────────────────────────────────────────────────────────

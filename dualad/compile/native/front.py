@@ -1,138 +1,115 @@
-"""The front of a compiled function in machine code: which of its signatures a call has, without Python.
+"""The front of a compiled function in C: which of its signatures a call has, without Python.
 
 A call that has none of them, or where something that was captured has changed, goes to a function in Python. Not for:
-signatures themselves (``signature.py``), or the machine code, which is the same for all (``runtime.py``).
+signatures themselves (``signature.py``), or how calls are compared, which is ``entry.c``.
 """
 
 from __future__ import annotations
 
+import functools
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ...base.frames import hide_frames
 from ...core.contexts import in_use
 from ...guards import places
 from ...guards.places import MISSING, Place, header_of
 from ...ops.kinks import _convention
-from ..captures import Captures
-from ..signature import FastPath
-from .engine import Engine
-from .runtime import as_plan, builtin, method_of, runtime
+from ..signature import FastPath, has_nan
 
-__all__ = ["front", "method"]
+__all__ = ["HasFront", "extension", "front", "method"]
 
-#: what the machine code calls the tests of a signature, and what was captured
+_log = logging.getLogger(__name__)
+
+#: the tests of a signature, as C numbers them
 _TESTS = {"array": 0, "type": 1, "is": 2, "tuple": 3, "list": 4, "dict": 5}
 _CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
-#: places that are compared with one object
-_ONE = (places.CELL, places.ENTRY, places.CODE, places.DEFAULTS, places.ATTRIBUTE)
-#: the number of the test of an array's header; -1 has no machine code, and Python is asked at each call
-_HEADER = places.SAID
-#: attributes that are read without a search
-_FIELDS = {"__bases__": 9, "__class__": 10, "__dict__": 11}
-#: parts of arguments that are on the stack
-_MOST = 4000
+#: what C compares besides the kinds of ``places.py``: an array's header, and its content; attributes that are fields
+_HEADER, _CONTENT, _ASK = places.SAID, places.SAID + 4, places.SAID + 5
+_FIELDS = {"__bases__": places.SAID + 1, "__class__": places.SAID + 2, "__dict__": places.SAID + 3}
 
 
-def front(made: Engine, entries: Sequence[FastPath], miss: Callable) -> Callable | None:
+class HasFront:
+    """The base of what is called through a front, which C finds in this slot."""
+
+    __slots__ = ("_front",)
+
+    _front: Any
+
+
+@functools.cache
+def extension() -> Any:
+    """Return the module that ``entry.c`` becomes; None where it was not built, or Python runs without its lock."""
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return None
+    try:
+        from . import _entry
+    except (ImportError, RuntimeError) as error:  # built for another NumPy
+        _log.info("compiled functions are entered through Python: %s", error)
+        return None
+    return _entry
+
+
+def _without_frames(error: BaseException) -> None:
+    if isinstance(error, Exception):
+        hide_frames(error)
+
+
+def front(entries: Sequence[FastPath], miss: Callable) -> Callable | None:
     """Return a function that runs the first of these entries that a call belongs to, or else ``miss``.
 
-    None where there is no machine code for it.
+    None without the extension.
     """
-    shared = runtime(made)
-    if shared is None or not getattr(sys, "_is_gil_enabled", lambda: True)():
+    made = extension()
+    if made is None:
         return None
-    plans = [_Plan(entry) for entry in entries if entry.slots + len(entry.hidden) <= _MOST]
-    head = [len(plans), id(miss), id(in_use), id(_convention)]
-    start = len(head) + len(plans)
-    words: list[int] = []
-    for plan in plans:
-        head.append(start + len(words))
-        words += plan.words
-    return builtin(shared.front, as_plan([*head, *words]), (miss, plans), keywords=True)
+    plans = tuple([_plan(entry) for entry in entries])
+    return made.Front(plans, miss, in_use, _convention, MISSING, has_nan, _without_frames)
 
 
-def method(made: Engine, cls: type) -> Any:
-    """Return the method of a class that calls the front of its objects; None where there are no fronts."""
-    shared = runtime(made)
-    return None if shared is None else method_of(cls, shared.bound)
+def method(cls: type) -> Any:
+    """Return the method of a class that calls the front of its objects."""
+    return extension().bind_front(cls, HasFront._front)
 
 
-class _Plan:
-    """The words of one entry: nineteen that say where the others are, counted from its first."""
+def _plan(entry: FastPath) -> tuple:
+    captures = entry.captures
+    compared = {id(a) for a, _ in captures.contents}
+    watched = [_place(p) for p in captures.places if p.key is not header_of or id(p.holder) not in compared]
+    watched += [(_CONTENT, a, (a.dtype, a.shape, a.flags.fnc), content) for a, content in captures.contents]
+    leaves = [*[(None, slot) for slot in entry.leaves], *[(a, 0) for a in entry.hidden]]
+    tests = tuple([_test(*t) for t in entry.guards])
+    return (
+        entry.convention, entry.positional, entry.names, entry.slots, tests, tuple(watched), tuple(leaves),
+        captures.unchanged, entry.run, entry.unsure, entry.run_eagerly, entry.mode, entry.rebuild,
+    )  # fmt: skip
 
-    def __init__(self, entry: FastPath) -> None:
-        self.words = [0] * 19
-        self.kept: list[Any] = [entry]
-        leaves = [(0, slot) for slot in entry.leaves] + [(self.address(a), 0) for a in entry.hidden]
-        self.words[:19] = [
-            self.address(entry.convention), entry.positional,
-            len(entry.names), self.put([self.address(n) for n in entry.names]),
-            *self.rows([self.test(*t) for t in entry.guards]), entry.slots,
-            *self.rows(self.watched(entry.captures)), *self.rows([self.content(*c) for c in entry.captures.contents]),
-            self.address(entry.captures.unchanged), *self.rows(leaves),
-            self.address(entry.run), entry.unsure, self.address(entry.run_eagerly), entry.mode,
-            self.address(entry.rebuild),
-        ]  # fmt: skip
 
-    def rows(self, rows: Sequence[Sequence[int]]) -> tuple[int, int]:
-        """Add rows of words; return how many, and where they are."""
-        return len(rows), self.put([w for row in rows for w in row])
+def _test(op: str, slot: int, thing: Any, first: int) -> tuple:
+    if op == "array":
+        dtype, shape = thing
+        return _TESTS[op], slot, dtype, shape, 0, 0
+    if op == "dict":
+        return _TESTS[op], slot, tuple(thing), None, len(thing), first
+    if op in ("tuple", "list"):
+        return _TESTS[op], slot, None, None, thing, first
+    return _TESTS[op], slot, thing, None, 0, 0
 
-    def put(self, words: Sequence[int]) -> int:
-        """Add words; return where they are."""
-        at = len(self.words)
-        self.words += words
-        return at
 
-    def address(self, thing: Any) -> int:
-        self.kept.append(thing)
-        return id(thing)
-
-    def test(self, op: str, slot: int, thing: Any, first: int) -> list[int]:
-        if op == "array":
-            dtype, shape = thing
-            return [_TESTS[op], slot, self.address(dtype), len(shape), self.put(shape), 0]
-        if op in _CONTAINERS:
-            keys = self.put([self.address(k) for k in thing]) if op == "dict" else 0
-            size = len(thing) if op == "dict" else thing
-            return [_TESTS[op], slot, id(_CONTAINERS[op]), size, keys, first]
-        return [_TESTS[op], slot, self.address(thing), 0, 0, 0]
-
-    def content(self, array: np.ndarray, content: bytes) -> list[int]:
-        # The bytes are in the order of memory, which is all that the flags say (1: C, 2: Fortran); where it is neither,
-        # Python is asked. Their address is that of the object's last byte but them.
-        start = self.address(content) + bytes.__basicsize__ - 1
-        order = 2 if array.flags.fnc else 1
-        lengths = self.put(array.shape)
-        return [self.address(array), self.address(array.dtype), array.ndim, lengths, len(content), start, order]
-
-    def watched(self, captures: Captures) -> list[list[int]]:
-        """Return what the machine code compares: kind, holder, key, what was there, and how many."""
-        compared, found = {id(a) for a, _ in captures.contents}, []
-        for place in captures.places:
-            if place.kind != places.SAID:
-                found.append(self.place(place))
-            elif place.key is header_of and isinstance(place.holder, np.ndarray):
-                dtype, shape, strides = place.value
-                if id(place.holder) not in compared:  # or it is seen with its content
-                    at = self.put([self.address(dtype), *shape, *strides])
-                    found.append([_HEADER, id(place.holder), at, 1, len(shape)])
-            else:
-                found.append([-1, 0, 0, 0, 0])
-        return found
-
-    def place(self, place: Place) -> list[int]:
-        kind, holder, key, value = place
-        if kind in _ONE and (value is not MISSING or kind != places.ATTRIBUTE):
-            if kind == places.ATTRIBUTE and key in _FIELDS:
-                return [_FIELDS[key], id(holder), 0, id(value), 0]
-            nothing = value is MISSING or (kind == places.DEFAULTS and value is None)
-            return [kind, id(holder), id(key), 0 if nothing else id(value), 0]
-        if kind == places.LENGTH:
-            return [kind, id(holder), 0, value, 0]
-        if kind in (places.ITEMS, places.LIST):
-            return [kind, id(holder), self.put([id(x) for x in value]), 1, len(holder)]
-        return [-1, 0, 0, 0, 0]
+def _place(place: Place) -> tuple:
+    """Return what C compares: kind, holder, key, what was there."""
+    kind, holder, key, value = place
+    if kind == places.SAID:
+        if key is header_of and isinstance(holder, np.ndarray):
+            return _HEADER, holder, value, None
+    elif kind == places.ATTRIBUTE and key in _FIELDS and value is not MISSING:
+        return _FIELDS[key], holder, None, value
+    elif kind == places.DEFAULTS and value is None:
+        return kind, holder, None, MISSING
+    elif kind != places.ATTRIBUTE or value is not MISSING:
+        return tuple(place)
+    return _ASK, None, None, None

@@ -1,8 +1,7 @@
 """The entry of a group of machine code: a Python function that runs it, or goes to Python with what is not as declared.
 
-Arguments and results are described once, in a plan that the code of ``runtime.py`` reads at each call: it looks at each
-argument (type, dtype, number of axes, lengths, layout, alignment), makes the arrays of the results, runs the code and
-makes the tuple. Arguments that are not exactly as declared go to a Python function instead. Not for: what is computed.
+Arguments and results are described once, for the ``Stub`` of ``entry.c``. Arguments that are not exactly as declared go
+to a Python function instead. Not for: what is computed.
 """
 
 from __future__ import annotations
@@ -16,51 +15,35 @@ import numpy as np
 from ...core.aval import Aval, is_weak
 from .bounds import Entry
 from .engine import Engine
+from .front import extension
 from .guards import Guarded
 from .operators import BOOL, DOUBLE, INT, LONG, SINGLE
 from .parts import one_after_the_other
 from .positions import OUT_OF_BOUNDS
-from .runtime import as_plan, builtin, runtime
-from .stub_text import IGNORED, PLAIN, TRUTH, WHOLE
 
 __all__ = ["as_declared", "entered", "python_entry"]
 
 #: what a number of a declared dtype may be besides an array without axes
 _SCALARS = {DOUBLE: np.float64, SINGLE: np.float32, LONG: np.int64, INT: np.int32, BOOL: np.bool_}
-#: NumPy's own dtypes, of which there is one each: plans have their addresses
+#: NumPy's own dtypes, of which there is one each: C compares addresses
 _OWN = {dtype: dtype for dtype in _SCALARS}
-#: numbers and addresses of so many arguments and results are on the stack
-_MOST = 4000
+#: kinds of arguments, as C numbers them: an array or a number; Python's truth values and integers, which it converts
+_PLAIN, _TRUTH, _WHOLE = 1, 2, 3
 #: of a program in more parts than these LLVM is given all in a process of its own
 _ORDINARY = 2
 
 
-def _plan(
-    reads: Sequence[Aval | None], writes: Sequence[Aval], body: int, scratch: int, releases: bool, miss: Callable,
-    again: Callable,
-) -> bytes:  # fmt: skip
-    """Return what the entry has to know: eight words, six for each argument, three for each result, and lengths."""
-    first = 8 + 6 * len(reads)
-    words = [len(reads), len(writes), body, scratch, int(releases), id(miss), first, id(again)]
-    lengths: list[int] = []
-    start = first + 3 * len(writes)
-    for aval in reads:
-        if aval is None:
-            words += [IGNORED, 0, 0, 0, 0, 0]
-            continue
-        kind, descr, one, other = PLAIN, id(_OWN[aval.dtype]), 0, 0
-        if not aval.shape:
-            kind = TRUTH if aval.dtype == BOOL else WHOLE if is_weak(aval) and aval.dtype == LONG else PLAIN
-            if is_weak(aval):
-                descr, one = 0, id(float) if kind == PLAIN else 0
-            else:
-                one, other = id(_SCALARS[aval.dtype]), id(float) if aval.dtype == DOUBLE else 0
-        words += [kind, descr, len(aval.shape), start + len(lengths), one, other]
-        lengths += aval.shape
-    for aval in writes:
-        words += [id(_OWN[aval.dtype]), len(aval.shape), start + len(lengths)]
-        lengths += aval.shape
-    return as_plan([*words, *lengths])
+def _argument(aval: Aval | None) -> tuple | None:
+    """Return what C checks of an argument: kind, dtype, shape, and the types that hold such a number."""
+    if aval is None:
+        return None
+    if aval.shape:
+        return _PLAIN, _OWN[aval.dtype], aval.shape, None, None
+    if is_weak(aval):
+        kind = _TRUTH if aval.dtype == BOOL else _WHOLE if aval.dtype == LONG else _PLAIN
+        return kind, None, (), float if kind == _PLAIN else None, None
+    kind = _TRUTH if aval.dtype == BOOL else _PLAIN
+    return kind, _OWN[aval.dtype], (), _SCALARS[aval.dtype], float if aval.dtype == DOUBLE else None
 
 
 def entered(
@@ -111,10 +94,10 @@ def entered(
     address = linked[-1].addresses["body"]
     plain, guarded = python_entry(address, *avals, scratch, linked, needs_python, again)
     functions.append(plain)
-    shared = runtime(made)
-    if shared is not None and len(avals[0]) + len(avals[1]) <= _MOST:
-        plan = _plan(*avals, address, scratch, releases, miss, again)
-        functions.append(builtin(shared.stub, plan, (linked, miss, again)))
+    in_c = extension()
+    if in_c is not None:
+        reads, writes = [_argument(a) for a in avals[0]], [(_OWN[a.dtype], a.shape) for a in avals[1]]
+        functions.append(in_c.Stub(tuple(reads), tuple(writes), address, scratch, releases, miss, again, linked))
     return functions[-1], guarded
 
 

@@ -15,17 +15,17 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.compile.native import groups, runtime
+from dualad.compile.native import front, groups, stub
 from dualad.errors import DualadError
 
 pytestmark = pytest.mark.usefixtures("native_backend")
 
 
 def run_of(fast, *args):
-    """Return the compiled function itself, which is a builtin."""
+    """Return the entry of the compiled function, which is C."""
     compiled = fast._specialised(args, {}).program.compiled
     assert len(compiled.groups) == 1 and not compiled.source.startswith("def ")
-    assert type(compiled.direct) is type(len)
+    assert type(compiled.direct).__name__ == "Stub"
     return compiled.direct
 
 
@@ -167,25 +167,15 @@ def test_an_endless_loop_can_be_stopped(request: pytest.FixtureRequest) -> None:
         fast(1.0)
 
 
-def test_without_the_layout_python_does_the_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert runtime.layout() is not None
-    monkeypatch.setattr(runtime, "layout", lambda: None)
+def test_without_the_extension_python_does_the_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front, "extension", lambda: None)
+    monkeypatch.setattr(stub, "extension", lambda: None)
     f = lambda x, n: (np.sin(x) * n, x[2] + n, n > 2, da.scan(lambda c, r: (c + r, c * r), n, x))
     fast = da.jit(f)
     found = da.tree.flatten(fast(X, np.float64(3.0)))[0]
     for a, b in zip(found, da.tree.flatten(f(X, np.float64(3.0)))[0], strict=True):
         assert type(a) is type(b)
         np.testing.assert_allclose(a, b, rtol=1e-14)
-
-
-def test_another_layout_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Moved(runtime.Layout):
-        def __init__(self, head: int) -> None:
-            super().__init__(head)
-            self.dims, self.descr = self.descr, self.dims
-
-    monkeypatch.setattr(runtime, "Layout", Moved)
-    assert runtime.layout.__wrapped__() is None
 
 
 def test_arguments_that_are_not_read_are_not_looked_at() -> None:
