@@ -27,7 +27,6 @@ _log = logging.getLogger(__name__)
 
 #: the tests of a signature, as C numbers them
 _TESTS = {"array": 0, "type": 1, "is": 2, "tuple": 3, "list": 4, "dict": 5}
-_CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
 #: what C compares besides the kinds of ``places.py``: an array's header, and its content; attributes that are fields
 _HEADER, _CONTENT, _ASK = places.SAID, places.SAID + 4, places.SAID + 5
 _FIELDS = {"__bases__": places.SAID + 1, "__class__": places.SAID + 2, "__dict__": places.SAID + 3}
