@@ -31,7 +31,6 @@ from .base.tree import (
 )
 from .boundary.boundary import run
 from .boundary.transformed import Transformed, transform
-from .core.above import ABOVE
 from .core.aval import Aval, aval_of, is_inexact
 from .core.constants import beside, foreign, zeros_beside
 from .core.tracer import Tracer
@@ -46,6 +45,7 @@ from .tensors.chunks import Chunking
 from .tensors.staged import StagedLevel
 from .transforms.backward import in_dtype, pull_back
 from .transforms.linearize import Linearization, stage_tangents
+from .transforms.shards import over_shards
 
 __all__ = ["check_differentiable", "grad", "gradients", "linear_transpose", "pull", "value_and_grad", "vjp"]
 
@@ -364,11 +364,9 @@ def value_and_grad(
 
 
 def _over_shards(f, selected: tuple, options: dict, in_axes, reduce, chunk_size, executor) -> Callable:
-    where = "value_and_grad"
-    Chunking(where, chunk_size, None, executor)
+    chunks = Chunking("value_and_grad", chunk_size, None, executor)
     both = value_and_grad(f, *selected, **options)
-    run = ABOVE.over_shards(both, f, selected, options["has_aux"], in_axes, reduce, where, chunk_size, executor)
-    return Transformed(run, f, where)
+    return Transformed(over_shards(both, f, selected, options["has_aux"], in_axes, reduce, chunks), f, chunks.where)
 
 
 def gradients(

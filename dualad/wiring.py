@@ -24,7 +24,6 @@ ABOVE.mirrored = mirrored
 ABOVE.seeing = lambda generator: importlib.import_module("dualad.numpy.random").seeing(generator)  # loads NumPy's
 # What is no part of the engine is loaded when it is called: the engine stands without it.
 ABOVE.chunked = lambda *args: importlib.import_module("dualad.scale.driver").chunked(*args)
-ABOVE.over_shards = lambda *args: importlib.import_module("dualad.scale.shards").over_shards(*args)
 ABOVE.linear_operator = lambda f: importlib.import_module("dualad.annex.linear_operator").as_linear_operator(f)
 ABOVE.sparse_solve = lambda *args: importlib.import_module("dualad.sparse.systems").solve_linearized(*args)
 ABOVE.lifted = lambda namespace: importlib.import_module("dualad.lift.lift").block(namespace)

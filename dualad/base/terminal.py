@@ -5,13 +5,15 @@ Not for: the content of any output.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
 import re
 import shutil
 import sys
 import time
 from collections.abc import Collection, Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 __all__ = ["Progress", "aligned", "colour", "seen_length", "uses_colour", "width"]
 
@@ -62,46 +64,62 @@ def _is_terminal(stream: TextIO) -> bool:
 
 
 class Progress:
-    """A bar on standard error: how much is done, and what is being done.
+    """A bar on standard error, as a context: how much is done, and what is being done.
 
-    On a terminal it is one line that is rewritten, and vanishes (`clear`) or stays (`end`); without a bar where the
-    `total` number of tasks is 0. Elsewhere (a CI log, a file), and if it is to be quiet, there is none.
+    On a terminal it is one line that is rewritten and vanishes at the end; without a bar where the `total` number of
+    tasks is 0. With `of`, the words for what is counted, it stays, with the time it took, and is tqdm's if that is
+    installed. Elsewhere (a CI log, a file), and if it is to be quiet, there is none.
     """
 
-    def __init__(self, stream: TextIO | None = None, *, total: int = 0, quiet: bool = False) -> None:
+    def __init__(self, stream: TextIO | None = None, *, total: int = 0, quiet: bool = False, of: str = "") -> None:
         self.stream = sys.stderr if stream is None else stream
         self.live = _is_terminal(self.stream) and os.environ.get("TERM") != "dumb" and not quiet
-        self.total, self.done = total, 0
-        self.last = float("-inf")
+        self.total, self.done, self.of = total, 0, of
+        self.began, self.last = time.monotonic(), float("-inf")
         self.shown = False
         self.prefix = ""
+        self.tqdm: Any = None
+        if self.live and of and importlib.util.find_spec("tqdm") is not None:
+            self.tqdm = importlib.import_module("tqdm.auto").tqdm(total=total, desc=of, leave=True)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self.tqdm is not None:
+            self.tqdm.close()
+        elif self.of and self.live:
+            self._write(f"{self._line(self._taken())}\n")
+        else:
+            self.clear()
 
     def __call__(self, text: str = "") -> None:
         """Say what is being done now; ten times a second is often enough."""
         now = time.monotonic()
         if self.live and now - self.last >= 0.1:
-            self.last = now
-            self.stream.write(f"\r\033[K{self._line(text)}")
-            self.stream.flush()
-            self.shown = True
+            self.last, self.shown = now, True
+            self._write(self._line(text))
 
     def advance(self, text: str = "", count: int = 1) -> None:
         """Count more tasks as done."""
         self.done += count
-        self(text)
-
-    def end(self, text: str) -> None:
-        """Leave the last line on a terminal."""
-        if self.live:
-            self.stream.write(f"\r\033[K{self._line(text)}\n")
-            self.stream.flush()
+        if self.tqdm is not None:
+            self.tqdm.update(count)
+        else:
+            self(self._taken() if self.of else text)
 
     def clear(self) -> None:
         """Remove the line from a terminal."""
         if self.shown:
-            self.stream.write("\r\033[K")
-            self.stream.flush()
+            self._write("")
             self.shown = False
+
+    def _write(self, line: str) -> None:
+        self.stream.write(f"\r\033[K{line}")
+        self.stream.flush()
+
+    def _taken(self) -> str:
+        return f"{self.of}, {time.monotonic() - self.began:.1f} s"
 
     def _line(self, text: str) -> str:
         columns = width(self.stream) - 1

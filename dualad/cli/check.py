@@ -82,18 +82,15 @@ def _print_list(tasks: Sequence[Task], targets: dict[str, Target], runner: Runne
 
 def _carry_out(tasks: Sequence[Task], runner: Runner, options: argparse.Namespace) -> list[CheckReport]:
     """Return the reports in the order of the tasks; those up to the first failure if it is to be the last."""
-    progress = Progress(total=len(tasks), quiet=options.quiet)
-    try:
-        reports = []
+    reports = []
+    with Progress(total=len(tasks), quiet=options.quiet) as progress:
         for task in tasks:
             progress.prefix = f"{task.label}, point {task.point + 1}: "
             reports.append(runner.run(task, progress))
             progress.advance("done")
             if options.fail_fast and not reports[-1].ok:
                 break
-        return reports
-    finally:
-        progress.clear()
+    return reports
 
 
 def _report(reports: list[CheckReport], options: argparse.Namespace, seconds: float, settings: dict, left: int) -> None:

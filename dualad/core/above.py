@@ -43,8 +43,6 @@ class _Above:
     linear_operator: Callable[[Any], Any]
     #: run a plan of chunks by the workers of an executor, or here with a bar
     chunked: Callable[..., list]
-    #: make the function that computes a value and its gradient over shards of the data, and reduces
-    over_shards: Callable[..., Callable]
     #: a block in which the names of a module, told by its globals, are lifted
     lifted: Callable[[dict], AbstractContextManager]
     #: compile a program: its ``run``, another one after the first call, takes plain arrays and returns a tuple

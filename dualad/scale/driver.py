@@ -16,37 +16,42 @@ from itertools import pairwise
 from typing import Any
 
 from ..base.frames import user_level
+from ..base.terminal import Progress
 from ..core.contexts import watching
 from ..errors import ArgumentTypeError, PerformanceNote, TravelError, WorkerLostError
 from ..tensors.chunks import Plan, in_chunks, measured_chunks
 from .context import Context, heard_again
 from .executors import Known, has_gil, has_lost_a_worker, known, missing_guard
 from .payload import Blob, Ticket, as_laid, pack
-from .progress import Progress
 from .worker import Answer, Job, RemoteTraceback, work
 
 __all__ = ["chunked", "cut_into"]
 
 
 def chunked(
-    plan: Plan, chunk_size: int | None, max_memory: int | None, executor: Any = None, progress: bool = False,
-    ranges: Sequence[tuple[int, int]] | None = None,
+    plan: Plan, chunk_size: int | None, max_memory: int | None, executor: Any = None, progress: bool = False
 ) -> list:  # fmt: skip
-    """Return what the ranges of a plan give, in order; they may be given, where the data is in parts already."""
+    """Return the results of the ranges of a plan, in order."""
     if not plan.total:
         return [plan.run(0, 0)]
-    with Progress(plan.where, plan.total, plan.unit, progress) as bar:
+    with Progress(total=plan.total, quiet=not progress, of=f"{plan.unit} of {plan.where}") as bar:
+
+        def run(start: int, stop: int) -> Any:
+            result = plan.run(start, stop)
+            bar.advance(count=stop - start)
+            return result
+
         if executor is None:
             if progress and chunk_size is None and max_memory is None:
                 chunk_size = max(1, plan.total // 100)
-            return in_chunks(bar.counting(plan.run), plan.total, chunk_size, max_memory, plan.where)
+            return in_chunks(run, plan.total, chunk_size, max_memory, plan.where)
         place = known(executor, plan.where)
         parts: list = []
         start = 0
         if max_memory is not None:
-            parts, start, chunk_size = measured_chunks(bar.counting(plan.run), plan.total, max_memory, plan.where)
-        if ranges is not None:
-            pass
+            parts, start, chunk_size = measured_chunks(run, plan.total, max_memory, plan.where)
+        if plan.ranges is not None:
+            ranges = plan.ranges
         elif chunk_size is None:
             ranges = cut_into(plan.total, place.workers * plan.each)
         else:
@@ -211,7 +216,7 @@ class _Run:
             return
         self.done += 1
         self.found[i] = answer.result
-        self.bar.step(self.ranges[i][1] - self.ranges[i][0])
+        self.bar.advance(count=self.ranges[i][1] - self.ranges[i][0])
 
     def _fail(self, i: int, error: BaseException) -> None:
         if self.failed is None or i < self.failed[0]:

@@ -46,15 +46,18 @@ class Plan:
         one is sent.
     each : int
         How many chunks a worker is to get, where no size is given: 1 where they take equally long.
+    ranges : list of tuple of int, optional
+        The chunks, where the data is in parts already.
     """
 
     def __init__(
         self, job: Callable, total: int, cut: Callable[[list], list[tuple]] | None, where: str, unit: str,
         function: Any, *, other: Callable[[], Callable] | None = None, anew: bool = False, each: int = 1,
+        ranges: list[tuple[int, int]] | None = None,
     ) -> None:  # fmt: skip
         self.job, self.total, self.where, self.unit = job, total, where, unit
         self.cut = cut or (lambda ranges: [()] * len(ranges))
-        self.function, self.other, self.anew, self.each = function, other, anew, each
+        self.function, self.other, self.anew, self.each, self.ranges = function, other, anew, each, ranges
 
     def run(self, start: int, stop: int) -> Any:
         """Compute a range here."""

@@ -7,12 +7,12 @@ import pytest
 
 import dualad as da
 from dualad.errors import ArgumentError, ArgumentTypeError, ShapeError
-from dualad.scale.shards import tree_sum
+from dualad.transforms.shards import tree_sum
 
 pytest.importorskip("cloudpickle", reason="sends local functions: pip install dualad[scale]")
 
-from .doubles import Inline, Shuffled
-from .test_driver import bits
+from tests.scale.doubles import Inline, Shuffled
+from tests.scale.test_driver import bits
 
 RNG = np.random.default_rng(3)
 DATA, Y = RNG.normal(size=(23, 4)), RNG.normal(size=23)
@@ -124,7 +124,7 @@ def test_what_does_not_fit_is_refused(options, args, error, words) -> None:
 def test_shards_of_different_widths_are_refused_with_both_shapes() -> None:
     both = da.value_and_grad(lambda w, x: np.sum(w) * np.sum(x), 1, in_axes=(None, 0), chunk_size=2)
     assert both(np.ones(2), np.ones((4, 3)))[1].shape == (4, 3)
-    from dualad.scale.shards import _reduced, _Shard
+    from dualad.transforms.shards import _reduced, _Shard
 
     shards = [_Shard(1, 0.0, [np.zeros(n)], da.tree.flatten(0.0)[1]) for n in (3, 4)]
     with pytest.raises(ShapeError, match=r"\(3,\) and \(4,\)"):

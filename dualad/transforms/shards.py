@@ -17,36 +17,29 @@ import optree
 from ..base.selection import select
 from ..base.tree import LeafName, flatten, flatten_prefix, is_array, with_structures
 from ..errors import ArgumentError, ArgumentTypeError, ShapeError
-from ..tensors.chunks import Plan, refuse_traced
-from .driver import chunked
-from .executors import known
+from ..tensors.chunks import Chunking, Plan, refuse_traced
 
-__all__ = ["check_shards", "over_shards", "tree_sum"]
+__all__ = ["over_shards", "tree_sum"]
 
 _SHARED = -1
 
 
-def check_shards(in_axes: Any, reduce: Any, executor: Any, chunk_size: Any, where: str) -> None:
-    """Refuse options that do not go together."""
+def over_shards(
+    both: Callable, f: Callable, selected: tuple, has_aux: bool, in_axes: Any, reduce: str | None, chunks: Chunking
+) -> Callable:  # fmt: skip
+    """Make the function that computes ``both`` (value and gradient of ``f``) over shards, and reduces."""
+    where, executor = chunks.where, chunks.executor
     if reduce not in ("sum", "mean", None):
         raise ArgumentError(
             f"{where}: reduce={reduce!r}.", "shards are summed, averaged by their lengths, or left as they are",
             "use 'sum', 'mean' or None",
         )  # fmt: skip
-    if in_axes is None and (executor is not None or chunk_size is not None):
+    if in_axes is None and not chunks.is_whole:
         raise ArgumentError(
             f"{where}: {'executor' if executor is not None else 'chunk_size'}= was given without in_axes=.",
             "a gradient is one pass; what can be shared out is data that the loss is a sum over",
             "say which arguments hold it: in_axes=(None, 0, 0) cuts the second and the third along axis 0",
         )
-
-
-def over_shards(
-    both: Callable, f: Callable, selected: tuple, has_aux: bool, in_axes: Any, reduce: str | None, where: str,
-    chunk_size: int | None, executor: Any,
-) -> Callable:  # fmt: skip
-    """Make the function that computes ``both`` (value and gradient of ``f``) over shards, and reduces."""
-    check_shards(in_axes, reduce, executor, chunk_size, where)
     name = f"{where}({getattr(f, '__name__', type(f).__name__)})"
 
     def sharded(*args, **kwargs):
@@ -56,11 +49,10 @@ def over_shards(
         cut, lengths = _cuts(leaves, axes, (args, kwargs), executor, name)
         gradient_axes = _gradient_axes(f, axes, treedef, selected, where)
         shared = [x if a == _SHARED else None for x, a in zip(leaves, axes, strict=True)]
-        total = sum(lengths) if isinstance(lengths, list) else lengths
-        plan = Plan(_Shards(both, treedef, shared, axes), total, cut, name, "rows", f)
         ranges = list(pairwise(accumulate(lengths, initial=0))) if isinstance(lengths, list) else None
-        parts = chunked(plan, chunk_size, None, executor, ranges=ranges)
-        return _reduced(parts, reduce, total, gradient_axes, has_aux)
+        total = sum(lengths) if isinstance(lengths, list) else lengths
+        plan = Plan(_Shards(both, treedef, shared, axes), total, cut, name, "rows", f, ranges=ranges)
+        return _reduced(chunks.run(plan), reduce, total, gradient_axes, has_aux)
 
     return sharded
 
@@ -129,8 +121,9 @@ def _is_dask(x: Any) -> bool:
 
 
 def _cut_partitions(across: Sequence[tuple], executor: Any, name: str) -> tuple[Callable, list[int]]:
-    client = None if executor is None else known(executor, name).client
-    if client is None:
+    pool = executor.pool if hasattr(executor, "retries") else executor
+    client = getattr(pool, "_client", pool)
+    if not hasattr(client, "scheduler_info"):
         raise ArgumentError(
             f"{name}: an argument is a Dask array, and the executor is not Dask's.",
             "its partitions are computed by Dask's workers, and stay there",
@@ -262,7 +255,7 @@ def tree_sum(terms: list) -> Any:
 
     Examples
     --------
-    >>> from dualad.scale.shards import tree_sum
+    >>> from dualad.transforms.shards import tree_sum
     >>> tree_sum([1.0, 10.0, 100.0])
     111.0
     """
