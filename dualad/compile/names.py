@@ -27,18 +27,19 @@ _CONSTANT, _ENTRY, _STEP = 3, 2, 4
 
 
 class Value:
-    """What is known of a value: a constant (``known``), names of its entries (``cells``), or a name.
+    """What is known of a value: a constant (``known``), names of its entries (``cells``), its ``rows``, or a name.
 
     A part of a large array with one name is a ``view`` of as many bytes as that has entries; nobody reads them.
     """
 
-    __slots__ = ("aval", "base", "cells", "known", "name", "seen", "view")
+    __slots__ = ("aval", "base", "cells", "known", "name", "rows", "seen", "view")
 
     def __init__(self, aval: Aval, name: int | None = None, known: Any = None) -> None:
         self.aval, self.name, self.known = aval, name, known
         self.cells: np.ndarray | None = None
         self.base: _Base | None = None
         self.view: np.ndarray | None = None
+        self.rows: list[Value] | None = None
         #: its name where it is read, whether it was broadcast before or not
         self.seen: int | None = None
 
@@ -72,7 +73,8 @@ class Names:
     """The names that were given so far."""
 
     def __init__(self) -> None:
-        self._values: dict[Any, Value] = {}
+        #: what was counted: what it was counted for, and its name
+        self.table: dict[Any, int] = {}
         self._constants: dict[int, Value] = {}
         self._bases: dict[int, _Base] = {}
         #: name of an array's first entry -> the array
@@ -82,18 +84,16 @@ class Names:
         #: what is known by its id or address must stay where it is
         self.held: list[Any] = []
 
-    def named(self, key: Any, aval: Aval) -> Value:
-        """Return the value that a key stands for; its aval is part of the key."""
-        found = self._values.get(key)
+    def number(self, key: Any) -> int:
+        """Return the name of what a key stands for; its aval is part of the key."""
+        found = self.table.get(key)
         if found is None:
-            if 0 in aval.shape:  # there is but one
-                found = self._values[key] = Value(aval, self._find_name(Value(aval)))
-                return found
-            found = self._values[key] = Value(aval, _STEP * (len(self._values) + 1))
+            found = self.table[key] = _STEP * (len(self.table) + 1)
         return found
 
-    def number(self, key: Any) -> int:
-        return self.named(key, _NUMBER).name  # type: ignore[return-value]
+    def named(self, key: Any, aval: Aval) -> Value:
+        """Return the value that a key stands for; of arrays without entries there is but one."""
+        return Value(aval, self.name(Value(aval)) if 0 in aval.shape else self.number(key))
 
     def name(self, v: Value) -> int:
         """Return the name of a whole value, which says its shape and dtype."""
@@ -145,6 +145,8 @@ class Names:
             elif v.view is not None:
                 self._note(v.base)  # type: ignore[arg-type]
                 v.cells = _entries(v.base.name, v.base.positions(v.view))  # type: ignore[union-attr]
+            elif v.rows is not None:
+                v.cells = np.stack([self.cells(row) for row in v.rows])
             elif not v.aval.shape:
                 v.cells = np.array(v.name, np.uint64)
             else:
@@ -216,6 +218,13 @@ class Names:
     def taken(self, op: Any, v: Value, params: dict, arrays: Sequence[np.ndarray] = ()) -> list[Value]:
         """Return what an operator that moves entries takes out of an array."""
         aval = v.aval
+        if (
+            v.rows is not None
+            and op.name == "index"
+            and not arrays
+            and (part := self._of_rows(v, **params)) is not None
+        ):
+            return [part]
         if v.known is not None:
             found = op.impl(np.asarray(v.known), *arrays, **params)
             found = found if isinstance(found, tuple) else (found,)
@@ -254,16 +263,30 @@ class Names:
         if known is not None:
             known = np.asarray(known).item() if weak else np.asarray(known)[()]
         found = Value(Aval(v.aval.shape, v.aval.dtype, weak), v.name, known)
-        found.cells, found.base, found.view = v.cells, v.base, v.view
+        found.cells, found.base, found.view, found.rows = v.cells, v.base, v.view, v.rows
         return found
 
     def rows(self, v: Value) -> list[Value]:
         """Return the rows of an array."""
-        if v.known is None and v.view is None and len(v.aval.shape) == 1:
+        if v.rows is None and v.known is None and v.view is None and len(v.aval.shape) == 1:
             aval = Aval((), v.aval.dtype)
             cells = self.cells(v).tolist()
             return [self.of_cells(np.array(n, np.uint64), aval) if n in self._bits else Value(aval, n) for n in cells]
-        return [self.taken(OPS["index"], v, {"template": (i,)})[0] for i in range(v.aval.shape[0])]
+        return v.rows or [self.taken(OPS["index"], v, {"template": (i,)})[0] for i in range(v.aval.shape[0])]
+
+    def stacked(self, rows: list[Value]) -> Value:
+        """Return the array that has these rows, which are not all constants."""
+        found = Value(Aval((len(rows), *rows[0].aval.shape), rows[0].aval.dtype))
+        found.rows = [self.weak(row, False) for row in rows]
+        return found
+
+    def _of_rows(self, v: Value, template: tuple) -> Value | None:
+        first, rest = (template[0], template[1:]) if template else (None, ())
+        if type(first) is int:
+            row = v.rows[first]  # type: ignore[index]
+            return self.taken(OPS["index"], row, {"template": rest})[0] if rest else row
+        rows = v.rows[slice(*first)] if type(first) is tuple and not rest else []  # type: ignore[index]
+        return self.stacked(rows) if any([row.known is None for row in rows]) else None
 
     def _narrow(self, v: Value) -> Value:
         """Return a value without the axes along which it was broadcast, and without axes of one entry in front."""
@@ -282,9 +305,6 @@ class Names:
                 v = self.taken(OPS["index"], v, {"template": full})[0]
         front = next((i for i, n in enumerate(v.aval.shape) if n != 1), len(shape))
         return self.taken(OPS["index"], v, {"template": (0,) * front})[0] if front else v
-
-
-_NUMBER = Aval((), np.dtype(np.int64))
 
 
 def _entries(name: int, positions: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..core.aval import Aval
 from ..core.tables import OPS
-from ..program.ir import Program
+from ..program.ir import Program, live_steps
 from ..program.variable import Variable
 from .names import FOLDED, SMALL, Names, Value
 from .reroll import ROLLED
@@ -51,8 +51,8 @@ _MOVES = frozenset({
     "broadcast_to", "concatenate", "filled", "flip", "index", "index_add", "index_set", "reshape", "shift", "split",
     "stack", "transpose", "unstack",
 })  # fmt: skip
-#: elementwise operators that are more than their names also where no argument is known
-_PECULIAR = frozenset([OPS[name] for name in ("conjugate", "negative", "positive")])
+#: elementwise operators that may be more than their names where no argument is one
+_PECULIAR = frozenset({"conjugate", "negative", "positive", "power", "scale"})
 _SAME = frozenset({"checkpoint_name", "copy", "positive", "stop_gradient"})
 _INDEXED = frozenset({"index", "index_add", "index_set"})
 _LONG, _SHORTER = np.dtype(np.int64), frozenset(map(np.dtype, ("i1", "i2", "i4", "u1", "u2", "u4")))
@@ -63,22 +63,20 @@ class DifferentProgram(Exception):
     """A pass has made a program that could not be shown to compute the same."""
 
 
-class _Step(NamedTuple):
-    """An equation that is needed: what of its results is, and the numbers of its operator and its results."""
-
-    op: Any
-    args: Sequence[Any]
-    params: dict
-    outs: Sequence[Variable]
-    read: tuple[bool, ...]
-    #: the number of operator, parameters and results, and whether nothing else is to be known of it
-    head: int
-    plain: bool
-
-
 class _Plan(NamedTuple):
-    steps: list[_Step]
+    """The equations of a program that are needed.
+
+    Each comes with the number of its operator, parameters and results, and with its arguments: variables and ids of
+    constants. Where the number is positive, the name of the result is made of that and the names of the arguments,
+    unless one turns out to be a constant.
+    """
+
+    steps: list[tuple[int, list[Any], tuple]]
+    #: names of constants where elementwise operators read them; None where that may come to something else
+    constants: dict[int, int | None]
     outputs: list[Any]
+    #: what the equations and the program read
+    read: set[Any]
 
 
 class Runner:
@@ -90,7 +88,8 @@ class Runner:
         self._effects: list[int] = []
         self._plans: dict[tuple, _Plan] = {}
         self._meanings: dict[int, Any] = {}
-        self._params: dict[int, Any] = {}
+        #: operator, parameters and results -> their number; a negative one if that does not tell all
+        self._numbers: dict[tuple, int] = {}
 
     def meaning(self, program: Program) -> tuple:
         """Return what two programs share only if they compute the same: avals of inputs, results, and effects."""
@@ -107,57 +106,82 @@ class Runner:
 
     def run(self, program: Program, args: Sequence[Value], read: tuple[bool, ...] | None = None) -> list:
         """Return what a program makes of values; ``None`` for results that are not read."""
-        plan = self._plan(program, read)
-        env: dict[Variable, Value] = dict(zip(program.inputs, args, strict=True))
-        constant, seen, named = self.names.constant, self.names.seen, self.names.named
-        for step in plan.steps:
-            values = [env[a] if type(a) is Variable else constant(a) for a in step.args]
-            if step.plain and not any([v.known is not None for v in values]):
-                (out,) = step.outs
-                env[out] = named((step.head, *[seen(v, True) for v in values]), out.aval)
-                continue
-            for v, x in zip(step.outs, self._step(step, values), strict=True):
+        plan, names = self._plans.get((id(program), read)) or self._plan(program, read), self.names
+        table, values = names.table, dict(zip(program.inputs, args, strict=True))
+        seen: dict[Any, int | None] = {**plan.constants, **{v: _known_as(x) for v, x in values.items()}}
+
+        def value(a: Any) -> Value:
+            if type(a) is not Variable:
+                return names.constant(a)
+            return values.get(a) or values.setdefault(a, Value(a.aval, seen[a]))
+
+        for number, reads, step in plan.steps:
+            if number > 0:
+                key = (number, *[seen[a] for a in reads])
+                if None in key:
+                    for a in reads:
+                        if seen[a] is None and type(a) is Variable and values[a].known is None:
+                            seen[a] = names.seen(values[a], True)
+                    key = (number, *[seen[a] for a in reads])
+                if None not in key:
+                    seen[step[3][0]] = table.get(key) or names.number(key)
+                    continue
+            made = self._step(step, [value(a) for a in step[1]], number, plan.read)
+            for v, x in zip(step[3], made, strict=True):
                 if x is not None:
-                    if x.aval != v.aval:
-                        raise DifferentProgram(f"`{step.op.name}` makes {x.aval!r}, not {v.aval!r}")
-                    env[v] = self.names.weak(x, v.aval.weak)
-        return [env[o] if type(o) is Variable else None if o is None else constant(o) for o in plan.outputs]
+                    if x.aval is not v.aval and x.aval != v.aval:
+                        raise DifferentProgram(f"`{step[0].name}` makes {x.aval!r}, not {v.aval!r}")
+                    values[v] = x = names.weak(x, v.aval.weak)
+                    seen[v] = _known_as(x)
+        return [None if o is None else value(o) for o in plan.outputs]
 
     def _plan(self, program: Program, read: tuple[bool, ...] | None) -> _Plan:
-        key = id(program), read
-        found = self._plans.get(key)
+        flags = read or (True,) * len(program.outputs)
+        outputs = [o if r else None for o, r in zip(program.outputs, flags, strict=True)]
+        live, constants, steps, numbers = live_steps(program.steps, outputs), dict[int, int | None](), [], self._numbers
+        for step in live:
+            op, args, params, outs = step
+            a = outs[0].aval
+            number = None if params or len(outs) > 1 else numbers.get((op, a.shape, a.dtype, a.weak))
+            if number is None:
+                number = self._number(op, params, [v.aval for v in outs])
+            reads = [a if type(a) is Variable else id(a) for a in args]
+            if number > 0 and (known := [a for a in args if type(a) is not Variable]):
+                if len(known) == len(args):
+                    number = -number
+                for c in known:
+                    if id(c) not in constants:
+                        v = self.names.constant(c)
+                        constants[id(c)] = None if _is_one(v) else self.names.seen(v, True)
+            steps.append((number, reads, step))
+        self.names.held.append(program)
+        lists = [outputs, *([step[1] for step in live] if any([step[0].name == "call" for step in live]) else ())]
+        found = {a for atoms in lists for a in atoms if type(a) is Variable}
+        return self._plans.setdefault((id(program), read), _Plan(steps, constants, outputs, found))
+
+    def _number(self, op: Any, params: dict | None, outs: Sequence[Aval]) -> int:
+        key = (op, *([self._key(params)] if params else ()), *[x for v in outs for x in _key_of(v)])
+        found = self._numbers.get(key)
         if found is None:
-            flags = read or (True,) * len(program.outputs)
-            outputs = [o if w else None for o, w in zip(program.outputs, flags, strict=True)]
-            needed = {o for o in outputs if type(o) is Variable}
-            steps = []
-            for op, args, params, outs in reversed(program.steps):
-                wanted = tuple([v in needed for v in outs])
-                if any(wanted):
-                    head = self._head(op, params, [v.aval for v in outs])
-                    plain = op not in _PECULIAR and _is_elementwise(op) and len(outs) == 1 and not params
-                    steps.append(_Step(op, args, params, outs, wanted, head, plain))
-                    needed.update([a for a in args if type(a) is Variable])
-            found = self._plans[key] = _Plan(steps[::-1], outputs)
-            self.names.held.append(program)
+            found = -self.names.number(key)
+            if not params and len(outs) == 1 and _is_simple(outs[0]) and op.name not in _PECULIAR:
+                found = -found if _is_elementwise(op) and not has_effect(op, {}) else found
+            self._numbers[key] = found
         return found
 
-    def _head(self, op: Any, params: dict | None, outs: Sequence[Aval]) -> int:
-        return self.names.number((op, self._key(params) if params else (), *[_key_of(v) for v in outs]))
-
-    def _step(self, step: _Step, args: list[Value]) -> Sequence[Value | None]:
+    def _step(self, step: tuple, args: list[Value], number: int, read: set) -> Sequence[Value | None]:
         """Return what an equation makes of values."""
-        op, params, outs, names = step.op, step.params, step.outs, self.names
-        name = op.name
+        op, _, params, outs = step
+        names, name = self.names, op.name
         if name == "call":
-            found = self.run(params["program"], args, step.read)
+            found = self.run(params["program"], args, tuple([v in read for v in outs]))
             return [None if v is None else names.weak(v, False) for v in found]
         if name == "scan" and params["body"].name == ROLLED:
             return self._iterated(args, **params)
         if has_effect(op, params) or (op.kind == "control" and any([self.meaning(p)[2] for p in _programs(params)])):
-            number = names.number(("effect", len(self._effects), step.head, *map(names.seen, args)))
-            self._effects.append(number)
-            return self._results(number, outs)
+            effect = names.number(("effect", len(self._effects), number, *map(names.seen, args)))
+            self._effects.append(effect)
+            return self._results(effect, outs)
         if name == "vanishes":
             op, args = OPS["equal"], [*args, names.constant(0)]
         if name in _INDEXED:
@@ -175,11 +199,13 @@ class Runner:
                 return (self.elementwise(op, args, outs[0].aval, params),)
         if name in _MOVES and (moved := self._moved(op, args, params, outs[0].aval)) is not None:
             return moved
-        return self._results(names.number(("result", step.head, *map(names.seen, args))), outs)
+        return self._results(names.number(("result", number, *map(names.seen, args))), outs)
 
     def elementwise(self, op: Any, args: Sequence[Value], out: Aval, params: Any = None) -> Value:
         """Return what an elementwise operator makes of values, whether they were broadcast before or not."""
-        return self.names.named((self._head(op, params, [out]), *[self.names.seen(v, True) for v in args]), out)
+        number = None if params else self._numbers.get((op, *_key_of(out)))
+        number = self._number(op, params, [out]) if number is None else number
+        return self.names.named((abs(number), *[self.names.seen(v, True) for v in args]), out)
 
     def _results(self, number: int, outs: Sequence[Variable]) -> list[Value]:
         return [self.names.named(("part", number, k), v.aval) for k, v in enumerate(outs)]
@@ -236,7 +262,10 @@ class Runner:
 
     def _joined(self, op: Any, args: Sequence[Value], params: dict, dtype: np.dtype) -> Value:
         """Return what a join makes of values, which it casts."""
-        cells = np.asarray(op.impl(*[self.names.cells(self.names.cast(v, dtype)) for v in args], **params))
+        args = [self.names.cast(v, dtype) for v in args]
+        if op.name == "stack" and params["axis"] == 0 and any([v.known is None for v in args]):
+            return self.names.stacked(args)
+        cells = np.asarray(op.impl(*map(self.names.cells, args), **params))
         return self.names.of_cells(cells, Aval(cells.shape, dtype))
 
     # ── parameters ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -331,6 +360,16 @@ _RULES: dict[str, Callable[..., Value | None]] = {
 
 def _key_of(aval: Aval) -> tuple:
     return aval.shape, aval.dtype, aval.weak
+
+
+def _known_as(v: Value) -> int | None:
+    """Return the name under which elementwise operators read a value, if it has been asked for."""
+    return v.seen if v.known is None else None
+
+
+def _is_simple(aval: Aval) -> bool:
+    """Say whether what an operator makes has one name, whoever reads it."""
+    return not aval.weak and (not aval.shape or (aval.shape[0] != 1 and 0 not in aval.shape))
 
 
 def _is_elementwise(op: Any) -> bool:
