@@ -88,7 +88,8 @@ class CallProgram(Program):
         if self._compiled is None:
             with self._lock:
                 if self._compiled is None:
-                    self._compiled = _compile(self)
+                    with no_collection():
+                        self._compiled = _compile(self)
         return self._compiled
 
     def derived(self, make: Callable, *key: Any) -> Any:
@@ -105,7 +106,6 @@ class CallProgram(Program):
         return found
 
 
-@no_collection()
 def _compile(program: CallProgram) -> Compiled:
     if len(program.steps) > _PATIENT:
         count = len(program.steps)
@@ -115,7 +115,8 @@ def _compile(program: CallProgram) -> Compiled:
             " not grow with the number of turns",
             PerformanceNote, stacklevel=user_level(),
         )  # fmt: skip
-    compiled = compile_program(proven(program, {"simplification": simplify, "finding loops again": reroll}))
+    loops = {"finding loops again": reroll}
+    compiled = compile_program(proven(program, {"simplification": simplify, **loops}, loops))
     compiled.check(program, program.most)
     return compiled
 

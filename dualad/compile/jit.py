@@ -17,6 +17,7 @@ import optree
 
 from ..base.arguments import check_callable
 from ..base.frames import hide_frames, public, user_level
+from ..base.garbage import less_collection
 from ..base.locks import new_lock
 from ..base.signatures import Args
 from ..base.tree import flatten, is_array, orders_of_keys
@@ -349,7 +350,8 @@ class Jitted(HasFront):
         constants = [x for x, m in zip(given.leaves, given.is_input, strict=True) if not m]
         roots = [self.f, *[x.value if type(x) is Static else x for x in constants]]
         try:
-            traced, reach = trace_for_jit(function, given, roots, self.specialise)
+            with less_collection():
+                traced, reach = trace_for_jit(function, given, roots, self.specialise)
         except BranchError as error:
             raise BranchError(
                 error.what,

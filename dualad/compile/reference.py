@@ -18,7 +18,7 @@ from ..control.control_ops import as_declared
 from ..control.subprograms import runner
 from ..core.dispatch import bind
 from ..program.ir import Program, map_programs, programs_in
-from ..program.variable import Variable, aval_of_atom
+from ..program.variable import Step, Variable, aval_of_atom
 
 __all__ = ["EACH", "Reference", "TooLong", "interpreted", "work_of"]
 
@@ -158,20 +158,22 @@ class Reference:
         steps = [self._standing_in(step, noise) for step in program.steps]
         return Program(program.inputs, steps, program.outputs, program.name)
 
-    def _standing_in(self, step: tuple, noise: _Noise | None) -> tuple:
+    def _standing_in(self, step: Step, noise: _Noise | None) -> Step:
         op, args, params, outs = step
         if op.name == "call":
             params = {"program": self.standing(params["program"], noise), "linear": params["linear"]}
-            return _Standin(op, _call), args, params, outs
-        if op.kind == "control":
+            impl = _call
+        elif op.kind == "control":
             params = map_programs(params, lambda p: self.standing(p, noise))
-            return _Standin(op, self._while if op.name == "while_loop" else op.impl), args, params, outs
-        if op.name == "matmul" and any([_is_identity(a) for a in args]):
+            impl = self._while if op.name == "while_loop" else op.impl
+        elif op.name == "matmul" and any([_is_identity(a) for a in args]):
             # The zeros of a basis are selected, and strong: they make no NaN of an infinity.
-            return _Standin(op, lambda a, b: b if _is_identity(a) else a), args, params, outs
-        if noise is not None and not _is_exact(step):
-            return _Standin(op, noise.around(step)), args, params, outs
-        return step
+            impl = lambda a, b: b if _is_identity(a) else a
+        elif noise is not None and not _is_exact(step):
+            impl = noise.around(step)
+        else:
+            return step
+        return Step(_Standin(op, impl), args, params, outs)
 
     def _while(self, *args: Any, test: Program, body: Program, constants: tuple[int, int]) -> tuple:
         a, b = constants

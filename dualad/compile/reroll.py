@@ -9,7 +9,8 @@ for: finding the bodies (``repeats.py``), what a ``scan`` becomes (``source_bloc
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,18 +35,24 @@ ROLLED = "rolled"
 _PASSES = 3
 
 
-def reroll(program: Program) -> Program:
-    """Return a program that computes the same, its repeated bodies (and those of its parts) written as loops."""
+def reroll(program: Program, is_right: Callable[[Program, Callable[[], Program]], bool] | None = None) -> Program:
+    """Return a program that computes the same, its repeated bodies (and those of its parts) written as loops.
+
+    With ``is_right(program, make)``, which says whether what ``make()`` returns is the same, only loops that are.
+    """
     for _ in range(_PASSES):
         if len(program.steps) <= _LONG:
             break
         code = Numbered(program)
         repeats = find_repeats(code)
+        if is_right is not None:
+            repeats = [r for r in repeats if is_right(program, _Roller(code, [r]).result)]
         if not repeats:
             break
         program = _Roller(code, repeats).result()
+    inside = functools.partial(reroll, is_right=is_right)
     steps = [
-        s.rewritten(s.op, s.args, map_programs(s.params, reroll), s.outs) if s.op.kind == "control" else s
+        s.rewritten(s.op, s.args, map_programs(s.params, inside), s.outs) if s.op.kind == "control" else s
         for s in program.steps
     ]
     return Program(program.inputs, steps, program.outputs, program.name)
@@ -67,6 +74,8 @@ class _Loop:
 
     def __init__(self, repeat: Repeat) -> None:
         self.repeat = repeat
+        #: whether its last iteration comes first in all that it reads and stacks
+        self.reverse = False
         #: number of a value in the body -> the last iteration's, the stack of all iterations'
         self.last: dict[int, Variable | None] = {}
         self.stacks: dict[int, Any] = {}
@@ -74,6 +83,10 @@ class _Loop:
     def wants(self, j: int, k: int) -> None:
         """Note that iteration ``k``'s value ``j`` is read from outside."""
         (self.last if k == self.repeat.iterations - 1 else self.stacks).setdefault(j, None)
+
+    def row(self, k: int) -> int:
+        """Return where the rows of iteration ``k`` are."""
+        return self.repeat.iterations - 1 - k if self.reverse else k
 
 
 class _Roller:
@@ -160,7 +173,7 @@ class _Roller:
             if k == loop.repeat.iterations - 1 and loop.last.get(j) is not None:
                 known = loop.last[j]
             else:
-                known = self.write(index, [loop.stacks[j]], {"template": (k,)})
+                known = self.write(index, [loop.stacks[j]], {"template": (loop.row(k),)})
             self.atoms[ref] = known
         return known
 
@@ -188,7 +201,13 @@ class _Roller:
         if owner is None or owner[0].stacks.get(owner[1]) is None:
             return None
         loop, j, k = owner
-        return (loop, j), k
+        return (loop, j), loop.row(k)
+
+    def is_backwards(self, refs: np.ndarray) -> bool:
+        """Say whether values are rows of an array, the last one first (or before what comes from elsewhere)."""
+        places = [self._place(int(r)) for r in refs[len(refs) // 2 :][:2]]
+        (source, k), (other, after) = [(None, 0) if p is None else p for p in places]
+        return source is not None and source == other and after == k - 1
 
     def rows(self, refs: Sequence[int]) -> Any:
         """Return an array whose rows are values."""
@@ -252,6 +271,8 @@ class _Body:
 
     def write(self) -> None:
         code, loop, repeat = self.code, self.loop, self.loop.repeat
+        moving = repeat.refs[:, (repeat.ages < 0) & (repeat.refs[0] != repeat.refs[-1])]
+        loop.reverse = any([self.roller.is_backwards(refs) for refs in moving.T])
         steps: list[tuple] = []
         column = 0
         for j in range(repeat.period):
@@ -288,7 +309,7 @@ class _Body:
             steps, [*new, *[self.made[j] for j in ys]], ROLLED,
         )  # fmt: skip
         params = {
-            "body": body, "length": repeat.iterations, "reverse": False, "linear": False,
+            "body": body, "length": repeat.iterations, "reverse": loop.reverse, "linear": False,
             "counts": (len(fixed), len(carries), len(xs), 0),
         }  # fmt: skip
         args = [*[a for _, a in fixed], *starts, *[a for _, a in xs]]
@@ -324,10 +345,10 @@ class _Body:
         rows = refs.tobytes()
         if rows not in self.xs:
             if ref < 0:
-                values = [code.constants[-1 - r] for r in refs.tolist()]
+                values = [code.constants[-1 - r] for r in self._ordered(refs.tolist())]
                 self.xs[rows] = Variable(aval_of(values[0])), _stacked(values)
             else:
-                self.xs[rows] = Variable(code.values[ref].aval), self.roller.rows(refs.tolist())
+                self.xs[rows] = Variable(code.values[ref].aval), self.roller.rows(self._ordered(refs.tolist()))
         return self.xs[rows][0]
 
     def _read(self, j: int, number: int, column: int, template: tuple, step: Step, steps: list) -> None:
@@ -336,7 +357,7 @@ class _Body:
         source = int(self.loop.repeat.refs[0, column])
         key = source, template[:where], where, tuple(places)
         if key not in self.xs:
-            array = self.roller.gathered(source, template, where, places)
+            array = self.roller.gathered(source, template, where, self._ordered(places))
             aval = aval_of_atom(array)
             self.xs[key] = Variable(Aval(aval.shape[1:], aval.dtype)), array
         row = self.xs[key][0]
@@ -355,8 +376,12 @@ class _Body:
         """Return whole numbers, one for each iteration, as what an index reads."""
         key = "numbers", tuple(numbers)
         if key not in self.xs:
-            self.xs[key] = Variable(Aval((), np.dtype(np.int64))), np.array(numbers, dtype=np.int64)
+            self.xs[key] = Variable(Aval((), np.dtype(np.int64))), np.array(self._ordered(numbers), dtype=np.int64)
         return self.xs[key][0]
+
+    def _ordered(self, iterations: list) -> list:
+        """Return what belongs to each iteration as the rows of an array lie."""
+        return iterations[::-1] if self.loop.reverse else iterations
 
     def _carries(self) -> tuple[list[Variable], list, list]:
         """Return what is carried: variables of the body, first values, and what an iteration makes of them."""

@@ -18,7 +18,7 @@ import numpy as np
 from ..core.aval import Aval
 from ..core.tables import OPS
 from ..program.ir import Program, live_steps
-from ..program.variable import Variable
+from ..program.variable import Step, Variable
 from .names import FOLDED, SMALL, Names, Value
 from .reroll import ROLLED
 from .trust import attempt, fall_back
@@ -71,7 +71,7 @@ class _Plan(NamedTuple):
     unless one turns out to be a constant.
     """
 
-    steps: list[tuple[int, list[Any], tuple]]
+    steps: list[tuple[int, list[Any], Step]]
     #: names of constants where elementwise operators read them; None where that may come to something else
     constants: dict[int, int | None]
     outputs: list[Any]
@@ -124,13 +124,13 @@ class Runner:
                             seen[a] = names.seen(values[a], True)
                     key = (number, *[seen[a] for a in reads])
                 if None not in key:
-                    seen[step[3][0]] = table.get(key) or names.number(key)
+                    seen[step.out] = table.get(key) or names.number(key)
                     continue
-            made = self._step(step, [value(a) for a in step[1]], number, plan.read)
-            for v, x in zip(step[3], made, strict=True):
+            made = self._step(step, [value(a) for a in step.args], number, plan.read)
+            for v, x in zip(step.outs, made, strict=True):
                 if x is not None:
                     if x.aval is not v.aval and x.aval != v.aval:
-                        raise DifferentProgram(f"`{step[0].name}` makes {x.aval!r}, not {v.aval!r}")
+                        raise DifferentProgram(f"`{step.op.name}` makes {x.aval!r}, not {v.aval!r}")
                     values[v] = x = names.weak(x, v.aval.weak)
                     seen[v] = _known_as(x)
         return [None if o is None else value(o) for o in plan.outputs]
@@ -155,7 +155,7 @@ class Runner:
                         constants[id(c)] = None if _is_one(v) else self.names.seen(v, True)
             steps.append((number, reads, step))
         self.names.held.append(program)
-        lists = [outputs, *([step[1] for step in live] if any([step[0].name == "call" for step in live]) else ())]
+        lists = [outputs, *([step.args for step in live] if any([step.op.name == "call" for step in live]) else ())]
         found = {a for atoms in lists for a in atoms if type(a) is Variable}
         return self._plans.setdefault((id(program), read), _Plan(steps, constants, outputs, found))
 
@@ -169,7 +169,7 @@ class Runner:
             self._numbers[key] = found
         return found
 
-    def _step(self, step: tuple, args: list[Value], number: int, read: set) -> Sequence[Value | None]:
+    def _step(self, step: Step, args: list[Value], number: int, read: set) -> Sequence[Value | None]:
         """Return what an equation makes of values."""
         op, _, params, outs = step
         names, name = self.names, op.name
@@ -442,18 +442,38 @@ def check_same(before: Program, after: Program, runner: Runner | None = None) ->
         raise DifferentProgram(f"the {what} could not be shown to be the same")
 
 
-def proven(program: Program, passes: Mapping[str, Callable[[Program], Program]]) -> Program:
-    """Return what passes make of a program, each of what the one before has made, as far as it is shown to be right."""
+def proven(
+    program: Program,
+    passes: Mapping[str, Callable[[Program], Program]],
+    in_part: Mapping[str, Callable[[Program, Callable[[Program, Callable[[], Program]], bool]], Program]] = {},
+) -> Program:
+    """Return what passes make of a program, each of what the one before has made, as far as it is shown to be right.
+
+    Where that fails, ``in_part[name](program, is_right)`` is what a pass makes of the parts that are.
+    """
     stages = [(program, "")]
     for name, make in passes.items():
         stages.append((attempt(name, functools.partial(make, stages[-1][0]), stages[-1][0]), name))
     runner = Runner()
+
+    def is_right(before: Program, make: Callable[[], Program]) -> bool:
+        try:
+            check_same(before, make(), runner)
+        except Exception:  # a proof that fails is none
+            return False
+        return True
+
     while stages[-1][0] is not program:
         found, name = stages.pop()
         try:
             check_same(program, found, runner)
-        except Exception as error:  # a proof that fails is none
+        except Exception as error:
             fall_back(f"{name} (of the program `{program.name}`)", error)
+            if name in in_part:
+                before = stages[-1][0]
+                stages.append(
+                    (attempt(name, functools.partial(in_part[name], before, is_right), before), f"{name} in part")
+                )
         else:
             return found
     return program

@@ -256,7 +256,7 @@ def test_a_gradient_is_two_loops_of_which_the_second_reads_backwards() -> None:
     (n, forward), (m, _) = rolled_loops(program)
     assert n == 400 and m >= 399
     assert [e.op.name for e in forward.equations] == ["multiply", "add", "sin", "cos", "multiply", "subtract"]
-    assert any([e.op.name == "index" and e.params["template"][0] == (398, None, -1) for e in program.equations])
+    assert [e.params["reverse"] for e in program.equations if e.op.name == "scan"] == [False, True]
 
 
 # ── loops made at random ─────────────────────────────────────────────────────────────────────────────────────────

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import dualad as da
-from dualad.compile import numpy_source, trust
+from dualad.compile import numpy_source, repeats, reroll, trust
 from dualad.compile.native.engine import why_not
+from dualad.compile.simplify import simplify
+from dualad.compile.validate import check_same, proven
+from dualad.program.ir import Program
 
 
 def test_a_failure_is_raised_where_the_suite_runs():
@@ -70,3 +73,33 @@ def test_a_program_that_nothing_could_compile_is_explained(monkeypatch):
     assert whole.base is None and not np.shares_memory(x, whole) and type(first) is np.float64 and three == 3.0
     assert np.array_equal(whole, x.reshape(2, 2)) and same is x
     assert "by the interpreter" in fast.explain(x, 2.0)
+
+
+def with_wrong_constants(code):
+    """Return repeats of which the long ones read the constants of their first iteration."""
+    return [
+        r._replace(refs=np.where(r.refs[0] < 0, r.refs[0], r.refs)) if r.iterations > 50 else r
+        for r in repeats.find_repeats(code)
+    ]
+
+
+def test_of_several_loops_only_the_wrong_one_is_left_out(monkeypatch, caplog):
+    def f(x, y):
+        for k in range(60):  # the longer one is found first
+            x = x * (0.1 * k + 0.05) + np.sin(y)
+        for k in range(30):
+            y = np.cos(y) - (0.2 * k + 0.01) * x * y
+        return x, y
+
+    monkeypatch.setattr(trust, "STRICT", False)
+    monkeypatch.setattr(reroll, "_LONG", 60)
+    monkeypatch.setattr(reroll, "find_repeats", with_wrong_constants)
+    traced = da.trace(f, np.linspace(0.1, 0.7, 4), np.linspace(-0.5, 0.9, 4))
+    program = Program(traced.inputs, traced.steps, traced.outputs, "f")
+    loops = {"finding loops": reroll.reroll}
+    kept = proven(program, {"simplification": simplify, **loops}, loops)
+    check_same(program, kept)
+    assert [count for count, _ in reroll.rolled_loops(kept)] == [30]
+    (record,) = caplog.records
+    assert "finding loops (of the program `f`)" in record.message
+    assert not reroll.rolled_loops(proven(program, {"simplification": simplify, **loops}))

@@ -17,11 +17,11 @@ from ...program.ir import Program
 from ...program.variable import Variable, aval_of_atom
 from .carries import Changed, change, read_changed
 from .code import WIDTH, Code, Lanes
-from .indices import check_index, read, weight_of_index, written_to
+from .indices import check_index, copied, read, weight_of_index, written_to
 from .operators import BOOL, TYPES, Refused, computed_in, convert, elementwise
 from .positions import INDEXED, is_computed
 from .table import Way, lowering_of
-from .values import Values, chunks, gather, in_chunks, joined, parts_of, places, take, width_of
+from .values import LONG, Values, at, chunks, gather, in_chunks, joined, parts_of, places, take, width_of
 
 __all__ = ["Registers", "SMALL", "check", "count_moved", "in_runs", "trailing", "weight"]
 
@@ -192,6 +192,12 @@ class Registers:
 
     def moved(self, op: Any, args: list[Values], params: dict, outs: Sequence[Variable]) -> list[Values]:
         moved = count_moved(op.name, args)
+        if op.name == "concatenate" and not params["axis"] and any([x.pointer and x.aval.size >= LONG for x in args]):
+            out, first = Values(outs[0].aval, pointer=self.room(outs[0].aval)), 0
+            for x in args:
+                copied(self.code, x, at(self.code, out.pointer, x.aval.dtype, first))
+                first += x.aval.size
+            return [out]
         numbers, count = [], 1
         for a in args[:moved]:
             numbers.append(places(a.aval) + count)

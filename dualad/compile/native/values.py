@@ -16,6 +16,7 @@ from .code import WIDTH, Code, Lanes, element, literal
 from .operators import BOOL
 
 __all__ = [
+    "LONG",
     "Values",
     "at",
     "chunks",
@@ -33,6 +34,10 @@ __all__ = [
     "take",
     "width_of",
 ]
+
+
+#: entries from which on a part of an array in memory stays there, and is copied in a loop
+LONG = 64
 
 
 def is_uniform(x: Any) -> bool:
@@ -170,9 +175,13 @@ def take(code: Code, value: Values, row: np.ndarray, dtype_width: int) -> str:
 
 def gather(code: Code, sources: Sequence[Values], positions: np.ndarray, aval: Aval) -> Values:
     """Return an array of entries of others, numbered through; -1 is a zero."""
-    width = width_of(aval)
+    width, flat = width_of(aval), positions.reshape(-1)
     if not aval.size:
         return Values(aval, [])
+    x = sources[0]
+    if len(sources) == 1 and aval.size >= LONG and x.parts is None and x.constant is None:
+        if flat[0] >= 0 and (np.diff(flat) == 1).all():  # a part of memory is one, too
+            return Values(aval, pointer=at(code, x.pointer, aval.dtype, int(flat[0])))
     known: dict[tuple[int, int], str] = {}
     rows = in_chunks(positions, width).tolist()
     return Values(aval, [_part(code, sources, row, width, aval.dtype, known) for row in rows])
@@ -192,6 +201,13 @@ def _part(
         last = sources[0].aval.size - 1
         if last >= WIDTH - 1 and row == [min(first + i, last) for i in range(WIDTH)]:
             return part_of(code, sources[0], first // WIDTH)
+    if width == WIDTH and first >= 0 and row == list(range(first, first + WIDTH)):
+        for value in sources:
+            if first + WIDTH <= value.aval.size and value.parts is None and value.constant is None:
+                return load_lanes(b, at(code, value.pointer, dtype, first))  # next to each other in memory
+            first -= value.aval.size
+            if first < 0:
+                break
     # Of each lane: a text, or the vector and the lane in it.
     lanes = _entries(code, sources, row, dtype, known)
     if width == 1:
