@@ -109,7 +109,7 @@ pmin_op = _extremum("pmin", np.min)
 
 
 def _gather(x, *, axis, position):
-    repeated = np.broadcast_to(np.expand_dims(x, position), _gathered_shape(np.shape(x), axis, position))
+    repeated: Any = np.broadcast_to(np.expand_dims(x, position), _gathered_shape(np.shape(x), axis, position))
     return repeated.copy() if isinstance(repeated, np.ndarray) else repeated
 
 

@@ -7,21 +7,23 @@ JUnit files, several processes and a summary in Markdown are pytest's, through t
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from dualad.base.version import __version__
-from dualad.testing import ORACLES, CheckReport
+from dualad.testing import ORACLES, CheckReport, check_function
 from dualad.testing.report import to_json
 
 from ..base.terminal import Progress, uses_colour, width
 from . import html
 from .files import require_writable, write, write_json
-from .runner import Runner, Settings, Task, tasks_of
+from .points import describe_point, nearby
 from .table import format_failures, format_reports, format_summary
-from .targets import Target
+from .targets import Target, find_targets, points_of
 
 __all__ = ["run"]
 
@@ -32,65 +34,81 @@ def run(options: argparse.Namespace) -> int:
     """Check, print, write the files; return the exit status."""
     for name in (options.html, None if options.json == "-" else options.json):
         require_writable(name)
-    settings = _settings(options)
-    runner = Runner(settings)
-    tasks, targets = tasks_of(runner, options.targets)
+    work = _work(options)
+    count = sum(len(points) for _, points in work)
     if options.list:
-        _print_list(tasks, targets, runner)
+        for target, points in work:
+            print(f"{target.label}  ({len(points)} point{'' if len(points) == 1 else 's'})")
+            for name, _ in points:
+                print(f"    {name}")
+        print(f"{len(work)} function{'' if len(work) == 1 else 's'}, {count} to check")
         return 0
+    oracles = tuple(dict.fromkeys(options.oracle)) or ORACLES
     start = time.perf_counter()
-    reports = _carry_out(tasks, runner, options)
+    reports: list[CheckReport] = []
+    # Where standard output is a JSON document, what the user's functions print goes elsewhere.
+    output = contextlib.redirect_stdout(sys.stderr) if options.json == "-" else contextlib.nullcontext()
+    with Progress(total=count, quiet=options.quiet) as progress, output:
+        for report in _reports(work, oracles, options, progress):
+            reports.append(report)
+            if options.fail_fast and not report.ok:
+                break
     seconds = time.perf_counter() - start
-    shown = {
-        "rtol": settings.rtol,
-        "atol": settings.atol,
-        "seed": settings.seed,
-        "samples": settings.samples,
-        "order": options.order,
-        "oracles": ", ".join(settings.oracles),
-        "dualad": __version__,
-    }
-    _report(reports, options, seconds, shown, len(tasks) - len(reports))
+    settings = {name: getattr(options, name) for name in ("rtol", "atol", "seed", "samples", "order")}
+    settings |= {"oracles": ", ".join(oracles), "dualad": __version__}
+    _report(reports, options, seconds, settings, count - len(reports))
     return 0 if all(report.ok for report in reports) else 1
 
 
-def _settings(options: argparse.Namespace) -> Settings:
+def _work(options: argparse.Namespace) -> list[tuple[Target, list[tuple[str, tuple]]]]:
+    """Return each function that is named, once, with its points and samples near them, each with its name."""
+    found: dict[Any, Target] = {}
+    for text in options.targets:
+        for target in find_targets(text):
+            # By its file and by its folder it is one.
+            found.setdefault((getattr(target.module, "__file__", target.module), target.name), target)
+    work = []
+    for target in found.values():
+        named = []
+        for k, point in enumerate(points_of(target, options.at, len(found)), start=1):
+            words = describe_point(point)
+            named.append((f"point {k} ({words})", point))
+            for n in range(1, options.samples + 1):
+                named.append((f"point {k}, sample {n} ({words})", nearby(point, (options.seed, k, n))))
+        work.append((target, named))
+    return work
+
+
+def _reports(
+    work: Sequence[tuple[Target, list[tuple[str, tuple]]]],
+    oracles: tuple[str, ...],
+    options: argparse.Namespace,
+    progress: Progress,
+) -> Iterator[CheckReport]:
+    """Yield what the check says of each function at each of its points, in their order."""
     skip = dict.fromkeys(options.skip, "left out by --skip")
     if options.order < 2:
         skip.setdefault("hvp", f"left out by --order {options.order}")
-    return Settings(
-        rtol=options.rtol,
-        atol=options.atol,
-        seed=options.seed,
-        oracles=tuple(dict.fromkeys(options.oracle)) or ORACLES,
-        skip=skip,
-        jacobian_limit=options.jacobian_limit,
-        at=tuple(options.at),
-        samples=options.samples,
-        keeps_stdout=options.json == "-",
-    )
-
-
-def _print_list(tasks: Sequence[Task], targets: dict[str, Target], runner: Runner) -> None:
-    for label, target in targets.items():
-        points = runner.points(target, len(targets))
-        print(f"{label}  ({len(points)} point{'' if len(points) == 1 else 's'})")
-        for name, _ in points:
-            print(f"    {name}")
-    print(f"{len(targets)} function{'' if len(targets) == 1 else 's'}, {len(tasks)} to check")
-
-
-def _carry_out(tasks: Sequence[Task], runner: Runner, options: argparse.Namespace) -> list[CheckReport]:
-    """Return the reports in the order of the tasks; those up to the first failure if it is to be the last."""
-    reports = []
-    with Progress(total=len(tasks), quiet=options.quiet) as progress:
-        for task in tasks:
-            progress.prefix = f"{task.label}, point {task.point + 1}: "
-            reports.append(runner.run(task, progress))
+    for target, points in work:
+        shared: dict[Any, Any] = {}  # what JAX compiled serves all points of a function
+        for number, (name, point) in enumerate(points, start=1):
+            progress.prefix = f"{target.label}, point {number}: "
+            report = check_function(
+                target.function,
+                point,
+                target=target.label,
+                point=name,
+                rtol=options.rtol,
+                atol=options.atol,
+                seed=options.seed,
+                oracles=oracles,
+                skip={**target.skip, **skip},
+                jacobian_limit=options.jacobian_limit,
+                progress=progress,
+                shared=shared,
+            )
             progress.advance("done")
-            if options.fail_fast and not reports[-1].ok:
-                break
-    return reports
+            yield report
 
 
 def _report(reports: list[CheckReport], options: argparse.Namespace, seconds: float, settings: dict, left: int) -> None:

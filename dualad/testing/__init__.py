@@ -12,8 +12,7 @@ Not for testing dualad's operators one by one (the test suite does that from the
 from __future__ import annotations
 
 from . import complex_step, differences, laws
-from .against_jax import assert_matches_jax
-from .check import check
+from .check import assert_matches_jax, check
 from .check_grads import GRADIENT_ORACLES, check_grads
 from .estimate import Comparison, Estimate, Unavailable, compare
 from .gradcheck import gradcheck

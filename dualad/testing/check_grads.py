@@ -16,7 +16,7 @@ from dualad.jvp import jvp
 from dualad.vjp_via_transpose import vjp
 
 from . import differences
-from .against_jax import assert_matches_jax
+from .check import assert_matches_jax
 from .engine import Engine, chosen_modes, failure, refuse_unknown
 from .estimate import Estimate
 from .gradcheck import compare_with_values, warn_of_single_precision

@@ -18,7 +18,7 @@ import numpy as np
 from dualad.errors import ShapeError
 
 from .differences import along_each
-from .estimate import Estimate, Unavailable, each
+from .estimate import Estimate, Unavailable, each, value_at
 
 __all__ = ["derivative", "jacobian", "second_derivative"]
 
@@ -89,15 +89,15 @@ def second_derivative(
         if isinstance(first, Unavailable):
             return first
 
-    def slope(u: Vector, h: float) -> tuple[Vector, Vector] | None:
+    def slope(u: Vector, h: float) -> tuple[Vector, Vector]:
         up, down = derivative(scalar, x + h * v, u), derivative(scalar, x - h * v, u)
         if isinstance(up, Unavailable) or isinstance(down, Unavailable):
-            return None
+            raise ValueError("it has no answer here")
         noise = np.finfo(np.float64).eps * (np.abs(up.value) + np.abs(down.value)) / h
         return (up.value - down.value) / (2 * h), noise
 
     found = along_each(directions, slope, levels=13)
-    if found is None:
+    if isinstance(found, Unavailable):
         return Unavailable("the function does not take complex numbers beside the point")
     value, error = found
     size = np.maximum(np.abs(value), 1e-3 * np.abs(value).max(initial=0.0))
@@ -110,12 +110,11 @@ def second_derivative(
 def _call(f: Function, z: Vector) -> Vector | Unavailable:
     """Call `f` on complex numbers; whatever it objects to is the reason."""
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
-            return f(z)
-    except np.exceptions.ComplexWarning:
-        return Unavailable("the code discards imaginary parts (a real buffer, or a conversion)")
+            found = value_at(f, z)
     except ShapeError as error:
         return Unavailable(error.what)
-    except Exception as error:
-        return Unavailable(f"complex arguments raise {type(error).__name__}: {error}".splitlines()[0])
+    if isinstance(found, Unavailable) and found.reason.startswith("ComplexWarning"):
+        return Unavailable("the code discards imaginary parts (a real buffer, or a conversion)")
+    return Unavailable(f"complex arguments raise {found.reason}") if isinstance(found, Unavailable) else found

@@ -17,7 +17,7 @@ import numpy as np
 
 from dualad.errors import ShapeError
 
-from .estimate import Answer, Estimate, Unavailable, scaled, stack
+from .estimate import Answer, Estimate, Unavailable, scaled, stack, value_at
 
 __all__ = ["along_each", "derivative", "jacobian", "second_derivative"]
 
@@ -44,23 +44,20 @@ def derivative(
     >>> bool(abs(answer.value[0] - np.cos(0.5)) < 1e-9)
     True
     """
-    probe = _Probe(f, x)
-    middle = probe(np.zeros_like(x)) if value is None else value
-    if middle is None:
-        return Unavailable(f"the function raises at the point itself: {probe.said()}")
+    middle = value_at(f, x) if value is None else value
+    if isinstance(middle, Unavailable):
+        return Unavailable(f"the function raises at the point itself: {middle.reason}")
 
-    def slope(h: float) -> tuple[Vector, Vector] | None:
-        up, down = probe(h * v), probe(-h * v)
-        if up is None or down is None:
-            return None
+    def slope(h: float) -> tuple[Vector, Vector]:
+        up, down = f(x + h * v), f(x - h * v)
         return (up - down) / (2 * h), _EPS * (np.abs(up) + np.abs(down) + np.abs(middle)) / h
 
     try:
-        found = _richardson(slope, levels=17) if step is None else slope(step)
+        found = _richardson(slope, levels=17) if step is None else value_at(slope, step)
     except ShapeError as changed:
         return Unavailable(changed.what)
-    if found is None:
-        return Unavailable(f"the function raises on one side of the point: {probe.said()}")
+    if isinstance(found, Unavailable):
+        return Unavailable(f"the function raises on one side of the point: {found.reason}")
     best, error = found
     if step is not None:
         return Estimate(best)
@@ -68,7 +65,7 @@ def derivative(
     size = np.maximum(np.abs(best), 1e-3 * np.abs(best[np.isfinite(best)]).max(initial=0.0))
     size = np.maximum(size, 1e-6 * magnitude)
     settled = np.isfinite(best) & (error <= 1e-4 * size + 1e-280)
-    low, high, kinks = _one_sided(probe, v, middle, size)
+    low, high, kinks = _one_sided(f, x, v, middle, size)
     settled = settled | kinks
     if not settled.any():
         worst = float(np.nanmin(error)) if np.isfinite(error).any() else np.inf
@@ -118,23 +115,19 @@ def second_derivative(f: Callable[[Vector], float], x: Vector, v: Vector, direct
     >>> differences.second_derivative(f, x, np.array([1.0, 0.0]), np.eye(2)).value.round(6)
     array([4., 2.])
     """
-    probe = _Probe(lambda y: np.atleast_1d(np.asarray(f(y), np.float64)), x)
-    middle = probe(np.zeros_like(x))
-    if middle is None:
-        return Unavailable(f"the function raises at the point itself: {probe.said()}")
+    scalar = lambda y: np.atleast_1d(np.asarray(f(y), np.float64))
+    middle = value_at(scalar, x)
+    if isinstance(middle, Unavailable):
+        return Unavailable(f"the function raises at the point itself: {middle.reason}")
 
-    def curvature(u: Vector, h: float) -> tuple[Vector, Vector] | None:
-        steps = ((1, 1), (1, -1), (-1, 1), (-1, -1))
-        corners = [c for c in (probe(h * (s * u + t * v)) for s, t in steps) if c is not None]
-        if len(corners) < len(steps):
-            return None
-        a, b, c, d = corners
+    def curvature(u: Vector, h: float) -> tuple[Vector, Vector]:
+        a, b, c, d = [scalar(x + h * (s * u + t * v)) for s, t in ((1, 1), (1, -1), (-1, 1), (-1, -1))]
         noise = _EPS * (np.abs(a) + np.abs(b) + np.abs(c) + np.abs(d) + np.abs(middle)) / (4 * h * h)
         return (a - b - c + d) / (4 * h * h), noise
 
     found = along_each(directions, curvature, levels=11)
-    if found is None:
-        return Unavailable(f"the function raises beside the point: {probe.said()}")
+    if isinstance(found, Unavailable):
+        return Unavailable(f"the function raises beside the point: {found.reason}")
     value, error = found
     size = np.maximum(np.abs(value), 1e-2 * np.abs(value[np.isfinite(value)]).max(initial=0.0))
     settled = np.isfinite(value) & (error <= 1e-3 * np.maximum(size, 1e-4 * np.abs(middle).max()) + 1e-280)
@@ -144,93 +137,66 @@ def second_derivative(f: Callable[[Vector], float], x: Vector, v: Vector, direct
     return Estimate(value, np.where(settled, error, 0.0), settled)
 
 
-class _Probe:
-    """The function beside a point: None where it raises, its last words kept."""
-
-    def __init__(self, f: Function, x: Vector) -> None:
-        self.f, self.x = f, x
-        self.failure: Exception | None = None
-
-    def __call__(self, step: Vector) -> Vector | None:
-        try:
-            with np.errstate(all="ignore"):
-                return self.f(self.x + step)
-        except ShapeError:
-            raise
-        except Exception as error:
-            self.failure = error
-            return None
-
-    def said(self) -> str:
-        return f"{type(self.failure).__name__}: {self.failure}".splitlines()[0]
-
-
-def _richardson(estimate: Callable[[float], tuple[Vector, Vector] | None], levels: int) -> tuple[Vector, Vector] | None:
+def _richardson(estimate: Callable[[float], tuple[Vector, Vector]], levels: int) -> tuple[Vector, Vector] | Unavailable:
     """Extrapolate an estimate with an even error expansion to step zero; keep the best entry of the whole table.
 
-    `estimate` gives the value at a step and its rounding noise. The error of a table entry is how far it moved from
-    its two parents (Ridders), never less than the noise.
+    `estimate` gives the value at a step and its rounding noise, or raises there. The error of a table entry is how far
+    it moved from its two parents (Ridders), never less than the noise.
     """
     best = error = np.zeros(0)
     previous: list[Vector] = []
+    trouble: Unavailable | None = None
     started = False
-    h = _FIRST_STEP
-    with np.errstate(all="ignore"):
-        for level in range(levels):
-            found = estimate(h)
-            if found is None:
-                previous, h = [], h / _RATIO
-                continue
-            row, noise = [found[0]], found[1]
-            if not started:
-                started = True
-                best, error = np.array(row[0], np.float64), np.full(row[0].shape, np.inf)
+    for level in range(levels):
+        h = _FIRST_STEP / _RATIO**level
+        found = value_at(estimate, h)
+        if isinstance(found, Unavailable):
+            previous, trouble = [], found
+            continue
+        row, noise = [found[0]], found[1]
+        if not started:
+            started = True
+            best, error = np.array(row[0], np.float64), np.full(row[0].shape, np.inf)
+        with np.errstate(all="ignore"):
             for order, above in enumerate(previous, start=1):
                 row.append(row[-1] + (row[-1] - above) / (_RATIO ** (2 * order) - 1))
                 moved = np.maximum(np.abs(row[-1] - row[-2]), np.abs(row[-1] - above)) + noise
                 better = moved < error
                 best, error = np.where(better, row[-1], best), np.where(better, moved, error)
             previous = row
-            h /= _RATIO
             if level >= 4 and (error <= 1e-11 * np.abs(best) + noise).all():
                 break
-    return (best, error) if started else None
+    return (best, error) if started or trouble is None else trouble
 
 
 def along_each(
-    directions: Vector, estimate: Callable[[Vector, float], tuple[Vector, Vector] | None], levels: int
-) -> tuple[Vector, Vector] | None:
+    directions: Vector, estimate: Callable[[Vector, float], tuple[Vector, Vector]], levels: int
+) -> tuple[Vector, Vector] | Unavailable:
     """Extrapolate one number, ``estimate(direction, step)``, for each direction; give up where one has none."""
     found = []
     for u in directions:
         best = _richardson(partial(estimate, u), levels)
-        if best is None:
-            return None
+        if isinstance(best, Unavailable):
+            return best
         found.append((best[0][0], best[1][0]))
     return np.array([value for value, _ in found]), np.array([error for _, error in found])
 
 
-def _one_sided(probe: _Probe, v: Vector, middle: Vector, size: Vector) -> tuple[Vector, Vector, np.ndarray]:
+def _one_sided(f: Function, x: Vector, v: Vector, middle: Vector, size: Vector) -> tuple[Vector, Vector, np.ndarray]:
     """Find entries whose forward and backward slopes do not meet as the step shrinks: kinks.
 
     Returns the lower and the upper slope (NaN where there is no kink) and the mask of kinks.
     """
     steps = (1e-4, 1e-5, 1e-6)
-    forward, backward = [], []
-    for h in steps:
-        up, down = probe(h * v), probe(-h * v)
-        if up is None or down is None:
-            break
-        forward.append((up - middle) / h)
-        backward.append((middle - down) / h)
-    if len(forward) < len(steps):
+    slopes = value_at(lambda y: [((f(y + h * v) - middle) / h, (middle - f(y - h * v)) / h) for h in steps], x)
+    if isinstance(slopes, Unavailable):
         nothing = np.full(middle.shape, np.nan)
         return nothing, nothing, np.zeros(middle.shape, bool)
     with np.errstate(all="ignore"):
-        gaps = [np.abs(up - down) for up, down in zip(forward, backward, strict=True)]
+        gaps = [np.abs(up - down) for up, down in slopes]
         noise = 64 * _EPS * np.abs(middle) / steps[-1]
         # A smooth function's gap shrinks tenfold with the step; a kink's stays.
         kinks = (gaps[2] > 0.9 * gaps[0]) & (gaps[2] < 1.1 * gaps[0]) & (gaps[2] > 1e-5 * size) & (gaps[2] > 20 * noise)
-    low = np.where(kinks, np.minimum(forward[2], backward[2]), np.nan)
-    high = np.where(kinks, np.maximum(forward[2], backward[2]), np.nan)
+    low = np.where(kinks, np.minimum(*slopes[2]), np.nan)
+    high = np.where(kinks, np.maximum(*slopes[2]), np.nan)
     return low, high, kinks

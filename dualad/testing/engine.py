@@ -193,14 +193,16 @@ class Engine(RealFunction):
         """Return J v for all rows v of a (k, n) matrix at once, by vmap, shape (k, m)."""
         if not self.out_dtypes:
             self.jvp(np.zeros(self.size))
-        mapped = vmap(lambda *given: self._pushed(given, value_too=False))
+        # What a rule draws is seen where its derivatives are computed again, and not warned of here.
+        mapped = vmap(lambda *given: self._pushed(given, value_too=False), randomness="same")
         return self._of_outputs(mapped(*self.tangents(rows)), rows.shape[:1])
 
     def vmap_vjp(self, rows: np.ndarray) -> np.ndarray:
         """Return Jᵀ w for all rows w of a (k, m) matrix at once, by vmap, shape (k, n)."""
         if self.pull_back is None:
             self.learn()
-        return self._of_inputs(vmap(lambda *given: self._pulled(given))(*self.cotangents(rows)), rows.shape[:1])
+        mapped = vmap(lambda *given: self._pulled(given), randomness="same")
+        return self._of_inputs(mapped(*self.cotangents(rows)), rows.shape[:1])
 
     def vmap_value(self, points: np.ndarray) -> np.ndarray:
         """Return the values at all rows of a (k, n) matrix at once, by vmap, shape (k, m)."""

@@ -15,7 +15,20 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Answer", "Comparison", "Estimate", "Unavailable", "compare", "each", "scaled", "stack", "weighted"]
+from dualad.errors import ShapeError
+
+__all__ = [
+    "Answer",
+    "Comparison",
+    "Estimate",
+    "Unavailable",
+    "compare",
+    "each",
+    "scaled",
+    "stack",
+    "value_at",
+    "weighted",
+]
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -131,6 +144,17 @@ def compare(
         allowed = np.broadcast_to(tolerance, result.shape)
         entry = float(result.flat[worst]), float(reference.flat[worst]), float(allowed.flat[worst])
     return Comparison(wrong, judged, max_error, worst, *entry, at_kinks)
+
+
+def value_at(f: Callable[[Any], Any], x: Any) -> Any:
+    """Return a function's value beside the point, or the Unavailable that holds what it raised."""
+    try:
+        with np.errstate(all="ignore"):
+            return f(x)
+    except ShapeError:  # it is another function there
+        raise
+    except Exception as error:
+        return Unavailable(f"{type(error).__name__}: {error}".splitlines()[0])
 
 
 def scaled(e: Estimate, factor: np.ndarray | float) -> Estimate:

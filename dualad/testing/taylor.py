@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dualad.errors import ShapeError
+from .estimate import Unavailable, value_at
 
 __all__ = ["Remainders", "expansion_test"]
 
@@ -81,15 +81,12 @@ def expansion_test(
     steps: list[float] = []
     values: list[np.ndarray] = []
     for step in _FIRST_STEP / 2.0 ** np.arange(_LEVELS):
-        try:
-            with np.errstate(all="ignore"):
-                values.append(f(x + step * v))
-        except ShapeError:
-            raise
-        except Exception:  # outside the function's domain: a smaller step may be inside
+        value = value_at(f, x + step * v)
+        if isinstance(value, Unavailable):  # outside the function's domain: a smaller step may be inside
             steps.clear()
             values.clear()
             continue
+        values.append(value)
         steps.append(float(step))
     if not steps:
         nothing = np.full(1, np.inf)
