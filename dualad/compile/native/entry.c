@@ -262,17 +262,32 @@ typedef struct {
 } Test;
 
 /* Kinds of places that were read: those of guards/places.py, then fields, and what only Python can compare. */
-enum { CELL, ENTRY, ITEMS, LENGTH, ENTRIES, CODE, DEFAULTS, ATTRIBUTE, HEADER, BASES, CLASS, DICTIONARY, CONTENT, ASK };
+enum {
+    CELL, ENTRY, ITEMS, LENGTH, ENTRIES, CODE, DEFAULTS, ATTRIBUTE,
+    HEADER, CONTENT, BASES, CLASS, DICTIONARY, KEYWORD_DEFAULTS, OF_DICT, ASK
+};
 
-typedef struct { int kind, flags; PyObject *holder, *key, *value; Form form; npy_intp *strides; } Place;
+typedef struct Place {
+    int kind, flags;
+    PyObject *holder, *key, *value;
+    Form form;
+    npy_intp *strides;
+    struct Place *inside; /* the places in one dict, which are looked at when it has changed */
+    Py_ssize_t count;
+} Place;
+
+/* A place that is one word of memory, and what it held. */
+typedef struct { const uintptr_t *at; uintptr_t held; Place *place; } Word;
 typedef struct { PyObject *hidden; Py_ssize_t slot; } Leaf;
 
 typedef struct { /* one signature, and what is done with its calls */
     PyObject *convention, *names, *unchanged, *run, *meant, *rebuild;
-    Py_ssize_t positional, slots, tests, places, leaves, unsure;
+    Py_ssize_t positional, slots, tests, places, words, others, leaves, unsure;
     int mode; /* the result is the tuple that run returns, its one entry, or what rebuild makes of it */
     Test *test;
     Place *place;
+    Word *word;
+    Place **other; /* those that are not one word */
     Leaf *leaf;
 } Plan;
 
@@ -314,16 +329,33 @@ static int passes(const Test *t, PyObject **slots, Py_ssize_t *filled)
     return 1;
 }
 
-/* Whether a place holds the very object that it held; -1 if it can't be looked at. */
+/* The word of memory that shows whether a place holds what it held; NULL where it is not one word. */
+static const void *word_of(const Place *p)
+{
+    switch (p->kind) {
+    case CELL: return &((PyCellObject *)p->holder)->ob_ref;
+    case CODE: return &((PyFunctionObject *)p->holder)->func_code;
+    case DEFAULTS: return &((PyFunctionObject *)p->holder)->func_defaults;
+    case KEYWORD_DEFAULTS: return &((PyFunctionObject *)p->holder)->func_kwdefaults;
+    case BASES: return &((PyTypeObject *)p->holder)->tp_bases;
+    case CLASS: return &p->holder->ob_type;
+#if PY_VERSION_HEX < 0x030D0000 && UINTPTR_MAX == UINT64_MAX
+    case OF_DICT: { /* a number that is another whenever the dict has changed */
+        _Py_COMP_DIAG_PUSH
+        _Py_COMP_DIAG_IGNORE_DEPR_DECLS
+        return &((PyDictObject *)p->holder)->ma_version_tag;
+        _Py_COMP_DIAG_POP
+    }
+#endif
+    default: return NULL;
+    }
+}
+
+/* Whether a place that is not one word holds the very object that it held; -1 if it can't be looked at. */
 static int holds(const Place *p)
 {
     PyObject *now, *key, *value;
     switch (p->kind) {
-    case CELL: return PyCell_GET(p->holder) == p->value;
-    case CODE: return PyFunction_GET_CODE(p->holder) == p->value;
-    case DEFAULTS: return PyFunction_GET_DEFAULTS(p->holder) == p->value;
-    case BASES: return ((PyTypeObject *)p->holder)->tp_bases == p->value;
-    case CLASS: return (PyObject *)Py_TYPE(p->holder) == p->value;
     case ENTRY:
         now = PyDict_GetItemWithError(p->holder, p->key);
         return now || !PyErr_Occurred() ? now == p->value : -1;
@@ -354,6 +386,11 @@ static int holds(const Place *p)
     case CONTENT:
         return has_form(p->holder, &p->form, p->flags) && !memcmp(PyArray_DATA((PyArrayObject *)p->holder),
                                                                   PyBytes_AS_STRING(p->value), PyBytes_GET_SIZE(p->value));
+    case OF_DICT:
+        for (Py_ssize_t i = 0, same; i < p->count; i++)
+            if ((same = holds(&p->inside[i])) != 1)
+                return (int)same;
+        return 1;
     default: return -1;
     }
 }
@@ -362,8 +399,11 @@ static int holds(const Place *p)
 static int is_unchanged(const Plan *p)
 {
     int same = 1;
-    for (Py_ssize_t i = 0; same == 1 && i < p->places; i++)
-        same = holds(&p->place[i]);
+    for (Word *w = p->word; same == 1 && w < p->word + p->words; w++)
+        if (*w->at != w->held && (same = w->place->kind == OF_DICT ? holds(w->place) : 0) == 1)
+            w->held = *w->at;
+    for (Py_ssize_t i = 0; same == 1 && i < p->others; i++)
+        same = holds(p->other[i]);
     if (same == 1)
         return 1;
     PyErr_Clear();
@@ -504,7 +544,8 @@ static int read_test(Front *f, Test *t, PyObject *row)
     return t->what != ARRAY || read_form(&f->blocks, &t->form, t->thing, shape);
 }
 
-/* (kind, holder, key, value); the key of an array is (dtype, shape, its strides or whether it is in Fortran's order) */
+/* (kind, holder, key, value); the key of an array is (dtype, shape, its strides or whether it is in Fortran's order),
+ * the value of a dict the tuple of the places in it. */
 static int read_place(Front *f, Place *p, PyObject *row)
 {
     PyObject *descr, *shape, *order;
@@ -512,6 +553,14 @@ static int read_place(Front *f, Place *p, PyObject *row)
         return 0;
     if (p->value == f->missing)
         p->value = NULL;
+    if (p->kind == OF_DICT) {
+        p->count = PyTuple_GET_SIZE(p->value);
+        if (!(p->inside = take(&f->blocks, p->count, sizeof(Place))))
+            return 0;
+        for (Py_ssize_t i = 0; i < p->count; i++)
+            if (!read_place(f, &p->inside[i], PyTuple_GET_ITEM(p->value, i)))
+                return 0;
+    }
     if (p->kind != HEADER && p->kind != CONTENT)
         return 1;
     if (!PyArg_ParseTuple(p->key, "OO!O", &descr, &PyTuple_Type, &shape, &order) ||
@@ -542,6 +591,17 @@ static int read_plan(Front *f, Plan *plan, PyObject *row)
     EACH(read_test, tests, test, tests);
     EACH(read_place, places, place, places);
     EACH(read_leaf, leaves, leaf, leaves);
+    if (!(plan->word = take(&f->blocks, plan->places, sizeof(Word))) ||
+        !(plan->other = take(&f->blocks, plan->places, sizeof(Place *))))
+        return 0;
+    for (Py_ssize_t i = 0; i < plan->places; i++) {
+        Place *place = &plan->place[i];
+        const void *at = word_of(place);
+        if (at) /* no version of a dict is 0: its places are looked at once before */
+            plan->word[plan->words++] = (Word){at, place->kind == OF_DICT ? 0 : (uintptr_t)place->value, place};
+        else
+            plan->other[plan->others++] = place;
+    }
     return 1;
 }
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import functools
 import logging
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -27,9 +29,11 @@ _log = logging.getLogger(__name__)
 
 #: the tests of a signature, as C numbers them
 _TESTS = {"array": 0, "type": 1, "is": 2, "tuple": 3, "list": 4, "dict": 5}
-#: what C compares besides the kinds of ``places.py``: an array's header, and its content; attributes that are fields
-_HEADER, _CONTENT, _ASK = places.SAID, places.SAID + 4, places.SAID + 5
-_FIELDS = {"__bases__": places.SAID + 1, "__class__": places.SAID + 2, "__dict__": places.SAID + 3}
+#: what C compares besides the kinds of ``places.py``: an array's header, and its content; attributes that are fields;
+#: the places in one dict; and what only Python can compare
+_HEADER, _CONTENT, _BASES, _CLASS, _DICTIONARY, _KEYWORD_DEFAULTS, _OF_DICT, _ASK = range(places.SAID, places.SAID + 8)
+_FIELDS = {"__bases__": _BASES, "__class__": _CLASS, "__dict__": _DICTIONARY}
+_IN_DICTS = (places.ENTRY, places.ITEMS, places.LENGTH)
 
 
 class HasFront:
@@ -77,8 +81,14 @@ def method(cls: type) -> Any:
 
 def _plan(entry: FastPath) -> tuple:
     captures = entry.captures
-    compared = {id(a) for a, _ in captures.contents}
-    watched = [_place(p) for p in captures.places if p.key is not header_of or id(p.holder) not in compared]
+    compared, dicts = {id(a) for a, _ in captures.contents}, defaultdict[int, list](list)
+    watched = []
+    for place in captures.places:
+        if type(place.holder) is dict and place.kind in _IN_DICTS:
+            dicts[id(place.holder)].append(tuple(place))
+        elif place.key is not header_of or id(place.holder) not in compared:  # or it is compared with its content
+            watched.append(_place(place))
+    watched += [(_OF_DICT, rows[0][1], None, tuple(rows)) for rows in dicts.values()]
     watched += [(_CONTENT, a, (a.dtype, a.shape, a.flags.fnc), content) for a, content in captures.contents]
     leaves = [*[(None, slot) for slot in entry.leaves], *[(a, 0) for a in entry.hidden]]
     tests = tuple([_test(*t) for t in entry.guards])
@@ -107,6 +117,8 @@ def _place(place: Place) -> tuple:
             return _HEADER, holder, value, None
     elif kind == places.ATTRIBUTE and key in _FIELDS and value is not MISSING:
         return _FIELDS[key], holder, None, value
+    elif kind == places.ATTRIBUTE and key == "__kwdefaults__" and type(holder) is FunctionType:
+        return _KEYWORD_DEFAULTS, holder, None, MISSING if value is None else value
     elif kind == places.DEFAULTS and value is None:
         return kind, holder, None, MISSING
     elif kind != places.ATTRIBUTE or value is not MISSING:

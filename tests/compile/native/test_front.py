@@ -484,3 +484,38 @@ def test_ten_threads_share_a_function() -> None:
     [t.start() for t in threads]
     [t.join() for t in threads]
     assert not wrong
+
+
+class Settings:
+    """Read through the function's global name."""
+
+    scale = 2.0
+
+
+SETTINGS = Settings()
+TABLE = {"a": 1.0, "b": 2.0}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda: setattr(SETTINGS, "scale", 5.0), lambda: setattr(Settings, "scale", 4.0), lambda: TABLE.update(a=3.0),
+        lambda: TABLE.__ior__({"a": 4.0}), lambda: TABLE.__setitem__("a", -0.0),
+        lambda: globals().__setitem__("TABLE", {"a": 7.0}),
+        lambda: vars(SETTINGS).update(scale=9.0),
+        lambda: globals().__setitem__("SETTINGS", type("S", (), {"scale": 0.5})),
+    ],
+)  # fmt: skip
+def test_what_is_read_from_dicts_is_seen_to_change_at_every_call(change, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("SETTINGS", Settings()), ("TABLE", {"a": 1.0, "b": 2.0})):
+        monkeypatch.setitem(globals(), name, value)
+    monkeypatch.setattr(Settings, "scale", 2.0)
+    f = lambda x: x * SETTINGS.scale + TABLE["a"]
+    fast = da.jit(f)
+    agree(fast, f, X)
+    before = fast(X)
+    TABLE["b"] = 8.0  # read by nobody, in a dict whose version it changes
+    agree(fast, f, X)
+    change()
+    agree(fast, f, X)
+    assert not np.array_equal(fast(X), before)
