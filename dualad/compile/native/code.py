@@ -20,6 +20,8 @@ PYTHON = {
     "PyErr_CheckSignals": ["i32"],
     "PyEval_RestoreThread": ["void", "ptr"],
     "PyEval_SaveThread": ["ptr"],
+    "PyMem_RawFree": ["void", "ptr"],
+    "PyMem_RawMalloc": ["ptr", "i64"],
 }
 
 #: lanes of a vector
