@@ -119,7 +119,7 @@ class Engine:
         #: would free what it finds in a cycle with what refers to the code, without the lock
         self._trackers: dict[int, Any] = {}
         self._dropped: list[int] = []
-        self._maths: dict[str, Linked] = {}
+        self._maths: list[Linked] = []
         library = ctypes.util.find_library("m" if os.name != "nt" else "ucrtbase")
         self._library = ctypes.CDLL(library)
         self._known = {name: _address(getattr(ctypes.pythonapi, name)) for name in PYTHON}
@@ -211,7 +211,7 @@ class Engine:
         self, name: str, made: tuple[list[str], bytes], exports: list[str], objects: dict[str, int]
     ) -> Linked:
         needed, image = made
-        imports = {n: self._find(n, objects) for n in needed if not n.startswith("llvm.")}
+        imports = self._find([n for n in needed if not n.startswith("llvm.")], objects)
         linked = self._link(image, exports, imports)
         self.store.write(name, list(imports), image)
         return linked
@@ -222,7 +222,7 @@ class Engine:
         if found is None:
             return None
         try:
-            return self._link(found[1], exports, {n: self._find(n, objects) for n in found[0]})
+            return self._link(found[1], exports, self._find(found[0], objects))
         except RuntimeError:
             return None
 
@@ -251,21 +251,35 @@ class Engine:
             finally:
                 _LOCK.release()
 
-    def _find(self, name: str, objects: dict[str, int]) -> int:
-        found = objects.get(name) or self._known.get(name)
-        if found is None and name.startswith("lib_"):
-            found = self._known[name] = _address(getattr(self._library, name[4:]))
-        if found is None and name.startswith("m_"):
-            linked = self._maths[name] = self._mathematics(name)
-            found = self._known[name] = linked.addresses[name]
-        if found is None:
-            raise RuntimeError(f"compiled code refers to {name!r}, which is not known")
-        return found
+    def _find(self, names: Sequence[str], objects: dict[str, int]) -> dict[str, int]:
+        """Return the addresses of what code refers to."""
+        missing = [n for n in names if n.startswith("m_") and n not in self._known]
+        for halved in (False, True):
+            self._mathematics([n for n in missing if n.endswith(_OF_HALVES) == halved])
+        for name in names:
+            if name.startswith("lib_") and name not in self._known:
+                self._known[name] = _address(getattr(self._library, name[4:]))
+        found = {n: objects.get(n) or self._known.get(n) for n in names}
+        if None in found.values():
+            raise RuntimeError(f"compiled code refers to {[n for n in names if found[n] is None]}, which is not known")
+        return found  # type: ignore[return-value]
 
-    def _mathematics(self, name: str) -> Linked:
-        plain = name.removesuffix(_OF_HALVES)
-        kernel, _, width = plain[2:].rpartition("_")
-        return self.compile(maths_text(kernel, int(width)).replace(f"@{plain}(", f"@{name}("), [name], {}, 2)
+    def _mathematics(self, names: list[str]) -> None:
+        """Compile mathematical functions in one module, which costs LLVM little more than one function does."""
+        lines: dict[str, list[str]] = {}
+        for name in names:
+            plain = name.removesuffix(_OF_HALVES)
+            kernel, _, width = plain[2:].rpartition("_")
+            lines[name] = maths_text(kernel, int(width)).replace(f"@{plain}(", f"@{name}(").split("\n")
+        declared = dict.fromkeys([x for text in lines.values() for x in text if x.startswith("declare ")])
+        text = "\n".join([*declared, *[x for text in lines.values() for x in text if x not in declared]])
+        if len(names) > 1 and any([f"@{n}(" not in configured(text, self._features) for n in names]):
+            for name in names:
+                self._mathematics([name])
+        elif names:
+            linked = self.compile(text, names, {}, 2)
+            self._maths += [linked]
+            self._known |= linked.addresses
 
 
 def _regular_masks() -> Iterator[str]:
