@@ -78,13 +78,12 @@ class KilledEveryTimeError(BrokenExecutor):
     deadly = True
 
 
-class _Task:
-    """A call, the future that its caller holds, and how many pools it has broken or been lost with."""
-
-    __slots__ = ("call", "future", "tries")
+class _Task(Future):
+    """A call, and how many pools it has broken or been lost with."""
 
     def __init__(self, call: tuple[Callable, tuple, dict]) -> None:
-        self.call, self.future, self.tries = call, Future(), 0  # type: ignore[var-annotated]
+        super().__init__()
+        self.call, self.tries = call, 0
 
 
 class Resilient(Executor):
@@ -124,7 +123,7 @@ class Resilient(Executor):
                 self._thread.start()
             task = _Task((fn, args, kwargs))
             self._events.put((self._waiting.append, task))
-        return task.future
+        return task
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the pool, when what it was given is done (or at once, with ``cancel_futures``)."""
@@ -169,7 +168,7 @@ class Resilient(Executor):
             if self._running and (is_last_try(self._waiting[0]) or is_last_try(next(iter(self._running.values())))):
                 return
             task = self._waiting.popleft()
-            if not task.future.running() and not task.future.set_running_or_notify_cancel():
+            if not task.running() and not task.set_running_or_notify_cancel():
                 continue
             fn, args, kwargs = task.call
             try:
@@ -181,7 +180,7 @@ class Resilient(Executor):
                     return
                 self._idle_breaks += 1
                 if not is_lost or self._idle_breaks > self.retries + 1:
-                    task.future.set_exception(error)
+                    task.set_exception(error)
                 else:
                     self._waiting.appendleft(task)
                     self._replace_pool()
@@ -197,20 +196,20 @@ class Resilient(Executor):
             result = inner.result()
         except BaseException as error:
             if "KilledWorker" in class_names(error):  # Dask has tried it on several workers
-                task.future.set_exception(KilledEveryTimeError(str(error)))
+                task.set_exception(KilledEveryTimeError(str(error)))
             elif not has_lost_a_worker(error) or self._is_alive():
-                task.future.set_exception(error)
+                task.set_exception(error)
             else:
                 self._is_broken = True
                 task.tries += 1
                 if task.tries > self.retries:
                     times = f"{task.tries} times" if task.tries > 1 else "once"
-                    task.future.set_exception(KilledEveryTimeError(f"{times} ({error})"))
+                    task.set_exception(KilledEveryTimeError(f"{times} ({error})"))
                 else:
                     self._lost.append(task)
         else:
             self._idle_breaks = 0
-            task.future.set_result(result)
+            task.set_result(result)
 
     def _is_alive(self) -> bool:
         """Whether the pool goes on: a cluster does, whatever it has lost."""
@@ -235,8 +234,8 @@ class Resilient(Executor):
 
     def _cancel_waiting(self) -> None:
         for task in (*self._waiting, *self._lost):
-            if not task.future.cancel():
-                task.future.set_exception(BrokenExecutor("the executor was shut down"))
+            if not task.cancel():
+                task.set_exception(BrokenExecutor("the executor was shut down"))
         self._waiting.clear()
         self._lost.clear()
 
@@ -244,7 +243,7 @@ class Resilient(Executor):
         self._cancel_waiting()
         for inner, task in self._running.items():
             inner.cancel()
-            task.future.set_exception(BrokenExecutor("the executor was interrupted"))
+            task.set_exception(BrokenExecutor("the executor was interrupted"))
         self._running.clear()
         self._is_broken = False
         processes = list((getattr(self._pool, "_processes", None) or {}).values())

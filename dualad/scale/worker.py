@@ -47,12 +47,8 @@ class Answer:
 class RemoteTraceback(Exception):
     """The traceback of an error in a worker, as text: the cause of the error that the caller sees."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text
-
     def __str__(self) -> str:
-        return f"\n{self.text}"
+        return f"\n{self.args[0]}"
 
 
 def work(ticket: Ticket, sent: Blob | None, args: tuple) -> Answer:
