@@ -15,7 +15,7 @@ import numpy as np
 
 from dualad.testing import CheckReport, Outcome, Row
 
-from .page import SCRIPT, STYLE
+from .page import SCRIPT, STYLE, page
 
 __all__ = ["jacobian_svg", "to_html"]
 
@@ -32,11 +32,6 @@ def to_html(reports: Sequence[CheckReport], *, summary: str, settings: Mapping[s
     good = all(report.ok for report in reports)
     quantities = list(dict.fromkeys(row.quantity for report in reports for row in report.rows))
     parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        f"<title>{'✓' if good else '✗'} dualad check</title>",
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<style>{STYLE}</style></head><body>",
         "<h1>dualad check</h1>",
         f'<p class="summary {"good" if good else "bad"}">{escape(summary)}</p>',
         f'<p class="soft">{" · ".join(escape(f"{key} = {value}") for key, value in settings.items())}</p>',
@@ -45,9 +40,8 @@ def to_html(reports: Sequence[CheckReport], *, summary: str, settings: Mapping[s
         _filters(quantities),
         _grid(reports, quantities),
         *(_section(report, k, pictured=k < _MOST_PICTURES) for k, report in enumerate(reports)),
-        f"<script>{SCRIPT}</script></body></html>",
     ]
-    return "\n".join(part for part in parts if part) + "\n"
+    return page(f"{'✓' if good else '✗'} dualad check", "\n".join(filter(None, parts)), STYLE, SCRIPT)
 
 
 def _failures(reports: Sequence[CheckReport]) -> str:

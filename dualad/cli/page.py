@@ -1,11 +1,23 @@
-"""How the HTML report looks and what its filters do: a style sheet and a script, both inline.
+"""Self-contained HTML pages, and how the report of a check looks and what its filters do: all of it is inline.
 
 Nothing is loaded from anywhere; without scripts the page shows everything. Not for its content (``html.py``).
 """
 
 from __future__ import annotations
 
-__all__ = ["SCRIPT", "STYLE"]
+from html import escape
+
+__all__ = ["SCRIPT", "STYLE", "page"]
+
+
+def page(title: str, body: str, style: str, script: str = "") -> str:
+    """Return a page that needs no other file."""
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n<title>{escape(title)}</title>\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{style}</style></head><body>\n'
+        f"{body}\n{f'<script>{script}</script>' if script else ''}</body></html>\n"
+    )
+
 
 STYLE = """
 :root { color-scheme: light dark; --fg: #1d2330; --soft: #5d6779; --bg: #fff; --card: #f5f7fa; --line: #dfe3eb;

@@ -24,10 +24,16 @@ from dualad.transforms.trace import trace
 from dualad.vjp_via_transpose import vjp
 
 from .files import write
+from .page import page
 from .points import describe_point
 from .targets import with_points
 
 __all__ = ["run"]
+
+_STYLE = (
+    "body { font: 15px/1.5 system-ui, sans-serif; margin: 1.5rem auto; max-width: 72rem; padding: 0 1rem;"
+    " color: #1d2330; } h2 { font-size: 1.05rem; overflow-wrap: anywhere; }"
+)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -48,7 +54,8 @@ def run(options: argparse.Namespace) -> int:
     if options.svg:
         _save(options.svg, _only(programs, "svg").to_svg())
     if options.html:
-        _save(options.html, _page(programs))
+        parts = [f"<h2>{escape(label)}</h2>{program._repr_html_()}" for label, program in programs]
+        _save(options.html, page("dualad trace", "\n".join(parts), _STYLE))
     return 0
 
 
@@ -65,17 +72,6 @@ def _only(programs: Sequence[tuple[str, Program]], name: str) -> Program:
 def _save(path: str, text: str) -> None:
     write(path, text)
     print(f"picture: {Path(path)}")
-
-
-def _page(programs: Sequence[tuple[str, Program]]) -> str:
-    """Make a self-contained page of all programs: pictures, and the text."""
-    parts = [f"<h2>{escape(label)}</h2>{program._repr_html_()}" for label, program in programs]
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>dualad trace</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><style>body { font: 15px/1.5 system-ui,'
-        " sans-serif; margin: 1.5rem auto; max-width: 72rem; padding: 0 1rem; color: #1d2330; }"
-        f" h2 {{ font-size: 1.05rem; overflow-wrap: anywhere; }}</style></head><body>{''.join(parts)}</body></html>\n"
-    )
 
 
 def _program(f: Callable, primals: Sequence[Any], options: argparse.Namespace) -> Any:

@@ -9,7 +9,8 @@ Not for comparing answers with results (`check.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, cached_property, partial
+from functools import cache, partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -32,39 +33,43 @@ def oracles_of(
 ) -> Mapping[str, Callable[[], Any]]:
     """Return the oracles by name, each to be called for: JAX is started by the first question only."""
     directions = rng.standard_normal((_DIRECTIONS, function.size)) * function.scale
-    by: Callable = partial(ByValues, function, directions=directions, progress=progress)
+    columns = partial(differences.jacobian, scale=function.scale, progress=progress)
     makers: dict[str, Callable[[], Any]] = {
         "jax": jax,
-        "differences": partial(by, "differences"),
-        "complex-step": partial(by, "complex-step"),
+        "differences": lambda: ByValues(function, differences, columns, directions),
+        "complex-step": lambda: ByValues(function, complex_step, complex_step.jacobian, directions),
     }
     return {name: cache(make) for name, make in makers.items()}
 
 
 class ByValues:
-    """An oracle that knows nothing but the function's values: central ``"differences"``, or the ``"complex-step"``.
+    """An oracle that knows nothing but the function's values, by a method: `differences` or `complex_step`.
 
-    ``directions`` stand for the columns of a large Jacobian; ``progress`` is told a line of text during long work.
+    ``columns`` is the method's Jacobian; ``directions`` stand for its columns where it is large.
     """
 
-    def __init__(
-        self, function: RealFunction, name: str, directions: np.ndarray, progress: Callable[[str], None]
-    ) -> None:
-        self.function, self.name, self.directions, self.progress = function, name, directions, progress
-        self.known: dict[bytes, Answer] = {}
-        is_real = name == "differences" or not function.has_complex
-        self.trouble = None if is_real else Unavailable("the function itself takes or returns complex numbers")
+    def __init__(self, function: RealFunction, method: ModuleType, columns: Callable, directions: np.ndarray) -> None:
+        self.function, self.method, self.columns, self.directions = function, method, columns, directions
+        self.known: dict[Any, Answer] = {}
+        if method is complex_step and function.has_complex:
+            self.trouble: Unavailable | None = Unavailable("the function itself takes or returns complex numbers")
+        else:
+            self.trouble = None
+
+    def _once(self, key: Any, question: Callable[[], Answer], project: Callable | None = None) -> Answer:
+        """Ask a question that was not asked before; on request the answer is about products with the directions."""
+        if key not in self.known:
+            answer = self.trouble or question()
+            if project is not None and isinstance(answer, Estimate):
+                note = f"{_DIRECTIONS} random products instead of all {self.function.size} columns"
+                answer = Estimate(answer.value, answer.error, answer.settled, project=project, note=note)
+            self.known[key] = answer
+        return self.known[key]
 
     def jvp(self, v: np.ndarray) -> Answer:
         """Return J v."""
         f = self.function
-        if self.trouble:
-            return self.trouble
-        if self.name == "complex-step":
-            return complex_step.derivative(f.evaluate, f.x, v)
-        if v.tobytes() not in self.known:
-            self.known[v.tobytes()] = differences.derivative(f.evaluate, f.x, v, value=f.flat_value)
-        return self.known[v.tobytes()]
+        return self._once(v.tobytes(), lambda: self.method.derivative(f.evaluate, f.x, v))
 
     def vjp(self, w: np.ndarray) -> Answer:
         """Return Jᵀ w."""
@@ -72,46 +77,20 @@ class ByValues:
 
     def jacobian(self) -> Answer:
         """Return the whole Jacobian or, of a large one, its products with random directions."""
-        return self._jacobian
-
-    @cached_property
-    def _jacobian(self) -> Answer:
         f = self.function
-        if self.trouble:
-            return self.trouble
-        if f.size > _COLUMN_LIMIT:
-            answer = each(self.directions, self.jvp, axis=1)
-            return self._projected(answer, lambda J: J @ self.directions.T, "columns")
-        if self.name == "complex-step":
-            return complex_step.jacobian(f.evaluate, f.x)
-        return differences.jacobian(f.evaluate, f.x, f.scale, progress=self.progress)
+        if f.size <= _COLUMN_LIMIT:
+            return self._once("J", lambda: self.columns(f.evaluate, f.x))
+        along = lambda: each(self.directions, self.jvp, axis=1)
+        return self._once("J", along, lambda J: J @ self.directions.T)
 
     def hvp(self, w: np.ndarray, v: np.ndarray) -> Answer:
         """Return the Hessian of ``w · f`` times v, or its products with a few random directions."""
-        f = self.function
-        if self.trouble:
-            return self.trouble
-        few = f.size <= _SECOND_LIMIT
-        answer = self.curvature(w, v, np.diag(f.scale) if few else self.directions)
-        if isinstance(answer, Unavailable) or few:
-            return answer if isinstance(answer, Unavailable) else scaled(answer, 1.0 / f.scale)
-        return self._projected(answer, lambda g: self.directions @ g, "columns")
-
-    def curvature(self, w: np.ndarray, v: np.ndarray, directions: np.ndarray) -> Answer:
-        """Return uᵀ H v for the Hessian H of ``w · f`` and each row u of ``directions``."""
-        f = self.function
-        key = b"".join(x.tobytes() for x in (w, v, directions))
-        if key not in self.known:
-            weights, method = f.outs.split(w), differences if self.name == "differences" else complex_step
-            scalar = lambda x: f.scalar(weights, f.ins.split(x))
-            self.known[key] = self.trouble or method.second_derivative(scalar, f.x, v, directions)
-        return self.known[key]
-
-    def _projected(self, answer: Answer, project: Callable, of_what: str) -> Answer:
-        if isinstance(answer, Unavailable):
-            return answer
-        note = f"{_DIRECTIONS} random products instead of all {self.function.size} {of_what}"
-        return Estimate(answer.value, answer.error, answer.settled, project=project, note=note)
+        f, weights, key = self.function, self.function.outs.split(w), (w.tobytes(), v.tobytes())
+        curvature = partial(self.method.second_derivative, lambda x: f.scalar(weights, f.ins.split(x)), f.x, v)
+        if f.size > _SECOND_LIMIT:
+            return self._once(key, lambda: curvature(self.directions), lambda g: self.directions @ g)
+        answer = self._once(key, lambda: curvature(np.diag(f.scale)))
+        return answer if isinstance(answer, Unavailable) else scaled(answer, 1.0 / f.scale)
 
     def without_second_derivative(self, w: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the mask of inputs along which the slope jumps, so that second differences do not settle."""
