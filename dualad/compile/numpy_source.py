@@ -23,7 +23,6 @@ from .native.equations import Equations
 from .native.groups import Group, find_groups
 from .native.passes import Pass, find_passes
 from .native.stacks import find_stacks
-from .quiet_errors import quietly
 from .reference import interpreted, work_of
 from .regrouped import regrouped
 from .source_block import Block, Value, identifier
@@ -125,7 +124,8 @@ def _finish(program: Program, name: str, writer: _Writer, body: list[str]) -> Co
     def variant(entry: Callable) -> Callable:
         namespace = {**writer.names, **{known: make(entry) for known, make in writer.entries.items()}}
         exec(code, namespace)
-        return namespace[name] if set(writer.calls) <= {"native"} else quietly(namespace[name])
+        quiet = np.errstate(all="ignore")  # what the eager program would have silenced may be computed here
+        return namespace[name] if set(writer.calls) <= {"native"} else quiet(namespace[name])
 
     return Compiled(program, source, variant, writer.calls, groups=writer.groups)
 

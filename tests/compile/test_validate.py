@@ -16,8 +16,8 @@ from dualad.compile import repeats, trust
 from dualad.compile import reroll as rerolling
 from dualad.compile import simplify as simplifying
 from dualad.compile.call import CallProgram, call
-from dualad.compile.gather import Place, gather
 from dualad.compile.native.contractions import as_sum
+from dualad.compile.native.gather import Place, gather
 from dualad.compile.native.groups import Group
 from dualad.compile.regrouped import check_groups
 from dualad.compile.reroll import reroll, rolled_loops

@@ -343,6 +343,12 @@ class Lanes:
             out = self.code.value(f"insertelement {self.type} {out}, {self.lane} {x}, i64 {i}")
         return out
 
+    def across(self, x: str) -> str:
+        """Return the sum of eight lanes, neighbours first, as NumPy adds them."""
+        for by in (1, 2, 4):
+            x = self.add(x, self.shuffled(x, x, [i ^ by for i in range(WIDTH)]))
+        return self.at(x, 0)
+
     def shuffled(self, x: str, y: str, lanes: Sequence[int | None]) -> str:
         """Return lanes of two vectors, numbered through; None is any, which nothing will read."""
         if x == y:

@@ -13,9 +13,9 @@ import numpy as np
 
 from ...program.ir import Program
 from ...program.variable import Variable, aval_of_atom
-from ..gather import Place, gather
 from .engine import Engine, engine
 from .equations import Equations
+from .gather import Place, gather
 from .loops import check_loop, weight_of_loop
 from .lowering import SMALL, check, weight
 from .operators import TYPES, Refused

@@ -21,7 +21,7 @@ from .bands import Bands, Meeting, met_at
 from .code import WIDTH, Code, Lanes, literal
 from .equations import Call
 from .lowering import in_runs, trailing
-from .operators import BOOL, LONG, Refused, computed_in, convert, elementwise
+from .operators import BOOL, LONG, Refused, computed_in, convert, elementwise, joining
 from .positions import STATUS, Places, checked
 from .table import Way, lowering_of
 from .values import is_uniform, load_lanes, store_lanes, stored
@@ -29,8 +29,6 @@ from .views import Box, Index, affine, broadcast_index, pieces, refolded, same_b
 
 __all__ = ["Kernel", "Writer", "clipped", "find_cuts", "in_memory_as", "is_counted"]
 
-#: short reductions, with the operator that joins two entries
-_SHORT = {"sum": "add", "max": "maximum", "min": "minimum"}
 #: operators whose results have the numbers of their arguments, in the same order
 _SAME = frozenset({"copy", "reshape", "stop_gradient"})
 #: entries of constants that are looked at at a time
@@ -320,8 +318,7 @@ class Writer:
         width = max([w for _, w in terms])
         b = Lanes(self.code, a.aval.dtype, width)
         names = [b.splat(n) if w < width else n for n, w in terms]
-        join = b.add if name == "sum" else lambda x, y: elementwise(b, _SHORT[name], [x, y], b.dtype)
-        total = in_runs(join, names.__getitem__, len(names), trailing(params["axis"], aval.shape))
+        total = in_runs(joining(b, name), names.__getitem__, len(names), trailing(params["axis"], aval.shape))
         if name == "sum":
             total = b.add(total, 0.0 if b.dtype.kind == "f" else 0)
         return total, width

@@ -18,7 +18,7 @@ from ...program.variable import Variable, aval_of_atom
 from .carries import Changed, change, read_changed
 from .code import WIDTH, Code, Lanes
 from .indices import check_index, copied, read, weight_of_index, written_to
-from .operators import BOOL, TYPES, Refused, computed_in, convert, elementwise
+from .operators import BOOL, TYPES, Refused, computed_in, convert, elementwise, joining
 from .positions import INDEXED, is_computed
 from .table import Way, lowering_of
 from .values import LONG, Values, at, chunks, gather, in_chunks, joined, parts_of, places, take, width_of
@@ -217,7 +217,7 @@ class Registers:
         if name == "sum" and inner >= WIDTH:
             return joined(self.code, out, [self._in_rows(x, row.reshape(-1, inner)) for row in rows])
         b = Lanes(self.code, out.dtype, width_of(out))
-        combine = functools.partial(_COMBINE[name], b)
+        combine = joining(b, name)
         parts = []
         for row in in_chunks(places(out), b.width):
             entry = lambda k, row=row: take(self.code, x, rows[row, k], b.width)
@@ -246,7 +246,7 @@ class Registers:
             lanes = take(self.code, x, row[:WIDTH], WIDTH)
             for k in range(WIDTH, whole, WIDTH):
                 lanes = wide.add(lanes, take(self.code, x, row[k : k + WIDTH], WIDTH))
-            total, rest = across(wide, lanes), row[whole:]
+            total, rest = wide.across(lanes), row[whole:]
         for p in rest:
             total = b.add(total, take(self.code, x, np.array([p]), 1))
         return total
@@ -298,22 +298,3 @@ def in_runs(join: Callable[[str, str], str], entry: Callable[[int], str], count:
     """Join so many entries, ``inner`` at a time that lie next to each other."""
     runs = (functools.reduce(join, map(entry, range(first, first + inner))) for first in range(0, count, inner))
     return functools.reduce(join, runs)
-
-
-def across(b: Lanes, lanes: str) -> str:
-    """Return the sum of eight lanes, in NumPy's order."""
-    one = Lanes(b.code, b.dtype, 1)
-    x = [b.at(lanes, i) for i in range(WIDTH)]
-    while len(x) > 1:
-        x = [one.add(x[i], x[i + 1]) for i in range(0, len(x), 2)]
-    return x[0]
-
-
-_COMBINE: dict[str, Callable[[Lanes, str, str], str]] = {
-    "sum": lambda b, x, y: b.add(x, y),
-    "prod": lambda b, x, y: b.mul(x, y),
-    "max": lambda b, x, y: elementwise(b, "maximum", [x, y], b.dtype),
-    "min": lambda b, x, y: elementwise(b, "minimum", [x, y], b.dtype),
-    "all": lambda b, x, y: b.both(x, y),
-    "any": lambda b, x, y: b.either(x, y),
-}

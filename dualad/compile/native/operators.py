@@ -16,7 +16,7 @@ from ...core.aval import Aval, is_weak, result_dtype
 from . import maths
 from .code import Lanes
 
-__all__ = ["ENTRYWISE", "Entrywise", "Refused", "computed_in", "convert", "elementwise"]
+__all__ = ["ENTRYWISE", "Entrywise", "JOINED_BY", "Refused", "computed_in", "convert", "elementwise", "joining"]
 
 DOUBLE, SINGLE, LONG, INT, BOOL = (np.dtype(t) for t in (np.float64, np.float32, np.int64, np.int32, np.bool_))
 TYPES = (DOUBLE, SINGLE, LONG, INT, BOOL)
@@ -178,6 +178,12 @@ ENTRYWISE: dict[str, Entrywise] = {
 }  # fmt: skip
 
 
+#: what makes one entry of two, by the operator that makes one of many
+JOINED_BY = {
+    "sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "all": "logical_and", "any": "logical_or",
+}  # fmt: skip
+
+
 def computed_in(name: str, avals: Sequence[Aval], params: dict, out: Aval) -> np.dtype:
     """Return the type that an operator computes in, or raise ``Refused``."""
     if is_weak(out) or any([a.dtype not in TYPES for a in (out, *avals)]):
@@ -242,6 +248,11 @@ def elementwise(
     wide = b.of(DOUBLE)
     given = [convert(b, x, DOUBLE) for x in args]
     return convert(wide, _mathematics(wide, name, given, exponent, inline), b.dtype)
+
+
+def joining(b: Lanes, name: str) -> Callable[[str, str], str]:
+    """Return the function that writes how a total takes another entry."""
+    return lambda x, y: elementwise(b, JOINED_BY[name], [x, y], b.dtype)
 
 
 def _mathematics(b: Lanes, name: str, args: Sequence[str], exponent: float | None, inline: bool) -> str:

@@ -15,13 +15,13 @@ import numpy as np
 from ...core.tables import OPS
 from ...program.ir import Program
 from ...program.variable import Variable, aval_of_atom
-from ..gather import Place, gather
 from .bands import Bands, bands_of
 from .code import WIDTH, Code
 from .contractions import as_sum
 from .domains import Nest
 from .engine import Engine, engine
 from .equations import Call, Equations, are_entries, is_simple
+from .gather import Place, gather
 from .kernels import Kernel, in_memory_as, is_counted
 from .maths import FUNCTIONS
 from .operators import ENTRYWISE, Refused

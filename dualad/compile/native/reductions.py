@@ -185,13 +185,6 @@ def _join(s: Accumulator, b: Lanes, total: tuple[str, ...], x: str | _Product, a
     return (b.select(b.compare("oeq", x.x, 0.0), before, new) if x.strong else new,)
 
 
-def _across(b: Lanes, x: str) -> str:
-    """Return the sum of eight lanes, neighbours first."""
-    for by in (1, 2, 4):
-        x = b.add(x, b.shuffled(x, x, [i ^ by for i in range(WIDTH)]))
-    return b.at(x, 0)
-
-
 class _Loops:
     """The functions of one kernel."""
 
@@ -361,7 +354,7 @@ class _Loops:
         totals: list[tuple[str, ...]] = []
         for k, (s, acc) in enumerate(zip(states, self._by_state(turn.carried), strict=True)):
             if self.kernel.steps[k % len(self.kernel.steps)][0].name == "sum":
-                totals.append((_across(Lanes(code, s.dtypes[0], WIDTH), acc[0]),))
+                totals.append((Lanes(code, s.dtypes[0], WIDTH).across(acc[0]),))
                 continue
             lanes = [tuple([Lanes(code, d, WIDTH).at(x, i) for d, x in zip(s.dtypes, acc, strict=True)])
                      for i in range(WIDTH)]  # fmt: skip

@@ -18,16 +18,16 @@ import numpy as np
 from ...core.aval import Aval
 from ...program.ir import Program
 from ...program.variable import Variable, aval_of_atom
-from ..gather import Place, count_readers, gather
 from .code import WIDTH, Code, Lanes
 from .dense import Dense
 from .engine import Engine, engine
 from .equations import Equations, are_entries, is_simple
+from .gather import Place, count_readers, gather
 from .kernels import Kernel, Writer, find_cuts
 from .operators import DOUBLE, LONG, Refused
 from .table import Way, lowering_of
 from .values import is_uniform
-from .views import Index, broadcast_index, same_but_ones
+from .views import Index, broadcast_index, pieces, same_but_ones
 
 __all__ = ["Stack", "find_stacks", "is_known"]
 
@@ -78,23 +78,15 @@ def _are_matrices(name: str, avals: Sequence[Aval], out: Aval) -> bool:
 
 
 def _stays(name: str, avals: Sequence[Aval], params: dict, out: Aval) -> bool:
-    """Say whether a move leaves the first axis as it is."""
-    stack = out.shape[0]
+    """Whether a move leaves the first axis as it is."""
+    stack, shapes = out.shape[0], [a.shape for a in avals]
     if name == "broadcast_to":
-        return len(avals[0].shape) < len(out.shape) or avals[0].shape[0] in (1, stack)
-    if any([not a.shape or a.shape[0] != stack for a in avals]):
+        return len(shapes[0]) < len(out.shape) or shapes[0][0] in (1, stack)
+    if any([s[:1] != (stack,) for s in shapes]) or (name == "reshape" and not same_but_ones(shapes[0], out.shape)):
         return False
-    if name in ("concatenate", "stack"):
-        return params["axis"] != 0
-    if name == "transpose":
-        return params["axes"][0] == 0
-    if name == "flip":
-        return 0 not in params["axes"]
-    if name == "reshape":
-        return same_but_ones(avals[0].shape, out.shape)
-    if name in ("index", "index_set", "index_add"):
-        return params["template"][:1] == ((0, stack, 1),)
-    return name in ("copy", "stop_gradient")
+    home = tuple([(i, 1, 0) for i in range(len(out.shape))])
+    places = [place for _, place in pieces(name, shapes, params, out.shape, home) if place is not None]
+    return all([index[:1] == home[:1] for _, index in places])
 
 
 # ── code ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .code import Lanes
-from .operators import LONG, elementwise
+from .operators import LONG, joining
 
 __all__ = ["ACCUMULATORS", "Accumulator"]
 
@@ -46,7 +46,7 @@ def _lowest(dtype: np.dtype, sign: int) -> Any:
 
 def _extremum(name: str, sign: int) -> Callable[[np.dtype], Accumulator]:
     def make(dtype: np.dtype) -> Accumulator:
-        join = lambda b, x, y: elementwise(b, name, [x, y], dtype)
+        join = lambda b, x, y: joining(b, name)(x, y)
         return Accumulator(
             (dtype,),
             lambda b, at: (b.constant(_lowest(dtype, sign)),),
@@ -86,6 +86,6 @@ def _place(beyond: str, sign: int) -> Callable[[np.dtype], Accumulator]:
 
 
 ACCUMULATORS: dict[str, Callable[[np.dtype], Accumulator]] = {
-    "sum": _sum, "cumsum": _sum, "max": _extremum("maximum", -1), "min": _extremum("minimum", 1),
+    "sum": _sum, "cumsum": _sum, "max": _extremum("max", -1), "min": _extremum("min", 1),
     "argmax": _place("gt", -1), "argmin": _place("lt", 1),
 }  # fmt: skip

@@ -7,7 +7,7 @@ are different in different parts of an axis; ``splits`` finds where. Not for: wh
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -107,7 +107,7 @@ def pieces(
             inner.append(x if e is None else _shift(x, e[0]))
         place = broadcast_index(shapes[part], tuple(inner)) if part else tuple(inner)
         return [(limits, (part, place)), ([], (0, index) if part else None)]
-    return [([], (0, _moved(name, shapes[0], params, out, index)))]
+    return [([], (0, _MOVED[name](shapes[0], params, out, index)))]
 
 
 def source(
@@ -120,33 +120,39 @@ def source(
     raise Refused(name)
 
 
-def _moved(name: str, shape: tuple[int, ...], params: dict, out: tuple[int, ...], index: Index) -> Index:
-    """Return the index in the one argument."""
-    if name in ("copy", "stop_gradient"):
-        return index
-    if name == "broadcast_to":
-        return broadcast_index(shape, index)
-    if name == "transpose":
-        where: list[Any] = [None] * len(index)
-        for x, axis in zip(index, params["axes"], strict=True):
-            where[axis] = x
-        return tuple(where)
-    if name == "flip":
-        return tuple([affine(x, shape[i] - 1, -1) if i in params["axes"] else x for i, x in enumerate(index)])
-    if name == "reshape":
-        left = iter([x for x, n in zip(index, out, strict=True) if n != 1])
-        return tuple([0 if n == 1 else next(left) for n in shape])
-    if name == "index":
-        found, given = [], list(index)
-        for e in params["template"]:
-            if type(e) is int:
-                found.append(e)
-            elif e is None:
-                given.pop(0)
-            else:
-                found.append(affine(given.pop(0), e[0], e[2]))
-        return (*found, *given)
-    raise Refused(name)
+def _turned(axes: Sequence[int], index: Index) -> Index:
+    where = dict(zip(axes, index, strict=True))
+    return tuple([where[i] for i in range(len(index))])
+
+
+def _unfolded(shape: Sequence[int], out: Sequence[int], index: Index) -> Index:
+    left = iter([x for x, n in zip(index, out, strict=True) if n != 1])
+    return tuple([0 if n == 1 else next(left) for n in shape])
+
+
+def _indexed(template: tuple, index: Index) -> Index:
+    found, given = [], list(index)
+    for e in template:
+        if type(e) is int:
+            found.append(e)
+        elif e is None:
+            given.pop(0)
+        else:
+            found.append(affine(given.pop(0), e[0], e[2]))
+    return (*found, *given)
+
+
+#: moves of one array: its shape, the parameters, the shape of the result and an index there -> the index in the array
+_MOVED: dict[str, Callable[[tuple[int, ...], dict, tuple[int, ...], Index], Index]] = {
+    "copy": lambda shape, params, out, index: index,
+    "stop_gradient": lambda shape, params, out, index: index,
+    "broadcast_to": lambda shape, params, out, index: broadcast_index(shape, index),
+    "transpose": lambda shape, params, out, index: _turned(params["axes"], index),
+    "flip": lambda shape, params, out, index: tuple([
+        affine(x, shape[i] - 1, -1) if i in params["axes"] else x for i, x in enumerate(index)]),
+    "reshape": lambda shape, params, out, index: _unfolded(shape, out, index),
+    "index": lambda shape, params, out, index: _indexed(params["template"], index),
+}  # fmt: skip
 
 
 def splits(limits: Sequence[Limit]) -> list[tuple[int, int]]:

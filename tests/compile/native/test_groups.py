@@ -14,7 +14,7 @@ import scipy.special
 
 import dualad as da
 from dualad.compile import trust
-from dualad.compile.native import groups, lowering, operators
+from dualad.compile.native import groups, operators
 from dualad.compile.native.maths import FUNCTIONS
 from dualad.compile.tracing import EffectWarning
 from dualad.errors import CompilerFaultWarning
@@ -225,7 +225,7 @@ def _writes(name, wrong):
     [
         (operators.ENTRYWISE, "divide", _writes("divide", lambda b, x, y: b.mul(x, b.div(1.0, y)))),
         (operators.ENTRYWISE, "maximum", _writes("maximum", lambda b, x, y: b.select(b.compare("ogt", x, y), x, y))),
-        (lowering._COMBINE, "sum", lambda b, x, y: b.sub(x, y)),
+        (operators.JOINED_BY, "sum", "subtract"),
     ],
 )
 def test_planted_faults_are_caught(fault, monkeypatch: pytest.MonkeyPatch) -> None:

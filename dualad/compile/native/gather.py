@@ -1,6 +1,6 @@
 """Equations of a program put together: those that belong together become one, others that do not depend go first.
 
-For: what runs several equations at once (``blocks.py``, ``native/groups.py``, ``native/passes.py``). Not for: which
+For: what runs several equations at once (``groups.py``, ``passes.py``, ``stacks.py``). Not for: which
 equations belong together, or how they are run.
 """
 
@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import Enum
 
-from ..program.ir import Program
-from ..program.variable import Variable
-from .simplify import is_pure
+from ...program.ir import Program
+from ...program.variable import Variable
+from ..simplify import is_pure
 
 __all__ = ["Place", "count_readers", "gather", "written"]
 
