@@ -11,7 +11,7 @@ import types
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["NOTHING_NAMED", "Named", "named"]
+__all__ = ["MAKING", "NOTHING_NAMED", "Named", "named"]
 
 
 class Named(NamedTuple):
@@ -21,7 +21,8 @@ class Named(NamedTuple):
     without an error. ``chains`` are names with dots that begin with a global, and their lines. ``every`` says that any
     attribute may be read, by a name that the code makes; ``converts`` that numbers of NumPy's may become Python's, or
     be branched on: what is left of them then, a program does not show. ``catches`` that exceptions may be caught, so
-    that any name may be missing.
+    that any name may be missing. ``delegates`` that a ``__getattr__`` asks for what it was asked for: names in the code
+    where Python calls it, any name where other code does.
     """
 
     globals: frozenset[str]
@@ -32,13 +33,16 @@ class Named(NamedTuple):
     every: bool
     converts: bool
     catches: bool
+    delegates: bool
 
     def __or__(self, other: Named) -> Named:  # type: ignore[override]
         return Named(*[a | b for a, b in zip(self, other, strict=True)])  # type: ignore[misc, operator]
 
 
-NOTHING_NAMED = Named(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), False, False, False)
+NOTHING_NAMED = Named(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), False, False, False, False)
 
+#: methods that make an object
+MAKING = frozenset({"__init__", "__new__", "__post_init__"})
 _LOADS, _PARTS = ("LOAD_GLOBAL", "LOAD_NAME"), ("LOAD_ATTR", "LOAD_METHOD")
 #: what takes the name of an attribute, and is precise if that is a constant
 _BY_NAME = frozenset({"getattr", "hasattr", "setattr", "delattr"})
@@ -56,7 +60,8 @@ _CONVERSIONS = frozenset({"__array__", "flat", "item", "tobytes", "tolist"})
 def named(code: types.CodeType) -> Named:
     """Return what a function's code, and the functions in it, name."""
     loaded, stored, modules, every = set(), set(), set(), not _ALL.isdisjoint(code.co_names)
-    chains, chain, line = set(), "", 0
+    chains, chain, line, delegates = set(), "", 0, False
+    made = {"setattr", "delattr"} if code.co_name in MAKING else set()  # of an object that nobody has yet
     instructions = list(dis.get_instructions(code))
     converts = not _CONVERSIONS.isdisjoint(code.co_names) or any(
         [i.opname.startswith(_CONVERTING) or "JUMP_IF" in i.opname for i in instructions]
@@ -68,7 +73,10 @@ def named(code: types.CodeType) -> Named:
             chains.add((chain, f"{code.co_filename}:{line}"))
         if i.opname in _LOADS:
             loaded.add(i.argval)
-            every = every or (i.argval in _BY_NAME and not _has_constant_name(instructions[k + 1 :]))
+            if i.argval in _BY_NAME - made and not _has_known_name(instructions[k + 1 :], None):
+                asked = _asked(code, instructions)
+                delegates = delegates or asked is not None
+                every = every or asked is None or not _has_known_name(instructions[k + 1 :], asked)
         elif i.opname == "STORE_ATTR":
             stored.add(i.argval)
         elif i.opname == "IMPORT_NAME":
@@ -79,6 +87,7 @@ def named(code: types.CodeType) -> Named:
     own = Named(
         frozenset(loaded), frozenset({*code.co_names, *texts}), frozenset({*texts, *stored}),
         frozenset(modules), frozenset(chains), every, converts, bool(code.co_exceptiontable),
+        delegates,
     )  # fmt: skip
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -94,19 +103,28 @@ def _texts(constants: object) -> Iterator[str]:
             yield from _texts(x)
 
 
-def _has_constant_name(rest: list[dis.Instruction]) -> bool:
-    """Say whether instructions behind the load of ``getattr`` go on as ``(o, "name", ...)``."""
-    depth, constant = 0, False
+def _asked(code: types.CodeType, instructions: list[dis.Instruction]) -> str | None:
+    """Return the parameter of ``__getattr__`` that is the name which was asked for, if it stays that."""
+    if code.co_name != "__getattr__" or code.co_argcount != 2:
+        return None
+    name = code.co_varnames[1]
+    return None if any([i.opname != "LOAD_FAST" and i.argval == name for i in instructions]) else name
+
+
+def _has_known_name(rest: list[dis.Instruction], asked: str | None) -> bool:
+    """Whether instructions behind the load of ``getattr`` go on as ``(o, "name", ...)``, or ask for the parameter."""
+    depth, known = 0, False
     for i in rest:
         if i.opcode in dis.hasjrel or i.opcode in dis.hasjabs:
             return False
         if i.opname in ("PRECALL", "CALL") and depth == i.arg:
-            return constant
+            return known
         if i.opname == "PUSH_NULL" and not depth:
             continue
         before, depth = depth, depth + dis.stack_effect(i.opcode, i.arg, jump=False)
         if depth == 2:  # the name is there, for now
-            constant = before == 1 and i.opname == "LOAD_CONST"
+            wanted = i.opname == "LOAD_CONST" if asked is None else i.opname == "LOAD_FAST" and i.argval == asked
+            known = before == 1 and wanted
         elif depth < 2:
-            constant = False
+            known = False
     return False

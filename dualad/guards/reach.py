@@ -28,7 +28,7 @@ import numpy as np
 
 from ..base.frames import PACKAGE
 from ..core.tracer import Tracer
-from .names import NOTHING_NAMED, Named, named
+from .names import MAKING, NOTHING_NAMED, Named, named
 from .outside import asked_outside
 from .places import (
     ATTRIBUTE,
@@ -84,6 +84,8 @@ _ASIDE = frozenset({
 })  # fmt: skip
 #: functions of Python's that look at no entry of an array
 _ASKING = frozenset({"dict", "isinstance", "len", "list", "super", "tuple", "type"})
+#: names by which code comes from an object to its class, or to another object of it
+_MAKERS = frozenset({"__class__", "copy", "deepcopy", "replace", "type"})
 _METHODS = (types.FunctionType, property, classmethod, staticmethod, functools.cached_property)
 _LOCAL = threading.local
 _VIEWS: tuple[type, ...] = (types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items()))
@@ -177,7 +179,7 @@ class Reach:
         elif isinstance(x, types.ModuleType):
             self._module(x)
         elif isinstance(x, type):
-            self._class(x)
+            self._class(x, made=True)
             if type(x) is not type:
                 self._class(type(x))
         elif isinstance(x, types.MethodType):
@@ -193,7 +195,18 @@ class Reach:
         else:
             self._content(x)
 
-    def _function(self, f: types.FunctionType) -> None:
+    def _function(self, f: types.FunctionType, asked: bool = False) -> None:
+        """Note what a function is, and go where its code does; it may be a ``__getattr__`` that only Python asks."""
+        own = named(f.__code__)
+        # By the file where it is of the package: examples in docstrings have its modules' names.
+        module = str(f.__globals__.get("__name__"))
+        of_package = module.partition(".")[0] == "dualad"
+        if f.__code__.co_filename.startswith(PACKAGE) if of_package else _from_library(module):
+            if not _is_at_home(f):  # it was made by one, perhaps of what is not the library's
+                for cell in f.__closure__ or ():
+                    self._go(Place(CELL, cell, None, None).now())
+                self._attributes(f)
+            return
         self._add(CODE, f, None, f.__code__)
         self._add(DEFAULTS, f, None, f.__defaults__)
         self._go(f.__defaults__)
@@ -201,14 +214,19 @@ class Reach:
             self._go(self._attribute(f, "__kwdefaults__"))
         for cell in f.__closure__ or ():
             self._cell(cell)
+        self._attributes(f)
+        if f.__name__ not in _ASIDE:
+            self._read_by(own, asked)
+        self._globals(f.__globals__, own)
+
+    def _attributes(self, f: types.FunctionType) -> None:
         self.notes.add(id(vars(f)))
         self._named_in(vars(f), set())
-        # By the file where it is of the package: examples in docstrings have its modules' names.
-        module = str(f.__module__).partition(".")[0]
-        if not f.__code__.co_filename.startswith(PACKAGE) and (module == "dualad" or not _from_library(module)):
-            if f.__name__ not in _ASIDE:
-                self.names |= named(f.__code__)
-            self._globals(f.__globals__, named(f.__code__))
+
+    def _read_by(self, own: Named, asked: bool = False) -> None:
+        """Learn the names in some code, in which Python alone may ask for attributes that are missing."""
+        every = own.every or (own.delegates and not asked)
+        self.names |= own._replace(every=every, catches=own.catches or own.delegates)
 
     def _cell(self, cell: types.CellType) -> None:
         try:
@@ -258,11 +276,13 @@ class Reach:
         for name in self._maybe() - attributes.keys():
             self._add(ENTRY, attributes, name, MISSING)
 
-    def _class(self, cls: type) -> dict[str, Any]:
+    def _class(self, cls: type, made: bool = False) -> dict[str, Any]:
         """Note what classes of one's own have of the names; return what is found of them, by name.
 
-        Of a library's, learn what its methods read of an object.
+        Of a library's, learn what its methods read of an object. Of a class that code has itself, or can ask an object
+        for, objects may be ``made``.
         """
+        made = made or not _MAKERS.isdisjoint(self.names.attributes)
         found: dict[str, Any] = {}
         own = [base for base in cls.__mro__ if not _from_library(base.__module__)]
         for base in own:
@@ -271,6 +291,8 @@ class Reach:
             entries = _entries(base)
             wanted = entries.keys() if self.names.every else self.names.attributes & entries.keys()
             called = [n for n in entries if n.startswith("__") and n not in _ASIDE and callable(entries[n])]
+            made = made or any([isinstance(entries[n], classmethod) for n in wanted])
+            called += MAKING & entries.keys() if made else ()
             library = base not in own
             for name in {*wanted, *called} - {"__dict__", "__weakref__", "__doc__", "__module__"}:
                 value = entries[name]
@@ -280,7 +302,13 @@ class Reach:
                             self.names |= NOTHING_NAMED._replace(attributes=frozenset(method.__code__.co_names))
                 else:
                     self._add(ENTRY, entries, name, value)
-                    self._go(value)
+                    code = getattr(getattr(value, "__func__", value), "__code__", None)
+                    if code is not None and name in MAKING and made:
+                        self._read_by(named(code))
+                    if name == "__getattr__" not in self.names.attributes and isinstance(value, types.FunctionType):
+                        self._function(value, asked=True)
+                    else:
+                        self._go(value)
                 if name not in found:
                     found[name] = value
                     for before in () if library else own[: own.index(base)]:
@@ -353,8 +381,10 @@ class Reach:
             attributes = object.__getattribute__(x, "__dict__")
         if module == "dualad":  # the rest is our own, and is what the function has made of it
             for name, value in list(attributes.items()):
-                if callable(value):
+                if callable(value) or name in self.names.attributes:
                     self._entry(attributes, name)
+            for name in self._maybe() - attributes.keys() if kind.__dictoffset__ else ():
+                self._add(ENTRY, attributes, name, MISSING)
             return
         if kind is functools._lru_cache_wrapper:  # type: ignore[comparison-overlap]
             self._into(_cached(x))
@@ -418,6 +448,14 @@ def _entries(cls: type) -> dict:
     """Return the dict of a class, for which a proxy stands."""
     (entries,) = gc.get_referents(vars(cls))
     return entries
+
+
+def _is_at_home(f: types.FunctionType) -> bool:
+    """Whether a function is what a library's module has under its name."""
+    found: Any = sys.modules.get(f.__module__) if _from_library(f.__module__) else None
+    for name in f.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is f
 
 
 def _in_context(variable: contextvars.ContextVar) -> Any:

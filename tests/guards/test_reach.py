@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 import dualad as da
+from dualad.compile.native.front import _plan
 
 X = np.array([1.0, 2.0, 3.0])
 G = 2.0
@@ -51,6 +52,32 @@ class Asks:
         if name not in self.table:
             raise AttributeError(name)
         return self.table[name]
+
+
+class Delegates:
+    def __init__(self, inner) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+class Lenient(Delegates):
+    def __getattr__(self, name):
+        return getattr(self.inner, name, 0.5)
+
+
+class Makes:
+    def __init__(self) -> None:
+        self.k = CONFIG.base
+
+
+CONFIG = types.SimpleNamespace(base=2.0)
+
+
+@functools.wraps(np.where)
+def where(x):
+    return x * CONFIG.base
 
 
 class Descriptor:
@@ -127,6 +154,13 @@ def attributes() -> dict:
     slots, asks, d, data, colour, t = Slots(), Asks(), Described(), Data(), Plain(), Plain()
     slots.k, colour.e, c.k, t.k = 2.0, Colour.RED, 2.0, 2.0
     weak, proxy = weakref.ref(t), weakref.proxy(t)
+    CONFIG.base = 2.0
+    inner = Plain()
+    delegates, lenient = Delegates(inner), Lenient(inner)
+    inner.k, inner.w1 = 2.0, 2.0
+    derived, made = da.vmap(lambda x: x * inner.k), Makes()
+    derived.scale = 2.0
+    dispatched = functools.singledispatch(lambda x: x * 2.0)
 
     def tries(x):
         try:
@@ -172,6 +206,34 @@ def attributes() -> dict:
         "a slot": (lambda x: x * slots.k, lambda: setattr(slots, "k", 3.0)),
         "__getattr__": (
             lambda x: x * asks.k, lambda: asks.table.update(k=3.0), lambda: setattr(asks, "k", 4.0),
+        ),
+        "__getattr__ that asks another object": (
+            lambda x: x * delegates.k, lambda: setattr(inner, "k", 3.0), lambda: setattr(delegates, "k", 4.0),
+            lambda: (delattr(delegates, "k"), setattr(delegates, "inner", types.SimpleNamespace(k=5.0))),
+        ),
+        "__getattr__ with a default": (
+            lambda x: x * lenient.late, lambda: setattr(inner, "late", 3.0), lambda: delattr(inner, "late"),
+        ),
+        "__getattr__ by a name that is made": (
+            lambda x: x * sum([delegates.__getattr__(f"w{i}") for i in (1, 1)]), lambda: setattr(inner, "w1", 3.0),
+        ),
+        "__getattr__ by another name": (
+            lambda x, get=Delegates.__getattr__: x * get(delegates, "w" + "1" * len(x.shape)),
+            lambda: setattr(inner, "w1", 3.0),
+        ),
+        "what makes an object": (lambda x: x * Makes().k, lambda: setattr(CONFIG, "base", 3.0)),
+        "what makes an object of an object's class": (
+            lambda x: x * type(made)().k, lambda: setattr(CONFIG, "base", 5.0),
+        ),
+        "a wrapper of a library's name": (where, lambda: setattr(CONFIG, "base", 4.0)),
+        "a function that a library made": (lambda x: derived(x), lambda: setattr(inner, "k", 3.0)),
+        "an attribute of one": (lambda x: x * derived.scale, lambda: setattr(derived, "scale", 3.0)),
+        "what is dispatched": (
+            lambda x: dispatched(x) + dispatched(1), lambda: dispatched.register(int, lambda x: x * float(len(X))),
+        ),
+        "an attribute beside others that change": (
+            lambda x: x * o.scale, lambda: (setattr(o, "other", 1.0), setattr(o, "scale", 3.0)),
+            lambda: (delattr(o, "other"), o.__dict__.update(scale=4.0)),
         ),
         "a descriptor": (lambda x: x * d.k, lambda: setattr(d, "z", 3.0), lambda: d.__dict__.update(k=8.0)),
         "a property": (lambda x: x * d.other, lambda: setattr(d, "q", 3.0)),
@@ -338,3 +400,82 @@ def test_tables_of_pandas(native: str, monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(fast(X), f(X))
     table.iloc[1, 0] = -4.0
     np.testing.assert_array_equal(fast(X), f(X))
+
+
+@pytest.mark.parametrize("native", ["1", "0"])
+def test_what_is_not_read_may_change_at_each_call(native: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dict that it is in is another each time; what is read of it is compared, also behind such changes."""
+    monkeypatch.setenv("DUALAD_NATIVE", native)
+    o = Plain()
+    o.scale, o.calls = 2.0, 0
+
+    def f(x):
+        f.traced += 1
+        return x * o.scale
+
+    f.traced = 0
+    fast = da.jit(f)
+    for scale in (2.0, 3.0, 2.0):
+        o.scale = scale
+        np.testing.assert_array_equal(fast(X), X * scale)
+        count = f.traced
+        for _ in range(3):
+            o.calls += 1
+            np.testing.assert_array_equal(fast(X), X * scale)
+        assert f.traced == count
+
+
+def ordinary(number: int) -> Callable:
+    made = types.SimpleNamespace(**{f"k{i}": float(i) for i in range(number)})
+    total = " + ".join(["1.0", *[f"made.k{i}" for i in range(number)]])
+    return eval(f"lambda made: lambda x: x * ({total})")(made)
+
+
+class Namespace:
+    """NumPy's names, some of them replaced, as benchmarks and adapters have them."""
+
+    def __init__(self, module, **replaced) -> None:
+        self._module = module
+        for name, value in replaced.items():
+            setattr(self, name, value)
+
+    def __getattr__(self, name):
+        try:
+            return getattr(self._module, name)
+        except AttributeError:
+            raise NotImplementedError(f"{self._module.__name__}.{name}") from None
+
+
+class Transforms:
+    label = "transforms"
+
+    def __init__(self) -> None:
+        for name in ("jvp", "vjp", "grad", "jacfwd", "hessian", "vmap"):
+            setattr(self, name, getattr(da, name))
+
+    def hvp(self, f, x, v):
+        return self.jvp(self.grad(f), (x,), (v,))[1]
+
+    def columns(self, f, x, seeds):
+        return self.vmap(lambda seed: self.jvp(f, (x,), (seed,))[1])(seeds)
+
+
+def compared(f: Callable) -> int:
+    """Return how many words of memory, dicts and other things are compared at each call of a compiled function."""
+    fast = da.jit(f)
+    np.testing.assert_allclose(fast(X), f(X))
+    (entry,) = fast._entries
+    return len(_plan(entry)[5])
+
+
+def test_how_much_is_compared_at_each_call() -> None:
+    """A dict is one, however much of it is read; what libraries define is none."""
+    xp, transforms, many = Namespace(np, scale=2.0), Transforms(), [1.0] * 30
+    inner = lambda x: xp.sin(x) * xp.exp(x) + xp.scale
+    assert compared(lambda x: x * 2.0) <= 3
+    for number in (1, 12, 200):
+        assert compared(ordinary(number)) <= 8
+    assert compared(inner) <= 20
+    assert compared(lambda x: transforms.jvp(inner, (x,), (x,))[1]) <= 34
+    assert compared(da.grad(lambda x: xp.sum(inner(x)))) <= 20
+    assert compared(lambda x: x * many[7]) <= 5

@@ -399,9 +399,11 @@ static int holds(const Place *p)
 static int is_unchanged(const Plan *p)
 {
     int same = 1;
-    for (Word *w = p->word; same == 1 && w < p->word + p->words; w++)
-        if (*w->at != w->held && (same = w->place->kind == OF_DICT ? holds(w->place) : 0) == 1)
-            w->held = *w->at;
+    for (Word *w = p->word; same == 1 && w < p->word + p->words; w++) {
+        const uintptr_t now = *w->at; /* not that of later: to compare keys may run other code */
+        if (now != w->held && (same = w->place->kind == OF_DICT ? holds(w->place) : 0) == 1)
+            w->held = now;
+    }
     for (Py_ssize_t i = 0; same == 1 && i < p->others; i++)
         same = holds(p->other[i]);
     if (same == 1)
