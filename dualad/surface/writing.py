@@ -159,16 +159,14 @@ def put(a: Array, ind: Any, v: Array, mode: str = "raise") -> None:
     if ind.size and not a.size:
         raise IndexError("cannot replace elements of an empty array")
     if ind.size and np.size(v):
-        _write_flat(a, by_mode(ind, a.size, mode), _cycle(v, ind.size), "np.put")
+        _write_flat(a, by_mode(ind, a.size, mode), _cycle(v, ind.size, a.dtype), "np.put")
 
 
 @function(np.putmask)
 def putmask(a: Array, mask: Array, values: Any) -> None:
     a = _written(a, "np.putmask")
     values = operand(values)
-    if type(values) in (bool, int, float):
-        values = as_entries(values, a.dtype)
-    full = np.reshape(_cycle(values, a.size), a.shape) if np.shape(values) != a.shape else values
+    full = np.reshape(_cycle(values, a.size, a.dtype), a.shape) if np.shape(values) != a.shape else values
     full = _check_kind(a, full, "np.putmask")
     if np.ndim(values) and not np.can_cast(values.dtype, a.dtype):
         raise TypeError(f"Cannot cast array data from {values.dtype!r} to {a.dtype!r} according to the rule 'safe'")
@@ -180,7 +178,7 @@ def putmask(a: Array, mask: Array, values: Any) -> None:
 def place(arr: Array, mask: Array, vals: Array) -> None:
     arr = _written(arr, "np.place")
     positions = np.nonzero(np.ravel(operand(mask)))[0]
-    _write_flat(arr, positions, _cycle(vals, positions.size), "np.place")
+    _write_flat(arr, positions, _cycle(vals, positions.size, arr.dtype), "np.place")
 
 
 def _write_flat(a: Tracer, index, values, name: str) -> None:
@@ -189,9 +187,12 @@ def _write_flat(a: Tracer, index, values, name: str) -> None:
     assign(a, np.reshape(set_at(np.reshape(a, -1), index, values), a.shape))
 
 
-def _cycle(values, size: int):
-    """Repeat values, flattened, until there are ``size`` of them."""
-    values = np.ravel(operand(values))
+def _cycle(values, size: int, dtype: np.dtype):
+    """Repeat values, flattened, until there are ``size`` of them; Python's numbers are of the dtype to be written."""
+    values = operand(values)
+    if type(values) in (bool, int, float):
+        values = as_entries(values, dtype)
+    values = np.ravel(values)
     if not size:
         return values[:0]
     return values if values.size == size else np.tile(values, -(-size // max(values.size, 1)))[:size]
@@ -219,7 +220,7 @@ def fill_diagonal(a: Array, val: Array, wrap: bool = False) -> None:
     stop = None if wrap or a.ndim > 2 or a.shape[0] <= a.shape[1] else a.shape[1] * a.shape[1]
     step = a.shape[1] + 1 if a.ndim == 2 else 1 + int(np.cumprod(a.shape[:-1]).sum())
     positions = np.arange(a.size)[:stop:step]
-    _write_flat(a, positions, _cycle(val, positions.size), "np.fill_diagonal")
+    _write_flat(a, positions, _cycle(val, positions.size, a.dtype), "np.fill_diagonal")
 
 
 class _Flat:

@@ -18,6 +18,7 @@ import time
 
 from .cases import KINDS, NIGHTLY, LeftOut, Report, kind, shrunk, words
 from .faults import table
+from .sanitized import install, is_preloaded
 
 #: programs of one process: compiled code stays in memory
 _EACH = 1500
@@ -54,6 +55,8 @@ def main() -> int:
 
 def _work(name: str, seed: int, count: int, shrink: bool) -> None:
     """Write a line when a program begins and one when it has ended."""
+    if is_preloaded():
+        install()
     case_of, left = kind(name), LeftOut()
     logging.getLogger("dualad").addHandler(left)
     for number in range(seed, seed + count):

@@ -237,8 +237,9 @@ def _check(text: str, args: list[tuple], native: bool) -> None:
                 raise Difference(f"{type(refusal).__name__}: {refusal}")
             try:
                 _alike(found, expected, "a result", rounding)
-            except Difference:
-                if _is_unstable(f, variant, expected):
+            except Difference:  # an array of objects without entries has no type
+                empty = any([np.size(x) == 0 for x in _leaves(expected)]) and _OBJECTS.search(text)
+                if empty or _is_unstable(f, variant, expected):
                     raise Void from None
                 raise
             _alike(given, plain, "an argument afterwards", rounding)
@@ -274,10 +275,9 @@ def _rounding(text: str) -> _Rounding:
 def _is_unstable(f: Callable, variant: list[tuple], expected: Any) -> bool:
     """Tell whether plain NumPy gives something else for floating-point numbers that are off by their rounding."""
     for sign in (-1, 1):
-        moved = tuple([
-            a * a.dtype.type(1 + sign * 8 * np.finfo(a.dtype).eps) if a.dtype.kind in "fc" else a
-            for a in [arg(*a) for a in variant]
-        ])  # fmt: skip
+        by = lambda a: 1 + sign * 8 * np.finfo(a.dtype).eps
+        off = lambda a: np.where(a == 0, sign * np.finfo(a.dtype).tiny, a * by(a)).astype(a.dtype)
+        moved = tuple([off(a) if a.dtype.kind in "fc" else a for a in [arg(*a) for a in variant]])
         other, error = _called(f, moved)
         if error is not None:
             return True

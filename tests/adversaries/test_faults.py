@@ -1,4 +1,4 @@
-"""Each fault that is planted in a pass is found by translation validation, which computes no number.
+"""Each fault that is planted in a pass is found by translation validation, which computes no number; others by numbers.
 
 Not for: faults planted elsewhere (the tests that ``faults.TABLE`` names).
 """
@@ -9,10 +9,13 @@ import pytest
 
 import dualad as da
 from dualad.compile import reroll
+from dualad.compile.native.engine import engine
 from dualad.compile.simplify import simplify
 from dualad.compile.validate import DifferentProgram, check_same
 from dualad.program.ir import Program
+from tests.adversaries import Difference
 from tests.adversaries.faults import PASSES
+from tests.adversaries.faults_compared import COMPARED
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +38,12 @@ def test_a_fault_in_a_pass_is_found(name: str, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(place, attribute, make(getattr(place, attribute)))
     with pytest.raises(DifferentProgram):
         check_same(*passes(planted.f, planted.args))
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_a_fault_in_no_pass_is_a_difference(name: str) -> None:
+    if COMPARED[name].native and engine() is None:
+        pytest.skip("no machine code here")
+    COMPARED[name].run(planted=False)
+    with pytest.raises(Difference):
+        COMPARED[name].run(planted=True)

@@ -56,10 +56,21 @@ def test_copyto_drops_leading_axes_and_copies_nothing_onto_itself():
     np.testing.assert_array_equal(da.jvp(f, args, args)[1], [[4.0], [4.0]])
 
 
-def test_copyto_refuses_a_number_without_room():
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: np.copyto(x, 2**40), lambda x: np.put(x, [0], -(2**40)), lambda x: np.place(x, [True, False], 2**40),
+        lambda x: np.putmask(x, x >= 0, 2**40), lambda x: np.fill_diagonal(x.reshape(1, 2), 2**40),
+    ],
+    ids=["copyto", "put", "place", "putmask", "fill_diagonal"],
+)  # fmt: skip
+def test_functions_refuse_a_number_without_room(write):
     def f(x):
-        np.copyto(x, 2**40)
-        return x
+        y = np.zeros_like(x)
+        write(y)
+        return x + y
 
-    with pytest.raises(OverflowError):
-        da.jit(f)(np.zeros(2, np.int32))
+    x = np.arange(2, dtype=np.int32)
+    for run in (f, da.jit(f)):
+        with pytest.raises(OverflowError):
+            run(x)
