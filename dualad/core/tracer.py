@@ -172,9 +172,10 @@ class Tracer:
                 "make an integer of it first: int(x), or int(round(x)), int(math.floor(x)); under vmap these split the"
                 " lanes into groups that agree",
             )
+        setting = "make it a setting, jit(f, static_argnums=...)" if self.level.transform == "jit" else "don't trace n"
         raise self._conversion(
             "operator.index()",
-            "index with integers computed without tracing, or make the indexed array a tensor:"
+            f"for range(n), np.zeros(n) or x[:n] {setting}; to look entries up make the array a tensor:"
             " np.asarray(array, like=x)[x] (np.take looks for tensors in its first argument only)",
         )
 

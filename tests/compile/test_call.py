@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dualad as da
+from dualad.errors import ConversionError
 
 POLES = {
     "a deviation of one entry": (lambda x: np.sum(1.0 / np.std(x, 0)), np.array([[2.0], [1.0], [-2.0]]).T),
@@ -29,3 +30,12 @@ def test_the_derivative_of_a_compiled_function_beside_a_pole_is_the_eager_one(na
     found = transform(da.jit(f))(x)
     number = ~np.isnan(expected)
     np.testing.assert_allclose(found[number], expected[number], rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "use", [lambda x, n: sum([x for _ in range(n)]) - x * (n - 1), lambda x, n: x[:n], lambda x, n: x + np.zeros(n)]
+)
+def test_a_count_that_is_traced_names_static_argnums(use) -> None:
+    with pytest.raises(ConversionError, match="static_argnums"):
+        da.jit(use)(np.ones(3), 3)
+    assert np.array_equal(da.jit(use, static_argnums=1)(np.ones(3), 3), np.ones(3))
