@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .diagnose.profiling import profile
     from .lift.lift import lift, lifted
     from .memory.allocator import keep_freed_memory
+    from .rules.at_equal_values import at_equal_values
     from .rules.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
     from .rules.custom_jvp import SymbolicZero, custom_jvp
     from .rules.custom_vjp import custom_vjp, once_differentiable
@@ -55,18 +56,18 @@ if TYPE_CHECKING:
     from .sparse.structure import Sparsity
 
 __all__ = [
-    "Coloring", "Dual", "Sparsity", "SymbolicZero", "all_gather", "associative_scan", "axis_index", "axis_size",
-    "biharmonic", "checkpoint", "checkpoint_name", "checkpoint_policies", "color", "cond", "custom_jvp",
+    "Coloring", "Dual", "Sparsity", "SymbolicZero", "all_gather", "associative_scan", "at_equal_values", "axis_index",
+    "axis_size", "biharmonic", "checkpoint", "checkpoint_name", "checkpoint_policies", "color", "cond", "custom_jvp",
     "custom_linear_solve", "custom_root", "custom_vjp", "custom_vmap", "debug", "debug_nans", "directional",
     "dual_level", "eval_shape", "explain", "fixed_point", "float0", "fori_loop", "grad", "grad_hook", "hessian",
     "hessian_diag", "hessian_operator", "hessian_sparsity", "hvp", "jacfwd", "jacobian", "jacobian_sparsity", "jacrev",
     "jet", "jit", "jvp", "keep_freed_memory", "kinks", "laplacian", "lift", "lifted", "linear_call", "linear_transpose",
     "linearize", "make_dual", "make_program", "map", "no_tangents", "nth_derivative", "numpy", "once_differentiable",
-    "pmax", "pmean", "pmin", "profile", "propagate", "psum", "ravel_pytree", "register_array",
-    "register_dataclass", "register_node", "residual_hooks", "resilient", "scan", "sparse_hessian", "sparse_jacobian",
-    "spy", "stop_gradient", "switch", "taylor", "taylor_ivp", "threads", "trace", "unpack_dual", "value_and_grad",
-    "value_and_hessian", "value_and_hvp", "value_and_jacfwd", "value_and_jacobian", "value_and_jacrev",
-    "value_and_sparse_hessian", "value_and_sparse_jacobian", "vjp", "vmap", "while_loop", "wrap",
+    "pmax", "pmean", "pmin", "profile", "propagate", "psum", "ravel_pytree", "register_array", "register_dataclass",
+    "register_node", "residual_hooks", "resilient", "scan", "sparse_hessian", "sparse_jacobian", "spy", "stop_gradient",
+    "switch", "taylor", "taylor_ivp", "threads", "trace", "unpack_dual", "value_and_grad", "value_and_hessian",
+    "value_and_hvp", "value_and_jacfwd", "value_and_jacobian", "value_and_jacrev", "value_and_sparse_hessian",
+    "value_and_sparse_jacobian", "vjp", "vmap", "while_loop", "wrap",
 ]  # fmt: skip
 
 # What `import dualad` itself does not need: the modules of these names are loaded when one is first asked for.
@@ -91,6 +92,7 @@ if not TYPE_CHECKING:
             "diagnose.profiling": ("profile",),
             "lift.lift": ("lift", "lifted"),
             "memory.allocator": ("keep_freed_memory",),
+            "rules.at_equal_values": ("at_equal_values",),
             "rules.checkpoint": ("checkpoint", "checkpoint_name", "checkpoint_policies"),
             "rules.custom_jvp": ("SymbolicZero", "custom_jvp"),
             "rules.custom_vjp": ("custom_vjp", "once_differentiable"),

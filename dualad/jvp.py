@@ -29,7 +29,6 @@ from .base.tree import (
 )
 from .boundary.boundary import run
 from .core.aval import aval_of, is_inexact
-from .core.coincidence import resolved
 from .core.constants import foreign, zeros_beside
 from .core.contexts import active
 from .core.level import escaped
@@ -55,7 +54,6 @@ def jvp(
 @overload
 def jvp(f: Callable, primals: Sequence, tangents: Sequence, *, has_aux: bool) -> tuple: ...
 @public
-@resolved
 def jvp(f: Callable, primals: Sequence, tangents: Sequence, *, has_aux: bool = False) -> tuple:
     """Evaluate a function and its Jacobian-vector product.
 

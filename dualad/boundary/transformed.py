@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..base.frames import hide_frames
-from ..core.coincidence import callers, noted, settle
 
 __all__ = ["Transformed", "importable_name", "named", "pickles_by_value", "reduced", "transform"]
 
@@ -47,8 +46,7 @@ class Transformed:
 
     def __call__(self, /, *args, **kwargs):
         try:
-            out = self._run(*args, **kwargs)
-            return settle(self._run, args, kwargs, out) if noted.met else out
+            return self._run(*args, **kwargs)
         except Exception as error:  # as in `public`, whose work this does
             hide_frames(error)
             raise
@@ -83,9 +81,6 @@ class Transformed:
 
     def __repr__(self) -> str:
         return f"<{self.__name__}>"
-
-
-callers.add(Transformed.__call__.__code__)
 
 
 def _made_again(make: Callable, args: tuple, kwargs: dict) -> Any:

@@ -16,7 +16,6 @@ from ..base.frames import public
 from ..base.signatures import Args, Out
 from ..base.tree import LeafName, flatten, flatten_like, is_array
 from ..boundary.transformed import Transformed, transform
-from ..core.coincidence import resolved
 from ..dual import check_tangent
 from ..errors import DualadError, OutputError
 from ..jvp import jvp
@@ -136,7 +135,6 @@ def _second(f: Callable, options: Options) -> Callable:
 
 
 @public
-@resolved
 def hvp(f: Callable[Args, Any], x: Any, v: Any, *args, has_aux: bool = False, **kwargs) -> Any:
     """Multiply the Hessian of a scalar-valued function with a vector, without building it.
 
@@ -181,7 +179,6 @@ def hvp(f: Callable[Args, Any], x: Any, v: Any, *args, has_aux: bool = False, **
 
 
 @public
-@resolved
 def value_and_hvp(f: Callable[Args, Any], x: Any, v: Any, *args, has_aux: bool = False, **kwargs) -> tuple[Any, Any]:
     """Return the value of a scalar-valued function and its Hessian times a vector.
 

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
-from ..core.coincidence import coincided, spread, tolerance
 from ..core.constants import beside
+from .equal_values import coincided, spread, tolerance
 from .factorization import (
     adjoint,
     complex_floating,

@@ -1,17 +1,21 @@
-"""Values that coincide: how they are moved apart, and what is made of what a transform returns beside them.
+"""Values that coincide: how they are moved apart, and what is made of what a function returns beside them.
 
 Not for: functions of matrices (``tests/edges/test_equal_values.py``), whose derivatives come about in this way.
 """
 
 from __future__ import annotations
 
+import linecache
 import math
+import pickle
 import threading
+import warnings
 
 import numpy as np
 import pytest
 
-from dualad.core.coincidence import coincided, noted, resolved, spread, tolerance
+import dualad as da
+from dualad.ops.equal_values import EqualValuesWarning, coincided, spread, tolerance
 
 NAN = np.float64("nan")
 
@@ -20,7 +24,7 @@ def moved(w, singular: bool = False) -> np.ndarray:
     """Return values as a transform sees them that is carried out again, beside the point that was asked for."""
     seen = []
 
-    @resolved
+    @da.at_equal_values
     def transform():
         seen.append(spread(np.asarray(w), singular))
         coincided()
@@ -38,7 +42,7 @@ def step() -> float:
 def limit(g, at=NAN):
     """Return what a transform returns that is ``at`` where values coincide, and ``g(ε)`` where they are ε apart."""
 
-    @resolved
+    @da.at_equal_values
     def transform():
         apart = float(np.diff(spread(np.ones(2)))[0])
         if apart:
@@ -158,7 +162,7 @@ def test_nan_for_other_reasons_stays_beside_what_has_a_limit():
 def test_nothing_is_carried_out_again_unless_values_have_coincided():
     calls = []
 
-    @resolved
+    @da.at_equal_values
     def transform(meets, value):
         calls.append(1)
         if meets:
@@ -166,24 +170,24 @@ def test_nothing_is_carried_out_again_unless_values_have_coincided():
         return value
 
     assert math.isnan(transform(False, NAN)) and len(calls) == 1
-    assert transform(True, 2.0) == 2.0 and len(calls) == 2 and not noted.met
-    assert math.isnan(transform(True, NAN)) and len(calls) == 2 + 9 and not noted.met
+    assert transform(True, 2.0) == 2.0 and len(calls) == 2
+    assert math.isnan(transform(True, NAN)) and len(calls) == 2 + 9
     other = threading.Thread(target=transform, args=(False, NAN))  # which has met nothing either
     other.start()
     other.join()
     assert len(calls) == 2 + 9 + 1
-    assert transform.__name__ == "transform"
+    assert transform.__name__ == "at_equal_values(transform)"
 
 
 def test_only_the_outermost_is_carried_out_again():
     inner_saw = []
 
-    @resolved
+    @da.at_equal_values
     def inner():
         coincided()
         return NAN
 
-    @resolved
+    @da.at_equal_values
     def outer():
         inner_saw.append(inner())
         return NAN
@@ -194,3 +198,40 @@ def test_only_the_outermost_is_carried_out_again():
 
 def test_another_number_of_results_beside_it_is_left_alone():
     assert math.isnan(limit(lambda e: (1.0, 2.0)))
+
+
+# ── without it, and under transforms ─────────────────────────────────────────────────────────────────────────────
+
+
+def cubes(a):
+    return np.sum(np.linalg.eigvalsh((a + a.T) / 2) ** 3)  # the line that is told
+
+
+def test_a_derivative_at_equal_values_is_nan_and_told_at_the_line() -> None:
+    calls = []
+    with pytest.warns(EqualValuesWarning, match=r"da\.at_equal_values") as seen:
+        found = da.hessian(lambda a: (calls.append(0), cubes(a))[1])(np.eye(2))
+    assert np.isnan(found).any() and len(calls) == 1
+    line = linecache.getline(seen[0].filename, seen[0].lineno)
+    assert "the line that is told" in line
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(da.hessian(cubes)(np.diag([1.0, 2.0]))).all()
+        assert np.isfinite(da.at_equal_values(da.hessian(cubes))(np.eye(2))).all()
+        assert np.isfinite(da.grad(cubes)(np.eye(2))).all()  # values alone, at first order
+
+
+def test_it_has_to_be_outermost() -> None:
+    stack = np.stack([np.eye(2), np.diag([1.0, 2.0])])
+    expected = da.at_equal_values(da.vmap(da.hessian(cubes)))(stack)
+    assert np.isfinite(expected).all()
+    with pytest.warns(EqualValuesWarning):
+        inner = da.vmap(da.at_equal_values(da.hessian(cubes)))(stack)
+    assert np.isnan(inner[0]).any() and np.array_equal(inner[1], expected[1])
+
+
+def test_it_is_a_transform_as_others_are() -> None:
+    f = da.at_equal_values(da.hessian(cubes))
+    assert pickle.loads(pickle.dumps(f))(np.eye(2)).tolist() == f(np.eye(2)).tolist()
+    with pytest.raises(da.errors.ArgumentTypeError, match="it takes a function"):
+        da.at_equal_values(3.0)
