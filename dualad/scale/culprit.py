@@ -39,7 +39,9 @@ def culprit(thing: Any, dumps: Callable[[Any], Any]) -> str:
             break
     if not path:
         return ""
-    return f"{path}, {_describe(part)}," if path == first else f"{path}, {_describe(part)} (reached by {first}),"
+    name = getattr(part, "__name__", None)
+    what = f"the {type(part).__name__} `{name}`" if name else f"a {type(part).__name__}"
+    return f"{path}, {what}," if path == first else f"{path}, {what} (reached by {first}),"
 
 
 def _goes(thing: Any, dumps: Callable[[Any], Any]) -> bool:
@@ -53,8 +55,3 @@ def _goes(thing: Any, dumps: Callable[[Any], Any]) -> bool:
 def _named(thing: Any) -> str:
     name = getattr(thing, "__name__", None)
     return f"`{name}`" if name else f"a {type(thing).__name__}"
-
-
-def _describe(thing: Any) -> str:
-    name = getattr(thing, "__name__", None)
-    return f"the {type(thing).__name__} `{name}`" if name else f"a {type(thing).__name__}"

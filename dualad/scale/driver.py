@@ -20,10 +20,9 @@ from ..base.terminal import Progress
 from ..core.contexts import watching
 from ..errors import ArgumentTypeError, PerformanceNote, TravelError, WorkerLostError
 from ..tensors.chunks import Plan, in_chunks, measured_chunks
-from .context import Context, heard_again
-from .executors import Known, has_gil, has_lost_a_worker, known, missing_guard
+from .executors import Known, has_gil, has_lost_a_worker, known
 from .payload import Blob, Ticket, as_laid, pack
-from .worker import Answer, Job, RemoteTraceback, work
+from .worker import Answer, Context, Job, RemoteTraceback, heard_again, work
 
 __all__ = ["chunked", "cut_into"]
 
@@ -45,7 +44,7 @@ def chunked(
             if progress and chunk_size is None and max_memory is None:
                 chunk_size = max(1, plan.total // 100)
             return in_chunks(run, plan.total, chunk_size, max_memory, plan.where)
-        place = known(executor, plan.where)
+        place = known(executor)
         parts: list = []
         start = 0
         if max_memory is not None:
@@ -91,8 +90,10 @@ class _Run:
                 future = self.back.get()
                 if future in self.out:
                     self._came_back(future, self.out.pop(future))
-                if self.failed is not None:
-                    self._only_before(self.failed[0])
+                if self.failed is not None:  # what comes after it is waited for no more
+                    for later in [f for f, k in self.out.items() if k > self.failed[0]]:
+                        later.cancel()
+                        del self.out[later]
             if self.failed is not None:
                 raise self.failed[1]
             return self.found
@@ -161,7 +162,10 @@ class _Run:
                 tasks = [(self.ticket, along, tuple([as_laid(a) for a in call])) for call in calls]
                 futures = self.place.submit(work, tasks)
         except Exception as error:
-            raise self._refused(error) from error
+            if has_lost_a_worker(error):
+                raise self._lost(error, None) from error
+            error.add_note(f"{self.plan.where}: the executor was given chunk {self.next} of {len(self.ranges)}")
+            raise
         for i, future in zip(indices, futures, strict=True):
             if not callable(getattr(future, "result", None)):
                 raise self._wrong("submit", future, "a future, which has result()")
@@ -179,13 +183,6 @@ class _Run:
             "pass an executor that works as those of concurrent.futures do",
         )
 
-    def _refused(self, error: Exception) -> BaseException:
-        """Say of an executor's refusal whose chunks it was given."""
-        if has_lost_a_worker(error):
-            return self._lost(error, None)
-        error.add_note(f"{self.plan.where}: the executor was given chunk {self.next} of {len(self.ranges)}")
-        return error
-
     def _came_back(self, future: Any, i: int) -> None:
         try:
             answer: Answer = future.result()
@@ -193,7 +190,9 @@ class _Run:
             if has_lost_a_worker(error):
                 self._fail(i, self._lost(error, i))
             elif _is_about_pickling(error):
-                self._fail(i, self._cannot_return(error, i))
+                what = f"{self._name(i)}: the result can't be sent back."
+                why = f"it is pickled on its way from a worker, and something in it can't be ({error})"
+                self._fail(i, TravelError(what, why, "return numbers and arrays, and as aux what can be pickled"))
             else:
                 error.add_note(f"{self._name(i)}, by the executor")
                 self._fail(i, error)
@@ -222,22 +221,9 @@ class _Run:
         if self.failed is None or i < self.failed[0]:
             self.failed = (i, error)
 
-    def _only_before(self, i: int) -> None:
-        """Wait no more for what comes after a chunk that failed."""
-        for future in [f for f, k in self.out.items() if k > i]:
-            future.cancel()
-            del self.out[future]
-
     def _name(self, i: int) -> str:
         start, stop = self.ranges[i]
         return f"in {self.plan.unit} {start}:{stop} of {self.plan.where}"
-
-    def _cannot_return(self, error: Exception, i: int) -> TravelError:
-        return TravelError(
-            f"{self._name(i)}: the result can't be sent back.",
-            f"it is pickled on its way from a worker, and something in it can't be ({error})",
-            "return numbers and arrays, and as auxiliary output what can be pickled",
-        )
 
     def _lost(self, error: BaseException, i: int | None) -> WorkerLostError:
         """Say which work was lost with a worker, and what survives that."""
@@ -254,18 +240,20 @@ class _Run:
                 "it was shut down meanwhile, or has lost its workers",
                 "keep the executor open until the call returns",
             )
-        guard = "" if self.done else missing_guard()
-        survives = (
-            "" if hasattr(self.place.executor, "retries") else
-            "dualad.resilient(lambda: ProcessPoolExecutor(...)) replaces workers that die, and does their chunks again"
-        )  # fmt: skip
+        survives = [] if hasattr(self.place.executor, "retries") else [_SURVIVES]
+        guard = [_GUARD] if self.place.kind == "processes" and not self.done else []
         return WorkerLostError(
             f"{self.plan.where}: a worker died ({type(error).__name__}: {error}), and with it the executor; {chunks}.",
-            "a process was killed (memory?), or crashed in compiled code" + ("" if not guard else ", or at its start"),
-            "; or, if this happens at once: ".join([text for text in (survives, guard) if text]),
+            "a process was killed (memory?), or crashed in compiled code" + (", or at its start" if guard else ""),
+            "; or, if this happens at once: ".join(survives + guard),
         )
 
 
+_SURVIVES = "dualad.resilient(lambda: ProcessPoolExecutor(...)) replaces workers that die, and does their chunks again"
+_GUARD = (
+    "put what the script does under  if __name__ == '__main__':  so that a worker, which reads the script's functions"
+    " by importing it, does not do all of it again"
+)
 #: jobs of no more bytes go to a cluster with each chunk: a worker would wait longer for another one to hand them on
 _SMALL = 1 << 14
 

@@ -12,45 +12,27 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import ArgumentError
-
-__all__ = ["Known", "class_names", "has_gil", "has_lost_a_worker", "known", "missing_guard"]
-
-_GUARD = (
-    "put what the script does under  if __name__ == '__main__':  so that a worker, which reads the script's functions"
-    " by importing it, does not do all of it again"
-)
+__all__ = ["Known", "class_names", "has_gil", "has_lost_a_worker", "known"]
 
 
 class Known:
-    """An executor, and what is known of it.
-
-    Attributes
-    ----------
-    executor : object
-        With ``submit``.
-    kind : {"threads", "processes", "dask", "any"}
-        How data gets to its workers: it is there; by a file that they map; by Dask; with the tasks.
-    workers : int
-        How many tasks run at the same time.
-    blas_threads : int or None
-        How many threads a worker's linear algebra may use; None for as many as it likes.
-    client : object or None
-        Dask's.
-    window : int
-        How many tasks may be out: enough for every worker to have the next one. A cluster, to which the way is longer,
-        has a queue of its own.
-    takes_many : bool
-        Whether many tasks are given to it as quickly as one.
-    """
-
-    __slots__ = ("blas_threads", "client", "executor", "kind", "takes_many", "window", "workers")
+    """An executor, and what is known of it."""
 
     def __init__(self, executor: Any, pool: Any) -> None:
-        self.executor, self.kind, self.workers = executor, _kind(pool), max(_workers(pool), 1)
+        self.executor = executor
+        #: how data gets to its workers: it is there ("threads"); by a file that they map ("processes"); by Dask
+        #: ("dask"); with the tasks ("any")
+        self.kind = _kind(pool)
+        #: how many tasks run at the same time
+        self.workers = max(_workers(pool), 1)
+        #: how many threads a worker's linear algebra may use; None for as many as it likes
         self.blas_threads: int | None = getattr(executor, "blas_threads", 1)
+        #: Dask's
         self.client: Any = getattr(pool, "_client", None)
+        #: how many tasks may be out: enough for every worker to have the next one; a cluster, to which the way is
+        #: longer, has a queue of its own
         self.window = (8 if self.kind == "dask" else 2) * self.workers
+        #: whether many tasks are given to it as quickly as one
         self.takes_many = executor is pool and self.kind == "dask" and hasattr(executor, "_wrap_future")
 
     def submit(self, function: Callable, calls: list[tuple]) -> list:
@@ -64,9 +46,8 @@ class Known:
         return [self.executor._wrap_future(future) for future in found]
 
 
-def known(executor: Any, where: str) -> Known:
-    """Find out what an executor is; ``where`` is the transform that it was passed to."""
-    _refuse_bootstrapping(where)
+def known(executor: Any) -> Known:
+    """What is known of an executor."""
     client = executor if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info") else None
     if client is not None:  # a Dask client, whose own submit gives futures of another sort
         executor = client.get_executor()
@@ -115,29 +96,3 @@ def _workers(executor: Any) -> int:
 def has_gil() -> bool:
     """Say whether threads of this interpreter take turns."""
     return getattr(sys, "_is_gil_enabled", lambda: True)()
-
-
-def _refuse_bootstrapping(where: str) -> None:
-    """Refuse to start work in a process that is itself being started as a worker: its script has no guard."""
-    processes = sys.modules.get("multiprocessing.process")
-    if processes is not None and getattr(processes.current_process(), "_inheriting", False):
-        raise ArgumentError(
-            f"{where}: executor= was used while a worker process was importing the script.",
-            "a worker that is started anew imports the script that started it, and would start workers itself",
-            _GUARD,
-        )
-
-
-def missing_guard() -> str:
-    """Return what to say of a script that starts processes without a guard, or nothing if it has one."""
-    main = sys.modules.get("__main__")
-    file = getattr(main, "__file__", None)
-    multiprocessing = sys.modules.get("multiprocessing")
-    if file is None or multiprocessing is None or multiprocessing.get_start_method(allow_none=True) == "fork":
-        return ""
-    try:
-        with open(file, encoding="utf-8") as source:
-            guarded = "__main__" in source.read()
-    except (OSError, UnicodeDecodeError):
-        return ""
-    return "" if guarded else _GUARD

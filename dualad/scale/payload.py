@@ -64,22 +64,17 @@ class Blob:
         return Blob, (self.main, [bytes(b) for b in self.buffers])
 
 
-def _pickler() -> Any:
-    return importlib.import_module("cloudpickle" if importlib.util.find_spec("cloudpickle") else "pickle")
-
-
 def _dumps(thing: Any) -> Blob:
     buffers: list[memoryview] = []
 
-    def kept(buffer: pickle.PickleBuffer) -> bool:
-        view = buffer.raw()
-        if view.nbytes <= LARGE:
-            return True
-        buffers.append(view)
-        return False
+    def is_small(buffer: pickle.PickleBuffer) -> bool:
+        if buffer.raw().nbytes > LARGE:
+            buffers.append(buffer.raw())
+        return buffer.raw().nbytes <= LARGE
 
+    pickler: Any = importlib.import_module("cloudpickle" if importlib.util.find_spec("cloudpickle") else "pickle")
     with no_collection():
-        return Blob(_pickler().dumps(thing, protocol=5, buffer_callback=kept), buffers)
+        return Blob(pickler.dumps(thing, protocol=5, buffer_callback=is_small), buffers)
 
 
 def pack(job: Any, other: Callable[[], Any] | None, what: Any, where: str) -> Blob:

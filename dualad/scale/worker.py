@@ -1,6 +1,8 @@
 """What happens in a worker: a chunk of a job, in the caller's context, its error and its warnings brought back.
 
-For: ``work``, the one function that executors are given. Not for: who is given which chunk (``driver.py``).
+For: ``work``, the one function that executors are given, and ``Context``: kinks, floating-point errors, filters of
+warnings, ``debug`` and ``residual_hooks`` are in a worker as where the transform is called. Not for: contexts of
+the user's own, which may mean nothing elsewhere, or who is given which chunk (``driver.py``).
 """
 
 from __future__ import annotations
@@ -12,15 +14,48 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from ..base.locks import new_lock
 from ..base.tree import is_picklable
-from .context import Context
+from ..core.contexts import watching
+from ..core.watch import Watch
+from ..ops.kinks import _convention, kinks
+from ..program.packed import active as hooks
 from .payload import MISSING, Blob, Laid, Ticket
 
-__all__ = ["Answer", "Job", "RemoteTraceback", "work"]
+__all__ = ["Answer", "Context", "Job", "RemoteTraceback", "heard_again", "work"]
+
+
+class Context:
+    """What is on here; pickled with a job."""
+
+    def __init__(self) -> None:
+        self.convention = _convention.get()
+        self.errors: Any = np.geterr()
+        # A category that the script itself defines can't be imported there.
+        self.filters = [f for f in warnings.filters if f[2].__module__ != "__main__"]
+        self.watch: Watch | None = watching.get()
+        self.hooks = hooks.get()
+
+    @contextlib.contextmanager
+    def entered(self, said: list, seen: list) -> Iterator[None]:
+        """Have it on in a block; ``said`` is filled with its warnings, ``seen`` with what a watch has to tell."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(_listening(self.filters, said))
+            stack.enter_context(np.errstate(**self.errors))
+            stack.enter_context(kinks(self.convention))
+            stack.callback(hooks.reset, hooks.set(self.hooks))
+            watch = None if self.watch is None else stack.enter_context(self.watch.elsewhere().on())
+            yield
+            if watch is not None:
+                seen.append(watch.to_tell())
 
 
 class Job(NamedTuple):
@@ -91,3 +126,55 @@ def _controller(with_scipy: bool) -> Any:
     if importlib.util.find_spec("threadpoolctl") is None:
         return None
     return importlib.import_module("threadpoolctl").ThreadpoolController()
+
+
+# ── warnings ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextlib.contextmanager
+def _listening(filters: list, said: list) -> Iterator[None]:
+    """Use the caller's filters in this process, and keep what is shown; chunks may run side by side."""
+    global _running, _caught, _show
+    token = _heard.set(said)
+    with _lock:
+        if not _running:
+            _caught = warnings.catch_warnings()
+            _caught.__enter__()
+            _show = warnings.showwarning
+            warnings.resetwarnings()
+            warnings.filters.extend(filters)  # type: ignore[attr-defined]
+            warnings.showwarning = _keep
+        _running += 1
+    try:
+        yield
+    finally:
+        _heard.reset(token)
+        with _lock:
+            _running -= 1
+            if not _running:
+                _caught.__exit__(None, None, None)
+
+
+_lock = new_lock()
+_running = 0
+_caught: Any = None
+_show: Callable = warnings.showwarning
+#: the warnings of the chunk that is computed here
+_heard: ContextVar[list | None] = ContextVar("dualad_heard", default=None)
+
+
+def _keep(message, category, filename, lineno, file=None, line=None) -> None:
+    said = _heard.get()
+    if said is not None:
+        said.append((message, category, filename, lineno))
+    else:
+        _show(message, category, filename, lineno, file, line)
+
+
+def heard_again(said: Iterable[tuple], shown: set) -> None:
+    """Show the caller the warnings of a chunk, each once for all chunks."""
+    for message, category, filename, lineno in said:
+        key = (str(message), category, filename, lineno)
+        if key not in shown:
+            shown.add(key)
+            warnings.warn_explicit(message, category, filename, lineno)

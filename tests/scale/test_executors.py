@@ -26,7 +26,7 @@ def curve(x):
 def test_the_bits_of_the_serial_run() -> None:
     rows = np.ones((9, 3)) * X[:, None]
     with loky.ProcessPoolExecutor(2) as pool:
-        assert (known(pool, "here").kind, known(pool, "here").workers) == ("processes", 2)
+        assert (known(pool).kind, known(pool).workers) == ("processes", 2)
         for transform in (da.jacfwd, da.jacrev, da.jacobian, da.hessian):
             ours = transform(curve, chunk_size=5, executor=pool)(X)
             assert ours.tobytes() == transform(curve, chunk_size=5)(X).tobytes()

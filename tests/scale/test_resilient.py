@@ -133,7 +133,7 @@ def test_killed_from_outside_again_and_again() -> None:
         return np.sin(x)
 
     x = np.arange(60.0)
-    with da.resilient(pool) as executor:
+    with da.resilient(pool, retries=4) as executor:  # on a busy machine all three may hit the same chunk
         done = threading.Event()
 
         def kill() -> None:
@@ -257,8 +257,8 @@ def test_a_missing_guard_is_recognized(tmp_path) -> None:
         timeout=100, check=False,
     )  # fmt: skip
     assert ran.returncode != 0
-    assert "while a worker process was importing the script" in ran.stderr
-    assert ran.stderr.count("if __name__ == '__main__'") >= 2  # in the worker, and to the caller
+    assert "bootstrapping phase" in ran.stderr  # Python's words, in the worker
+    assert "put what the script does under  if __name__ == '__main__'" in ran.stderr  # ours, to the caller
 
 
 @pytest.mark.full
