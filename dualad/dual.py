@@ -21,6 +21,7 @@ from .base.frames import public
 from .boundary.boundary import running
 from .core.aval import aval_of, is_inexact
 from .core.capture import check_inside
+from .core.constants import zeros_beside
 from .core.contexts import active, boundary, everywhere, in_use, watching
 from .core.dispatch import bind
 from .core.level import Level, escaped
@@ -30,9 +31,22 @@ from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from .memory.memory import flush_writes, layout, snapshot_once, unchanged, unshared
 from .ops.arithmetic import add, divide, multiply, subtract
 from .ops.kinds import is_finite, known
-from .surface.arguments import plain_leaf
+from .surface.leaves import plain_leaf
+from .surface.objects import join
 
-__all__ = ["Dual", "DualLevel", "UnpackedDual", "check_tangent", "dual_level", "float0", "make_dual", "unpack_dual"]
+__all__ = [
+    "Dual",
+    "DualLevel",
+    "UnpackedDual",
+    "check_tangent",
+    "dual_level",
+    "float0",
+    "make_dual",
+    "shown_tangent",
+    "split",
+    "strip",
+    "unpack_dual",
+]
 
 #: dtype of a tangent that can't exist: the one of an integer or boolean primal
 float0 = np.dtype([("float0", np.void, 0)])
@@ -468,6 +482,38 @@ def check_tangent(primal, tangent, name: object, where: str) -> None:
             "a tangent has its primal's dtype, so that no precision is lost or invented silently",
             f"cast it: tangent.astype(np.{p.dtype.name})",
         )
+
+
+def split(x, level: DualLevel) -> tuple:
+    """Split an output at a level: its value and its tangent, cast to the value's dtype; ``None`` where it is zero."""
+    if not (type(x) is Dual and x.level is level):
+        return x, None
+    value, tangent = x._primal, x._tangent
+    if tangent is not None:
+        dtype = value.dtype if hasattr(value, "dtype") else aval_of(value).dtype
+        own = getattr(tangent, "dtype", None)
+        if own is None:  # a Python number, where the primal is one
+            tangent = dtype.type(tangent)
+        elif own is not dtype and own != dtype:
+            tangent = tangent.astype(dtype)
+    return value, tangent
+
+
+def strip(x, level: DualLevel):
+    """Return an auxiliary output without its tangent at this level."""
+    if isinstance(x, np.ndarray) and x.dtype == object:
+        x = join(x)
+    return split(x, level)[0]
+
+
+def shown_tangent(value, tangent):
+    """Return a tangent as an array: zeros where it was never built, ``float0`` where it can't exist."""
+    if tangent is not None:
+        return tangent
+    aval = aval_of(value)
+    if not is_inexact(aval.dtype):
+        return np.zeros(aval.shape, float0)[()]
+    return zeros_beside(aval.shape, aval.dtype, value)[()]
 
 
 def _check(level: Any, where: str) -> DualLevel | None:

@@ -7,40 +7,25 @@ Not for: the arithmetic of Duals (``dual.py`` and the rules).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 import optree
 
 from .base.arguments import check_callable, own_results
-from .base.containers import advice, has_own_arithmetic, refuse_array_like
 from .base.frames import public
 from .base.signatures import Args, Aux, Out, Tree
-from .base.tree import (
-    LEAF,
-    LeafName,
-    flatten,
-    flatten_like,
-    flatten_result,
-    is_array,
-    leaf_names,
-    refuse_hidden_numbers,
-    tree_map,
-)
+from .base.tree import LeafName, flatten, flatten_like, is_array, tree_map
 from .boundary.boundary import run
 from .core.aval import aval_of, is_inexact
-from .core.constants import foreign, zeros_beside
+from .core.constants import foreign
 from .core.contexts import active
-from .core.level import escaped
-from .core.tracer import Tracer
-from .dual import Dual, DualLevel, check_tangent, float0
-from .errors import ArgumentTypeError, DtypeError, OutputError
+from .dual import Dual, DualLevel, check_tangent, float0, shown_tangent, split, strip
+from .errors import ArgumentTypeError
 from .ops.shaping import stop_gradient as stop_gradient_op
-from .surface.arguments import operand, plain_leaf
+from .surface.leaves import as_primal, output_leaves, plain_leaf, split_aux, static_leaf
 
-__all__ = [
-    "as_primal", "jvp", "output_leaves", "shown_tangent", "split", "split_aux", "stop_gradient", "strip",
-]  # fmt: skip
+__all__ = ["jvp", "stop_gradient"]
 
 
 @overload
@@ -154,95 +139,9 @@ def _stop(x):
 # ── pieces shared by the transforms ──────────────────────────────────────────────────────────────────────────────
 
 
-def as_primal(x, name: object, where: str):
-    """Check and return one leaf of the primals: arrays as they are, subclasses viewed as ndarray or refused."""
-    x = plain_leaf(x, name, where)
-    if isinstance(x, np.ndarray) and x.dtype.kind not in "biufc":
-        if x.dtype == object:
-            return operand(x)
-        raise DtypeError(
-            f"{where}: {name} has dtype {x.dtype}.",
-            "it does not hold numbers",
-            "pass it by closure, or as a static object",
-        )
-    return x
-
-
-def output_leaves(out: Any, where: str, passed: Sequence = ()) -> tuple[list, optree.PyTreeSpec]:
-    """Flatten what the function returned, packing object arrays and refusing what is no number.
-
-    Static leaves among ``passed``, those of the arguments, may come back: a gradient has them where its argument has.
-    """
-    if type(out) is Dual and out.level.open:  # most often
-        return [out], LEAF
-    leaves, treedef = flatten_result(out, passed)
-    for i, x in enumerate(leaves):
-        if isinstance(x, Tracer):
-            if not x.level.open:
-                raise escaped(x.level, f"returning from `{where}`", x)
-        elif has_own_arithmetic(type(x)):
-            raise OutputError(
-                f"{where}: the function returned a {type(x).__name__} at {leaf_names(out, 'output')[i]}.",
-                "it computes by rules of its own (labels, masks, units), and has no room for a tangent or a batch axis",
-                f"return {advice(type(x))}",
-            )
-        elif isinstance(x, np.ndarray) and x.dtype == object:
-            leaves[i] = operand(x)
-        elif not is_array(x) or getattr(x, "dtype", float0).kind not in "biufcV":
-            raise OutputError(
-                f"{where}: the function returned {x!r} of type {type(x).__name__} at {leaf_names(out, 'output')[i]}.",
-                "only numbers and arrays have derivatives and batch axes",
-                _advice(x, where),
-            )
-    return leaves, treedef
-
-
-def _advice(x, where: str) -> str:
-    """Return what to do with a result that is no number."""
-    if hasattr(x, "send") and hasattr(x, "close"):
-        return "collect what a generator yields (np.stack(list(f(x)))), or run a coroutine inside the function"
-    if where in ("jvp", "vjp", "linearize", "grad", "value_and_grad"):
-        return "return it through has_aux=True, or leave it out"
-    return "leave it out"
-
-
-def split(x, level: DualLevel) -> tuple:
-    """Split an output at a level: its value and its tangent, cast to the value's dtype; ``None`` where it is zero."""
-    if not (type(x) is Dual and x.level is level):
-        return x, None
-    value, tangent = x._primal, x._tangent
-    if tangent is not None:
-        dtype = value.dtype if hasattr(value, "dtype") else aval_of(value).dtype
-        own = getattr(tangent, "dtype", None)
-        if own is None:  # a Python number, where the primal is one
-            tangent = dtype.type(tangent)
-        elif own is not dtype and own != dtype:
-            tangent = tangent.astype(dtype)
-    return value, tangent
-
-
-def strip(x, level: DualLevel):
-    """Return an auxiliary output without its tangent at this level."""
-    if isinstance(x, np.ndarray) and x.dtype == object:
-        x = operand(x)
-    return split(x, level)[0]
-
-
-def shown_tangent(value, tangent):
-    """Return a tangent as an array: zeros where it was never built, ``float0`` where it can't exist."""
-    if tangent is not None:
-        return tangent
-    aval = aval_of(value)
-    if not is_inexact(aval.dtype):
-        return np.zeros(aval.shape, float0)[()]
-    return zeros_beside(aval.shape, aval.dtype, value)[()]
-
-
 def _dual(primal, tangent, level: DualLevel, i: int, tangents):
     if not is_array(primal):
-        refuse_array_like(primal, LeafName(tangents, "primals", i), "jvp")
-        refuse_hidden_numbers(primal, LeafName(tangents, "primals", i), "jvp")
-        return primal
+        return static_leaf(primal, LeafName(tangents, "primals", i), "jvp")
     name = LeafName(tangents, "tangents", i)
     primal = as_primal(primal, f"primals leaf {i}", "jvp")
     inexact = is_inexact(aval_of(primal).dtype)
@@ -256,14 +155,3 @@ def _dual(primal, tangent, level: DualLevel, i: int, tangents):
     if not hasattr(tangent, "shape") or (type(tangent) is np.ndarray and not tangent.shape):
         tangent = np.asarray(tangent)[()]
     return Dual(primal, tangent, level)
-
-
-def split_aux(out, where: str) -> tuple:
-    """Split the pair that a function with has_aux returns."""
-    if not (isinstance(out, tuple) and len(out) == 2):
-        raise OutputError(
-            f"{where}: has_aux=True, but the function returned a {type(out).__name__}.",
-            "with has_aux it returns a pair (output, aux)",
-            "return (output, aux), or drop has_aux",
-        )
-    return out

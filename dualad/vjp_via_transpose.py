@@ -14,9 +14,8 @@ import numpy as np
 import optree
 
 from .base.arguments import check_callable
-from .base.containers import refuse_array_like
 from .base.frames import public
-from .base.selection import Selection, select
+from .base.selection import select
 from .base.signatures import Args, Aux, Out
 from .base.tree import (
     LEAF,
@@ -25,7 +24,6 @@ from .base.tree import (
     flatten_like,
     is_array,
     leaf_names,
-    refuse_hidden_numbers,
     unflatten,
     with_structures,
 )
@@ -36,18 +34,17 @@ from .core.constants import beside, foreign, zeros_beside
 from .core.tracer import Tracer
 from .dual import float0
 from .errors import ArgumentTypeError, DtypeError, OutputError, ShapeError
-from .jvp import as_primal, output_leaves
 from .memory.memory import unshared
 from .program.check import check_linear
 from .program.ir import Program
-from .surface.arguments import plain_leaf
+from .surface.leaves import as_primal, check_chosen, is_plainly_real, output_leaves, plain_leaf
 from .tensors.chunks import Chunking
 from .tensors.staged import StagedLevel
 from .transforms.backward import in_dtype, pull_back
 from .transforms.linearize import Linearization, stage_tangents
 from .transforms.shards import over_shards
 
-__all__ = ["check_differentiable", "grad", "gradients", "linear_transpose", "pull", "value_and_grad", "vjp"]
+__all__ = ["grad", "gradients", "linear_transpose", "pull", "value_and_grad", "vjp"]
 
 
 # ── vjp ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -382,8 +379,8 @@ def gradients(
     def gradient(*args, **kwargs):
         selection = select(f, args, kwargs, argnums, argnames, where)
         for x in selection.chosen:
-            if holomorphic or not _is_plainly_real(x):  # then all of them are looked at closely
-                _check_chosen(selection, holomorphic, where, allow_int)
+            if holomorphic or not is_plainly_real(x):  # then all of them are looked at closely
+                check_chosen(selection.chosen, selection.names, holomorphic, where, allow_int)
                 break
         out, stage = stage_tangents(selection.function, selection.chosen, has_aux, where, True)
         if stage.out_tree is not LEAF or stage.out_avals[0].shape or stage.out_avals[0].dtype.kind != "f":
@@ -408,49 +405,6 @@ def gradients(
         return ((out, stage.aux) if has_aux else out), derivative
 
     return gradient
-
-
-def _is_plainly_real(x: Any) -> bool:
-    return type(x) is float or (type(x) in (np.ndarray, np.float64) and x.dtype.kind == "f")
-
-
-def _check_chosen(selection: Selection, holomorphic: bool, where: str, allow_int: bool) -> None:
-    if holomorphic or not all([x is not None and all(map(_is_plainly_real, flatten(x)[0])) for x in selection.chosen]):
-        for x, name in zip(selection.chosen, selection.names, strict=True):
-            check_differentiable(x, name, holomorphic, where, allow_int)
-
-
-def check_differentiable(x, name: str, holomorphic: bool, where: str, allow_int: bool = False) -> None:
-    """Refuse an argument without numbers, and one that has integers or booleans among its arrays."""
-    leaves = flatten(x)[0]
-    if x is None or (leaves and not any([is_array(leaf) for leaf in leaves])):
-        if leaves:
-            refuse_array_like(leaves[0], LeafName(x, name, 0), where)
-            refuse_hidden_numbers(leaves[0], LeafName(x, name, 0), where)
-        raise ArgumentTypeError(
-            f"{where}: {name} is a {type(x).__name__}, in which there are no numbers.",
-            "a derivative is taken with respect to numbers and arrays, in tuples, lists, dicts and dataclasses",
-            "pass an array, or leave it out of argnums",
-        )
-    for i, leaf in enumerate(leaves):
-        if not is_array(leaf):
-            continue
-        path = LeafName(x, name, i)
-        dtype = aval_of(as_primal(leaf, path, where)).dtype
-        if not is_inexact(dtype):
-            if allow_int:
-                continue
-            raise DtypeError(
-                f"{where}: {path} has dtype {dtype}.",
-                "a function of integers or booleans has no derivative",
-                "pass floats (x.astype(float), 3.0 instead of 3), or leave it out of argnums",
-            )
-        if holomorphic and dtype.kind != "c":
-            raise DtypeError(
-                f"{where}: holomorphic=True, but {path} has dtype {dtype}.",
-                "a holomorphic function has complex arguments",
-                "pass x.astype(complex), or drop holomorphic=True",
-            )
 
 
 def _check_scalar(out, holomorphic: bool, where: str) -> None:

@@ -15,7 +15,6 @@ import numpy as np
 import optree
 
 from .base.arguments import check_callable, own_results
-from .base.containers import refuse_array_like
 from .base.frames import user_level
 from .base.signatures import Args
 from .base.tree import LeafName, flatten, flatten_prefix, is_array, with_structures
@@ -35,10 +34,10 @@ from .errors import (
     PerformanceNote,
     UnsupportedError,
 )
-from .jvp import as_primal, output_leaves
 from .memory.memory import pin
 from .ops.kinds import known, repeat_lanes
 from .ops.scans import equal_or_both_nan
+from .surface.leaves import as_primal, output_leaves, plain_leaf
 from .tensors.chunks import Chunking, Plan, refuse_traced
 
 __all__ = ["vmap"]
@@ -340,7 +339,7 @@ def _in_axis(x, axis, name: object):
     if axis is None:
         return None
     if not is_array(x):
-        refuse_array_like(x, name, "vmap")
+        plain_leaf(x, name, "vmap")
         return None
     ndim = np.ndim(as_primal(x, name, "vmap"))
     if not -ndim <= axis < ndim:

@@ -17,7 +17,7 @@ import optree
 from ..base.frames import public
 from ..base.tree import LeafName, flatten, is_array, with_structures
 from ..errors import ShapeError
-from ..surface.arguments import plain_leaf
+from ..surface.leaves import plain_leaf
 
 __all__ = ["ravel_pytree"]
 

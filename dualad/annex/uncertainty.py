@@ -20,8 +20,8 @@ from ..core.tracer import Tracer
 from ..errors import ArgumentError, DtypeError, OutputError, ShapeError
 from ..jacobians.basis import split_last
 from ..jvp import jvp
+from ..surface.leaves import check_differentiable
 from ..tensors.chunks import Chunking
-from ..vjp_via_transpose import check_differentiable
 from ..vmap import vmap
 
 __all__ = ["Propagated", "propagate"]

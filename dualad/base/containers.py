@@ -10,17 +10,18 @@ Not for: compiled code of other libraries (``surface/foreign.py``), nor for tens
 
 from __future__ import annotations
 
-import array
 import numbers
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from ..errors import ArgumentTypeError, ForeignArrayError
 
-__all__ = ["advice", "can_carry", "has_own_arithmetic", "met", "refuse_array_like", "register_array"]
+__all__ = ["advice", "can_carry", "cannot_carry", "has_own_arithmetic", "met", "register_array", "remembered"]
+
+T = TypeVar("T")
 
 #: arrays of other libraries that can carry a derivative, by package and name: so none of them is imported to be known
 _BUILT_IN = frozenset({("cupy", "ndarray"), ("dask.array", "Array")})
@@ -31,13 +32,13 @@ _registered: set[type] = set()
 _answers: list = []
 
 
-def _remembered(judge: Callable[[type], bool]) -> Callable[[type], bool]:
+def remembered(judge: Callable[[type], T]) -> Callable[[type], T]:
     """Remember what is said of a type, until another one is registered."""
     _answers.append(lru_cache(1000)(judge))
     return _answers[-1]
 
 
-@_remembered
+@remembered
 def can_carry(kind: type) -> bool:
     """Say whether arrays of a type that is not NumPy's own can carry a tangent or a batch axis."""
     of = kind.__module__
@@ -116,7 +117,7 @@ _ARITHMETIC = frozenset(
 )  # fmt: skip
 
 
-@_remembered
+@remembered
 def has_own_arithmetic(kind: type) -> bool:
     """Say whether objects of a type compute by rules of their own, which a tensor beside them would lose."""
     if issubclass(kind, np.ndarray):
@@ -133,16 +134,11 @@ def has_own_arithmetic(kind: type) -> bool:
 
 
 _EXCHANGED = ("__array_namespace__", "__dlpack__")
-_SAYS_ARRAY = (*_EXCHANGED, "__array__", "__array_interface__", "__array_struct__", "__array_ufunc__")
 
 
-def refuse_array_like(x: Any, name: object, where: str) -> None:
-    """Refuse an argument that holds numbers, and is neither a number nor an array that can carry a derivative."""
-    kind = type(x)
-    like = any(hasattr(kind, a) for a in _SAYS_ARRAY) or isinstance(x, (numbers.Number, memoryview, array.array))
-    if isinstance(x, type) or not (like or has_own_arithmetic(kind)):
-        return
-    raise ArgumentTypeError(
+def cannot_carry(kind: type, name: object, where: str) -> ArgumentTypeError:
+    """The error for an argument of a type that holds numbers, and can carry neither a tangent nor a batch axis."""
+    return ArgumentTypeError(
         f"{where}: {name} is {_named(kind)}.",
         "its arithmetic differs from ndarray's (labels, masks, units), and no rule knows it"
         if has_own_arithmetic(kind)

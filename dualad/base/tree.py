@@ -1,4 +1,4 @@
-"""Trees: what optree does not say. Paths for messages, prefix trees for ``in_axes``, and which leaves are arrays.
+"""Trees: what optree does not say. Kinds of leaves, paths for messages, prefix trees for ``in_axes``.
 
 Nodes are tuples, lists, dicts, named tuples, dataclasses and whatever is registered in the namespace ``"dualad"``;
 ``None`` is a node without leaves. Leaves that are neither numbers nor arrays (strings, callables, ...) are static: they
@@ -7,11 +7,13 @@ pass through every transform as they are. Not for: anything about derivatives.
 
 from __future__ import annotations
 
+import array
 import collections
 import contextlib
 import dataclasses
 import enum
 import functools
+import numbers
 import pickle
 import types
 import weakref
@@ -22,10 +24,11 @@ import numpy as np
 import optree
 
 from ..errors import ArgumentError, ArgumentTypeError, TreeError
+from .containers import has_own_arithmetic, remembered
 
 __all__ = [
-    "ARRAYS", "LEAF", "LEAVES_SEEN_AS", "LeafName", "NAMESPACE", "flatten", "flatten_like", "flatten_prefix",
-    "flatten_result", "is_array", "is_picklable", "leaf_names", "orders_of_keys", "refuse_hidden_numbers",
+    "KINDS", "Kind", "LEAF", "LEAVES_SEEN_AS", "LeafName", "NAMESPACE", "flatten", "flatten_like", "flatten_prefix",
+    "flatten_result", "is_array", "is_picklable", "leaf", "leaf_names", "orders_of_keys", "refuse_hidden_numbers",
     "register_dataclass", "register_node", "tree_map", "treedef_outline", "unflatten", "with_structures",
 ]  # fmt: skip
 
@@ -34,11 +37,75 @@ NAMESPACE = "dualad"
 #: type of a leaf -> what a transform sees in its place; filled by higher floors (a buffer is seen as its array)
 LEAVES_SEEN_AS: dict[type, Callable] = {}
 
-#: types of which it is known that they are numbers or arrays; tensors add themselves, whose class takes time to ask for
-ARRAYS: set[type] = {np.ndarray, np.float64, float, int}
+# ── kinds of leaves ──────────────────────────────────────────────────────────────────────────────────────────────
 
-#: types of leaves that were looked at and are leaves indeed
-_LEAVES: set[type] = {np.ndarray, np.float64, float, int}
+
+class Kind(enum.IntEnum):
+    """Up to ``TENSOR`` what is computed with as it is, up to ``FOREIGN`` all arrays and numbers, then other objects."""
+
+    #: exactly an ``np.ndarray``
+    ARRAY = 0
+    #: of Python or NumPy
+    NUMBER = 1
+    TENSOR = 2
+    #: an ``np.ndarray`` of Python objects, which may be tensors
+    OBJECTS = 3
+    #: of a subclass of ndarray that computes as ndarrays do
+    SUBCLASS = 4
+    #: an array of another library that computes as NumPy's do
+    CARRIER = 5
+    #: an array that computes by rules of its own: with labels, masks or units
+    FOREIGN = 6
+    #: anything else with numbers in it, which can carry no derivative: a sparse matrix, PyTorch's tensors, a Fraction
+    HOLDER = 7
+    #: text, functions, other objects: passed through
+    STATIC = 8
+
+
+#: the kinds of types that are known without a look at them; tensors add their own
+KINDS: dict[type, Kind] = {
+    np.ndarray: Kind.ARRAY,
+    **dict.fromkeys((bool, int, float, complex), Kind.NUMBER),
+    **dict.fromkeys((np.bool_, np.int64, np.float32, np.float64, np.complex128), Kind.NUMBER),
+}
+
+_ARRAY, _OBJECTS, _FOREIGN = Kind.ARRAY, Kind.OBJECTS, Kind.FOREIGN
+
+
+def leaf(x: Any) -> Kind:
+    """The kind of a leaf: what transforms take it for is decided here and nowhere else."""
+    kind = KINDS.get(type(x))
+    if kind is None:
+        kind = _kind_of_type(type(x))
+        if kind >= _FOREIGN and not isinstance(x, type) and all(hasattr(x, name) for name in _PROTOCOL):
+            # What an object is asked for need not be an attribute of its class.
+            kind = Kind.FOREIGN if has_own_arithmetic(type(x)) else Kind.CARRIER
+    return _OBJECTS if kind is _ARRAY and x.dtype.char == "O" else kind
+
+
+def is_array(x: Any) -> bool:
+    """Whether a leaf is a number or an array (or a tensor), as opposed to a static leaf such as a string."""
+    return type(x) in KINDS or leaf(x) <= _FOREIGN
+
+
+_PROTOCOL = ("shape", "dtype", "__array_ufunc__")
+_SAYS_ARRAY = (
+    "__array_namespace__", "__dlpack__", "__array__", "__array_interface__", "__array_struct__", "__array_ufunc__",
+)  # fmt: skip
+
+
+@remembered
+def _kind_of_type(cls: type) -> Kind:
+    own = has_own_arithmetic(cls)
+    if issubclass(cls, (np.ndarray, np.generic, bool, int, float, complex)):
+        if own:
+            return Kind.FOREIGN
+        return Kind.SUBCLASS if issubclass(cls, np.ndarray) else Kind.NUMBER
+    like = any(hasattr(cls, name) for name in _SAYS_ARRAY) or issubclass(cls, (numbers.Number, memoryview, array.array))
+    return Kind.HOLDER if (like or own) and not issubclass(cls, type) else Kind.STATIC
+
+
+# ── flattening ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 _tree_structure: Any = optree.tree_structure  # whose types know collections only
 #: the structures of a leaf by itself, and of one as the only argument
@@ -49,27 +116,24 @@ def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
     """Return the leaves of a tree and its structure; a dataclass is registered when it is first met."""
     # An array, a number or a tensor, by itself or as the only argument, is nearly every tree.
     alone = tree[0] if type(tree) is tuple and len(tree) == 1 else tree
-    if type(alone) in ARRAYS and type(alone) not in LEAVES_SEEN_AS:
+    if type(alone) in KINDS and type(alone) not in LEAVES_SEEN_AS:
         return [alone], LEAF if alone is tree else _ONE_ARGUMENT
     leaves, treedef = optree.tree_flatten(tree, namespace=NAMESPACE)
     for i, x in enumerate(leaves):
         kind = type(x)
         if kind in LEAVES_SEEN_AS:
             leaves[i] = LEAVES_SEEN_AS[kind](x)
-        elif kind not in _LEAVES:
-            if not hasattr(kind, "__dataclass_fields__") or is_array(x):
-                _LEAVES.add(kind)
-            elif not _beside_fields(x):
-                with contextlib.suppress(ValueError):  # another thread was quicker
-                    register_dataclass(kind)
-                return flatten(tree)
+        elif kind not in KINDS and hasattr(kind, "__dataclass_fields__") and not (is_array(x) or _beside_fields(x)):
+            with contextlib.suppress(ValueError):  # another thread was quicker
+                register_dataclass(kind)
+            return flatten(tree)
     return leaves, treedef
 
 
 def orders_of_keys(tree: Any) -> Any:
     """Return the orders that the keys of the dicts in a tree have, None if all are sorted: a structure has none."""
     kind = type(tree)
-    if kind in _LEAVES or kind in ARRAYS:
+    if kind in KINDS:
         return None
     if kind in (dict, collections.defaultdict):
         inside = tuple([orders_of_keys(x) for x in tree.values()])
@@ -98,15 +162,6 @@ def tree_map(function: Callable, tree: Any) -> Any:
     """Apply a function to every leaf."""
     leaves, treedef = flatten(tree)
     return optree.tree_unflatten(treedef, [function(x) for x in leaves])
-
-
-def is_array(x: Any) -> bool:
-    """Say whether a leaf is a number or an array (or a tensor), as opposed to a static leaf such as a string."""
-    return (
-        type(x) in ARRAYS
-        or isinstance(x, (np.ndarray, np.generic, bool, int, float, complex))
-        or (hasattr(x, "shape") and hasattr(x, "dtype") and hasattr(x, "__array_ufunc__"))
-    )
 
 
 #: what holds no numbers that anybody would differentiate

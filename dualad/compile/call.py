@@ -42,9 +42,8 @@ from ..core.aval import Aval, is_weak
 from ..core.contexts import compiling
 from ..core.dispatch import bind
 from ..core.tracer import PLAIN, beneath
-from ..dual import Dual, DualLevel
+from ..dual import Dual, DualLevel, split
 from ..errors import PerformanceNote
-from ..jvp import split
 from ..ops.kinds import in_lanes, is_finite
 from ..ops.kinks import _convention
 from ..program.ir import Program

@@ -30,11 +30,11 @@ from ..core.tracer import Tracer
 from ..dual import Dual
 from ..errors import ArgumentTypeError, BranchError, ConversionError, DtypeError, PerformanceNote
 from ..guards.reach import MOST, Reach
-from ..jvp import as_primal
 from ..memory.memory import snapshot
 from ..ops.kinks import _convention
 from ..program.ir import Program, map_atoms, programs_in
 from ..program.variable import Variable
+from ..surface.leaves import as_primal
 from .call import CallProgram, call
 from .captures import Captures
 from .first_call import CHECKED

@@ -29,11 +29,11 @@ from ..core.watch import Watch
 from ..errors import BranchError, NotRepeatableError
 from ..guards.places import ENTRY, ITEMS, LIST, Place
 from ..guards.reach import Reach, Snapshot
-from ..jvp import output_leaves
 from ..memory.memory import as_array, flush_writes, layout, snapshot
 from ..program.ir import Program, evaluate, live_steps, map_atoms
 from ..program.packed import active as packing
 from ..program.variable import Variable, aval_of_atom
+from ..surface.leaves import output_leaves
 from ..tensors.staged import Staged, StagedLevel
 from .captures import memory_of, writeable
 from .simplify import first_difference, hashable

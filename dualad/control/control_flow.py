@@ -26,9 +26,9 @@ from ..core.level import escaped
 from ..core.tracer import Tracer, beneath, layers
 from ..dual import Dual
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError
-from ..jvp import output_leaves
 from ..memory.memory import unshared
 from ..rules.calls import partition
+from ..surface.leaves import output_leaves
 from ..tensors.lazy import Lazy
 from ..tensors.staged import Staged
 from .carry import Carry, as_dtype, fresh, signature

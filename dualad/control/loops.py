@@ -22,11 +22,11 @@ from ..core.aval import Aval
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
 from ..errors import ArgumentError, ArgumentTypeError, OutputError, ShapeError, TreeError
-from ..jvp import output_leaves
 from ..memory.memory import unshared
 from ..ops.joining import unstack
 from ..rules.calls import Template, partition
-from ..surface.arguments import operand, plain_leaf
+from ..surface.arguments import operand
+from ..surface.leaves import output_leaves, plain_leaf
 from ..tensors.chunks import Chunking, Plan, refuse_traced
 from .carry import Carry
 from .control_flow import decider, is_traced, known_values, linear_arguments, name_of, staged_body, while_loop

@@ -21,12 +21,12 @@ from ..core.axes import rename
 from ..core.contexts import everywhere
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
-from ..dual import Dual, DualLevel
-from ..jvp import output_leaves, split
+from ..dual import Dual, DualLevel, split
 from ..ops.kinds import repeat_lanes
 from ..program.check import check_linear
 from ..program.ir import Program, live_steps, map_atoms, map_programs, programs_in
 from ..program.variable import Variable, aval_of_atom
+from ..surface.leaves import output_leaves
 from ..tensors.staged import Staged, StagedLevel
 from ..transforms.backward import backward, in_dtype
 from ..transforms.liveness import BodyLiveness

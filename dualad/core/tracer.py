@@ -17,7 +17,7 @@ from ..base.asking import by_name
 from ..base.containers import can_carry, has_own_arithmetic, met
 from ..base.frames import user_frame
 from ..base.likeness import NUMBERS, OfAxes, set_class
-from ..base.tree import ARRAYS
+from ..base.tree import KINDS, Kind
 from ..errors import BranchError, ConversionError, DualadError, ForeignArrayError, PlainBufferError
 from .above import ABOVE
 from .aval import Aval
@@ -64,7 +64,7 @@ class Tracer:
 
     def __init_subclass__(cls, opaque: bool = False) -> None:
         """Register a kind of tensor; an opaque one answers NumPy's array functions itself, before all others."""
-        ARRAYS.add(cls)
+        KINDS[cls] = Kind.TENSOR
         if not opaque:
             _ARRAYS.add(cls)
 

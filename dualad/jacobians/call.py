@@ -20,9 +20,9 @@ from ..boundary.transformed import Transformed
 from ..core.aval import Aval, aval_of
 from ..core.constants import foreign
 from ..errors import DtypeError
+from ..surface.leaves import check_differentiable
 from ..tensors.chunks import Chunking, refuse_traced
 from ..transforms.linearize import Linearization, stage_tangents
-from ..vjp_via_transpose import check_differentiable
 
 __all__ = ["Call", "Options", "derivative"]
 

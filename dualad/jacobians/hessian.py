@@ -19,9 +19,9 @@ from ..boundary.transformed import Transformed, transform
 from ..dual import check_tangent
 from ..errors import DualadError, OutputError
 from ..jvp import jvp
-from ..surface.arguments import plain_leaf
+from ..surface.leaves import check_differentiable, plain_leaf
 from ..transforms.linearize import Linear, linearize
-from ..vjp_via_transpose import check_differentiable, gradients
+from ..vjp_via_transpose import gradients
 from .basis import over_basis, split_last
 from .call import Call, Options, derivative
 from .jacobian import forward, reverse

@@ -28,7 +28,8 @@ from ..core.level import Level
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer, tracer_in
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, RuleMissingError, ShapeError, TreeError
-from ..jvp import jvp, output_leaves
+from ..jvp import jvp
+from ..surface.leaves import output_leaves
 from ..tensors.staged import StagedLevel
 from ..transforms.backward import in_dtype
 from ..vmap import vmap

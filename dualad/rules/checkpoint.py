@@ -23,10 +23,10 @@ from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
 from ..core.tables import OPS
 from ..core.tracer import Tracer, beneath
-from ..dual import Dual, DualLevel
+from ..dual import Dual, DualLevel, split
 from ..errors import ArgumentError, ArgumentTypeError, NotRepeatableError
 from ..guards.reach import Snapshot
-from ..jvp import jvp, split
+from ..jvp import jvp
 from ..ops.kinds import linear as linear_op
 from ..program.ir import Program, evaluate
 from ..program.variable import Variable

@@ -21,8 +21,8 @@ from ..core.aval import Aval, aval_of, is_inexact
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..errors import ArgumentTypeError, DtypeError, OutputError, RuleMissingError
-from ..jvp import output_leaves
 from ..ops.kinds import in_lanes
+from ..surface.leaves import output_leaves
 from ..tensors.staged import StagedLevel
 from ..transforms.liveness import signed
 from ..vjp_via_transpose import linear_transpose

@@ -25,8 +25,7 @@ from ..errors import ArgumentError, DtypeError, ShapeError
 from ..jacobians.basis import split_last
 from ..jacobians.call import Call, Options, derivative
 from ..jacobians.hessian import DIRECTIONS, from_diagonal
-from ..jvp import output_leaves, split_aux
-from ..surface.arguments import plain_leaf
+from ..surface.leaves import output_leaves, plain_leaf, split_aux
 from ..tensors.chunks import Chunking, Plan
 from .collapse import Collapse
 from .jet import check_order, coefficients, series_of

@@ -14,18 +14,16 @@ import numpy as np
 import optree
 
 from ..base.arguments import check_callable
-from ..base.containers import refuse_array_like
 from ..base.frames import public
-from ..base.tree import LeafName, flatten, flatten_like, is_array, refuse_hidden_numbers
+from ..base.tree import LeafName, flatten, flatten_like, is_array
 from ..boundary.boundary import run
 from ..boundary.transformed import Transformed, transform
 from ..core.aval import aval_of, is_inexact
 from ..core.contexts import active
 from ..core.tracer import PLAIN
-from ..dual import check_tangent
+from ..dual import check_tangent, shown_tangent
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError
-from ..jvp import as_primal, output_leaves, shown_tangent
-from ..surface.arguments import plain_leaf
+from ..surface.leaves import as_primal, output_leaves, plain_leaf, static_leaf
 from ..vmap import vmap
 from . import control  # noqa: F401 - the series of loops are declared there
 from .stream import Stream
@@ -335,9 +333,7 @@ def _common_length(primals: Sequence, series: Sequence) -> int:
 
 def _input(x: Any, i: int, terms: list[tuple], primals: Sequence, scaled: bool, level: SeriesLevel) -> Any:
     if not is_array(x):
-        refuse_array_like(x, LeafName(tuple(primals), "primals", i), "jet")
-        refuse_hidden_numbers(x, LeafName(tuple(primals), "primals", i), "jet")
-        return x
+        return static_leaf(x, LeafName(tuple(primals), "primals", i), "jet")
     x = as_primal(x, f"primals leaf {i}", "jet")
     inexact = is_inexact(aval_of(x).dtype)
     kept: list = [x]
@@ -358,9 +354,7 @@ def _along(x: Any, t: Any, name: object, level: SeriesLevel) -> Any:
     """Return the series of x + t v, of one leaf."""
     where = level.transform
     if not is_array(x):
-        refuse_array_like(x, name, where)
-        refuse_hidden_numbers(x, name, where)
-        return x
+        return static_leaf(x, name, where)
     x = as_primal(x, "x", where)
     if not is_inexact(aval_of(x).dtype):
         return x

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.containers import has_own_arithmetic, met, refuse_array_like
-from ..base.tree import is_array
+from ..base.containers import has_own_arithmetic, met
 from ..core.constants import beside, foreign
 from ..core.tables import FUNCTIONS, register
 from ..core.tracer import PLAIN, Tracer
@@ -22,7 +21,7 @@ from .objects import join
 
 __all__ = [
     "UNSET", "array_operand", "array_operands", "function", "inexact_operand", "is_given", "is_on",
-    "normalize_axes", "normalize_axis", "numpys_own", "operand", "operands", "plain_leaf", "reduced_axes", "refuse_out",
+    "normalize_axes", "normalize_axis", "numpys_own", "operand", "operands", "reduced_axes", "refuse_out",
 ]  # fmt: skip
 
 #: the default of many of NumPy's keywords, which says that they were not given
@@ -94,27 +93,6 @@ def is_given(x) -> bool:
 def is_on(switch) -> bool:
     """Whether a keyword (``keepdims=``) that may be left unset was given and is true."""
     return switch is not UNSET and bool(switch)
-
-
-def plain_leaf(x, name: object, where: str):
-    """Return one leaf of a transform's arguments, tangents or cotangents: plain subclasses of ndarray viewed as it.
-
-    What computes by rules of its own, and what holds numbers without being an array that can carry a derivative, is
-    refused under its ``name``; what holds no numbers is static and passes.
-    """
-    if type(x) in PLAIN or isinstance(x, Tracer):
-        return x
-    if has_own_arithmetic(type(x)) or not is_array(x):
-        refuse_array_like(x, name, where)
-    if isinstance(x, np.ndarray):
-        return x.view(np.ndarray)
-    if any([n != n for n in getattr(x, "shape", ())]):  # a lazy array, cut by a mask
-        raise ArgumentTypeError(
-            f"{where}: {name} has the shape {x.shape}, of which something is not known.",
-            "a tangent or a batch axis has the shape of what it belongs to",
-            "find the shape out: x.compute_chunk_sizes(), or compute the array",
-        )
-    return x
 
 
 _PYTHONS = frozenset({bool, int, float, complex})

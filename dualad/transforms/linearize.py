@@ -15,22 +15,20 @@ import numpy as np
 import optree
 
 from ..base.arguments import check_callable, own_results
-from ..base.containers import refuse_array_like
 from ..base.frames import public
 from ..base.signatures import Args, Aux, Out
-from ..base.tree import LeafName, flatten, flatten_like, is_array, refuse_hidden_numbers, unflatten, with_structures
+from ..base.tree import LeafName, flatten, flatten_like, is_array, unflatten, with_structures
 from ..boundary.boundary import run
 from ..core.above import ABOVE
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.constants import foreign
 from ..core.contexts import active, in_use
 from ..core.tracer import PLAIN
-from ..dual import Dual, DualLevel, check_tangent
-from ..jvp import as_primal, output_leaves, shown_tangent, split, split_aux, strip
+from ..dual import Dual, DualLevel, check_tangent, shown_tangent, split, strip
 from ..memory.memory import pin, unshared
 from ..program.ir import Program, evaluate
 from ..program.packed import PackedProgram, packing_steps, unpacked
-from ..surface.arguments import plain_leaf
+from ..surface.leaves import as_primal, output_leaves, plain_leaf, split_aux, static_leaf
 from ..tensors.staged import StagedLevel
 
 __all__ = ["Linear", "linearize", "stage_tangents"]
@@ -218,26 +216,21 @@ def stage_tangents(
         stage.in_avals, others = [], []
         duals: list = []
         for i, x in enumerate(leaves):
-            aval = None
-            if type(x) is np.ndarray and x.dtype.kind == "f":  # as below, and most leaves are this
+            aval, plain = None, type(x) is np.ndarray and x.dtype.kind == "f"  # as nearly every leaf is
+            if plain:
                 aval = Aval(x.shape, x.dtype)
-                given, x = x, Dual(level.snapshot(x), staged.new_input(aval), level)
-                if not given.flags.c_contiguous:
-                    pin(x, given.strides)
-                x._origin = (stage.in_tree, i, False)
-            elif is_array(x):
+            elif not is_array(x):
+                static_leaf(x, LeafName(primals, "arguments", i), where)
+            else:
                 x = as_primal(x, LeafName(primals, "arguments", i), where)
-                a = aval_of(x)
-                if is_inexact(a.dtype):
+                if is_inexact((a := aval_of(x)).dtype):
                     aval = Aval(a.shape, a.dtype)
                     others.append((len(duals), foreign(x)))
-                    given, x = x, Dual(level.kept(x), staged.new_input(aval), level)
-                    if type(given) is np.ndarray and not given.flags.c_contiguous:
-                        pin(x, given.strides)
-                    x._origin = (stage.in_tree, i, False)
-            else:
-                refuse_array_like(x, LeafName(primals, "arguments", i), where)
-                refuse_hidden_numbers(x, LeafName(primals, "arguments", i), where)
+            if aval is not None:
+                given, x = x, Dual(level.snapshot(x) if plain else level.kept(x), staged.new_input(aval), level)
+                if type(given) is np.ndarray and not given.flags.c_contiguous:
+                    pin(x, given.strides)
+                x._origin = (stage.in_tree, i, False)
             stage.in_avals.append(aval)
             duals.append(x)
         stage.foreign = None

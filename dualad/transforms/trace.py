@@ -18,9 +18,9 @@ from ..base.tree import flatten, is_array
 from ..boundary.boundary import run
 from ..boundary.transformed import Transformed, transform
 from ..core.aval import aval_of
-from ..jvp import as_primal, output_leaves
 from ..program.ir import Program
 from ..program.variable import Variable
+from ..surface.leaves import as_primal, output_leaves
 from ..tensors.staged import Staged, StagedLevel
 
 __all__ = ["eval_shape", "make_program", "trace"]

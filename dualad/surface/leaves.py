@@ -1,0 +1,177 @@
+"""Leaves of a transform's arguments and results, by kind: made plain, passed through, or refused under their name.
+
+For: every transform, of each leaf of what it is given (``plain_leaf``, ``as_primal``, ``static_leaf``) and of what the
+function returns (``output_leaves``). Not for: the kinds themselves (``base/tree.py``), nor operands of a NumPy function
+(``arguments.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import optree
+
+from ..base.containers import advice, cannot_carry, has_own_arithmetic
+from ..base.tree import (
+    KINDS,
+    LEAF,
+    LEAVES_SEEN_AS,
+    Kind,
+    LeafName,
+    flatten,
+    flatten_result,
+    is_array,
+    leaf,
+    leaf_names,
+    refuse_hidden_numbers,
+)
+from ..core.aval import aval_of, is_inexact
+from ..core.level import escaped
+from ..errors import ArgumentTypeError, DtypeError, OutputError
+from .objects import join
+
+__all__ = [
+    "as_primal", "check_chosen", "check_differentiable", "is_plainly_real", "output_leaves", "plain_leaf", "split_aux",
+    "static_leaf",
+]  # fmt: skip
+
+_TENSOR, _SUBCLASS = Kind.TENSOR, Kind.SUBCLASS
+_CARRIER, _FOREIGN, _STATIC = Kind.CARRIER, Kind.FOREIGN, Kind.STATIC
+
+
+def plain_leaf(x: Any, name: object, where: str) -> Any:
+    """One leaf of a transform's arguments, tangents or cotangents: plain subclasses of ndarray viewed as it.
+
+    What computes by rules of its own, and what holds numbers without being an array that can carry a derivative, is
+    refused under its ``name``; what holds no numbers is static and passes.
+    """
+    if type(x) in KINDS or (kind := leaf(x)) is _STATIC:
+        return x
+    if kind is _SUBCLASS:
+        return x.view(np.ndarray)
+    if kind is not _CARRIER:
+        raise cannot_carry(type(x), name, where)
+    if any([n != n for n in x.shape]):  # a lazy array, cut by a mask
+        raise ArgumentTypeError(
+            f"{where}: {name} has the shape {x.shape}, of which something is not known.",
+            "a tangent or a batch axis has the shape of what it belongs to",
+            "find the shape out: x.compute_chunk_sizes(), or compute the array",
+        )
+    return x
+
+
+def as_primal(x, name: object, where: str):
+    """Check and return one leaf of the primals: arrays as they are, subclasses viewed as ndarray or refused."""
+    x = plain_leaf(x, name, where)
+    if isinstance(x, np.ndarray) and x.dtype.kind not in "biufc":
+        if x.dtype == object:
+            return join(x)
+        raise DtypeError(
+            f"{where}: {name} has dtype {x.dtype}.",
+            "it does not hold numbers",
+            "pass it by closure, or as a static object",
+        )
+    return x
+
+
+def static_leaf(x: Any, name: object, where: str) -> Any:
+    """A leaf that is no array, as it is; refused if it holds numbers whose derivative would be lost."""
+    x = plain_leaf(x, name, where)
+    refuse_hidden_numbers(x, name, where)
+    return x
+
+
+def is_plainly_real(x: Any) -> bool:
+    """Whether a leaf is a float or an array of them, as nearly every one is."""
+    return type(x) is float or (type(x) in (np.ndarray, np.float64) and x.dtype.kind == "f")
+
+
+def check_chosen(chosen: tuple, names: list[str], holomorphic: bool, where: str, allow_int: bool = False) -> None:
+    """Refuse the arguments without a derivative; ``names`` are what they are called in messages."""
+    if holomorphic or not all([x is not None and all(map(is_plainly_real, flatten(x)[0])) for x in chosen]):
+        for x, name in zip(chosen, names, strict=True):
+            check_differentiable(x, name, holomorphic, where, allow_int)
+
+
+def check_differentiable(x, name: str, holomorphic: bool, where: str, allow_int: bool = False) -> None:
+    """Refuse an argument without numbers, and one that has integers or booleans among its arrays."""
+    leaves = flatten(x)[0]
+    if x is None or (leaves and not any([is_array(y) for y in leaves])):
+        if leaves:
+            static_leaf(leaves[0], LeafName(x, name, 0), where)
+        raise ArgumentTypeError(
+            f"{where}: {name} is a {type(x).__name__}, in which there are no numbers.",
+            "a derivative is taken with respect to numbers and arrays, in tuples, lists, dicts and dataclasses",
+            "pass an array, or leave it out of argnums",
+        )
+    for i, y in enumerate(leaves):
+        if not is_array(y):
+            continue
+        path = LeafName(x, name, i)
+        dtype = aval_of(as_primal(y, path, where)).dtype
+        if not is_inexact(dtype):
+            if allow_int:
+                continue
+            raise DtypeError(
+                f"{where}: {path} has dtype {dtype}.",
+                "a function of integers or booleans has no derivative",
+                "pass floats (x.astype(float), 3.0 instead of 3), or leave it out of argnums",
+            )
+        if holomorphic and dtype.kind != "c":
+            raise DtypeError(
+                f"{where}: holomorphic=True, but {path} has dtype {dtype}.",
+                "a holomorphic function has complex arguments",
+                "pass x.astype(complex), or drop holomorphic=True",
+            )
+
+
+def output_leaves(out: Any, where: str, passed: Sequence = ()) -> tuple[list, optree.PyTreeSpec]:
+    """Flatten what the function returned, packing object arrays and refusing what is no number.
+
+    Static leaves among ``passed``, those of the arguments, may come back: a gradient has them where its argument has.
+    """
+    if KINDS.get(type(out)) is _TENSOR and out.level.open and type(out) not in LEAVES_SEEN_AS:  # most often
+        return [out], LEAF
+    leaves, treedef = flatten_result(out, passed)
+    for i, x in enumerate(leaves):
+        kind = leaf(x)
+        if kind is _TENSOR:
+            if not x.level.open:
+                raise escaped(x.level, f"returning from `{where}`", x)
+        elif kind >= _FOREIGN and has_own_arithmetic(type(x)):
+            raise OutputError(
+                f"{where}: the function returned a {type(x).__name__} at {leaf_names(out, 'output')[i]}.",
+                "it computes by rules of its own (labels, masks, units), and has no room for a tangent or a batch axis",
+                f"return {advice(type(x))}",
+            )
+        elif isinstance(x, np.ndarray) and x.dtype == object:
+            leaves[i] = join(x)
+        elif kind > _FOREIGN or (hasattr(x, "dtype") and x.dtype.kind not in "biufcV"):
+            raise OutputError(
+                f"{where}: the function returned {x!r} of type {type(x).__name__} at {leaf_names(out, 'output')[i]}.",
+                "only numbers and arrays have derivatives and batch axes",
+                _advice(x, where),
+            )
+    return leaves, treedef
+
+
+def _advice(x, where: str) -> str:
+    """Return what to do with a result that is no number."""
+    if hasattr(x, "send") and hasattr(x, "close"):
+        return "collect what a generator yields (np.stack(list(f(x)))), or run a coroutine inside the function"
+    if where in ("jvp", "vjp", "linearize", "grad", "value_and_grad"):
+        return "return it through has_aux=True, or leave it out"
+    return "leave it out"
+
+
+def split_aux(out, where: str) -> tuple:
+    """Split the pair that a function with has_aux returns."""
+    if not (isinstance(out, tuple) and len(out) == 2):
+        raise OutputError(
+            f"{where}: has_aux=True, but the function returned a {type(out).__name__}.",
+            "with has_aux it returns a pair (output, aux)",
+            "return (output, aux), or drop has_aux",
+        )
+    return out
