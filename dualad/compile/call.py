@@ -130,7 +130,7 @@ def _strongly(make: Callable) -> Any:
 
 
 def _callable(made: Any, most: float) -> Any:
-    """Return what was made of a program, the programs in it as such that can be called."""
+    """The same structure with each program in it as a `CallProgram`."""
     if type(made) is Program:
         return CallProgram(made, most)
     if not isinstance(made, (list, tuple)):
@@ -193,7 +193,7 @@ def _call_jvp(primals, tangents, *, program, linear):
 
 
 def _holds_nan(x: Any) -> bool:
-    """Say whether the numbers beneath a tensor are known, and there is a NaN among them."""
+    """Whether the numbers beneath a tensor are known, and there is a NaN among them."""
     while isinstance(x, (Dual, Batched)):
         if isinstance(x, Dual) and _holds_nan(x._tangent):
             return True

@@ -111,7 +111,7 @@ class _Specialisation:
             raise _NanFound
 
     def agrees(self, out: Sequence) -> bool:
-        """Say whether the branches that the program was written along are those of this call."""
+        """Whether the branches that the program was written along are those of this call."""
         found = out[len(out) - len(self.traced.decisions) :]
         return all([np.array_equal(x, d.value) for x, d in zip(found, self.traced.decisions, strict=True)])
 
@@ -297,7 +297,7 @@ class Jitted(HasFront):
         return optree.tree_unflatten(traced.tree, results)
 
     def _is_written_by_numpy(self, traced: Traced, arrays: list) -> bool:
-        """Say whether an array that is written to may be seen through another argument or twice, or is read-only."""
+        """Whether an array that is written to may be seen through another argument or twice, or is read-only."""
         everything = [a for a in (*arrays, *traced.hidden) if isinstance(a, np.ndarray)]
         written = [arrays[i] for i in traced.written]
         return any([not isinstance(a, np.ndarray) or not a.flags.writeable or _overlaps(a) for a in written]) or any([
@@ -451,7 +451,7 @@ class Jitted(HasFront):
 
 
 def _overlaps(a: np.ndarray) -> bool:
-    """Say whether two indices of an array may name the same memory, as where a stride is 0."""
+    """Whether two indices of an array may name the same memory, as where a stride is 0."""
     reach = a.itemsize
     for stride, n in sorted([(abs(s), n) for s, n in zip(a.strides, a.shape, strict=True) if n > 1]):
         if stride < reach:
@@ -461,7 +461,7 @@ def _overlaps(a: np.ndarray) -> bool:
 
 
 def _most_entries(check: Any) -> float:
-    """Return how many entries a program may have whose first call is checked."""
+    """The largest number of entries of a program whose first call is checked."""
     if isinstance(check, bool):
         return CHECKED if check else -1
     if not isinstance(check, int) or check < 0:

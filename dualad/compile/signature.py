@@ -64,7 +64,7 @@ def static(value: Any) -> Static:
 
 
 def _exact(x: Any) -> Any:
-    """Return what equal values share if a function can't tell them apart: 2 is not 2.0, nor is 0.0 -0.0."""
+    """A key that equal values share if a function can't tell them apart: 2 is not 2.0, nor is 0.0 -0.0."""
     kind = type(x)
     if isinstance(x, (float, complex, np.inexact)):
         return kind, repr(x)
@@ -76,7 +76,7 @@ def _exact(x: Any) -> Any:
 
 
 def leaf_key(x: Any, is_input: bool) -> Any:
-    """Return what a leaf contributes to a signature."""
+    """The part of a signature that a leaf makes."""
     if is_input:
         if type(x) is np.ndarray:
             return x.shape, x.dtype.str
@@ -138,7 +138,7 @@ def resolved_statics(f: Callable, numbers: Any, names: Any) -> tuple[frozenset[i
 
 
 def takes_any_keyword(f: Callable) -> bool:
-    """Say whether a function sees the order of its keywords."""
+    """Whether a function sees the order of its keywords."""
     try:
         return any([p.kind == p.VAR_KEYWORD for p in inspect.signature(f).parameters.values()])
     except (TypeError, ValueError):
@@ -268,12 +268,12 @@ class FastPath:
 
 
 def has_nan(x: Any) -> bool:
-    """Say whether a result has a NaN in it."""
+    """Whether a result has a NaN in it."""
     return isinstance(x, (np.ndarray, np.generic)) and not is_finite(x) and bool(np.isnan(x).any())
 
 
 def _rebuilt(tree: optree.PyTreeSpec) -> tuple[int, Callable | None]:
-    """Return how the tuple of its leaves becomes a result: as it is, as its one entry, or by a function."""
+    """How the tuple of its leaves becomes a result: as it is (0), as its one entry (1), or by a function (2)."""
     markers = [Static(i, i, i) for i in range(tree.num_leaves)]
     whole: Any = optree.tree_unflatten(tree, markers)
     if type(whole) is tuple and list(whole) == markers:

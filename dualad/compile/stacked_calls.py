@@ -21,7 +21,7 @@ _LEAST, _STEP = 64, 16
 
 
 def is_shared(op: Any, args: Sequence[Aval], outs: Sequence[Aval]) -> bool:
-    """Say whether an operator does for each matrix of a stack what it does for one."""
+    """Whether an operator does for each matrix of a stack what it does for one."""
     if op.blocks not in ("matrices", "stack") or len(args) != 1 or len(args[0].shape) < 3:
         return False
     size = args[0].shape[0]

@@ -361,7 +361,7 @@ class _Content:
 
 
 def _content(x: Any) -> Any:
-    """Return what a constant or a parameter is known by as far as it is data; functions are new objects each time."""
+    """The key of a constant or a parameter that is data; functions are new objects each time."""
     if isinstance(x, (np.ndarray, np.generic)):
         return _Content(x)
     key = hashable(x)
@@ -432,7 +432,7 @@ class _Lines:
 
 
 def _effect(f: Callable, place: Place, line: str) -> str:
-    """Say what a function changes without computing with it."""
+    """The warning about a side effect."""
     kind = type(place.holder).__name__
     what = {ENTRY: repr(place.key), LIST: "a list", ITEMS: "a dict"}.get(place.kind, f"a {kind}")
     return (
@@ -442,7 +442,7 @@ def _effect(f: Callable, place: Place, line: str) -> str:
 
 
 def _outside(f: Callable, what: str, line: str) -> str:
-    """Say what a function asks for that can't be watched."""
+    """The warning about a value that no guard can watch."""
     return (
         f"jit: `{getattr(f, '__name__', 'the function')}` asks for `{what}` at {line}, which can't be watched: what it"
         " is told while it is traced stays; ask outside of the function, and pass what is read as an argument"

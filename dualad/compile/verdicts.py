@@ -32,7 +32,7 @@ _CALLBACKS = {
 
 
 def verdict(op: Any) -> Compilation:
-    """Return what compiled code does for an operator."""
+    """The verdict on an operator in NumPy source."""
     if op.name in _INLINED:
         return Compilation("inlined", "its programs are written into the source, as loops and branches")
     if op.kind in _CALLBACKS or op.effect:
@@ -44,7 +44,7 @@ def verdict(op: Any) -> Compilation:
 
 
 def machine_code(op: Any) -> tuple[str, ...]:
-    """Return where an operator becomes machine code, of types that are known there, where llvmlite is installed.
+    """The ways in which an operator becomes machine code, where llvmlite is installed and its types are known.
 
     Returns
     -------

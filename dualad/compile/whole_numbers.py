@@ -31,7 +31,7 @@ _COMPARE = frozenset({"equal", "greater", "greater_equal", "less", "less_equal",
 
 
 def fits(x: int) -> bool:
-    """Say whether a Python integer is one of int64."""
+    """Whether a Python integer is one of int64."""
     return _LIMITS.min <= x <= _LIMITS.max
 
 

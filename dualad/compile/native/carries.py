@@ -39,7 +39,7 @@ class _Spots(NamedTuple):
 
 
 def _key(where: Places, template: tuple, arrays: Sequence[Any]) -> tuple:
-    """Return what is equal for two indices if entry k of the one can be no entry of the other but the k-th."""
+    """A key that two indices share if entry k of the one can alias only the k-th of the other."""
     left = list(arrays)
     found: list[Any] = [where.shape, where.out]
     taken = len([e for e in template if e is not None])
@@ -144,7 +144,7 @@ def change(lowering: Any, step: tuple, args: Sequence[Values]) -> Values:
 def written_in_place(
     body: Program, inputs: Sequence[Variable], results: Sequence[Any], small: int
 ) -> dict[int, set[Variable]]:
-    """Return which carries of a loop's body can be carried in memory, and what the changes of each are.
+    """The carries of a loop's body that can be in memory, with the changes of each.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def _adds(v: Any, start: Variable, maker: dict) -> bool:
 
 
 def _is_kept_apart(body: Program, start: Variable, nodes: set, keys: set) -> bool:
-    """Say whether a carry and its changes are used for nothing else than changes, and reading by indices."""
+    """Whether a carry and its changes are used for nothing else than changes, and reading by indices."""
     own = {start, *nodes}
     if sum([o in own for o in body.outputs if type(o) is Variable]) != 1:
         return False

@@ -214,7 +214,7 @@ class Turn:
 
 @functools.cache
 def _words(dtype: np.dtype, width: int) -> tuple[str, str, str, str, str]:
-    """Return how LLVM writes a lane, so many of them, as many truths and words, and how names of intrinsics end."""
+    """The LLVM types of a lane, a vector, a mask and a vector of words, and the suffix of intrinsics."""
     lane = element(dtype)
     wide = lambda t: t if width == 1 else f"<{width} x {t}>"
     short = {"double": "f64", "float": "f32"}.get(lane, lane)

@@ -66,7 +66,7 @@ class Equations:
         self.guarded: Callable = _not_compiled
 
     def is_read(self, constant: Any) -> bool:
-        """Say whether a constant is read from memory; others are written into the function."""
+        """Whether a constant is read from memory; others are written into the function."""
         raise NotImplementedError
 
     def compile(self, made: Engine) -> None:
@@ -109,7 +109,7 @@ class Equations:
         self.run, self.guarded = run, lambda *args: call(args, Guarded)
 
     def ask_numpy(self, *args: Any) -> tuple:
-        """Return what the equations themselves make of arguments, or raise what they raise."""
+        """The results that NumPy gives for these arguments, or its errors."""
         env: dict[Any, Any] = dict(zip(self._keys, args, strict=True))
         with np.errstate(all="ignore"):
             for op, given, params, outs in self.steps:
@@ -145,7 +145,7 @@ def are_entries(way: Way | None, op: Any, args: Sequence[Any], params: dict, ava
 
 
 def is_simple(step: tuple) -> bool:
-    """Say whether an equation has one result, and all types are known here."""
+    """Whether an equation has one result, and all types are known here."""
     op, args, _, outs = step
     if len(outs) != 1 or op.multiple_results or op.kind == "native" or is_weak(outs[0].aval):
         return False

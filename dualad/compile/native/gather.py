@@ -26,7 +26,7 @@ class Place(Enum):
 
 
 def count_readers(readers: Sequence[Sequence]) -> dict[Variable, int]:
-    """Return how many of these lists of atoms each variable is in."""
+    """The number of these lists of atoms that each variable is in."""
     return Counter([v for atoms in readers for v in {a for a in atoms if type(a) is Variable}])
 
 

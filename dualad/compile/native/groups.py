@@ -64,7 +64,7 @@ def _is_loop(op: Any) -> bool:
 
 
 def is_known(step: tuple) -> bool:
-    """Say whether an equation can be computed in registers."""
+    """Whether an equation can be computed in registers."""
     op, args, params, outs = step
     try:
         if _is_loop(op):

@@ -74,7 +74,7 @@ def weight_of_index(step: tuple) -> int:
 
 
 def is_table(program: Program, v: Variable) -> bool:
-    """Say whether a program reads an array by indices alone, and hands it on to loops that do."""
+    """Whether a program reads an array by indices alone, and hands it on to loops that do."""
     if any([o is v for o in program.outputs]):
         return False
     for op, args, params, _ in program.steps:
@@ -208,7 +208,7 @@ def written_to(lowering: Any, step: tuple, args: Sequence[Values]) -> Values:
 
 
 def sums_in_double(dtype: np.dtype, count: int, size: int) -> bool:
-    """Say whether NumPy adds up so many float32 numbers to so many sums in double precision (``ops/indexing.py``)."""
+    """Whether NumPy adds up so many float32 numbers to so many sums in double precision (``ops/indexing.py``)."""
     return dtype == SINGLE and 8 * count >= size
 
 

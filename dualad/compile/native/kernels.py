@@ -36,7 +36,7 @@ _BLOCK = 1 << 15
 
 
 def is_counted(x: Any) -> bool:
-    """Say whether a constant is the places of its own entries, from some number on."""
+    """Whether a constant is the places of its own entries, from some number on."""
     return (
         isinstance(x, np.ndarray)
         and x.ndim == 1
@@ -112,7 +112,7 @@ class Kernel:
         return [((0, 1, 0), *at) for at in itertools.product(*[range(n) for n in v.aval.shape[1:]])]
 
     def is_home(self, v: Variable, index: Index) -> bool:
-        """Say whether an entry of what is written here is known in the innermost loop."""
+        """Whether an entry of what is written here is known in the innermost loop."""
         return bool(index) and index[0] == (0, 1, 0) if self.lanes else index == self.homes(v)[0]
 
     def below(self, shape: tuple[int, ...], index: Index) -> Index:
@@ -424,7 +424,7 @@ def _added_up(shape: tuple[int, ...], params: dict, index: Index) -> Iterator[In
 
 
 def _place_in_row(shape: tuple[int, ...], index: Index) -> tuple[int, int]:
-    """Return which entry behind the first axis an index is, and how many there are."""
+    """The flat position of an index behind the first axis, and the number of positions."""
     place, row = 0, 1
     for n, x in zip(shape[:0:-1], index[:0:-1], strict=True):
         place, row = place + row * x, row * n

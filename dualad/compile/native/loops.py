@@ -88,7 +88,7 @@ def check_loop(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variab
 
 
 def carried_in_memory(params: dict) -> dict[int, set[Variable]]:
-    """Return which carries of a scan are in memory, with their changes."""
+    """The carries of a scan that are in memory, with their changes."""
     body, (nc, nk, _, _) = params["body"], params["counts"]
     return written_in_place(body, body.inputs[nc : nc + nk], body.outputs[:nk], SMALL)
 
@@ -160,7 +160,7 @@ def _ready(lowering: Any, value: Values) -> Values:
 
 
 def _held(lowering: Any, value: Values, body: Program, v: Variable) -> Values:
-    """Return what a loop reads at each turn: also in memory if it is read by indices, if it is long there alone."""
+    """A loop's invariant: also in memory if it is read by indices, and there alone if it is long."""
     if value.aval.dtype == v.aval.dtype and value.aval.shape == v.aval.shape and value.aval.shape:
         asked = any([step[0].name == "index" and step[1][0] is v and is_computed(step) for step in body.steps])
         if value.aval.size > SMALL or (asked and is_table(body, v)):

@@ -32,7 +32,7 @@ _PRODUCTS = 4096
 
 
 def count_moved(name: str, args: Sequence) -> int:
-    """Return how many of its arguments, the first ones, an operator that moves entries takes them from."""
+    """The number of leading arguments that a move takes entries from."""
     return 2 if name == "index_set" else len(args) if name in ("concatenate", "stack") else 1
 
 
@@ -71,7 +71,7 @@ def _has_code(op: Any, args: Sequence[Any], params: dict, avals: Sequence[Aval],
 
 
 def is_indexed(step: tuple) -> bool:
-    """Say whether an equation has an index that is computed, or reads from a long array."""
+    """Whether an equation has an index that is computed, or reads from a long array."""
     return is_computed(step) or (step[0].name == "index" and aval_of_atom(step[1][0]).size > SMALL)
 
 
@@ -202,9 +202,9 @@ class Registers:
         for a in args[:moved]:
             numbers.append(places(a.aval) + count)
             count += a.aval.size
-        out = op.impl(*numbers, *[a.constant for a in args[moved:]], **params)
-        out = out if op.multiple_results else (out,)
-        return [gather(self.code, args[:moved], np.asarray(x) - 1, v.aval) for x, v in zip(out, outs, strict=True)]
+        moves = op.impl(*numbers, *[a.constant for a in args[moved:]], **params)
+        moves = moves if op.multiple_results else (moves,)
+        return [gather(self.code, args[:moved], np.asarray(x) - 1, v.aval) for x, v in zip(moves, outs, strict=True)]
 
     # ── reductions ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -285,7 +285,7 @@ class Registers:
 
 
 def trailing(axis: Sequence[int], shape: tuple[int, ...]) -> int:
-    """Return how many entries of a reduction lie next to each other: NumPy adds those first."""
+    """The length of a reduction's contiguous runs: NumPy adds those first."""
     count = 1
     for i in range(len(shape) - 1, -1, -1):
         if i not in axis:

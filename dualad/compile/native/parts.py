@@ -98,7 +98,7 @@ class _Part:
         return self.code.pointer_in("%out", self.targets[v])
 
     def _offset(self, value: Values) -> int:
-        """Return where in scratch memory a value is, after it was put there if need be."""
+        """The offset of a value in scratch memory, where it is stored first if need be."""
         lowering = self.lowering
         if value.pointer in lowering.rooms:
             return lowering.rooms[value.pointer]

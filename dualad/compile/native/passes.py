@@ -60,7 +60,7 @@ _LARGE = 128
 
 
 def is_known(step: tuple, least: int | None = None) -> bool:
-    """Say whether an equation can be a loop, or a part of one, on arrays of more than ``least`` entries."""
+    """Whether an equation can be a loop, or a part of one, on arrays of more than ``least`` entries."""
     op, args, params, outs = step
     if not is_simple(step):
         return False
@@ -134,7 +134,7 @@ class Pass(Equations):
     # ── what is in memory, and in which order it is written ──────────────────────────────────────────────────────
 
     def _in_memory(self) -> list[Variable]:
-        """Return what is written: results, and what is asked for at other places more than once."""
+        """The arrays in memory: results, and those that are read at other places more than once."""
         readers: dict[Variable, list[tuple]] = {}
         for step in self.steps:
             for a in step[1]:
@@ -165,7 +165,7 @@ class Pass(Equations):
         return [v for v in self.maker if v in held]
 
     def _read_by_value(self, held: set) -> set[Variable]:
-        """Return what is read at computed places, and what is added there."""
+        """The arrays that are read, or added to, at computed places."""
         found: list[Any] = []
         for op, args, _, outs in self.steps:
             way = lowering_of(op).entry
@@ -176,7 +176,7 @@ class Pass(Equations):
         return {v for v in found if type(v) is Variable and v in self.maker}
 
     def _left_out(self) -> list[Variable]:
-        """Return what is read at computed places of which only a part is asked for: all of them are to be looked at."""
+        """Gathers of which only a part is used: all of their positions have to be checked."""
         pending = [a for s in self.steps if s[0].name in _PARTS for a in s[1]] if self._is_asked else []
         seen: set[Variable] = set()
         while pending:
@@ -194,7 +194,7 @@ class Pass(Equations):
         return lowering_of(self.maker[v][0]).is_view
 
     def _before_moves(self, v: Variable) -> Variable | None:
-        """Return what was computed of what an array shows, if that is one array."""
+        """The computed array whose entries a view shows, if it is one."""
         while v in self.maker and self._shows(v):
             if self._way(v) is Way.JOIN or type(self.maker[v][1][0]) is not Variable:
                 return None
@@ -202,7 +202,7 @@ class Pass(Equations):
         return v if v in self.maker else None
 
     def _cheap(self) -> set[Variable]:
-        """Return what is computed again where it is read at other places: a few operations on what is much smaller."""
+        """Arrays that are cheaper to recompute than to store: a few operations on much smaller ones."""
         work: dict[Variable, int] = {}
         size: dict[Variable, int] = {}
         for v, (op, args, _, _) in self.maker.items():
@@ -217,7 +217,7 @@ class Pass(Equations):
         return {v for v in self.maker if work[v] < _DEAR and 8 * size[v] <= v.aval.size}
 
     def _can_be_added_up(self, step: tuple, held: set) -> bool:
-        """Say whether what is added up can be computed there."""
+        """Whether what is added up can be computed there."""
         x, axis = step[1][0], step[2]["axis"]
         if x not in self.maker or x in held:
             return True
@@ -247,7 +247,7 @@ class Pass(Equations):
         return [make(outs) for _, (make, outs) in sorted(groups.items(), key=lambda g: g[0][0])]
 
     def _loop_of(self, v: Variable, inside: set) -> tuple[_Shared, Callable[[list[Variable]], Kernel]]:
-        """Return what arrays have in common that are written with this one, and the loop that writes them all."""
+        """The key of the arrays that are written with this one, and the function that makes their loop."""
         op, args, params, _ = step = self.maker[v]
         steps = lambda outs: [self.maker[o] for o in outs]
         shapes, out = tuple([aval_of_atom(a).shape for a in args]), v.aval.shape
@@ -283,17 +283,17 @@ class Pass(Equations):
         return most
 
     def _is_apart(self, v: Variable) -> bool:
-        """Say whether an array is written by a loop of its own kind."""
+        """Whether an array is written by a loop of its own kind."""
         return is_long(self.maker[v]) or self._way(v) in (Way.PRODUCT, Way.SCATTER)
 
     def _below(self, v: Variable, here: bool, shape: tuple[int, ...]) -> list[tuple[Variable, bool]]:
-        """Return what an array is computed from, and whether its entries are then those at the same place."""
+        """The arrays that one is computed from, each with whether it is read at the same place."""
         op, args, _, _ = self.maker[v]
         same = [here and not _is_elsewhere(op, args, a) and aval_of_atom(a).shape == shape for a in args]
         return [(a, s) for a, s in zip(args, same, strict=True) if type(a) is Variable and a in self.maker]
 
     def _is_flat(self, roots: list[Variable], inside: set, outs: Sequence[Variable] = ()) -> bool:
-        """Say whether entries depend on those at the same place alone."""
+        """Whether entries depend on those at the same place alone."""
         size, shape = roots[0].aval.size, roots[0].aval.shape
         pending, seen = list(roots), set()
         while pending:
@@ -325,7 +325,7 @@ class Pass(Equations):
         self._finish(made, held, self._kernels(held))
 
     def in_lanes(self) -> bool:
-        """Say whether everything has the same long first axis, and little besides."""
+        """Whether everything has the same long first axis, and little besides."""
         products = [self._way(s[3][0]) is Way.PRODUCT for s in self.steps]
         if self._is_asked or any(products) or any([is_long(s) or not s[3][0].aval.shape for s in self.steps]):
             return False

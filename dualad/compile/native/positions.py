@@ -36,7 +36,7 @@ _SHORTER = frozenset(np.dtype(t) for t in (np.int8, np.uint8, np.int16, np.uint1
 
 
 def is_computed(step: tuple) -> bool:
-    """Say whether an equation has an index with arrays."""
+    """Whether an equation has an index with arrays."""
     op, args = step[:2]
     return op.name in INDEXED and len(args) > INDEXED[op.name]
 
@@ -71,11 +71,11 @@ class Places:
             raise Refused("nothing that is indexed")
 
     def array_index(self, j: int, index: Index) -> Index:
-        """Return where in an array the position for an entry of the result is."""
+        """The index, in an array of positions, of the one for an entry of the result."""
         return broadcast_index(self.arrays[j], index[self.place : self.place + len(self.advanced)])
 
     def is_apart(self, arrays: Sequence[Any]) -> bool:
-        """Say whether no entry is meant twice, whatever the positions: one position, or an array of different ones."""
+        """Whether no entry is meant twice, whatever the positions: one position, or an array of different ones."""
         if math.prod(self.advanced) == 1:
             return True
         for n, e in zip(self.shape, self.axes, strict=True):

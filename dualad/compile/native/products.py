@@ -30,7 +30,7 @@ _TOTALS = 8
 
 
 def is_product(step: tuple) -> bool:
-    """Say whether an equation is a loop of this kind."""
+    """Whether an equation is a loop of this kind."""
     op, args, params, (out,) = step
     avals = [aval_of_atom(a) for a in args]
     if any([type(a) is not Variable or a.aval.dtype != out.aval.dtype for a in args]) or out.aval.dtype.kind != "f":

@@ -41,7 +41,7 @@ def long_axes(aval: Aval, params: dict) -> tuple[int, ...]:
 
 
 def is_long(step: tuple) -> bool:
-    """Say whether an equation is a loop of this kind."""
+    """Whether an equation is a loop of this kind."""
     op, args, params, _ = step
     if lowering_of(op).entry is not Way.TOTAL:
         return False
@@ -52,7 +52,7 @@ def is_long(step: tuple) -> bool:
 
 
 def is_reduced(step: tuple) -> bool:
-    """Say whether an equation of these operators is known here, as a loop or as a short sum."""
+    """Whether an equation of these operators is known here, as a loop or as a short sum."""
     op, args, params, (out,) = step
     if not set(params) <= {"axis", "keepdims", "reverse"} or params["axis"] in (None, ()):
         return False
@@ -155,7 +155,7 @@ class Reduction(Kernel):
 
 
 def _starts(first: int, n: int, most: int) -> list[int]:
-    """Return where the pieces of a row begin: its halves' halves."""
+    """The first entries of a row's pieces: its halves' halves."""
     if n <= most:
         return [first]
     half = n // 2 - n // 2 % 8
@@ -209,7 +209,7 @@ class _Loops:
         return step if floats and step[0].name in ("multiply", "scale") else None
 
     def _is_long_winded(self) -> bool:
-        """Say whether what is added up takes many instructions."""
+        """Whether what is added up takes many instructions."""
         pending, count = [s[1][0] for s in self.kernel.steps], 0
         while pending and count < 12:
             v = pending.pop()
@@ -274,7 +274,7 @@ class _Loops:
     # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _slots(self, pointer: str) -> list[tuple[Lanes, str]]:
-        """Return where the numbers of totals are, and their types."""
+        """The addresses of totals, and their types."""
         kinds = [Lanes(self.code, d, 1) for s in self.states for d in s.dtypes]
         move = lambda i: self.code.value(f"getelementptr i64, ptr {pointer}, i64 {i}") if i else pointer
         return [(b, move(i)) for i, b in enumerate(kinds)]

@@ -44,7 +44,7 @@ def joined(kernels: Sequence[tuple[Kernel, list[Call]]]) -> tuple[list[str], lis
 
 
 def _goes_by_rows(kernel: Kernel) -> bool:
-    """Say whether a loop's function computes the rows that it is called for, and no others."""
+    """Whether a loop's function computes the rows that it is called for, and no others."""
     if isinstance(kernel, Reduction):
         return kernel.axis != 0 and not kernel.pieces and not kernel.running
     return kernel.whole and not isinstance(kernel, Product) and not kernel.lanes

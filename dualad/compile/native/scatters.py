@@ -40,7 +40,7 @@ def by_value(step: tuple) -> tuple:
 
 
 def is_by_value(step: tuple) -> bool:
-    """Say whether an equation with a computed index is known here; it may raise ``Refused``, too."""
+    """Whether an equation with a computed index is known here; it may raise ``Refused``, too."""
     op, args, params, (out,) = step
     if op.name not in _BY_VALUE or is_weak(out.aval) or out.aval.dtype != aval_of_atom(args[0]).dtype:
         return False

@@ -45,7 +45,7 @@ _BLOCK = 32
 
 
 def is_known(step: tuple) -> bool:
-    """Say whether an equation can be computed in lanes of matrices."""
+    """Whether an equation can be computed in lanes of matrices."""
     op, args, params, outs = step
     if not is_simple(step):
         return False
@@ -277,7 +277,7 @@ def find_stacks(program: Program) -> Sequence[tuple]:
 
 
 def _is_worth_it(step: tuple) -> bool:
-    """Say whether an equation is a reason for lanes: what lies between others is not."""
+    """Whether an equation is a reason for lanes: what lies between others is not."""
     op, args = step[:2]
     way = lowering_of(op).stack
     return way is Way.FACTOR or (way is Way.PRODUCT and all([len(aval_of_atom(a).shape) == 3 for a in args]))

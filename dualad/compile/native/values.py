@@ -41,7 +41,7 @@ LONG = 64
 
 
 def is_uniform(x: Any) -> bool:
-    """Say whether a constant is one number everywhere."""
+    """Whether a constant is one number everywhere."""
     if not isinstance(x, np.ndarray) or x.size == 1 or not any(x.strides):
         return True
     return x.size <= 4096 and x.tobytes() == x.size * x.reshape(-1)[:1].tobytes()

@@ -53,7 +53,7 @@ def broadcast_index(shape: Sequence[int], index: Index) -> Index:
 
 
 def check_view(name: str, shapes: Sequence[tuple[int, ...]], params: dict) -> bool:
-    """Say whether this moves entries in a way that is known here."""
+    """Whether this moves entries in a way that is known here."""
     if name in ("index", "index_add", "index_set"):
         template = params["template"]
         if any([type(e) is str for e in template]):
@@ -64,7 +64,7 @@ def check_view(name: str, shapes: Sequence[tuple[int, ...]], params: dict) -> bo
 
 
 def same_but_ones(a: Sequence[int], b: Sequence[int]) -> bool:
-    """Say whether two shapes differ by axes of size one only."""
+    """Whether two shapes differ by axes of size one only."""
     return [n for n in a if n != 1] == [n for n in b if n != 1]
 
 
@@ -82,7 +82,7 @@ def refolded(shape: tuple[int, ...], out: tuple[int, ...], index: Index) -> Inde
 def pieces(
     name: str, shapes: Sequence[tuple[int, ...]], params: dict, out: tuple[int, ...], index: Index
 ) -> list[tuple[list[Limit], tuple[int, Index] | None]]:
-    """Return which argument an entry comes from and its index there (None for a zero), each with its limits.
+    """The argument that an entry comes from and its index there (None for a zero), each with its limits.
 
     Where the limits of several hold, the first one counts.
     """
@@ -113,7 +113,7 @@ def pieces(
 def source(
     name: str, shapes: Sequence[tuple[int, ...]], params: dict, out: tuple[int, ...], index: Index, box: Box
 ) -> tuple[int, Index] | None:
-    """Return which argument an entry of a part comes from and its index there; None for a zero."""
+    """The argument that an entry of a part comes from and its index there; None for a zero."""
     for limits, place in pieces(name, shapes, params, out, index):
         if all([low <= _first(x, box) < high for x, low, high in limits]):
             return place
