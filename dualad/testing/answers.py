@@ -51,10 +51,9 @@ class ByValues:
     def __init__(self, function: RealFunction, method: ModuleType, columns: Callable, directions: np.ndarray) -> None:
         self.function, self.method, self.columns, self.directions = function, method, columns, directions
         self.known: dict[Any, Answer] = {}
-        if method is complex_step and function.has_complex:
-            self.trouble: Unavailable | None = Unavailable("the function itself takes or returns complex numbers")
-        else:
-            self.trouble = None
+        self.trouble: Unavailable | None = None
+        if method is complex_step and (function.ins.complex or function.outs.complex):
+            self.trouble = Unavailable("the function itself takes or returns complex numbers")
 
     def _once(self, key: Any, question: Callable[[], Answer], project: Callable | None = None) -> Answer:
         """Ask a question that was not asked before; on request the answer is about products with the directions."""

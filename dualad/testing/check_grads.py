@@ -139,11 +139,18 @@ def _taylor(f: Engine, mode: str, order: int, rng: np.random.Generator) -> None:
     forward = mode == "forward"
     v, w = rng.standard_normal(f.size) * f.scale, rng.standard_normal(f.out_size)
     tangents, weights = f.ins.split(v), f.outs.split(w)
+
+    def along(g: Callable) -> Callable:
+        if forward:
+            return lambda *leaves: jvp(g, leaves, tangents)[1]
+        slopes = lambda *leaves: zip(vjp(g, *leaves)[1](np.float64(1.0)), tangents, strict=True)
+        return lambda *leaves: sum(np.sum(slope * t) for slope, t in slopes(*leaves))
+
     derivative: Callable = f if forward else lambda *leaves: f.scalar(weights, leaves)
     values: Callable = f.evaluate if forward else lambda x: np.atleast_1d(f.evaluate(x) @ w)
     found = [values(f.x)]
     for _ in range(order):
-        derivative = (_push if forward else _pull)(derivative, tangents)
+        derivative = along(derivative)
         value = derivative(*f.point)
         found.append(joined(value if forward else [value]))
     table = expansion_test(values, f.x, v, found)
@@ -161,15 +168,3 @@ def _taylor(f: Engine, mode: str, order: int, rng: np.random.Generator) -> None:
         why,
         "look at the rules on the way, or move the point away from a kink",
     )
-
-
-def _push(f: Callable, tangents: tuple) -> Callable:
-    return lambda *leaves: jvp(f, leaves, tangents)[1]
-
-
-def _pull(f: Callable, tangents: tuple) -> Callable:
-    def along(*leaves: Any) -> Any:
-        gradient = vjp(f, *leaves)[1](np.float64(1.0))
-        return sum(np.sum(g * t) for g, t in zip(gradient, tangents, strict=True))
-
-    return along

@@ -25,7 +25,7 @@ from dualad.jvp import jvp
 from dualad.vjp_via_transpose import vjp
 from dualad.vmap import vmap
 
-from .real_function import RealFunction, Side, joined
+from .real_function import RealFunction, Side, is_inexact, joined
 
 __all__ = [
     "Direction", "Engine", "MODES", "SINGLE", "chosen_mode", "chosen_modes", "failure", "is_single", "refuse_unknown",
@@ -59,9 +59,13 @@ class Engine(RealFunction):
     def __init__(self, f: Callable, args: Sequence[Any], *, lenient: bool = True, double: bool = False) -> None:
         if double:
             leaves, treedef = flatten(tuple(args))
-            args = cast(tuple, treedef.unflatten([_in_double(leaf) for leaf in leaves]))
+            wide = lambda x: np.array(x, np.complex128 if np.iscomplexobj(x) else np.float64)[()]
+            args = cast(tuple, treedef.unflatten([wide(leaf) if is_inexact(leaf) else leaf for leaf in leaves]))
         super().__init__(f, args, lenient=lenient)
-        self.held = [_without_zero_strides(x) if i in self.ins.positions else x for i, x in enumerate(self.leaves)]
+        # Entries of a broadcast array share memory; every other layout stays as it is.
+        shared = lambda x: any(s == 0 and n > 1 for s, n in zip(x.strides, x.shape, strict=True))
+        self.held = [x.copy() if isinstance(x, np.ndarray) and i in self.ins.positions and shared(x) else x
+                     for i, x in enumerate(self.leaves)]  # fmt: skip
         self.in_dtypes = {i: np.asarray(self.leaves[i]).dtype for i in self.ins.positions}
         self.single = any(map(is_single, [*self.in_dtypes.values(), *self.dtypes]))
         self.pull_back: Callable | None = None
@@ -75,11 +79,8 @@ class Engine(RealFunction):
 
     def arguments(self) -> tuple[Any, ...]:
         """Return the arguments as the user gave them; integer arrays are copies, as a function may write them."""
-        full = [
-            leaf.copy() if isinstance(leaf, np.ndarray) and position not in self.in_dtypes else leaf
-            for position, leaf in enumerate(self.held)
-        ]
-        return self.unflatten(full)
+        own = lambda i, x: x.copy() if isinstance(x, np.ndarray) and i not in self.in_dtypes else x
+        return self.unflatten([own(i, x) for i, x in enumerate(self.held)])
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
         """Return the arguments that have these leaves."""
@@ -130,7 +131,7 @@ class Engine(RealFunction):
             parts = self._real_outputs([np.asarray(leaf) for leaf in leaves], np)
             shapes, plain_shapes = tuple([p.shape for p in parts]), tuple([v.shape for v in self.value])
             if shapes == plain_shapes:
-                return _joined(parts, ())
+                return joined(parts, dtype=np.float64)
             seen, plain = f"the results have shapes {shapes}", str(plain_shapes)
         raise failure(
             "structure",
@@ -208,7 +209,7 @@ class Engine(RealFunction):
         """Return the values at all rows of a (k, n) matrix at once, by vmap, shape (k, m)."""
         found = vmap(self)(*self.ins.split(points))
         count = len(points)
-        return _joined([_of_shape(x, (count, *y.shape)) for x, y in zip(found, self.value, strict=True)], (count,))
+        return joined([_of_shape(x, (count, *y.shape)) for x, y in zip(found, self.value, strict=True)], (count,))
 
     def entry_groups(self) -> np.ndarray:
         """Return, for each entry of the Jacobian, the number of the block that it is in."""
@@ -319,7 +320,7 @@ def _checked(
                 "look at what your rule returns",
             )
         parts += [x.real, sign * x.imag] if position in side.complex else [x]
-    return _joined(parts, rows)
+    return joined(parts, rows, np.float64)
 
 
 def _of_shape(array: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -330,22 +331,3 @@ def _of_shape(array: Any, shape: tuple[int, ...]) -> np.ndarray:
             "Check the shapes that your custom rules return; otherwise report it.",
         )
     return np.asarray(array, np.float64)
-
-
-def _joined(parts: Sequence[Any], rows: tuple[int, ...]) -> np.ndarray:
-    flat = [np.asarray(p, np.float64).reshape(*rows, -1) for p in parts]
-    return np.concatenate(flat, axis=-1) if flat else np.zeros((*rows, 0))
-
-
-def _in_double(leaf: Any) -> Any:
-    """Copy floating-point data in double precision; leave everything else."""
-    if isinstance(leaf, (np.ndarray, np.generic, float, complex)) and np.asarray(leaf).dtype.kind in "fc":
-        return np.array(leaf, np.complex128 if np.iscomplexobj(leaf) else np.float64)[()]
-    return leaf
-
-
-def _without_zero_strides(leaf: Any) -> Any:
-    """Copy an array whose entries share memory (a broadcast one); leave every other layout as it is."""
-    if isinstance(leaf, np.ndarray) and any(s == 0 and n > 1 for s, n in zip(leaf.strides, leaf.shape, strict=True)):
-        return leaf.copy()
-    return leaf

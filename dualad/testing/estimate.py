@@ -116,7 +116,14 @@ def compare(
     judged = ~np.isnan(reference)
     if estimate.settled is not None:
         judged = judged & estimate.settled
-    scale = _largest(np.where(finite & judged, np.abs(reference), 0.0), groups)
+    magnitude = np.where(finite & judged, np.abs(reference), 0.0)
+    if groups is None or magnitude.size == 0:
+        scale = np.full(magnitude.shape, magnitude.max(initial=0.0))
+    else:
+        groups = np.broadcast_to(groups, magnitude.shape)
+        largest = np.zeros(int(groups.max()) + 1)
+        np.maximum.at(largest, groups, magnitude)
+        scale = largest[groups]
     tolerance = atol + rtol * np.abs(np.where(finite, reference, 0.0)) + 64 * _EPS * scale + floor
     noise = np.broadcast_to(floor, reference.shape)
     if estimate.error is not None:
@@ -217,13 +224,3 @@ def weighted(jacobian: Answer, w: np.ndarray) -> Answer:
         along = jacobian.project
         project = lambda g: along(g[None, :])[0]
     return Estimate(w @ value, error, settled, low, high, project, jacobian.note)
-
-
-def _largest(magnitude: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
-    """Return, for each entry, the largest magnitude of its group."""
-    if groups is None or magnitude.size == 0:
-        return np.full(magnitude.shape, magnitude.max(initial=0.0))
-    groups = np.broadcast_to(groups, magnitude.shape)
-    largest = np.zeros(int(groups.max()) + 1)
-    np.maximum.at(largest, groups, magnitude)
-    return largest[groups]

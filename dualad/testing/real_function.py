@@ -23,7 +23,7 @@ from dualad.core.watch import Watch
 from dualad.errors import OutputError, ShapeError, UsageError
 from dualad.jacobians.basis import split_last
 
-__all__ = ["RealFunction", "Side", "argument_names", "as_arguments", "joined", "name_of", "same"]
+__all__ = ["RealFunction", "Side", "argument_names", "as_arguments", "is_inexact", "joined", "name_of", "same"]
 
 
 class RealFunction:
@@ -158,11 +158,6 @@ class RealFunction:
             parts.append(np.where((magnitude > 1e-12 * typical) & np.isfinite(magnitude), magnitude, typical))
         return joined(parts)
 
-    @property
-    def has_complex(self) -> bool:
-        """Whether the function takes or returns complex numbers."""
-        return bool(self.ins.complex or self.outs.complex)
-
 
 class Side:
     """One end of a function: the floating-point leaves of its arguments, or of its result, as one real vector.
@@ -173,7 +168,7 @@ class Side:
     """
 
     def __init__(self, leaves: Sequence[Any], names: Sequence[str]) -> None:
-        self.positions = [i for i, leaf in enumerate(leaves) if _is_inexact(leaf)]
+        self.positions = [i for i, leaf in enumerate(leaves) if is_inexact(leaf)]
         self.complex = {i for i in self.positions if np.iscomplexobj(leaves[i])}
         parts = lambda i: ("real", "imag") if i in self.complex else ("real",)
         self.slots = [(i, part) for i in self.positions for part in parts(i)]
@@ -208,12 +203,13 @@ class Side:
         return position, {"real": "real", "imag": "imaginary"}[part] if position in self.complex else ""
 
 
-def joined(arrays: Sequence[Any]) -> np.ndarray:
-    """Return the entries of arrays as one vector."""
-    return np.concatenate([np.asarray(a).ravel() for a in arrays]) if arrays else np.zeros(0)
+def joined(arrays: Sequence[Any], rows: tuple[int, ...] = (), dtype: Any = None) -> np.ndarray:
+    """Return the entries of arrays as one vector or, of arrays with a leading axis for them, as rows."""
+    flat = [np.asarray(a, dtype).reshape(*rows, -1) for a in arrays]
+    return np.concatenate(flat, axis=-1) if flat else np.zeros((*rows, 0))
 
 
-def _is_inexact(leaf: Any) -> bool:
+def is_inexact(leaf: Any) -> bool:
     """Say whether a leaf is floating-point data: an array or a number, not a string, an int or an object."""
     if isinstance(leaf, (np.ndarray, np.generic)):
         return leaf.dtype.kind in "fc"

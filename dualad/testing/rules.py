@@ -153,8 +153,17 @@ class _Rule(Properties):
         f = self.f
 
         def run(name: str, question: Callable[[], Any]) -> bool:
-            checks.append(_outcome(name, question))
-            return checks[-1].status != "failed"
+            status, reason = "ok", ""
+            try:
+                question()
+            except Exception as error:
+                once = isinstance(error, RuleMissingError) and "once_differentiable" in error.what
+                status = "skipped" if once and name.startswith("second") else "failed"
+                reason = error.what if isinstance(error, DualadError) else f"{type(error).__name__}: {error}"
+                if isinstance(error, DualadError) and not isinstance(error, GradcheckError):
+                    reason = f"[{error.code}] {reason}"
+            checks.append(RuleCheck(name, status, reason))
+            return status != "failed"
 
         if not f.size or not f.out_size:
             return [RuleCheck("derivatives", "skipped", "there is nothing to differentiate")]
@@ -207,18 +216,3 @@ class _Rule(Properties):
             Properties(Engine(*found), seed=self.rng).dot()
         if values:
             self.by_differences(*found, modes)
-
-
-def _outcome(name: str, question: Callable[[], Any]) -> RuleCheck:
-    try:
-        question()
-    except RuleMissingError as error:
-        once = "once_differentiable" in error.what
-        return RuleCheck(name, "skipped" if once and name.startswith("second") else "failed", _short(error))
-    except Exception as error:
-        return RuleCheck(name, "failed", error.what if isinstance(error, GradcheckError) else _short(error))
-    return RuleCheck(name, "ok")
-
-
-def _short(error: Exception) -> str:
-    return f"[{error.code}] {error.what}" if isinstance(error, DualadError) else f"{type(error).__name__}: {error}"
