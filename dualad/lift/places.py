@@ -21,10 +21,8 @@ MISSING: Any = object()
 #: nothing is swapped or restored by anybody else while it is held
 lock = new_lock()
 
-#: every place that somebody may swap, by its owner, its key and the table: there is one, for all that do
-_places: weakref.WeakValueDictionary[tuple[int, Any, str], Place] = weakref.WeakValueDictionary()
-#: those that are swapped now
-_swapped: dict[tuple[int, Any], Place] = {}
+#: every place that somebody may swap, by table and then by its owner and key: there is one, for all that do
+_places: dict[str, weakref.WeakValueDictionary[tuple[int, Any], Place]] = {}
 
 #: how many calls are running that have swapped something
 _running = 0
@@ -36,7 +34,7 @@ class Place:
     ``owner`` holds ``old`` under ``key``, and ``new`` while lifted code runs.
     """
 
-    __slots__ = ("__weakref__", "count", "key", "new", "old", "owner")
+    __slots__ = ("__weakref__", "count", "done", "key", "new", "old", "owner")
 
     owner: Any
     key: Any
@@ -44,15 +42,18 @@ class Place:
     new: Any
     #: how many of the calls that run want it swapped
     count: int
+    #: whether it is swapped: not, if it held something else by then
+    done: bool
 
     @classmethod
     def at(cls, owner: Any, key: Any, old: Any, new: Any, mark: str) -> Place:
         """Return the place, a new one or the one that is known; what is swapped now goes on as it is."""
-        place = _places.get((id(owner), key, mark))
+        places = _places.setdefault(mark, weakref.WeakValueDictionary())
+        place = places.get((id(owner), key))
         if place is None:
             place = cls()
-            place.owner, place.key, place.count = owner, key, 0
-            _places[id(owner), key, mark] = place
+            place.owner, place.key, place.count, place.done = owner, key, 0, False
+            places[id(owner), key] = place
         if not place.count:
             place.old, place.new = old, new
         return place
@@ -105,8 +106,11 @@ def original_in(owner: Any, key: Any, held: Any) -> Any:
     """Return what a place holds when nothing is swapped."""
     if not _running:
         return held
-    place = _swapped.get((id(owner), key))
-    return place.old if place is not None and held is place.new else held
+    for places in list(_places.values()):
+        place = places.get((id(owner), key))
+        if place is not None and place.done and held is place.new:
+            return place.old
+    return held
 
 
 def swap(places: list[Place]) -> None:
@@ -119,8 +123,8 @@ def swap(places: list[Place]) -> None:
             for place in places:
                 place.count += 1
                 begun += 1
-                if place.count == 1 and place.held() is place.old:  # and not something else by now
-                    _swapped[id(place.owner), place.key] = place
+                if place.count == 1 and place.held() is place.old:
+                    place.done = True
                     place.put(place.new)
         except BaseException:  # an interrupt from the keyboard, or an owner that can't be written to
             restore(places[:begun])
@@ -133,8 +137,8 @@ def restore(places: list[Place]) -> None:
     with lock:
         for place in places:
             place.count -= 1
-            if not place.count and _swapped.get((id(place.owner), place.key)) is place:
+            if not place.count and place.done:
                 if place.held() is place.new:
                     place.put(place.old)
-                del _swapped[id(place.owner), place.key]
+                place.done = False
         _running -= 1
