@@ -13,7 +13,7 @@ import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,30 +30,15 @@ from .fault_report import write_report
 from .native.equations import Equations
 from .native.guards import StrayWrite
 from .reference import EACH, Reference, TooLong, work_of
-from .simplify import is_pure
+from .validate import has_effect
 
-__all__ = ["CHECKED", "Checkable", "FirstCall", "fault_of", "is_impure"]
+if TYPE_CHECKING:
+    from .numpy_source import Compiled
+
+__all__ = ["CHECKED", "FirstCall", "fault_of"]
 
 #: a program is not checked if a plain run of it reads and computes more entries than this (``work_of``)
 CHECKED = 2_000_000
-
-
-class Checkable(Protocol):
-    """A compiled program, as far as its check is concerned."""
-
-    run: Callable
-    #: ``run`` once it has been checked
-    direct: Callable
-
-    def variant(self, entry: Callable[[Equations], Callable]) -> Callable:
-        """Return ``direct`` with the entry that is given for each of its pieces of machine code."""
-
-    def accept(self, checked: str) -> None:
-        """Let ``run`` be ``direct``; say what was compared."""
-
-    def withdraw(self, fault: str) -> None:
-        """Let ``run`` be the plain program."""
-
 
 _AS_NUMPY = "compared with NumPy"
 _IN_PIECES = "each piece of machine code compared with NumPy"
@@ -70,18 +55,13 @@ class _Fault(Exception):
     """Compiled code that is wrong, in words."""
 
 
-def is_impure(op: Any, params: dict) -> bool:
-    """Say whether an operator may do more than return."""
-    return not is_pure(op, params)
-
-
 class FirstCall:
     """What ``compiled.run`` is until the code was seen to be right, for a program of at most ``most`` entries.
 
     Threads that come here together each check for themselves: none waits for what another one's function does.
     """
 
-    def __init__(self, compiled: Checkable, program: Program, most: float) -> None:
+    def __init__(self, compiled: Compiled, program: Program, most: float) -> None:
         self.compiled, self.program, self.most = compiled, program, most
 
     def __call__(self, *args: Any) -> Any:
@@ -90,7 +70,7 @@ class FirstCall:
             return compiled.run(*args)
         if everywhere:  # the profiler would count the plain run
             return compiled.direct(*args)
-        if mentions(self.program, is_impure):
+        if mentions(self.program, has_effect):
             return self._in_pieces(args)
         left = [self.most]
         guarded = compiled.variant(lambda group: _while_left(left, group, group.guarded))
@@ -147,7 +127,7 @@ class FirstCall:
         warnings.warn(warning, stacklevel=user_level())
 
 
-def fault_of(compiled: Checkable, program: Program, args: Sequence) -> str:
+def fault_of(compiled: Compiled, program: Program, args: Sequence) -> str:
     """Say what is wrong with compiled code for these arguments; nothing if nothing is."""
     try:
         _proven(program, compiled.variant(lambda group: group.guarded), compiled.direct, args, math.inf)

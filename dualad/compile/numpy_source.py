@@ -64,7 +64,7 @@ class Compiled:
         if "interpreted" in self.calls:
             return
         if work <= most:
-            self.run, self.checked = FirstCall(self, plain, most), "to be compared with NumPy"  # type: ignore[arg-type]
+            self.run, self.checked = FirstCall(self, plain, most), "to be compared with NumPy"
         else:
             self.checked = f"not compared with NumPy, which would read and compute {work:,} entries"
 

@@ -138,35 +138,29 @@ class Runner:
     def _plan(self, program: Program, read: tuple[bool, ...] | None) -> _Plan:
         flags = read or (True,) * len(program.outputs)
         outputs = [o if r else None for o, r in zip(program.outputs, flags, strict=True)]
-        live, constants, steps, numbers = live_steps(program.steps, outputs), dict[int, int | None](), [], self._numbers
+        live, constants, steps = live_steps(program.steps, outputs), dict[int, int | None](), []
         for step in live:
-            op, args, params, outs = step
-            a = outs[0].aval
-            number = None if params or len(outs) > 1 else numbers.get((op, a.shape, a.dtype, a.weak))
-            if number is None:
-                number = self._number(op, params, [v.aval for v in outs])
-            reads = [a if type(a) is Variable else id(a) for a in args]
-            if number > 0 and (known := [a for a in args if type(a) is not Variable]):
-                if len(known) == len(args):
-                    number = -number
-                for c in known:
-                    if id(c) not in constants:
-                        v = self.names.constant(c)
-                        constants[id(c)] = None if _is_one(v) else self.names.seen(v, True)
-            steps.append((number, reads, step))
-        self.names.held.append(program)
+            number = self._number(step.op, step.params, [v.aval for v in step.outs])
+            known = [a for a in step.args if type(a) is not Variable]
+            if number > 0 and known:
+                number = number if len(known) < len(step.args) else -number
+                for a in known:
+                    if id(a) not in constants:
+                        c = self.names.constant(a)
+                        constants[id(a)] = None if _is_one(c) else self.names.seen(c, True)
+            steps.append((number, [a if type(a) is Variable else id(a) for a in step.args], step))
         lists = [outputs, *([step.args for step in live] if any([step.op.name == "call" for step in live]) else ())]
         found = {a for atoms in lists for a in atoms if type(a) is Variable}
+        self.names.held.append(program)
         return self._plans.setdefault((id(program), read), _Plan(steps, constants, outputs, found))
 
     def _number(self, op: Any, params: dict | None, outs: Sequence[Aval]) -> int:
-        key = (op, *([self._key(params)] if params else ()), *[x for v in outs for x in _key_of(v)])
+        key = (op, *([self._key(params)] if params else ()), *[x for v in outs for x in (v.shape, v.dtype, v.weak)])
         found = self._numbers.get(key)
         if found is None:
-            found = -self.names.number(key)
-            if not params and len(outs) == 1 and _is_simple(outs[0]) and op.name not in _PECULIAR:
-                found = -found if _is_elementwise(op) and not has_effect(op, {}) else found
-            self._numbers[key] = found
+            tells_all = not params and len(outs) == 1 and _is_simple(outs[0]) and op.name not in _PECULIAR
+            tells_all = tells_all and _is_elementwise(op) and not has_effect(op, {})
+            found = self._numbers[key] = self.names.number(key) * (1 if tells_all else -1)
         return found
 
     def _step(self, step: Step, args: list[Value], number: int, read: set) -> Sequence[Value | None]:
@@ -203,9 +197,8 @@ class Runner:
 
     def elementwise(self, op: Any, args: Sequence[Value], out: Aval, params: Any = None) -> Value:
         """Return what an elementwise operator makes of values, whether they were broadcast before or not."""
-        number = None if params else self._numbers.get((op, *_key_of(out)))
-        number = self._number(op, params, [out]) if number is None else number
-        return self.names.named((abs(number), *[self.names.seen(v, True) for v in args]), out)
+        number = abs(self._number(op, params, [out]))
+        return self.names.named((number, *[self.names.seen(v, True) for v in args]), out)
 
     def _results(self, number: int, outs: Sequence[Variable]) -> list[Value]:
         return [self.names.named(("part", number, k), v.aval) for k, v in enumerate(outs)]
@@ -216,14 +209,14 @@ class Runner:
         fixed, carry, xs, more, rows = [args[a:b] for a, b in zip((0, *cuts), (*cuts, None), strict=True)]
         turns = [names.rows(v) for v in (*xs, *rows)]
         made: list[list[Value]] = [[] for _ in body.outputs[len(carry) :]]
+        weak = [k for k, v in enumerate(body.inputs) if v.aval.weak]
         for i in reversed(range(length)) if reverse else range(length):
             now = [turn[i] for turn in turns]
             given = [*fixed, *carry, *now[: len(xs)], *more, *now[len(xs) :]]
-            for k, v in enumerate(body.inputs):
-                if given[k].aval != v.aval:
-                    raise DifferentProgram(f"a loop's {v.aval!r} is given {given[k].aval!r}")
-                if v.aval.weak:
-                    given[k] = names.weak(given[k], True)
+            if [v.aval for v in given] != [v.aval for v in body.inputs]:
+                raise DifferentProgram("a loop's body is given something else than it takes")
+            for k in weak:
+                given[k] = names.weak(given[k], True)
             out = self.run(body, given)
             carry = out[: len(carry)]
             for stack, y in zip(made, out[len(carry) :], strict=True):
