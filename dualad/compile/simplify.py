@@ -302,16 +302,17 @@ def first_difference(a: Program, b: Program, leaf: Callable[[Any], Any]) -> int 
             if type(x) is Variable:
                 if same.get(x) is not y:
                     return False
-            elif type(x) is not type(y) or (x is not y and leaf(x) != leaf(y)):
+            elif x is not y and (type(x) is not type(y) or leaf(x) != leaf(y)):
                 return False
         return len(xs) == len(ys)
 
-    def are_made(vs: Sequence[Variable], ws: Sequence[Variable]) -> bool:
-        same.update(zip(vs, ws, strict=False))
-        return len(vs) == len(ws) and all([
-            x.aval.shape == y.aval.shape and x.aval.dtype == y.aval.dtype and x.aval.weak == y.aval.weak
-            for x, y in zip(vs, ws, strict=True)
-        ])  # fmt: skip
+    def are_made(xs: Sequence[Variable], ys: Sequence[Variable]) -> bool:
+        for x, y in zip(xs, ys, strict=False):
+            one, other = x.aval, y.aval
+            if one.shape != other.shape or one.dtype != other.dtype or one.weak != other.weak:
+                return False
+            same[x] = y
+        return len(xs) == len(ys)
 
     count = min(len(a.steps), len(b.steps))
     if not are_made(a.inputs, b.inputs):
