@@ -414,6 +414,7 @@ LOOP_FAULTS: dict[str, tuple[Callable, Callable]] = {
         _after(rerolling._Roller, "rows", lambda found, self, refs: self.write(OPS["flip"], [found], {"axes": (0,)})),
         trajectory),
     "0.0 for -0.0": (_old_scatter, cotangents),
+    "rows of a loop that runs backwards": (_instead(rerolling._Body, "_ordered", lambda self, rows: rows), cotangents),
     "what is carried is made again": (
         _after(rerolling._Body, "_carries", lambda found, self: (found[0], found[1], found[2][::-1])), two_values),
 }  # fmt: skip
