@@ -46,10 +46,9 @@ def algorithm(sizes: tuple[int, ...], make: Callable, tolerance: float | None = 
 
 @functools.cache
 def algorithms() -> tuple[Algorithm, ...]:
-    """Return the corpus."""
-    for file in _FILES:
-        importlib.import_module(f"{__package__}.{file}")
-    return tuple(_FOUND)
+    """Return the corpus, in the order of the files, whichever was imported first."""
+    modules = [importlib.import_module(f"{__package__}.{file}").__name__ for file in _FILES]
+    return tuple(sorted(_FOUND, key=lambda found: modules.index(found.f.__module__)))
 
 
 def _case(number: int, place: int, seed: int, ways: tuple[str, ...], native: bool, least: int | None) -> Case:

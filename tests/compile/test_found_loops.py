@@ -17,6 +17,9 @@ from dualad.compile.simplify import simplify
 from dualad.compile.validate import check_same
 from dualad.program.ir import Program
 from dualad.scipy.integrate import solve_ivp
+from tests.adversaries import textbook_matrices
+from tests.adversaries.textbook_models import pair_forces, verlet
+from tests.adversaries.textbook_tables import floyd_warshall_by_rows
 
 # ── factorisations ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -41,15 +44,6 @@ def lu_by_rows(a):
     return a
 
 
-def lu_in_place(a):
-    a = a.copy()
-    for k in range(len(a)):
-        for i in range(k + 1, len(a)):
-            a[i, k] = a[i, k] / a[k, k]
-            a[i, k + 1 :] -= a[i, k] * a[k, k + 1 :]
-    return a
-
-
 def gram_schmidt(a):
     q = a.copy()
     for i in range(len(q)):
@@ -59,26 +53,7 @@ def gram_schmidt(a):
     return q
 
 
-def floyd_warshall(a):
-    d = a.copy()
-    for k in range(len(d)):
-        for i in range(len(d)):
-            d[i] = np.minimum(d[i], d[i, k] + d[k])
-    return d
-
-
 # ── particles ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def pair_forces(x):
-    f = np.zeros_like(x)
-    for i in range(len(x)):
-        for j in range(i + 1, len(x)):
-            d = x[i] - x[j]
-            pull = d / (np.sum(d * d) + 0.1) ** 1.5
-            f[i] += pull
-            f[j] -= pull
-    return f
 
 
 def pair_energy(x):
@@ -90,15 +65,8 @@ def pair_energy(x):
     return total
 
 
-def verlet(x):
-    v = np.zeros_like(x)
-    f = pair_forces(x)
-    for _ in range(3):
-        v = v + 0.05 * f
-        x = x + 0.1 * v
-        f = pair_forces(x)
-        v = v + 0.05 * f
-    return x
+def verlet_from_rest(x):
+    return verlet(x, np.zeros_like(x))[0]
 
 
 # ── places of a table ────────────────────────────────────────────────────────────────────────────────────────────
@@ -163,15 +131,15 @@ CASES: dict[str, tuple[Callable, np.ndarray, str, bool]] = {
     "givens 13": (givens, matrix(13), "value", True),
     "lu by rows 10": (lu_by_rows, matrix(10), "grad", True),
     "lu by rows 12": (lu_by_rows, matrix(12), "value grad", True),
-    "lu in place 12": (lu_in_place, matrix(12), "value grad", True),
+    "lu in place 12": (textbook_matrices.lu_by_rows, matrix(12), "value grad", True),
     "gram schmidt 12": (gram_schmidt, matrix(12), "grad", True),
-    "floyd warshall 8": (floyd_warshall, matrix(8), "value grad", True),
+    "floyd warshall 8": (floyd_warshall_by_rows, matrix(8), "value grad", True),
     "forces of 6": (pair_forces, points(6), "grad hessian", True),
     "forces of 8": (pair_forces, points(8), "value grad", False),
     "forces of 10": (pair_forces, points(10), "value grad", True),
     "forces of 12": (pair_forces, points(12), "value", True),
     "energy of 6": (pair_energy, points(6), "grad hessian", True),
-    "verlet": (verlet, points(7), "value grad", True),
+    "verlet": (verlet_from_rest, points(7), "value grad", True),
     "two arrays": (two_arrays, NUMBERS, "value grad hessian", True),
     "a whole and an entry": (whole_and_entry, NUMBERS, "value grad hessian", True),
     "copies": (copies, NUMBERS[:7], "value grad hessian", True),
