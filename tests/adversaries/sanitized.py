@@ -12,10 +12,11 @@ the stack, and reads of what was never written.
 from __future__ import annotations
 
 import ctypes
+import os
 import re
-from typing import Any
+from collections.abc import Callable
 
-from dualad.compile.native.engine import Engine
+from dualad.compile.native.engine import Engine, engine
 
 __all__ = ["asked", "install", "is_preloaded"]
 
@@ -64,21 +65,14 @@ def asked(text: str) -> str:
 
 def install() -> None:
     """Let all machine code of this process ask; none is read from the disk or written to it."""
-    made, find, library = Engine._made, Engine._find, ctypes.CDLL(None)
-
-    def found(self: Engine, name: str, objects: dict[str, int]) -> int:
-        if name in _CALLS:
-            return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
-        return find(self, name, objects)
-
-    def link_new(self: Engine, name: str, made: tuple, exports: list[str], objects: dict[str, int]) -> Any:
-        return self._link(made[1], exports, {n: self._find(n, objects) for n in made[0] if not n.startswith("llvm.")})
-
-    for name, method in {
+    found, made, library = engine(), Engine._made, ctypes.CDLL(None)
+    if found is None:
+        return
+    os.environ["DUALAD_CACHE"] = "0"
+    found._known |= {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in _CALLS}
+    changed: dict[str, Callable] = {
         "_made": lambda self, text, level: made(self, asked(text), level),
         "_made_apart": lambda self, name, text, level: None,
-        "_read": lambda self, name, exports, objects: None,
-        "_find": found,
-        "_link_new": link_new,
-    }.items():
+    }
+    for name, method in changed.items():
         setattr(Engine, name, method)
