@@ -147,8 +147,8 @@ def propagate(
     if second_order:
         added = _bent(f, leaves, in_tree, avals, spread, chunk_size)
         value_leaves = [(v + b).astype(a.dtype) for v, b, a in zip(value_leaves, added, outs, strict=True)]
-    deviations = [x.astype(a.dtype) for x, a in zip(split_last(np.sqrt(variances), outs), outs, strict=True)]
-    return Propagated(push.out_tree.unflatten(value_leaves), covariance, push.out_tree.unflatten(deviations), shares)
+    deviations = push.out_tree.unflatten(_cut(np.sqrt(variances), outs))
+    return Propagated(push.out_tree.unflatten(value_leaves), covariance, deviations, shares)
 
 
 class _Push:
@@ -301,7 +301,7 @@ def _deviations(mean: Any, avals: list[Aval], std: Any) -> Any:
 
 
 def _cut(rows: Any, avals: list[Aval]) -> list:
-    """Cut rows of all numbers into batches of tangents, one for each leaf, of its shape and dtype."""
+    """Cut a vector of all numbers, or rows of them, into one array (or batch) a leaf, in its shape and dtype."""
     parts = zip(split_last(rows, avals), avals, strict=True)
     return [part if part.dtype == a.dtype else part.astype(a.dtype) for part, a in parts]
 

@@ -3,7 +3,7 @@
 `ByValues` evaluates the function (central differences, complex steps), `JaxOracle` runs it in JAX. Each answer is
 worked out once. Large Jacobians are asked for by products with a few random directions instead of column by column.
 
-Not for comparing answers with results (`check.py`).
+Not for comparing answers with results (`rows.py`).
 """
 
 from __future__ import annotations
