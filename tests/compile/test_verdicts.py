@@ -9,7 +9,7 @@ import pytest
 
 import dualad as da
 from dualad.compile.native import groups, passes, stacks
-from dualad.compile.native.table import LOWERINGS
+from dualad.compile.native.table import LOWERINGS, Source
 from dualad.compile.verdicts import machine_code, verdict
 from dualad.core.tables import OPS
 from dualad.errors import DualadError
@@ -106,6 +106,22 @@ def test_every_way_of_a_row_is_taken(name: str) -> None:
             continue
         known |= {word for word, is_known in WRITERS.items() if any(map(is_known, steps))}
     assert known == set(machine_code(OPS[name]))
+
+
+@pytest.mark.parametrize("name", sorted(LOWERINGS.keys() & {op.name for op in OPS.values()}))
+def test_memory_is_whose_the_row_says(name: str) -> None:
+    op, source = OPS[name], LOWERINGS[name].source
+    calls = [(s.args, s.params) for s in subjects(op)]
+    if source in (Source.NEW, Source.VIEW):  # and where there is nothing to do
+        calls += [(args, {**p, "axis": ()}) for args, p in calls if type(p.get("axis")) is tuple]
+    for args, params in calls:
+        with np.errstate(all="ignore"):
+            made = op.impl(*args, **params)
+        if op.multiple_results or not np.ndim(made):
+            continue
+        shared = any([np.shares_memory(made, a) for a in args if isinstance(a, np.ndarray)])
+        assert not (shared and source is Source.NEW), f"{name}{params} returns memory of an argument"
+        assert not (shared and source is Source.PRODUCT and len(args) > 1), f"{name}{params} does, of two"
 
 
 def test_what_machine_code_is_known_for() -> None:

@@ -105,7 +105,7 @@ LOWERINGS: dict[str, Lowering] = {
     "cholesky": Lowering(stack=Way.FACTOR, source=_NEW),
     "inv": Lowering(stack=Way.FACTOR, source=_NEW),
     "solve": Lowering(stack=Way.FACTOR, source=_NEW),
-    "scan": Lowering(_L, source=_NEW),
+    "scan": Lowering(_L),
     "while_loop": Lowering(_L),
     "switch": Lowering(_L),
 }
