@@ -6,6 +6,7 @@ For: seeing all arrows that go up. Not for: anything else; what can be imported 
 import importlib
 
 from .core.above import ABOVE
+from .core.tables import LIBRARIES, Library
 from .memory.memory import target
 from .surface.arguments import operand
 from .surface.foreign import about_sparse, mirrored
@@ -32,3 +33,7 @@ ABOVE.machine_code = lambda program: importlib.import_module("dualad.compile.cal
 ABOVE.jitted = lambda f: importlib.import_module("dualad.compile.jit").jit(f)
 ABOVE.sparse_jacobian = lambda f: importlib.import_module("dualad.sparse").sparse_jacobian(f, format="csr")
 ABOVE.sparse_hessian = lambda f: importlib.import_module("dualad.sparse").sparse_hessian(f, format="csr")
+LIBRARIES["dask"] = Library(
+    run=lambda *args: importlib.import_module("dualad.scale.dask").write_into_graph(*args),
+    words="x.compute() gives an array of NumPy's",
+)

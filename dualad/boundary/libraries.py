@@ -1,18 +1,22 @@
 """One sentence for each well-known library whose code met a tensor: what to write instead.
 
-For: ``about_library``, which the boundary asks when an error comes out of a function. Not for: NumPy and SciPy, whose
+For: ``about_library``, which the boundary asks when an error comes out of a function; what pandas and masked arrays ask
+a tensor for. Not for: NumPy and SciPy, whose
 functions have verdicts of their own.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 
 import numpy as np
 
+from ..base.containers import met
 from ..base.frames import is_users
+from ..core.tables import LIBRARIES, Library
 from ..core.tracer import Tracer, tracer_in
-from ..errors import ConversionError, DualadError
+from ..errors import ConversionError, DualadError, ForeignArrayError
 
 __all__ = ["about_library", "refusal_behind"]
 
@@ -39,6 +43,33 @@ _LIBRARIES = {
         'make a NumPy function of the expression, sympy.lambdify(symbols, expression, "numpy"), and differentiate that',
     ),
 }
+
+
+def _put_into_pandas(x: Tracer) -> ForeignArrayError:
+    return ForeignArrayError(
+        f"a {x._kind()} of shape {x.shape} was put into an object of pandas.",
+        "pandas would keep it as Python objects, and treat numbers and objects differently without a word",
+        "compute with the tensor itself, and make the Series or the DataFrame of what the transform returns",
+    )
+
+
+LIBRARIES["pandas"] = Library(refusal=_put_into_pandas)
+
+# What the operators of two libraries ask an operand for before they compute on what they take for plain memory.
+
+
+def _data(self):
+    if sys._getframe(1).f_globals.get("__name__", "").startswith("numpy.ma"):
+        raise met(np.ma.MaskedArray)
+    raise AttributeError(f"{type(self).__name__!r} object has no attribute '_data'")
+
+
+def _pandas_priority(self):
+    raise met(type(sys._getframe(1).f_locals.get("self")))
+
+
+Tracer._data = property(_data)
+Tracer.__pandas_priority__ = property(_pandas_priority)
 
 
 def about_library(error: BaseException) -> DualadError | None:

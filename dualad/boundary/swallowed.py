@@ -55,7 +55,7 @@ class Refusals(list):
     def append(self, error: DualadError) -> None:
         """Note an error that is being made."""
         places, frame = [], sys._getframe(2)
-        while frame is not None and len(places) < _MOST_FRAMES:
+        while frame and len(places) < _MOST_FRAMES:
             if not frame.f_code.co_filename.startswith(PACKAGE):
                 places.append((frame, frame.f_lineno))
             elif frame.f_code.co_name == "run" and places:

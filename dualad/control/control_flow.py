@@ -19,10 +19,10 @@ from ..base.arguments import check_callable
 from ..base.frames import public
 from ..base.tree import leaf_names, treedef_outline
 from ..core.aval import Aval, aval_of, is_weak, result_dtype
-from ..core.blocks import refuse_lazy
 from ..core.constants import foreign
 from ..core.dispatch import bind
 from ..core.level import escaped
+from ..core.libraries import refuse_lazy
 from ..core.tracer import Tracer, beneath, layers
 from ..dual import Dual
 from ..errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, TreeError

@@ -19,8 +19,8 @@ from ..base.arguments import replaced
 from ..batched import Batched, BatchLevel, LaneDivergence
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.axes import rename
-from ..core.blocks import refuse_lazy
 from ..core.dispatch import bind
+from ..core.libraries import refuse_lazy
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer, beneath
 from ..errors import NotLinearError, RuleMissingError, UnsupportedError

@@ -21,8 +21,8 @@ from ..base.frames import public
 from ..base.tree import flatten, flatten_like, is_array, treedef_outline
 from ..core.above import ABOVE
 from ..core.aval import aval_of
-from ..core.blocks import refuse_lazy
 from ..core.dispatch import bind
+from ..core.libraries import refuse_lazy
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..errors import ArgumentTypeError, CapturedTensorError, ConvergenceError, OutputError, ShapeError, TreeError

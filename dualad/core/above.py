@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from ..errors import DualadError
-    from .tracer import Tracer
+from ..errors import DualadError
 
 __all__ = ["ABOVE"]
 
@@ -31,7 +29,7 @@ class _Above:
     #: write a result into ``out``, for the function of this name; return ``out``
     target: Callable[[Any, Any, str], Any]
     #: what NumPy's ``np.asarray`` gets of a tensor, told whether to copy
-    object_array: Callable[[Tracer, bool | None], np.ndarray]
+    object_array: Callable[[Any, bool | None], np.ndarray]
     #: better words for an error about an object array, or about a sparse matrix; None for other errors
     objects: Callable[[BaseException], DualadError | None]
     sparse: Callable[[BaseException], DualadError | None]

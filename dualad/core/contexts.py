@@ -8,12 +8,9 @@ for: the context managers themselves (``rules/hooks.py``, ``diagnose/debug.py``)
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ..base.locks import new_lock
-
-if TYPE_CHECKING:
-    from .watch import Watch
 
 __all__ = [
     "TakenApart", "active", "apart", "boundary", "compiling", "entered", "everywhere", "in_use", "left", "note",
@@ -24,7 +21,7 @@ __all__ = [
 boundary: ContextVar[int] = ContextVar("dualad_quiet_boundary", default=0)
 
 #: who is told of what happens here; per thread and per asynchronous task
-watching: ContextVar[Watch | None] = ContextVar("dualad_watching", default=None)
+watching: ContextVar[Any] = ContextVar("dualad_watching", default=None)
 
 #: what is to be known of the program that is being compiled, if there is one: "numbers" were asked for, which are not
 #: known when it is written, and it went the way that is right for finite ones, so that beside a pole its NaN may be a
@@ -38,7 +35,7 @@ apart: ContextVar[bool] = ContextVar("dualad_apart", default=False)
 in_use: list[None] = []
 
 #: who is told of what happens in all threads (the profiler): one watch or none
-everywhere: list[Watch] = []
+everywhere: list[Any] = []
 
 _lock = new_lock()
 
@@ -73,12 +70,12 @@ def note(what: str) -> None:
         found.add(what)
 
 
-def active() -> Watch | None:
+def active() -> Any:
     """Return the watch that is to be told here, if there is one."""
     return watching.get() if in_use else None
 
 
-def process_wide() -> Watch | None:
+def process_wide() -> Any:
     """Return the watch of all threads, if there is one; it may have gone since somebody looked."""
     for watch in everywhere:
         return watch

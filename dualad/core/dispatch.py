@@ -6,7 +6,6 @@ what happens then; that is the tensor's ``process``.
 
 from __future__ import annotations
 
-from .blocks import run_lazily
 from .contexts import everywhere, process_wide
 from .tracer import Tracer
 
@@ -25,5 +24,5 @@ def bind(op, args, params):
     if everywhere and (watch := process_wide()) is not None:
         return watch.operation(top, op, args, params)
     if top is None:
-        return op.impl(*args, **params) if not op.blocks else run_lazily(op, args, params, op.blocks)
+        return op.impl(*args, **params)
     return top.process(op, args, params)

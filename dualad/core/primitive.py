@@ -6,6 +6,7 @@ kinds that fill in common rules (``ops/kinds.py``), or who runs them.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
@@ -15,6 +16,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from ..base.frames import PACKAGE
 from ..errors import DeclarationError
 from .dispatch import bind
+from .libraries import run_lazily
 from .tables import OPS, UFUNCS, register
 
 __all__ = ["Primitive"]
@@ -100,7 +102,7 @@ class Primitive:
     sees_steps : bool
         Whether inside a body it is differentiated only where the steps are seen one by one.
     blocks : str
-        How it is run on a lazy array in blocks (Dask's): ``""`` as on any other; where the library computes nothing of
+        How it is run on a lazy array in blocks: ``""`` as on any other; where the library computes nothing of
         the kind lazily, ``"entries"`` block by block, ``"one"`` in one block only, ``"stack"`` so, but along
         the first axis of a stack of matrices block by block, ``"matrices"`` as a stack, and one matrix by the library.
     kind : str
@@ -160,6 +162,8 @@ class Primitive:
                 "give samples=, with the special points of its domain",
             )
         self.numpy, self.place = tuple(self.numpy), _find_declaration()
+        if self.blocks:
+            self.impl = _with_lazy_arrays(self, self.impl)
         rare = (self.multiple_results, self.place_read, self.effect, self.marked_transpose)
         self.alone = not any(rare)
         for function in self.numpy:
@@ -182,6 +186,17 @@ class Primitive:
         file = self.place.rpartition(":")[0]
         inside = file.removeprefix(PACKAGE).removesuffix(".py").replace(os.sep, ".")
         return _primitive_named, (self.name, self.impl.__module__ if inside == file else f"dualad.{inside}")
+
+
+def _with_lazy_arrays(op: Primitive, impl: Callable) -> Callable:
+    """The implementation of an operator that the libraries of lazy arrays do not have."""
+
+    @functools.wraps(impl)
+    def run(*args, **params):
+        out = run_lazily(op, args, params, op.blocks)
+        return impl(*args, **params) if out is NotImplemented else out
+
+    return run
 
 
 def _primitive_named(name: str, module: str) -> Primitive:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..errors import DeclarationError
+from ..errors import DeclarationError, DualadError
 
-__all__ = ["CREATION", "FUNCTIONS", "OPS", "UFUNCS", "VERDICTS", "Verdict", "register"]
+__all__ = ["CREATION", "FUNCTIONS", "LIBRARIES", "Library", "OPS", "UFUNCS", "VERDICTS", "Verdict", "register"]
 
 
 class Verdict(NamedTuple):
@@ -25,6 +25,19 @@ class Verdict(NamedTuple):
     instead: str = ""
 
 
+class Library(NamedTuple):
+    """What is particular to a library.
+
+    ``run(op, args, params, how, what)`` writes an operator into the graph of its lazy arrays, ``how`` as
+    ``Primitive.blocks``, and ``what`` the operator in words; ``words`` say how a lazy array is computed.
+    ``refusal(tensor)`` is the error for a tensor that its code makes an array of.
+    """
+
+    run: Callable | None = None
+    words: str = ""
+    refusal: Callable[[Any], DualadError] | None = None
+
+
 #: every declared operator, by name
 OPS: dict[str, Any] = {}
 #: ufunc -> operator, for calls without keywords
@@ -35,6 +48,8 @@ FUNCTIONS: dict[Callable, Callable] = {}
 CREATION: dict[Callable, Callable] = {}
 #: NumPy callable -> its verdict
 VERDICTS: dict[Callable, Verdict] = {}
+#: name of a package, none of which is imported to be known -> what is particular to it
+LIBRARIES: dict[str, Library] = {}
 
 
 def register(table: dict[Callable, Any], function: Callable, entry: Any, kind: str) -> None:

@@ -18,12 +18,12 @@ from ..base.containers import can_carry, has_own_arithmetic, met
 from ..base.frames import user_frame
 from ..base.likeness import NUMBERS, OfAxes, set_class
 from ..base.tree import KINDS, Kind
-from ..errors import BranchError, ConversionError, DualadError, ForeignArrayError, PlainBufferError
+from ..errors import BranchError, ConversionError, DualadError, PlainBufferError
 from .above import ABOVE
 from .aval import Aval
 from .contexts import TakenApart, apart, everywhere
 from .level import escaped
-from .tables import CREATION, FUNCTIONS, UFUNCS
+from .tables import CREATION, FUNCTIONS, LIBRARIES, UFUNCS
 
 __all__ = ["NO_PARAMS", "OPERATOR", "PLAIN", "Tracer", "Unhashable", "beneath", "layers", "tracer_in"]
 
@@ -129,12 +129,9 @@ class Tracer:
                 "NumPy would build an object array, whose .real and .imag are silently wrong for complex values",
                 "join complex values with np.stack([...]) or np.concatenate([...])",
             )
-        if sys._getframe(1).f_globals.get("__name__", "").startswith("pandas."):
-            raise ForeignArrayError(
-                f"a {self._kind()} of shape {self.shape} was put into an object of pandas.",
-                "pandas would keep it as Python objects, and treat numbers and objects differently without a word",
-                "compute with the tensor itself, and make the Series or the DataFrame of what the transform returns",
-            )
+        asking = LIBRARIES.get(sys._getframe(1).f_globals.get("__name__", "").partition(".")[0])
+        if asking is not None and asking.refusal is not None:
+            raise asking.refusal(self)
         return ABOVE.object_array(self, copy)
 
     # ── conversions that would drop the derivative ───────────────────────────────────────────────────────────────
@@ -215,18 +212,6 @@ class Tracer:
 
     def item(self, *args):
         raise self._conversion(".item()", "index with x[i] or reshape with x.reshape(()), which keep the derivative")
-
-    # What the operators of two libraries ask an operand for before they compute on what they take for plain memory.
-
-    @property
-    def _data(self):
-        if sys._getframe(1).f_globals.get("__name__", "").startswith("numpy.ma"):
-            raise met(np.ma.MaskedArray)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute '_data'")
-
-    @property
-    def __pandas_priority__(self):
-        raise met(type(sys._getframe(1).f_locals.get("self")))
 
     def tolist(self):
         raise self._conversion(".tolist()", "iterate over the tensor, or return it from the function")

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..base.frames import user_line
-from .blocks import run_lazily
 from .contexts import entered, everywhere, left, watching
 from .dispatch import bind
 from .tracer import Tracer
@@ -101,7 +100,7 @@ class Watch:
     def operation(self, top: Tracer | None, op, args: Sequence, params: dict) -> Any:
         """Carry out an operator: by the innermost tensor among its arguments, or as plain NumPy if there is none."""
         if top is None:
-            return run_lazily(op, args, params, op.blocks) if op.blocks else op.impl(*args, **params)
+            return op.impl(*args, **params)
         return top.process(op, args, params)
 
     def transposing(self, op, rule: Callable) -> Callable:

@@ -23,9 +23,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.aval import Array, Aval
-from ..core.blocks import is_lazy, run_lazily
 from ..core.constants import beside, foreign, zeros_beside
 from ..core.dispatch import bind
+from ..core.libraries import is_lazy, run_lazily
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
 from .kinds import align_ranks, linear, repeat_lanes

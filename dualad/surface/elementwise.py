@@ -12,8 +12,8 @@ import numpy as np
 
 from ..base.frames import asked_by_formula
 from ..core.aval import Array, DType, aval_of, result_dtype
-from ..core.blocks import refuse_lazy
 from ..core.constants import foreign, zeros_beside
+from ..core.libraries import refuse_lazy
 from ..core.tracer import NO_PARAMS, PLAIN, Tracer
 from ..errors import UnsupportedError
 from ..memory.memory import as_array, in_order, target, viewed

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array, Axis, Shape
-from ..core.blocks import refuse_lazy
+from ..core.libraries import refuse_lazy
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..ops.shaping import stop_gradient

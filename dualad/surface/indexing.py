@@ -13,9 +13,9 @@ import numpy as np
 
 from ..base.containers import has_own_arithmetic, met
 from ..core.aval import Array, Axis, DType, as_entries, aval_of
-from ..core.blocks import refuse_lazy
 from ..core.constants import foreign
 from ..core.dispatch import bind
+from ..core.libraries import refuse_lazy
 from ..core.tables import OPS
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError

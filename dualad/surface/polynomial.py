@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array
-from ..core.blocks import refuse_lazy
+from ..core.libraries import refuse_lazy
 from ..errors import UnsupportedError
 from ..ops import polynomial
 from .arguments import array_operand, function, inexact_operand, normalize_axes, operand

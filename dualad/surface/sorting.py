@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array, Axis, DType, is_inexact
-from ..core.blocks import refuse_lazy
+from ..core.libraries import refuse_lazy
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
 from ..memory.memory import like_copy

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 import dualad as da
-from dualad.core import dispatch
 from dualad.core.contexts import everywhere
 from dualad.core.dispatch import bind
 from dualad.core.level import Level
-from dualad.core.tables import OPS
+from dualad.core.libraries import is_lazy
+from dualad.core.tables import LIBRARIES, OPS, Library
 from dualad.core.tracer import Tracer
 from dualad.core.watch import Watch
 
@@ -127,11 +127,23 @@ def test_numpy_is_not_patched() -> None:
     assert da.jvp(np.sin, (0.0,), (1.0,))[1] == 1.0
 
 
-def test_arrays_in_blocks_are_asked_for_only_where_an_operator_needs_it(monkeypatch) -> None:
-    """An operator that every library computes is called at once; another one is run with its arrays in view."""
+class Later:
+    """An array of a library that computes later."""
+
+    shape, dtype = (2,), np.dtype(float)
+
+    def __array__(self, dtype=None, copy=None):
+        raise AssertionError("computed")
+
+
+def test_lazy_arrays_are_handed_to_their_library_where_an_operator_needs_it(monkeypatch) -> None:
+    """An operator that every library computes is called at once; another one is given to the library."""
     seen = []
-    monkeypatch.setattr(dispatch, "run_lazily", lambda op, args, params, how: seen.append(how))
+    library = Library(run=lambda op, args, params, how, what: seen.append((op.name, how)))
+    monkeypatch.setitem(LIBRARIES, Later.__module__.partition(".")[0], library)
     assert bind(OPS["sin"], (0.0,), {}) == 0.0
+    assert bind(OPS["sort"], (np.array([2.0, 1.0]),), {"axis": 0}).tolist() == [1.0, 2.0]
     assert not seen
-    bind(OPS["sort"], (np.ones(2),), {"axis": 0})
-    assert seen == [OPS["sort"].blocks]
+    bind(OPS["sort"], (Later(),), {"axis": 0})
+    assert seen == [("sort", OPS["sort"].blocks)]
+    assert is_lazy(Later()) and not is_lazy(np.ones(2))

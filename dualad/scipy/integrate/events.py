@@ -18,8 +18,8 @@ import scipy.integrate as si
 
 from ...control.implicit import custom_root
 from ...core.aval import Aval
-from ...core.blocks import refuse_lazy
 from ...core.dispatch import bind
+from ...core.libraries import refuse_lazy
 from ...core.primitive import Primitive
 from ...core.tracer import Tracer, beneath, layers
 from ...dual import Dual

@@ -1,9 +1,8 @@
-"""Lazy arrays in blocks (Dask's), in operators that their library does not compute lazily itself.
+"""Dask's arrays in operators that Dask does not compute lazily itself.
 
-For: ``run_lazily``, which writes such a call into the array's graph and computes nothing: block by block where entries
-do not depend on each other, as one task where the array is one block. An array in several blocks is refused with words,
-because gathering it in one worker's memory is for the user to ask for. Not for: eager arrays of any library, whose
-values are at hand.
+For: ``write_into_graph``, which writes such a call into the array's graph and computes nothing: block by block where
+entries do not depend on each other, as one task where the array is one block. An array in several blocks is refused
+with words, because gathering it in one worker's memory is for the user to ask for. Not for: clusters (``driver.py``).
 """
 
 from __future__ import annotations
@@ -16,27 +15,20 @@ from typing import Any
 
 import numpy as np
 
+from ..core.aval import aval_of
+from ..core.libraries import is_lazy
+from ..core.tables import OPS
 from ..errors import UnsupportedError
-from .aval import aval_of
-from .constants import foreign
-from .tables import OPS
 
-__all__ = ["is_lazy", "refuse_lazy", "run_lazily"]
+__all__ = ["write_into_graph"]
 
 
-def is_lazy(x: Any) -> bool:
-    """Say whether an array is a graph that nobody has computed yet."""
-    return not isinstance(x, (np.ndarray, np.generic)) and hasattr(x, "__dask_graph__")
-
-
-def run_lazily(op: Any, args: Sequence, params: dict, how: str, what: str = "") -> Any:
-    """Run an operator on plain arrays; on lazy ones, write it into their graph.
+def write_into_graph(op: Any, args: Sequence, params: dict, how: str, what: str = "") -> Any:
+    """Write an operator on arrays, some of them lazy, into their graph.
 
     ``how`` is as ``Primitive.blocks``, and ``what`` the operator in words.
     """
     lazy = [a for a in args if is_lazy(a)]
-    if not lazy:
-        return op.impl(*args, **params)
     run = functools.partial(_evaluate, op.name, op.abstract_eval.__module__, params)
     if how == "entries" and not op.multiple_results:
         out = op.abstract_eval(*map(aval_of, args), **params)
@@ -48,10 +40,10 @@ def run_lazily(op: Any, args: Sequence, params: dict, how: str, what: str = "") 
     count = min([a.npartitions for a in lazy if a.size == largest])  # what else there is, is no larger
     ndim = max([np.ndim(a) for a in args])
     if how == "matrices" and ndim == 2:
-        return op.impl(*args, **params)
+        return op.impl.__wrapped__(*args, **params)
     if count > 1 and how in ("matrices", "stack") and ndim > 2 and (cuts := _cuts(lazy, ndim)) is not None:
         pieces = [
-            run_lazily(op, [_piece(a, start, stop, ndim) for a in args], params, how)
+            write_into_graph(op, [_piece(a, start, stop, ndim) for a in args], params, how)
             for start, stop in zip([0, *cuts], cuts, strict=False)
         ]
         if op.multiple_results:
@@ -87,13 +79,3 @@ def _evaluate(name: str, module: str, params: dict, *args: Any) -> Any:
     importlib.import_module(module)  # what needs SciPy is declared there
     out = OPS[name].impl(*args, **params)
     return tuple(map(np.asarray, out)) if OPS[name].multiple_results else np.asarray(out)
-
-
-def refuse_lazy(x: Any, what: str, instead: str = "") -> None:
-    """Refuse a lazy array, beneath tensors too, where the next step is decided by its values."""
-    if is_lazy(foreign(x)):
-        raise UnsupportedError(
-            f"{what} depends on the values of a lazy array of shape {x.shape}.",
-            "they are not there yet, and the graph is computed only when you ask for it",
-            f"{instead}compute it first: x.compute() gives an array of NumPy's",
-        )

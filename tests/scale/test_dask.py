@@ -11,7 +11,7 @@ import pytest
 
 import dualad as da
 import dualad.ops.special
-from dualad.core.blocks import is_lazy, refuse_lazy
+from dualad.core.libraries import is_lazy, refuse_lazy
 from dualad.core.tables import OPS
 from dualad.errors import UnsupportedError
 
