@@ -74,7 +74,7 @@ def check(
     raise_exception : bool
         Whether a failed check raises; otherwise the report tells.
     **options
-        ``point``, ``jacobian_limit``, ``jax_f``, ``progress`` and ``shared`` of :func:`check_function`.
+        ``point``, ``jacobian_limit``, ``source``, ``progress`` and ``shared`` of :func:`check_function`.
 
     Returns
     -------
@@ -206,5 +206,5 @@ def assert_matches_jax(
         # A batch is compared with dualad's own loop as well: JAX compiles only what is asked for.
         oracles=("jax", "loop") if any(name.startswith("vmap") for name in transforms) else ("jax",),
         skip={name: "not asked for" for name in QUANTITIES if name not in transforms},
-        jax_f=jax_f,
+        source=jax_f,
     ).raise_on_failure()

@@ -13,6 +13,7 @@ import functools
 import time
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -63,8 +64,9 @@ def check_function(
         Quantities (of `QUANTITIES`) to leave out, each with the reason.
     jacobian_limit : int
         Jacobians with more entries are skipped; the products are always checked.
-    jax_f : callable, optional
-        The function written for ``jax.numpy``; `f` with JAX's names in place of NumPy's and SciPy's when None.
+    source : callable or tuple of (module, str), optional
+        The function written for ``jax.numpy``; by default `f`, with JAX's names in place of NumPy's and SciPy's. Where
+        `f` is found, as a module and a name, need not be said, and changes nothing.
     progress : callable, optional
         Called with a line of text as the work goes on.
     shared : dict, optional
@@ -129,7 +131,7 @@ class Rows:
         atol: float = 1e-12,
         oracles: Collection[str] = ORACLES,
         skip: Mapping[str, str] | None = None,
-        jax_f: Callable | None = None,
+        source: Callable | tuple[ModuleType, str] | None = None,
         progress: Callable[[str], None] | None = None,
         shared: dict[Any, Any] | None = None,
     ) -> None:
@@ -141,6 +143,7 @@ class Rows:
         self.v, self.w = self.tangents[0], self.cotangents[0]
         self.u = rng.standard_normal(n) * engine.scale
         self.weights = np.ones(1) if m == 1 else rng.standard_normal(m)
+        jax_f = source if callable(source) else None
         self.asked = oracles_of(engine, rng, self.progress, lambda: JaxOracle(engine, jax_f, shared))
         self.steps = rng.standard_normal((LANES, n)) * engine.scale
         self.matrix: np.ndarray | None = None

@@ -379,3 +379,15 @@ def test_unknown_names_are_refused():
 def test_a_point_without_floats_is_bad_usage():
     with pytest.raises(UsageError, match="floating-point"):
         check_function(functions.scalar, (np.array([1, 2]),))
+
+
+def test_the_function_for_jax_may_be_given_and_its_place_need_not_be():
+    jax = pytest.importorskip("jax")
+    x, options = (np.array([0.4, 1.3]),), {"oracles": ["jax"]}
+    with_buffer, smooth = (
+        functions.with_own_buffer,
+        lambda x: jax.numpy.concatenate([jax.numpy.sin(x[:1]), x[1:] * x[:-1]]),
+    )
+    assert not check_function(with_buffer, x, **options).ok  # JAX can't write into it
+    assert check_function(with_buffer, x, source=smooth, **options).ok
+    assert check_function(functions.smooth, (*x, *x), source=(functions, "smooth"), **options).ok
