@@ -7,6 +7,7 @@ cancels or a chaotic loop, and everything for the position of the largest of equ
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -45,19 +46,19 @@ def difference(
         pair.compare(bits)
     if not any([pair.unlike.any() for pair in pairs]):
         return ""
-    runs, in_vain = 0, 0
-    while in_vain < _IN_VAIN and runs < (1 if all(promised) else _RUNS):
-        # Arguments that another thread writes to, or an operator that is not the same twice, are no fault of ours.
-        count = sum([np.count_nonzero(pair.unlike) for pair in pairs])
-        try:
-            for pair, x in zip(pairs, noisy(runs) if runs else again(), strict=True):
+    count = lambda: sum([np.count_nonzero(pair.unlike) for pair in pairs])
+    seed, in_vain = 0, _IN_VAIN if all(promised) else 0
+    while in_vain < _IN_VAIN and seed < _RUNS and (before := count()):
+        with contextlib.suppress(ArithmeticError, ValueError):  # a matrix that noise makes singular
+            for pair, x in zip(pairs, noisy(seed), strict=True):
                 pair.explain(x)
-        except (ArithmeticError, ValueError):  # a matrix that noise makes singular
-            in_vain += 1
-        after = sum([np.count_nonzero(pair.unlike) for pair in pairs])
-        if not after:
-            return ""
-        runs, in_vain = runs + 1, in_vain + 1 if after == count else 0
+        seed, in_vain = seed + 1, in_vain + 1 if count() == before else 0
+    if (
+        count()
+    ):  # arguments that another thread writes to, or an operator that is not the same twice, are no fault of ours
+        with contextlib.suppress(ArithmeticError, ValueError):
+            for pair, x in zip(pairs, again(), strict=True):
+                pair.explain(x)
     return "; ".join([pair.words() for pair in pairs if pair.unlike.any()][:3])
 
 

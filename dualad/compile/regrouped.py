@@ -14,7 +14,7 @@ from ..core.tables import OPS
 from ..program.ir import Program
 from ..program.variable import Variable, aval_of_atom
 from .native.equations import Equations
-from .validate import DifferentProgram, check_same, has_effect
+from .validate import DifferentProgram, are_one, check_same, has_effect
 
 __all__ = ["check_groups", "regrouped"]
 
@@ -62,10 +62,10 @@ def check_groups(program: Program, steps: Sequence[tuple]) -> None:
     for step in before:
         if any([v not in made for v in step[3]]):
             raise DifferentProgram(f"`{step[0].name}` is left out")
-        if not all([_is_same(made[v], step) for v in step[3]]):
+        if not all([are_one(made[v], step) for v in step[3]]):
             _check_rewritten(step, made)
     order = [step for step in before if has_effect(step[0], step[2])]
-    if len(order) != len(effects) or not all([_is_same(a, b) for a, b in zip(effects, order, strict=True)]):
+    if len(order) != len(effects) or not all([are_one(a, b) for a, b in zip(effects, order, strict=True)]):
         raise DifferentProgram("effects have changed places")
 
 
@@ -86,14 +86,6 @@ def _one_by_one(steps: Sequence[tuple]) -> Iterator[tuple[tuple, Any]]:
                     raise DifferentProgram(f"a group is not given a {a.aval!r} that it reads")
             own = OPS.get(_NAMES.get(s[0].name, ""))
             yield s if own is None or own.impl is not s[0].impl else (own, *s[1:]), group
-
-
-def _is_same(a: tuple, b: tuple) -> bool:
-    """Say whether two equations are one."""
-    if a is b:
-        return True
-    atoms = [[*map(id, step[1]), None, *map(id, step[3])] for step in (a, b)]
-    return a[0] is b[0] and a[2] is b[2] and atoms[0] == atoms[1]
 
 
 def _check_rewritten(step: tuple, made: dict[Variable, tuple]) -> None:

@@ -23,7 +23,7 @@ from .names import FOLDED, SMALL, Names, Value
 from .reroll import ROLLED
 from .trust import attempt, fall_back
 
-__all__ = ["DifferentProgram", "EXACT", "check_same", "has_effect", "proven"]
+__all__ = ["DifferentProgram", "EXACT", "are_one", "check_same", "has_effect", "proven"]
 
 #: what programs may differ in, and why it is exact
 EXACT = {
@@ -424,8 +424,20 @@ def _folded(op: Any, args: Sequence[Value], params: dict, outs: Sequence[Variabl
 # ── programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def are_one(a: tuple, b: tuple) -> bool:
+    """Say whether two equations are the same, with the same variables."""
+    if a is b:
+        return True
+    atoms = [[*map(id, step[1]), None, *map(id, step[3])] for step in (a, b)]
+    return a[0] is b[0] and a[2] is b[2] and atoms[0] == atoms[1]
+
+
 def check_same(before: Program, after: Program, runner: Runner | None = None) -> None:
     """Raise ``DifferentProgram`` unless two programs are shown to compute the same."""
+    atoms = [[*map(id, program.inputs), None, *map(id, program.outputs)] for program in (before, after)]
+    if atoms[0] == atoms[1] and len(before.steps) == len(after.steps):
+        if all(map(are_one, before.steps, after.steps)):
+            return
     runner = runner or Runner()
     with np.errstate(all="ignore"):
         a, b = runner.meaning(before), runner.meaning(after)
