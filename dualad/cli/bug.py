@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         rng = np.random.default_rng(0)
         drawn = [(rng.normal(size=v.aval.shape), v.aval.dtype) for v in report.program.inputs]
         arguments = [(x > 0 if dtype.kind == "b" else x).astype(dtype)[()] for x, dtype in drawn]
-    found = fault_of(CallProgram(report.program, math.inf).compiled, report.program, arguments)  # type: ignore[arg-type]
+    found = fault_of(CallProgram(report.program, math.inf).compiled, report.program, arguments)
     print(
         f"here: {found}" if found else "here: the compiled code gives what the program gives; the fault does not occur"
     )

@@ -160,9 +160,9 @@ class Reference:
 
     def _standing_in(self, step: Step, noise: _Noise | None) -> Step:
         op, args, params, outs = step
+        impl: Any = _call
         if op.name == "call":
             params = {"program": self.standing(params["program"], noise), "linear": params["linear"]}
-            impl = _call
         elif op.kind == "control":
             params = map_programs(params, lambda p: self.standing(p, noise))
             impl = self._while if op.name == "while_loop" else op.impl

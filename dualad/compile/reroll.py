@@ -279,17 +279,17 @@ class _Body:
             step = code.program.steps[repeat.start + j]
             op, args, params, outs = step
             number = int(code.first_value[repeat.start + j]) - repeat.first
-            moving = repeat.places.get(j)
-            if moving and len(moving) == 1 and op is index and self._is_fixed(column):
+            where = repeat.places.get(j)
+            if where and len(where) == 1 and op is index and self._is_fixed(column):
                 self._read(j, number, column, params["template"], step, steps)
             else:
                 given = [self._argument(column + q) for q in range(len(args))]
-                if moving:
+                if where:
                     if op is index_add:  # by an index array it would add to zeros, and -0.0 becomes 0.0
                         op, given, params = index_set, [zeros(outs[0].aval), *given], {"template": params["template"]}
-                    given += [self._numbers(moving[where]) for where in sorted(moving)]
+                    given += [self._numbers(where[axis]) for axis in sorted(where)]
                     params = {**params, "template": tuple([
-                        ARRAY if i in moving else e for i, e in enumerate(params["template"])
+                        ARRAY if i in where else e for i, e in enumerate(params["template"])
                     ])}  # fmt: skip
                 results = tuple([Variable(v.aval) for v in outs])
                 steps.append(step.rewritten(op, given, params, results))

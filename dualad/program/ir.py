@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import optree
@@ -25,6 +25,9 @@ from .show import show
 from .variable import Step, Variable
 
 __all__ = ["Program", "evaluate", "last_uses", "live_steps", "map_atoms", "map_programs", "programs_in"]
+
+#: a step, or a tuple of its parts
+S = TypeVar("S", bound=tuple)
 
 #: ``str`` of a longer program leaves its middle out
 _PRINTED = 1000
@@ -223,7 +226,7 @@ def map_atoms(program: Program, function: Callable[[Any], Any]) -> tuple[list[St
     return steps, [function(o) for o in program.outputs]
 
 
-def live_steps(steps: Sequence[tuple], outputs: Sequence[Any]) -> list[tuple]:
+def live_steps(steps: Sequence[S], outputs: Sequence[Any]) -> list[S]:
     """Return the steps the outputs depend on, in order: dead code eliminated in one backward pass.
 
     A step is read only by later ones. So where each is read by something, none is dead, which is soon seen of a longer
@@ -235,7 +238,7 @@ def live_steps(steps: Sequence[tuple], outputs: Sequence[Any]) -> list[tuple]:
         if read.issuperset([id(outs[0]) if outs else 0 for _, _, _, outs in steps]):  # a loop may have no results
             return list(steps)
     needed = {v for v in outputs if type(v) is Variable}
-    live = []
+    live: list[S] = []
     for step in reversed(steps):
         _, args, _, outs = step
         if (outs and outs[0] in needed) or (len(outs) > 1 and not needed.isdisjoint(outs)):

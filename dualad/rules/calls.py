@@ -203,7 +203,7 @@ class UserFunction:
         self._signature = _signature_of(f)
         self._arity = _arity(self._signature)
         self.__name__ = getattr(f, "__name__", type(f).__name__)
-        numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        numbers: tuple[Any, ...] = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in numbers):
             raise ArgumentTypeError(
                 f"{type(self).__name__}: nondiff_argnums={nondiff_argnums!r}.",

@@ -256,7 +256,8 @@ def linear_call(f: Callable, f_transpose: Callable | None, residuals: Any, vecto
     array([0.5  , 0.125])
     """
     name = getattr(f, "__name__", type(f).__name__)
-    for g, what in ((f, "f"), (f_transpose, "f_transpose")):
+    given: tuple[tuple[Any, str], ...] = ((f, "f"), (f_transpose, "f_transpose"))
+    for g, what in given:
         if not callable(g) and not (g is None and what == "f_transpose"):
             raise ArgumentTypeError(f"linear_call: {what} is {g!r}.", "it is a function", "pass a callable")
     if not has_tensor((residuals, vectors)):

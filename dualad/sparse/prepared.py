@@ -171,8 +171,9 @@ class Prepared:
         plan, places = known
         found = plan.values(program)
         dtype = np.result_type(*[a.dtype for a in stage.out_avals])
-        padded = np.concatenate([found, np.zeros(1, found.dtype)])
-        found = padded[places] if isinstance(padded, Tracer) else padded.take(places)
+        padded: Any = np.concatenate([found, np.zeros(1, found.dtype)])
+        is_traced = isinstance(padded, Tracer)
+        found = padded[places] if is_traced else padded.take(places)
         return found if found.dtype == dtype else found.astype(dtype)
 
     def _places(self, plan: Plan) -> np.ndarray:

@@ -142,8 +142,8 @@ def average(
         result = np.sum(weighted, axis=axes, keepdims=keepdims) / total
     if not returned:
         return result
-    total = np.broadcast_to(total, result.shape)
-    return result, total.copy() if isinstance(total, np.ndarray) else total
+    spread: Any = np.broadcast_to(total, result.shape)
+    return result, spread.copy() if isinstance(spread, np.ndarray) else spread
 
 
 # ── reductions that pass over NaN ────────────────────────────────────────────────────────────────────────────────

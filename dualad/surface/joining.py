@@ -6,6 +6,7 @@ Not for: the operators (``ops/joining.py``).
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -173,7 +174,7 @@ _KEYWORDS = {
 
 
 @function(np.pad, kind="composite")
-def pad(array: Array, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Array:
+def pad(array: Array, pad_width: Any, mode: str | Callable = "constant", **kwargs: Any) -> Array:
     array = operand(array)
     if isinstance(mode, str) and mode not in _KEYWORDS and mode != "empty":
         raise ValueError(f"mode '{mode}' is not supported")

@@ -161,9 +161,8 @@ def reshape(self, *shape, order="C", copy=None):
 @_method
 def transpose(self, *axes):
     """As ``ndarray.transpose``: ``x.transpose(1, 0)`` or ``x.transpose((1, 0))``."""
-    if len(axes) == 1 and (axes[0] is None or np.iterable(axes[0])):
-        axes = axes[0]
-    return shapes.transpose(self, None if axes is None or not len(axes) else axes)
+    given = axes[0] if len(axes) == 1 and (axes[0] is None or np.iterable(axes[0])) else axes
+    return shapes.transpose(self, None if given is None or not len(given) else given)
 
 
 @_method
