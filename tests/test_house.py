@@ -361,17 +361,20 @@ def test_public_functions_are_annotated_in_full() -> None:
     assert not without, f"public names without full annotations: {without}"
 
 
-def test_jax_is_never_an_import_of_the_library() -> None:
+HEAVY = {"jax", "jaxlib", "matplotlib", "sklearn"}
+
+
+def test_heavy_optional_packages_are_never_imports_of_the_library() -> None:
+    """They are loaded by name when they are asked for; JAX by oracles alone."""
     for path in MODULES:
         for name, line, _ in read(path).imports:
-            assert name.split(".")[0] not in {"jax", "jaxlib"}, f"{name_of(path)}:{line} imports {name}"
+            assert name.split(".")[0] not in HEAVY, f"{name_of(path)}:{line} imports {name}"
         loads = re.search(r"(import_module|__import__)\(\s*[\"']jax", read(path).text)
         assert not loads or ORACLE_WORD in path.stem, f"{name_of(path)} loads JAX; only oracles may"
 
 
 def test_importing_loads_no_heavy_optional_package() -> None:
-    heavy = {"jax", "jaxlib", "matplotlib", "sklearn"}
-    code = f"import sys, dualad, dualad.cli.main; print(sorted({heavy} & set(sys.modules)))"
+    code = f"import sys, dualad, dualad.cli.main; print(sorted({HEAVY} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]", f"import dualad also imported {done.stdout.strip()}"

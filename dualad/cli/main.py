@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import importlib
 import os
 import re
 import sys
@@ -21,8 +22,6 @@ from dualad.base.version import __version__
 from dualad.diagnose.explained import STATUSES
 from dualad.errors import ArgumentError, LoadingError, UsageError
 from dualad.testing import ORACLES, QUANTITIES
-
-from . import bug, check, explain, help, jacobian, ops, trace
 
 __all__ = ["main"]
 
@@ -119,7 +118,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         try:
             options = _parser().parse_args(argv)
-            return options.run(options)
+            # A command is imported when it is called for: they need very different parts of the library.
+            return importlib.import_module(f".{options.command}", __package__).run(options)
         except (UsageError, LoadingError, ArgumentError) as error:
             print(f"dualad {options.command}: {error}", file=sys.stderr)
             return error.exit_status if isinstance(error, UsageError) else 2
@@ -158,10 +158,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"dualad {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    def command(name: str, run: Callable, summary: str, description: str, epilog: str) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=summary, description=description, epilog=epilog, **raw)
-        made.set_defaults(run=run)
-        return made
+    def command(name: str, summary: str, description: str, epilog: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=summary, description=description, epilog=epilog, **raw)
 
     def at_points(made: argparse.ArgumentParser, target: str = _TARGET) -> Callable:
         made.add_argument("target", metavar="TARGET", help=target)
@@ -171,7 +169,6 @@ def _parser() -> argparse.ArgumentParser:
     _add_check_options(
         command(
             "check",
-            check.run,
             "compare all derivatives of functions with independent oracles",
             "Compute JVP, VJP, Jacobians, Hessian-vector product and batched versions of each function, and\ncompare "
             "them with JAX in float64, central differences, the complex step, the dot-product test and a loop.",
@@ -179,7 +176,7 @@ def _parser() -> argparse.ArgumentParser:
         )
     )
     about = "Print the Jacobian, flattened to outputs x inputs, and the pattern of its entries."
-    add = at_points(command("jacobian", jacobian.run, "print a Jacobian and its picture", about, _JACOBIAN))
+    add = at_points(command("jacobian", "print a Jacobian and its picture", about, _JACOBIAN))
     add("--mode", choices=("auto", "fwd", "rev"), default="auto", help="forward or reverse mode")
     add("--sparse", action="store_true", help="find the pattern and compute its entries only; needs SciPy")
     add("--spy", action="store_true", help="only the picture, not the numbers")
@@ -187,7 +184,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--png", metavar="FILE", help="also draw it with matplotlib")
 
     about = "Print the linear program that linearize records: the derivative at a point, as it is computed."
-    made = command("trace", trace.run, "print the linear program of a derivative", about, _TRACE)
+    made = command("trace", "print the linear program of a derivative", about, _TRACE)
     add = at_points(made)
     add("--wrt", metavar="ARGS", help="only these arguments, by position or name: 0,2 or x,y")
     add("--dot", metavar="FILE", help="also write the graph in Graphviz's language")
@@ -198,7 +195,7 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--nonlinear", action="store_true", help="the program of the function itself")
 
     about = "Print the table of operators: which rules each has, and where it is declared."
-    add = command("ops", ops.run, "print the table of operators and their rules", about, _OPS).add_argument
+    add = command("ops", "print the table of operators and their rules", about, _OPS).add_argument
     add("names", nargs="*", metavar="NAME", help="only these operators")
     add("--missing", action="store_true", help="what is refused or loops over lanes, with the reason")
 
@@ -207,7 +204,7 @@ def _parser() -> argparse.ArgumentParser:
         "the tangent, are refused (and what to write instead), are opaque, or branch on traced values. No derivative "
         "is taken."
     )
-    made = command("explain", explain.run, "what each line will meet under a derivative or vmap", about, _EXPLAIN)
+    made = command("explain", "what each line will meet under a derivative or vmap", about, _EXPLAIN)
     add = at_points(made, _TARGETS)
     failing = [s for s in STATUSES if s not in ("rules", "custom", "constant")]
     says = "exit with 1 if there is any of these; may be repeated (default: refused)"
@@ -218,13 +215,13 @@ def _parser() -> argparse.ArgumentParser:
         "Print what a report of a fault in compiled code holds (the warning DAD063 names the file), run the program\n"
         "compiled and by NumPy, and say whether the fault occurs here. Nothing that the file brings along is executed."
     )
-    add = command("bug", bug.run, "replay a fault of the compiler", about, _BUG).add_argument
+    add = command("bug", "replay a fault of the compiler", about, _BUG).add_argument
     add("file", metavar="FILE", help="the report")
     add("--full", action="store_true", help="print all of a long program")
 
     about = "Print what an error means, an example that raises it, and what to write instead."
     says = "as the message begins with: DAD012; all by default"
-    command("help", help.run, "explain the code of an error", about, "").add_argument(
+    command("help", "explain the code of an error", about, "").add_argument(
         "code", nargs="?", metavar="CODE", help=says
     )
     return parser
