@@ -44,6 +44,11 @@ def _joined(a: Terms, by: int, b: Terms, with_: int) -> Terms:
         return a if by == 1 else tuple([(s, by * f) for s, f in a])
     if not a:
         return b if with_ == 1 else tuple([(s, with_ * f) for s, f in b])
+    if a[-1][0] < b[0][0]:
+        return (
+            *(a if by == 1 else [(s, by * f) for s, f in a]),
+            *(b if with_ == 1 else [(s, with_ * f) for s, f in b]),
+        )
     found = {s: by * f for s, f in a}
     for s, f in b:
         found[s] = found.get(s, 0) + with_ * f
@@ -54,12 +59,12 @@ class Given:
     """Facts that hold at some place, besides those that hold wherever their unknowns are used."""
 
     def __init__(self, facts: Sequence[Sum] = (), above: Given | None = None, case: tuple[int, ...] = ()) -> None:
-        self.about: dict[int, list[_Side]] = dict(above.about) if above else {}
+        self.about: dict[tuple[int, bool], list[_Side]] = dict(above.about) if above else {}
         #: unknowns that stand for one of their cases here
         self.split = (*(above.split if above else ()), *case)  # type: ignore[has-type]
         for fact in facts:
-            for s, side in _sides(fact):
-                self.about[s] = [*self.about.get(s, ()), side]
+            for key, side in _sides(fact):
+                self.about[key] = [*self.about.get(key, ()), side]
         #: this with the facts of one case of an unknown
         self._cases: dict[tuple[int, int], Given] = {}
         #: the least that has been found of terms
@@ -82,8 +87,8 @@ class Facts:
     def __init__(self) -> None:
         #: of unknowns: the place in the text at which they become known, and how many do there
         self.at, self._count = 0, dict[int, int]()
-        #: facts by each of their unknowns
-        self._about: dict[int, list[_Side]] = {}
+        #: facts by each of their unknowns, and whether its factor is positive
+        self._about: dict[tuple[int, bool], list[_Side]] = {}
         #: unknowns that are one of several sums, each with the facts that hold then
         self._cases: dict[int, list[tuple[Sum, Sequence[Sum]]]] = {}
         #: unknowns that are far from the largest machine words
@@ -108,8 +113,8 @@ class Facts:
 
     def learn(self, fact: Sum) -> None:
         """Note that a sum is never negative."""
-        for s, side in _sides(fact):
-            self._about.setdefault(s, []).append(side)
+        for key, side in _sides(fact):
+            self._about.setdefault(key, []).append(side)
 
     def one_of(self, x: Sum, cases: list[tuple[Sum, Sequence[Sum]]]) -> None:
         """Note that an unknown is one of some sums, and which facts hold with each."""
@@ -148,9 +153,11 @@ class Facts:
 
     def _found(self, terms: Terms, given: Given, goal: int | None, deep: int) -> int | None:
         s, factor = terms[-1]
-        rest, best = terms[:-1], None
-        sides = [x for about in (self._about, given.about) for x in about.get(s, ()) if (x[0] > 0) == (factor > 0)]
-        for other, left, plain in sorted(sides, key=_length):
+        rest, best, key = terms[:-1], None, (s, factor > 0)
+        sides = [*self._about.get(key, ()), *given.about.get(key, ())]
+        if len(sides) > 1:
+            sides.sort(key=_length)
+        for other, left, plain in sides:
             common = math.gcd(factor, other)
             m, n = abs(factor) // common, abs(other) // common
             below = None if goal is None else n * (goal - 1) + 1 + m * plain
@@ -180,7 +187,7 @@ def _length(side: _Side) -> int:
     return len(side[1])
 
 
-def _sides(fact: Sum) -> list[tuple[int, _Side]]:
+def _sides(fact: Sum) -> list[tuple[tuple[int, bool], _Side]]:
     """Return a fact as each of its unknowns sees it; of whole numbers, what factors have in common is left out."""
     terms, plain = fact
     if len(terms) == 1:
@@ -189,4 +196,4 @@ def _sides(fact: Sum) -> list[tuple[int, _Side]]:
         common = math.gcd(*[f for _, f in terms])
     if common > 1:
         terms, plain = tuple([(s, f // common) for s, f in terms]), plain // common
-    return [(s, (f, (*terms[:i], *terms[i + 1 :]), plain)) for i, (s, f) in enumerate(terms)]
+    return [((s, f > 0), (f, (*terms[:i], *terms[i + 1 :]), plain)) for i, (s, f) in enumerate(terms)]
