@@ -417,6 +417,41 @@ static int is_unchanged(const Plan *p)
     return truth == 1;
 }
 
+/* Whether there is a NaN among numbers: found without a branch, so in the processor's vectors. */
+#define NAN_IN(name, ...)                                                                                             \
+    __VA_ARGS__ static int name(const double *data, npy_intp n)                                                       \
+    {                                                                                                                 \
+        long long found[8] = {0}, some = 0;                                                                           \
+        npy_intp k = 0;                                                                                               \
+        while (!some && k + 8 <= n) {                                                                                 \
+            for (npy_intp end = k + 1024 < n ? k + 1024 : n; k + 8 <= end; k += 8)                                     \
+                for (int i = 0; i < 8; i++)                                                                           \
+                    found[i] |= data[k + i] != data[k + i];                                                           \
+            for (int i = 0; i < 8; i++)                                                                               \
+                some |= found[i];                                                                                     \
+        }                                                                                                             \
+        for (; k < n; k++)                                                                                            \
+            some |= data[k] != data[k];                                                                               \
+        return some != 0;                                                                                             \
+    }
+
+NAN_IN(nan_in_any)
+#if defined(__GNUC__) && defined(__x86_64__)
+NAN_IN(nan_in_256, __attribute__((target("avx2"))))
+NAN_IN(nan_in_512, __attribute__((target("avx512f,avx512dq"))))
+#endif
+
+static int nan_in(const double *data, npy_intp n)
+{
+#if defined(__GNUC__) && defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512dq"))
+        return nan_in_512(data, n);
+    if (__builtin_cpu_supports("avx2"))
+        return nan_in_256(data, n);
+#endif
+    return nan_in_any(data, n);
+}
+
 /* Whether one of the first results has a NaN in it; -1 for an exception. */
 static int any_nan(PyObject *out, Py_ssize_t count, PyObject *has_nan)
 {
@@ -432,12 +467,7 @@ static int any_nan(PyObject *out, Py_ssize_t count, PyObject *has_nan)
         }
         PyArrayObject *a = (PyArrayObject *)x;
         if (Py_TYPE(x) == &PyArray_Type && PyArray_TYPE(a) == NPY_DOUBLE && PyArray_ISCARRAY_RO(a)) {
-            const double *data = PyArray_DATA(a);
-            int found = 0;
-            for (npy_intp k = 0, n = PyArray_SIZE(a); k < n && !found;)
-                for (npy_intp end = k + 1024 < n ? k + 1024 : n; k < end; k++) /* without a branch: in vectors */
-                    found |= data[k] != data[k];
-            if (found)
+            if (nan_in(PyArray_DATA(a), PyArray_SIZE(a)))
                 return 1;
             continue;
         }
