@@ -13,7 +13,7 @@ from .base.asking import by_name, for_text
 from .core.aval import Aval, aval_of
 from .core.axes import unavailable
 from .core.capture import check_inside
-from .core.contexts import in_use, watching
+from .core.contexts import StartAgain, in_use, watching
 from .core.level import Level, escaped
 from .core.tracer import Tracer
 from .core.watch import noted
@@ -44,11 +44,10 @@ class BatchLevel(Level):
         self.diverged: LaneDivergence | None = None
 
 
-class LaneDivergence(BaseException):
+class LaneDivergence(StartAgain):
     """Lanes disagree where Python needs one value; caught by the ``vmap`` whose lanes they are.
 
-    Not an ``Exception``: a ``try`` of the user's around the branch must not swallow it; and where it does, because it
-    catches everything, the level remembers.
+    Where a ``try`` of the user's swallows it, because it catches everything, the level remembers.
 
     Parameters
     ----------

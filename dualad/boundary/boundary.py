@@ -11,7 +11,7 @@ from types import FrameType
 
 from ..base.frames import users_line_of
 from ..core.above import ABOVE
-from ..core.contexts import active
+from ..core.contexts import StartAgain, active
 from ..core.tracer import tracer_in
 from ..errors import (
     BranchError,
@@ -23,8 +23,8 @@ from ..errors import (
     UnsupportedError,
     noted,
 )
-from .again import keep_arrays
 from .libraries import about_library, refusal_behind
+from .rerun import keep_arrays
 from .swallowed import Refusals
 
 __all__ = ["run", "running"]
@@ -48,6 +48,9 @@ def run(f, args, kwargs, writable=False):
         return _run(f, args, kwargs)
     except (ConversionError, InPlaceError, PlainBufferError) as error:
         refusal = error
+    except StartAgain:
+        again.restore()
+        raise
     try:
         out = _run_again(again)
     except InPlaceError as error:

@@ -54,8 +54,9 @@ class Refusals(list):
 
     def append(self, error: DualadError) -> None:
         """Note an error that is being made."""
-        places, frame = [], sys._getframe(2)
-        while frame and len(places) < _MOST_FRAMES:
+        places: list[tuple[FrameType, int]] = []
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and len(places) < _MOST_FRAMES:
             if not frame.f_code.co_filename.startswith(PACKAGE):
                 places.append((frame, frame.f_lineno))
             elif frame.f_code.co_name == "run" and places:

@@ -13,8 +13,8 @@ from typing import Any
 from ..base.locks import new_lock
 
 __all__ = [
-    "TakenApart", "active", "apart", "boundary", "compiling", "entered", "everywhere", "in_use", "left", "note",
-    "process_wide", "watching",
+    "StartAgain", "TakenApart", "active", "apart", "boundary", "compiling", "entered", "everywhere", "in_use", "left",
+    "note", "process_wide", "watching",
 ]  # fmt: skip
 
 #: levels with numbers below this carry no tangents here; per thread and per asynchronous task
@@ -40,11 +40,18 @@ everywhere: list[Any] = []
 _lock = new_lock()
 
 
-class TakenApart(BaseException):
+class StartAgain(BaseException):
+    """A run gives itself up, and whoever asked for it begins another one.
+
+    Not an ``Exception``: no handler of the user's is to see it as an error.
+    """
+
+
+class TakenApart(StartAgain):
     """``np.ascontiguousarray`` or one of its like has met a traced array in code whose globals are ``namespace``.
 
     None of these dispatch: NumPy wants an array, and there is one of Python objects only. Who writes a program starts
-    again, with the names of that code lifted; it is no error, and no handler of the user's is to see it as one.
+    again, with the names of that code lifted.
     """
 
     def __init__(self, namespace: dict) -> None:

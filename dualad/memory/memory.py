@@ -141,7 +141,7 @@ class _Memory:
     #: of a buffer: whether a tensor may have read its memory, and references to views that are not followed
     shared: bool = False
     strays: list[weakref.ref] | None = None
-    #: of a buffer: whether it is the caller's, and an earlier run may have written into it (``again.py``)
+    #: of a buffer: whether it is the caller's, and an earlier run may have written into it (``rerun.py``)
     unknown: bool = False
 
 

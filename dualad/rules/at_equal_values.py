@@ -18,6 +18,7 @@ import optree
 
 from ..base.signatures import Args, Out
 from ..base.tree import NAMESPACE
+from ..boundary.rerun import Rerun
 from ..boundary.transformed import Transformed, transform
 from ..core.tracer import Tracer
 from ..errors import ArgumentTypeError
@@ -81,13 +82,18 @@ def at_equal_values(f: Callable[Args, Out]) -> Callable[Args, Out]:
     def run(*args: Any, **kwargs: Any) -> Any:
         if looking.get() is not None:
             return f(*args, **kwargs)  # what is outside will see to it
-        look = Look()
+        look, again = Look(), Rerun(f, args, kwargs, largest=np.inf)
         token = looking.set(look)
         try:
             out = f(*args, **kwargs)
             leaves, tree = optree.tree_flatten(out, namespace=NAMESPACE)
             if look.met and not any([isinstance(x, Tracer) for x in leaves]):
-                return optree.tree_unflatten(tree, _settle(lambda: f(*args, **kwargs), look, leaves))
+
+                def repeat() -> Any:
+                    again.restore()
+                    return f(*args, **kwargs)
+
+                return optree.tree_unflatten(tree, _settle(repeat, look, leaves))
         finally:
             looking.reset(token)
         if look.met:
@@ -97,7 +103,7 @@ def at_equal_values(f: Callable[Args, Out]) -> Callable[Args, Out]:
     return Transformed(run, f, "at_equal_values")
 
 
-def _settle(again: Callable[[], Any], look: Look, leaves: list) -> list:
+def _settle(repeat: Callable[[], Any], look: Look, leaves: list) -> list:
     """The results, with limits in place of the entries that are NaN."""
     broken = [i for i, x in enumerate(leaves) if _is_number(x) and np.isnan(x).any()]
     beside: list[list] = []
@@ -105,7 +111,7 @@ def _settle(again: Callable[[], Any], look: Look, leaves: list) -> list:
         for k in range(1, len(_WEIGHTS) + 1) if broken else ():
             for sign in (1, -1):
                 look.step = sign * k * _STEP
-                beside.append(optree.tree_leaves(again(), namespace=NAMESPACE))
+                beside.append(optree.tree_leaves(repeat(), namespace=NAMESPACE))
                 if len(beside[-1]) != len(leaves):
                     return leaves
         for i in broken:

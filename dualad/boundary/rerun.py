@@ -1,4 +1,9 @@
-"""A function run again with arguments that can be written to: what makes a transform's plain arguments writable.
+"""A function of the user's that runs again: its arguments are put back as they were before.
+
+One rule for all who repeat a function: each run begins with the arguments as they were given, only what the last run
+computes counts, and what a run does to anything else (it prints, appends, draws) is done each time. It is for
+``boundary.run``, where a write into a plain argument was refused, or a run gave itself up (``StartAgain``: lanes of
+``vmap`` that disagree, names that ``jit`` lifts), and for ``at_equal_values``.
 
 ``vmap(f, in_axes=(0, None))`` and ``grad(f, argnums=1)`` hand some arguments on as they are: plain arrays, which can
 hold no tangent and take no traced index. So that code which never writes pays nothing, and gets real arrays (NumPy's
@@ -6,10 +11,10 @@ and SciPy's compiled functions take them as they are, ``isinstance`` is true), t
 it is refused a write or an index does it run again, from its beginning, with a buffer in place of each of them, and of
 all that is computed from them (``buffer.py``).
 
-Nothing that the first run did to an argument is seen by the second: small arrays are kept, tensors get boxes of their
-own. A large array is not copied; if the function writes plain numbers into it, that is an error. So is a write that the
-function's other names for the same memory don't see: another argument, or a variable from outside. Not for: arrays that
-the function makes itself or finds in its closure, which only ``dualad.numpy`` and ``lift`` reach.
+Small arrays are kept, tensors get boxes of their own. A large array is not copied; if the function writes plain numbers
+into it, that is an error. So is a write that the function's other names for the same memory don't see: another
+argument, or a variable from outside. Not for: arrays that the function makes itself or finds in its closure, which only
+``dualad.numpy`` and ``lift`` reach.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ from ..errors import InPlaceError
 from ..memory.buffer import Buffer
 from ..memory.memory import record, unshared
 
-__all__ = ["Again", "keep_arrays"]
+__all__ = ["Rerun", "keep_arrays"]
 
 #: arrays of up to so many entries are kept as they were
 _SMALL = 10_000
@@ -44,19 +49,21 @@ class _Kept:
 
     __slots__ = ("array", "before", "copy", "made")
 
-    def __init__(self, array: np.ndarray) -> None:
+    def __init__(self, array: np.ndarray, largest: float) -> None:
         self.array = array
-        self.copy = array.copy("K") if array.size <= _SMALL else None
+        self.copy = array.copy("K") if array.size <= largest else None
 
-    def buffer(self) -> Buffer:
-        """Return a buffer of it, and give the caller the array back as it was."""
-        if self.copy is None:
-            out = Buffer(self.array)
-        else:
+    def restore(self) -> None:
+        """Give the caller the array back as it was."""
+        if self.copy is not None:
             self.before = self.copy.tobytes()
             if self.array.flags.writeable and self.array.tobytes() != self.before:
                 self.array[...] = self.copy
-            out = Buffer(self.copy)
+
+    def buffer(self) -> Buffer:
+        """Return a buffer of it, and give the caller the array back as it was."""
+        self.restore()
+        out = Buffer(self.array if self.copy is None else self.copy)
         memory = record(out)
         memory.unknown, memory.strides = self.copy is None, self.array.strides
         self.made = out
@@ -71,7 +78,7 @@ class _Kept:
         return type(self.made) is not Buffer or (self.copy is not None and self.made._value.tobytes() != self.before)
 
 
-def keep_arrays(f: Callable, args: Any, kwargs: dict) -> Again | None:
+def keep_arrays(f: Callable, args: Any, kwargs: dict) -> Rerun | None:
     """Return what is needed to call a function once more; ``None`` where there is no array to put a buffer for."""
     if not (kwargs or hasattr(f, "filled")):
         for a in args:
@@ -79,11 +86,11 @@ def keep_arrays(f: Callable, args: Any, kwargs: dict) -> Again | None:
                 break
         else:
             return None  # as most often: nothing is plain
-    again = Again(f, args, kwargs)
+    again = Rerun(f, args, kwargs)
     return again if again.arrays else None
 
 
-class Again:
+class Rerun:
     """What is needed to call a function once more.
 
     Parameters
@@ -92,11 +99,13 @@ class Again:
         The function; one that ``select`` has made says which arguments it fills in.
     args, kwargs : tuple, dict
         What it is about to be called with.
+    largest : float
+        Arrays of up to this number of entries are kept.
     """
 
     __slots__ = ("_f", "_fill", "_leaves", "_tree", "arrays")
 
-    def __init__(self, f: Callable, args: Any, kwargs: dict) -> None:
+    def __init__(self, f: Callable, args: Any, kwargs: dict, largest: float = _SMALL) -> None:
         #: arrays that a buffer could stand for
         self.arrays: dict[int, _Kept] = {}
         self._f = f
@@ -104,9 +113,14 @@ class Again:
         self._leaves, self._tree = optree.tree_flatten((tuple(args), kwargs, rest), namespace=NAMESPACE)
         for x in self._leaves:
             if type(x) is np.ndarray and x.shape and x.dtype.kind in "biufc":
-                self.arrays[id(x)] = _Kept(x)
+                self.arrays[id(x)] = _Kept(x, largest)
         if self.arrays:
             self._leaves = [_box(x) if isinstance(x, Tracer) else x for x in self._leaves]
+
+    def restore(self) -> None:
+        """Put the plain arrays among the arguments back as they were."""
+        for kept in self.arrays.values():
+            kept.restore()
 
     def call(self) -> tuple[Callable, tuple, dict]:
         """Return the function and its arguments, with buffers in place of the plain arrays."""
