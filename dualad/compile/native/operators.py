@@ -53,6 +53,8 @@ def _sign(b: Lanes, x: str) -> str:
 
 
 def _strong_product(b: Lanes, t: str, d: str) -> str:
+    if t == b.constant(0.0):  # of a basis
+        return b.call("copysign", t, d)
     return b.select(b.compare("une", t, 0.0), b.mul(t, d), b.mul(t, b.call("copysign", 1.0, d)))
 
 
