@@ -230,7 +230,7 @@ def test_no_floor_is_left_over() -> None:
 def test_the_house_is_drawn_as_it_stands() -> None:
     """The page that explains the library names every room on its floor."""
     page = (ROOT / "docs" / "explanation" / "how-it-works.md").read_text()
-    house = page.partition("## The house")[2].partition("```text\n")[2].partition("```")[0]
+    house = page.partition("## The floors of the package")[2].partition("```text\n")[2].partition("```")[0]
     drawn = {}
     for line in house.splitlines():
         floor, *rooms = line.partition("   ")[0].split()  # what comes after three spaces says what they are for
