@@ -7,6 +7,7 @@ signatures themselves (``signature.py``), or how calls are compared, which is ``
 from __future__ import annotations
 
 import functools
+import importlib
 import logging
 import sys
 from collections import defaultdict
@@ -50,11 +51,11 @@ def extension() -> Any:
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return None
     try:
-        from . import _entry
+        found = importlib.import_module("._entry", __package__)
     except (ImportError, RuntimeError) as error:  # built for another NumPy
         _log.info("compiled functions are entered through Python: %s", error)
         return None
-    return _entry
+    return found
 
 
 def _without_frames(error: BaseException) -> None:
@@ -76,7 +77,7 @@ def front(entries: Sequence[FastPath], miss: Callable) -> Callable | None:
 
 def method(cls: type) -> Any:
     """Return the method of a class that calls the front of its objects."""
-    return extension().bind_front(cls, HasFront._front)
+    return extension().bind_front(cls, vars(HasFront)["_front"])
 
 
 def _plan(entry: FastPath) -> tuple:
