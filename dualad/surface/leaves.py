@@ -37,7 +37,7 @@ __all__ = [
     "static_leaf",
 ]  # fmt: skip
 
-_TENSOR, _SUBCLASS = Kind.TENSOR, Kind.SUBCLASS
+_NUMBER, _TENSOR, _SUBCLASS = Kind.NUMBER, Kind.TENSOR, Kind.SUBCLASS
 _CARRIER, _FOREIGN, _STATIC = Kind.CARRIER, Kind.FOREIGN, Kind.STATIC
 
 
@@ -47,7 +47,7 @@ def plain_leaf(x: Any, name: object, where: str) -> Any:
     What computes by rules of its own, and what holds numbers without being an array that can carry a derivative, is
     refused under its ``name``; what holds no numbers is static and passes.
     """
-    if type(x) in KINDS or (kind := leaf(x)) is _STATIC:
+    if type(x) in KINDS or (kind := leaf(x)) is _STATIC or kind is _NUMBER:
         return x
     if kind is _SUBCLASS:
         return x.view(np.ndarray)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import dualad as da
+from dualad.base.tree import Kind, leaf
 from dualad.errors import ArgumentTypeError, OutputError, PerformanceNote, TreeError
 
 
@@ -174,3 +175,22 @@ def test_hessians_of_trees_with_static_leaves() -> None:
     assert H.stiffness.stiffness == 0.0
     np.testing.assert_array_equal(H.stiffness.ends, [-1.0, -1.0, 2.0])
     assert H.name == "spring"
+
+
+NOT_NUMBERS = (np.flexible, np.object_, np.datetime64, np.timedelta64)
+
+
+@pytest.mark.parametrize("kind", sorted({*np.sctypeDict.values()}, key=str), ids=lambda kind: kind.__name__)
+def test_scalars_of_every_dtype_are_numbers_to_every_transform(kind) -> None:
+    if issubclass(kind, NOT_NUMBERS):
+        return
+    n, x = kind(1), np.array([2.0, 3.0])
+    f = lambda x, n: x * n
+    assert leaf(n) is Kind.NUMBER
+    same = np.testing.assert_array_equal
+    same(da.jvp(lambda x: f(x, n), (x,), (x,))[1], x)
+    same(da.vmap(f, in_axes=(0, None))(x, n), x)
+    same(da.vjp(f, x, n)[0], x)
+    same(da.jacfwd(f)(x, n), np.eye(2))
+    if n.dtype.itemsize <= (16 if n.dtype.kind == "c" else 8):
+        same(da.jit(f)(x, n), x)
