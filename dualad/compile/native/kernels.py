@@ -21,7 +21,7 @@ from .bands import Bands, Meeting, met_at
 from .code import WIDTH, Code, Lanes, literal
 from .equations import Call
 from .lowering import in_runs, trailing
-from .operators import BOOL, LONG, Refused, computed_in, convert, elementwise, joining
+from .operators import BOOL, LONG, Refused, computed_in, convert, elementwise, joining, operand_type
 from .positions import STATUS, Places, checked
 from .table import Way, lowering_of
 from .values import is_uniform, load_lanes, store_lanes, stored
@@ -300,13 +300,10 @@ class Writer:
         width = max([w for _, w in given])
         b = Lanes(self.code, dtype, width)
         names = []
-        for i, ((name, lanes), aval) in enumerate(zip(given, avals, strict=True)):
-            kept = op.name == "where" and i == 0
-            x = name
-            if aval.dtype != dtype and not kept:
-                x = convert(Lanes(self.code, aval.dtype, lanes), name, dtype)
-            own = b.of(aval.dtype) if kept else b
-            names.append(own.splat(x) if lanes < width else x)
+        for i, ((x, lanes), aval) in enumerate(zip(given, avals, strict=True)):
+            wanted = operand_type(op.name, i, dtype)
+            x = convert(Lanes(self.code, aval.dtype, lanes), x, wanted)
+            names.append(b.of(wanted).splat(x) if lanes < width else x)
         exponent = None
         if op.name == "power" and type(args[1]) is not Variable and is_uniform(args[1]):
             exponent = float(np.asarray(args[1]).flat[0])

@@ -18,7 +18,7 @@ from ...program.variable import Variable, aval_of_atom
 from .carries import Changed, change, read_changed
 from .code import WIDTH, Code, Lanes
 from .indices import check_index, copied, read, weight_of_index, written_to
-from .operators import BOOL, TYPES, Refused, computed_in, convert, elementwise, joining
+from .operators import BOOL, TYPES, Refused, computed_in, convert, elementwise, joining, operand_type
 from .positions import INDEXED, is_computed
 from .table import Way, lowering_of
 from .values import LONG, Values, at, chunks, gather, in_chunks, joined, parts_of, places, take, width_of
@@ -173,18 +173,15 @@ class Registers:
             exponent = float(args[1].constant.flat[0])
         columns = []
         for i, a in enumerate(args):
-            own = a.aval.dtype
+            wanted = operand_type(name, i, dtype)
+            if a.constant is not None and a.aval.dtype != wanted:
+                a = Values(Aval(a.aval.shape, wanted), constant=a.constant.astype(wanted))
             if (a.aval.shape == out.shape or a.aval.size == out.size) and a.constant is None:
                 parts = list(parts_of(self.code, a))
             else:
                 rows = in_chunks(np.broadcast_to(places(a.aval), out.shape), width)
-                if a.constant is not None and own != dtype and not (name == "where" and i == 0):
-                    a = Values(Aval(a.aval.shape, dtype), constant=a.constant.astype(dtype))
-                    own = dtype
                 parts = [take(self.code, a, row, width) for row in rows]
-            if own != dtype and not (name == "where" and i == 0):
-                parts = [convert(b.of(own), x, dtype) for x in parts]
-            columns.append(parts)
+            columns.append([convert(b.of(a.aval.dtype), x, wanted) for x in parts])
         made = [elementwise(b, name, row, out.dtype, exponent) for row in zip(*columns, strict=True)]
         return Values(out, made)
 

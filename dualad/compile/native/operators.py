@@ -16,7 +16,17 @@ from ...core.aval import Aval, is_weak, result_dtype
 from . import maths
 from .code import Lanes
 
-__all__ = ["ENTRYWISE", "Entrywise", "JOINED_BY", "Refused", "computed_in", "convert", "elementwise", "joining"]
+__all__ = [
+    "ENTRYWISE",
+    "Entrywise",
+    "JOINED_BY",
+    "Refused",
+    "computed_in",
+    "convert",
+    "elementwise",
+    "joining",
+    "operand_type",
+]
 
 DOUBLE, SINGLE, LONG, INT, BOOL = (np.dtype(t) for t in (np.float64, np.float32, np.int64, np.int32, np.bool_))
 TYPES = (DOUBLE, SINGLE, LONG, INT, BOOL)
@@ -198,6 +208,11 @@ def computed_in(name: str, avals: Sequence[Aval], params: dict, out: Aval) -> np
     if dtype is None:
         raise Refused(name)
     return dtype
+
+
+def operand_type(name: str, i: int, dtype: np.dtype) -> np.dtype:
+    """The type of an operand of an operator that computes in ``dtype``."""
+    return BOOL if name == "where" and i == 0 else dtype
 
 
 def convert(b: Lanes, x: str, dtype: np.dtype) -> str:
