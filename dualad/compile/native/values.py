@@ -201,13 +201,6 @@ def _part(
         last = sources[0].aval.size - 1
         if last >= WIDTH - 1 and row == [min(first + i, last) for i in range(WIDTH)]:
             return part_of(code, sources[0], first // WIDTH)
-    if width == WIDTH and first >= 0 and row == list(range(first, first + WIDTH)):
-        for value in sources:
-            if first + WIDTH <= value.aval.size and value.parts is None and value.constant is None:
-                return load_lanes(b, at(code, value.pointer, dtype, first))  # next to each other in memory
-            first -= value.aval.size
-            if first < 0:
-                break
     # Of each lane: a text, or the vector and the lane in it.
     lanes = _entries(code, sources, row, dtype, known)
     if width == 1:
