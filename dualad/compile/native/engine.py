@@ -51,7 +51,8 @@ _HEAD = re.compile(r"^(define .*) \{$", re.MULTILINE)
 _OF_HALVES = "_halved"
 _MASK = re.compile(r" = shufflevector <8 x [^\n]*, <8 x i32> (.*)$", re.MULTILINE)
 _EXTRACTED = re.compile(r"^ *(%\w+) = extractelement <8 x ", re.MULTILINE)
-_SPREAD = re.compile(r" = insertelement <8 x \w+> poison, \w+ (%\w+), i64 0$", re.MULTILINE)
+_INSERTED = re.compile(r"^ *(%\w+) = insertelement <8 x \w+> \S+, \w+ (%\w+), i64 \d+$", re.MULTILINE)
+_SPREAD = re.compile(r" = shufflevector <8 x \w+> (%\w+), .* zeroinitializer$", re.MULTILINE)
 #: lines of a module that LLVM is given in another process: to start that takes as long as LLVM does about these
 _LONG = 2_500
 
@@ -295,6 +296,13 @@ def _regular_masks() -> Iterator[str]:
 _REGULAR = frozenset(_regular_masks())
 
 
+def _spreads_lanes(function: str) -> bool:
+    """Whether a function takes a lane out of a vector and puts it into several lanes of one."""
+    extracted, spread = set(_EXTRACTED.findall(function)), set(_SPREAD.findall(function))
+    inserted = [(made, x) for made, x in _INSERTED.findall(function) if x in extracted]
+    return len({x for _, x in inserted}) < len(inserted) or any([made in spread for made, _ in inserted])
+
+
 def configured(text: str, features: str) -> str:
     """Return a module as LLVM is to compile it for a processor with these features.
 
@@ -303,7 +311,7 @@ def configured(text: str, features: str) -> str:
     write for most functions: vectors are at most 256 bits long, and longer ones are halved.
     """
     halved = f"{_OF_HALVES}(" in text or not _REGULAR.issuperset(_MASK.findall(text))
-    halved = halved or not set(_EXTRACTED.findall(text)).isdisjoint(_SPREAD.findall(text))
+    halved = halved or any([_spreads_lanes(function) for function in text.split("\ndefine ")])
     if "+avx512f" not in features or not halved:
         return text
     return _HEAD.sub(rf"\1 {_HALVED} {{", re.sub(rf"@(m_\w+_{WIDTH})\(", rf"@\1{_OF_HALVES}(", text))

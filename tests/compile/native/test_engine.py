@@ -100,6 +100,11 @@ def test_only_what_mixes_lanes_is_halved() -> None:
         assert configured(regular, AVX512) != regular  # a lane of it is spread again
         apart = spread.sub(r"\1 1.0,", regular)
         assert configured(apart, AVX512) == apart
+        once = regular.replace("%w = shufflevector <8 x double> %i,", "%w = shufflevector <8 x double> %j,")
+        once = once.replace("double %e3, i64 0", "double 1.0, i64 0")
+        assert configured(once, AVX512) == once
+        twice = once.replace("poison, double 1.0, i64 0", "%i, double %e, i64 5")
+        assert configured(twice, AVX512) != twice
 
 
 def test_halved_mathematics_is_called_as_it_is_compiled(asked: list[tuple[str, int]]) -> None:
