@@ -8,12 +8,13 @@ from __future__ import annotations
 import functools
 from collections import namedtuple
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import dualad as da
-from dualad.base.tree import Kind, leaf
+from dualad.base.tree import Kind, is_array, leaf
 from dualad.errors import ArgumentTypeError, OutputError, PerformanceNote, TreeError
 
 
@@ -194,3 +195,52 @@ def test_scalars_of_every_dtype_are_numbers_to_every_transform(kind) -> None:
     same(da.jacfwd(f)(x, n), np.eye(2))
     if n.dtype.itemsize <= (16 if n.dtype.kind == "c" else 8):
         same(da.jit(f)(x, n), x)
+
+
+# ── kinds of leaves ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Plain(np.ndarray):
+    pass
+
+
+class _InUnits(np.ndarray):
+    def __mul__(self, other):
+        return NotImplemented
+
+
+_KINDS = {
+    "array": (np.ones(3), Kind.ARRAY),
+    "text in an array": (np.array(["a"]), Kind.ARRAY),
+    "objects": (np.array([1, None]), Kind.OBJECTS),
+    "float": (1.0, Kind.NUMBER),
+    "bool": (True, Kind.NUMBER),
+    "int32": (np.int32(3), Kind.NUMBER),
+    "float16": (np.float16(3), Kind.NUMBER),
+    "longdouble": (np.longdouble(3), Kind.NUMBER),
+    "enum of ints": (Kind.ARRAY, Kind.NUMBER),
+    "plain subclass": (np.ones(3).view(_Plain), Kind.SUBCLASS),
+    "units": (np.ones(3).view(_InUnits), Kind.FOREIGN),
+    "masked": (np.ma.masked_array([1.0], [True]), Kind.FOREIGN),
+    "fraction": (Fraction(1, 2), Kind.HOLDER),
+    "memory": (memoryview(b"abc"), Kind.HOLDER),
+    "text": ("a", Kind.STATIC),
+    "function": (np.sin, Kind.STATIC),
+    "class": (np.ndarray, Kind.STATIC),
+    "nothing": (None, Kind.STATIC),
+}
+
+
+@pytest.mark.parametrize("name", _KINDS)
+def test_a_leaf_has_a_kind(name: str) -> None:
+    x, kind = _KINDS[name]
+    assert leaf(x) is kind and leaf(x) is kind  # the first time, and from then on
+    assert is_array(x) == (kind <= Kind.FOREIGN)
+
+
+def test_a_tensor_is_one_to_a_transform_around() -> None:
+    def f(x):
+        assert leaf(x) is Kind.TENSOR and is_array(x)
+        return x
+
+    da.jvp(f, (1.0,), (1.0,))
