@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.watch import Watch
 from ..program.ir import Program
-from ..program.variable import Variable
+from ..program.variable import Step, Variable
 from .native.engine import Tally, engine
 from .numpy_source import Compiled
 from .reroll import rolled_loops
@@ -76,7 +76,7 @@ class Lowered:
     @property
     def cost(self) -> Cost:
         """What one call computes."""
-        outs = [v for step in self.optimised.steps for v in step[3]]
+        outs = [v for step in self.optimised.steps for v in step.outs]
         results = {id(o) for o in self.optimised.outputs}
         size = lambda v: v.aval.size * v.aval.dtype.itemsize
         return Cost(
@@ -91,9 +91,9 @@ class Lowered:
         return self.source
 
 
-def summary(steps: Sequence[tuple]) -> str:
+def summary(steps: Sequence[Step]) -> str:
     """Return the operators of equations with their numbers, the most frequent first."""
-    counts = Counter([s[0].name for s in steps])
+    counts = Counter([s.op.name for s in steps])
     return ", ".join([f"{name} ×{n}" if n > 1 else name for name, n in counts.most_common()])
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..core.aval import is_weak
 from ..program.ir import Program
+from ..program.variable import Step
 from .first_call import FirstCall
 from .native.engine import Tally, note_once, tally
 from .native.equations import Equations
@@ -97,10 +98,10 @@ def _compile(program: Program) -> Compiled:
     note_once()
     grouped = program
     for find in (find_stacks, find_passes, find_groups):
-        whole: Sequence[tuple] = grouped.steps
+        whole: Sequence[Step] = grouped.steps
         steps = attempt(find.__name__, functools.partial(regrouped, find, grouped), whole)
         grouped = Program(program.inputs, steps, program.outputs, program.name)
-    if len(grouped.steps) == 1 and isinstance(group := grouped.steps[0][0], (Group, Pass)):
+    if len(grouped.steps) == 1 and isinstance(group := grouped.steps[0].op, (Group, Pass)):
         own = [list(map(id, atoms)) for atoms in (program.inputs, program.outputs, group.reads, group.writes)]
         if own[:2] == own[2:] and (type(group) is Group or all([v.aval.shape for v in group.writes])):
             return Compiled(program, "", lambda entry: entry(group), {"native": 1}, groups=[group])

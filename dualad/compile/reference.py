@@ -58,7 +58,7 @@ class _Standin:
         self.name, self.multiple_results, self.impl = op.name, op.multiple_results, impl
 
 
-def _is_exact(step: tuple) -> bool:
+def _is_exact(step: Step) -> bool:
     """Say whether compiled code has to give the bits that an operator's ``impl`` gives."""
     op, args, params, outs = step
     if op.kind == "control":
@@ -90,7 +90,7 @@ def work_of(program: Program, each: int = 0) -> int:
     return total
 
 
-def _work(step: tuple, each: int) -> int:
+def _work(step: Step, each: int) -> int:
     op, args, params, outs = step
     if op.name == "scan":
         return params["length"] * (EACH + work_of(params["body"], EACH))
@@ -133,8 +133,8 @@ class Reference:
         """Say of each result whether its bits are promised: whether all that it depends on is exact."""
         inexact: set[Variable] = set()
         for step in self.program.steps:
-            if any([type(a) is Variable and a in inexact for a in step[1]]) or not _is_exact(step):
-                inexact.update(step[3])
+            if any([type(a) is Variable and a in inexact for a in step.args]) or not _is_exact(step):
+                inexact.update(step.outs)
         return [type(o) is not Variable or o not in inexact for o in self.program.outputs]
 
     def run(self, args: Sequence, noise: _Noise | None = None) -> list:
@@ -219,7 +219,7 @@ class _Noise:
     def __init__(self, seed: int) -> None:
         self._random = np.random.default_rng(seed)
 
-    def around(self, step: tuple) -> Callable:
+    def around(self, step: Step) -> Callable:
         """Return the ``impl`` of an equation's operator with noise on its results, and on the terms of sums."""
         op, args, _, outs = step
         sides = self._random.choice([-1.0, 1.0], 2)

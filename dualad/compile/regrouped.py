@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.tables import OPS
 from ..program.ir import Program
-from ..program.variable import Variable, aval_of_atom
+from ..program.variable import Step, Variable, aval_of_atom
 from .native.equations import Equations
 from .validate import DifferentProgram, are_one, check_same, has_effect
 
@@ -25,7 +25,7 @@ _ONE = -1
 _PRODUCTS = {(2, 1): "ij,j->i", (1, 2): "i,ij->j", (1, 1): "i,i->"}
 
 
-def regrouped(find: Callable[[Program], Sequence[tuple]], program: Program) -> Sequence[tuple]:
+def regrouped(find: Callable[[Program], Sequence[Step]], program: Program) -> Sequence[Step]:
     """Return the equations that ``find`` makes of a program's; raise if they are not shown to be the same."""
     steps = find(program)
     if steps is not program.steps:
@@ -33,9 +33,9 @@ def regrouped(find: Callable[[Program], Sequence[tuple]], program: Program) -> S
     return steps
 
 
-def check_groups(program: Program, steps: Sequence[tuple]) -> None:
+def check_groups(program: Program, steps: Sequence[Step]) -> None:
     """Raise ``DifferentProgram`` unless equations, some of them in groups, are shown to be those of a program."""
-    made: dict[Variable, tuple] = {}
+    made: dict[Variable, Step] = {}
     #: variable -> the group that keeps it for itself
     kept: dict[Variable, Any] = {}
     there = set(program.inputs)
@@ -60,39 +60,39 @@ def check_groups(program: Program, steps: Sequence[tuple]) -> None:
     read("the result", program.outputs, None)
     before = [step for step, _ in _one_by_one(program.steps)]
     for step in before:
-        if any([v not in made for v in step[3]]):
-            raise DifferentProgram(f"`{step[0].name}` is left out")
-        if not all([are_one(made[v], step) for v in step[3]]):
+        if any([v not in made for v in step.outs]):
+            raise DifferentProgram(f"`{step.op.name}` is left out")
+        if not all([are_one(made[v], step) for v in step.outs]):
             _check_rewritten(step, made)
-    order = [step for step in before if has_effect(step[0], step[2])]
+    order = [step for step in before if has_effect(step.op, step.params)]
     if len(order) != len(effects) or not all([are_one(a, b) for a, b in zip(effects, order, strict=True)]):
         raise DifferentProgram("effects have changed places")
 
 
-def _one_by_one(steps: Sequence[tuple]) -> Iterator[tuple[tuple, Any]]:
+def _one_by_one(steps: Sequence[Step]) -> Iterator[tuple[Step, Any]]:
     """Yield equations, those of groups with their group."""
     for step in steps:
-        group = step[0]
+        group = step.op
         if not isinstance(group, Equations):
             yield step, None
             continue
-        if [id(a) for a in step[1]] != [id(a) for a in group.reads] or list(step[3]) != list(group.writes):
+        if [id(a) for a in step.args] != [id(a) for a in group.reads] or list(step.outs) != list(group.writes):
             raise DifferentProgram("a group is given something else than what it reads, or returns something else")
-        inside = {v for s in group.steps for v in s[3]}
+        inside = {v for s in group.steps for v in s.outs}
         given = {a for a in group.reads if type(a) is Variable}
         for s in group.steps:
-            for a in s[1]:
+            for a in s.args:
                 if type(a) is Variable and a not in inside and a not in given:
                     raise DifferentProgram(f"a group is not given a {a.aval!r} that it reads")
-            own = OPS.get(_NAMES.get(s[0].name, ""))
-            yield s if own is None or own.impl is not s[0].impl else (own, *s[1:]), group
+            own = OPS.get(_NAMES.get(s.op.name, ""))
+            yield s if own is None or own.impl is not s.op.impl else s._replace(op=own), group
 
 
-def _check_rewritten(step: tuple, made: dict[Variable, tuple]) -> None:
+def _check_rewritten(step: Step, made: dict[Variable, Step]) -> None:
     """Raise unless the equations that now make the results of an equation are shown to be the same."""
     op, args, params, outs = step
     given = list(dict.fromkeys([a for a in args if type(a) is Variable]))
-    steps: list[tuple] = []
+    steps: list[Step] = []
     left, taken = list(outs), set(given)
     while left:
         v = left.pop()
@@ -100,11 +100,11 @@ def _check_rewritten(step: tuple, made: dict[Variable, tuple]) -> None:
             continue
         taken.add(v)
         steps.append(made[v])
-        taken.update(made[v][3])
-        left += [a for a in made[v][1] if type(a) is Variable]
+        taken.update(made[v].outs)
+        left += [a for a in made[v].args if type(a) is Variable]
     order = {id(s): i for i, s in enumerate(made.values())}
     steps.sort(key=lambda s: order[id(s)])
-    if any([has_effect(s[0], s[2]) for s in steps]):
+    if any([has_effect(s.op, s.params) for s in steps]):
         raise DifferentProgram(f"`{op.name}` was written with an effect")
     if len(outs) == 1 and (subscripts := _subscripts(op, args, params)):
         if _as_sum(steps, args, outs[0]) != _sum_of(subscripts, args, op.name == "einsum_strong"):
@@ -145,7 +145,7 @@ def _axes(a: Any) -> list[int]:
     return [i if n != 1 else _ONE for i, n in enumerate(aval_of_atom(a).shape)]
 
 
-def _as_sum(steps: Sequence[tuple], args: Sequence, out: Variable) -> tuple | None:
+def _as_sum(steps: Sequence[Step], args: Sequence, out: Variable) -> tuple | None:
     """Return the sum that equations compute, which move arrays, multiply them once and add up; ``None`` for others."""
     #: atom -> which array it is and which axes of that; or, of a product, pairs of axes
     moved: dict[int, tuple[Any, list]] = {id(a): (a, _axes(a)) for a in args}

@@ -277,7 +277,7 @@ def _places(
         numbers = [code.places[start + k * period + j] for k in range(count)]
         now, before = numbers[middle], numbers[middle - 1]
         moving = [q for q, (x, y) in enumerate(zip(now, before, strict=True)) if x != y]
-        template = code.program.steps[start + j][2]["template"]
+        template = code.program.steps[start + j].params["template"]
         fixed = [[e for q, e in enumerate(x) if q not in moving] for x in numbers]
         elsewhere |= np.array([x != fixed[middle] for x in fixed], dtype=bool)
         if moving and any([type(e) is str for e in template]):

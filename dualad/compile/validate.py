@@ -424,12 +424,12 @@ def _folded(op: Any, args: Sequence[Value], params: dict, outs: Sequence[Variabl
 # ── programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def are_one(a: tuple, b: tuple) -> bool:
+def are_one(a: Step, b: Step) -> bool:
     """Say whether two equations are the same, with the same variables."""
     if a is b:
         return True
-    atoms = [[*map(id, step[1]), None, *map(id, step[3])] for step in (a, b)]
-    return a[0] is b[0] and a[2] is b[2] and atoms[0] == atoms[1]
+    atoms = [[*map(id, step.args), None, *map(id, step.outs)] for step in (a, b)]
+    return a.op is b.op and a.params is b.params and atoms[0] == atoms[1]
 
 
 def check_same(before: Program, after: Program, runner: Runner | None = None) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.aval import Aval, is_weak
 from ...program.ir import Program
-from ...program.variable import Variable
+from ...program.variable import Step, Variable
 from .code import Code, Lanes
 from .indices import each_entry, entries_of, place_of
 from .operators import BOOL, LONG, TYPES, Refused
@@ -119,15 +119,15 @@ class Changed(Values):
             store_lanes(b, x, at(code, self.pointer, self.aval.dtype, p))
 
 
-def read_changed(lowering: Any, step: tuple, args: Sequence[Values]) -> Values:
+def read_changed(lowering: Any, step: Step, args: Sequence[Values]) -> Values:
     """Read entries of a carry in memory after some changes."""
-    code, x, params, out = lowering.code, args[0], step[2], step[3][0].aval
+    code, x, params, out = lowering.code, args[0], step.params, step.out.aval
     where = Places(params["template"], x.aval.shape, [a.aval.shape for a in args[1:]])
-    spots = _spots(code, args[1:], where, _key(where, params["template"], step[1][1:]))
+    spots = _spots(code, args[1:], where, _key(where, params["template"], step.args[1:]))
     return joined(code, out, [x.entry(spots, k) for k in range(out.size)])  # type: ignore[attr-defined]
 
 
-def change(lowering: Any, step: tuple, args: Sequence[Values]) -> Values:
+def change(lowering: Any, step: Step, args: Sequence[Values]) -> Values:
     """Return a carry in memory, or what is added to one, after one change more."""
     op, atoms, params, (v,) = step
     code, pointer = lowering.code, next((a.pointer for a in args if isinstance(a, Changed) and a.pointer), "")
@@ -160,7 +160,7 @@ def written_in_place(
     dict
         For the number of a carry the variables that are trees of changes.
     """
-    maker = {v: step for step in body.steps for v in step[3]}
+    maker = {v: step for step in body.steps for v in step.outs}
     found = {}
     for i, (start, end) in enumerate(zip(inputs, results, strict=True)):
         nodes: set[Variable] = set()
@@ -176,7 +176,7 @@ def written_in_place(
     return found
 
 
-def _step_key(step: tuple) -> tuple:
+def _step_key(step: Step) -> tuple:
     op, args, params, _ = step
     where = places_of(op.name, args, params)
     if math.prod(where.out) > _CHANGED or not where.is_apart(args[INDEXED[op.name] :]):

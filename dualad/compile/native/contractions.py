@@ -8,19 +8,19 @@ entries many times; those are BLAS's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.aval import Aval, is_weak
 from ...core.tables import OPS
-from ...program.variable import Variable, aval_of_atom
+from ...program.variable import Step, Variable, aval_of_atom
 
 __all__ = ["as_sum"]
 
 _MATRICES: dict[tuple[int, ...], str] = {(2, 1): "ij,j->i", (1, 2): "i,ij->j", (1, 1): "i,i->"}
 
 
-def _subscripts(op: Any, args: list, params: dict) -> str:
+def _subscripts(op: Any, args: Sequence, params: dict) -> str:
     """Return the labels of a product of two arrays; nothing if they are not known here."""
     if op.name == "matmul":
         return _MATRICES.get(tuple([len(aval_of_atom(a).shape) for a in args]), "")
@@ -29,7 +29,7 @@ def _subscripts(op: Any, args: list, params: dict) -> str:
     return ""
 
 
-def as_sum(step: tuple, least: int, is_known: Callable[[tuple], bool]) -> list[tuple]:
+def as_sum(step: Step, least: int, is_known: Callable[[Step], bool]) -> list[Step]:
     """Return equations that multiply entry by entry and add up, in place of one; or that one.
 
     Parameters
@@ -43,7 +43,7 @@ def as_sum(step: tuple, least: int, is_known: Callable[[tuple], bool]) -> list[t
     """
     op, args, params, (out, *_) = step
     subscripts = _subscripts(op, args, params)
-    if "->" not in subscripts or "." in subscripts or len(step[3]) != 1:
+    if "->" not in subscripts or "." in subscripts or len(step.outs) != 1:
         return [step]
     given, result = subscripts.split("->")
     labels = given.split(",")
@@ -58,11 +58,11 @@ def as_sum(step: tuple, least: int, is_known: Callable[[tuple], bool]) -> list[t
     plain = all([a.shape == tuple([sizes[c] for c in x]) for x, a in zip(labels, avals, strict=True)])
     if not whole or not plain or math.prod(sizes.values()) < least:
         return [step]
-    steps: list[tuple] = []
+    steps: list[Step] = []
 
     def write(name: str, given: list, kept: dict, shape: tuple[int, ...]) -> Variable:
         made = Variable(Aval(shape, out.aval.dtype))
-        steps.append((OPS[name], given, kept, (made,)))
+        steps.append(Step(OPS[name], given, kept, (made,)))
         return made
 
     spread = []
@@ -84,6 +84,5 @@ def as_sum(step: tuple, least: int, is_known: Callable[[tuple], bool]) -> list[t
         whole = left
     if whole != result:
         product = write("transpose", [product], {"axes": tuple([whole.index(c) for c in result])}, out.aval.shape)
-    last_op, last_args, last_params, _ = steps[-1]
-    steps[-1] = (last_op, last_args, last_params, (out,))
-    return steps if all([is_known(s) for s in steps if s[0].name not in ("reshape", "transpose")]) else [step]
+    steps[-1] = steps[-1]._replace(outs=(out,))
+    return steps if all([is_known(s) for s in steps if s.op.name not in ("reshape", "transpose")]) else [step]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.aval import Aval, is_weak
-from ...program.variable import Variable, aval_of_atom
+from ...program.variable import Step, Variable, aval_of_atom
 from .. import trust
 from ..threads import shared_out
 from .apart import LostError
@@ -47,12 +47,12 @@ class Equations:
     multiple_results = True
     effect = raises = False
 
-    def __init__(self, steps: list[tuple], writes: list[Variable], inputs: Sequence[Variable] = ()) -> None:
+    def __init__(self, steps: list[Step], writes: list[Variable], inputs: Sequence[Variable] = ()) -> None:
         self.steps, self.writes = steps, writes
-        self.maker: dict[Variable, tuple] = {v: step for step in steps for v in step[3]}
+        self.maker: dict[Variable, Step] = {v: step for step in steps for v in step.outs}
         reads: dict[Any, Any] = {v: v for v in inputs}
         for step in steps:
-            for a in step[1]:
+            for a in step.args:
                 if type(a) is Variable:
                     if a not in self.maker:
                         reads.setdefault(a, a)
@@ -117,7 +117,7 @@ class Equations:
                 env.update(zip(outs, out if op.multiple_results else (out,), strict=True))
         return tuple([np.require(env[v], v.aval.dtype, "C")[()] for v in self.writes])
 
-    def as_one(self, made: Engine) -> list[tuple]:
+    def as_one(self, made: Engine) -> list[Step]:
         """Return the equation that stands for these, or these where they can't be compiled."""
         try:
             self.compile(made)
@@ -126,7 +126,7 @@ class Equations:
         except Exception as error:
             trust.fall_back(f"machine code for {self.about or 'loops'}", error)
             return self.steps
-        return [(self, self.reads, {}, tuple(self.writes))]
+        return [Step(self, self.reads, {}, tuple(self.writes))]
 
 
 def _not_compiled(*args: Any) -> Any:
@@ -144,7 +144,7 @@ def are_entries(way: Way | None, op: Any, args: Sequence[Any], params: dict, ava
     return way is Way.ENTRYWISE
 
 
-def is_simple(step: tuple) -> bool:
+def is_simple(step: Step) -> bool:
     """Whether an equation has one result, and all types are known here."""
     op, args, _, outs = step
     if len(outs) != 1 or op.multiple_results or op.kind == "native" or is_weak(outs[0].aval):

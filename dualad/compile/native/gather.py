@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 
 from ...program.ir import Program
-from ...program.variable import Variable
+from ...program.variable import Step, Variable
 from ..simplify import is_pure
 
 __all__ = ["Place", "count_readers", "gather", "written"]
@@ -30,28 +30,28 @@ def count_readers(readers: Sequence[Sequence]) -> dict[Variable, int]:
     return Counter([v for atoms in readers for v in {a for a in atoms if type(a) is Variable}])
 
 
-def written(steps: Sequence[tuple], readers: dict[Variable, int]) -> list[Variable]:
+def written(steps: Sequence[Step], readers: dict[Variable, int]) -> list[Variable]:
     """Return the results of equations that others read as well, by how often each variable of the program is read."""
-    inside = count_readers([step[1] for step in steps])
-    return [v for step in steps for v in step[3] if readers.get(v, 0) > inside.get(v, 0)]
+    inside = count_readers([step.args for step in steps])
+    return [v for step in steps for v in step.outs if readers.get(v, 0) > inside.get(v, 0)]
 
 
 def gather(
     program: Program,
-    place: Callable[[tuple, list[tuple], bool], Place],
-    join: Callable[[list[tuple], list[Variable]], list[tuple]],
-) -> list[tuple]:
+    place: Callable[[Step, list[Step], bool], Place],
+    join: Callable[[list[Step], list[Variable]], list[Step]],
+) -> list[Step]:
     """Return a program's equations, those that belong together as ``join`` writes them, each after those it reads.
 
     ``place(step, group, depends)`` says where an equation goes, given the group so far and whether the equation reads
     anything of it; ``join(steps, writes)`` returns the equations that stand for a group, of which others read
     ``writes``.
     """
-    readers = count_readers([*[step[1] for step in program.steps], program.outputs])
-    out: list[tuple] = []
-    group: list[tuple] = []
+    readers = count_readers([*[step.args for step in program.steps], program.outputs])
+    out: list[Step] = []
+    group: list[Step] = []
     #: equations that belong to no group and read what the group writes, or what these write
-    behind: list[tuple] = []
+    behind: list[Step] = []
     inside: set[Variable] = set()
     after: set[Variable] = set()
     ordered = False
@@ -66,15 +66,15 @@ def gather(
         ordered = False
 
     for step in program.steps:
-        reads = [a for a in step[1] if type(a) is Variable]
+        reads = [a for a in step.args if type(a) is Variable]
         depends = any([a in inside for a in reads])
         late = any([a in after for a in reads])
         where = place(step, group, depends)
         if where is Place.NOWHERE:
-            pure = is_pure(step[0], step[2]) and not step[0].raises
+            pure = is_pure(step.op, step.params) and not step.op.raises
             if depends or late or (ordered and not pure):
                 behind.append(step)
-                after.update(step[3])
+                after.update(step.outs)
                 ordered = ordered or not pure  # what does more than return does it in its turn
             else:
                 out.append(step)
@@ -82,6 +82,6 @@ def gather(
         if where is Place.NEXT or late:
             close()
         group.append(step)
-        inside.update(step[3])
+        inside.update(step.outs)
     close()
     return out

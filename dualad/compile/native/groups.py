@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...program.ir import Program
-from ...program.variable import Variable, aval_of_atom
+from ...program.variable import Step, Variable, aval_of_atom
 from .engine import Engine, engine
 from .equations import Equations
 from .gather import Place, gather
@@ -37,9 +37,9 @@ _CALL, _WORTH = 8, 12
 class Group(Equations):
     """Equations on numbers and small arrays, which are computed in registers."""
 
-    def __init__(self, steps: list[tuple], writes: list[Variable], inputs: Sequence[Variable] = ()) -> None:
+    def __init__(self, steps: list[Step], writes: list[Variable], inputs: Sequence[Variable] = ()) -> None:
         super().__init__(steps, writes, inputs)
-        self._used = {a for step in steps for a in step[1] if type(a) is Variable}
+        self._used = {a for step in steps for a in step.args if type(a) is Variable}
         self.about = "registers"
 
     def is_read(self, constant: Any) -> bool:
@@ -63,7 +63,7 @@ def _is_loop(op: Any) -> bool:
     return lowering_of(op).registers is Way.LOOP
 
 
-def is_known(step: tuple) -> bool:
+def is_known(step: Step) -> bool:
     """Whether an equation can be computed in registers."""
     op, args, params, outs = step
     try:
@@ -76,14 +76,14 @@ def is_known(step: tuple) -> bool:
     return True
 
 
-def _weigh(steps: Sequence[tuple]) -> int:
+def _weigh(steps: Sequence[Step]) -> int:
     return sum([
         weight_of_loop(op, params, _weigh) if _is_loop(op) else weight(op, args, outs)
         for op, args, params, outs in steps
     ])  # fmt: skip
 
 
-def _turns(steps: Sequence[tuple]) -> int:
+def _turns(steps: Sequence[Step]) -> int:
     """Return about how many instructions a call does, as far as that is known."""
     total = 0
     for op, args, params, outs in steps:
@@ -96,14 +96,14 @@ def _turns(steps: Sequence[tuple]) -> int:
     return total
 
 
-def find_groups(program: Program) -> Sequence[tuple]:
+def find_groups(program: Program) -> Sequence[Step]:
     """Return a program's equations, with those that are known here as equations of a ``Group`` each."""
     made = engine()
     if made is None or not program.steps:
         return program.steps
     total = 0
 
-    def place(step: tuple, group: list[tuple], depends: bool) -> Place:
+    def place(step: Step, group: list[Step], depends: bool) -> Place:
         nonlocal total
         if not is_known(step):
             return Place.NOWHERE
@@ -115,7 +115,7 @@ def find_groups(program: Program) -> Sequence[tuple]:
     return gather(program, place, lambda steps, writes: _join(steps, writes, program, made))
 
 
-def _join(steps: list[tuple], writes: list[Variable], program: Program, made: Engine) -> list[tuple]:
+def _join(steps: list[Step], writes: list[Variable], program: Program, made: Engine) -> list[Step]:
     """Return equations as one, if that is worth it and can be done."""
     inputs: Sequence[Variable] = ()
     whole = len(steps) == len(program.steps)
@@ -125,9 +125,9 @@ def _join(steps: list[tuple], writes: list[Variable], program: Program, made: En
         if len(program.outputs) == len(writes) and all([type(o) is Variable for o in program.outputs]):
             writes = list(program.outputs)
     group = Group(steps, writes, inputs)
-    loops = any([_is_loop(step[0]) for step in steps])
+    loops = any([_is_loop(step.op) for step in steps])
     worth = _CALL * len(steps) - 3 * len(writes) - len(group.reads)
-    of_numbers = whole and not any([v.aval.shape for s in steps for v in s[3]])
+    of_numbers = whole and not any([v.aval.shape for s in steps for v in s.outs])
     if not writes or (worth < _WORTH and not loops and not of_numbers):
         return steps
     return group.as_one(made)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.aval import Aval, is_weak
 from ...program.ir import Program
-from ...program.variable import Variable, aval_of_atom
+from ...program.variable import Step, Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes
 from .operators import DOUBLE, LONG, SINGLE, Refused, convert
 from .positions import INDEXED, OUT_OF_BOUNDS, Places, checked, places_of
@@ -47,7 +47,7 @@ _ADDED = 256
 # ── which are known ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def check_index(step: tuple, small: int) -> None:
+def check_index(step: Step, small: int) -> None:
     """Raise ``Refused`` for an equation with an index that is not known here; what is read may be of any length."""
     op, args, params, (out,) = step
     places = places_of(op.name, args, params)
@@ -65,7 +65,7 @@ def check_index(step: tuple, small: int) -> None:
         raise Refused("entries that are written twice")
 
 
-def weight_of_index(step: tuple) -> int:
+def weight_of_index(step: Step) -> int:
     """Return about how many instructions an equation with an index becomes."""
     op, args, _, (out,) = step
     if op.name == "index":
@@ -165,9 +165,9 @@ def in_memory(lowering: Any, value: Values) -> str:
     return pointer
 
 
-def read(lowering: Any, step: tuple, args: Sequence[Values]) -> Values:
+def read(lowering: Any, step: Step, args: Sequence[Values]) -> Values:
     """Read the entries that an index means."""
-    code, x, params, out = lowering.code, args[0], step[2], step[3][0].aval
+    code, x, params, out = lowering.code, args[0], step.params, step.out.aval
     where = Places(params["template"], x.aval.shape, [a.aval.shape for a in args[1:]])
     pointer = in_memory(lowering, x)
     static, which, moves = entries_of(code, where, args[1:])
@@ -183,9 +183,9 @@ def read(lowering: Any, step: tuple, args: Sequence[Values]) -> Values:
 # ── writing to small arrays ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def written_to(lowering: Any, step: tuple, args: Sequence[Values]) -> Values:
+def written_to(lowering: Any, step: Step, args: Sequence[Values]) -> Values:
     """Add entries to zeros, or put them in the place of others, one after the other, as NumPy does."""
-    name, params, out = step[0].name, step[2], step[3][0].aval
+    name, params, out = step.op.name, step.params, step.out.aval
     code, added, first = lowering.code, name == "index_add", INDEXED[name]
     given = args[first - 1]
     where = Places(params["template"], out.shape, [a.aval.shape for a in args[first:]])

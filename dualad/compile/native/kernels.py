@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...core.aval import Aval, aval_of
-from ...program.variable import Variable, aval_of_atom
+from ...program.variable import Step, Variable, aval_of_atom
 from .bands import Bands, Meeting, met_at
 from .code import WIDTH, Code, Lanes, literal
 from .equations import Call
@@ -68,7 +68,7 @@ class Kernel:
         self.shape = (aval.size,) if flat else aval.shape[:1] if lanes else aval.shape
         #: of the group: the equation of each variable, the number of each array in memory, constants that are known by
         #: their diagonals (by id); and whether mathematics is written in place
-        self.maker: dict[Variable, tuple] = {}
+        self.maker: dict[Variable, Step] = {}
         self.number: dict[Any, int] = {}
         self.bands: dict[int, Bands] = {}
         self.inline = False
@@ -442,7 +442,7 @@ def _transposed(b: Lanes, rows: Sequence[str]) -> list[str]:
 
 def find_cuts(kernel: Kernel, held: Container, roots: Sequence[tuple[Any, Index]]) -> list[list[tuple[int, int]]]:
     """Return for each axis the parts in which the entries of some arrays come from the same places."""
-    if not any([lowering_of(step[0]).entry is Way.JOIN for step in kernel.maker.values()]):
+    if not any([lowering_of(step.op).entry is Way.JOIN for step in kernel.maker.values()]):
         return [[(0, n)] for n in kernel.shape]
     places: list[set[int]] = [{0, n} for n in kernel.shape]
     seen: set[tuple[int, Index]] = set()

@@ -13,7 +13,7 @@ import numpy as np
 from ...control.subprograms import strong_aval
 from ...core.aval import Aval, aval_of, is_weak
 from ...program.ir import Program
-from ...program.variable import Variable, aval_of_atom
+from ...program.variable import Step, Variable, aval_of_atom
 from .carries import Changed, written_in_place
 from .code import Lanes
 from .indices import copied, in_memory, is_table
@@ -75,9 +75,9 @@ def check_loop(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variab
             raise Refused(name)
     for program in _bodies(name, params):
         for step in program.steps:
-            if lowering_of(step[0]).registers is Way.LOOP:
+            if lowering_of(step.op).registers is Way.LOOP:
                 check_loop(*step)
-            elif step[3][0] not in changes:
+            elif step.out not in changes:
                 check(*step)
         for o in program.outputs:
             aval = o.aval if type(o) is Variable else None
@@ -118,7 +118,7 @@ def _constant(a: Any) -> None:
         raise Refused("a constant")
 
 
-def weight_of_loop(op: Any, params: dict, weigh: Callable[[Sequence[tuple]], int]) -> int:
+def weight_of_loop(op: Any, params: dict, weigh: Callable[[Sequence[Step]], int]) -> int:
     """Return about how many instructions a loop or a branch becomes."""
     return 20 + sum([weigh(p.steps) for p in _bodies(op.name, params)])
 
@@ -162,7 +162,7 @@ def _ready(lowering: Any, value: Values) -> Values:
 def _held(lowering: Any, value: Values, body: Program, v: Variable) -> Values:
     """A loop's invariant: also in memory if it is read by indices, and there alone if it is long."""
     if value.aval.dtype == v.aval.dtype and value.aval.shape == v.aval.shape and value.aval.shape:
-        asked = any([step[0].name == "index" and step[1][0] is v and is_computed(step) for step in body.steps])
+        asked = any([step.op.name == "index" and step.args[0] is v and is_computed(step) for step in body.steps])
         if value.aval.size > SMALL or (asked and is_table(body, v)):
             return Values(v.aval, pointer=in_memory(lowering, value))
         if asked:

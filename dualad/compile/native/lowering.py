@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.aval import Aval, aval_of, is_weak
 from ...program.ir import Program
-from ...program.variable import Variable, aval_of_atom
+from ...program.variable import Step, Variable, aval_of_atom
 from .carries import Changed, change, read_changed
 from .code import WIDTH, Code, Lanes
 from .indices import check_index, copied, read, weight_of_index, written_to
@@ -40,8 +40,9 @@ def check(op: Any, args: Sequence[Any], params: dict, outs: Sequence[Variable]) 
     """Raise ``Refused`` for an equation that ``Registers`` does not know."""
     name, avals = op.name, [aval_of_atom(a) for a in args]
     results = [v.aval for v in outs]
-    if is_indexed((op, args, params, outs)):
-        check_index((op, args, params, outs), SMALL)
+    step = Step(op, args, params, tuple(outs))
+    if is_indexed(step):
+        check_index(step, SMALL)
         return
     every = (*avals, *results)
     known = all([a.dtype in TYPES and 0 < a.size <= SMALL and a.dtype.isnative for a in every])
@@ -70,16 +71,16 @@ def _has_code(op: Any, args: Sequence[Any], params: dict, avals: Sequence[Aval],
     return False
 
 
-def is_indexed(step: tuple) -> bool:
+def is_indexed(step: Step) -> bool:
     """Whether an equation has an index that is computed, or reads from a long array."""
-    return is_computed(step) or (step[0].name == "index" and aval_of_atom(step[1][0]).size > SMALL)
+    return is_computed(step) or (step.op.name == "index" and aval_of_atom(step.args[0]).size > SMALL)
 
 
 def weight(op: Any, args: Sequence[Any], outs: Sequence[Variable]) -> int:
     """Return about how many instructions an equation becomes."""
     most = max([chunks(v.aval) for v in outs], default=1)
-    if op.name in INDEXED and is_indexed((op, args, {}, outs)):
-        return weight_of_index((op, args, {}, outs))
+    if op.name in INDEXED and is_indexed(step := Step(op, args, {}, tuple(outs))):
+        return weight_of_index(step)
     way = lowering_of(op).registers
     if way is Way.TOTAL:
         return aval_of_atom(args[0]).size // (1 if op.name == "cumsum" else 4) + 8 * most
@@ -122,8 +123,8 @@ class Registers:
         self.steps(program.steps, env, targets or {})
         return [self.read(o, env) for o in program.outputs]
 
-    def steps(self, steps: Sequence[tuple], env: dict, targets: dict[Any, str]) -> None:
-        self.read_later.update([a for step in steps for a in step[1] if type(a) is Variable])
+    def steps(self, steps: Sequence[Step], env: dict, targets: dict[Any, str]) -> None:
+        self.read_later.update([a for step in steps for a in step.args if type(a) is Variable])
         for step in steps:
             op, args, params, outs = step
             given = [self.read(a, env) for a in args]

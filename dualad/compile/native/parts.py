@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...core.aval import Aval
-from ...program.variable import Variable
+from ...program.variable import Step, Variable
 from .code import Code
 from .indices import copied
 from .loops import LOOPS
@@ -71,10 +71,10 @@ class _Part:
         self.made: list[Variable] = []
         self.lines = self._seen = 0
 
-    def write(self, step: tuple) -> None:
-        pointers = {v: self._target(v) for v in step[3] if v in self.targets}
+    def write(self, step: Step) -> None:
+        pointers = {v: self._target(v) for v in step.outs if v in self.targets}
         self.lowering.steps([step], self.env, pointers)
-        self.made += step[3]
+        self.made += step.outs
         fresh, self._seen = self.code.lines[self._seen :], len(self.code.lines)
         self.lines += len(fresh) - sum([" = shufflevector " in line for line in fresh])
 
@@ -109,7 +109,7 @@ class _Part:
         return offset
 
 
-def in_parts(steps: Sequence[tuple], reads: Sequence[tuple[Any, Aval]], writes: Sequence[Variable]) -> Written:
+def in_parts(steps: Sequence[Step], reads: Sequence[tuple[Any, Aval]], writes: Sequence[Variable]) -> Written:
     """Write the functions of a group.
 
     Parameters
@@ -123,7 +123,7 @@ def in_parts(steps: Sequence[tuple], reads: Sequence[tuple[Any, Aval]], writes: 
     """
     known: dict[Any, Any] = {key: (aval, "%in", i) for i, (key, aval) in enumerate(reads)}
     targets = {v: i for i, v in enumerate(writes)}
-    last = {a: k for k, step in enumerate(steps) for a in step[1] if type(a) is Variable}
+    last = {a: k for k, step in enumerate(steps) for a in step.args if type(a) is Variable}
     part = _Part(known, targets, 0, {*last, *writes})
     texts: list[str] = []
     needs_python = False

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.tables import OPS
 from ...program.ir import Program
-from ...program.variable import Variable, aval_of_atom
+from ...program.variable import Step, Variable, aval_of_atom
 from .bands import Bands, bands_of
 from .code import WIDTH, Code
 from .contractions import as_sum
@@ -59,7 +59,7 @@ _DEAR = 10
 _LARGE = 128
 
 
-def is_known(step: tuple, least: int | None = None) -> bool:
+def is_known(step: Step, least: int | None = None) -> bool:
     """Whether an equation can be a loop, or a part of one, on arrays of more than ``least`` entries."""
     op, args, params, outs = step
     if not is_simple(step):
@@ -102,18 +102,18 @@ class _Shared(NamedTuple):
 class Pass(Equations):
     """Equations on large arrays with their loops."""
 
-    def __init__(self, steps: list[tuple], writes: list[Variable], free: set[Variable] | None = None) -> None:
+    def __init__(self, steps: list[Step], writes: list[Variable], free: set[Variable] | None = None) -> None:
         self.free = free or set()
         #: constants that are known by row and column
         self.bands: dict[int, Bands] = {}
         steps = [by_value(s) for s in steps]
-        ways = [lowering_of(s[0]).entry for s in steps]
-        self._sources = {id(s[1][0]) for s, way in zip(steps, ways, strict=True) if way is Way.GATHER}
+        ways = [lowering_of(s.op).entry for s in steps]
+        self._sources = {id(s.args[0]) for s, way in zip(steps, ways, strict=True) if way is Way.GATHER}
         #: whether an index may be out of bounds
         self._is_asked = any([way in (Way.GATHER, Way.SCATTER) for way in ways])
         lie = (Way.TOTAL, Way.PRODUCT, Way.SCATTER)
         self._as_they_lie = {
-            id(a) for s, way in zip(steps, ways, strict=True) if way in lie or s[0].name == "reshape" for a in s[1]
+            id(a) for s, way in zip(steps, ways, strict=True) if way in lie or s.op.name == "reshape" for a in s.args
         }
         super().__init__(steps, writes)
         for key, bands in self.bands.items():
@@ -135,12 +135,12 @@ class Pass(Equations):
 
     def _in_memory(self) -> list[Variable]:
         """The arrays in memory: results, and those that are read at other places more than once."""
-        readers: dict[Variable, list[tuple]] = {}
+        readers: dict[Variable, list[Step]] = {}
         for step in self.steps:
-            for a in step[1]:
+            for a in step.args:
                 if type(a) is Variable and a in self.maker:
                     readers.setdefault(a, []).append(step)
-        held = {*self.writes, *[s[3][0] for s in self.steps if is_long(s)], *self._left_out()}
+        held = {*self.writes, *[s.out for s in self.steps if is_long(s)], *self._left_out()}
         held |= self._read_by_value(held)
         cheap = self._cheap()
         for v in reversed(self.maker):
@@ -158,10 +158,10 @@ class Pass(Equations):
                 if spread and (computed := self._before_moves(v)):
                     held.add(computed)
         for step in self.steps:
-            if lowering_of(step[0]).entry is Way.PRODUCT:
-                held.update([v for v in (*step[1], *step[3]) if v in self.maker])
+            if lowering_of(step.op).entry is Way.PRODUCT:
+                held.update([v for v in (*step.args, *step.outs) if v in self.maker])
             if is_long(step) and not self._can_be_added_up(step, held):
-                held.add(step[1][0])
+                held.add(step.args[0])
         return [v for v in self.maker if v in held]
 
     def _read_by_value(self, held: set) -> set[Variable]:
@@ -177,7 +177,7 @@ class Pass(Equations):
 
     def _left_out(self) -> list[Variable]:
         """Gathers of which only a part is used: all of their positions have to be checked."""
-        pending = [a for s in self.steps if s[0].name in _PARTS for a in s[1]] if self._is_asked else []
+        pending = [a for s in self.steps if s.op.name in _PARTS for a in s.args] if self._is_asked else []
         seen: set[Variable] = set()
         while pending:
             v = pending.pop()
@@ -216,13 +216,13 @@ class Pass(Equations):
                     size[v] = max(size[v], aval_of_atom(a).size)
         return {v for v in self.maker if work[v] < _DEAR and 8 * size[v] <= v.aval.size}
 
-    def _can_be_added_up(self, step: tuple, held: set) -> bool:
+    def _can_be_added_up(self, step: Step, held: set) -> bool:
         """Whether what is added up can be computed there."""
-        x, axis = step[1][0], step[2]["axis"]
+        x, axis = step.args[0], step.params["axis"]
         if x not in self.maker or x in held:
             return True
         # A single running sum is one thread's work: what takes longer than the sum is computed before, by all.
-        alone = step[0].name == "cumsum" and x.aval.size == x.aval.shape[axis] and x.aval.size >= _SHARED
+        alone = step.op.name == "cumsum" and x.aval.size == x.aval.shape[axis] and x.aval.size >= _SHARED
         pending, seen = [x], set()
         while pending:
             v = pending.pop()
@@ -233,8 +233,8 @@ class Pass(Equations):
             if self._way(v) is Way.JOIN or (alone and _is_worthy(op)):
                 return False
             pending += [a for a in args if type(a) is Variable and a in self.maker]
-        one_row = long_axes(x.aval, step[2]) == (len(x.aval.shape) - 1,)
-        return step[3][0].aval.size != 1 or one_row or self._is_flat([x], held)
+        one_row = long_axes(x.aval, step.params) == (len(x.aval.shape) - 1,)
+        return step.out.aval.size != 1 or one_row or self._is_flat([x], held)
 
     def _kernels(self, held: list[Variable]) -> list[Kernel]:
         inside = set(held)
@@ -254,7 +254,7 @@ class Pass(Equations):
         if is_long(step):
             free, running = v in self.free, op.name == "cumsum"
             whole = len(shapes[0]) > 1 and v.aval.size == 1 and not running
-            is_flat = lambda outs: whole and self._is_flat([s[1][0] for s in steps(outs)], inside)
+            is_flat = lambda outs: whole and self._is_flat([s.args[0] for s in steps(outs)], inside)
             axes = long_axes(args[0].aval, params)
             key = _Shared("reduction", shapes, axes, out, free=free, alone=id(v) if running else None)
             return key, lambda outs: Reduction(steps(outs), is_flat(outs), _BLOCK, free)
@@ -326,8 +326,8 @@ class Pass(Equations):
 
     def in_lanes(self) -> bool:
         """Whether everything has the same long first axis, and little besides."""
-        products = [self._way(s[3][0]) is Way.PRODUCT for s in self.steps]
-        if self._is_asked or any(products) or any([is_long(s) or not s[3][0].aval.shape for s in self.steps]):
+        products = [self._way(s.out) is Way.PRODUCT for s in self.steps]
+        if self._is_asked or any(products) or any([is_long(s) or not s.out.aval.shape for s in self.steps]):
             return False
         length = self.writes[0].aval.shape[0]
         if length < _BATCH or any([v.aval.shape[0] != length for v in self.writes]):
@@ -388,31 +388,31 @@ class Pass(Equations):
         return "\n".join([self.text, *body]), scratch
 
 
-def find_passes(program: Program) -> Sequence[tuple]:
+def find_passes(program: Program) -> Sequence[Step]:
     """Return a program's equations, with those on large arrays that are known here as equations of a ``Pass`` each."""
     made = engine()
     if made is None:
         return program.steps
-    steps: list[tuple] = []
+    steps: list[Step] = []
     free: set[Variable] = set()
     for step in [s for given in program.steps for s in in_long(given)]:
-        if step[0].name == "split" and aval_of_atom(step[1][0]).size > _LARGE:
+        if step.op.name == "split" and aval_of_atom(step.args[0]).size > _LARGE:
             steps += _as_indices(step)
             continue
         summed = as_sum(step, _SUMMED, is_known)
         steps += summed
         if len(summed) > 1:
-            free.update([s[3][0] for s in summed if s[0].name == "sum"])
-    large = {step[3] for step in steps if is_known(step)}
+            free.update([s.out for s in summed if s.op.name == "sum"])
+    large = {step.outs for step in steps if is_known(step)}
     if not large:
         return program.steps
     program = Program(program.inputs, steps, program.outputs, program.name)
     small = _leading(program, large)
-    place = lambda step, group, depends: Place.HERE if step[3] in large or step[3] in small else Place.NOWHERE
+    place = lambda step, group, depends: Place.HERE if step.outs in large or step.outs in small else Place.NOWHERE
     return gather(program, place, lambda steps, writes: _join(steps, writes, made, free, small))
 
 
-def _as_indices(step: tuple) -> list[tuple]:
+def _as_indices(step: Step) -> list[Step]:
     """Return for each part that an array is split into the equation that takes it."""
     _, (x, *_), params, outs = step
     full, starts = [(0, n, 1) for n in aval_of_atom(x).shape], [0, *np.cumsum(params["sizes"]).tolist()]
@@ -420,7 +420,7 @@ def _as_indices(step: tuple) -> list[tuple]:
     for i, v in enumerate(outs):
         template = [*full]
         template[params["axis"]] = (starts[i], starts[i + 1], 1)
-        steps.append((OPS["index"], [x], {"template": tuple(template)}, (v,)))
+        steps.append(Step(OPS["index"], [x], {"template": tuple(template)}, (v,)))
     return steps
 
 
@@ -429,17 +429,17 @@ def _leading(program: Program, large: set[tuple]) -> set[tuple]:
     some: set[tuple] = set()
     behind: set[Variable] = set()
     for step in program.steps:
-        few = lowering_of(step[0]).entry not in (Way.TOTAL, Way.PRODUCT)
-        if few and is_known(step, 1) and behind.isdisjoint(_variables(step[1])):
-            some.add(step[3])
+        few = lowering_of(step.op).entry not in (Way.TOTAL, Way.PRODUCT)
+        if few and is_known(step, 1) and behind.isdisjoint(_variables(step.args)):
+            some.add(step.outs)
         else:
-            behind.update(step[3])
+            behind.update(step.outs)
     some -= large
     elsewhere = {*_variables(program.outputs)}
     for step in reversed(program.steps):
-        if step[3] not in large and not (step[3] in some and elsewhere.isdisjoint(step[3])):
-            some.discard(step[3])
-            elsewhere.update(_variables(step[1]))
+        if step.outs not in large and not (step.outs in some and elsewhere.isdisjoint(step.outs)):
+            some.discard(step.outs)
+            elsewhere.update(_variables(step.args))
     return some
 
 
@@ -448,24 +448,24 @@ def _variables(atoms: Sequence) -> list[Variable]:
 
 
 def _join(
-    steps: list[tuple], writes: list[Variable], made: Engine, free: set[Variable], small: set[tuple]
-) -> list[tuple]:
+    steps: list[Step], writes: list[Variable], made: Engine, free: set[Variable], small: set[tuple]
+) -> list[Step]:
     """Return equations as one, if that is worth it and can be done."""
-    first, rest, late = list[tuple](), list[tuple](), set[Variable]()
+    first, rest, late = list[Step](), list[Step](), set[Variable]()
     for s in steps:  # what is computed of the others can't go before them
-        if s[3] in small and late.isdisjoint(_variables(s[1])):
+        if s.outs in small and late.isdisjoint(_variables(s.args)):
             first.append(s)
         else:
             rest.append(s)
-            late.update(s[3])
+            late.update(s.outs)
     if first:
         own = [v for v in writes if v in late]
         if not own:
             return steps
         if Pass(rest, own, free).in_lanes():  # where each lane would compute them again
             return [*first, *_join(rest, own, made, free, set())]
-    work = [s for s in steps if not lowering_of(s[0]).is_view or is_computed(s)]
-    if len(work) < _WORTH and not any([_is_worthy(s[0]) for s in work]):
+    work = [s for s in steps if not lowering_of(s.op).is_view or is_computed(s)]
+    if len(work) < _WORTH and not any([_is_worthy(s.op) for s in work]):
         return steps
     if not writes:
         return steps

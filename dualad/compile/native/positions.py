@@ -16,7 +16,7 @@ import numpy as np
 from ...core.aval import Aval, is_weak
 from ...core.tables import OPS
 from ...ops.indexing import ARRAY, _find_advanced_place
-from ...program.variable import Variable, aval_of_atom
+from ...program.variable import Step, Variable, aval_of_atom
 from .code import Code, Lanes
 from .operators import INT, LONG, TYPES, Refused, convert
 from .views import Index, broadcast_index
@@ -35,7 +35,7 @@ INDEXED = {"index": 1, "index_add": 1, "index_set": 2}
 _SHORTER = frozenset(np.dtype(t) for t in (np.int8, np.uint8, np.int16, np.uint16, np.uint32))
 
 
-def is_computed(step: tuple) -> bool:
+def is_computed(step: Step) -> bool:
     """Whether an equation has an index with arrays."""
     op, args = step[:2]
     return op.name in INDEXED and len(args) > INDEXED[op.name]
@@ -137,7 +137,7 @@ def checked(code: Code, positions: Sequence[tuple[Lanes, str, int]], leave: Call
     return found
 
 
-def in_long(step: tuple) -> list[tuple]:
+def in_long(step: Step) -> list[Step]:
     """Return an equation with an index of short integers as two, of which the first makes them int64."""
     op, args, params, outs = step
     if not is_computed(step):
@@ -149,7 +149,7 @@ def in_long(step: tuple) -> list[tuple]:
             continue
         if type(a) is Variable:
             given[i] = Variable(Aval(aval.shape, LONG))
-            made.append((OPS["astype"], (a,), {"dtype": LONG}, (given[i],)))
+            made.append(Step(OPS["astype"], (a,), {"dtype": LONG}, (given[i],)))
         else:
             given[i] = np.asarray(a, LONG)
-    return [*made, (op, tuple(given), params, outs)]
+    return [*made, Step(op, tuple(given), params, outs)]

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ...program.variable import Variable, aval_of_atom
+from ...program.variable import Step, Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes
 from .kernels import Kernel, clipped
 from .operators import LONG
@@ -29,7 +29,7 @@ _TAPS = 1024
 _TOTALS = 8
 
 
-def is_product(step: tuple) -> bool:
+def is_product(step: Step) -> bool:
     """Whether an equation is a loop of this kind."""
     op, args, params, (out,) = step
     avals = [aval_of_atom(a) for a in args]
@@ -49,11 +49,11 @@ def is_product(step: tuple) -> bool:
 class Product(Kernel):
     """Results of products of the same sizes."""
 
-    def __init__(self, steps: Sequence[tuple], block: int) -> None:
+    def __init__(self, steps: Sequence[Step], block: int) -> None:
         self.steps = list(steps)
-        super().__init__([s[3][0] for s in steps], False)
-        self.each = [aval_of_atom(a).shape for a in steps[0][1]]
-        work = min([s[0] for s in self.each]) if self.steps[0][0].name == "convolve" else math.prod(self.each[0][1:])
+        super().__init__([s.out for s in steps], False)
+        self.each = [aval_of_atom(a).shape for a in steps[0].args]
+        work = min([s[0] for s in self.each]) if self.steps[0].op.name == "convolve" else math.prod(self.each[0][1:])
         self._work = math.prod(self.shape) * work // 64 * len(self.steps)
         self.rows = self.shape[0]
         self.step = max(1, 4 * block * self.rows // (math.prod(self.shape) * work))
@@ -66,7 +66,7 @@ class Product(Kernel):
 
     def write(self, name: str) -> tuple[str, list[str]]:
         code = Code()
-        write = _convolution if self.steps[0][0].name == "convolve" else _matrices
+        write = _convolution if self.steps[0].op.name == "convolve" else _matrices
         write(code, self, self.buffers(code))
         return code.over_rows(name), [name]
 
@@ -114,7 +114,7 @@ def _matrices(code: Code, kernel: Product, buffers: dict[Any, str]) -> None:
 
 def _convolution(code: Code, kernel: Product, buffers: dict[Any, str]) -> None:
     n, taps = kernel.each[0][0], kernel.each[1][0]
-    mode, size = kernel.steps[0][2]["mode"], kernel.shape[0]
+    mode, size = kernel.steps[0].params["mode"], kernel.shape[0]
     shift = {"full": 0, "same": (taps - 1) // 2, "valid": taps - 1}[mode]
     one, dtype = Lanes(code, LONG, 1), kernel.outs[0].aval.dtype
     b, single = Lanes(code, dtype, WIDTH), Lanes(code, dtype, 1)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ...core.aval import Aval
-from ...program.variable import Variable, aval_of_atom
+from ...program.variable import Step, Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes
 from .kernels import Kernel, Writer, clipped, find_cuts
 from .maths import FUNCTIONS
@@ -40,7 +40,7 @@ def long_axes(aval: Aval, params: dict) -> tuple[int, ...]:
     return tuple([i for i in ((axis,) if isinstance(axis, int) else sorted(axis)) if aval.shape[i] != 1])
 
 
-def is_long(step: tuple) -> bool:
+def is_long(step: Step) -> bool:
     """Whether an equation is a loop of this kind."""
     op, args, params, _ = step
     if lowering_of(op).entry is not Way.TOTAL:
@@ -51,7 +51,7 @@ def is_long(step: tuple) -> bool:
     return math.prod([shape[i] for i in params["axis"]]) > SHORT
 
 
-def is_reduced(step: tuple) -> bool:
+def is_reduced(step: Step) -> bool:
     """Whether an equation of these operators is known here, as a loop or as a short sum."""
     op, args, params, (out,) = step
     if not set(params) <= {"axis", "keepdims", "reverse"} or params["axis"] in (None, ()):
@@ -80,20 +80,20 @@ class Reduction(Kernel):
     With ``free`` they are sums of a product of matrices, which have no order of NumPy's.
     """
 
-    def __init__(self, steps: Sequence[tuple], flat: bool, block: int, free: bool = False) -> None:
+    def __init__(self, steps: Sequence[Step], flat: bool, block: int, free: bool = False) -> None:
         self.steps, self.free = list(steps), free
         op, args, params, _ = steps[0]
         aval = aval_of_atom(args[0])
-        super().__init__([s[3][0] for s in steps], flat)
+        super().__init__([s.out for s in steps], flat)
         self.running, self.backward = op.name == "cumsum", bool(params.get("reverse"))
         self.shape = (aval.size,) if flat else aval.shape
-        along = {(aval_of_atom(s[1][0]).shape, long_axes(aval_of_atom(s[1][0]), s[2])) for s in steps}
+        along = {(aval_of_atom(s.args[0]).shape, long_axes(aval_of_atom(s.args[0]), s.params)) for s in steps}
         axes = long_axes(aval, params)
         if len(along) > 1 or (len(axes) != 1 and not flat):
             raise Refused("totals along several axes")
         self.axis = 0 if flat else axes[0]
         self.in_rows = self.axis == len(self.shape) - 1
-        self.states = [ACCUMULATORS[s[0].name](aval_of_atom(s[1][0]).dtype) for s in steps]
+        self.states = [ACCUMULATORS[s.op.name](aval_of_atom(s.args[0]).dtype) for s in steps]
         kept = [n for i, n in enumerate(self.shape) if i != self.axis]
         if not self.in_rows and any([len(s.dtypes) > 1 for s in self.states]):
             raise Refused("places of extrema along columns")
@@ -133,7 +133,7 @@ class Reduction(Kernel):
         return low, one.at_most(one.add(low, str(self.stretch)), str(self.shape[0]))
 
     def write(self, name: str) -> tuple[str, list[str]]:
-        roots = [(s[1][0], self.index) for s in self.steps]
+        roots = [(s.args[0], self.index) for s in self.steps]
         if any([len(c) > 1 for c in find_cuts(self, self.number, roots)]):
             raise Refused("a total over parts")
         writes = _Loops(name, self)
@@ -198,19 +198,19 @@ class _Loops:
         if rows and self.outer and kernel.shape[self.outer[-1]] >= _ROWS and not self._is_long_winded():
             self.together = _ROWS
         self.states = kernel.states * self.together
-        self.products = [self._as_product(s[1][0]) for s in kernel.steps]
+        self.products = [self._as_product(s.args[0]) for s in kernel.steps]
 
     def _as_product(self, v: Variable) -> tuple | None:
         """Return the equation of a product that is added up without rounding in between, as BLAS does."""
         if not self.kernel.free or v in self.number or v not in self.maker:
             return None
         step = self.maker[v]
-        floats = all([aval_of_atom(a).dtype == v.aval.dtype for a in step[1]]) and v.aval.dtype.kind == "f"
-        return step if floats and step[0].name in ("multiply", "scale") else None
+        floats = all([aval_of_atom(a).dtype == v.aval.dtype for a in step.args]) and v.aval.dtype.kind == "f"
+        return step if floats and step.op.name in ("multiply", "scale") else None
 
     def _is_long_winded(self) -> bool:
         """Whether what is added up takes many instructions."""
-        pending, count = [s[1][0] for s in self.kernel.steps], 0
+        pending, count = [s.args[0] for s in self.kernel.steps], 0
         while pending and count < 12:
             v = pending.pop()
             if type(v) is Variable and v not in self.number and v in self.maker:
@@ -353,7 +353,7 @@ class _Loops:
             turn.next = new
         totals: list[tuple[str, ...]] = []
         for k, (s, acc) in enumerate(zip(states, self._by_state(turn.carried), strict=True)):
-            if self.kernel.steps[k % len(self.kernel.steps)][0].name == "sum":
+            if self.kernel.steps[k % len(self.kernel.steps)].op.name == "sum":
                 totals.append((Lanes(code, s.dtypes[0], WIDTH).across(acc[0]),))
                 continue
             lanes = [tuple([Lanes(code, d, WIDTH).at(x, i) for d, x in zip(s.dtypes, acc, strict=True)])

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from ...core.aval import Aval, is_weak
-from ...program.variable import Variable, aval_of_atom
+from ...program.variable import Step, Variable, aval_of_atom
 from .code import Code, Lanes
 from .indices import each_entry, sums_in_double
 from .kernels import Kernel, Writer, clipped
@@ -34,12 +34,12 @@ class _ByValue:
         self.name, self.impl, self.kind = _BY_VALUE[op.name], op.impl, op.kind
 
 
-def by_value(step: tuple) -> tuple:
+def by_value(step: Step) -> Step:
     """Return an equation with its operator under another name if its index is computed."""
-    return (_ByValue(step[0]), *step[1:]) if is_computed(step) else step
+    return step._replace(op=_ByValue(step.op)) if is_computed(step) else step
 
 
-def is_by_value(step: tuple) -> bool:
+def is_by_value(step: Step) -> bool:
     """Whether an equation with a computed index is known here; it may raise ``Refused``, too."""
     op, args, params, (out,) = step
     if op.name not in _BY_VALUE or is_weak(out.aval) or out.aval.dtype != aval_of_atom(args[0]).dtype:
@@ -51,8 +51,8 @@ def is_by_value(step: tuple) -> bool:
 class Scatter(Kernel):
     """The result of adding entries to zeros; its domain is that of the entries."""
 
-    def __init__(self, step: tuple, block: int) -> None:
-        super().__init__([step[3][0]], False)
+    def __init__(self, step: Step, block: int) -> None:
+        super().__init__([step.out], False)
         (_, args, params, (v,)) = self.step_ = step
         self.shape, self.whole = aval_of_atom(args[0]).shape, False
         self.where = Places(params["template"], v.aval.shape, [aval_of_atom(a).shape for a in args[1:]])

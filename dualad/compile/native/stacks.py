@@ -17,7 +17,7 @@ import numpy as np
 
 from ...core.aval import Aval
 from ...program.ir import Program
-from ...program.variable import Variable, aval_of_atom
+from ...program.variable import Step, Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes
 from .dense import Dense
 from .engine import Engine, engine
@@ -44,7 +44,7 @@ _BLOCK = 32
 # ── which are known ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def is_known(step: tuple) -> bool:
+def is_known(step: Step) -> bool:
     """Whether an equation can be computed in lanes of matrices."""
     op, args, params, outs = step
     if not is_simple(step):
@@ -95,7 +95,7 @@ def _stays(name: str, avals: Sequence[Aval], params: dict, out: Aval) -> bool:
 class _Domain(Kernel):
     """The entries of one array, of which a vector is the same entry of eight lanes."""
 
-    def __init__(self, shape: tuple[int, ...], maker: dict[Variable, tuple]) -> None:
+    def __init__(self, shape: tuple[int, ...], maker: dict[Variable, Step]) -> None:
         super().__init__([Variable(Aval(shape, DOUBLE))], False)
         self.outs, self.maker = [], maker
 
@@ -119,7 +119,7 @@ class _Lanewise(Writer):
 class Stack(Equations):
     """Equations on stacks of small matrices, which are computed in lanes."""
 
-    def __init__(self, steps: list[tuple], writes: list[Variable]) -> None:
+    def __init__(self, steps: list[Step], writes: list[Variable]) -> None:
         super().__init__(steps, writes)
         self.size = writes[0].aval.shape[0]
         self.about = f"lanes, {self.size} of them"
@@ -168,7 +168,7 @@ class Stack(Equations):
 
     def _block(self, turn: str, targets: dict[Variable, str]) -> None:
         self.lane = Lanes(self.code, LONG, 1).at_most(turn, str(self.size - WIDTH))
-        users = count_readers([step[1] for step in self.steps])
+        users = count_readers([step.args for step in self.steps])
         for op, args, _, (v,) in self.steps:
             if _is_routine(op):
                 self.buffers[v] = self._routine(op.name, args, v.aval)
@@ -260,30 +260,30 @@ class Stack(Equations):
         return self.factors[key]
 
 
-def find_stacks(program: Program) -> Sequence[tuple]:
+def find_stacks(program: Program) -> Sequence[Step]:
     """Return a program's equations, with those on stacks of small matrices as equations of a ``Stack`` each."""
     made = engine()
     if made is None or not any([_is_worth_it(step) and is_known(step) for step in program.steps]):
         return program.steps
 
-    def place(step: tuple, group: list[tuple], depends: bool) -> Place:
+    def place(step: Step, group: list[Step], depends: bool) -> Place:
         if not is_known(step):
             return Place.NOWHERE
-        if not group or group[0][3][0].aval.shape[0] == step[3][0].aval.shape[0]:
+        if not group or group[0].out.aval.shape[0] == step.out.aval.shape[0]:
             return Place.HERE
         return Place.NEXT if depends else Place.NOWHERE
 
     return gather(program, place, lambda steps, writes: _join(steps, writes, made))
 
 
-def _is_worth_it(step: tuple) -> bool:
+def _is_worth_it(step: Step) -> bool:
     """Whether an equation is a reason for lanes: what lies between others is not."""
     op, args = step[:2]
     way = lowering_of(op).stack
     return way is Way.FACTOR or (way is Way.PRODUCT and all([len(aval_of_atom(a).shape) == 3 for a in args]))
 
 
-def _join(steps: list[tuple], writes: list[Variable], made: Engine) -> list[tuple]:
+def _join(steps: list[Step], writes: list[Variable], made: Engine) -> list[Step]:
     """Return equations as one, if that is worth it and can be done."""
     if not writes or not any([_is_worth_it(step) for step in steps]):
         return steps
