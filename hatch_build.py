@@ -10,6 +10,7 @@ import os
 import sys
 import sysconfig
 import tempfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,15 @@ def build(root: Path, folder: Path, flags: tuple[str, ...] = ()) -> Path:
     from setuptools.command.build_ext import build_ext
 
     source, quick = str(root / ROOM / "entry.c"), [] if sys.platform == "win32" else ["-O2", "-g0"]
-    extension = Extension("_entry", [source], include_dirs=[np.get_include()], extra_compile_args=[*quick, *flags],
-                          extra_link_args=list(flags))  # fmt: skip
+    checksum = zlib.crc32(Path(source).read_bytes()) & 0x7FFFFFFF
+    extension = Extension(
+        "_entry",
+        [source],
+        include_dirs=[np.get_include()],
+        define_macros=[("DUALAD_SOURCE", str(checksum))],
+        extra_compile_args=[*quick, *flags],
+        extra_link_args=list(flags),
+    )
     command = build_ext(Distribution({"name": "entry", "ext_modules": [extension]}))
     with tempfile.TemporaryDirectory() as scratch:
         command.build_temp = scratch

@@ -709,7 +709,8 @@ PyMODINIT_FUNC PyInit__entry(void)
     PyObject *module = PyModule_Create(&definition);
     if (!module || PyModule_AddObjectRef(module, "Stub", (PyObject *)&StubType) < 0 ||
         PyModule_AddObjectRef(module, "Front", (PyObject *)&FrontType) < 0 ||
-        PyModule_AddIntConstant(module, "OUT_OF_BOUNDS", OUT_OF_BOUNDS) < 0) {
+        PyModule_AddIntConstant(module, "OUT_OF_BOUNDS", OUT_OF_BOUNDS) < 0 ||
+        PyModule_AddIntConstant(module, "SOURCE", DUALAD_SOURCE) < 0) {
         Py_XDECREF(module);
         return NULL;
     }

@@ -10,8 +10,10 @@ import functools
 import importlib
 import logging
 import sys
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -27,6 +29,9 @@ from ..signature import FastPath, has_nan
 __all__ = ["HasFront", "extension", "front", "method"]
 
 _log = logging.getLogger(__name__)
+
+#: what the extension is compiled from, where this is a clone
+_SOURCE = Path(__file__).with_name("entry.c")
 
 #: the tests of a signature, as C numbers them
 _TESTS = {"array": 0, "type": 1, "is": 2, "tuple": 3, "list": 4, "dict": 5}
@@ -54,6 +59,11 @@ def extension() -> Any:
         found = importlib.import_module("._entry", __package__)
     except (ImportError, RuntimeError) as error:  # built for another NumPy
         _log.info("compiled functions are entered through Python: %s", error)
+        return None
+    if (
+        _SOURCE.exists() and zlib.crc32(_SOURCE.read_bytes()) & 0x7FFFFFFF != found.SOURCE
+    ):  # in a clone, after it was changed
+        _log.warning("the C extension is older than its source, and left alone: run python hatch_build.py")
         return None
     return found
 

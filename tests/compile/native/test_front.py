@@ -15,6 +15,7 @@ import sys
 import threading
 import traceback
 import weakref
+from pathlib import Path
 
 import numpy as np
 import optree
@@ -463,6 +464,15 @@ def test_an_extension_for_another_numpy_leaves_entries_in_python(monkeypatch: py
     monkeypatch.setitem(sys.modules, "dualad.compile.native._entry", None)
     monkeypatch.delattr("dualad.compile.native._entry", raising=False)
     assert EXTENSION.__wrapped__() is None
+
+
+def test_an_extension_that_is_older_than_its_source_is_left_alone(
+    front: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    if front == "machine":
+        (tmp_path / "entry.c").write_text("/* another */")
+        monkeypatch.setattr(fronts, "_SOURCE", tmp_path / "entry.c")
+        assert EXTENSION.__wrapped__() is None and "hatch_build.py" in caplog.text
 
 
 def test_c_and_python_number_statuses_alike(front: str) -> None:
