@@ -35,7 +35,7 @@ KINDS = {
     "inplace": 3,
     "large": 4,
     "numpy_calls": 200,
-    "state": 150,
+    "state": 90,
     "textbook": 10,
 }
 #: name of a kind -> how many of its programs a night runs
