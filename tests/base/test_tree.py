@@ -178,13 +178,12 @@ def test_hessians_of_trees_with_static_leaves() -> None:
     assert H.name == "spring"
 
 
-NOT_NUMBERS = (np.flexible, np.object_, np.datetime64, np.timedelta64)
+SCALARS = ["?", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "e", "f", "d", "g", "F", "D", "G"]
 
 
-@pytest.mark.parametrize("kind", sorted({*np.sctypeDict.values()}, key=str), ids=lambda kind: kind.__name__)
-def test_scalars_of_every_dtype_are_numbers_to_every_transform(kind) -> None:
-    if issubclass(kind, NOT_NUMBERS):
-        return
+@pytest.mark.parametrize("char", SCALARS)
+def test_scalars_of_every_dtype_are_numbers_to_every_transform(char: str) -> None:
+    kind = np.dtype(char).type
     n, x = kind(1), np.array([2.0, 3.0])
     f = lambda x, n: x * n
     assert leaf(n) is Kind.NUMBER
