@@ -63,7 +63,7 @@ def build(root: Path, folder: Path, flags: tuple[str, ...] = ()) -> Path:
     command = build_ext(Distribution({"name": "entry", "ext_modules": [extension]}))
     with tempfile.TemporaryDirectory() as scratch:
         command.build_temp = scratch
-        command.build_lib = str(folder)
+        command.build_lib, command.force = str(folder), True
         command.ensure_finalized()
         command.run()
     return folder / command.get_ext_filename("_entry")

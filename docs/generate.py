@@ -29,7 +29,7 @@ from dualad.cli.main import main
 from dualad.core.tables import OPS, UFUNCS, Verdict
 from dualad.errors import RuleMissingError
 from dualad.ops.samples import realize
-from dualad.surface.unsupported import spelled, verdict_of
+from dualad.surface.unsupported import public_name, verdict_of
 
 ROOT = Path(dualad.__file__).resolve().parents[1]
 
@@ -102,7 +102,7 @@ def operators_page() -> str:
         rows.append(
             (
                 f"`{name}`",
-                ", ".join(f"`{spelled(f)}`" for f in op.numpy),
+                ", ".join(f"`{public_name(f)}`" for f in op.numpy),
                 op.kind,
                 "yes" if op.jvp else "zero",
                 linearity(op.linear_in),

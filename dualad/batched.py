@@ -16,10 +16,10 @@ from .core.capture import check_inside
 from .core.contexts import StartAgain, in_use, watching
 from .core.level import Level, escaped
 from .core.tracer import Tracer
-from .core.watch import noted
+from .core.watch import tag_origin
 from .errors import ConvergenceError, DualadError
 from .memory.memory import dense, layout
-from .ops.kinds import is_finite, known
+from .ops.kinds import is_finite, known_value
 from .ops.shaping import stop_gradient
 
 __all__ = ["BatchLevel", "Batched", "LaneDivergence", "one_by_one"]
@@ -126,15 +126,15 @@ class Batched(Tracer):
         if op.multiple_results:
             check_inside(out, level, op, params)
             results = tuple(Batched(o, level) for o in out)
-            return results if watch is None else noted(results)
-        return Batched(out, level) if watch is None else noted(Batched(out, level))
+            return results if watch is None else tag_origin(results)
+        return Batched(out, level) if watch is None else tag_origin(Batched(out, level))
 
     def known(self):
         """Return the numbers in all lanes, if there are any yet."""
-        return known(self._value)
+        return known_value(self._value)
 
     def is_finite(self) -> bool | None:
-        """Say whether the numbers in all lanes are finite, if they are known."""
+        """Whether the numbers in all lanes are finite, if they are known."""
         return is_finite(self._value)
 
     def concretize(self, what: str):
@@ -326,7 +326,7 @@ def _after_exception(error: Exception, level: BatchLevel, op, rule, values: list
 
 
 def _of_values(error: Exception, op, constants: list, mapped: list, params: dict) -> bool:
-    """Say whether an exception may depend on a lane's values, and whether these are known."""
+    """Whether an exception may depend on a lane's values, and whether these are known."""
     if isinstance(error, (DualadError, *_OF_THE_CODE)) and not isinstance(error, ConvergenceError):
         return False
     for x in constants:

@@ -21,16 +21,16 @@ from .base.frames import public
 from .boundary.boundary import running
 from .core.aval import aval_of, is_inexact
 from .core.capture import check_inside
-from .core.constants import zeros_beside
+from .core.constants import zeros_matching_library
 from .core.contexts import active, boundary, everywhere, in_use, watching
 from .core.dispatch import bind
 from .core.level import Level, escaped
 from .core.tracer import NO_PARAMS, PLAIN, Tracer
-from .core.watch import noted
+from .core.watch import tag_origin
 from .errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
-from .memory.memory import flush_writes, layout, snapshot_once, unchanged, unshared
+from .memory.memory import flush_writes, is_unchanged, layout, snapshot_once, unshared
 from .ops.arithmetic import add, divide, multiply, subtract
-from .ops.kinds import is_finite, known
+from .ops.kinds import is_finite, known_value
 from .surface.leaves import plain_leaf
 from .surface.objects import join
 
@@ -79,7 +79,7 @@ class DualLevel(Level):
     def box(self, x: Tracer) -> Tracer:
         """Return a tensor of another level as it is now: its holders may write to it before the program is run."""
         known = self.copies.get(id(x))
-        if known is not None and unchanged(known[1], x):
+        if known is not None and is_unchanged(known[1], x):
             return known[1]
         copy = unshared(x)
         self.copies[id(x)] = (x, copy)  # held, so that no other tensor gets its number
@@ -178,7 +178,7 @@ class Dual(Tracer):
         rule = op.jvp
         if watch is not None:
             value, tangent = watch.dual(level, op, primals, tangents, params)
-            return value if rule is None else noted(_join(value, tangent, level, op, params))
+            return value if rule is None else tag_origin(_join(value, tangent, level, op, params))
         if rule is None:
             return bind(op, primals, params)
         if live:
@@ -279,10 +279,10 @@ class Dual(Tracer):
 
     def known(self):
         """Return the numbers beneath the primal, if there are any yet."""
-        return known(self._primal)
+        return known_value(self._primal)
 
     def is_finite(self) -> bool | None:
-        """Say whether primal and tangent are finite, if they are known."""
+        """Whether primal and tangent are finite, if they are known."""
         primal, tangent = is_finite(self._primal), self._tangent is None or is_finite(self._tangent)
         return False if primal is False or tangent is False else None if primal is None or tangent is None else True
 
@@ -513,7 +513,7 @@ def shown_tangent(value, tangent):
     aval = aval_of(value)
     if not is_inexact(aval.dtype):
         return np.zeros(aval.shape, float0)[()]
-    return zeros_beside(aval.shape, aval.dtype, value)[()]
+    return zeros_matching_library(aval.shape, aval.dtype, value)[()]
 
 
 def _check(level: Any, where: str) -> DualLevel | None:

@@ -30,7 +30,7 @@ from .base.tree import (
 from .boundary.boundary import run
 from .boundary.transformed import Transformed, transform
 from .core.aval import Aval, aval_of, is_inexact
-from .core.constants import beside, foreign, zeros_beside
+from .core.constants import foreign, match_library, zeros_matching_library
 from .core.tracer import Tracer
 from .dual import float0
 from .errors import ArgumentTypeError, DtypeError, OutputError, ShapeError
@@ -105,7 +105,7 @@ class Pullback:
         given = _check_cotangents(leaves, stage.out_avals, ct)
         inexact = [x for x, a in zip(stage.out_foreign, stage.out_avals, strict=True) if is_inexact(a.dtype)]
         # A number is at home everywhere; an array meets its like.
-        given = [beside(c, x) if isinstance(c, np.generic) else c for c, x in zip(given, inexact, strict=True)]
+        given = [match_library(c, x) if isinstance(c, np.generic) else c for c, x in zip(given, inexact, strict=True)]
         results = iter(pull(stage, given, seeds))
         full = [
             next(results) if aval is not None else np.zeros(x.shape, float0)[()] if type(x) is Aval else x
@@ -212,11 +212,11 @@ def _leaf(tree, i: int) -> str:
     return leaf_names(tree, "the cotangent")[i]
 
 
-def _at_home(result, aval: Aval, other):
+def _in_library_of(result, aval: Aval, other):
     """Return a result as an array of the library of its argument, which is None where that is NumPy."""
     if other is None or foreign(result) is not None:
         return result
-    return zeros_beside(aval.shape, aval.dtype, other) if result is None else beside(result, other)
+    return zeros_matching_library(aval.shape, aval.dtype, other) if result is None else match_library(result, other)
 
 
 def pull(stage: Linearization, cotangents: list, seeds: str = "dead") -> list:
@@ -229,10 +229,10 @@ def _finish(results: list, in_avals: list, given: list, others: list | None = No
     """Give each result its argument's dtype and library, zeros where nothing arrived, and memory of its own."""
     out, taken = [], set(map(id, given))
     if others is not None:
-        results = [_at_home(r, *more) for r, *more in zip(results, filter(None, in_avals), others, strict=True)]
+        results = [_in_library_of(r, *more) for r, *more in zip(results, filter(None, in_avals), others, strict=True)]
     for r, aval in zip(results, filter(None, in_avals), strict=True):
         if r is None:
-            r = zeros_beside(aval.shape, aval.dtype, *given)[()]
+            r = zeros_matching_library(aval.shape, aval.dtype, *given)[()]
         elif r.dtype is not aval.dtype:
             r = in_dtype(r, aval.dtype)
         if type(r) is np.ndarray:
@@ -388,7 +388,7 @@ def gradients(
         one = [a.dtype.type(1) for a in stage.out_avals]
         others = stage.foreign
         if others is not None:  # none of them is zero, so there is nothing to ask of them
-            one = [beside(c, x) for c, x in zip(one, stage.out_foreign, strict=True)]
+            one = [match_library(c, x) for c, x in zip(one, stage.out_foreign, strict=True)]
         seeds = "dead" if others is None else "live"
         full = pull(stage, one, seeds)
         if len(full) != len(stage.in_avals):

@@ -35,7 +35,7 @@ from .errors import (
     UnsupportedError,
 )
 from .memory.memory import pin
-from .ops.kinds import known, repeat_lanes
+from .ops.kinds import known_value, repeat_lanes
 from .ops.scans import equal_or_both_nan
 from .surface.leaves import as_primal, output_leaves, plain_leaf
 from .tensors.chunks import Chunking, Plan, refuse_traced
@@ -264,9 +264,9 @@ class _Lanes:
                     return together
         if isinstance(results, LaneDivergence):
             if type(count) is Lanes:
-                raise _disagreeing(results, self.name, _TOGETHER) from results.error
+                raise _disagreement_error(results, self.name, _TOGETHER) from results.error
             if branches == "error":
-                raise _disagreeing(results, self.name) from results.error
+                raise _disagreement_error(results, self.name) from results.error
             results = self._in_groups(lanes, results, max_splits, start)
         return results
 
@@ -276,7 +276,9 @@ class _Lanes:
         parts: list[tuple[np.ndarray, list, optree.PyTreeSpec]] = []
         while waiting:
             if len(parts) + len(waiting) > limit:
-                raise _disagreeing(split, name, f"there are more than max_splits={limit} groups of lanes that agree")
+                raise _disagreement_error(
+                    split, name, f"there are more than max_splits={limit} groups of lanes that agree"
+                )
             group = waiting.pop()
             values = [np.take(x, group, axis=0) if m else x for x, m in zip(lanes, self.mapped, strict=True)]
             result = self._run(values, len(group), start + group)
@@ -437,10 +439,10 @@ def _join_chunks(parts: list[_Part], places: list, name: str) -> list:
 
 
 def _is_one(column: Sequence) -> bool:
-    """Say whether results of chunks, each the same in its lanes, are one value; unless that is not known yet."""
+    """Whether results of chunks, each the same in its lanes, are one value; unless that is not known yet."""
     if not all([isinstance(x, _Same) for x in column]):
         return False
-    values = [known(x.value) for x in column]
+    values = [known_value(x.value) for x in column]
     plain = [np.asarray(v) for v in values if v is not None]
     return all([v.shape == plain[0].shape and equal_or_both_nan(v, plain[0]).all() for v in plain])
 
@@ -468,7 +470,7 @@ def _one_structure(trees: Sequence[optree.PyTreeSpec], name: str) -> optree.PyTr
     return trees[0]
 
 
-def _disagreeing(split: LaneDivergence, name: str, why: str = "") -> BranchError:
+def _disagreement_error(split: LaneDivergence, name: str, why: str = "") -> BranchError:
     return BranchError(
         f"vmap({name}): lanes disagree about {split.what}.",
         why or "a Python branch goes one way for all lanes at once, and branches='error' forbids splitting them",

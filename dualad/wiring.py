@@ -9,7 +9,7 @@ from .core.above import ABOVE
 from .core.tables import LIBRARIES, Library
 from .memory.memory import target
 from .surface.arguments import operand
-from .surface.foreign import about_sparse, mirrored
+from .surface.foreign import about_sparse, last_counterpart
 from .surface.objects import about_objects, object_array
 from .surface.ufuncs import call_ufunc
 from .surface.unsupported import handler_of
@@ -21,7 +21,7 @@ ABOVE.target = target
 ABOVE.object_array = object_array
 ABOVE.objects = about_objects
 ABOVE.sparse = about_sparse
-ABOVE.mirrored = mirrored
+ABOVE.mirrored = last_counterpart
 ABOVE.seeing = lambda generator: importlib.import_module("dualad.numpy.random").seeing(generator)  # loads NumPy's
 # What is no part of the engine is loaded when it is called: the engine stands without it.
 ABOVE.chunked = lambda *args: importlib.import_module("dualad.scale.driver").chunked(*args)

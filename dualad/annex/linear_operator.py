@@ -55,11 +55,11 @@ class _Flat:
         return _Flat, (self.lin,)
 
     def push(self, v: Any) -> Any:
-        return self._join(self.lin.flat(_cut(np.reshape(v, -1), self.ins)))
+        return self._join(self.lin.flat(_split_vector(np.reshape(v, -1), self.ins)))
 
     def pull(self, c: Any) -> Any:
         # The adjoint, as SciPy's rmatvec is; the transpose itself does not conjugate.
-        return np.conj(self._join(self._transposed(_cut(np.conj(np.reshape(c, -1)), self.outs))))
+        return np.conj(self._join(self._transposed(_split_vector(np.conj(np.reshape(c, -1)), self.outs))))
 
     def _join(self, parts: Any) -> Any:
         return np.concatenate([np.reshape(p, -1) for p in parts]) if parts else np.zeros(0, self.dtype)
@@ -69,7 +69,7 @@ def _columns(function: Callable, x: Any) -> Any:
     return np.moveaxis(vmap(function, randomness="same")(np.moveaxis(x, 1, 0)), 0, 1)
 
 
-def _cut(v: Any, avals: Sequence[Aval]) -> list:
+def _split_vector(v: Any, avals: Sequence[Aval]) -> list:
     """Cut a vector into arrays, the real parts where those are real."""
     parts = zip(split_last(v, avals), avals, strict=True)
     return [(np.real(p) if p.dtype.kind == "c" and a.dtype.kind != "c" else p).astype(a.dtype) for p, a in parts]

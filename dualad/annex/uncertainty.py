@@ -128,7 +128,7 @@ def propagate(
     spread = _spread(mean, avals, cov, std, corr, contributions)
     push = _Push(f, mean, leaves, in_tree)
     # Rows of `moved` are tangents of the result, all its entries side by side.
-    tangents = vmap(push, chunk_size=chunk_size, randomness="same")(*_cut(spread.directions, avals))
+    tangents = vmap(push, chunk_size=chunk_size, randomness="same")(*_split_rows(spread.directions, avals))
     moved = np.concatenate([np.reshape(t, (t.shape[0], -1)) for t in tangents[: push.count]], axis=1)
     known = iter([t[0] for t in tangents[push.count :]])
     value_leaves = [next(known) if v is None else v for v in push.value]
@@ -147,7 +147,7 @@ def propagate(
     if second_order:
         added = _bent(f, leaves, in_tree, avals, spread, chunk_size)
         value_leaves = [(v + b).astype(a.dtype) for v, b, a in zip(value_leaves, added, outs, strict=True)]
-    deviations = push.out_tree.unflatten(_cut(np.sqrt(variances), outs))
+    deviations = push.out_tree.unflatten(_split_rows(np.sqrt(variances), outs))
     return Propagated(push.out_tree.unflatten(value_leaves), covariance, deviations, shares)
 
 
@@ -300,7 +300,7 @@ def _deviations(mean: Any, avals: list[Aval], std: Any) -> Any:
 # ── pieces ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _cut(rows: Any, avals: list[Aval]) -> list:
+def _split_rows(rows: Any, avals: list[Aval]) -> list:
     """Cut a vector of all numbers, or rows of them, into one array (or batch) a leaf, in its shape and dtype."""
     parts = zip(split_last(rows, avals), avals, strict=True)
     return [part if part.dtype == a.dtype else part.astype(a.dtype) for part, a in parts]
@@ -332,5 +332,7 @@ def _bent(f: Callable, leaves: list, in_tree, avals: list[Aval], spread: _Spread
         first = lambda *x: jvp(f, (point(list(x)),), (_fill(leaves, in_tree, one),))[1]
         return flatten(jvp(first, tuple(numbers), tuple(other))[1])[0]
 
-    bends = vmap(along, chunk_size=chunk_size, randomness="same")(_cut(spread.directions, avals), _cut(seconds, avals))
+    bends = vmap(along, chunk_size=chunk_size, randomness="same")(
+        _split_rows(spread.directions, avals), _split_rows(seconds, avals)
+    )
     return [np.sum(b, axis=0) / 2 for b in bends]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ArgumentTypeError
 
-__all__ = ["check_callable", "own_results", "replaced"]
+__all__ = ["check_callable", "own_results", "replace_at"]
 
 
 def check_callable(f: Any, where: str, what: str = "the function") -> None:
@@ -22,7 +22,7 @@ def check_callable(f: Any, where: str, what: str = "the function") -> None:
         )
 
 
-def replaced(values: Sequence, positions: Iterable[int], new: Iterable) -> list:
+def replace_at(values: Sequence, positions: Iterable[int], new: Iterable) -> list:
     """Return values with others in these positions."""
     full = list(values)
     for i, x in zip(positions, new, strict=True):

@@ -32,17 +32,17 @@ _known: dict[tuple[CodeType, int], tuple[str, ...] | None] = {}
 
 
 def by_name() -> bool:
-    """Say whether the caller of the running ``__float__``, ``__int__`` or ``__complex__`` is known to be a question."""
-    frame, names = _asked()
+    """Whether the caller of the running ``__float__``, ``__int__`` or ``__complex__`` is known to be a question."""
+    frame, names = _calling_frame()
     return names is not None and (names == _FORMATTING or _is_question(_value(frame, names)))
 
 
 def for_text() -> bool:
-    """Say whether the running ``__float__`` is for ``"%g" % x``: text carries no derivative, so none is lost."""
-    return _asked()[1] == _FORMATTING
+    """Whether the running ``__float__`` is for ``"%g" % x``: text carries no derivative, so none is lost."""
+    return _calling_frame()[1] == _FORMATTING
 
 
-def _asked() -> tuple[Any, tuple[str, ...] | None]:
+def _calling_frame() -> tuple[Any, tuple[str, ...] | None]:
     """Return the frame that asks a tensor for a number, and the names that lead to what it calls to do so."""
     frame: FrameType | None = sys._getframe(2)
     # Tensors hand the question on to what they hold (a Dual to its primal).

@@ -19,7 +19,15 @@ import numpy as np
 
 from ..errors import ArgumentTypeError, ForeignArrayError
 
-__all__ = ["advice", "can_carry", "cannot_carry", "has_own_arithmetic", "met", "register_array", "remembered"]
+__all__ = [
+    "advice",
+    "can_carry",
+    "cannot_carry",
+    "has_own_arithmetic",
+    "mixed_arithmetic_error",
+    "register_array",
+    "remembered",
+]
 
 T = TypeVar("T")
 
@@ -40,7 +48,7 @@ def remembered(judge: Callable[[type], T]) -> Callable[[type], T]:
 
 @remembered
 def can_carry(kind: type) -> bool:
-    """Say whether arrays of a type that is not NumPy's own can carry a tangent or a batch axis."""
+    """Whether arrays of a type that is not NumPy's own can carry a tangent or a batch axis."""
     of = kind.__module__
     return kind in _registered or any(
         kind.__name__ == name and (of == package or of.startswith(f"{package}.")) for package, name in _BUILT_IN
@@ -119,7 +127,7 @@ _ARITHMETIC = frozenset(
 
 @remembered
 def has_own_arithmetic(kind: type) -> bool:
-    """Say whether objects of a type compute by rules of their own, which a tensor beside them would lose."""
+    """Whether objects of a type compute by rules of their own, which a tensor beside them would lose."""
     if issubclass(kind, np.ndarray):
         own = kind.__mro__[: kind.__mro__.index(np.ndarray)]
         return any(not _ARITHMETIC.isdisjoint(vars(cls)) for cls in own)
@@ -148,7 +156,7 @@ def cannot_carry(kind: type, name: object, where: str) -> ArgumentTypeError:
     )
 
 
-def met(kind: type, how: str = "") -> ForeignArrayError:
+def mixed_arithmetic_error(kind: type, how: str = "") -> ForeignArrayError:
     """Make the error for an object, of a type with arithmetic of its own, that met a tensor."""
     return ForeignArrayError(
         f"{_named(kind)} met a tensor{how}.",

@@ -47,7 +47,7 @@ _STANDARD = os.path.dirname(os.__file__) + os.sep
 
 @functools.lru_cache(maxsize=4096)
 def is_users(file: str) -> bool:
-    """Say whether a source file is neither ours nor NumPy's nor SciPy's."""
+    """Whether a source file is neither ours nor NumPy's nor SciPy's."""
     scipy = getattr(sys.modules.get("scipy"), "__file__", None)
     return not file.startswith((*_LIBRARIES, _folder(scipy)) if scipy else _LIBRARIES)
 
@@ -61,7 +61,7 @@ def user_frame() -> tuple[types.FrameType, int]:
 
 
 def asked_by_formula() -> bool:
-    """Say whether the function of NumPy's whose handler asks was called by this package, not by the user's code."""
+    """Whether the function of NumPy's whose handler asks was called by this package, not by the user's code."""
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(_PASSING_ON):
         frame = frame.f_back

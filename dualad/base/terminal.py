@@ -26,7 +26,7 @@ def width(stream: TextIO) -> int:
 
 
 def uses_colour(stream: TextIO) -> bool:
-    """Say whether to colour: on a terminal, unless NO_COLOR is set."""
+    """Whether to colour: on a terminal, unless NO_COLOR is set."""
     return _is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

@@ -471,7 +471,7 @@ def with_structures(cls: Callable, args: tuple, *treedefs: optree.PyTreeSpec | N
 
 
 def is_picklable(thing: Any) -> bool:
-    """Say whether a thing arrives where it is sent by plain pickle."""
+    """Whether a thing arrives where it is sent by plain pickle."""
     try:
         pickle.loads(pickle.dumps(thing))
     except Exception:

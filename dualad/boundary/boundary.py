@@ -86,17 +86,17 @@ def _run(f, args, kwargs):
             raise
         # `out[:] = x` asks the tensor for a plain array directly: the refusal is ours, but knows no line yet.
         better = about_library(ours) or _about_sparse(ours) or _about_objects(ours) or _about_scipy(ours)
-        raise _told(better or ours, ours).with_traceback(ours.__traceback__) from None
+        raise _with_users_line(better or ours, ours).with_traceback(ours.__traceback__) from None
     except (InPlaceError, UnsupportedError) as ours:  # NumPy's, into a target that it made of an object array
         better = about_library(ours) or (_about_objects(ours) if isinstance(ours, InPlaceError) else None)
         if better is None:
             raise
-        raise _told(better, ours) from ours
+        raise _with_users_line(better, ours) from ours
     except BranchError as ours:
         better = None if ours.told else _about_scipy(ours)
         if better is None:
             raise
-        raise _told(better, ours) from ours
+        raise _with_users_line(better, ours) from ours
     except DualadError:
         raise
     except (TypeError, ValueError, IndexError, NotImplementedError, AttributeError, RuntimeError) as foreign:
@@ -109,13 +109,13 @@ def _run(f, args, kwargs):
             said = next((e for about in _ABOUT if (e := about(foreign)) is not None), None)
         if said is None:
             raise
-        raise _told(said, foreign) from foreign
+        raise _with_users_line(said, foreign) from foreign
     except Exception as foreign:  # of a library's own kind
         # MINPACK says only that something is wrong, and C that an error was set: what they were refused is noted.
         ours = about_library(foreign) or (_about_scipy(foreign) if refusals else None)
         if ours is None:
             raise
-        raise _told(ours, foreign) from foreign
+        raise _with_users_line(ours, foreign) from foreign
     finally:
         running.reset(inside)
         noted.reset(around)
@@ -123,7 +123,7 @@ def _run(f, args, kwargs):
             refusals.settle(returned)
 
 
-def _told(words: DualadError, error: BaseException) -> DualadError:
+def _with_users_line(words: DualadError, error: BaseException) -> DualadError:
     """Return the words for an error with the user's line; transforms around this one leave them as they are."""
     last = users_line_of(error)
     said = type(words)(f"{words.what}{_AT}{last.filename}:{last.lineno}: {last.line}", words.why, words.instead)

@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from ..base.containers import met
+from ..base.containers import mixed_arithmetic_error
 from ..base.frames import is_users
 from ..core.tables import LIBRARIES, Library
 from ..core.tracer import Tracer, tracer_in
@@ -60,12 +60,12 @@ LIBRARIES["pandas"] = Library(refusal=_put_into_pandas)
 
 def _data(self):
     if sys._getframe(1).f_globals.get("__name__", "").startswith("numpy.ma"):
-        raise met(np.ma.MaskedArray)
+        raise mixed_arithmetic_error(np.ma.MaskedArray)
     raise AttributeError(f"{type(self).__name__!r} object has no attribute '_data'")
 
 
 def _pandas_priority(self):
-    raise met(type(sys._getframe(1).f_locals.get("self")))
+    raise mixed_arithmetic_error(type(sys._getframe(1).f_locals.get("self")))
 
 
 Tracer._data = property(_data)

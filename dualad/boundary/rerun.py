@@ -70,11 +70,11 @@ class _Kept:
         return out
 
     def passed_by(self) -> bool:
-        """Say whether the array was written to by another name than the buffer."""
+        """Whether the array was written to by another name than the buffer."""
         return self.copy is not None and self.array.tobytes() != self.before
 
     def written(self) -> bool:
-        """Say whether the buffer was written to."""
+        """Whether the buffer was written to."""
         return type(self.made) is not Buffer or (self.copy is not None and self.made._value.tobytes() != self.before)
 
 

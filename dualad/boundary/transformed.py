@@ -134,7 +134,7 @@ def reduced(thing: Any, **changed: Any) -> tuple:
 
 
 def pickles_by_value() -> bool:
-    """Say whether it is cloudpickle that pickles at the moment."""
+    """Whether it is cloudpickle that pickles at the moment."""
     if "cloudpickle" not in sys.modules:
         return False
     frame: types.FrameType | None = sys._getframe(1)

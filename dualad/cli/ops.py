@@ -28,7 +28,7 @@ from dualad.core.tables import OPS
 from dualad.errors import UsageError
 from dualad.series.rules import series_kind
 from dualad.sparse.walk import sparsity_kind
-from dualad.surface.unsupported import NOT_YET, spelled, verdict_of
+from dualad.surface.unsupported import NOT_YET, public_name, verdict_of
 
 __all__ = ["run"]
 
@@ -60,12 +60,12 @@ def _missing() -> list[tuple[str, str]]:
     for function in functions | overrides.get_overridable_numpy_ufuncs():
         verdict = verdict_of(function)
         if verdict is not None and verdict.kind == "unsupported" and not function.__name__.startswith("_"):
-            rows.append((spelled(function), verdict.reason))
+            rows.append((public_name(function), verdict.reason))
     return sorted(set(rows))
 
 
 def _batched(op: Any) -> bool:
-    """Say whether all lanes run at once; a collective has another rule in place of a batching rule."""
+    """Whether all lanes run at once; a collective has another rule in place of a batching rule."""
     return op.batch is not None or op.across is not None
 
 

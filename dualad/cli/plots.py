@@ -18,7 +18,7 @@ __all__ = ["has_matplotlib", "jacobian_png", "require_matplotlib"]
 
 
 def has_matplotlib() -> bool:
-    """Say whether matplotlib is installed, without importing it."""
+    """Whether matplotlib is installed, without importing it."""
     return importlib.util.find_spec("matplotlib") is not None
 
 

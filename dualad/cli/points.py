@@ -81,7 +81,7 @@ def _from_file(path: Path, function: Callable) -> tuple[Any, ...]:
     if all(positions):
         order = sorted(arrays, key=lambda name: int(name.removeprefix("arr_")))
         return tuple(arrays[name] for name in order)
-    return _by_name(arrays, str(path), function)
+    return _to_positional(arrays, str(path), function)
 
 
 def _from_json(text: str, shown: str, function: Callable) -> tuple[Any, ...]:
@@ -94,7 +94,7 @@ def _from_json(text: str, shown: str, function: Callable) -> tuple[Any, ...]:
             f"Write {_EXAMPLES}.",
         ) from error
     if isinstance(data, dict):
-        return _by_name({name: _value(item) for name, item in data.items()}, shown, function)
+        return _to_positional({name: _value(item) for name, item in data.items()}, shown, function)
     if not isinstance(data, list):
         raise UsageError(
             f"You wrote --at {shown}.",
@@ -124,7 +124,7 @@ def _is_numeric(item: Any) -> bool:
     return isinstance(item, (int, float)) and not isinstance(item, bool)
 
 
-def _by_name(arguments: Mapping[str, Any], shown: str, function: Callable) -> tuple[Any, ...]:
+def _to_positional(arguments: Mapping[str, Any], shown: str, function: Callable) -> tuple[Any, ...]:
     """Put named arguments into the order of the function's parameters."""
     try:
         parameters = inspect.signature(function).parameters

@@ -255,7 +255,7 @@ def _sources(folder: Path) -> Iterator[Path]:
 
 
 def _declares(path: Path) -> bool:
-    """Say whether a file assigns ``__dualad__``, without running it."""
+    """Whether a file assigns ``__dualad__``, without running it."""
     text = path.read_text(encoding="utf-8", errors="replace")
     if DECLARATION not in text:
         return False

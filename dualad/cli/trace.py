@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dualad.base.arguments import replaced
+from dualad.base.arguments import replace_at
 from dualad.base.tree import tree_map
 from dualad.errors import DualadError, UsageError
 from dualad.program.ir import Program
@@ -112,7 +112,7 @@ def _chosen(f: Callable, count: int, wrt: str | None) -> list[int]:
 
 def _of_chosen(f: Callable, point: tuple, chosen: Sequence[int]) -> Callable:
     def function(*values: Any) -> Any:
-        return f(*replaced(point, chosen, values))
+        return f(*replace_at(point, chosen, values))
 
     function.__name__ = getattr(f, "__name__", "function")
     return function

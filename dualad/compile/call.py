@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arguments import replaced
+from ..base.arguments import replace_at
 from ..base.frames import user_level
 from ..base.garbage import no_collection
 from ..base.locks import new_lock
@@ -22,10 +22,10 @@ from ..control.control_ops import (
     as_declared,
     control,
     crosses_lanes,
-    given,
     holds_staged,
-    marked,
-    spread,
+    masked_cotangents,
+    scatter_by_flags,
+    select_by_flags,
     strong_avals,
 )
 from ..control.subprograms import (
@@ -169,7 +169,7 @@ def _call_impl(*args, program, linear):
 
 def _call_jvp(primals, tangents, *, program, linear):
     moving = tuple([t is not None for t in tangents])
-    vectors = given(tangents, moving)
+    vectors = select_by_flags(tangents, moving)
     if not any([holds_staged(t) for t in vectors]):
         both = program.derived(lambda: jvp_program(program, moving), "jvp", moving)
         # As `spread_orders` and `together` do for series, written out: this runs at every call.
@@ -177,7 +177,7 @@ def _call_jvp(primals, tangents, *, program, linear):
         rest = iter(bind(call, args, {"program": both.program, "linear": 0}))
         pairs = [(next(rest), next(rest) if m else None) for m in both.moving]
         if any([_holds_nan(t) for _, t in pairs]):  # 0 · ∞ of a program's plain product, perhaps: numbers tell
-            return _strongly(lambda: _pushed(runner(program), primals, tangents))
+            return _strongly(lambda: _push_forward(runner(program), primals, tangents))
         return tuple([value for value, _ in pairs]), tuple([tangent for _, tangent in pairs])
     n = len(program.outputs)
     part = program.derived(lambda: partial_eval_jvp(program, moving), "linearize", moving)
@@ -186,10 +186,10 @@ def _call_jvp(primals, tangents, *, program, linear):
         return values[:n], (None,) * n
     if any([type(x) in PLAIN and not is_finite(x) for x in map(beneath, values[n:])]):
         # A pole: what is zero beside it is seen from numbers, which a program does not have when it is written.
-        return _strongly(lambda: _pushed(runner(program), primals, tangents))
+        return _strongly(lambda: _push_forward(runner(program), primals, tangents))
     residuals = part.residuals(values[n:], primals)
     moved = bind(call, (*vectors, *residuals), {"program": part.linear, "linear": len(vectors)})
-    return values[:n], tuple(spread(moved, part.moving))
+    return values[:n], tuple(scatter_by_flags(moved, part.moving))
 
 
 def _holds_nan(x: Any) -> bool:
@@ -201,7 +201,7 @@ def _holds_nan(x: Any) -> bool:
     return has_nan(x)
 
 
-def _pushed(f: Callable, primals: Sequence, tangents: Sequence) -> tuple[tuple, tuple]:
+def _push_forward(f: Callable, primals: Sequence, tangents: Sequence) -> tuple[tuple, tuple]:
     """Return the values and the tangents of a function's results, operator by operator."""
     with DualLevel("jvp") as level:
         out = f(*[p if t is None else Dual(p, t, level) for p, t in zip(primals, tangents, strict=True)])
@@ -219,9 +219,9 @@ def _call_transpose(ct, *args, live, hot, wanted, program, linear):
         marks_of = lambda: mask_programs([found], chosen, len(args) - linear)
         (marking,), kept = program.derived(marks_of, "marks", linear, partial, hot, chosen)
         known = [args[linear + i] for i in kept]
-        marks = replaced(marks, chosen, bind(call, (*known, *masks), {"program": marking, "linear": 0}))
+        marks = replace_at(marks, chosen, bind(call, (*known, *masks), {"program": marking, "linear": 0}))
     out = bind(call, (*ct, *args[linear:], *masks), {"program": found.program, "linear": len(ct)})
-    return marked(out, marks, found.hot, args)
+    return masked_cotangents(out, marks, found.hot, args)
 
 
 def _call_batch(size, values, mapped, *, program, linear):

@@ -41,7 +41,7 @@ class Captures:
                 self.contents.append((a, np.ndarray.tobytes(a, "A")))
 
     def unchanged(self) -> bool:
-        """Say whether everything is as it was."""
+        """Whether everything is as it was."""
         return not any([is_changed(p) for p in self.places]) and all(
             [np.ndarray.tobytes(a, "A") == c for a, c in self.contents]
         )
@@ -64,7 +64,7 @@ def memory_of(a: Any) -> list:
 
 
 def writeable(a: np.ndarray) -> bool:
-    """Say whether somebody could write to the memory of an array."""
+    """Whether somebody could write to the memory of an array."""
     chain = memory_of(a)
     if any([isinstance(x, np.ndarray) and x.flags.writeable for x in chain]):
         return True

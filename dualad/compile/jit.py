@@ -38,7 +38,7 @@ from ..surface.leaves import as_primal
 from .call import CallProgram, call
 from .captures import Captures
 from .first_call import CHECKED
-from .lowered import Lowered, explained
+from .lowered import Lowered, explain_report
 from .native.engine import engine
 from .native.front import HasFront, front, method
 from .signature import (
@@ -226,7 +226,7 @@ class Jitted(HasFront):
     @public
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """Return a report for these arguments: what became of each operation, costs, callbacks and their lines."""
-        return explained(self._specialised(args, kwargs), self._unwrap, self._flat(args, kwargs)[0])
+        return explain_report(self._specialised(args, kwargs), self._unwrap, self._flat(args, kwargs)[0])
 
     def _specialised(self, args: tuple, kwargs: dict) -> _Specialisation:
         given, key = self._flat(args, kwargs)

@@ -21,7 +21,7 @@ from .simplify import is_pure, simplify
 from .tracing import Arguments, write_down
 from .verdicts import verdict
 
-__all__ = ["Cost", "Lowered", "explained"]
+__all__ = ["Cost", "Lowered", "explain_report"]
 
 
 class Cost(NamedTuple):
@@ -107,7 +107,7 @@ def _about_machine_code(made: Tally) -> list[str]:
     return [f"machine code: {made.compiled} compiled, {made.read} read, in {1e3 * made.seconds:.1f} ms; {kept}"]
 
 
-def explained(spec: Any, function: Callable, given: Arguments) -> str:
+def explain_report(spec: Any, function: Callable, given: Arguments) -> str:
     """Return the report of ``Jitted.explain``."""
     low = Lowered(spec.program)
     before, after = len(low.program.steps), len(low.optimised.steps)

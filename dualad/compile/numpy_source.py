@@ -25,7 +25,7 @@ from .native.groups import Group, find_groups
 from .native.passes import Pass, find_passes
 from .native.stacks import find_stacks
 from .reference import interpreted, work_of
-from .regrouped import regrouped
+from .regrouped import regroup
 from .source_block import Block, Value, identifier
 from .trust import attempt
 
@@ -82,12 +82,12 @@ class Compiled:
 def compile_program(program: Program) -> Compiled:
     """Write a (simplified) program as source and compile it."""
     before = tally()
-    compiled = attempt("writing source", lambda: _compile(program), None) or _interpreted(program)
+    compiled = attempt("writing source", lambda: _compile(program), None) or _interpreter(program)
     compiled.machine = tally().since(before)
     return compiled
 
 
-def _interpreted(program: Program) -> Compiled:
+def _interpreter(program: Program) -> Compiled:
     """Return a program run equation by equation."""
     run = interpreted(program)
     return Compiled(program, "", lambda entry: run, {"interpreted": len(program.steps)})
@@ -99,7 +99,7 @@ def _compile(program: Program) -> Compiled:
     grouped = program
     for find in (find_stacks, find_passes, find_groups):
         whole: Sequence[Step] = grouped.steps
-        steps = attempt(find.__name__, functools.partial(regrouped, find, grouped), whole)
+        steps = attempt(find.__name__, functools.partial(regroup, find, grouped), whole)
         grouped = Program(program.inputs, steps, program.outputs, program.name)
     if len(grouped.steps) == 1 and isinstance(group := grouped.steps[0].op, (Group, Pass)):
         own = [list(map(id, atoms)) for atoms in (program.inputs, program.outputs, group.reads, group.writes)]

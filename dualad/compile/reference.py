@@ -59,7 +59,7 @@ class _Standin:
 
 
 def _is_exact(step: Step) -> bool:
-    """Say whether compiled code has to give the bits that an operator's ``impl`` gives."""
+    """Whether compiled code has to give the bits that an operator's ``impl`` gives."""
     op, args, params, outs = step
     if op.kind == "control":
         return all([_is_exact(s) for part in programs_in(params) for s in part.steps])
@@ -103,7 +103,7 @@ def _work(step: Step, each: int) -> int:
     avals = [aval_of_atom(a) for a in args]
     entries = sum([a.size for a in (*avals, *[v.aval for v in outs])])
     if op.name in _PRODUCT:
-        entries += outs[0].aval.size * _contracted(op.name, avals, outs[0].aval.size) // _PRODUCTS
+        entries += outs[0].aval.size * _contraction_length(op.name, avals, outs[0].aval.size) // _PRODUCTS
     elif op.kind == "op":  # of matrices: a factorization
         entries *= _longest(avals)
     return entries
@@ -113,7 +113,7 @@ def _longest(avals: Sequence) -> int:
     return max([1, *[n for a in avals for n in a.shape[-2:]]])
 
 
-def _contracted(name: str, avals: Sequence, size: int) -> int:
+def _contraction_length(name: str, avals: Sequence, size: int) -> int:
     """Return how many products are added up for an entry of a product of arrays."""
     if name in ("matmul", "convolve"):
         return min([a.shape[-1] if a.shape else 1 for a in avals]) if name == "convolve" else avals[0].shape[-1]
@@ -252,7 +252,7 @@ class _Noise:
 
 
 def _gathers(op: Any, avals: Sequence, outs: Sequence) -> tuple[bool, bool, float]:
-    """Say whether an operator adds up, whether as matrices are factorized, and by how much more its terms move."""
+    """Whether an operator adds up, whether as matrices are factorized, and by how much more its terms move."""
     if type(op.impl) is np.ufunc and op.impl.signature is None:
         return False, False, 1.0
     if op.kind == "op" and op.name not in _PRODUCT:
@@ -260,7 +260,7 @@ def _gathers(op: Any, avals: Sequence, outs: Sequence) -> tuple[bool, bool, floa
     size = max([1, *[v.aval.size for v in outs]])
     terms = max([1, *[a.size / size for a in avals]])
     if op.name in _PRODUCT:
-        terms = _contracted(op.name, avals, size)
+        terms = _contraction_length(op.name, avals, size)
     elif op.kind in ("scan", "recurrence"):
         terms = max([1, *[n for a in avals for n in a.shape]])
     return True, False, math.sqrt(terms)

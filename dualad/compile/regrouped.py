@@ -16,7 +16,7 @@ from ..program.variable import Step, Variable, aval_of_atom
 from .native.equations import Equations
 from .validate import DifferentProgram, are_one, check_same, has_effect
 
-__all__ = ["check_groups", "regrouped"]
+__all__ = ["check_groups", "regroup"]
 
 #: what an equation whose index is computed is called in a group
 _NAMES = {"gather": "index", "scatter": "index_add"}
@@ -25,7 +25,7 @@ _ONE = -1
 _PRODUCTS = {(2, 1): "ij,j->i", (1, 2): "i,ij->j", (1, 1): "i,i->"}
 
 
-def regrouped(find: Callable[[Program], Sequence[Step]], program: Program) -> Sequence[Step]:
+def regroup(find: Callable[[Program], Sequence[Step]], program: Program) -> Sequence[Step]:
     """Return the equations that ``find`` makes of a program's; raise if they are not shown to be the same."""
     steps = find(program)
     if steps is not program.steps:

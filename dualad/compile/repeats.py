@@ -120,7 +120,7 @@ class Numbered:
         return -1 - k
 
     def can_differ(self, ref: int) -> bool:
-        """Say whether a constant may be another one in each iteration."""
+        """Whether a constant may be another one in each iteration."""
         c = self.constants[-1 - ref]
         if isinstance(c, (np.ndarray, np.generic)):
             return c.dtype.kind in "biufc" and c.size <= _ROW
@@ -159,7 +159,7 @@ def find_repeats(code: Numbered) -> list[Repeat]:
 
     def refined(run: tuple[int, int, int]) -> Repeat | None:
         if run not in tried:
-            tried[run] = None if len(tried) > 4 * _TRIED else _refined(code, *run)
+            tried[run] = None if len(tried) > 4 * _TRIED else _refine(code, *run)
         return tried[run]
 
     for start, length, period in runs:
@@ -207,7 +207,7 @@ def _runs(kinds: np.ndarray, alone: list[int]) -> list[tuple[int, int, int]]:
     return runs[:_TRIED]
 
 
-def _refined(code: Numbered, start: int, length: int, period: int) -> Repeat | None:
+def _refine(code: Numbered, start: int, length: int, period: int) -> Repeat | None:
     """Return the iterations of a stretch, around its middle, whose arguments behave alike."""
     count = length // period
     low, width = code.first_ref[start], code.first_ref[start + period] - code.first_ref[start]
@@ -223,7 +223,7 @@ def _refined(code: Numbered, start: int, length: int, period: int) -> Repeat | N
     # Before the middle and after it, up to what is different.
     a = int(np.flatnonzero(bad[:middle])[-1]) + 1 if bad[:middle].any() else 0
     b = middle + int(np.argmax(bad[middle:])) if bad[middle:].any() else count
-    a = _with_first(a, behind, refs, base, relative, ages, elsewhere)
+    a = _extend_start(a, behind, refs, base, relative, ages, elsewhere)
     outside = refs[:, ~relative & (refs[middle] >= 0)]
     newest = outside.max(1) if outside.shape[1] else np.full(count, -1)
     while b - a >= _LEAST and newest[a:b].max() >= base[a]:
@@ -243,7 +243,7 @@ def _refined(code: Numbered, start: int, length: int, period: int) -> Repeat | N
     return Repeat(start + a * period, period, b - a, refs, ages, first + a * made, made, places)
 
 
-def _with_first(
+def _extend_start(
     a: int, behind: np.ndarray, refs: np.ndarray, base: np.ndarray, relative: np.ndarray, ages: np.ndarray,
     elsewhere: np.ndarray,
 ) -> int:  # fmt: skip

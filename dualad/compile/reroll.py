@@ -204,7 +204,7 @@ class _Roller:
         return (loop, j), loop.row(k)
 
     def is_backwards(self, refs: np.ndarray) -> bool:
-        """Say whether values are rows of an array, the last one first (or before what comes from elsewhere)."""
+        """Whether values are rows of an array, the last one first (or before what comes from elsewhere)."""
         places = [self._place(int(r)) for r in refs[len(refs) // 2 :][:2]]
         (source, k), (other, after) = [(None, 0) if p is None else p for p in places]
         return source is not None and source == other and after == k - 1
@@ -346,7 +346,7 @@ class _Body:
         if rows not in self.xs:
             if ref < 0:
                 values = [code.constants[-1 - r] for r in self._ordered(refs.tolist())]
-                self.xs[rows] = Variable(aval_of(values[0])), _stacked(values)
+                self.xs[rows] = Variable(aval_of(values[0])), _stack_constants(values)
             else:
                 self.xs[rows] = Variable(code.values[ref].aval), self.roller.rows(self._ordered(refs.tolist()))
         return self.xs[rows][0]
@@ -406,7 +406,7 @@ class _Body:
         return carries, starts, new
 
 
-def _stacked(values: list) -> np.ndarray:
+def _stack_constants(values: list) -> np.ndarray:
     """Return constants as the rows of an array."""
     if type(values[0]) in (int, float):
         return np.array(values, dtype=type(values[0]))

@@ -41,12 +41,12 @@ _ALIASED = _IDENTITIES | {
 
 
 def is_pure(op: Any, params: dict) -> bool:
-    """Say whether an operator does nothing but return, the same each time."""
+    """Whether an operator does nothing but return, the same each time."""
     return op.kind not in _CALLS and not op.effect and "call" not in params
 
 
 def is_elementwise(op: Any) -> bool:
-    """Say whether an operator computes each entry of its result from the entries of its arguments at that place."""
+    """Whether an operator computes each entry of its result from the entries of its arguments at that place."""
     return op.name in _ELEMENTWISE or (type(op.impl) is np.ufunc and op.impl.signature is None)
 
 

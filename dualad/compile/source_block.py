@@ -187,7 +187,7 @@ _TAKEN = frozenset({*keyword.kwlist, "array", "empty", "int", "max", "min", "ran
 # Each function returns None where it does not know a program: then the operator is called as it is.
 
 
-def _declared(block: Block, variables: Sequence[Variable]) -> list[Value]:
+def _name_variables(block: Block, variables: Sequence[Variable]) -> list[Value]:
     """Return a name for each value that is assigned more than once."""
     return [Value(block.writer.name(), strong_aval(v.aval)) for v in variables]
 
@@ -212,7 +212,7 @@ def _scan(block: Block, args: list[Value], params: dict, outs: Sequence[Variable
     if any([weak[i] and not args[i].is_python for i in whole]):
         return None
     given = {i: args[i] for i in whole}
-    carries = _declared(block, inputs[nc : nc + nk])
+    carries = _name_variables(block, inputs[nc : nc + nk])
     given.update(enumerate(carries, nc))
     _assign(block, carries, args[nc : nc + nk])
     inner, number = block.inner(), block.writer.name()
@@ -239,7 +239,7 @@ def _while_loop(block: Block, args: list[Value], params: dict, outs: Sequence[Va
     test, body, (a, b) = params["test"], params["body"], params["constants"]
     if any([is_weak(v.aval) for v in (*test.inputs, *body.inputs)]):
         return None
-    carries = _declared(block, body.inputs[b:])
+    carries = _name_variables(block, body.inputs[b:])
     _assign(block, carries, args[a + b :])
     block.write("while True:")
     inner = block.inner()
@@ -255,7 +255,7 @@ def _switch(block: Block, args: list[Value], params: dict, outs: Sequence[Variab
     if any([is_weak(v.aval) for b in branches for v in b.inputs]):
         return None
     which = block.new(f"min(max(int({args[linear].text}), 0), {len(branches) - 1})", args[linear].aval).text
-    values, results = [*args[:linear], *args[linear + 1 :]], _declared(block, outs)
+    values, results = [*args[:linear], *args[linear + 1 :]], _name_variables(block, outs)
     for i, branch in enumerate(branches):
         block.write(f"{'elif' if i else 'if'} {which} == {i}:" if i < len(branches) - 1 or i == 0 else "else:")
         inner = block.inner()

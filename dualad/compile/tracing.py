@@ -216,7 +216,7 @@ def trace_for_jit(f: Callable, given: Arguments, roots: Sequence, along: bool = 
     # What a function notes in its own attributes, a counter of its traces, is meant to be noted then.
     effects = [p for p in moving.values() if after is None or id(p.holder) not in after.reach.notes]
     for what, line in (after.reach.outside if after else {}).items():
-        warnings.warn(_outside(f, what, line), EffectWarning, stacklevel=user_level())
+        warnings.warn(_note_unwatched(f, what, line), EffectWarning, stacklevel=user_level())
     if effects:
         warnings.warn(_effect(f, effects[0], lines.found), EffectWarning, stacklevel=user_level())
     return traced._replace(seconds=seconds), after.reach if after is not None else None
@@ -244,7 +244,7 @@ def _write_down(f: Callable, given: Arguments, along: bool) -> Traced:
         with _JitLevel(given.arrays if along else None) as level:
             level.function = f
             program, returned, written, tree = _run_through(f, level, given)
-        program, hidden = _with_hidden(program, level.held)
+        program, hidden = _captures_to_inputs(program, level.held)
         program, captured = closure_convert(program)
     finally:
         compiling.reset(told)
@@ -295,7 +295,7 @@ def _run_through(f: Callable, level: _JitLevel, given: Arguments) -> tuple:
     return program, returned, written, out_tree
 
 
-def _with_hidden(program: Program, held: dict) -> tuple[Program, list[np.ndarray]]:
+def _captures_to_inputs(program: Program, held: dict) -> tuple[Program, list[np.ndarray]]:
     """Make inputs of the arrays that somebody else still has, constants of those that only the trace has."""
     if not held:
         return program, []
@@ -441,7 +441,7 @@ def _effect(f: Callable, place: Place, line: str) -> str:
     )
 
 
-def _outside(f: Callable, what: str, line: str) -> str:
+def _note_unwatched(f: Callable, what: str, line: str) -> str:
     """The warning about a value that no guard can watch."""
     return (
         f"jit: `{getattr(f, '__name__', 'the function')}` asks for `{what}` at {line}, which can't be watched: what it"

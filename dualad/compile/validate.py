@@ -182,7 +182,7 @@ class Runner:
             first = 1 + (name == "index_set")
             args = [*args[:first], *[names.cast(v, _LONG) if v.aval.dtype in _SHORTER else v for v in args[first:]]]
         if op.kind != "control" and all([v.known is not None for v in args]):
-            if (known := _folded(op, args, params, outs)) is not None:
+            if (known := _fold_constants(op, args, params, outs)) is not None:
                 return known
         if name in _SAME:
             return (args[0],)
@@ -242,7 +242,7 @@ class Runner:
         if arrays and name == "index_add":  # -0.0 becomes 0.0, and the order of what is added counts
             return None
         if arrays and all([not a.shape for a in arrays]):
-            template = _at_places(params["template"], arrays, x.aval.shape)
+            template = _concrete_template(params["template"], arrays, x.aval.shape)
             if template is None:
                 return None
             params, arrays = {"template": template}, []
@@ -361,7 +361,7 @@ def _known_as(v: Value) -> int | None:
 
 
 def _is_simple(aval: Aval) -> bool:
-    """Say whether what an operator makes has one name, whoever reads it."""
+    """Whether what an operator makes has one name, whoever reads it."""
     return not aval.weak and (not aval.shape or (aval.shape[0] != 1 and 0 not in aval.shape))
 
 
@@ -370,7 +370,7 @@ def _is_elementwise(op: Any) -> bool:
 
 
 def has_effect(op: Any, params: dict) -> bool:
-    """Say whether an operator may do more than return."""
+    """Whether an operator may do more than return."""
     return bool(op.effect) or op.kind in ("custom", "implicit", "collective") or "call" in params
 
 
@@ -391,7 +391,7 @@ def _spread(run: Runner, v: Value, out: Aval) -> Value:
     return run.names.weak(v, out.weak)
 
 
-def _at_places(template: tuple, arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> tuple | None:
+def _concrete_template(template: tuple, arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> tuple | None:
     """Return the template of an index by arrays of one number each with these numbers in it."""
     numbers, axis, found = iter(arrays), 0, []
     for e in template:
@@ -407,7 +407,7 @@ def _at_places(template: tuple, arrays: Sequence[np.ndarray], shape: tuple[int, 
     return tuple(found)
 
 
-def _folded(op: Any, args: Sequence[Value], params: dict, outs: Sequence[Variable]) -> list[Value] | None:
+def _fold_constants(op: Any, args: Sequence[Value], params: dict, outs: Sequence[Variable]) -> list[Value] | None:
     """Return what an operator makes of constants."""
     aval = outs[0].aval
     if op.multiple_results or op.name == "filled" or (aval.size > FOLDED and op.name not in _MOVES):
@@ -425,7 +425,7 @@ def _folded(op: Any, args: Sequence[Value], params: dict, outs: Sequence[Variabl
 
 
 def are_one(a: Step, b: Step) -> bool:
-    """Say whether two equations are the same, with the same variables."""
+    """Whether two equations are the same, with the same variables."""
     if a is b:
         return True
     atoms = [[*map(id, step.args), None, *map(id, step.outs)] for step in (a, b)]

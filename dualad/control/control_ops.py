@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arguments import replaced
+from ..base.arguments import replace_at
 from ..batched import Batched, BatchLevel, LaneDivergence
 from ..core.aval import Aval, aval_of, is_inexact
 from ..core.axes import rename
@@ -33,9 +33,9 @@ from ..transforms.backward import in_dtype
 from ..transforms.liveness import Marked
 from .subprograms import (
     Separated,
-    alike,
     batch_program,
-    going_round,
+    carry_fixpoint,
+    gather_orders,
     jvp_program,
     mask_programs,
     mentions,
@@ -45,15 +45,15 @@ from .subprograms import (
     spread_orders,
     stage,
     strong_aval,
-    together,
     transpose_program,
+    unify_branches,
     zeros,
 )
 
 __all__ = [
-    "all_plain", "as_declared", "control", "crosses_lanes", "filled", "for_unknown", "given", "holds_staged",
-    "marked", "spread", "strong_avals", "switch", "switch_linearly", "while_loop",
-    "while_with", "without_index",
+    "all_plain", "as_declared", "control", "crosses_lanes", "fill_zero_tangents", "for_unknown", "holds_staged",
+    "masked_cotangents", "scatter_by_flags", "select_by_flags", "strong_avals", "switch", "switch_linearly",
+    "while_loop", "while_with", "without_index",
 ]  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def control(
         ]
         cut = linear_in(params)
         if cut and all([t is None for t in tangents[cut:]]):
-            moved = filled(tangents[:cut], primals[:cut], [True] * cut)
+            moved = fill_zero_tangents(tangents[:cut], primals[:cut], [True] * cut)
             return bind(op, primals, params), bind(op, (*moved, *primals[cut:]), params)
         steps = op.sees_steps or any([mentions(p, _sees_steps) for p in programs_in(params)])
         if steps and not any([holds_staged(p) for p in primals]):
@@ -147,18 +147,18 @@ def strong_avals(program: Program) -> list[Aval]:
     return [strong_aval(a) for a in output_avals(program)]
 
 
-def spread(values: Sequence, flags: Sequence[bool]) -> list:
+def scatter_by_flags(values: Sequence, flags: Sequence[bool]) -> list:
     """Put values in the places that flags name; ``None`` elsewhere."""
     rest = iter(values)
     return [next(rest) if f else None for f in flags]
 
 
-def given(values: Sequence, flags: Sequence[bool]) -> list:
+def select_by_flags(values: Sequence, flags: Sequence[bool]) -> list:
     """Return the values that flags name."""
     return [v for v, f in zip(values, flags, strict=True) if f]
 
 
-def filled(tangents: Sequence, primals: Sequence, flags: Sequence[bool]) -> list:
+def fill_zero_tangents(tangents: Sequence, primals: Sequence, flags: Sequence[bool]) -> list:
     """Return the tangents that flags name, zeros where they were never built."""
     return [zeros(aval_of(p)) if t is None else t for t, p, f in zip(tangents, primals, flags, strict=True) if f]
 
@@ -171,7 +171,7 @@ def as_declared(out: Sequence, declared: Sequence) -> list:
     ]
 
 
-def marked(cotangents: Sequence, masks: Sequence, hot: Sequence[bool], args: Sequence) -> Marked:
+def masked_cotangents(cotangents: Sequence, masks: Sequence, hot: Sequence[bool], args: Sequence) -> Marked:
     """Return the cotangents of an operator that is linear in its first arguments, with the masks of their zeros."""
     rest = len(args) - len(cotangents)
     return Marked(for_unknown(cotangents, args), [*masks, *[None] * rest], [*hot, *[False] * rest])
@@ -224,19 +224,21 @@ def _switch_jvp(primals, tangents, *, branches, linear, results=None):
     own = without_index(tangents, linear)[1]
     moving = [t is not None for t in own]
     parts = _separate_branches(branches, moving)
-    return _switch_separated(parts, index, given(own, moving), others, results)
+    return _switch_separated(parts, index, select_by_flags(own, moving), others, results)
 
 
 def switch_linearly(index, args: list, unknown: list[bool], branches: tuple) -> tuple:
     """Apply a switch whose unknown arguments belong to a program that must be linear in them."""
     parts = _separate_branches(branches, unknown, direct=True)
-    out = _switch_separated(parts, index, given(args, unknown), given(args, [not u for u in unknown]))
+    out = _switch_separated(
+        parts, index, select_by_flags(args, unknown), select_by_flags(args, [not u for u in unknown])
+    )
     return tuple([v if m is None else m for v, m in zip(*out, strict=True)])
 
 
 def _separate_branches(branches, moving, direct: bool = False) -> Separated:
     """Split all branches; their known programs return the residuals of all, zeros for those of another branch."""
-    parts, out = alike(functools.partial(partial_eval_jvp, direct=direct), branches, moving)
+    parts, out = unify_branches(functools.partial(partial_eval_jvp, direct=direct), branches, moving)
     n, k = len(out), sum(moving)
     computed = [(part, x) for part in parts for x in part.known.outputs[n:]]
     read = [(part, v) for part in parts for v in part.linear.inputs[k:]]
@@ -261,7 +263,7 @@ def _switch_separated(parts: Separated, index, vectors: list, others: list, resu
         return values[:n], (None,) * n
     args = (*vectors, index, *parts.residuals(values[n:], others))
     moved = bind(switch, args, {"branches": parts.linear, "linear": len(vectors)})
-    return values[:n], tuple(spread(moved, parts.moving))
+    return values[:n], tuple(scatter_by_flags(moved, parts.moving))
 
 
 def _switch_transpose(ct, *args, live, hot, wanted, branches, linear, results=None):
@@ -274,17 +276,17 @@ def _switch_transpose(ct, *args, live, hot, wanted, branches, linear, results=No
     if chosen:
         marks, kept = mask_programs(parts, chosen, len(known))
         out = bind(switch, (index, *[known[i] for i in kept], *given), {"branches": tuple(marks), "linear": 0})
-        masks = replaced(masks, chosen, out)
+        masks = replace_at(masks, chosen, out)
     back = tuple([p.program for p in parts])
     out = bind(switch, (*ct, index, *known, *given), {"branches": back, "linear": len(ct)})
-    return marked(out, masks, [any(flags) for flags in zip(*[p.hot for p in parts], strict=True)], args)
+    return masked_cotangents(out, masks, [any(flags) for flags in zip(*[p.hot for p in parts], strict=True)], args)
 
 
 def _switch_batch(size, values, mapped, **params):
     branches, linear = params["branches"], params["linear"]
     differ, flags = without_index(mapped, linear)
     if not differ:
-        parts, out = alike(functools.partial(batch_program, size=size), branches, flags)
+        parts, out = unify_branches(functools.partial(batch_program, size=size), branches, flags)
         results = bind(switch, values, {**params, "branches": tuple([p.program for p in parts])})
         return in_lanes(results, out, size)
     if linear and any([mentions(b, crosses_lanes) for b in branches]):
@@ -379,7 +381,7 @@ def while_with(make: Callable, values: Sequence, order: int, *, test, body, cons
     """Loop with programs of series (or of values and tangents, of order 1); the test sees values alone."""
     a, b = constants
     moving = [type(v) is list for v in values]
-    program, flags = going_round(make, body, moving[a:], slice(b, None))
+    program, flags = carry_fixpoint(make, body, moving[a:], slice(b, None))
     inputs = list(test.inputs[:a])
     for v, m in zip(test.inputs[a:], flags[b:], strict=True):
         inputs += [v, *[Variable(strong_aval(v.aval)) for _ in range(order)]] if m else [v]
@@ -389,13 +391,13 @@ def while_with(make: Callable, values: Sequence, order: int, *, test, body, cons
     }  # fmt: skip
     for_test = [v[0] if type(v) is list else v for v in values[:a]]
     results = bind(while_loop, (*for_test, *spread_orders(values[a:], flags, order)), params)
-    return together(results, flags[b:], order)
+    return gather_orders(results, flags[b:], order)
 
 
 def _while_batch(size, values, mapped, *, test, body, constants):
     a, b = constants
     over = functools.partial(batch_program, size=size)
-    stepped, flags = going_round(over, body, mapped[a:], slice(b, None))
+    stepped, flags = carry_fixpoint(over, body, mapped[a:], slice(b, None))
     asked, (several,) = over(test, [*mapped[:a], *flags[b:]])
     if several and not all(flags[b:]):  # lanes end by themselves, so each has a carry of its own
         flags[b:] = [True] * len(flags[b:])

@@ -27,7 +27,7 @@ from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..errors import ArgumentTypeError, CapturedTensorError, ConvergenceError, OutputError, ShapeError, TreeError
 from ..jvp import jvp
-from ..rules.calls import fitting, has_tensor, partition, push_moving
+from ..rules.calls import check_result_aval, has_tensor, partition, push_moving
 from ..surface.arguments import operand
 from ..vmap import vmap
 from .factored_solve import Factors, solve_factored
@@ -394,5 +394,5 @@ def _like_unknown(out: Any, unknown: Unknown, name: str) -> list:
     leaves = flatten_like(unknown.tree, out, f"{unknown.where}: what {name} returned", "x0")
     for x, a, path in zip(leaves, unknown.avals, unknown.names, strict=True):
         where = f"{unknown.where}: {name}"
-        fitting(x, a, path, where, "x = f(x) compares like with like", "return what f was given, changed")
+        check_result_aval(x, a, path, where, "x = f(x) compares like with like", "return what f was given, changed")
     return leaves

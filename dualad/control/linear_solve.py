@@ -23,7 +23,7 @@ from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..errors import ArgumentTypeError, CapturedTensorError, DtypeError, RuleMissingError, ShapeError, TreeError
-from ..rules.calls import fitting, partition, push_moving
+from ..rules.calls import check_result_aval, partition, push_moving
 from ..surface.arguments import operand
 from ..vjp_via_transpose import linear_transpose
 from .subprograms import runner, stage
@@ -87,7 +87,7 @@ class Unknown:
                 "it is called with plain arrays, so it reads a traced value through a closure or a global",
                 "use only what it is given, or hand values on with args=",
             )
-        a = fitting(
+        a = check_result_aval(
             x, aval, name, f"{self.where}: {who}", "the solution has the shapes of what it started from",
             f"reshape it to {aval.shape}",
         )  # fmt: skip

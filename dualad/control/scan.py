@@ -12,20 +12,29 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arguments import replaced
+from ..base.arguments import replace_at
 from ..core.aval import Aval, aval_of
 from ..core.dispatch import bind
 from ..core.tracer import Tracer
 from ..ops.kinds import in_lanes, repeat_lanes
-from ..ops.kinds import known as plain
+from ..ops.kinds import known_value as plain
 from ..program.ir import Program, live_steps
 from ..program.variable import Variable
 from ..tensors.staged import Staged
-from .control_ops import all_plain, as_declared, control, filled, given, marked, spread, strong_avals
+from .control_ops import (
+    all_plain,
+    as_declared,
+    control,
+    fill_zero_tangents,
+    masked_cotangents,
+    scatter_by_flags,
+    select_by_flags,
+    strong_avals,
+)
 from .subprograms import (
     Transposed,
     batch_program,
-    going_round,
+    carry_fixpoint,
     inputs_read,
     mask_programs,
     mentions,
@@ -94,7 +103,7 @@ def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
     primals, tangents = [primals[i] for i in order], [tangents[i] for i in order]
     nc, nk = counts[0] + counts[3], counts[1]
     nx = len(primals) - nc - nk
-    part, moving = going_round(partial_eval_jvp, body, [t is not None for t in tangents], slice(nc, nc + nk))
+    part, moving = carry_fixpoint(partial_eval_jvp, body, [t is not None for t in tangents], slice(nc, nc + nk))
     n = len(body.outputs)
     # What the linear scan reads: constants, xs and what does not change as they are, the rest stacked by the known one.
     fixed = _unchanging(part.known, nc, nk) if length else set()
@@ -114,11 +123,11 @@ def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
             place = next((i for i in range(nk, len(outputs)) if outputs[i] is residual), len(outputs))
             outputs += [residual] if place == len(outputs) else []
             rows[j] = place
-    known = _returning(part.known, outputs)
+    known = _with_outputs(part.known, outputs)
     plain = {"length": length, "reverse": reverse}
     values = bind(scan, primals, {"body": known, **plain, "counts": (nc, nk, nx, 0), "linear": False})
     if hoisted:  # they are the same in all steps, and computed once
-        before = _returning(part.known, list(hoisted.values()), nc + nk)
+        before = _with_outputs(part.known, list(hoisted.values()), nc + nk)
         constants.update(zip(hoisted, runner(before)(*primals[: nc + nk]), strict=True))
     k = sum(moving)
     line = permute_inputs(part.linear, [*range(k), *[k + j for j in (*constants, *rows)]])
@@ -126,13 +135,13 @@ def _scan_jvp(primals, tangents, *, body, length, reverse, counts, linear):
     counts = (sum(moving[:nc]), sum(moving[nc : nc + nk]), sum(moving[nc + nk :]), len(constants))
     moved = bind(
         scan,
-        (*filled(tangents, primals, moving), *constants.values(), *stacked),
+        (*fill_zero_tangents(tangents, primals, moving), *constants.values(), *stacked),
         {"body": line, **plain, "counts": counts, "linear": True},
     )
-    return values[:n], tuple(spread(moved, part.moving))
+    return values[:n], tuple(scatter_by_flags(moved, part.moving))
 
 
-def _returning(program: Program, outputs: Sequence, inputs: int | None = None) -> Program:
+def _with_outputs(program: Program, outputs: Sequence, inputs: int | None = None) -> Program:
     """Return a program with other results, and of its inputs the first ones."""
     return Program(program.inputs[:inputs], live_steps(program.recorded, outputs), outputs, program.name)
 
@@ -179,7 +188,7 @@ def _scan_transpose(ct, *args, live, hot, wanted, body, length, reverse, counts,
         run = _as_written(ct) if length > _FEW else bind
         masks, rows = _masks(found, masks, live, partial, wanted, args, counts, run, length, reverse)
     else:
-        rows = [*[None] * sum(partial[:nk]), *given(live[nk:], partial[nk:])]
+        rows = [*[None] * sum(partial[:nk]), *select_by_flags(live[nk:], partial[nk:])]
     # (sums for constants, cotangents of carry and ys, residuals, masks) → cotangents of constants, carry and xs
     started = [zeros(aval_of(a)) for a in args[:nc]]
     out = bind(
@@ -190,7 +199,7 @@ def _scan_transpose(ct, *args, live, hot, wanted, body, length, reverse, counts,
             "counts": (0, nc + nk, len(ct) - nk, more), "linear": True,
         },
     )  # fmt: skip
-    return marked(out, masks, found.hot, args)
+    return masked_cotangents(out, masks, found.hot, args)
 
 
 def _as_written(cotangents: Sequence) -> Callable:
@@ -214,7 +223,7 @@ def _masks(found: Transposed, masks, live, partial, wanted, args, counts, run_sc
     carried = [i for i in range(nk) if partial[i]]
     sums = [i for i in range(nc) if wanted[i]]
     outer = [i for i in range(nx) if wanted[nc + nk + i]]
-    of_ys = given(live[nk:], partial[nk:])
+    of_ys = select_by_flags(live[nk:], partial[nk:])
     known = args[nc + nk + nx :]
     chosen = [*[nc + i for i in carried], *sums, *[nc + nk + i for i in outer]]
     (marks,), kept = mask_programs([found], chosen, len(known))
@@ -248,7 +257,7 @@ def _masks(found: Transposed, masks, live, partial, wanted, args, counts, run_sc
         },
     )  # fmt: skip
     last, totals, rows, of_xs, _ = operand_groups(out, (b, len(sums), b, len(outer)))
-    return replaced(masks, chosen, (*last, *totals, *of_xs)), [*rows, *of_ys]
+    return replace_at(masks, chosen, (*last, *totals, *of_xs)), [*rows, *of_ys]
 
 
 def carry_slice(counts: Sequence[int]) -> slice:
@@ -258,7 +267,9 @@ def carry_slice(counts: Sequence[int]) -> slice:
 
 def _scan_batch(size, values, mapped, **params):
     counts = params["counts"]
-    lanes, flags = going_round(functools.partial(batch_program, size=size), params["body"], mapped, carry_slice(counts))
+    lanes, flags = carry_fixpoint(
+        functools.partial(batch_program, size=size), params["body"], mapped, carry_slice(counts)
+    )
     constants, carry, xs, more, rows = operand_groups(list(zip(values, mapped, flags, strict=True)), counts)
     carry = [repeat_lanes(v, size) if f and not m else v for v, m, f in carry]
     xs, rows = [[np.moveaxis(v, 0, 1) if m else v for v, m, _ in group] for group in (xs, rows)]

@@ -32,9 +32,9 @@ from ..transforms.backward import backward, in_dtype
 from ..transforms.liveness import BodyLiveness
 
 __all__ = [
-    "Derived", "Separated", "StagedBody", "Transposed", "alike", "batch_program", "captured_inputs", "going_round",
-    "inputs_read", "jvp_program", "mask_programs", "mentions", "output_avals", "partial_eval_jvp", "permute_inputs",
-    "runner", "spread_orders", "stage", "strong_aval", "together", "transpose_program",
+    "Derived", "Separated", "StagedBody", "Transposed", "batch_program", "captured_inputs", "carry_fixpoint",
+    "gather_orders", "inputs_read", "jvp_program", "mask_programs", "mentions", "output_avals", "partial_eval_jvp",
+    "permute_inputs", "runner", "spread_orders", "stage", "strong_aval", "transpose_program", "unify_branches",
     "without_effects", "zeros",
 ]  # fmt: skip
 
@@ -184,7 +184,7 @@ class Derived(NamedTuple):
     moving: list[bool]
 
 
-def alike(make: Callable, branches: Sequence[Program], flags: Sequence[bool]) -> tuple[list, list[bool]]:
+def unify_branches(make: Callable, branches: Sequence[Program], flags: Sequence[bool]) -> tuple[list, list[bool]]:
     """Make programs of all branches in which the same results move, and say which: all that move in any branch."""
     union = None
     while True:
@@ -194,7 +194,7 @@ def alike(make: Callable, branches: Sequence[Program], flags: Sequence[bool]) ->
             return parts, union
 
 
-def going_round(make: Callable, body: Program, flags: Sequence[bool], carry: slice) -> tuple[Any, list[bool]]:
+def carry_fixpoint(make: Callable, body: Program, flags: Sequence[bool], carry: slice) -> tuple[Any, list[bool]]:
     """Make a program of a loop's body in which what moves in the new carry moves in the old one; also say what moves.
 
     The body's first results are the new carry.
@@ -318,7 +318,7 @@ def spread_orders(values: Sequence, moving: Sequence[bool], order: int) -> list:
     return full
 
 
-def together(values: Sequence, moving: Sequence[bool], order: int) -> list:
+def gather_orders(values: Sequence, moving: Sequence[bool], order: int) -> list:
     """Undo ``spread_orders``."""
     rest = iter(values)
     return [[next(rest) for _ in range(order + 1)] if m else next(rest) for m in moving]

@@ -80,7 +80,7 @@ def aval_of(x) -> Aval:
 
 
 def is_inexact(dtype: np.dtype) -> bool:
-    """Say whether values of this dtype carry tangents: floating point and complex do."""
+    """Whether values of this dtype carry tangents: floating point and complex do."""
     return dtype.kind in "fc"
 
 
@@ -103,7 +103,7 @@ def result_dtype(*avals: Aval) -> np.dtype:
 
 
 def is_weak(x) -> bool:
-    """Say whether an aval stands for a Python scalar; an array never does."""
+    """Whether an aval stands for a Python scalar; an array never does."""
     return type(x) is Aval and x.weak
 
 

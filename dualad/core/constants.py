@@ -13,7 +13,7 @@ import numpy as np
 
 from .tracer import PLAIN, Tracer, beneath
 
-__all__ = ["beside", "foreign", "zeros_beside"]
+__all__ = ["foreign", "match_library", "zeros_matching_library"]
 
 
 def foreign(*values: Any) -> Any:
@@ -26,14 +26,14 @@ def foreign(*values: Any) -> Any:
     return None
 
 
-def beside(constant: Any, *values: Any) -> Any:
+def match_library(constant: Any, *values: Any) -> Any:
     """Return an array of NumPy's as one of the library of these values."""
     if type(constant) not in PLAIN or (like := foreign(*values)) is None:
         return constant
     return np.asarray(constant, like=like)
 
 
-def zeros_beside(shape: Any, dtype: Any, *values: Any) -> Any:
+def zeros_matching_library(shape: Any, dtype: Any, *values: Any) -> Any:
     """Return zeros of the library of these values."""
     like = foreign(*values)
     return np.zeros(shape, dtype) if like is None else np.zeros(shape, dtype=dtype, like=like)

@@ -13,7 +13,7 @@ from typing import Any
 from ..base.locks import new_lock
 
 __all__ = [
-    "StartAgain", "TakenApart", "active", "apart", "boundary", "compiling", "entered", "everywhere", "in_use", "left",
+    "StartAgain", "TakenApart", "active", "apart", "boundary", "compiling", "enter", "everywhere", "in_use", "leave",
     "note", "process_wide", "watching",
 ]  # fmt: skip
 
@@ -58,13 +58,13 @@ class TakenApart(StartAgain):
         self.namespace = namespace
 
 
-def entered() -> None:
+def enter() -> None:
     """Count a context in."""
     with _lock:
         in_use.append(None)
 
 
-def left() -> None:
+def leave() -> None:
     """Count a context out."""
     with _lock:
         in_use.pop()

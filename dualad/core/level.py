@@ -70,7 +70,7 @@ def escaped(level: Level, action: str, tensor: Any = None) -> EscapedTensorError
     what = "a tensor" if tensor is None else f"a {type(tensor).__name__} tensor of {_describe(tensor)}"
     return EscapedTensorError(
         f"{action} met {what} of a `{level.transform}` call that has already returned."
-        f"\n  Created: {_created(level, getattr(tensor, '_origin', None))}\n  Used: {user_line()}",
+        f"\n  Created: {_creation_site(level, getattr(tensor, '_origin', None))}\n  Used: {user_line()}",
         "its tangent, batch axis or program belonged to that call and means nothing after it; the tensor was probably"
         " stored in a list, an attribute or a closure (or a generator of the function was resumed late)",
         f"return the value from the function given to `{level.transform}` (use has_aux=True for extra results), or"
@@ -85,7 +85,7 @@ def _describe(tensor: Any) -> str:
         return "unknown shape"
 
 
-def _created(level: Level, origin: Any) -> str:
+def _creation_site(level: Level, origin: Any) -> str:
     """Say where a tensor was made: by which line, or as which argument, of the function the transform was given."""
     f, names = level.function, None
     while hasattr(f, "selected"):

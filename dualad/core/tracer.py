@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..base.asking import by_name
-from ..base.containers import can_carry, has_own_arithmetic, met
+from ..base.containers import can_carry, has_own_arithmetic, mixed_arithmetic_error
 from ..base.frames import user_frame
 from ..base.likeness import NUMBERS, OfAxes, set_class
 from ..base.tree import KINDS, Kind
@@ -94,7 +94,7 @@ class Tracer:
             if issubclass(t, Tracer):
                 return NotImplemented
             if has_own_arithmetic(t):
-                raise met(t, f" in np.{function.__name__}")
+                raise mixed_arithmetic_error(t, f" in np.{function.__name__}")
             if not issubclass(t, np.ndarray) and not can_carry(t):
                 return NotImplemented
         handler = FUNCTIONS.get(function)
@@ -228,7 +228,7 @@ class Tracer:
         return None
 
     def is_finite(self) -> bool | None:
-        """Say whether all numbers in it are finite, those of tangents too; ``None`` if they are not known yet."""
+        """Whether all numbers in it are finite, those of tangents too; ``None`` if they are not known yet."""
         return None
 
     def concretize(self, what: str):

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..base.frames import user_line
-from .contexts import entered, everywhere, left, watching
+from .contexts import enter, everywhere, leave, watching
 from .dispatch import bind
 from .tracer import Tracer
 
-__all__ = ["Watch", "logged_walk", "noted", "run_rule"]
+__all__ = ["Watch", "logged_walk", "run_rule", "tag_origin"]
 
 
 def run_rule(op, primals: Sequence, tangents: Sequence, params: dict) -> tuple:
@@ -77,13 +77,13 @@ class Watch:
     @contextmanager
     def on(self) -> Iterator[Watch]:
         """Watch what this thread (or asynchronous task) does in a block."""
-        entered()
+        enter()
         token = watching.set(self)
         try:
             yield self
         finally:
             watching.reset(token)
-            left()
+            leave()
 
     def elsewhere(self) -> Watch:
         """Return the watch of a worker that computes a part of what is watched here."""
@@ -126,7 +126,7 @@ class Watch:
         everywhere.clear()
 
 
-def noted(result: Any) -> Any:
+def tag_origin(result: Any) -> Any:
     """Note on tensors made under a watch where they were made, for the message about one that escapes."""
     line = user_line()
     for x in result if isinstance(result, tuple) else (result,):

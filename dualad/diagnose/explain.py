@@ -29,9 +29,9 @@ from ..core.watch import Watch, run_rule
 from ..errors import ArgumentTypeError, ConversionError, DualadError, PlainBufferError, UnsupportedError
 from ..memory.memory import flush_writes
 from ..program.ir import programs_in
-from ..surface.unsupported import spelled
-from .explained import Explanation, Failure, Line, Use, joined, source_of
-from .values import copied, difference, packed
+from ..surface.unsupported import public_name
+from .explained import Explanation, Failure, Line, Use, merge_uses, source_of
+from .values import copied, difference, pack_leaf
 
 __all__ = ["explain"]
 
@@ -118,7 +118,7 @@ def _observe(f: Callable, leaves: list, tree: Any, name: str) -> tuple[_Observer
             with level.observer.on():
                 out = f(*inner_args, **inner_kwargs)
             own = lambda x: type(x) is Observed and x.level is level
-            out = tree_map(lambda x: x._value if own(x) else x, tree_map(packed, out))
+            out = tree_map(lambda x: x._value if own(x) else x, tree_map(pack_leaf, out))
         except Exception as error:
             frame = users_line_of(error)
             number = frame.lineno or 0
@@ -213,7 +213,7 @@ class _Observer(Watch):
 
 def _gather(uses: Sequence[Use]) -> list[Use]:
     """Join the operators of one name of the user's, then equal uses."""
-    counted = joined(uses)
+    counted = merge_uses(uses)
     out: dict[tuple, Use] = {}
     for use in counted:
         key = (use.name, use.status, use.forward, use.reverse, use.batched, use.note, use.instead)
@@ -339,10 +339,10 @@ class Observed(Tracer):
 
     def __array_function__(self, function, types, args, kwargs):
         handle = super().__array_function__
-        return self._named(spelled(function), lambda: handle(function, types, args, kwargs), function, args, kwargs)
+        return self._named(public_name(function), lambda: handle(function, types, args, kwargs), function, args, kwargs)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        name, handle = spelled(ufunc) + ("" if method == "__call__" else f".{method}"), super().__array_ufunc__
+        name, handle = public_name(ufunc) + ("" if method == "__call__" else f".{method}"), super().__array_ufunc__
         call = lambda: handle(ufunc, method, *inputs, **kwargs)
         return self._named(name, call, getattr(ufunc, method), inputs, kwargs)
 

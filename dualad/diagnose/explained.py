@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from .values import Difference
 
-__all__ = ["Explanation", "Failure", "Line", "STATUSES", "Use", "joined", "source_of"]
+__all__ = ["Explanation", "Failure", "Line", "STATUSES", "Use", "merge_uses", "source_of"]
 
 #: what can be said of a use, from harmless to fatal, and in words
 STATUSES = {
@@ -249,7 +249,7 @@ def _wrap(text: str, width: int, indent: int = 9) -> list[str]:
     )
 
 
-def joined(uses: Sequence[Use]) -> list[Use]:
+def merge_uses(uses: Sequence[Use]) -> list[Use]:
     """Count equal uses of one line once."""
     counts: dict[Use, int] = {}
     for use in uses:

@@ -125,8 +125,10 @@ class _Frame:
     def described(self) -> tuple[str, ...]:
         """Describe the operands; once, for all equations of the rule."""
         if self.operands is None:
-            texts = [described(f"argument {i}", p) for i, p in enumerate(self.primals)]
-            texts += [described(f"tangent of argument {i}", t) for i, t in enumerate(self.tangents) if t is not None]
+            texts = [describe_operand(f"argument {i}", p) for i, p in enumerate(self.primals)]
+            texts += [
+                describe_operand(f"tangent of argument {i}", t) for i, t in enumerate(self.tangents) if t is not None
+            ]
             self.operands = tuple([t for t in texts if t])
         return self.operands
 
@@ -167,7 +169,7 @@ def leaves(x: Any, lanes: int = 0, moving: bool = False) -> Iterator[Leaf]:
         yield Leaf(x, lanes, moving)
 
 
-def described(name: str, x: Any) -> str:
+def describe_operand(name: str, x: Any) -> str:
     """Describe an operand: shape, dtype, smallest and largest entry; nothing where it is not known yet."""
     texts = []
     for leaf in leaves(x):
@@ -388,9 +390,9 @@ class Finder:
                 self._mark(leaf.value, origin, new=False)
                 continue
             kind = _KINDS[phase]
-            operands = [*cause.operands, *[described(f"{kind} that arrived", x) for x in moving]]
+            operands = [*cause.operands, *[describe_operand(f"{kind} that arrived", x) for x in moving]]
             if recorded is None:
-                operands += [described("known operand", x) for x in known]
+                operands += [describe_operand("known operand", x) for x in known]
             elif cause.custom and len(cause.moved) > i:
                 i = cause.moved[i]
             inside = () if op.name == cause.name or cause.custom else (op.name,)

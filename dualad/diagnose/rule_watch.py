@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arguments import replaced
+from ..base.arguments import replace_at
 from ..base.frames import user_line
 from ..batched import Batched
 from ..core.aval import aval_of, is_inexact
@@ -61,7 +61,7 @@ class RuleWatch:
 
     def _test(self, who: str, op: Any, values: list, moving: list[int], params: dict) -> None:
         def function(*moved: Any) -> list:
-            out = bind(op, replaced(values, moving, moved), params)
+            out = bind(op, replace_at(values, moving, moved), params)
             return [y for y in (out if op.multiple_results else [out]) if is_inexact(aval_of(y).dtype)]
 
         point = tuple([values[i] for i in moving])

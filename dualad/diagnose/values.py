@@ -29,7 +29,7 @@ from ..errors import DifferentValueError
 from ..memory.memory import flush_writes
 from ..surface.arguments import operand
 
-__all__ = ["Difference", "both_ways", "copied", "difference", "packed", "value_check"]
+__all__ = ["Difference", "both_ways", "copied", "difference", "pack_leaf", "value_check"]
 
 _MOST_STEPS = 1_000_000
 
@@ -56,7 +56,7 @@ def copied(tree: Any) -> Any:
     return treedef.unflatten([np.array(x, subok=True) if isinstance(x, np.ndarray) else x for x in leaves])
 
 
-def packed(x: Any) -> Any:
+def pack_leaf(x: Any) -> Any:
     """Return a leaf of a function's result as one array or tensor, to which all has been written."""
     return flush_writes(operand(x) if isinstance(x, np.ndarray) and x.dtype == object else x)
 
@@ -82,7 +82,7 @@ def difference(plain: Callable[[], Any], value: Any, again: Callable[[], Any]) -
         told = _refusal(again)
         if told is not None:
             return told._replace(what=what)
-        place = _parting(_path(plain), _path(again))
+        place = _divergence(_path(plain), _path(again))
     if place is None:
         return Difference(
             what, "an operation that computes something else on tensors: the same lines ran", "",
@@ -180,7 +180,7 @@ def _path(run: Callable[[], Any]) -> list[tuple[Any, int, int]]:
     return steps
 
 
-def _parting(one: list, other: list) -> tuple[str, int] | None:
+def _divergence(one: list, other: list) -> tuple[str, int] | None:
     """Return file and line of the last instruction that two ways have in common, if they part."""
     # Code that ran on one of them only was called by what parts them, or by nobody here: a rule, a callback of gc.
     both = {code for code, _, _ in one} & {code for code, _, _ in other}
@@ -223,7 +223,7 @@ def value_check(f: Callable, args: tuple, kwargs: dict) -> Callable[[Any], None]
         return optree.tree_map(lambda *parts: np.stack(parts), *results, namespace=NAMESPACE)
 
     def shown(out: Any) -> Any:
-        values, tree = flatten(tree_map(packed, out))
+        values, tree = flatten(tree_map(pack_leaf, out))
         if lanes is not None:
             values = [_plain(x) if type(x) is Batched else np.broadcast_to(x, (lanes, *np.shape(x))) for x in values]
         return tree.unflatten([_plain(x) for x in values])
@@ -257,7 +257,7 @@ def both_ways(compiled: Callable, f: Callable, args: tuple, kwargs: dict) -> tup
         out = compiled(*given[0], **given[1])
     finally:
         watching.reset(token)
-    shown = [dict(_numbers(flatten(tree_map(packed, x))[0])) for x in (plain, out)]
+    shown = [dict(_numbers(flatten(tree_map(pack_leaf, x))[0])) for x in (plain, out)]
     both = sorted(shown[0].keys() & shown[1].keys())
     expected, found = [[numbers[k] for k in both if shown[0][k].shape == shown[1][k].shape] for numbers in shown]
     return out, plain, _unlike(expected, found).replace("under the transform", "compiled")

@@ -74,7 +74,7 @@ def named(code: types.CodeType) -> Named:
         if i.opname in _LOADS:
             loaded.add(i.argval)
             if i.argval in _BY_NAME - made and not _has_known_name(instructions[k + 1 :], None):
-                asked = _asked(code, instructions)
+                asked = _name_parameter(code, instructions)
                 delegates = delegates or asked is not None
                 every = every or asked is None or not _has_known_name(instructions[k + 1 :], asked)
         elif i.opname == "STORE_ATTR":
@@ -103,7 +103,7 @@ def _texts(constants: object) -> Iterator[str]:
             yield from _texts(x)
 
 
-def _asked(code: types.CodeType, instructions: list[dis.Instruction]) -> str | None:
+def _name_parameter(code: types.CodeType, instructions: list[dis.Instruction]) -> str | None:
     """Return the parameter of ``__getattr__`` that is the name which was asked for, if it stays that."""
     if code.co_name != "__getattr__" or code.co_argcount != 2:
         return None

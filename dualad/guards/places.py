@@ -79,7 +79,7 @@ _LOOK: tuple[Callable[[Any, Any], Any], ...] = (
 
 
 def is_changed(place: Place) -> bool:
-    """Say whether a place holds something else."""
+    """Whether a place holds something else."""
     try:
         now = _LOOK[place[0]](place[1], place[2])
     except Exception:  # what can't be looked at any more is another thing
@@ -88,7 +88,7 @@ def is_changed(place: Place) -> bool:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Say whether a function can't tell two values apart: numbers with their signed zeros, texts, tuples of such."""
+    """Whether a function can't tell two values apart: numbers with their signed zeros, texts, tuples of such."""
     if a is b:
         return True
     if type(a) is not type(b):

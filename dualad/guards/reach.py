@@ -387,7 +387,7 @@ class Reach:
                 self._add(ENTRY, attributes, name, MISSING)
             return
         if kind is functools._lru_cache_wrapper:  # type: ignore[comparison-overlap]
-            self._into(_cached(x))
+            self._into(_cache_contents(x))
         library = _from_library(kind.__module__)
         found = self._class(kind)
         if not library and kind.__getattribute__ is object.__getattribute__:
@@ -428,7 +428,7 @@ class Snapshot:
             return None
 
     def holds(self) -> bool:
-        """Say whether everything is as it was."""
+        """Whether everything is as it was."""
         unchanged = not any([is_changed(place) for place in self.reach.places.values()])
         return unchanged and all([contents_of(a) == content for a, content in self.contents])
 
@@ -462,14 +462,14 @@ def _in_context(variable: contextvars.ContextVar) -> Any:
     return variable.get(MISSING)
 
 
-def _cached(x: Any) -> list:
+def _cache_contents(x: Any) -> list:
     """Return what a function with a cache remembers; the cache itself may grow."""
     held = gc.get_referents(x)
     return [p for p in held if type(p) is not dict or "_lru_list_elem" not in {type(v).__name__ for v in p.values()}]
 
 
 def _may_convert(value: Any) -> bool:
-    """Say whether a global may be a function, or have functions, that make Python's numbers of an array."""
+    """Whether a global may be a function, or have functions, that make Python's numbers of an array."""
     if not isinstance(value, types.ModuleType) and not callable(value):
         return False
     module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)

@@ -17,7 +17,7 @@ from typing import Any
 
 from .targets import Table
 
-__all__ = ["redirected"]
+__all__ = ["redirect_imports"]
 
 _IMPORT_NAME = dis.opmap["IMPORT_NAME"]
 
@@ -25,7 +25,7 @@ _IMPORT_NAME = dis.opmap["IMPORT_NAME"]
 _made: dict[tuple[int, str], types.CodeType | None] = {}
 
 
-def redirected(code: types.CodeType, package: str | None, table: Table) -> types.CodeType | None:
+def redirect_imports(code: types.CodeType, package: str | None, table: Table) -> types.CodeType | None:
     """Return code whose imports of redirected modules reach their counterparts, or None if it has none.
 
     Modules of its own ``package`` that it imports are loaded now, so that their names can be swapped with all others.
@@ -41,7 +41,7 @@ def _change(code: types.CodeType, package: str | None, table: Table) -> types.Co
     constants, inner = list(code.co_consts), False
     for i, constant in enumerate(constants):
         if isinstance(constant, types.CodeType):
-            new = redirected(constant, package, table)
+            new = redirect_imports(constant, package, table)
             if new is not None:
                 constants[i], inner = new, True
     names, instructions = list(code.co_names), bytearray(code.co_code)

@@ -23,7 +23,7 @@ from .places import Place, restore, swap
 from .reach import Modules, Reach, home_of, is_kept, named
 from .targets import REDIRECTED
 
-__all__ = ["block", "lift", "lifted", "redirected"]
+__all__ = ["block", "lift", "lifted", "with_redirects"]
 
 
 @transform
@@ -73,10 +73,10 @@ def lift(f: Callable[Args, Out], modules: Modules = None) -> Callable[Args, Out]
     namespace = _check(f)
     if isinstance(f, type):
         return _lift_class(f, names)
-    return Transformed(redirected(f, Reach(f, namespace, names)), f, "")
+    return Transformed(with_redirects(f, Reach(f, namespace, names)), f, "")
 
 
-def redirected(f: Callable, reach: Reach) -> Callable:
+def with_redirects(f: Callable, reach: Reach) -> Callable:
     """Return a function that runs with everything in its reach swapped."""
     # A partial, or what functools.lru_cache or np.vectorize has made, may itself hold what is replaced.
     call = f if isinstance(f, types.FunctionType) else reach.table().in_place_of(f) or f
@@ -230,9 +230,9 @@ def _function(out: Any, reach: Reach) -> Any:
     namespace = home_of(out)
     if namespace is None or is_kept(namespace):
         return out
-    if reach.table is targets.lifted:
+    if reach.table is targets.lift_table:
         return lift(out, reach.modules)
-    return redirected(out, Reach(out, namespace, reach.modules, reach.table))
+    return with_redirects(out, Reach(out, namespace, reach.modules, reach.table))
 
 
 #: what a call may return that runs later, or runs when it is called

@@ -98,7 +98,7 @@ def attribute(owner: Any, key: str) -> Any:
 
 
 def is_quiet() -> bool:
-    """Say whether nothing is swapped now, in any thread."""
+    """Whether nothing is swapped now, in any thread."""
     return not _running
 
 

@@ -20,7 +20,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from .loading import library_folders, load_module
 from .places import Place, attribute, is_quiet, lock
 from .search import look_into, look_through
-from .targets import REDIRECTED, Table, lifted, top
+from .targets import REDIRECTED, Table, lift_table, top
 
 __all__ = ["Modules", "Reach", "home_of", "is_kept", "named"]
 
@@ -88,7 +88,7 @@ class Reach:
     #: further modules
     modules: tuple[str, ...]
     #: returns what is put there
-    table: Callable[[], Table] = lifted
+    table: Callable[[], Table] = lift_table
     scope: _Scope | None = None
     contents: list = field(default_factory=list)
     held: list[Place] = field(default_factory=list)
@@ -233,7 +233,7 @@ def _neighbours(root: dict, pure: dict[str, dict]) -> list[dict]:
 
 
 def is_kept(namespace: dict) -> bool:
-    """Say whether the globals of a module stay as they are: dualad's, NumPy's, the standard library's."""
+    """Whether the globals of a module stay as they are: dualad's, NumPy's, the standard library's."""
     package = top(namespace.get("__name__"))
     if package in _ENGINES or package in REDIRECTED:
         return True

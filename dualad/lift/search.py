@@ -14,7 +14,7 @@ from typing import Any
 
 from ..base.reach import DEEP, parts
 from ..boundary.transformed import Transformed
-from .imports import redirected
+from .imports import redirect_imports
 from .places import MISSING, Attribute, Place, original_in
 from .targets import Table
 
@@ -114,7 +114,7 @@ class _Search:
             self.globals[id(namespace)] = namespace
             code = original_in(f, "__code__", f.__code__)
             _mention(code, self.mentioned.setdefault(id(namespace), set()))
-            other = redirected(code, namespace.get("__package__"), self.table)
+            other = redirect_imports(code, namespace.get("__package__"), self.table)
             if other is not None:
                 self.places.append(Attribute.at(f, "__code__", code, other, self.table.mark))
             if f.__defaults__:

@@ -25,7 +25,7 @@ from ..memory.buffer import traced_in
 from .math_names import CMATH, MATH
 from .python_names import BUILTINS
 
-__all__ = ["CONTAINERS", "REDIRECTED", "Table", "lifted", "top", "with_submodules"]
+__all__ = ["CONTAINERS", "REDIRECTED", "Table", "lift_table", "top", "with_submodules"]
 
 #: the packages whose names mean something else in lifted code
 REDIRECTED = frozenset({"cmath", "math", "numpy", "scipy"})
@@ -85,7 +85,7 @@ class Table:
 _scipy_modules: tuple[str, ...] | None = None
 
 
-def lifted() -> Table:
+def lift_table() -> Table:
     """Return the table of lifted code, filled again when SciPy has loaded more of itself."""
     global _scipy_modules
     loaded = tuple([n for n in list(sys.modules) if n.startswith("scipy") and "._" not in n and top(n) == "scipy"])

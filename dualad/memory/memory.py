@@ -42,10 +42,10 @@ from ..core.tracer import Tracer
 from ..errors import InPlaceError
 
 __all__ = [
-    "Deferred", "Reading", "Topmost", "as_array", "assign", "converted", "defer", "dense", "flush_writes", "in_order",
-    "is_entry", "is_scalar", "is_view_of", "layout", "lent", "like_copy", "link", "live_views", "pin", "read",
-    "record", "refuse_if_lent", "root_of", "snapshot", "snapshot_once", "stand_in", "target", "unchanged",
-    "unshared", "viewed", "writer",
+    "Deferred", "Reading", "Topmost", "apply_view", "as_array", "assign", "convert_like_numpy", "defer", "dense",
+    "flush_writes", "in_order", "is_entry", "is_scalar", "is_unchanged", "is_view_of", "layout", "lent", "like_copy",
+    "link", "live_views", "pin", "read", "record", "refuse_if_lent", "root_of", "snapshot", "snapshot_once", "stand_in",
+    "target", "unshared", "writer",
 ]  # fmt: skip
 
 
@@ -92,17 +92,17 @@ def unshared(x: Any) -> Any:
     """Return a value in memory of its own: a write to it is not seen by the holders of the original."""
     if isinstance(x, Tracer):
         box = object.__new__(type(flush_writes(x)))
-        _put(box, x)
+        _replace_box(box, x)
         return box
     return x.copy() if isinstance(x, np.ndarray) or foreign(x) is not None else x
 
 
-def unchanged(box: Tracer, x: Tracer) -> bool:
-    """Say whether a box made by ``unshared`` still holds what the original holds."""
+def is_unchanged(box: Tracer, x: Tracer) -> bool:
+    """Whether a box made by ``unshared`` still holds what the original holds."""
     return type(box) is type(x) and all([getattr(box, slot, None) is getattr(x, slot, None) for slot in _CONTENT])
 
 
-def _put(box: Tracer, other: Tracer) -> None:
+def _replace_box(box: Tracer, other: Tracer) -> None:
     """Put what is in another box into this one, which thereby becomes a tensor of that kind."""
     box.__class__ = type(other)
     box.level = other.level
@@ -186,7 +186,7 @@ def link(view, base: Tracer, op, params: dict, ask: Callable | None = None):
     if ask is not None:
         memory.ask = ask
     if not view.shape:
-        if type(_asked(memory, layout(base))) is not np.ndarray:
+        if type(_stand_in_result(memory, layout(base))) is not np.ndarray:
             return view
         memory.array = True
     view._memory = memory
@@ -201,14 +201,14 @@ def link(view, base: Tracer, op, params: dict, ask: Callable | None = None):
     return view
 
 
-def viewed(op, base, params: dict, ask: Callable | None = None):
+def apply_view(op, base, params: dict, ask: Callable | None = None):
     """Run an operator whose result NumPy would, or might, have as a view of its argument."""
     out = op(base, **params)
     return link(out, base, op, params, ask) if isinstance(base, Tracer) else out
 
 
 def is_scalar(x: Tracer) -> bool:
-    """Say whether NumPy would have a scalar in place of a tensor: anything without axes, unless it was created so."""
+    """Whether NumPy would have a scalar in place of a tensor: anything without axes, unless it was created so."""
     return not x.shape and not x._plain_array and not getattr(x, "_memory", _Memory).array
 
 
@@ -220,7 +220,7 @@ def as_array(x: Any) -> Any:
 
 
 def is_view_of(value, base: Tracer, op, params: dict) -> bool:
-    """Say whether ``value`` is this very view of ``base``: then what would be written is there already."""
+    """Whether ``value`` is this very view of ``base``: then what would be written is there already."""
     memory = getattr(value, "_memory", _Memory)
     return memory.base is base and memory.op is op and memory.params == params
 
@@ -232,12 +232,12 @@ def layout(x: Tracer) -> np.ndarray:
     """Return the stand-in for a box: an array, of unknown entries, with the strides that NumPy's would have there."""
     memory = _as_view(flush_writes(x))
     if memory is not None:
-        return _asked(memory, layout(memory.base))
+        return _stand_in_result(memory, layout(memory.base))
     memory = getattr(x, "_memory", _Memory)
     return stand_in(x.shape, x.dtype, x._strides() if memory.strides is None else memory.strides)
 
 
-def _asked(memory: _Memory, base: np.ndarray) -> np.ndarray:
+def _stand_in_result(memory: _Memory, base: np.ndarray) -> np.ndarray:
     """Return what NumPy makes of the stand-in for the base of a view."""
     return memory.ask(base) if memory.ask is not None else memory.op.impl(base, **memory.params)
 
@@ -268,7 +268,7 @@ def _as_view(x: Tracer) -> _Memory | None:
         return None
     if memory.readonly is None:
         base = layout(memory.base)
-        out = _asked(memory, base)
+        out = _stand_in_result(memory, base)
         if memory.op is OPS["reshape"]:
             note("order")
         if out.size and not np.may_share_memory(out, base):
@@ -296,7 +296,7 @@ def pin(x: Any, strides: tuple[int, ...]) -> Any:
     return x
 
 
-def converted(x: Tracer, ask: Callable) -> Tracer:
+def convert_like_numpy(x: Tracer, ask: Callable) -> Tracer:
     """Return the box itself, a view or a copy of it, whichever NumPy's function ``ask`` returns of an array.
 
     It keeps the entries, and may change the dtype, the order in memory, and the shape by axes of length one.
@@ -310,7 +310,7 @@ def converted(x: Tracer, ask: Callable) -> Tracer:
         return as_array(unshared(x)) if is_scalar(x) else x
     reshape = OPS["reshape"]
     if shares:
-        return viewed(reshape, x, {"shape": out.shape})
+        return apply_view(reshape, x, {"shape": out.shape})
     copy = OPS["copy"](x) if out.dtype == x.dtype else OPS["astype"](x, dtype=out.dtype)
     return as_array(pin(copy if out.shape == x.shape else reshape(copy, shape=out.shape), out.strides))
 
@@ -395,7 +395,7 @@ def _fill(x: Tracer, new) -> None:
     memory.array = memory.array or x._plain_array  # a buffer without axes stays an array as a tensor
     if memory.strides is None and memory.base is None:  # what is put in may lie in memory in another way
         memory.strides = stand_in(x.shape, x.dtype, x._strides()).strides
-    _put(x, new)
+    _replace_box(x, new)
 
 
 def target(out, result, name: str):
@@ -525,7 +525,7 @@ class Deferred(Tracer):
 
 
 def is_entry(template: tuple, x: Tracer) -> bool:
-    """Say whether an index without arrays names one entry."""
+    """Whether an index without arrays names one entry."""
     return len(template) == len(x.shape) and all([type(e) is int for e in template])
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..boundary.boundary import running
 from ..core.tracer import Tracer
 from ..memory.buffer import Buffer, buffered, traced_in
-from ..memory.memory import converted
+from ..memory.memory import convert_like_numpy
 from ..surface.arguments import operand
 
 __all__ = [
@@ -60,7 +60,7 @@ def _join(x: Any, convert: Callable, copy: bool | None = None):
     out = operand(x)
     if copy is False and out is not x:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
-    return converted(out, convert)
+    return convert_like_numpy(out, convert)
 
 
 def _unwrap(x: Any) -> Any:

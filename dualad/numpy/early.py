@@ -10,11 +10,11 @@ import itertools
 
 import numpy as np
 
-from .forward import forwarded
+from .forward import with_buffers
 
 __all__ = ["NAMES", "NamespaceInfo", "astype", "clip", "from_dlpack", "reshape"]
 
-_clip, _reshape = forwarded(np.clip), forwarded(np.reshape)
+_clip, _reshape = with_buffers(np.clip), with_buffers(np.reshape)
 
 
 def _only_cpu(device) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from ..boundary.boundary import running
 from ..memory.buffer import VIEWS, WRITERS, call
 
-__all__ = ["falls_back", "forwarded"]
+__all__ = ["falls_back", "with_buffers"]
 
 _VIEWS = (
     "reshape", "ravel", "transpose", "swapaxes", "moveaxis", "rollaxis", "squeeze", "expand_dims", "atleast_1d",
@@ -39,7 +39,7 @@ WRITERS.update(f for f in map(_named, _WRITERS) if f is not None)
 _DISPATCHER = type(np.sum)
 
 
-def forwarded(function: Callable) -> Callable:
+def with_buffers(function: Callable) -> Callable:
     """Return NumPy's function, which under a transform takes buffers and lists of tensors, and returns buffers."""
 
     @functools.wraps(function)
@@ -57,7 +57,7 @@ def falls_back(module: types.ModuleType, namespace: dict) -> tuple[Callable, Cal
         if name.startswith("__"):
             return thing
         if isinstance(thing, _DISPATCHER):
-            thing = forwarded(thing)
+            thing = with_buffers(thing)
         namespace[name] = thing
         return thing
 

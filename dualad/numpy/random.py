@@ -51,7 +51,7 @@ _STANDARD: dict[str, tuple[tuple[str, ...], tuple[float, ...], Callable]] = {
 }
 
 
-def _drawn(source: Any, bits: Any, plain: Callable, name: str, args: tuple, kwargs: dict) -> Any:
+def _draw(source: Any, bits: Any, plain: Callable, name: str, args: tuple, kwargs: dict) -> Any:
     """Draw, by ``plain`` where no lanes are concerned."""
     if name in _STANDARD and any([isinstance(x, Tracer) for x in (*args, *kwargs.values())]):
         names, defaults, standard = _STANDARD[name]
@@ -141,7 +141,7 @@ def _seeing(name: str, plain: Callable, bits: Callable) -> Callable:
 
     @functools.wraps(plain)
     def method(self, *args, **kwargs):
-        return _drawn(self, bits(self), functools.partial(plain, self), name, args, kwargs)
+        return _draw(self, bits(self), functools.partial(plain, self), name, args, kwargs)
 
     return method
 
@@ -235,7 +235,7 @@ def _global(name: str) -> Callable:
     @functools.wraps(plain)
     def function(*args, **kwargs):
         bits = np.random.mtrand._rand._bit_generator
-        return _drawn(sys.modules[__name__], bits, plain, name, args, kwargs)
+        return _draw(sys.modules[__name__], bits, plain, name, args, kwargs)
 
     return function
 

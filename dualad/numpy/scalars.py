@@ -20,7 +20,7 @@ __all__ = ["SCALARS", "is_array_in_numpy", "ndarray"]
 
 
 def is_array_in_numpy(x: Any) -> bool:
-    """Say whether NumPy would have an array in place of this tensor, and not one of its scalars or a Python number."""
+    """Whether NumPy would have an array in place of this tensor, and not one of its scalars or a Python number."""
     if x.shape:
         return True
     bottom = x

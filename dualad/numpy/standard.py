@@ -13,14 +13,14 @@ import numpy as np
 
 from ..core.tracer import Tracer
 from ..errors import ArgumentError
-from .forward import forwarded
+from .forward import with_buffers
 
 __all__ = ["argsort", "array_namespace", "cumulative_prod", "cumulative_sum", "finfo", "iinfo", "sort", "unstack"]
 
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
-_sort, _argsort = forwarded(np.sort), forwarded(np.argsort)
-_take_along_axis = forwarded(np.take_along_axis)
+_sort, _argsort = with_buffers(np.sort), with_buffers(np.argsort)
+_take_along_axis = with_buffers(np.take_along_axis)
 
 
 def sort(a, /, axis=-1, kind=None, order=None, *, stable=None, descending=False):
@@ -81,9 +81,9 @@ def _cumulative_prod(x, /, *, axis=None, dtype=None, out=None, include_initial=F
 
 
 # NumPy has these from 2.1 on.
-cumulative_sum = forwarded(np.cumulative_sum) if hasattr(np, "cumulative_sum") else _cumulative_sum
-cumulative_prod = forwarded(np.cumulative_prod) if hasattr(np, "cumulative_prod") else _cumulative_prod
-unstack = forwarded(np.unstack) if hasattr(np, "unstack") else lambda x, /, *, axis=0: tuple(np.moveaxis(x, axis, 0))
+cumulative_sum = with_buffers(np.cumulative_sum) if hasattr(np, "cumulative_sum") else _cumulative_sum
+cumulative_prod = with_buffers(np.cumulative_prod) if hasattr(np, "cumulative_prod") else _cumulative_prod
+unstack = with_buffers(np.unstack) if hasattr(np, "unstack") else lambda x, /, *, axis=0: tuple(np.moveaxis(x, axis, 0))
 
 
 def array_namespace(namespace):

@@ -24,8 +24,8 @@ from .kinds import (
     is_wild,
     linear,
     product_strong_transpose,
-    scaled,
     strong,
+    strong_product,
     times,
     unary,
     unbroadcast,
@@ -138,9 +138,9 @@ def _divide_jvp(primals: Sequence, tangents: Sequence) -> tuple:
         out = np.divide(x, y)
     if is_wild(out):  # as products, in which a tangent of zero stays zero
         with np.errstate(divide="ignore", invalid="ignore"):
-            t = None if tx is None else scaled(tx, _reciprocal(y))
+            t = None if tx is None else strong_product(tx, _reciprocal(y))
             if ty is not None:
-                t = add_tangents(t, scaled(-ty, _reciprocal(y) * out))
+                t = add_tangents(t, strong_product(-ty, _reciprocal(y) * out))
         return out, broadcast_tangent(t, out)
     if ty is None:
         t = tx / y
@@ -200,9 +200,9 @@ def _power_jvp(primals: Sequence, tangents: Sequence) -> tuple:
             return out, broadcast_tangent(tx, out)
         return out, broadcast_tangent(times(tx, 2 * x if y == 2 else y * strong(x) ** (y - 1)), out)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        t = None if tx is None else scaled(tx, _power_dx(strong(x), y))
+        t = None if tx is None else strong_product(tx, _power_dx(strong(x), y))
         if ty is not None:
-            t = add_tangents(t, scaled(ty, _power_dy(strong(x), y, out)))
+            t = add_tangents(t, strong_product(ty, _power_dy(strong(x), y, out)))
     return out, broadcast_tangent(t, out)
 
 
@@ -296,7 +296,7 @@ def _sign_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     if not _is_complex(z):
         return s, None
     with np.errstate(divide="ignore"):
-        turn = scaled(imag(np.conjugate(s) * t), 1 / np.absolute(z))
+        turn = strong_product(imag(np.conjugate(s) * t), 1 / np.absolute(z))
     return s, s * turn * 1j
 
 

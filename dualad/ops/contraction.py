@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
-from ..core.constants import beside
+from ..core.constants import match_library
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from .factorization import transposed
@@ -247,7 +247,7 @@ def _einsum_transpose(ct: Array, *args: Array, subscripts: str, optimize, contra
         first = [a in kept and letters.index(a) == place for place, a in enumerate(letters)]
         found = found.reshape(tuple([sizes[a] if f else 1 for a, f in zip(letters, first, strict=True)]))
     if not once and letters:
-        found = np.where(beside(_diagonal_mask(letters, x.shape), found), found, found.dtype.type(0))
+        found = np.where(match_library(_diagonal_mask(letters, x.shape), found), found, found.dtype.type(0))
     if found.shape != x.shape:
         found = np.broadcast_to(found, x.shape)
     return (*[None] * i, unbroadcast(found, x), *[None] * (len(args) - i - 1))

@@ -12,7 +12,7 @@ import numpy as np
 from ..core.contexts import note
 from ..core.tracer import PLAIN, Tracer
 
-__all__ = ["is_finite", "is_wild", "known"]
+__all__ = ["is_finite", "is_wild", "known_value"]
 
 _DOUBLE = np.dtype(float)
 
@@ -25,7 +25,7 @@ def is_wild(d) -> bool:
     return finite is False
 
 
-def known(x):
+def known_value(x):
     """Return the plain numbers beneath tensors, or ``None`` where there are none yet.
 
     Of an array of another library nothing is known: it may be lazy, or far away, and is not asked.

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..core.aval import Array, Aval, is_inexact
-from ..core.constants import beside
+from ..core.constants import match_library
 from .kinds import linear, unbroadcast
 from .samples import Domain, anywhere, complex_plane
 
@@ -100,7 +100,7 @@ def _irfft_back(ct: Array, *, n: int, axis: int, norm: str) -> Array:
     weights[0] = 1
     if n % 2 == 0:
         weights[-1] = 1
-    weights = beside(weights.reshape((-1,) + (1,) * (len(ct.shape) - axis - 1)), ct)
+    weights = match_library(weights.reshape((-1,) + (1,) * (len(ct.shape) - axis - 1)), ct)
     return weights * np.conj(rfft(ct, n=n, axis=axis, norm=_FLIPPED[norm]))
 
 

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.aval import Array, Aval
-from ..core.constants import beside, foreign, zeros_beside
+from ..core.constants import foreign, match_library, zeros_matching_library
 from ..core.dispatch import bind
 from ..core.libraries import is_lazy, run_lazily
 from ..core.primitive import Primitive
@@ -280,7 +280,7 @@ def _index_add(ct, *arrays, template, shape):
 def _index_add_elsewhere(ct, arrays, template: tuple, shape: tuple[int, ...]):
     """Scatter an array of another library."""
     if not _is_advanced(template):
-        return _put(np.zeros_like(ct, shape=shape), ct, template)
+        return _write_slices(np.zeros_like(ct, shape=shape), ct, template)
     if is_lazy(ct) or any([is_lazy(a) for a in arrays]):
         params = {"template": template, "shape": shape}
         return run_lazily(
@@ -289,8 +289,8 @@ def _index_add_elsewhere(ct, arrays, template: tuple, shape: tuple[int, ...]):
     lanes = _whole_axes(template, shape)
     one, size = math.prod(shape[lanes:]), math.prod(shape[:lanes])
     positions = np.arange(one).reshape(shape[lanes:])
-    positions = beside(positions, ct)[_native(template, arrays)[lanes:]].reshape((1, -1))
-    positions = positions + beside(one * np.arange(size)[:, None], ct)
+    positions = match_library(positions, ct)[_native(template, arrays)[lanes:]].reshape((1, -1))
+    positions = positions + match_library(one * np.arange(size)[:, None], ct)
     positions, values = positions.reshape((-1,)), ct.reshape((-1,))
     if values.dtype.kind == "c":
         parts = [np.bincount(positions, part, one * size) for part in (np.real(values), np.imag(values))]
@@ -300,7 +300,7 @@ def _index_add_elsewhere(ct, arrays, template: tuple, shape: tuple[int, ...]):
     return out.astype(ct.dtype).reshape(shape)
 
 
-def _put(out, values, template: tuple):
+def _write_slices(out, values, template: tuple):
     """Write values to the place that a basic index names, by slices alone: all that some libraries know."""
     entries = [e for e in template if e is not None]
     slices = tuple([slice(e, e + 1) if type(e) is int else slice(*e) for e in entries])
@@ -386,7 +386,7 @@ def _index_set(x, v, *arrays, template):
             return run_lazily(index_set, (x, v, *arrays), {"template": template}, "one", "a write by an index array")
         out = x.copy() if foreign(x) is not None else np.array(x, like=like)
         if not _is_advanced(template):
-            return _put(out, beside(v, out), template)
+            return _write_slices(out, match_library(v, out), template)
         out[_native(template, arrays)] = v
         return out
     out = np.copy(x)
@@ -398,8 +398,8 @@ def _index_set_jvp(primals: Sequence, tangents: Sequence, *, template: tuple) ->
     _x, v, *arrays = primals
     tx, tv = tangents[:2]
     out = bind(index_set, primals, {"template": template})
-    tx = zeros_beside(out.shape, out.dtype, tv) if tx is None else tx
-    tv = zeros_beside(np.shape(v), out.dtype, tx) if tv is None else tv
+    tx = zeros_matching_library(out.shape, out.dtype, tv) if tx is None else tx
+    tv = zeros_matching_library(np.shape(v), out.dtype, tx) if tv is None else tv
     return out, bind(index_set, (tx, tv, *arrays), {"template": template})
 
 
@@ -411,7 +411,7 @@ def _index_set_transpose(ct: Array, x: Array, v: Array, *arrays: Array, template
     """
     ct_x = ct_v = None
     if type(x) is Aval:
-        nothing = zeros_beside(indexed_shape(ct.shape, arrays, template), ct.dtype, ct)
+        nothing = zeros_matching_library(indexed_shape(ct.shape, arrays, template), ct.dtype, ct)
         ct_x = index_set(ct, nothing, *arrays, template=template)
     if type(v) is Aval:
         ct_v = index(ct, *arrays, template=template)

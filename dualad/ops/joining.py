@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..core.aval import Array, Aval, aval_of, result_dtype
-from ..core.constants import foreign, zeros_beside
+from ..core.constants import foreign, zeros_matching_library
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
@@ -21,12 +21,12 @@ from .indexing import ARRAY, index_add
 from .kinds import in_lanes, linear, unbroadcast
 from .samples import complex_normal
 
-__all__ = ["concatenate", "gathered", "split", "stack", "unstack"]
+__all__ = ["concatenate", "scatter_cotangents", "split", "stack", "unstack"]
 
 
 def _zeros_for_none(tangents, primals) -> list:
     return [
-        zeros_beside(np.shape(p), aval_of(p).dtype, p, *tangents) if t is None else t
+        zeros_matching_library(np.shape(p), aval_of(p).dtype, p, *tangents) if t is None else t
         for t, p in zip(tangents, primals, strict=True)
     ]
 
@@ -169,7 +169,7 @@ unstack = linear(
 # ── many places at once ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def gathered(ct, reads: list, aval: Aval):
+def scatter_cotangents(ct, reads: list, aval: Aval):
     """Add the cotangents of entries (or rows) that were read one by one, all in one scatter: O(n) for n reads."""
     by_length: dict[int, list] = {}
     for read in reads:

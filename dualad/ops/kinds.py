@@ -17,19 +17,19 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array, Aval, broadcast_shapes, is_weak, python_type
-from ..core.constants import beside, zeros_beside
+from ..core.constants import match_library, zeros_matching_library
 from ..core.contexts import compiling, note
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import Tracer, beneath, layers
-from .finite import is_finite, is_wild, known
+from .finite import is_finite, is_wild, known_value
 from .samples import elementwise_samples
 
 __all__ = [
     "add_tangents", "align_ranks", "along_axis", "batch_elementwise", "bilinear", "broadcast_like", "broadcast_tangent",
-    "directional", "elementwise", "elementwise_shape", "factor_transpose", "in_lanes", "is_finite", "is_wild", "known",
-    "linear", "of_every_order", "of_matrices", "predicate", "product_strong_transpose", "repeat_lanes", "scale",
-    "scaled", "solution", "stacked", "strong", "times", "unary", "unbroadcast", "vanishes",
+    "directional", "elementwise", "elementwise_shape", "factor_transpose", "in_lanes", "is_finite", "is_wild",
+    "known_value", "linear", "of_every_order", "of_matrices", "predicate", "product_strong_transpose", "repeat_lanes",
+    "scale", "solution", "stacked", "strong", "strong_product", "times", "unary", "unbroadcast", "vanishes",
 ]  # fmt: skip
 
 # ── shapes ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -111,7 +111,7 @@ _STRONG = {float: np.float64, complex: np.complex128}
 def broadcast_like(t, out):
     """Return tangent ``t`` (or an exact zero) as an array of the shape and dtype of ``out``."""
     if t is None:
-        return np.broadcast_to(zeros_beside((), out.dtype, out), out.shape)
+        return np.broadcast_to(zeros_matching_library((), out.dtype, out), out.shape)
     return broadcast_tangent(t, out)
 
 
@@ -120,7 +120,7 @@ def add_tangents(s, t):
     return t if s is None else s if t is None else s + t
 
 
-def scaled(t, d):
+def strong_product(t, d):
     """Return ``t * d``, in which an exactly zero ``t`` stays zero times an infinite ``d`` (a strong zero).
 
     The factor is nearly always an array whose values are known now; then it is soon seen that the plain product will
@@ -136,12 +136,12 @@ def times(t, d):
     """
     finite = is_finite(d)
     if finite is None:
-        if known(d) is None:
+        if known_value(d) is None:
             if compiling.get() is None or _moves(t) or _moves(d):
                 note("numbers")
             else:
                 finite = False
-        elif (zeros := known(t)) is not None and not np.all(zeros):
+        elif (zeros := known_value(t)) is not None and not np.all(zeros):
             finite = False  # a derivative of d is being written down, which a tangent of zero must not meet
     return scale(t, d) if finite is False else t * d
 
@@ -270,7 +270,7 @@ def _sum_of_partials(function: Callable, partials: Sequence[Callable], singular:
         for partial, t in zip(partials, tangents, strict=True):
             if t is not None:
                 d = partial(*arguments, out)
-                product = scaled if singular else _of_tangent
+                product = strong_product if singular else _of_tangent
                 total = add_tangents(total, product(t, d))
         return broadcast_tangent(total, out)
 
@@ -306,7 +306,7 @@ def unary(ufunc: np.ufunc, samples, derivative: Callable, *, singular=False, **f
                 x = strong(x)
             out = ufunc(x)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                return out, scaled(tangents[0], derivative(x, out))
+                return out, strong_product(tangents[0], derivative(x, out))
     else:
 
         def jvp(primals: Sequence, tangents: Sequence) -> tuple:
@@ -529,7 +529,9 @@ def _scale_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     dd = tangents[1]
     if dd is not None:
         gone = vanishes(t)
-        dd = scaled(dd if isinstance(gone, (np.ndarray, np.bool_)) and not gone.any() else np.where(gone, 0, dd), t)
+        dd = strong_product(
+            dd if isinstance(gone, (np.ndarray, np.bool_)) and not gone.any() else np.where(gone, 0, dd), t
+        )
     return out, broadcast_tangent(add_tangents(dt, dd), out)
 
 
@@ -548,7 +550,7 @@ def factor_transpose(ct: Array, aval: Aval, d: Array, live: Any, hot: bool) -> A
         Whether the cotangent may be infinite, from a pole that x meets later: then a ``d`` of zero wins.
     """
     if live is not None and not is_finite(d):
-        d = np.where(beside(live, d), d, 0)
+        d = np.where(match_library(live, d), d, 0)
     return unbroadcast(scale(d, ct) if hot else ct * d, aval)
 
 

@@ -14,7 +14,7 @@ from ..core.aval import Aval
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
 from .kinks import chosen
-from .reductions import kept, reduced_shape
+from .reductions import reduced_shape, restore_axes
 from .samples import away_from, complex_plane
 
 __all__ = ["vector_norm"]
@@ -38,7 +38,7 @@ def _vector_norm(x, *, ord, axes):
 def _vector_norm_jvp(primals: Sequence, tangents: Sequence, *, ord, axes: tuple[int, ...]) -> tuple:
     x, t = primals[0], tangents[0]
     out = vector_norm(x, ord=ord, axes=axes)
-    norm = kept(out, x.shape, axes, False)
+    norm = restore_axes(out, x.shape, axes, False)
     flat = norm == 0
     x = np.where(flat, x.dtype.type(0), x)
     norm = np.where(flat, norm.dtype.type(1), norm)

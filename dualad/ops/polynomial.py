@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.aval import Aval
 from .factorization import complex_floating, floating, over_stack, square
-from .kinds import scaled, stacked
+from .kinds import stacked, strong_product
 from .samples import complex_plane, complex_regular, regular
 
 __all__ = ["characteristic", "roots"]
@@ -46,7 +46,7 @@ def _roots_jvp(primals: Sequence, tangents: Sequence, *, degree: int) -> tuple:
     n = p.shape[-1]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         slope = _value(p[..., : n - 1] * np.arange(n - 1, 0, -1, dtype=np.zeros((), p.dtype).real.dtype), r)
-        return r, scaled(_value(t, r), -1 / slope)
+        return r, strong_product(_value(t, r), -1 / slope)
 
 
 roots = stacked(

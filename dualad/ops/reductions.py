@@ -16,14 +16,14 @@ from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
 from .choice import nowhere, where
-from .kinds import along_axis, scaled
+from .kinds import along_axis, strong_product
 from .kinks import chosen
 from .samples import complex_plane
 from .scans import exclusive_cumprod, total_dtype
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "count_nonzero", "kept", "max", "min", "nanargmax", "nanargmin",
-    "nanmax", "nanmin", "one_axis", "prod", "reduced_shape", "sum",
+    "all", "any", "argmax", "argmin", "count_nonzero", "max", "min", "nanargmax", "nanargmin", "nanmax", "nanmin",
+    "one_axis", "prod", "reduced_shape", "restore_axes", "sum",
 ]  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def reduced_shape(shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool)
     return tuple([n for i, n in enumerate(shape) if i not in axis])
 
 
-def kept(x, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool):
+def restore_axes(x, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool):
     """Give a reduced array its reduced axes back, with size one, so that it broadcasts against the unreduced one."""
     return x if keepdims or not axis else x.reshape(reduced_shape(shape, axis, True))
 
@@ -74,7 +74,7 @@ def _sum_jvp(primals: Sequence, tangents: Sequence, *, axis: int, keepdims: bool
 def _sum_transpose(ct: Array, x: Array, *, axis: int, keepdims: bool = False) -> tuple:
     if isinstance(ct, np.generic):  # most often: then this is what broadcast_to does, and does not cost its time
         return (np.ndarray(x.shape, ct.dtype, ct, 0, (0,) * len(x.shape)),)
-    return (np.broadcast_to(kept(ct, x.shape, axis, keepdims), x.shape),)
+    return (np.broadcast_to(restore_axes(ct, x.shape, axis, keepdims), x.shape),)
 
 
 def _reduction(name: str, *, dtype=total_dtype, abstract_eval=None, kind="reduction", **fields) -> Primitive:
@@ -138,7 +138,7 @@ def _prod_jvp(primals: Sequence, tangents: Sequence, *, axis: int, keepdims: boo
     x, single = one_axis(x, axis)
     t, _ = one_axis(t, axis)
     others = exclusive_cumprod(x, single, False) * exclusive_cumprod(x, single, True)
-    tangent = bind(sum, (scaled(t, others),), {"axis": (single,)})
+    tangent = bind(sum, (strong_product(t, others),), {"axis": (single,)})
     return out, tangent.reshape(out.shape) if keepdims else tangent
 
 
@@ -173,7 +173,7 @@ def _extremum(name: str, function, reduce=None) -> Primitive:
         out = bind(op, (x,), params)
         if not axis:
             return out, t
-        full = kept(out, x.shape, axis, keepdims)
+        full = restore_axes(out, x.shape, axis, keepdims)
         tied, spoiled = x == full, full != full
         if not nowhere(spoiled):
             tied = tied | ((x != x) & spoiled)

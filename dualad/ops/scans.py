@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
-from ..core.constants import beside
+from ..core.constants import match_library
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
 from .choice import where
-from .kinds import add_tangents, along_axis, batch_elementwise, bilinear, linear, scaled, unbroadcast
+from .kinds import add_tangents, along_axis, batch_elementwise, bilinear, linear, strong_product, unbroadcast
 from .samples import complex_plane
 
 __all__ = [
@@ -49,7 +49,7 @@ def equal_or_both_nan(x, y):
     return (x == y) | ((x != x) & (y != y))
 
 
-def _stepped(step: Callable, block: Callable, axis: int, x, *more):
+def _run_recurrence(step: Callable, block: Callable, axis: int, x, *more):
     """Run a recurrence sₖ = step(sₖ₋₁, …, xₖ) from s₀ = x₀, along an axis of arrays of another library.
 
     They know no ufunc's ``accumulate``; all are of one shape.
@@ -86,7 +86,7 @@ def _running(ufunc, function=None):
     def run(x, axis):
         if type(x) in PLAIN:
             return ufunc.accumulate(x, axis)
-        return _stepped(ufunc, step, axis, x) if function is None else function(x, axis=axis)
+        return _run_recurrence(ufunc, step, axis, x) if function is None else function(x, axis=axis)
 
     def impl(x, *, axis, reverse=False):
         if not reverse:
@@ -166,7 +166,7 @@ def _recurrence_elsewhere(a, b, axis: int, reverse: bool):
     from_end = (slice(None),) * axis + (slice(None, None, -1),)
     if reverse:  # the factor of a step back is that of the entry after: shift it in
         a, b = _shift_impl(a[from_end], axis=axis), b[from_end]
-    out = _stepped(lambda s, factor, term: factor * s + term, _recurrence_after, axis, b, a)
+    out = _run_recurrence(lambda s, factor, term: factor * s + term, _recurrence_after, axis, b, a)
     return out[from_end] if reverse else out
 
 
@@ -267,7 +267,7 @@ recurrence = along_axis(
 
 def _exclusive(y, axis: int, reverse: bool):
     """Shift a running product, an empty product (one) moving in."""
-    return shift(y, axis=axis, reverse=reverse) + beside(_first(y.shape, axis, reverse).astype(y.dtype), y)
+    return shift(y, axis=axis, reverse=reverse) + match_library(_first(y.shape, axis, reverse).astype(y.dtype), y)
 
 
 def exclusive_cumprod(x, axis: int, reverse: bool):
@@ -278,7 +278,7 @@ def exclusive_cumprod(x, axis: int, reverse: bool):
 def _cumprod_jvp(primals: Sequence, tangents: Sequence, *, axis: int, reverse: bool = False) -> tuple:
     x, t = primals[0], tangents[0]
     out = cumprod(x, axis=axis, reverse=reverse)
-    terms = scaled(t, _exclusive(out, axis, reverse))
+    terms = strong_product(t, _exclusive(out, axis, reverse))
     if not reverse:
         return out, recurrence(x, terms, axis=axis)
     # From the end yₖ = xₖ yₖ₊₁, while the reversed recurrence multiplies by the factor of the entry after: shift it in.
@@ -340,7 +340,7 @@ def _ratio(x, y):
 def _cumlogaddexp_jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tuple:
     x, t = primals[0], tangents[0]
     out = cumlogaddexp(x, axis=axis)
-    first = beside(_first(out.shape, axis, False), out)
+    first = match_library(_first(out.shape, axis, False), out)
     before = where(first, out, shift(out, axis=axis))
     both = (x == out) & (before == out) & ~first
     goes_on = where(both, 0.5, _ratio(before, out))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.aval import Array, Aval, is_inexact
-from ..core.constants import beside, foreign, zeros_beside
+from ..core.constants import foreign, match_library, zeros_matching_library
 from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN
@@ -121,7 +121,7 @@ def _filled_jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
 
 
 def _filled_transpose(ct: Array, like, value: Array, *, shape: tuple[int, ...], dtype: np.dtype) -> tuple:
-    ct_like = zeros_beside(like.shape, like.dtype, ct) if type(like) is Aval else None
+    ct_like = zeros_matching_library(like.shape, like.dtype, ct) if type(like) is Aval else None
     return ct_like, unbroadcast(ct, value).astype(value.dtype) if type(value) is Aval else None
 
 
@@ -138,7 +138,7 @@ def _filled_batch(
 
 def _fill(like, value, *, shape, dtype):
     if foreign(value) is not None or (np.shape(value) and foreign(like) is not None):  # whose full_like takes a number
-        return np.broadcast_to(beside(value.astype(dtype), like), shape)
+        return np.broadcast_to(match_library(value.astype(dtype), like), shape)
     return np.full_like(like, value, shape=shape, dtype=dtype)
 
 

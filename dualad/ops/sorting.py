@@ -98,7 +98,7 @@ permute = linear(
 )
 
 
-def _ordered(name: str, impl: Callable, jvp: Callable, samples: list) -> Primitive:
+def _sorting_kind(name: str, impl: Callable, jvp: Callable, samples: list) -> Primitive:
     """Declare what puts the entries along an axis in an order."""
     return along_axis(
         name, impl=impl, abstract_eval=lambda x, **_: x, jvp=jvp, samples=samples, kind="sort", blocks="one"
@@ -115,7 +115,7 @@ def _sort_jvp(primals: Sequence, tangents: Sequence, *, axis: int) -> tuple:
     return permute(x, order, axis=axis), permute(t, order, axis=axis)
 
 
-sort = _ordered("sort", _sort, _sort_jvp, [*_SORTED, (complex_plane()(4), {"axis": 0})])
+sort = _sorting_kind("sort", _sort, _sort_jvp, [*_SORTED, (complex_plane()(4), {"axis": 0})])
 
 
 def _partition_jvp(primals: Sequence, tangents: Sequence, *, kth: int, axis: int) -> tuple:
@@ -127,7 +127,7 @@ def _partition_jvp(primals: Sequence, tangents: Sequence, *, kth: int, axis: int
     return out, permute(t, order, axis=axis)
 
 
-partition = _ordered(
+partition = _sorting_kind(
     "partition",
     lambda x, *, kth, axis: np.partition(x, kth, axis),
     _partition_jvp,
@@ -179,7 +179,7 @@ def _order_statistics_jvp(primals: Sequence, tangents: Sequence, *, axis: int) -
     return out, average_groups(tangent, joined, axis=axis)
 
 
-order_statistics = _ordered("order_statistics", _sort, _order_statistics_jvp, _SORTED)
+order_statistics = _sorting_kind("order_statistics", _sort, _order_statistics_jvp, _SORTED)
 
 
 # ── places and bins ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.aval import Array, Aval, broadcast_shapes, result_dtype
-from ..core.constants import beside
+from ..core.constants import match_library
 from .equal_values import coincided, spread, tolerance
 from .factorization import (
     adjoint,
@@ -30,7 +30,7 @@ from .factorization import (
     square,
     transposed,
 )
-from .kinds import known, of_matrices, scaled, solution
+from .kinds import known_value, of_matrices, solution, strong_product
 from .samples import complex_plane
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "nuclear_norm", "svd", "svdvals", "unitary_factor"]
@@ -40,7 +40,7 @@ def _real(dtype: np.dtype) -> np.dtype:
     return np.zeros((), dtype).real.dtype
 
 
-def _apart(*stack: int, n: int, m: int | None = None, imaginary: float = 0.0, symmetric: bool = False):
+def _spaced(*stack: int, n: int, m: int | None = None, imaginary: float = 0.0, symmetric: bool = False):
     """Make matrices whose eigenvalues and singular values lie apart."""
 
     def make(rng):
@@ -70,7 +70,7 @@ def _reciprocal_gaps(values):
     diagonal = np.eye(n, dtype=bool)
     scale = _largest(np.abs(values), -1).reshape((*values.shape[:-1], 1, 1))
     together = np.logical_and(np.abs(gaps) <= tolerance(values) * scale, np.logical_not(diagonal))
-    equal = known(together)
+    equal = known_value(together)
     if isinstance(equal, np.ndarray) and equal.any():
         coincided()
     apart = np.where(np.logical_or(together, diagonal), values.dtype.type(1), gaps)
@@ -95,7 +95,7 @@ def _from_triangle(a, uplo: str):
 def _eigh_jvp(primals: Sequence, tangents: Sequence, *, uplo: str) -> tuple:
     w, v = eigh(primals[0], uplo=uplo)
     t = adjoint(v) @ _from_triangle(tangents[0], uplo) @ v
-    tv = v @ scaled(t, _reciprocal_gaps(w))
+    tv = v @ strong_product(t, _reciprocal_gaps(w))
     if v.dtype.kind == "c":
         tv = tv + v * _turn(tv, v, 0 if uplo == "L" else -1)
     return (w, v), (np.real(_diagonal(t)), tv)
@@ -135,9 +135,9 @@ def _values_shape(a: Aval, *, uplo: str) -> Aval:
 
 _lower, _upper = {"uplo": "L"}, {"uplo": "U"}
 _hermitian_samples = [
-    (_apart(n=3, symmetric=True), _lower), (_apart(n=1), _lower), (_apart(2, n=3, symmetric=True), _upper),
-    (_apart(0, n=2), _lower), (_apart(n=3), _lower), (_apart(n=3), _upper),
-    (_apart(2, n=3, imaginary=0.3, symmetric=True), _lower), (_apart(n=3, imaginary=0.3, symmetric=True), _upper),
+    (_spaced(n=3, symmetric=True), _lower), (_spaced(n=1), _lower), (_spaced(2, n=3, symmetric=True), _upper),
+    (_spaced(0, n=2), _lower), (_spaced(n=3), _lower), (_spaced(n=3), _upper),
+    (_spaced(2, n=3, imaginary=0.3, symmetric=True), _lower), (_spaced(n=3, imaginary=0.3, symmetric=True), _upper),
 ]  # fmt: skip
 
 eigh = of_matrices(
@@ -176,13 +176,13 @@ def _eig(a):
 def _eig_jvp(primals: Sequence, tangents: Sequence) -> tuple:
     w, v = eig(primals[0])
     t = solve(v, tangents[0] @ v)
-    tv = v @ scaled(t, _reciprocal_gaps(w))
+    tv = v @ strong_product(t, _reciprocal_gaps(w))
     if not w.shape[-1]:
         return (w, v), (_diagonal(t), tv)
     tv = tv - v * np.real(np.sum(np.conj(v) * tv, axis=-2, keepdims=True))
     largest = np.argmax(np.abs(v), axis=-2)
     largest = largest.reshape((*largest.shape[:-1], 1, largest.shape[-1]))
-    there = beside(np.arange(v.shape[-2]).reshape((-1, 1)), largest) == largest
+    there = match_library(np.arange(v.shape[-2]).reshape((-1, 1)), largest) == largest
     moved, entry = (np.sum(np.where(there, x, x.dtype.type(0)), axis=-2, keepdims=True) for x in (tv, v))
     turn = moved / entry
     return (w, v), (_diagonal(t), tv - 1j * v * np.imag(turn))
@@ -194,7 +194,7 @@ def _eigvals_jvp(primals: Sequence, tangents: Sequence) -> tuple:
 
 
 _general_samples = [
-    _apart(n=3), _apart(n=1), _apart(2, n=3), _apart(0, n=2), _apart(2, n=3, imaginary=0.3),
+    _spaced(n=3), _spaced(n=1), _spaced(2, n=3), _spaced(0, n=2), _spaced(2, n=3, imaginary=0.3),
     np.array([[1.0, -2.0, 0.3], [1.5, 0.8, 0.1], [0.2, 0.4, 3.0]]),
 ]  # fmt: skip
 
@@ -264,11 +264,11 @@ def _svd_jvp(primals: Sequence, tangents: Sequence, *, full: bool = False) -> tu
     th = adjoint(t)
     # sⱼ² − sᵢ² = (sⱼ − sᵢ)(sⱼ + sᵢ): the difference of near squares would cancel.
     f = _reciprocal_gaps(s) / np.where(row + column == 0, s.dtype.type(1), row + column)
-    tu = scaled(t * row + column * th, f)
+    tu = strong_product(t * row + column * th, f)
     if t.dtype.kind == "c":
         tu = tu + 1j * np.where(np.eye(k, dtype=bool), np.imag(t), 0.0) / row
     tu = u @ tu
-    tv = v @ scaled(column * t + th * row, f)
+    tv = v @ strong_product(column * t + th * row, f)
     if a.shape[-2] > k:
         tu = tu + (av - u @ t) / row
     if a.shape[-1] > k:
@@ -300,8 +300,8 @@ def _svd_shape(a: Aval, *, full: bool = False):
 
 
 _svd_samples = [
-    _apart(n=3), _apart(n=4, m=2), _apart(n=2, m=4), _apart(n=1), _apart(2, n=3), _apart(0, n=2),
-    _apart(n=3, imaginary=0.3), _apart(2, n=4, m=2, imaginary=0.3), _apart(n=2, m=3, imaginary=0.3),
+    _spaced(n=3), _spaced(n=4, m=2), _spaced(n=2, m=4), _spaced(n=1), _spaced(2, n=3), _spaced(0, n=2),
+    _spaced(n=3, imaginary=0.3), _spaced(2, n=4, m=2, imaginary=0.3), _spaced(n=2, m=3, imaginary=0.3),
 ]  # fmt: skip
 
 svd = of_matrices(
@@ -310,7 +310,10 @@ svd = of_matrices(
     abstract_eval=_svd_shape,
     jvp=_svd_jvp,
     # One further column of a real matrix is determined up to its sign, so that its least motion is its motion.
-    samples=[*_svd_samples, *[(a, {"full": True}) for a in (_apart(2, n=3, m=2), _apart(n=3, m=4), _apart(n=2))]],
+    samples=[
+        *_svd_samples,
+        *[(a, {"full": True}) for a in (_spaced(2, n=3, m=2), _spaced(n=3, m=4), _spaced(n=2))],
+    ],
     multiple_results=True,
 )
 

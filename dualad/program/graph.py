@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .show import Names, described, shown
+from .show import Names, describe_constant, named_equations
 from .variable import Variable
 
 __all__ = ["Graph", "Node", "graphs"]
@@ -54,10 +54,12 @@ def _graph(program, name: str, names: Names) -> Graph:
         if type(x) in (bool, int, float, complex):
             return None
         if label not in constants:
-            constants[label] = add(Node("constant", (label, described(x).partition(" = ")[0]), described(x)))
+            constants[label] = add(
+                Node("constant", (label, describe_constant(x).partition(" = ")[0]), describe_constant(x))
+            )
         return constants[label]
 
-    equations = list(shown(program, names))
+    equations = list(named_equations(program, names))
     for v in program.inputs:
         made[v] = add(Node("input", (names.of(v), repr(v.aval))))
     for e, step in zip(equations, program.steps, strict=True):

@@ -20,7 +20,7 @@ from ..errors import ShapeError
 from .ir import Program, map_atoms
 from .variable import Variable, WatchedSteps
 
-__all__ = ["PackedProgram", "PackingSteps", "active", "packing_steps", "unpacked"]
+__all__ = ["PackedProgram", "PackingSteps", "active", "packing_steps", "unpack_constants"]
 
 #: the innermost pair (pack, unpack); per thread and per asynchronous task
 active: ContextVar[tuple[Callable, Callable] | None] = ContextVar("dualad_residual_hooks", default=None)
@@ -91,7 +91,7 @@ def packing_steps() -> PackingSteps | None:
     return None if pair is None else PackingSteps(*pair)
 
 
-def unpacked(program: Program) -> Program:
+def unpack_constants(program: Program) -> Program:
     """Return a program as it can be run: with its constants unpacked, each once."""
     if type(program) is not PackedProgram:
         return program

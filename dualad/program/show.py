@@ -25,7 +25,7 @@ import numpy as np
 from ..core.aval import Aval
 from .variable import Variable
 
-__all__ = ["Names", "Shown", "described", "show", "shown"]
+__all__ = ["Names", "Shown", "describe_constant", "named_equations", "show"]
 
 #: arrays up to this many entries are printed, longer ones are only described
 _SHORT = 16
@@ -50,13 +50,13 @@ def show(program, limit: int | None = None) -> str:
     if names.constants:
         some = names.constants if limit is None else names.constants[:limit]
         lines.append("where:")
-        lines += [f"    {name}: {described(value)}" for name, value in some]
+        lines += [f"    {name}: {describe_constant(value)}" for name, value in some]
         if len(some) < len(names.constants):
             lines.append(f"    ... {len(names.constants) - len(some):,} more")
     return "\n".join(lines)
 
 
-def shown(program, names: Names) -> Iterator[Shown]:
+def named_equations(program, names: Names) -> Iterator[Shown]:
     """Yield the equations of one program with their names, in the order that gives each the name it has in the text."""
     names.variables = {}
     for v in program.inputs:
@@ -71,7 +71,7 @@ def _lines(program, name: str, names: Names, limit: int | None) -> list[str]:
     count = len(program.recorded)
     first, last = (count, 0) if limit is None or count <= limit else (limit - limit // 4, limit // 4)
     lines = []
-    for i, (e, step) in enumerate(zip(shown(program, names), program.steps, strict=True)):
+    for i, (e, step) in enumerate(zip(named_equations(program, names), program.steps, strict=True)):
         if first <= i < count - last:
             if i == first:
                 lines.append(f"    ... {count - first - last:,} more equations")
@@ -126,7 +126,7 @@ class Names:
 _LETTERS = "abcdefghijlmnopqrstuvwxyz"  # k is for constants
 
 
-def described(value) -> str:
+def describe_constant(value) -> str:
     """Return the type of a constant, and its value while it is short."""
     if not hasattr(value, "dtype"):
         return f"object  # {type(value).__name__}"

@@ -14,7 +14,7 @@ from typing import Any, Generic
 import numpy as np
 import optree
 
-from ..base.arguments import replaced
+from ..base.arguments import replace_at
 from ..base.frames import public
 from ..base.signatures import Args, Out
 from ..base.tree import flatten, is_array, with_structures
@@ -36,8 +36,8 @@ from ..vmap import vmap
 
 __all__ = [
     "Call", "RuledFunction", "Template", "UserFunction", "accepted_names", "call_primitive", "call_shape",
-    "checked_leaves", "checked_pair", "fitting", "flat_output", "has_tensor", "innermost",
-    "map_lanes", "map_linear", "mapped_function", "of_moving", "partition", "push_moving", "sample_calls",
+    "check_result_aval", "checked_leaves", "checked_pair", "flat_output", "has_tensor", "innermost", "map_lanes",
+    "map_linear", "mapped_function", "of_moving", "partition", "push_moving", "sample_calls",
 ]  # fmt: skip
 
 
@@ -79,14 +79,14 @@ class Template:
 
     def fill(self, values: Sequence) -> Any:
         """Return the tree with these arrays in their places."""
-        return optree.tree_unflatten(self.tree, replaced(self.statics, self.arrays, values))
+        return optree.tree_unflatten(self.tree, replace_at(self.statics, self.arrays, values))
 
 
 def partition(tree: Any) -> tuple[Template, list]:
     """Return a tree's template and its arrays."""
     leaves, treedef = flatten(tree)
     arrays = [i for i, x in enumerate(leaves) if isinstance(x, Tracer) or is_array(x)]
-    return Template(arrays, replaced(leaves, arrays, [None] * len(arrays)), treedef), [leaves[i] for i in arrays]
+    return Template(arrays, replace_at(leaves, arrays, [None] * len(arrays)), treedef), [leaves[i] for i in arrays]
 
 
 def has_tensor(tree: Any) -> bool:
@@ -135,7 +135,7 @@ def innermost(arrays: Sequence) -> Level | None:
 
 def of_moving(function: Callable, primals: Sequence, moving: Sequence[int]) -> tuple[Callable, list]:
     """Return a function of flat arguments as one of those that move, and these."""
-    return lambda *values: function(*replaced(primals, moving, values)), [primals[i] for i in moving]
+    return lambda *values: function(*replace_at(primals, moving, values)), [primals[i] for i in moving]
 
 
 def push_moving(function: Callable, primals: Sequence, tangents: Sequence) -> tuple[Any, Any]:
@@ -176,7 +176,7 @@ def map_linear(function: Callable, mapped: Sequence[bool], size: int) -> Callabl
         n, moving = len(residuals), [i for i, v in enumerate(vectors) if v is not None]
 
         def lane(*values):
-            return list(function(list(values[:n]), replaced([None] * len(vectors), moving, values[n:])))
+            return list(function(list(values[:n]), replace_at([None] * len(vectors), moving, values[n:])))
 
         over_lanes = mapped_function(lane, [*mapped, *[True] * len(moving)], size)
         return list(over_lanes(*residuals, *[vectors[i] for i in moving]))
@@ -404,7 +404,7 @@ def checked_leaves(given: Sequence, avals: Sequence[Aval | None], names: Sequenc
                 "it returns numbers and arrays",
                 "return None where it is zero",
             )
-        a = fitting(
+        a = check_result_aval(
             x, aval, name, where,
             "tangents and cotangents have the shapes of what they belong to, and nothing is summed silently",
             "sum over the axes along which it was broadcast, or broadcast it as the value itself is",
@@ -413,7 +413,7 @@ def checked_leaves(given: Sequence, avals: Sequence[Aval | None], names: Sequenc
     return leaves
 
 
-def fitting(x: Any, aval: Aval, name: object, where: str, why: str, instead: str) -> Aval:
+def check_result_aval(x: Any, aval: Aval, name: object, where: str, why: str, instead: str) -> Aval:
     """Return the aval of what a function of the user's returned, which has to have a shape."""
     a = aval_of(x)
     if a.shape != aval.shape:

@@ -30,7 +30,7 @@ from ..jvp import jvp
 from ..ops.kinds import linear as linear_op
 from ..program.ir import Program, evaluate
 from ..program.variable import Variable
-from ..tensors.lazy import FirstRun, LazyLevel, forced
+from ..tensors.lazy import FirstRun, LazyLevel, force_all
 from ..tensors.staged import Staged, StagedLevel
 from ..transforms.linearize import linearize
 from ..vjp_via_transpose import vjp
@@ -216,7 +216,7 @@ def _first_run(call: Call, primals: Sequence, moved: list[int], policy: Callable
                 np.zeros(v.shape, v.dtype)[()] if t is None else t for v, t in pairs if is_inexact(aval_of(v).dtype)
             ]
             program = staged.finish(tangents, where)
-        out = forced([v for v, _ in pairs])
+        out = force_all([v for v, _ in pairs])
         kept = lazy.kept()
         lazy.first.have_arguments(primals, moved)
     return out, program, lazy.first, kept
@@ -259,7 +259,7 @@ def _derivative(call: Call, moved: list[int], live: list[int], runs: list[FirstR
             with LazyLevel(f"checkpoint of `{call.name}`", policy, run, values[n:m]) as lazy:
                 linear_map = through(f, [lazy.given(x) for x in chosen])
                 lazy.end_of_function()
-                return forced(linear_map(list(values[m:])))
+                return force_all(linear_map(list(values[m:])))
 
         params = {"call": Call(call.name, function, (None, context))}
         return list(bind(checkpoint_call, (*known, *vectors), params))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..base.arguments import check_callable, replaced
+from ..base.arguments import check_callable, replace_at
 from ..base.signatures import Args, Out
 from ..base.tree import LeafName, flatten, flatten_like
 from ..core.aval import Aval, aval_of, is_inexact
@@ -99,7 +99,7 @@ def _call_jvp(primals, tangents, *, call):
 
     def derivative(live, outs):
         def pull(known, cts):
-            given = backward(found, known, replaced([None] * len(out), live, cts))
+            given = backward(found, known, replace_at([None] * len(out), live, cts))
             return [given[i] for i in moved]
 
         def push(known, vectors):

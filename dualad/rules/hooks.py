@@ -216,14 +216,14 @@ class no_tangents:
         self._tokens: list = []
 
     def __enter__(self) -> no_tangents:
-        contexts.entered()
+        contexts.enter()
         # Levels opened from now on have higher numbers, and keep their tangents.
         self._tokens.append(contexts.boundary.set(Level("no_tangents").number if self.active else 0))
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         contexts.boundary.reset(self._tokens.pop())
-        contexts.left()
+        contexts.leave()
 
     def __call__(self, function: Callable) -> Callable:
         """Decorate a function, a generator function or a coroutine function."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..base.arguments import replaced
+from ..base.arguments import replace_at
 from ..base.frames import public
 from ..base.tree import LeafName, flatten, flatten_like
 from ..core.aval import Aval, aval_of, is_inexact
@@ -24,7 +24,7 @@ from ..errors import ArgumentTypeError, DtypeError, OutputError, RuleMissingErro
 from ..ops.kinds import in_lanes
 from ..surface.leaves import output_leaves
 from ..tensors.staged import StagedLevel
-from ..transforms.liveness import signed
+from ..transforms.liveness import sign_by_liveness
 from ..vjp_via_transpose import linear_transpose
 from .calls import checked_leaves, has_tensor, map_linear, partition, push_moving
 
@@ -128,7 +128,7 @@ def _jvp(primals, tangents, *, call, outs, residuals):
 def _transpose(ct, *args, live=None, hot=False, call, outs, residuals):
     if call.signed:
         masks = live or [live] * len(ct)
-        ct = [None if c is None else signed(c, mask) for c, mask in zip(ct, masks, strict=True)]
+        ct = [None if c is None else sign_by_liveness(c, mask) for c, mask in zip(ct, masks, strict=True)]
     cut = len(args) - residuals
     known = list(args[cut:])
     if not call.sparse and any([c is None for c in ct]):
@@ -202,7 +202,7 @@ def linear_tangents(
         return (None,) * len(out)
     outs = tuple([Aval(np.shape(out[i]), aval_of(out[i]).dtype) for i in live])
     params = {"call": derivative(live, outs), "outs": outs, "residuals": len(residuals)}
-    return tuple(replaced([None] * len(out), live, bind(linear, (*vectors, *residuals), params)))
+    return tuple(replace_at([None] * len(out), live, bind(linear, (*vectors, *residuals), params)))
 
 
 # ── for users ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -20,7 +20,7 @@ from ..base.terminal import Progress
 from ..core.contexts import watching
 from ..errors import ArgumentTypeError, PerformanceNote, TravelError, WorkerLostError
 from ..tensors.chunks import Plan, in_chunks, measured_chunks
-from .executors import Known, has_gil, has_lost_a_worker, known
+from .executors import Known, has_gil, has_lost_a_worker, identify_executor
 from .payload import Blob, Ticket, as_laid, pack
 from .worker import Answer, Context, Job, RemoteTraceback, heard_again, work
 
@@ -44,7 +44,7 @@ def chunked(
             if progress and chunk_size is None and max_memory is None:
                 chunk_size = max(1, plan.total // 100)
             return in_chunks(run, plan.total, chunk_size, max_memory, plan.where)
-        place = known(executor)
+        place = identify_executor(executor)
         parts: list = []
         start = 0
         if max_memory is not None:
@@ -152,7 +152,7 @@ class _Run:
         calls = [(*r, *piece) for r, piece in zip(ranges, self.plan.cut(ranges), strict=True)]
         try:
             if self.ticket is None:
-                futures = [self.place.executor.submit(contextvars.copy_context().run, _here, self.job, calls[0])]
+                futures = [self.place.executor.submit(contextvars.copy_context().run, _run_here, self.job, calls[0])]
             else:
                 along = self.along
                 if self.ticket.file is None and (along is None or again):
@@ -262,7 +262,7 @@ def _itself(blob: Blob) -> Blob:
     return blob
 
 
-def _here(job: Callable, args: tuple) -> Answer:
+def _run_here(job: Callable, args: tuple) -> Answer:
     """Carry out a chunk in a thread of this process, where everything is."""
     answer = Answer()
     try:

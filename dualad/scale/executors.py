@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Known", "class_names", "has_gil", "has_lost_a_worker", "known"]
+__all__ = ["Known", "class_names", "has_gil", "has_lost_a_worker", "identify_executor"]
 
 
 class Known:
@@ -46,7 +46,7 @@ class Known:
         return [self.executor._wrap_future(future) for future in found]
 
 
-def known(executor: Any) -> Known:
+def identify_executor(executor: Any) -> Known:
     """What is known of an executor."""
     client = executor if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info") else None
     if client is not None:  # a Dask client, whose own submit gives futures of another sort
@@ -94,5 +94,5 @@ def _workers(executor: Any) -> int:
 
 
 def has_gil() -> bool:
-    """Say whether threads of this interpreter take turns."""
+    """Whether threads of this interpreter take turns."""
     return getattr(sys, "_is_gil_enabled", lambda: True)()

@@ -23,7 +23,8 @@ from ..jvp import stop_gradient
 from ..surface.arguments import array_operand
 
 __all__ = [
-    "MIRRORED", "Verdict", "as_args", "calling_scipy", "falls_back", "is_own", "known", "mirrors", "refuses", "wide",
+    "MIRRORED", "Verdict", "as_args", "calling_scipy", "falls_back", "is_own", "known_value", "mirrors", "refuses",
+    "wide",
 ]  # fmt: skip
 
 #: qualified name of a SciPy function -> what dualad does with it on tensors; the coverage table is made of it
@@ -46,7 +47,7 @@ def wide(x: Any) -> Any:
     return x.astype(np.complex128 if np.result_type(x).kind == "c" else np.float64)
 
 
-def known(x: Any) -> Any:
+def known_value(x: Any) -> Any:
     """Return the plain value of an argument that is known now, or None (under ``vmap`` or ``trace``)."""
     x = stop_gradient(x)
     return None if isinstance(x, Tracer) else x
@@ -100,10 +101,10 @@ def mirrors(original: Callable | None, kind: str = "composite", words: str | Non
 def refuses(original: Callable, name: str, why: str, instead: str = "") -> Callable:
     """Make a function that is SciPy's for plain arguments and an error with a reason for tensors."""
     MIRRORED[name] = Verdict("unsupported", why, instead)
-    return _guarded(original, name, why, instead)
+    return _with_refusals(original, name, why, instead)
 
 
-def _guarded(original: Callable, name: str, why: str, instead: str, inside: Callable = tracer_in) -> Callable:
+def _with_refusals(original: Callable, name: str, why: str, instead: str, inside: Callable = tracer_in) -> Callable:
     @functools.wraps(original)
     def function(*args, **kwargs):
         tensor = inside([*args, *kwargs.values()])
@@ -138,7 +139,7 @@ def falls_back(
         thing = guarded.get(name) or getattr(module, name)
         function = isinstance(thing, _FUNCTIONS) or type(thing).__name__ == "MultiUFunc"  # several ufuncs in one
         if function and not name.startswith("_") and name not in guarded:
-            thing = guarded[name] = _guarded(thing, f"{module.__name__}.{name}", _NO_VERSION, _INSTEAD, inside)
+            thing = guarded[name] = _with_refusals(thing, f"{module.__name__}.{name}", _NO_VERSION, _INSTEAD, inside)
         return thing
 
     def __dir__() -> list[str]:

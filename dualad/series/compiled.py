@@ -100,11 +100,11 @@ class _Kernel:
         self.calls += 1
         if self.calls == _OFTEN:
             with contextlib.suppress(Exception):  # a rule that branches on values, or refuses to be written down
-                self.code = ABOVE.machine_code(_written(call, parts, size))
+                self.code = ABOVE.machine_code(_record_series(call, parts, size))
         return self.code and self.code.run
 
 
-def _written(call: Any, parts: Sequence, size: int) -> Program:
+def _record_series(call: Any, parts: Sequence, size: int) -> Program:
     """Write the series of a call down: a program of blocks of rows and of the value itself, whose result is a block."""
     order = call.level.order
     with StagedLevel("series") as staged, type(call.level)(call.level.transform, order) as level:

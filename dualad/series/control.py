@@ -10,7 +10,15 @@ from collections.abc import Sequence
 
 from ..control.control_ops import switch, while_with, without_index
 from ..control.scan import carry_slice, operand_groups, scan
-from ..control.subprograms import Derived, alike, going_round, runner, spread_orders, strong_aval, together
+from ..control.subprograms import (
+    Derived,
+    carry_fixpoint,
+    gather_orders,
+    runner,
+    spread_orders,
+    strong_aval,
+    unify_branches,
+)
 from ..core.dispatch import bind
 from ..core.tables import OPS
 from ..program.ir import Program
@@ -49,11 +57,11 @@ def _switch_series(order, values, params):
     """Choose among the branches' programs of series."""
     index, others = without_index(values, params["linear"])
     moving = [type(v) is list for v in others]
-    parts, out = alike(functools.partial(series_program, order=order), params["branches"], moving)
+    parts, out = unify_branches(functools.partial(series_program, order=order), params["branches"], moving)
     now = {"branches": tuple([p.program for p in parts]), "linear": 0}
     if (results := params.get("results")) is not None:
         now["results"] = sum([order + 1 if m else 1 for m in out[:results]])
-    return together(bind(switch, (index, *spread_orders(others, moving, order)), now), out, order)
+    return gather_orders(bind(switch, (index, *spread_orders(others, moving, order)), now), out, order)
 
 
 @declare("while_loop")
@@ -66,10 +74,10 @@ def _while_series(order, values, params):
 def _scan_series(order, values, params):
     """Scan with all coefficients of the carry as the carry."""
     make, counts = functools.partial(series_program, order=order), params["counts"]
-    series, moving = going_round(make, params["body"], [type(v) is list for v in values], carry_slice(counts))
+    series, moving = carry_fixpoint(make, params["body"], [type(v) is list for v in values], carry_slice(counts))
     counts = tuple([sum([order + 1 if f else 1 for f in group]) for group in operand_groups(moving, counts)[:4]])
     params = {**params, "body": series.program, "counts": counts, "linear": False}
-    return together(bind(scan, spread_orders(values, moving, order), params), series.moving, order)
+    return gather_orders(bind(scan, spread_orders(values, moving, order), params), series.moving, order)
 
 
 @declare("call")
@@ -80,4 +88,4 @@ def _call_series(order, values, params):
     make = lambda: series_program(program, moving, order=order)
     series = program.derived(make, "series", moving, order)
     results = bind(OPS["call"], spread_orders(values, moving, order), {"program": series.program, "linear": 0})
-    return together(results, series.moving, order)
+    return gather_orders(results, series.moving, order)

@@ -17,8 +17,8 @@ import numpy as np
 
 from ..core.dispatch import bind
 from ..ops.factorization import solve
-from ..ops.kinds import is_finite, known
-from .stream import Stream, convolve, overlap, shifted
+from ..ops.kinds import is_finite, known_value
+from .stream import Stream, convolve, derivative, overlap
 
 __all__ = ["NATIVE", "slope_and_bend"]
 
@@ -71,7 +71,7 @@ def _recurrence(name: str, at: Callable | None = None, value: Callable | None = 
 
 def _regular(x: Any) -> bool:
     """Whether a value is known, finite and nowhere zero."""
-    x = known(x)
+    x = known_value(x)
     return x is not None and bool(is_finite(x)) and bool(np.all(x))
 
 
@@ -159,13 +159,13 @@ def _power(call: Any, moving: list[int]) -> Stream | None:
     if not _regular(call.zeroth[0]):
         return None
     if moving != [0]:
-        base = known(call.zeroth[0])
-        if np.iscomplexobj(base) or not np.all(base > 0) or is_finite(known(call.zeroth[1])) is not True:
+        base = known_value(call.zeroth[0])
+        if np.iscomplexobj(base) or not np.all(base > 0) or is_finite(known_value(call.zeroth[1])) is not True:
             return None
         power = e * np.log(x)
         return _integral(
             call, bind(call.op, call.zeroth, call.params),
-            lambda y: y * call.wrap(shifted(power.variable), call.level),
+            lambda y: y * call.wrap(derivative(power.variable), call.level),
         )  # fmt: skip
     if type(e) not in (int, float) or e in (0, 1, 2, 3):
         return None
@@ -238,7 +238,7 @@ def _quadratic(call: Any, moving: list[int]) -> Stream | None:
         return None
     first = bind(call.op, call.zeroth, call.params)
     if slopes is None:  # the rule of the logistic function does more
-        prime = call.wrap(shifted(call.streams[0]), call.level)
+        prime = call.wrap(derivative(call.streams[0]), call.level)
         return _integral(call, first, lambda y: (y - y * y) * prime)
     y = _rows(call, first)
     with np.errstate(all="ignore"):
@@ -309,11 +309,11 @@ def slope_and_bend(name: str, x: Any, y: Any) -> tuple[Any, Any] | None:
 @_native("det")
 def _det(call: Any, moving: list[int]) -> Stream | None:
     """y′ = y tr(A⁻¹ A′), where A is far from singular."""
-    first, matrices = bind(call.op, call.zeroth, call.params), known(call.zeroth[0])
+    first, matrices = bind(call.op, call.zeroth, call.params), known_value(call.zeroth[0])
     if not _regular(first) or not np.all(np.linalg.cond(matrices) < _FAR_FROM_SINGULAR):
         return None
     (a,) = call.args
-    prime = call.wrap(shifted(call.streams[0]), call.level)
+    prime = call.wrap(derivative(call.streams[0]), call.level)
     return _integral(call, first, lambda y: y * np.trace(solve(a, prime), axis1=-2, axis2=-1))
 
 

@@ -31,11 +31,11 @@ from ..core.dispatch import bind
 from ..core.primitive import Primitive
 from ..core.tracer import PLAIN, Tracer
 from ..dual import Dual, DualLevel
-from ..memory.memory import snapshot, unchanged
-from ..ops.kinds import broadcast_tangent, is_finite, known, times
+from ..memory.memory import is_unchanged, snapshot
+from ..ops.kinds import broadcast_tangent, is_finite, known_value, times
 from .compiled import compiled_stream
 from .native import NATIVE, slope_and_bend
-from .stream import Stream, convolve, overlap, shifted
+from .stream import Stream, convolve, derivative, overlap
 
 __all__ = ["declare", "series_kind", "stream_of"]
 
@@ -189,7 +189,7 @@ def _same(held: Sequence, args: Sequence) -> bool:
         if type(h) is np.ndarray:
             if h is not a and not np.array_equal(h, a, equal_nan=h.dtype.kind in "fc"):
                 return False
-        elif isinstance(h, Tracer) and not unchanged(h, a):
+        elif isinstance(h, Tracer) and not is_unchanged(h, a):
             return False
     return True
 
@@ -226,7 +226,7 @@ def _choose(call: Call) -> tuple:
         return (_product(call, moving),)
     if op.name == "vanishes":  # a coefficient that is not known yet may be another number than zero
         return (np.zeros(np.shape(call.zeroth[0]), bool),)
-    return _derived(call)
+    return _derive_streams(call)
 
 
 #: operators that multiply entries: their rules know zeros that win against infinities
@@ -236,7 +236,7 @@ _FACTORS = frozenset({"divide", "einsum", "matmul", "multiply"})
 def _beside_infinity(call: Call, moving: list[int]) -> bool:
     if call.op.name not in _FACTORS or (call.op.name == "multiply" and len(moving) == 2):
         return False
-    if call.op.name == "divide" and (divisor := known(call.zeroth[1])) is not None and not np.all(divisor):
+    if call.op.name == "divide" and (divisor := known_value(call.zeroth[1])) is not None and not np.all(divisor):
         return True
     return any([is_finite(z) is False for z in call.zeroth])
 
@@ -395,14 +395,14 @@ def _product(call: Call, moving: list[int]) -> Stream:
 # ── all others ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _derived(call: Call) -> tuple:
+def _derive_streams(call: Call) -> tuple:
     """Make streams of which the coefficients are those of J(x)·x′, by the operator's own JVP rule."""
     op, level = call.op, call.level
     streams: list[Any] = []
 
     @functools.cache
     def tangents() -> Sequence:
-        primes = [shifted(s) if s is not None and is_inexact(s.dtype) else None for s in call.streams]
+        primes = [derivative(s) if s is not None and is_inexact(s.dtype) else None for s in call.streams]
         moved = [None if p is None else call.wrap(p, level) for p in primes]
         return _results(op, op.jvp(call.args, moved, **call.params)[1])
 
@@ -447,7 +447,7 @@ def _summed_second(call: Call, i: int) -> Stream:
     op, s, pick = call.op, call.streams[i], call.level.pick
     first = bind(op, call.zeroth, call.params)
     with np.errstate(all="ignore"):
-        slope, bend = slope_and_bend(op.name, call.zeroth[i], first) or _differentiated(call, i)
+        slope, bend = slope_and_bend(op.name, call.zeroth[i], first) or _slope_and_curvature(call, i)
 
     def more(k, out):
         x1, own = s.coef(1), s.coef(k)
@@ -464,7 +464,7 @@ def _summed_second(call: Call, i: int) -> Stream:
     return call.stream(first, more, 2)
 
 
-def _differentiated(call: Call, i: int) -> tuple[Any, Any]:
+def _slope_and_curvature(call: Call, i: int) -> tuple[Any, Any]:
     """Return f′ and f″/2 of a function of one number, by its JVP rule and that rule's derivative."""
     s = call.streams[i]
     one = np.ones(s.shape, s.dtype)[()]

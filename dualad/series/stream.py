@@ -15,7 +15,7 @@ from ..core.aval import aval_of
 from ..core.tracer import PLAIN
 from ..ops.kinds import is_finite, times
 
-__all__ = ["Stream", "convolve", "overlap", "shifted"]
+__all__ = ["Stream", "convolve", "derivative", "overlap"]
 
 
 class Stream:
@@ -102,7 +102,7 @@ class Stream:
         return self.coefs[: order + 1]
 
 
-def shifted(x: Stream) -> Stream | None:
+def derivative(x: Stream) -> Stream | None:
     """Return the derivative x′ of a series in its variable; ``None`` if it is a constant."""
     if x.last < 1:
         return None

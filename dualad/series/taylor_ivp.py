@@ -322,7 +322,7 @@ class _Problem:
                 signs[0] = self.signs[i]
             self.signs[i] = signs[-1]
             for k in np.flatnonzero(signs[1:] * signs[:-1] < 0):
-                zeros.append((_bisected(series, signs[k], xs[k], xs[k + 1]), i, signs[k + 1]))
+                zeros.append((_bisect(series, signs[k], xs[k], xs[k + 1]), i, signs[k + 1]))
             zeros += [(xs[k], i, signs[k + 1]) for k in np.flatnonzero(signs[:-1] == 0)]
         for x, i, rising in sorted(zeros, key=lambda zero: abs(zero[0])):
             direction = getattr(self.events[i], "direction", 0)
@@ -337,7 +337,7 @@ class _Problem:
         return None
 
 
-def _bisected(series: list, sign: float, low: float, high: float) -> float:
+def _bisect(series: list, sign: float, low: float, high: float) -> float:
     """Return the zero of a polynomial between a point at which it has this sign and one at which it has the other."""
     value = np.polynomial.polynomial.polyval
     while True:

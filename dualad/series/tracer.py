@@ -18,7 +18,7 @@ from ..core.dispatch import bind
 from ..core.level import Level, escaped
 from ..core.tracer import Tracer
 from ..memory.memory import layout
-from ..ops.kinds import is_finite, known
+from ..ops.kinds import is_finite, known_value
 from .rules import stream_of
 from .stream import Stream
 
@@ -94,7 +94,7 @@ class Series(Tracer):
 
     def known(self):
         """Return the numbers beneath the value, if there are any yet."""
-        return known(self.inner)
+        return known_value(self.inner)
 
     def is_finite(self) -> bool | None:
         """Whether the value is finite, if it is known; a series about a finite value has finite coefficients."""

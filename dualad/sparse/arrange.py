@@ -15,7 +15,7 @@ from ..core.tracer import Tracer
 from ..jacobians.basis import slices_of
 from ..ops.indexing import ARRAY, index
 from .needs import scipy_module, scipy_sparse, traced_sparse
-from .rows import tagged
+from .rows import with_entry_numbers
 from .structure import Sparsity
 
 __all__ = ["Block", "FORMATS", "arrange"]
@@ -70,7 +70,7 @@ def arrange(S: Sparsity, format: str, kept: Any, leaves: tuple[list[Aval], list[
         before = np.zeros(S.shape[0] + 1, S.indptr.dtype)
         np.cumsum(np.bincount(S.rows[kept], minlength=S.shape[0]), out=before[1:])
         return [[Block(S.indices[kept], before, S.shape, None if type(kept) is slice else kept, format)]]
-    whole = tagged(S._matrix)
+    whole = with_entry_numbers(S._matrix)
 
     def cut(rows: slice, columns: slice) -> Block:
         part = whole[rows, columns]

@@ -167,7 +167,7 @@ def _alone(lines: np.ndarray, colors: np.ndarray, length: int) -> tuple[np.ndarr
 def _transposed(S: Sparsity) -> np.ndarray:
     """Return, for every entry (i, j) of a symmetric pattern, the position of (j, i)."""
     m, n = S.shape
-    tags = rows.tagged(S._matrix).T.tocsr()
+    tags = rows.with_entry_numbers(S._matrix).T.tocsr()
     if m != n or tags.nnz != S.nnz or not np.array_equal(tags.indices, S.indices):
         raise SparsityError(
             f"a pattern of shape {S.shape} was coloured with mode='symmetric', and it is not symmetric.",
@@ -366,7 +366,7 @@ def _symmetric(S: Sparsity, order: str, decompression: str) -> Coloring:
     reason = how + (f", {r} dense {'row' if r == 1 else 'rows'} apart" if r else "")
     if decompression == "substitution":
         return Coloring(S, "symmetric", colors, none, reason, Substitution(S, colors, _transposed(S)))
-    colors = _needed(S, colors) if how == "star" else _without_gaps(colors)
+    colors = _drop_unused_colors(S, colors) if how == "star" else _without_gaps(colors)
     return Coloring(S, "symmetric", colors, none, reason)
 
 
@@ -412,7 +412,7 @@ def _pairs(matrix: Any) -> np.ndarray:
     return np.unique(np.minimum(i, j) * n + np.maximum(i, j), return_inverse=True)[1].astype(np.int64)
 
 
-def _needed(S: Sparsity, colors: np.ndarray) -> np.ndarray:
+def _drop_unused_colors(S: Sparsity, colors: np.ndarray) -> np.ndarray:
     """Leave out the colours that no entry needs to be read from."""
     i, j = S.rows.astype(np.intp), S.indices.astype(np.intp)
     alone, _ = _alone(i, colors[j], S.shape[0])

@@ -165,11 +165,11 @@ def pattern_of_program(problem: Problem, program: Program, scope: str, reason: s
     try:
         found, walk = follow(program, problem.sizes, scope == "global", most, skip)
     except TooDense as error:
-        again = _again(problem, scope, skip, most)
+        again = _walk_with_lines(problem, scope, skip, most)
         return _given_up(problem, (again if isinstance(again, TooDense) else error).step, rows, n, limit, scope)
     names: tuple[str, ...] = ()
     if walk.dense:
-        again = _again(problem, scope, skip, most)
+        again = _walk_with_lines(problem, scope, skip, most)
         names = tuple([_spell(step) for step in (again if isinstance(again, Walk) else walk).dense])
     if problem.second:
         found = found + found.T.tocsr()
@@ -194,7 +194,7 @@ def _given_up(problem: Problem, step: Step | None, rows: int, n: int, limit: int
     return Sparsity(scipy_sparse().csr_array(np.ones((rows, n), bool)), scope, f"taken as full: {culprit}")
 
 
-def _again(problem: Problem, scope: str, skip: int, limit: int) -> Walk | TooDense | None:
+def _walk_with_lines(problem: Problem, scope: str, skip: int, limit: int) -> Walk | TooDense | None:
     """Walk once more through a program whose equations know their lines: only for messages."""
     with Watch().on():
         try:

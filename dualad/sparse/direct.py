@@ -84,7 +84,7 @@ class _Planner(Walk):
     def gather(self, p: _Data, positions: np.ndarray, aval: Aval | None, values: bool = True) -> _Data:
         if not values:
             raise NoValues
-        tags = rows.tagged(p.matrix)
+        tags = rows.with_entry_numbers(p.matrix)
         moved = rows.gather(tags, positions)
         matrix = rows.pattern(moved.indices, moved.indptr, moved.shape)
         if moved is tags or (moved.nnz == tags.nnz and bool((moved.data == tags.data).all())):
@@ -100,7 +100,7 @@ class _Planner(Walk):
         return self.new(rows.join([p.matrix for p in parts]), (_concatenate, slots), slots)
 
     def collect(self, p: _Data, targets: np.ndarray, aval: Aval) -> _Data:
-        union, arrived, starts = rows.collect(rows.tagged(p.matrix), targets, aval.size)
+        union, arrived, starts = rows.collect(rows.with_entry_numbers(p.matrix), targets, aval.size)
         matrix = rows.pattern(union.indices, union.indptr, union.shape)
         if starts is not None:
             into = np.empty(p.nnz, np.intp)
@@ -177,7 +177,7 @@ def _pick(v: Any, at: np.ndarray) -> Any:
     return v.take(at, mode="clip") if type(v) is np.ndarray else index(v, at, template=(ARRAY,))
 
 
-def _spread(v: Any, at: np.ndarray, missing: np.ndarray) -> Any:
+def _expand_to_pattern(v: Any, at: np.ndarray, missing: np.ndarray) -> Any:
     """Put data where a larger pattern has them, and zeros where it has others."""
     if type(v) is not np.ndarray or not len(v):
         return _pick(np.concatenate([v, np.zeros(1, v.dtype)]), at)
@@ -218,7 +218,7 @@ def _apply(data, steps, op, params, step, given, each, of_row, shape):
             slot, at = given[i]
             v = data[slot]
             if at is not None:
-                v = _spread(v, *at)
+                v = _expand_to_pattern(v, *at)
             made.append(v if each is None else v.reshape((-1, each)) if each else v.reshape((-1, 1)))
             continue
         c: Any = args[i]
@@ -245,8 +245,8 @@ class Plan:
         outs = []
         for p, o in zip(found, program.outputs, strict=True):
             size = o.aval.size if type(o) is Variable else np.size(o)
-            outs.append(planner.seed(rows.nothing(size, n), np.dtype(float)) if p is None else p)
-        whole = planner.join(outs) if outs else planner.seed(rows.nothing(0, n), np.dtype(float))
+            outs.append(planner.seed(rows.empty_rows(size, n), np.dtype(float)) if p is None else p)
+        whole = planner.join(outs) if outs else planner.seed(rows.empty_rows(0, n), np.dtype(float))
         #: the pattern of what comes out
         self.matrix = whole.matrix
         self.work = planner.work

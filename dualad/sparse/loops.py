@@ -65,7 +65,7 @@ def scan_rule(walk: Any, step: Step) -> list:
 def _rows_of(walk: Any, a: Any) -> Any:
     if type(a) is Variable and a in walk.rows:
         return walk.rows[a]
-    return rows.nothing(int(np.prod(shape_of(a))), walk.n)
+    return rows.empty_rows(int(np.prod(shape_of(a))), walk.n)
 
 
 def _call(walk, step) -> list:

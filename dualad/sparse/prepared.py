@@ -15,7 +15,7 @@ import numpy as np
 from ..base.frames import public
 from ..core.tracer import Tracer, beneath
 from ..guards.reach import Snapshot
-from ..program.packed import unpacked
+from ..program.packed import unpack_constants
 from ..transforms.linearize import Linearization
 from .coloring import Coloring
 from .coloured import Products, split_flat
@@ -151,7 +151,7 @@ class Prepared:
         return not (first and self.deferred and products <= _WORTH_A_PLAN * direct)
 
     def _direct(self, stage: Linearization) -> Any:
-        program = unpacked(stage.program)
+        program = unpack_constants(stage.program)
         known = next((pair for pair in self._plans if pair[0].fits(program)), None)
         if known is None:
             if len(self._plans) == _FORMS:

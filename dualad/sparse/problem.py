@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from ..base.arguments import replaced
+from ..base.arguments import replace_at
 from ..base.selection import select
 from ..base.tree import flatten, flatten_result, is_array, orders_of_keys
 from ..core.aval import Aval, aval_of, is_inexact
@@ -108,7 +108,7 @@ class Problem(Call):
         unknown = [i for i, x in enumerate(rest) if is_array(x) and is_inexact(aval_of(x).dtype)]
 
         def tangent(others, primals, tangents):
-            call: Any = optree.tree_unflatten(tree, replaced(rest, unknown, others))
+            call: Any = optree.tree_unflatten(tree, replace_at(rest, unknown, others))
             function = select(
                 self.f, call[0], call[1], self.options.argnums, self.options.argnames, self.where
             ).function

@@ -15,7 +15,7 @@ import numpy as np
 
 from .needs import scipy_sparse
 
-__all__ = ["collect", "gather", "identities", "join", "merge", "nothing", "pattern", "same", "tagged"]
+__all__ = ["collect", "empty_rows", "gather", "identities", "join", "merge", "pattern", "same", "with_entry_numbers"]
 
 
 def pattern(indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> Any:
@@ -41,13 +41,13 @@ def identities(sizes: Sequence[int]) -> list:
     return [identity(size, end - size, n) for size, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
-def nothing(m: int, n: int) -> Any:
+def empty_rows(m: int, n: int) -> Any:
     """Return the pattern of m rows that depend on nothing."""
     dtype = scipy_sparse().get_index_dtype(maxval=max(n, m))
     return pattern(np.zeros(0, dtype), np.zeros(m + 1, dtype), (m, n))
 
 
-def tagged(p: Any) -> Any:
+def with_entry_numbers(p: Any) -> Any:
     """Return a pattern with the place of each entry as its data."""
     return _canonical(np.arange(p.nnz), p.indices, p.indptr, p.shape)
 
@@ -85,7 +85,7 @@ def gather(p: Any, rows: np.ndarray) -> Any:
 def join(parts: list, n: int = 0) -> Any:
     """Return patterns stacked, one below the other; of no patterns, one of n columns."""
     if not parts:
-        return nothing(0, n)
+        return empty_rows(0, n)
     return parts[0] if len(parts) == 1 else scipy_sparse().vstack(parts, format="csr")
 
 

@@ -169,7 +169,7 @@ class Walk:
     def stacked(self, program: Program, seeds: list) -> Any:
         """Follow the inputs that have a seed, and return the rows of all outputs, one below the other."""
         found = zip(self.run(program, seeds), program.outputs, strict=True)
-        parts = [rows.nothing(int(np.prod(shape_of(o))), self.n) if p is None else p for p, o in found]
+        parts = [rows.empty_rows(int(np.prod(shape_of(o))), self.n) if p is None else p for p, o in found]
         return rows.join(parts, self.n)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..base.containers import has_own_arithmetic, met
-from ..core.constants import beside, foreign
+from ..base.containers import has_own_arithmetic, mixed_arithmetic_error
+from ..core.constants import foreign, match_library
 from ..core.tables import FUNCTIONS, register
 from ..core.tracer import PLAIN, Tracer
 from ..errors import ArgumentTypeError, InPlaceError
@@ -55,7 +55,7 @@ def operand(x):
     if isinstance(x, (list, tuple)):
         return _from_sequence(x)
     if has_own_arithmetic(type(x)):
-        raise sparse_operand(x) if type(x).__module__.startswith("scipy.sparse") else met(type(x))
+        raise sparse_operand(x) if type(x).__module__.startswith("scipy.sparse") else mixed_arithmetic_error(type(x))
     if isinstance(x, np.ndarray):
         return join(x) if x.dtype == object else np.asarray(x)
     if isinstance(x, np.generic) or (hasattr(x, "shape") and hasattr(x, "__array_function__")):
@@ -101,7 +101,7 @@ _PYTHONS = frozenset({bool, int, float, complex})
 def _from_sequence(x: Sequence):
     if _holds_tensor(x):
         # Beside others in a list, a Python number is one of NumPy's: it does not give way to their dtype.
-        items = [beside(np.asarray(item), *x) if type(item) in _PYTHONS else operand(item) for item in x]
+        items = [match_library(np.asarray(item), *x) if type(item) in _PYTHONS else operand(item) for item in x]
         return np.stack(items) if items else np.asarray(x)
     return np.asarray(x)
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..base.frames import user_level
 from ..core.aval import Array, Axis, DType
 from ..core.tracer import Tracer
-from ..memory.memory import Reading, in_order, viewed, writer
+from ..memory.memory import Reading, apply_view, in_order, writer
 from ..ops import contraction, shaping
 from .arguments import array_operands, function, normalize_axis, operands, refuse_out
 from .indexing import set_at
@@ -108,7 +108,7 @@ def einsum(
     if len(arrays) == 1 and isinstance(arrays[0], Tracer):
         inputs, _, output = subscripts.partition("->")
         if set(inputs) == set(output):  # nothing is summed: axes in another order, diagonals
-            return viewed(_rearrange, arrays[0], {"subscripts": subscripts})
+            return apply_view(_rearrange, arrays[0], {"subscripts": subscripts})
     return contraction.einsum(*arrays, subscripts=subscripts, optimize=optimize)
 
 

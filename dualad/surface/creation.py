@@ -16,7 +16,7 @@ from ..core.aval import Array, DType, Shape
 from ..core.dispatch import bind
 from ..core.tables import CREATION, register
 from ..core.tracer import PLAIN, Tracer
-from ..memory.memory import as_array, converted, in_order, layout, pin
+from ..memory.memory import as_array, convert_like_numpy, in_order, layout, pin
 from ..ops import shaping
 from ..ops.choice import nowhere
 from .arguments import array_operand, function, normalize_axis, operand
@@ -127,7 +127,7 @@ def _converting(function):
     def handler(like: Any, a: Array, dtype: DType = None, *args: Any, **kwargs: Any) -> Array:
         a = operand(a)
         if isinstance(a, Tracer):
-            return converted(a, lambda x: function(x, dtype, *args, **kwargs))
+            return convert_like_numpy(a, lambda x: function(x, dtype, *args, **kwargs))
         a = function(a, dtype, *args, **kwargs)
         return pin(_fill(like, a, a.shape, a.dtype), a.strides)
 

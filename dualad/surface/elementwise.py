@@ -12,11 +12,11 @@ import numpy as np
 
 from ..base.frames import asked_by_formula
 from ..core.aval import Array, DType, aval_of, result_dtype
-from ..core.constants import foreign, zeros_beside
+from ..core.constants import foreign, zeros_matching_library
 from ..core.libraries import refuse_lazy
 from ..core.tracer import NO_PARAMS, PLAIN, Tracer
 from ..errors import UnsupportedError
-from ..memory.memory import as_array, in_order, target, viewed
+from ..memory.memory import apply_view, as_array, in_order, target
 from ..ops import arithmetic, choice, elementary, rounding
 from ..ops.shaping import stop_gradient
 from .arguments import UNSET, array_operand, function, inexact_operand, operand, operands, refuse_out
@@ -75,7 +75,7 @@ def piecewise(x: Array, condlist: Any, funclist: Any, *args: Array, **kw: Any) -
     elif len(conditions) != len(funclist):
         n = len(conditions)
         raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
-    out = zeros_beside(x.shape, x.dtype, x)
+    out = zeros_matching_library(x.shape, x.dtype, x)
     for condition, f in zip(conditions, funclist, strict=True):
         if choice.nowhere(condition):
             continue
@@ -153,13 +153,13 @@ def clip(
 @function(np.real)
 def real(val: Array) -> Array:
     val = array_operand(val)
-    return viewed(arithmetic.real, val, NO_PARAMS) if val.dtype.kind == "c" else val
+    return apply_view(arithmetic.real, val, NO_PARAMS) if val.dtype.kind == "c" else val
 
 
 @function(np.imag)
 def imag(val: Array) -> Array:
     val = array_operand(val)
-    return viewed(arithmetic.imag, val, NO_PARAMS) if val.dtype.kind == "c" else np.zeros(val.shape, val.dtype)[()]
+    return apply_view(arithmetic.imag, val, NO_PARAMS) if val.dtype.kind == "c" else np.zeros(val.shape, val.dtype)[()]
 
 
 @function(np.angle, kind="composite")

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import ConversionError, UnsupportedError
 
-__all__ = ["about_sparse", "foreign_ufunc", "mirrored", "sparse_operand"]
+__all__ = ["about_sparse", "foreign_ufunc", "last_counterpart", "sparse_operand"]
 
 _WRAP = (
     "make it differentiable with dualad.wrap(function, jac=...), give it a rule with dualad.custom_jvp, or apply it to"
@@ -55,7 +55,7 @@ def foreign_ufunc(ufunc: np.ufunc) -> UnsupportedError:
     )
 
 
-def mirrored(error: BaseException, frames: Sequence[types.FrameType] = ()) -> str | None:
+def last_counterpart(error: BaseException, frames: Sequence[types.FrameType] = ()) -> str | None:
     """Return the counterpart in ``dualad.scipy`` of the SciPy function that the user's code called last.
 
     A name, or a sentence that says what to write where none does the same. The frames, innermost first, are those of a
@@ -144,7 +144,7 @@ def about_sparse(error: BaseException) -> ConversionError | None:
     if "scipy.sparse" not in sys.modules or not _of_sparse(error):
         return None
     what = f"a sparse matrix of SciPy met something that is no array of numbers ({error}); if it is a tensor:"
-    return _sparse(what, mirrored(error))
+    return _sparse(what, last_counterpart(error))
 
 
 def sparse_operand(x: object) -> ConversionError:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.containers import has_own_arithmetic, met
+from ..base.containers import has_own_arithmetic, mixed_arithmetic_error
 from ..core.aval import Array, Axis, DType, as_entries, aval_of
 from ..core.constants import foreign
 from ..core.dispatch import bind
@@ -19,7 +19,7 @@ from ..core.libraries import refuse_lazy
 from ..core.tables import OPS
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
-from ..memory.memory import Deferred, Reading, in_order, is_entry, is_scalar, link, read, target, viewed, writer
+from ..memory.memory import Deferred, Reading, apply_view, in_order, is_entry, is_scalar, link, read, target, writer
 from ..ops import indexing, joining, shaping
 from ..ops.indexing import ARRAY, indexed_shape
 from .arguments import function, normalize_axis, operand
@@ -93,7 +93,7 @@ def _parse(e):
     if kind is bool or kind is np.bool:
         return bool(e)
     if has_own_arithmetic(kind) and not isinstance(e, Tracer):
-        raise met(kind, " as its index")
+        raise mixed_arithmetic_error(kind, " as its index")
     if isinstance(e, (list, tuple)):
         e = operand(e)
         if type(e) is np.ndarray and not e.size and e.dtype.kind == "f":
@@ -312,7 +312,7 @@ def extract(condition: Array, arr: Array) -> Array:
 # ── where entries are ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _known(x, name: str) -> np.ndarray:
+def _nonzero_entries(x, name: str) -> np.ndarray:
     """Return which entries of a tensor are not zero, refusing one whose values make no single shape."""
     x = shaping.stop_gradient(operand(x))
     if isinstance(x, Tracer):
@@ -332,13 +332,13 @@ def _known(x, name: str) -> np.ndarray:
 def nonzero(a: Array) -> Array:
     if not np.ndim(a):
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.")
-    return np.nonzero(_known(a, "np.nonzero"))
+    return np.nonzero(_nonzero_entries(a, "np.nonzero"))
 
 
 def _places(numpy_function) -> None:
     @function(numpy_function)
     def places(a: Array) -> Array:
-        return numpy_function(_known(a, f"np.{numpy_function.__name__}"))
+        return numpy_function(_nonzero_entries(a, f"np.{numpy_function.__name__}"))
 
 
 _places(np.argwhere)
@@ -391,7 +391,7 @@ def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array
     axis1, axis2 = normalize_axis(axis1, a.ndim, "np.diagonal"), normalize_axis(axis2, a.ndim, "np.diagonal")
     if axis1 == axis2:
         raise ValueError("axis1 and axis2 cannot be the same")
-    return viewed(_diagonal, a, {"offset": int(offset), "axis1": axis1, "axis2": axis2})
+    return apply_view(_diagonal, a, {"offset": int(offset), "axis1": axis1, "axis2": axis2})
 
 
 @Reading
@@ -538,7 +538,7 @@ def sliding_window_view(
             "its windows overlap, so a write into one of them would have to reach several others",
             "write into the array that the windows are of",
         )
-    return viewed(_windows, x, {"window_shape": window_shape, "axes": axes})
+    return apply_view(_windows, x, {"window_shape": window_shape, "axes": axes})
 
 
 @Reading

@@ -373,12 +373,12 @@ def _vector_norm(x, ord, axes: tuple[int, ...], keepdims: bool):
         return np.sum((x != 0).astype(np.zeros((), x.dtype).real.dtype), axis=axes, keepdims=keepdims)
     if ord == 1:
         return np.sum(np.abs(x), axis=axes, keepdims=keepdims)
-    return _kept(norms.vector_norm(x, ord=ord, axes=axes), x, axes, keepdims)
+    return _restore_axes(norms.vector_norm(x, ord=ord, axes=axes), x, axes, keepdims)
 
 
 def _matrix_norm(x, ord, axes: tuple[int, int], keepdims: bool):
     if ord in (None, "fro", "f"):
-        return _kept(norms.vector_norm(x, ord=2, axes=axes), x, axes, keepdims)
+        return _restore_axes(norms.vector_norm(x, ord=2, axes=axes), x, axes, keepdims)
     if ord in (1, -1, math.inf, -math.inf):
         row, column = axes if abs(ord) == 1 else axes[::-1]
         sums = np.sum(np.abs(x), axis=row, keepdims=True)
@@ -390,11 +390,11 @@ def _matrix_norm(x, ord, axes: tuple[int, int], keepdims: bool):
         raise ValueError("Invalid norm order for matrices.")
     x_last = np.moveaxis(x, axes, (-2, -1))
     if ord == "nuc":
-        return _kept(spectral.nuclear_norm(x_last), x, axes, keepdims)
+        return _restore_axes(spectral.nuclear_norm(x_last), x, axes, keepdims)
     values = np.linalg.svdvals(x_last)
-    return _kept(np.max(values, axis=-1, initial=0) if ord == 2 else np.min(values, axis=-1), x, axes, keepdims)
+    return _restore_axes(np.max(values, axis=-1, initial=0) if ord == 2 else np.min(values, axis=-1), x, axes, keepdims)
 
 
-def _kept(out, x, axes: tuple[int, ...], keepdims: bool):
+def _restore_axes(out, x, axes: tuple[int, ...], keepdims: bool):
     """Give a reduced result its axes back, of size one."""
     return np.reshape(out, [1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdims else out

@@ -16,7 +16,7 @@ from ..core.primitive import Primitive
 from ..core.tables import FUNCTIONS, UFUNCS
 from ..core.tracer import NO_PARAMS, OPERATOR, PLAIN, Tracer
 from ..errors import InPlaceError, UnsupportedError
-from ..memory.memory import Reading, is_scalar, target, viewed, writer
+from ..memory.memory import Reading, apply_view, is_scalar, target, writer
 from ..ops import arithmetic, shaping
 from . import shaping as shapes
 from .arguments import operand
@@ -217,14 +217,14 @@ def view(self, dtype=None, type=None):
         wanted = np.dtype(dtype)
         part = self.dtype.type(0).real.dtype
         if self.shape and self.dtype.kind == "c" and wanted == part:
-            return viewed(_parts, self, NO_PARAMS)
+            return apply_view(_parts, self, NO_PARAMS)
         if self.shape and wanted.kind == "c" and wanted.type(0).real.dtype == part == self.dtype:
             if self.shape[-1] % 2:
                 raise ValueError(
                     "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last"
                     " axis of the array."
                 )
-            return viewed(_pairs, self, NO_PARAMS)
+            return apply_view(_pairs, self, NO_PARAMS)
     raise UnsupportedError(
         f".view({dtype!r}) was called on a {self._kind()} of dtype {self.dtype}.",
         "it reads the same memory as numbers of another dtype, and a tensor is not one block of memory",
@@ -306,11 +306,11 @@ def resize(self, *new_shape, refcheck=True):
 
 
 def _real(self):
-    return self if self.dtype.kind != "c" else viewed(arithmetic.real, self, NO_PARAMS)
+    return self if self.dtype.kind != "c" else apply_view(arithmetic.real, self, NO_PARAMS)
 
 
 def _imag(self):
-    return np.imag(self) if self.dtype.kind != "c" else viewed(arithmetic.imag, self, NO_PARAMS)
+    return np.imag(self) if self.dtype.kind != "c" else apply_view(arithmetic.imag, self, NO_PARAMS)
 
 
 @writer(arithmetic.real)

@@ -80,7 +80,7 @@ def _quantile(a, q, axis, method: str, keepdims, ignore_nan: bool, name: str):
     q = _check(q, a.dtype, name)
     if method == "linear" and q.dtype.kind in "iub":
         method = "lower"  # 0 or 1: an entry, in its own dtype
-    ordered = _ordered(a, axes)
+    ordered = _order_statistics(a, axes)
     size, rest = ordered.shape[0], ordered.shape[1:]
     if not a.size and ignore_nan and is_inexact(a.dtype):
         # NumPy's own answer has no axes for q here
@@ -108,7 +108,7 @@ def _quantile(a, q, axis, method: str, keepdims, ignore_nan: bool, name: str):
     return _finish(result, ordered, q.shape, a.shape, axes, is_on(keepdims), ignore_nan)
 
 
-def _ordered(a, axes: tuple[int, ...]):
+def _order_statistics(a, axes: tuple[int, ...]):
     """Return the order statistics over some axes, along a leading axis."""
     rows, single = one_axis(a, axes)
     return np.moveaxis(ops.order_statistics(rows, axis=single), single, 0)
@@ -146,7 +146,7 @@ def _weigh(a, q, axis, weights, keepdims, ignore_nan: bool, name: str):
     shares = one_axis(weights, axes)[0]
     order = np.argsort(stop_gradient(rows), axis=single, kind="stable")
     shares = np.moveaxis(np.take_along_axis(shares, order, single), single, 0).astype(float)
-    ordered = _ordered(rows, (single,))
+    ordered = _order_statistics(rows, (single,))
     if not ordered.shape[0]:
         raise IndexError(f"{name} of no values")
     spoiled = np.isnan(stop_gradient(ordered)) if is_inexact(a.dtype) else np.zeros(ordered.shape, bool)
@@ -199,7 +199,7 @@ def median(
     refuse_out(out, "np.median")
     a = operand(a)
     axes = normalize_axes(axis, a.ndim, "np.median")
-    ordered = _ordered(a, axes)
+    ordered = _order_statistics(a, axes)
     n = ordered.shape[0]
     result = np.mean(ordered[max((n - 1) // 2, 0) : n // 2 + 1], axis=0)
     return _finish(result, ordered, (), a.shape, axes, keepdims)

@@ -14,7 +14,7 @@ import numpy as np
 from ..core.aval import Array, Axis, DType, Shape
 from ..core.tracer import Tracer
 from ..errors import UnsupportedError
-from ..memory.memory import as_array, converted, in_order, is_scalar, layout, like_copy, viewed, writer
+from ..memory.memory import apply_view, as_array, convert_like_numpy, in_order, is_scalar, layout, like_copy, writer
 from ..ops import shaping
 from .arguments import array_operands, function, normalize_axes, normalize_axis, operand
 
@@ -27,7 +27,7 @@ def broadcast_to(array: Array, shape: Shape, subok: bool = False) -> Array:
     array = operand(array)
     if np.broadcast_shapes(array.shape, shape) != shape:
         raise ValueError(f"could not broadcast an array of shape {array.shape} to shape {shape}")
-    return viewed(shaping.broadcast_to, array, {"shape": shape})
+    return apply_view(shaping.broadcast_to, array, {"shape": shape})
 
 
 @function(np.reshape)
@@ -63,7 +63,7 @@ def reshape(
     if order == "F":
         back = tuple(range(len(shape)))[::-1]
         return np.transpose(np.reshape(np.transpose(a), shape[::-1]), back)
-    return viewed(shaping.reshape, a, {"shape": shape})
+    return apply_view(shaping.reshape, a, {"shape": shape})
 
 
 @writer(shaping.reshape)
@@ -89,10 +89,10 @@ def ravel(a: Array, order: str | None = "C") -> Array:
         return np.ravel(a, order)
     _refuse_order_in_memory(a, order)
     if a.ndim == 1:
-        return converted(a, np.ravel)
+        return convert_like_numpy(a, np.ravel)
     if order == "F":
         a = np.transpose(a)
-    return viewed(shaping.reshape, a, {"shape": (a.size,)}, np.ravel)
+    return apply_view(shaping.reshape, a, {"shape": (a.size,)}, np.ravel)
 
 
 @function(np.squeeze, kind="composite")
@@ -169,7 +169,7 @@ def astype(
         return out if x.shape or is_scalar(x) else as_array(out)
     if copy:
         return x.copy(order)
-    return x if order == "K" else converted(x, lambda like: like.astype(dtype, order, copy=False))
+    return x if order == "K" else convert_like_numpy(x, lambda like: like.astype(dtype, order, copy=False))
 
 
 # ── moving axes ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -184,7 +184,7 @@ def transpose(a: Array, axes: Any = None) -> Array:
         axes = tuple([normalize_axis(x, a.ndim, "np.transpose") for x in axes])
         if sorted(axes) != list(range(a.ndim)):
             raise ValueError("axes don't match array")
-    return viewed(shaping.transpose, a, {"axes": axes})
+    return apply_view(shaping.transpose, a, {"axes": axes})
 
 
 @writer(shaping.transpose)
@@ -238,7 +238,7 @@ def matrix_transpose(x: Array, /) -> tuple:
 @function(np.flip)
 def flip(m: Array, axis: Axis = None) -> Array:
     m = operand(m)
-    return viewed(shaping.flip, m, {"axes": normalize_axes(axis, m.ndim, "np.flip")})
+    return apply_view(shaping.flip, m, {"axes": normalize_axes(axis, m.ndim, "np.flip")})
 
 
 @writer(shaping.flip)

@@ -34,7 +34,7 @@ def _flatten(a, axis, name: str):
     return a, normalize_axis(axis, a.ndim, name)
 
 
-def _known(x, name: str, what: str) -> np.ndarray:
+def _require_known(x, name: str, what: str) -> np.ndarray:
     """Return the plain values of an argument on which the *shape* of a result, or a choice of method, depends."""
     x = stop_gradient(operand(x))
     if isinstance(x, Tracer):
@@ -211,7 +211,7 @@ def unique(
     axis: Axis = None, *, equal_nan: bool = True, sorted: bool = True,
 ) -> Array:  # fmt: skip
     ar = operand(ar)
-    values = _known(ar, "np.unique", "the number of distinct values")
+    values = _require_known(ar, "np.unique", "the number of distinct values")
     _, first, *rest = np.unique(values, True, return_inverse, return_counts, axis, equal_nan=equal_nan)
     if axis is None:
         distinct = ar.reshape(-1)[first]
@@ -223,7 +223,7 @@ def unique(
 
 def _distinct(ar, name: str):
     """Return the plain values, and the distinct entries (a NaN equals none) with their tangents."""
-    values = _known(ar, name, "the number of distinct values")
+    values = _require_known(ar, name, "the number of distinct values")
     return values, operand(ar).reshape(-1)[np.unique(values, True, equal_nan=False)[1]]
 
 
@@ -264,7 +264,7 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
     x, bins = array_operand(x), operand(bins)
     if x.dtype.kind == "c":
         raise TypeError("x may not be complex")
-    steps = np.diff(_known(bins, "np.digitize", "the direction of the bins"))
+    steps = np.diff(_require_known(bins, "np.digitize", "the direction of the bins"))
     if np.all(steps >= 0):
         return ops.searchsorted(bins, x, side="left" if right else "right")
     if np.all(steps <= 0):
@@ -274,7 +274,7 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
 
 @function(np.bincount)
 def bincount(x: Array, /, weights: Array = None, minlength: int = 0) -> Array:
-    x = _known(x, "np.bincount", "the number of bins")
+    x = _require_known(x, "np.bincount", "the number of bins")
     x = x if x.size else x.astype(np.intp)
     if weights is None:
         return np.bincount(x, minlength=minlength)

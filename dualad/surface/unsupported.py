@@ -15,7 +15,7 @@ from ..core.tables import FUNCTIONS, VERDICTS, Verdict
 from ..errors import UnsupportedError
 from .foreign import foreign_ufunc
 
-__all__ = ["NOT_YET", "REASONS", "handler_of", "spelled", "unsupported", "verdict_of"]
+__all__ = ["NOT_YET", "REASONS", "handler_of", "public_name", "unsupported", "verdict_of"]
 
 _FILES = ("a file holds numbers, and a tensor stands for more than a number", "save the value outside the transform")
 _TEXT = ("it is made for text", "apply it to plain arrays")
@@ -73,11 +73,11 @@ def unsupported(function: Callable) -> UnsupportedError:
     """Make the error for a NumPy or SciPy function without a rule, with its reason and the rewrite."""
     verdict = verdict_of(function)
     if verdict is not None and verdict.kind == "unsupported":
-        return UnsupportedError(f"{spelled(function)} was called on a tensor.", verdict.reason, verdict.instead)
+        return UnsupportedError(f"{public_name(function)} was called on a tensor.", verdict.reason, verdict.instead)
     if isinstance(function, np.ufunc) and getattr(np, function.__name__, None) is not function:
         return foreign_ufunc(function)
     return UnsupportedError(
-        f"{spelled(function)} is not supported on tensors yet.",
+        f"{public_name(function)} is not supported on tensors yet.",
         "no rule for it has been declared, and guessing one could give a wrong derivative",
         "compose it of functions that are covered, or apply it to plain arrays outside the transform"
         " (dualad.stop_gradient(x) gives the value alone)",
@@ -104,7 +104,7 @@ def verdict_of(function: Callable) -> Verdict | None:
     return None
 
 
-def spelled(function: Callable) -> str:
+def public_name(function: Callable) -> str:
     """Return how a user writes the name of a NumPy or SciPy function."""
     module = getattr(function, "__module__", None) or "numpy"
     if isinstance(function, np.ufunc):

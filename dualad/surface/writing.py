@@ -129,7 +129,7 @@ for _name, _ufunc in ARITHMETIC.items():
 # ── NumPy's functions that write ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _written(a, name: str) -> Tracer:
+def _write_target(a, name: str) -> Tracer:
     """Return the target of a write, refusing a plain array."""
     if not isinstance(a, Tracer):
         target(a, 0.0, name)
@@ -140,7 +140,7 @@ def _written(a, name: str) -> Tracer:
 def copyto(dst: Array, src: Array, casting: str = "same_kind", where: Array = True) -> None:
     if src is dst:
         return  # nothing changes, of a read-only array either
-    dst = _written(dst, "np.copyto")
+    dst = _write_target(dst, "np.copyto")
     src = _check_kind(dst, src, "np.copyto")
     more = np.ndim(src) - dst.ndim
     if more > 0 and src.shape[:more] == (1,) * more:
@@ -154,7 +154,7 @@ def copyto(dst: Array, src: Array, casting: str = "same_kind", where: Array = Tr
 
 @function(np.put)
 def put(a: Array, ind: Any, v: Array, mode: str = "raise") -> None:
-    a = _written(a, "np.put")
+    a = _write_target(a, "np.put")
     ind, v = np.ravel(operand(ind)), operand(v)
     if ind.size and not a.size:
         raise IndexError("cannot replace elements of an empty array")
@@ -164,7 +164,7 @@ def put(a: Array, ind: Any, v: Array, mode: str = "raise") -> None:
 
 @function(np.putmask)
 def putmask(a: Array, mask: Array, values: Any) -> None:
-    a = _written(a, "np.putmask")
+    a = _write_target(a, "np.putmask")
     values = operand(values)
     full = np.reshape(_cycle(values, a.size, a.dtype), a.shape) if np.shape(values) != a.shape else values
     full = _check_kind(a, full, "np.putmask")
@@ -176,7 +176,7 @@ def putmask(a: Array, mask: Array, values: Any) -> None:
 
 @function(np.place)
 def place(arr: Array, mask: Array, vals: Array) -> None:
-    arr = _written(arr, "np.place")
+    arr = _write_target(arr, "np.place")
     positions = np.nonzero(np.ravel(operand(mask)))[0]
     _write_flat(arr, positions, _cycle(vals, positions.size, arr.dtype), "np.place")
 
@@ -200,7 +200,7 @@ def _cycle(values, size: int, dtype: np.dtype):
 
 @function(np.put_along_axis)
 def put_along_axis(arr: Array, indices: Any, values: Any, axis: Axis) -> None:
-    arr = _written(arr, "np.put_along_axis")
+    arr = _write_target(arr, "np.put_along_axis")
     indices = operand(indices)
     if axis is None:
         _write_flat(arr, np.ravel(indices), values, "np.put_along_axis")
@@ -212,7 +212,7 @@ def put_along_axis(arr: Array, indices: Any, values: Any, axis: Axis) -> None:
 
 @function(np.fill_diagonal)
 def fill_diagonal(a: Array, val: Array, wrap: bool = False) -> None:
-    a = _written(a, "np.fill_diagonal")
+    a = _write_target(a, "np.fill_diagonal")
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")
     if a.ndim > 2 and len(set(a.shape)) != 1:
@@ -301,7 +301,7 @@ def _rounds(a, index, arrays, template):
 
 def _at(ufunc: np.ufunc) -> Callable:
     def at(a, indices, b=None, /):
-        assign(_written(a, f"np.{ufunc.__name__}.at"), _update(ufunc, a, indices, b))
+        assign(_write_target(a, f"np.{ufunc.__name__}.at"), _update(ufunc, a, indices, b))
 
     return at
 

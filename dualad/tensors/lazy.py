@@ -24,16 +24,16 @@ from ..core.primitive import Primitive
 from ..core.tracer import Tracer
 from ..errors import BranchError, NotRepeatableError
 from ..memory.memory import snapshot
-from ..ops.kinds import is_finite, known
+from ..ops.kinds import is_finite, known_value
 from ..program.ir import Program
 
-__all__ = ["FirstRun", "Lazy", "LazyLevel", "asking", "force", "forced"]
+__all__ = ["FirstRun", "Lazy", "LazyLevel", "force", "force_all", "zero_question"]
 
 _asking: ContextVar[bool] = ContextVar("dualad_asking", default=False)
 
 
 @contextmanager
-def asking() -> Iterator[None]:
+def zero_question() -> Iterator[None]:
     """Let numbers here be those of a question about zeros, which one run of a function may ask and another not."""
     token = _asking.set(True)
     try:
@@ -82,7 +82,7 @@ class FirstRun:
     def have_arguments(self, arguments: Sequence, moved: Sequence[int]) -> None:
         """Remember the arguments that were no traced values, and whether the numbers in all of them were known."""
         self.still = [x for i, x in enumerate(arguments) if i not in moved]
-        self.known = all([known(x) is not None for x in arguments])
+        self.known = all([known_value(x) is not None for x in arguments])
 
     def beside(self, other: FirstRun) -> FirstRun:
         """Return what of this a run with the arguments of ``other`` has to repeat."""
@@ -111,16 +111,18 @@ def _same(x: object, y: object) -> bool:
     return x is y or (np.shape(x) == np.shape(y) and np.asarray(x).tobytes() == np.asarray(y).tobytes())
 
 
-def _setting(x: object) -> object:
+def _data_parameters(x: object) -> object:
     """Return the data among an operator's parameters; functions are new objects each time."""
     if isinstance(x, (tuple, list)):
-        return tuple([_setting(v) for v in x])
+        return tuple([_data_parameters(v) for v in x])
     if isinstance(x, dict):
-        return tuple([(k, _setting(v)) for k, v in x.items()])
+        return tuple([(k, _data_parameters(v)) for k, v in x.items()])
     if isinstance(x, (bool, int, str, np.dtype)) or x is None:
         return x
     if isinstance(x, Program):
-        return tuple([(op.name, _setting(args), _setting(params)) for op, args, params, _ in x.recorded])
+        return tuple(
+            [(op.name, _data_parameters(args), _data_parameters(params)) for op, args, params, _ in x.recorded]
+        )
     if isinstance(x, (np.ndarray, np.generic)):
         return x.shape, x.dtype, zlib.crc32(x.tobytes())
     return repr(x) if isinstance(x, (float, complex)) else type(x)
@@ -197,7 +199,7 @@ class LazyLevel(Level):
         failed = True
         try:
             force([node])
-            failed = any([known(x) is None for x in node.results])  # of a program only the future knows
+            failed = any([known_value(x) is None for x in node.results])  # of a program only the future knows
         finally:
             self.first.raised = self.first.raised or failed
 
@@ -220,7 +222,7 @@ class LazyLevel(Level):
                     self._see(name, np.asarray(a), f"{a!r}, a number")
                     self.first.numbers.add(number)
         if params:
-            met, found = self.first.settings.get(name), _setting(params)
+            met, found = self.first.settings.get(name), _data_parameters(params)
             if not self._again:
                 self.first.settings.setdefault(name, set()).add(found)
                 self._look_into(params)
@@ -315,7 +317,7 @@ class Lazy(Tracer):
 
     def known(self):
         """Return the numbers beneath, computing them if need be."""
-        return known(self.value())
+        return known_value(self.value())
 
     def is_finite(self) -> bool | None:
         """Whether all numbers are finite, if they have been computed."""
@@ -377,7 +379,7 @@ class Lazy(Tracer):
         return f"Lazy({self.aval!r}, {known}"
 
 
-def forced(xs: Iterable) -> list:
+def force_all(xs: Iterable) -> list:
     """Return values in place of lazy tensors, computing what they need, each call once."""
     xs = list(xs)
     force([x.variable.node for x in xs if type(x) is Lazy])
@@ -389,7 +391,7 @@ def force(nodes: list[_Node]) -> None:
     stack = [n for n in reversed(nodes) if n.results is None]
     if not stack:
         return
-    with asking():  # a checkpoint around this one has not met these numbers itself
+    with zero_question():  # a checkpoint around this one has not met these numbers itself
         while stack:
             node = stack[-1]
             if node.results is not None:

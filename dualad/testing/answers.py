@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import complex_step, differences
-from .estimate import Answer, Estimate, Unavailable, each, scaled, weighted
+from .estimate import Answer, Estimate, Unavailable, each, pull_back, scale_answer
 from .jax_oracle import JaxOracle
 from .real_function import RealFunction
 
@@ -72,7 +72,7 @@ class ByValues:
 
     def vjp(self, w: np.ndarray) -> Answer:
         """Return Jᵀ w."""
-        return weighted(self.jacobian(), w)
+        return pull_back(self.jacobian(), w)
 
     def jacobian(self) -> Answer:
         """Return the whole Jacobian or, of a large one, its products with random directions."""
@@ -89,7 +89,7 @@ class ByValues:
         if f.size > _SECOND_LIMIT:
             return self._once(key, lambda: curvature(self.directions), lambda g: self.directions @ g)
         answer = self._once(key, lambda: curvature(np.diag(f.scale)))
-        return answer if isinstance(answer, Unavailable) else scaled(answer, 1.0 / f.scale)
+        return answer if isinstance(answer, Unavailable) else scale_answer(answer, 1.0 / f.scale)
 
     def without_second_derivative(self, w: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the mask of inputs along which the slope jumps, so that second differences do not settle."""

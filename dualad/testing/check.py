@@ -21,7 +21,7 @@ from .real_function import as_arguments
 from .report import CheckReport, Row
 from .rows import ORACLES, QUANTITIES, check_function
 
-__all__ = ["DEFAULT_ORACLES", "assert_matches_jax", "check", "skipped"]
+__all__ = ["DEFAULT_ORACLES", "assert_matches_jax", "check", "skipped_quantities"]
 
 #: without JAX, which takes seconds to load and compiles each function; ask for it with ``oracles="jax"``
 DEFAULT_ORACLES = tuple(name for name in ORACLES if name != "jax")
@@ -103,7 +103,7 @@ def check(
     names = (oracles,) if isinstance(oracles, str) else tuple(oracles)
     # Whoever judges derivatives, a batch is judged by a loop.
     names = names if not batched or "loop" in names else (*names, "loop")
-    left_out = {**skipped(order, modes, batched), **(skip or {})}
+    left_out = {**skipped_quantities(order, modes, batched), **(skip or {})}
     settings = {"oracles": names, "rtol": rtol, "atol": atol, "seed": seed, **options}
     report = check_function(f, args, target=name, skip=left_out, **settings)
     if order > 2 and report.ok:
@@ -132,7 +132,7 @@ def _higher(
     return rows
 
 
-def skipped(
+def skipped_quantities(
     order: int = 2, modes: str | Sequence[str] = ("forward", "reverse"), batched: bool = True
 ) -> dict[str, str]:
     """Return the quantities that a request leaves out, each with the reason, for `check_function`.

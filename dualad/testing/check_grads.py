@@ -22,7 +22,7 @@ from .estimate import Estimate
 from .gradcheck import compare_with_values, warn_of_single_precision
 from .gradgradcheck import each_order
 from .properties import Properties
-from .real_function import as_arguments, joined
+from .real_function import as_arguments, join_entries
 from .rows import QUANTITIES, check_function
 from .taylor import expansion_test
 
@@ -152,7 +152,7 @@ def _taylor(f: Engine, mode: str, order: int, rng: np.random.Generator) -> None:
     for _ in range(order):
         derivative = along(derivative)
         value = derivative(*f.point)
-        found.append(joined(value if forward else [value]))
+        found.append(join_entries(value if forward else [value]))
     table = expansion_test(values, f.x, v, found)
     if table.ok:
         return

@@ -17,7 +17,7 @@ import numpy as np
 
 from dualad.errors import ShapeError
 
-from .estimate import Answer, Estimate, Unavailable, scaled, stack, value_at
+from .estimate import Answer, Estimate, Unavailable, scale_answer, stack, value_at
 
 __all__ = ["along_each", "derivative", "jacobian", "second_derivative"]
 
@@ -100,7 +100,7 @@ def jacobian(
         reasons = [c.reason for c in columns if isinstance(c, Unavailable)]
         return Unavailable(reasons[0] if reasons else "there is nothing to differentiate")
     nothing = Estimate(np.full(middle.shape, np.nan), None, np.zeros(middle.shape, bool))
-    return scaled(stack([c if isinstance(c, Estimate) else nothing for c in columns], axis=1), 1.0 / scale)
+    return scale_answer(stack([c if isinstance(c, Estimate) else nothing for c in columns], axis=1), 1.0 / scale)
 
 
 def second_derivative(f: Callable[[Vector], float], x: Vector, v: Vector, directions: Vector) -> Estimate | Unavailable:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from dualad.base.arguments import replaced
+from dualad.base.arguments import replace_at
 from dualad.base.tree import flatten, is_array
 from dualad.diagnose.values import Difference, copied, difference
 from dualad.errors import ArgumentError, DualadError, GradcheckError, ShapeError
@@ -25,11 +25,11 @@ from dualad.jvp import jvp
 from dualad.vjp_via_transpose import vjp
 from dualad.vmap import vmap
 
-from .real_function import RealFunction, Side, is_inexact, joined
+from .real_function import RealFunction, Side, is_inexact, join_entries
 
 __all__ = [
-    "Direction", "Engine", "MODES", "SINGLE", "chosen_mode", "chosen_modes", "failure", "is_single", "refuse_unknown",
-    "said",
+    "Direction", "Engine", "MODES", "SINGLE", "chosen_mode", "chosen_modes", "failure", "is_single", "one_line",
+    "refuse_unknown",
 ]  # fmt: skip
 
 #: allowed error of derivatives in single precision, with room for cancellation
@@ -131,7 +131,7 @@ class Engine(RealFunction):
             parts = self._real_outputs([np.asarray(leaf) for leaf in leaves], np)
             shapes, plain_shapes = tuple([p.shape for p in parts]), tuple([v.shape for v in self.value])
             if shapes == plain_shapes:
-                return joined(parts, dtype=np.float64)
+                return join_entries(parts, dtype=np.float64)
             seen, plain = f"the results have shapes {shapes}", str(plain_shapes)
         raise failure(
             "structure",
@@ -144,11 +144,11 @@ class Engine(RealFunction):
 
     def jvp(self, v: np.ndarray, absent: Sequence[int] = ()) -> np.ndarray:
         """Return J v; the tangents of inputs in ``absent`` (their numbers among the floating ones) are None."""
-        given = replaced(self.tangents(v), absent, [None] * len(absent))
+        given = replace_at(self.tangents(v), absent, [None] * len(absent))
         return self._of_outputs(self._pushed(given))
 
     def _pushed(self, given: Sequence[Any], value_too: bool = True) -> list[Any]:
-        directions = replaced([None] * len(self.leaves), self.ins.positions, given)
+        directions = replace_at([None] * len(self.leaves), self.ins.positions, given)
         out, tangent = jvp(self.f, self.arguments(), self.unflatten(directions))
         if value_too:
             self.pushed_value = self._value(out)
@@ -159,11 +159,11 @@ class Engine(RealFunction):
         """Return Jᵀ w; the cotangents of outputs in ``absent`` (their numbers among the floating ones) are None."""
         if self.pull_back is None:
             self.learn()
-        given = replaced(self.cotangents(w), absent, [None] * len(absent))
+        given = replace_at(self.cotangents(w), absent, [None] * len(absent))
         return self._of_inputs(self._pulled(given))
 
     def _pulled(self, given: Sequence[Any]) -> list[Any]:
-        cts = replaced(self.absent, self.outs.positions, given)
+        cts = replace_at(self.absent, self.outs.positions, given)
         assert self.pull_back is not None
         leaves = flatten(self.pull_back(self.out_treedef.unflatten(cts)))[0]
         return [leaves[p] for p in self.ins.positions]
@@ -186,7 +186,7 @@ class Engine(RealFunction):
         """Return the Hessian of ``w · f`` times v, shape (n,)."""
         weights = self.outs.split(w)
         found = hvp(lambda leaves: self.scalar(weights, leaves), self.point, self.ins.split(v))
-        return joined([_of_shape(x, at.shape) for x, at in zip(found, self.point, strict=True)])
+        return join_entries([_of_shape(x, at.shape) for x, at in zip(found, self.point, strict=True)])
 
     # -- many at once -----------------------------------------------------------------------------------------------
 
@@ -209,7 +209,7 @@ class Engine(RealFunction):
         """Return the values at all rows of a (k, n) matrix at once, by vmap, shape (k, m)."""
         found = vmap(self)(*self.ins.split(points))
         count = len(points)
-        return joined([_of_shape(x, (count, *y.shape)) for x, y in zip(found, self.value, strict=True)], (count,))
+        return join_entries([_of_shape(x, (count, *y.shape)) for x, y in zip(found, self.value, strict=True)], (count,))
 
     def entry_groups(self) -> np.ndarray:
         """Return, for each entry of the Jacobian, the number of the block that it is in."""
@@ -287,11 +287,11 @@ def failure(check: str, what: str, why: str = "", instead: str = "", **details: 
 
 
 def is_single(dtype: np.dtype) -> bool:
-    """Say whether a dtype is floating-point or complex, and narrower than double precision."""
+    """Whether a dtype is floating-point or complex, and narrower than double precision."""
     return dtype.kind in "fc" and np.finfo(dtype).bits < 64
 
 
-def said(error: Exception) -> str:
+def one_line(error: Exception) -> str:
     """Return an exception's words, in one line."""
     text = error.what if isinstance(error, DualadError) else f"{type(error).__name__}: {error}"
     return " ".join(text.split())
@@ -320,7 +320,7 @@ def _checked(
                 "look at what your rule returns",
             )
         parts += [x.real, sign * x.imag] if position in side.complex else [x]
-    return joined(parts, rows, np.float64)
+    return join_entries(parts, rows, np.float64)
 
 
 def _of_shape(array: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -18,17 +18,9 @@ import numpy as np
 from dualad.errors import ShapeError
 
 __all__ = [
-    "Answer",
-    "Comparison",
-    "Estimate",
-    "Unavailable",
-    "compare",
-    "each",
-    "scaled",
-    "stack",
+    "Answer", "Comparison", "Estimate", "Unavailable", "compare", "each", "pull_back", "scale_answer", "stack",
     "value_at",
-    "weighted",
-]
+]  # fmt: skip
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -164,7 +156,7 @@ def value_at(f: Callable[[Any], Any], x: Any) -> Any:
         return Unavailable(f"{type(error).__name__}: {error}".splitlines()[0])
 
 
-def scaled(e: Estimate, factor: np.ndarray | float) -> Estimate:
+def scale_answer(e: Estimate, factor: np.ndarray | float) -> Estimate:
     """Multiply an answer by positive numbers."""
     times = lambda x: None if x is None else x * factor
     return replace(e, value=e.value * factor, error=times(e.error), low=times(e.low), high=times(e.high))
@@ -205,7 +197,7 @@ def each(rows: np.ndarray, ask: Callable[[np.ndarray], Answer], axis: int = 0) -
     return replace(stack(answers, axis), project=lambda result: np.stack([project(row) for row in result]))
 
 
-def weighted(jacobian: Answer, w: np.ndarray) -> Answer:
+def pull_back(jacobian: Answer, w: np.ndarray) -> Answer:
     """Turn an oracle's Jacobian (or its products with some directions) into Jᵀ w."""
     if isinstance(jacobian, Unavailable):
         return jacobian

@@ -21,7 +21,7 @@ from dualad.errors import GradcheckError
 
 from . import differences
 from .engine import SINGLE, Engine, chosen_modes, is_single, refuse_unknown
-from .estimate import Estimate, Unavailable, compare, scaled, stack, weighted
+from .estimate import Estimate, Unavailable, compare, pull_back, scale_answer, stack
 from .properties import Properties
 from .real_function import as_arguments
 
@@ -163,7 +163,7 @@ class _ByDifferences(Properties):
             if apart is not None:
                 self.fail("value", str(apart), "a derivative of other code is no derivative", apart.instead)
             steps = np.ones(len(self.vectors)) if self.fast else f.scale
-            numerical = scaled(
+            numerical = scale_answer(
                 stack([self.along(v * h) for v, h in zip(self.vectors, steps, strict=True)], axis=1), 1.0 / steps
             )
             for mode in modes:
@@ -211,7 +211,7 @@ class _ByDifferences(Properties):
             got = rows @ self.vectors.T
             terms = np.abs(np.nan_to_num(numerical.value))
             floor = np.abs(weights) @ (floor + 1e-12 * terms) + 1e-14 * (np.abs(rows) @ np.abs(self.vectors.T))
-            products = [weighted(numerical, w) for w in weights]
+            products = [pull_back(numerical, w) for w in weights]
             numerical = stack([answer for answer in products if isinstance(answer, Estimate)])
         self.judge("reverse", got, numerical, floor, np.argmax(weights != 0, axis=1))
         return weights[0], rows[0]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dualad.base.arguments import replaced
+from dualad.base.arguments import replace_at
 from dualad.base.tree import flatten, flatten_like, is_array
 from dualad.core.aval import aval_of, is_inexact
 from dualad.jvp import jvp
@@ -99,7 +99,7 @@ def first_derivative(
 
     def derivative(*values: Any) -> list[Any]:
         point = values[: len(args)]
-        full = replaced([None] * len(leaves), places, values[len(args) :])
+        full = replace_at([None] * len(leaves), places, values[len(args) :])
         if not reverse:
             return _floating(jvp(f, point, unflatten(full))[1])
         out, pull = vjp(f, *point)

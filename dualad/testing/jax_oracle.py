@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from dualad.boundary.transformed import Transformed
-from dualad.lift.lift import redirected
+from dualad.lift.lift import with_redirects
 from dualad.lift.reach import Reach, home_of, is_kept
 from dualad.lift.targets import CONTAINERS, Table, top, with_submodules
 from dualad.rules.calls import UserFunction
@@ -190,7 +190,7 @@ def in_jax(f: Callable) -> Callable:
     namespace = home_of(f)
     if namespace is None or is_kept(namespace):
         return _table().in_place_of(f) or f
-    return redirected(f, Reach(f, namespace, (), _table))
+    return with_redirects(f, Reach(f, namespace, (), _table))
 
 
 _table_of: dict[tuple, Table] = {}

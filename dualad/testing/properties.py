@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from dualad.base.arguments import replaced
+from dualad.base.arguments import replace_at
 from dualad.base.tree import flatten
 from dualad.errors import GradcheckError
 from dualad.jvp import jvp
 from dualad.vjp_via_transpose import vjp
 from dualad.vmap import vmap
 
-from .engine import MODES, SINGLE, Direction, Engine, failure, said
+from .engine import MODES, SINGLE, Direction, Engine, failure, one_line
 from .real_function import same
 
 __all__ = ["Properties", "expect"]
@@ -141,7 +141,7 @@ class Properties:
         try:
             got = compute()
         except Exception as error:
-            what = f"gradcheck of `{self.f.name}`: {where} raised: {said(error)}"
+            what = f"gradcheck of `{self.f.name}`: {where} raised: {one_line(error)}"
             raise failure(check, what, why, instead) from error
         words = lambda k: f"{where} gives {got[k]:.9g} where explicit zeros give {expected[k]:.9g}."
         self.expect(check, got, expected, words, why, instead)
@@ -159,7 +159,7 @@ class Properties:
         except Exception as error:
             raise failure(
                 check,
-                f"gradcheck of `{self.f.name}`: the batched {word} (vmap over {mode} mode) raised: {said(error)}",
+                f"gradcheck of `{self.f.name}`: the batched {word} (vmap over {mode} mode) raised: {one_line(error)}",
                 "a Jacobian is vmap over products, so a rule must be batchable",
                 f"write the rule in NumPy, give it a vmap rule, or pass {switch}=False",
             ) from error
@@ -260,7 +260,7 @@ class Properties:
     def _leaves(self, *values: Any) -> list[Any]:
         """Call the function with these floating-point arrays; return its floating-point results."""
         f = self.f
-        out = flatten(f.f(*f.unflatten(replaced(f.leaves, f.ins.positions, values))))[0]
+        out = flatten(f.f(*f.unflatten(replace_at(f.leaves, f.ins.positions, values))))[0]
         return [out[i] for i in f.outs.positions]
 
     def _products(self, modes: Sequence[str], function: Callable, point: Any, t: Any, w: list) -> list[list[Any]]:

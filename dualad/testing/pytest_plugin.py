@@ -15,9 +15,9 @@ import numpy as np
 
 from dualad.errors import ArgumentError
 
-from .check import DEFAULT_ORACLES, check, skipped
+from .check import DEFAULT_ORACLES, check, skipped_quantities
 
-__all__ = ["DEFAULT_ORACLES", "as_points", "check_points", "function_under_check", "skipped"]
+__all__ = ["DEFAULT_ORACLES", "as_points", "check_points", "function_under_check", "skipped_quantities"]
 
 
 def as_points(points: Any, names: Sequence[str]) -> list[tuple[Any, ...]]:

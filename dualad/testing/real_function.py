@@ -23,7 +23,7 @@ from dualad.core.watch import Watch
 from dualad.errors import OutputError, ShapeError, UsageError
 from dualad.jacobians.basis import split_last
 
-__all__ = ["RealFunction", "Side", "argument_names", "as_arguments", "is_inexact", "joined", "name_of", "same"]
+__all__ = ["RealFunction", "Side", "argument_names", "as_arguments", "is_inexact", "join_entries", "name_of", "same"]
 
 
 class RealFunction:
@@ -145,7 +145,7 @@ class RealFunction:
                     "Return arrays of one shape.",
                 )
             parts.append(array)
-        return joined(parts)
+        return join_entries(parts)
 
     @functools.cached_property
     def scale(self) -> np.ndarray:
@@ -156,7 +156,7 @@ class RealFunction:
             finite = magnitude[np.isfinite(magnitude)]
             typical = min(1.0, finite.max(initial=0.0)) or 1.0
             parts.append(np.where((magnitude > 1e-12 * typical) & np.isfinite(magnitude), magnitude, typical))
-        return joined(parts)
+        return join_entries(parts)
 
 
 class Side:
@@ -174,7 +174,7 @@ class Side:
         self.slots = [(i, part) for i in self.positions for part in parts(i)]
         self.names = [f"{part}({names[i]})" if i in self.complex else names[i] for i, part in self.slots]
         self.arrays = tuple([np.array(getattr(np, part)(leaves[i]), np.float64) for i, part in self.slots])
-        self.vector = joined(self.arrays)
+        self.vector = join_entries(self.arrays)
         self.size = self.vector.size
 
     def split(self, vectors: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -203,14 +203,14 @@ class Side:
         return position, {"real": "real", "imag": "imaginary"}[part] if position in self.complex else ""
 
 
-def joined(arrays: Sequence[Any], rows: tuple[int, ...] = (), dtype: Any = None) -> np.ndarray:
+def join_entries(arrays: Sequence[Any], rows: tuple[int, ...] = (), dtype: Any = None) -> np.ndarray:
     """Return the entries of arrays as one vector or, of arrays with a leading axis for them, as rows."""
     flat = [np.asarray(a, dtype).reshape(*rows, -1) for a in arrays]
     return np.concatenate(flat, axis=-1) if flat else np.zeros((*rows, 0))
 
 
 def is_inexact(leaf: Any) -> bool:
-    """Say whether a leaf is floating-point data: an array or a number, not a string, an int or an object."""
+    """Whether a leaf is floating-point data: an array or a number, not a string, an int or an object."""
     if isinstance(leaf, (np.ndarray, np.generic)):
         return leaf.dtype.kind in "fc"
     return isinstance(leaf, (float, complex))

@@ -101,7 +101,7 @@ def check_function(
     except UsageError:
         raise
     except Exception as error:
-        return CheckReport(name, point, (Row("value", "error", message=_said(error)),))
+        return CheckReport(name, point, (Row("value", "error", message=_error_words(error)),))
     n, m = engine.size, engine.out_size
     if n * m > jacobian_limit:
         limit = f"{m} x {n} is more than the limit of {jacobian_limit} entries"
@@ -260,7 +260,7 @@ class Rows:
             with np.errstate(all="ignore"):
                 result = compute()
         except Exception as error:
-            return Row(quantity, "error", message=_said(error), seconds=time.perf_counter() - start)
+            return Row(quantity, "error", message=_error_words(error), seconds=time.perf_counter() - start)
         seconds = time.perf_counter() - start
         judged = np.zeros(result.shape, bool)
         outcomes = []
@@ -335,7 +335,7 @@ class Rows:
         return Outcome(oracle, status, outcome.max_error, note, bad, count, total, seconds), seen, outcome.wrong
 
     def rescued(self, oracle: str, wrong: np.ndarray, result: np.ndarray, answer: Estimate, asked: Questions) -> bool:
-        """Say whether an oracle disagrees only at kinks, with a result between the one-sided slopes."""
+        """Whether an oracle disagrees only at kinks, with a result between the one-sided slopes."""
         if oracle not in {"jax", "complex-step"} or "differences" not in asked or answer.project is not None:
             return False
         slopes = asked["differences"]()
@@ -365,7 +365,7 @@ def _ask(made: Callable[[], Any], method: str, *xs: np.ndarray) -> Answer:
     return getattr(made(), method)(*xs)
 
 
-def _said(error: Exception) -> str:
+def _error_words(error: Exception) -> str:
     """Return an exception's words, and the user's line it came from."""
     last = users_line_of(error)
     text = str(error) if isinstance(error, DualadError) else f"{type(error).__name__}: {error}"

@@ -47,7 +47,7 @@ class Remainders:
         return np.where((r[1:] > noise[1:]) & (r[:-1] > noise[:-1]), rates, np.nan)
 
     def reaches(self, order: int) -> bool:
-        """Say whether the remainder to an order shrinks with the next power of h, or is nothing but rounding."""
+        """Whether the remainder to an order shrinks with the next power of h, or is nothing but rounding."""
         seen = self.rates(order)
         seen = seen[~np.isnan(seen)][-3:]
         return bool(seen.size == 0 or np.median(seen) > order + 0.5)

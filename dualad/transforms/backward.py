@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 
 from ..batched import Batched
-from ..core.constants import zeros_beside
+from ..core.constants import zeros_matching_library
 from ..core.contexts import active, everywhere, in_use, note, process_wide
 from ..core.tracer import PLAIN, Tracer, beneath
 from ..core.watch import logged_walk
 from ..dual import Dual
 from ..errors import RuleMissingError
-from ..ops.joining import gathered
-from ..ops.kinds import is_finite, known
+from ..ops.joining import scatter_cotangents
+from ..ops.kinds import is_finite, known_value
 from ..program.ir import Program, programs_in
-from ..program.packed import unpacked
+from ..program.packed import unpack_constants
 from ..program.variable import Variable
-from ..tensors.lazy import Lazy, asking
+from ..tensors.lazy import Lazy, zero_question
 from ..tensors.staged import Staged
 from .liveness import Liveness, OpaqueError, PoleParts
 
@@ -93,7 +93,9 @@ def backward(program: Program, cotangents: list, zeros: Liveness | None = None, 
                 pending[a] = pending[a] + c if a in pending else c
     if not reads:
         return list(map(pending.get, program.inputs))
-    return [gathered(pending.get(v), reads[v], v.aval) if v in reads else pending.get(v) for v in program.inputs]
+    return [
+        scatter_cotangents(pending.get(v), reads[v], v.aval) if v in reads else pending.get(v) for v in program.inputs
+    ]
 
 
 def _gather(op, outs: Sequence[Variable], take: Callable, reads: dict[Variable, list], zeros: Liveness | None) -> Any:
@@ -101,7 +103,7 @@ def _gather(op, outs: Sequence[Variable], take: Callable, reads: dict[Variable, 
     if zeros is not None and reads:
         for v in outs:
             zeros.gather(v)
-    ct = [gathered(take(v, None), reads.pop(v), v.aval) if v in reads else take(v, None) for v in outs]
+    ct = [scatter_cotangents(take(v, None), reads.pop(v), v.aval) if v in reads else take(v, None) for v in outs]
     if not op.multiple_results:
         return ct[0]
     if all([c is None for c in ct]):
@@ -109,7 +111,10 @@ def _gather(op, outs: Sequence[Variable], take: Callable, reads: dict[Variable, 
     if op.kind == "control":  # its body is a program for one dtype, whatever a wider factor has made of a cotangent
         ct = [None if c is None else in_dtype(c, v.aval.dtype) for c, v in zip(ct, outs, strict=True)]
     if not op.sparse_transpose:
-        ct = [zeros_beside(v.aval.shape, v.aval.dtype, *ct) if c is None else c for c, v in zip(ct, outs, strict=True)]
+        ct = [
+            zeros_matching_library(v.aval.shape, v.aval.dtype, *ct) if c is None else c
+            for c, v in zip(ct, outs, strict=True)
+        ]
     return ct
 
 
@@ -126,7 +131,7 @@ def pull_back(program: Program, cotangents: list, seeds: str = "dead", others: l
     ``seeds`` says what zeros among the cotangents are (``Liveness``). Arrays of other libraries (``others``) are not
     asked for NaN: there is one walk, with an eye on zeros.
     """
-    program = unpacked(program)
+    program = unpack_constants(program)
     if in_use and (watch := active()) is not None:
         return watch.pulled(
             lambda walk: _walk_back(program, cotangents, walk, seeds, others is not None),
@@ -148,7 +153,7 @@ def _walk_back(program: Program, cotangents: list, walk: Callable | None, seeds:
                 return results
         zeros = Liveness(program, cotangents, seeds=seeds)
         results = backward(program, cotangents, zeros, logged_walk(walk) if once else walk)
-        if not all([r is None or known(r) is not None for r in results]):
+        if not all([r is None or known_value(r) is not None for r in results]):
             note("numbers")
         elif not once and any([_has_nan(r) for r in results]):
             results = _without_collisions(program, cotangents, results, seeds)
@@ -156,7 +161,7 @@ def _walk_back(program: Program, cotangents: list, walk: Callable | None, seeds:
 
 
 def _has_effect(program: Program) -> bool:
-    """Say whether there is a hook in a program or in a body, which is written down anew for each walk."""
+    """Whether there is a hook in a program or in a body, which is written down anew for each walk."""
     for op, _, params, _ in program.recorded:
         if op.alone:
             continue
@@ -172,7 +177,7 @@ _FIRST_MET = 8
 
 
 def _being_written(program: Program, cotangents: list) -> bool:
-    """Say whether the walk is certain to end in variables of a program, which no plain walk can tell from NaN."""
+    """Whether the walk is certain to end in variables of a program, which no plain walk can tell from NaN."""
     atoms = [*cotangents, *[a for _, args, _, _ in program.recorded[-_FIRST_MET:] for a in args]]
     return any([isinstance(a, Tracer) and type(beneath(a)) is Staged for a in atoms])
 
@@ -181,7 +186,7 @@ def _without_collisions(program: Program, cotangents: list, results: list, seeds
     """Replace NaN that is ∞ − ∞ of one and the same pole, where forward mode does not reach it."""
     parts = PoleParts(program, cotangents, seeds=seeds)
     try:
-        with asking():
+        with zero_question():
             finite = backward(program, parts.cotangents, parts)
     except OpaqueError:
         return results
@@ -189,7 +194,7 @@ def _without_collisions(program: Program, cotangents: list, results: list, seeds
 
 
 def _has_nan(x) -> bool:
-    """Say whether a result holds NaN, or may, as one that is a program's, another level's or another library's."""
+    """Whether a result holds NaN, or may, as one that is a program's, another level's or another library's."""
     if type(x) is np.ndarray:
         return not is_finite(x) and bool(np.isnan(x).any())
     if x is None:
@@ -200,4 +205,4 @@ def _has_nan(x) -> bool:
         return _has_nan(x._value)
     if isinstance(x, Lazy):
         return _has_nan(x.value())
-    return isinstance(x, Tracer) or known(x) is None or not (is_finite(x) or not np.isnan(x).any())
+    return isinstance(x, Tracer) or known_value(x) is None or not (is_finite(x) or not np.isnan(x).any())

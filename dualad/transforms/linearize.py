@@ -27,7 +27,7 @@ from ..core.tracer import PLAIN
 from ..dual import Dual, DualLevel, check_tangent, shown_tangent, split, strip
 from ..memory.memory import pin, unshared
 from ..program.ir import Program, evaluate
-from ..program.packed import PackedProgram, packing_steps, unpacked
+from ..program.packed import PackedProgram, packing_steps, unpack_constants
 from ..surface.leaves import as_primal, output_leaves, plain_leaf, split_aux, static_leaf
 from ..tensors.staged import StagedLevel
 
@@ -91,7 +91,7 @@ class Linear:
 
     def flat(self, tangents: list) -> list:
         """Apply the map to the tangents of the leaves that have one, and return those of the results that have one."""
-        program = unpacked(self.program)
+        program = unpack_constants(self.program)
         if (watch := active()) is not None:
             return watch.pushed(lambda: evaluate(program, tangents), program, tangents)
         return evaluate(program, tangents)

@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.aval import Aval, aval_of, is_inexact
-from ..core.constants import beside, foreign
-from ..ops.joining import gathered
-from ..ops.kinds import is_finite, known, scale, vanishes
+from ..core.constants import foreign, match_library
+from ..ops.joining import scatter_cotangents
+from ..ops.kinds import is_finite, known_value, scale, vanishes
 from ..program.ir import Program
 from ..program.variable import Variable
-from ..tensors.lazy import asking
+from ..tensors.lazy import zero_question
 
-__all__ = ["BodyLiveness", "Liveness", "Marked", "OpaqueError", "PoleParts", "signed"]
+__all__ = ["BodyLiveness", "Liveness", "Marked", "OpaqueError", "PoleParts", "sign_by_liveness"]
 
 
 class Marked(NamedTuple):
@@ -42,7 +42,7 @@ class Marked(NamedTuple):
 
 
 def _all(mask: Any) -> bool:
-    numbers = known(mask)
+    numbers = known_value(mask)
     return numbers is not None and bool(np.all(numbers))
 
 
@@ -100,8 +100,8 @@ class Liveness:
         """Note that the cotangents of the places that were read are gathered."""
         if v in self._reads:
             marks = [(template, _marks(live, aval)) for template, live, aval in self._reads.pop(v)]
-            with asking():
-                self._add(v, gathered(None, marks, Aval(v.aval.shape, np.dtype(float))) != 0)
+            with zero_question():
+                self._add(v, scatter_cotangents(None, marks, Aval(v.aval.shape, np.dtype(float))) != 0)
 
     def _add(self, v: Variable, live: Any) -> None:
         if live is not None and _all(live):
@@ -165,11 +165,11 @@ class Liveness:
                 return self._answers[key]
         like = foreign(*[a for a in (*args, *live) if type(a) is not Variable])
         given = [
-            a.aval if type(a) is Variable else beside(_marks(None, aval_of(a)), like) if i in known else a
+            a.aval if type(a) is Variable else match_library(_marks(None, aval_of(a)), like) if i in known else a
             for i, a in enumerate(args)
         ]
-        marks = [beside(_marks(mask, v.aval), like) for mask, v in zip(live, outs, strict=True)]
-        with asking():
+        marks = [match_library(_marks(mask, v.aval), like) for mask, v in zip(live, outs, strict=True)]
+        with zero_question():
             back = op.transpose(marks if op.multiple_results else marks[0], *given, **params)
             masks = [c != 0 for c in back if c is not None]
         if key is not None:
@@ -177,10 +177,10 @@ class Liveness:
         return masks
 
 
-def signed(ct: Any, live: Any = None) -> Any:
+def sign_by_liveness(ct: Any, live: Any = None) -> Any:
     """Return a cotangent whose zeros say by their sign what they are: negative where live, positive where dead."""
     zero = vanishes(ct)
-    if known(zero) is not None and not np.any(known(zero)):
+    if known_value(zero) is not None and not np.any(known_value(zero)):
         return ct
     nought = ct.dtype.type(0)
     return np.where(zero, -nought if live is None else np.where(live, -nought, nought), ct)[()]
@@ -207,7 +207,7 @@ class PoleParts(Liveness):
         """Note that one place of an argument was read."""
         super().read(v, template, out)
         if out in self._parts:
-            self._join(v, gathered(None, [(template, self._parts.pop(out))], v.aval))
+            self._join(v, scatter_cotangents(None, [(template, self._parts.pop(out))], v.aval))
 
     def settle(self, v: Variable, found: Any, part: Any) -> Any:
         """Return the finite part where no pole is reached, and elsewhere what another walk has ``found``."""
@@ -262,7 +262,7 @@ def _nowhere(aval: Aval) -> np.ndarray:
 def _marks(live: Any, aval: Aval) -> Any:
     """Return numbers that are zero where nothing is live, and elsewhere unlikely to cancel each other."""
     marks = (1.5 + np.sin(np.arange(aval.size))).reshape(aval.shape).astype(aval.dtype)
-    return marks if live is None else np.where(live, beside(marks, live), aval.dtype.type(0))
+    return marks if live is None else np.where(live, match_library(marks, live), aval.dtype.type(0))
 
 
 class BodyLiveness(Liveness):
@@ -295,7 +295,7 @@ class BodyLiveness(Liveness):
 
 
 def _may_be_a_pole(op, args: Sequence) -> bool:
-    """Say whether an equation may multiply by an infinity (or divide by zero), as far as is known."""
+    """Whether an equation may multiply by an infinity (or divide by zero), as far as is known."""
     if op.kind == "custom" or op.marked_transpose is not None:
         return not op.effect
     factors = [a for a in args if type(a) is not Variable] if op.strong_transpose is not None else []

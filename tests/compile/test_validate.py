@@ -402,14 +402,14 @@ def cotangents(x, y):
     return da.grad(f)(x) * y
 
 
-_with_first = repeats._with_first
+_with_first = repeats._extend_start
 LOOP_FAULTS: dict[str, tuple[Callable, Callable]] = {
     "places are forgotten": (
         _after(repeats, "_places", lambda found, code, start, period, count: ({}, np.zeros(count, bool))), in_place),
     "the next place": (_repeats(_next_places), in_place),
-    "iterations that index elsewhere": (_instead(repeats, "_with_first", _any_first), triangle),
+    "iterations that index elsewhere": (_instead(repeats, "_extend_start", _any_first), triangle),
     "the constants of the first iteration": (_repeats(_same_constants), turns),
-    "constants in the other order": (_after(rerolling, "_stacked", lambda found, values: found[::-1]), turns),
+    "constants in the other order": (_after(rerolling, "_stack_constants", lambda found, values: found[::-1]), turns),
     "the row before": (
         _after(rerolling._Roller, "rows", lambda found, self, refs: self.write(OPS["flip"], [found], {"axes": (0,)})),
         trajectory),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import dualad as da
-from dualad.core.constants import beside, foreign, zeros_beside
+from dualad.core.constants import foreign, match_library, zeros_matching_library
 from tests.edges.device import OnDevice
 
 da.register_array(OnDevice)
@@ -36,11 +36,11 @@ def test_what_is_foreign() -> None:
 
 def test_constants_are_made_beside_them() -> None:
     there, here = OnDevice([1.0, 2.0]), np.ones(2)
-    assert beside(here, 2.0, here) is here
-    assert type(beside(here, there)) is OnDevice
-    assert beside(there, there) is there
-    assert type(zeros_beside((3,), np.dtype(np.float32), here)) is np.ndarray
-    zeros = zeros_beside((3,), np.dtype(np.float32), here, there)
+    assert match_library(here, 2.0, here) is here
+    assert type(match_library(here, there)) is OnDevice
+    assert match_library(there, there) is there
+    assert type(zeros_matching_library((3,), np.dtype(np.float32), here)) is np.ndarray
+    zeros = zeros_matching_library((3,), np.dtype(np.float32), here, there)
     assert type(zeros) is OnDevice
     assert (zeros.shape, zeros.dtype) == ((3,), np.float32)
     assert zeros.get().tolist() == [0.0, 0.0, 0.0]

@@ -14,7 +14,7 @@ import dualad as da
 from dualad.core.aval import aval_of
 from dualad.core.contexts import active, everywhere, in_use, process_wide
 from dualad.core.tables import OPS
-from dualad.core.watch import Watch, noted
+from dualad.core.watch import Watch, tag_origin
 from dualad.program.variable import Step, Variable, WatchedStep
 
 X, Y = np.array([0.3, -1.2, 0.8]), np.array([1.5, 0.4, -0.7])
@@ -103,10 +103,10 @@ def test_what_a_watch_is_told() -> None:
 
 def test_tensors_made_under_a_watch_know_their_line() -> None:
     def g(x):
-        kept = noted((2.0 * x, x + 1.0))
+        kept = tag_origin((2.0 * x, x + 1.0))
         assert all("test_watch.py:" in x._origin for x in kept)
-        noted((1.0, x))
-        assert "test_watch.py:" in noted(x)._origin
+        tag_origin((1.0, x))
+        assert "test_watch.py:" in tag_origin(x)._origin
         return x
 
     da.jvp(g, (1.0,), (1.0,))

@@ -12,7 +12,7 @@ import pytest
 import dualad as da
 import dualad.numpy as dnp
 from dualad.errors import InPlaceError
-from dualad.memory.memory import record, snapshot, snapshot_once, stand_in, unchanged, unshared
+from dualad.memory.memory import is_unchanged, record, snapshot, snapshot_once, stand_in, unshared
 from tests.edges.device import OnDevice
 
 X = np.array([1.0, 2.0, 3.0])
@@ -76,9 +76,9 @@ def test_what_is_unshared_has_memory_of_its_own():
 def test_a_box_is_unchanged_until_something_is_written():
     def f(x):
         box = unshared(x)
-        assert unchanged(box, x)
+        assert is_unchanged(box, x)
         x[1] = 2.0 * x[0]
-        assert not unchanged(box, x)
+        assert not is_unchanged(box, x)
         return box
 
     np.testing.assert_array_equal(da.jvp(f, (X,), (X,)), [X, X])

@@ -10,7 +10,7 @@ import pytest
 
 import dualad as da
 from dualad.errors import WorkerLostError
-from dualad.scale.executors import known
+from dualad.scale.executors import identify_executor
 
 loky = pytest.importorskip("loky", reason="pip install loky")
 
@@ -26,7 +26,7 @@ def curve(x):
 def test_the_bits_of_the_serial_run() -> None:
     rows = np.ones((9, 3)) * X[:, None]
     with loky.ProcessPoolExecutor(2) as pool:
-        assert (known(pool).kind, known(pool).workers) == ("processes", 2)
+        assert (identify_executor(pool).kind, identify_executor(pool).workers) == ("processes", 2)
         for transform in (da.jacfwd, da.jacrev, da.jacobian, da.hessian):
             ours = transform(curve, chunk_size=5, executor=pool)(X)
             assert ours.tobytes() == transform(curve, chunk_size=5)(X).tobytes()

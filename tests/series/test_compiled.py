@@ -151,7 +151,7 @@ def test_what_cannot_be_written_down_is_not_compiled(at_once, monkeypatch) -> No
 
     expected = da.taylor(np.tanh, X, V, order=4)
     compiled._kernel.cache_clear()
-    monkeypatch.setattr(compiled, "_written", refuse)
+    monkeypatch.setattr(compiled, "_record_series", refuse)
     np.testing.assert_allclose(da.taylor(np.tanh, X, V, order=4), expected, rtol=1e-12)
     with da.kinks("raise"):
         np.testing.assert_array_equal(da.taylor(np.abs, X, V, order=2), [X, V, 0 * X])

@@ -13,12 +13,12 @@ from dualad.errors import DeclarationError, UnsupportedError
 from dualad.ops.kinds import predicate
 from dualad.ops.samples import anywhere
 from dualad.surface.arguments import function
-from dualad.surface.unsupported import NOT_YET, REASONS, spelled, unsupported, verdict_of
+from dualad.surface.unsupported import NOT_YET, REASONS, public_name, unsupported, verdict_of
 
 NAMES = {
-    spelled(f): f
+    public_name(f): f
     for f in [*overrides.get_overridable_numpy_array_functions(), *overrides.get_overridable_numpy_ufuncs()]
-    if not f.__name__.startswith("_") and not spelled(f).startswith("np._")
+    if not f.__name__.startswith("_") and not public_name(f).startswith("np._")
 }
 PUBLIC = [np, np.linalg, np.fft, np.emath]
 
@@ -103,7 +103,7 @@ def _tells_its_signature(f) -> bool:
         return False
 
 
-@pytest.mark.parametrize("f", sorted(filter(_tells_its_signature, FUNCTIONS), key=spelled), ids=spelled)
+@pytest.mark.parametrize("f", sorted(filter(_tells_its_signature, FUNCTIONS), key=public_name), ids=public_name)
 def test_our_parameters_are_numpys(f):
     """A handler takes NumPy's parameters, by NumPy's names and in NumPy's order."""
     theirs = list(inspect.signature(f).parameters.values())
@@ -119,17 +119,17 @@ def test_our_parameters_are_numpys(f):
         wanted.remove("newshape")
         positional[positional.index("newshape")] = "shape"
     missing = [n for n in wanted if n not in names and n != "out"]
-    assert not missing, f"{spelled(f)} lacks {missing}"
+    assert not missing, f"{public_name(f)} lacks {missing}"
     assert [n for n in names if n in positional] == positional
 
 
-@pytest.mark.parametrize("f", sorted(FUNCTIONS, key=spelled), ids=spelled)
+@pytest.mark.parametrize("f", sorted(FUNCTIONS, key=public_name), ids=public_name)
 def test_a_handler_is_annotated(f):
     handler = FUNCTIONS[f]
     if handler.__module__.startswith("dualad."):
         signature = inspect.signature(handler)
         bare = [p.name for p in signature.parameters.values() if p.annotation is p.empty]
-        assert not bare, f"{spelled(f)}: {bare}"
+        assert not bare, f"{public_name(f)}: {bare}"
         assert signature.return_annotation is not signature.empty
 
 
@@ -147,4 +147,4 @@ def test_public_functions_that_never_dispatch_are_known():
 
 
 def test_no_verdict_is_for_a_name_of_another_library():
-    assert all(spelled(f).startswith(("np.", "scipy.special.")) for f in VERDICTS)
+    assert all(public_name(f).startswith(("np.", "scipy.special.")) for f in VERDICTS)

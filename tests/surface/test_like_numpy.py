@@ -14,7 +14,7 @@ import pytest
 import dualad as da
 from dualad.core.tables import FUNCTIONS, UFUNCS
 from dualad.errors import BranchError, DualadError, UnsupportedError
-from dualad.surface.unsupported import spelled
+from dualad.surface.unsupported import public_name
 from tests.oracles.numpy_calls import BINARY, CALLS, LINEAR_ALGEBRA, METHODS, UNARY
 
 _M = np.array([[0.5, -1.25, 2.0], [0.75, 3.0, -0.5]])
@@ -65,7 +65,7 @@ def _ufunc_calls() -> dict[str, tuple[str, ...]]:
     calls = {}
     for f in [*UFUNCS, *FUNCTIONS]:
         if isinstance(f, np.ufunc) and getattr(np, f.__name__, None) is f and f.signature is None:
-            calls[spelled(f)] = UNARY if f.nin == 1 else BINARY
+            calls[public_name(f)] = UNARY if f.nin == 1 else BINARY
     for name in ("add", "multiply", "maximum", "minimum", "logaddexp"):
         for method, arguments in METHODS.items():
             calls[f"np.{name}.{method}"] = arguments

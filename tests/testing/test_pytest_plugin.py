@@ -10,7 +10,7 @@ import pytest
 
 from dualad.errors import ArgumentError
 from dualad.testing import QUANTITIES
-from dualad.testing.pytest_plugin import as_points, check_points, function_under_check, skipped
+from dualad.testing.pytest_plugin import as_points, check_points, function_under_check, skipped_quantities
 from tests.testing.faults import faulty
 
 pytest_plugins = ["pytester"]
@@ -144,10 +144,10 @@ def test_points_and_requests() -> None:
     for points, names in (([], ["x"]), (None, []), ([{"z": 1.0}], ["x"])):
         with pytest.raises(ArgumentError):
             as_points(points, names)
-    assert set(skipped(modes="forward")) == set(QUANTITIES) - {"jvp", "jacfwd", "vmap-jvp", "vmap-value"}
-    assert set(skipped(batched=False)) == {"vmap-jvp", "vmap-vjp", "vmap-value"}
+    assert set(skipped_quantities(modes="forward")) == set(QUANTITIES) - {"jvp", "jacfwd", "vmap-jvp", "vmap-value"}
+    assert set(skipped_quantities(batched=False)) == {"vmap-jvp", "vmap-vjp", "vmap-value"}
     with pytest.raises(ArgumentError, match="order"):
-        skipped(order=0)
+        skipped_quantities(order=0)
 
 
 def test_words_of_several_points() -> None:

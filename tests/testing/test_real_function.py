@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dualad.errors import OutputError, UsageError
-from dualad.testing.real_function import RealFunction, joined
+from dualad.testing.real_function import RealFunction, join_entries
 
 
 def trees(params, n, label, z):
@@ -32,7 +32,7 @@ def test_leaves_names_and_sizes():
 def test_vectors_go_in_and_come_out():
     f = RealFunction(trees, ARGS)
     np.testing.assert_array_equal(f.evaluate(np.array([1.0, 1.0, 0.0, 1.0])), [3.0, 3.0, -1.0, 0.0])
-    np.testing.assert_array_equal(joined(f.ins.split(f.x)), f.x)
+    np.testing.assert_array_equal(join_entries(f.ins.split(f.x)), f.x)
     assert f.ins.groups().tolist() == [0, 0, 1, 2]
 
 

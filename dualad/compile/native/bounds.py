@@ -71,7 +71,7 @@ class _Site(NamedTuple):
     given: Given | None = None
 
     def least(self, factors: Sequence[tuple[int, int]], goal: int | None = None) -> int | None:
-        return self.where.least(_combined(self.arguments, factors), self.given, goal)
+        return self.where.least(_combine(self.arguments, factors), self.given, goal)
 
 
 def check(text: str, entries: Sequence[Entry]) -> int:
@@ -105,7 +105,7 @@ def _check(text: str, entries: Sequence[Entry]) -> int:
         for name in ready:
             function = left.pop(name)
             if name in sites:  # else nobody calls it
-                count += _checked(function, sites, functions, constants)
+                count += _check_function(function, sites, functions, constants)
     return count
 
 
@@ -125,12 +125,12 @@ def _from_outside(entry: Entry) -> _Site:
     return _Site(facts, arguments)
 
 
-def _checked(function: Function, sites: dict, functions: dict, constants: dict) -> int:
+def _check_function(function: Function, sites: dict, functions: dict, constants: dict) -> int:
     """Check one function for all of its calls; note those that it makes of others."""
     name = function.name
-    known, arguments = _known_at(sites[name], _moving(function)), _arguments(function, sites[name])
+    known, arguments = _known_at(sites[name], _mutable_arguments(function)), _arguments(function, sites[name])
     while True:  # what holds for the calls from elsewhere, and for its own as long as it holds
-        analysis = _Analysis(function, constants, arguments, _needed(known))
+        analysis = _Analysis(function, constants, arguments, _without_implied(known))
         own = list(analysis.calls(functions))
         again = [site for called, site in own if called == name]
         holding = [k for k in known if all([_holds(site, k) for site in again])]
@@ -154,14 +154,14 @@ class _Known(NamedTuple):
     least: int
 
 
-def _combined(arguments: Sequence[Any], factors: Sequence[tuple[int, int]]) -> Sum:
+def _combine(arguments: Sequence[Any], factors: Sequence[tuple[int, int]]) -> Sum:
     total = number(0)
     for i, factor in factors:
         total = total.plus(arguments[i], factor)
     return total
 
 
-def _moving(function: Function) -> list[bool]:
+def _mutable_arguments(function: Function) -> list[bool]:
     """Say of each argument whether a call of the function by itself may change it."""
     own = [given for called, given, _, _ in function.calls if called == function.name]
     return [
@@ -184,7 +184,7 @@ def _known_at(sites: Sequence[_Site], moving: Sequence[bool]) -> list[_Known]:
     return found
 
 
-def _needed(known: Sequence[_Known]) -> list[_Known]:
+def _without_implied(known: Sequence[_Known]) -> list[_Known]:
     """Return what is known but for what follows from the rest."""
     best: dict[tuple, int] = {}
     for factors, least in known:
@@ -199,7 +199,7 @@ def _holds(site: _Site, known: _Known) -> bool:
 
 
 def _fits(given: Any, place: _Place) -> bool:
-    """Say whether an address stands for as much memory as a parameter is taken for."""
+    """Whether an address stands for as much memory as a parameter is taken for."""
     if not isinstance(given, _Place) or given.offset.terms:
         return False
     if given.memory is place.memory:
@@ -258,7 +258,7 @@ class _Analysis(Words):
             self.parameters[name] = place or self.unknown()
         given = list(self.parameters.values())
         for factors, least in known:
-            self.learn(_combined(given, factors).plus(number(-least)))
+            self.learn(_combine(given, factors).plus(number(-least)))
         for x in given:
             if isinstance(x, Sum) and all([self.is_at_least(x.times(f), -TAME) for f in (1, -1)]):
                 self.tame.add(x.terms[0][0])

@@ -21,7 +21,7 @@ from .code import Code, Lanes
 from .indices import each_entry, entries_of, place_of
 from .operators import BOOL, LONG, TYPES, Refused
 from .positions import INDEXED, Places, is_computed, places_of
-from .values import Values, at, joined, load_lanes, store_lanes, take
+from .values import Values, at, join_entries, load_lanes, store_lanes, take
 
 __all__ = ["Changed", "change", "read_changed", "written_in_place"]
 
@@ -124,7 +124,7 @@ def read_changed(lowering: Any, step: Step, args: Sequence[Values]) -> Values:
     code, x, params, out = lowering.code, args[0], step.params, step.out.aval
     where = Places(params["template"], x.aval.shape, [a.aval.shape for a in args[1:]])
     spots = _spots(code, args[1:], where, _key(where, params["template"], step.args[1:]))
-    return joined(code, out, [x.entry(spots, k) for k in range(out.size)])  # type: ignore[attr-defined]
+    return join_entries(code, out, [x.entry(spots, k) for k in range(out.size)])  # type: ignore[attr-defined]
 
 
 def change(lowering: Any, step: Step, args: Sequence[Values]) -> Values:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from ...program.variable import Variable
 from .bands import offsets_met
 from .code import WIDTH, Code, Lanes
-from .kernels import Kernel, Writer, clipped, find_cuts
+from .kernels import Kernel, Writer, clamp, find_cuts
 from .operators import LONG, Refused
 from .views import Box
 
@@ -149,7 +149,7 @@ class Part:
                     self._write(writer)
                 return
         if axis == 0:
-            first, end = clipped(code, low, high)
+            first, end = clamp(code, low, high)
         with code.each(first, end, WIDTH if vector else 1) as turn:
             counters[axis] = turn
             if vector:  # the last vector may begin before the one ahead of it ends: it writes the same numbers again

@@ -161,7 +161,7 @@ class Function:
         return None if block == self.first else above
 
     def is_above(self, block: str, other: str) -> bool:
-        """Say whether a block is run before another one, or is it."""
+        """Whether a block is run before another one, or is it."""
         at: str | None = other
         while at is not None and at != block:
             at = self.dominator(at)
@@ -178,7 +178,7 @@ class Function:
         return self.edge(before[0], block) if len(before) == 1 else None
 
     def is_behind(self, block: str, refuted: str) -> bool:
-        """Say whether a block is come to only where a condition, given by its text, has been found to be false."""
+        """Whether a block is come to only where a condition, given by its text, has been found to be false."""
         at: str | None = block
         while at is not None:
             edge = self.condition(at)

@@ -60,8 +60,8 @@ def extension() -> Any:
     except (ImportError, RuntimeError) as error:  # built for another NumPy
         _log.info("compiled functions are entered through Python: %s", error)
         return None
-    if (
-        _SOURCE.exists() and zlib.crc32(_SOURCE.read_bytes()) & 0x7FFFFFFF != found.SOURCE
+    if _SOURCE.exists() and zlib.crc32(_SOURCE.read_bytes()) & 0x7FFFFFFF != getattr(
+        found, "SOURCE", None
     ):  # in a clone, after it was changed
         _log.warning("the C extension is older than its source, and left alone: run python hatch_build.py")
         return None

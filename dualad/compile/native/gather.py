@@ -14,7 +14,7 @@ from ...program.ir import Program
 from ...program.variable import Step, Variable
 from ..simplify import is_pure
 
-__all__ = ["Place", "count_readers", "gather", "written"]
+__all__ = ["Place", "count_readers", "gather", "shared_results"]
 
 
 class Place(Enum):
@@ -30,7 +30,7 @@ def count_readers(readers: Sequence[Sequence]) -> dict[Variable, int]:
     return Counter([v for atoms in readers for v in {a for a in atoms if type(a) is Variable}])
 
 
-def written(steps: Sequence[Step], readers: dict[Variable, int]) -> list[Variable]:
+def shared_results(steps: Sequence[Step], readers: dict[Variable, int]) -> list[Variable]:
     """Return the results of equations that others read as well, by how often each variable of the program is read."""
     inside = count_readers([step.args for step in steps])
     return [v for step in steps for v in step.outs if readers.get(v, 0) > inside.get(v, 0)]
@@ -59,7 +59,7 @@ def gather(
     def close() -> None:
         nonlocal ordered
         if group:
-            out.extend(join(list(group), written(group, readers)))
+            out.extend(join(list(group), shared_results(group, readers)))
         out.extend(behind)
         for kept in (group, behind, inside, after):
             kept.clear()

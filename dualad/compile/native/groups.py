@@ -20,7 +20,7 @@ from .loops import check_loop, weight_of_loop
 from .lowering import SMALL, check, weight
 from .operators import TYPES, Refused
 from .parts import in_parts
-from .stub import entered
+from .stub import compile_entry
 from .table import Way, lowering_of
 from .values import is_uniform
 
@@ -54,7 +54,7 @@ class Group(Equations):
             None if type(a) is Variable and a not in self._used else v for a, v in zip(self.reads, avals, strict=True)
         ]
         declared = read, [v.aval for v in self.writes]
-        self.run, self.guarded = entered(
+        self.run, self.guarded = compile_entry(
             made, written.texts, declared, written.scratch, 1, self.ask_numpy, written.needs_python, releases
         )
 

@@ -17,7 +17,7 @@ from ...program.ir import Program
 from ...program.variable import Step, Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes
 from .operators import DOUBLE, LONG, SINGLE, Refused, convert
-from .positions import INDEXED, OUT_OF_BOUNDS, Places, checked, places_of
+from .positions import INDEXED, OUT_OF_BOUNDS, Places, normalize_positions, places_of
 from .values import (
     Values,
     at,
@@ -127,7 +127,7 @@ def entries_of(code: Code, where: Places, arrays: Sequence[Values]) -> tuple[np.
             b = Lanes(code, a.aval.dtype, width_of(a.aval))
             asked += [(b, part, n) for part in parts_of(code, a)]
             computed.append((stride, a))
-    inside = checked(code, asked, lambda bad: _leave(code, bad)) if asked else []
+    inside = normalize_positions(code, asked, lambda bad: _leave(code, bad)) if asked else []
     moves = [str(p) for p in base.tolist()]
     for stride, a in computed:
         count = chunks(a.aval)

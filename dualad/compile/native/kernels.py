@@ -21,13 +21,13 @@ from .bands import Bands, Meeting, met_at
 from .code import WIDTH, Code, Lanes, literal
 from .equations import Call
 from .lowering import in_runs, trailing
-from .operators import BOOL, LONG, Refused, computed_in, convert, elementwise, joining, operand_type
-from .positions import STATUS, Places, checked
+from .operators import BOOL, LONG, Refused, combiner, computed_in, convert, elementwise, operand_type
+from .positions import STATUS, Places, normalize_positions
 from .table import Way, lowering_of
-from .values import is_uniform, load_lanes, store_lanes, stored
-from .views import Box, Index, affine, broadcast_index, pieces, refolded, same_but_ones, source, splits
+from .values import is_uniform, load_lanes, storage_type, store_lanes
+from .views import Box, Index, affine, broadcast_index, pieces, reshape_index, same_but_ones, source, splits
 
-__all__ = ["Kernel", "Writer", "clipped", "find_cuts", "in_memory_as", "is_counted"]
+__all__ = ["Kernel", "Writer", "clamp", "find_cuts", "in_memory_as", "is_counted"]
 
 #: operators whose results have the numbers of their arguments, in the same order
 _SAME = frozenset({"copy", "reshape", "stop_gradient"})
@@ -215,7 +215,7 @@ class Writer:
     def compute(self, a: Variable, index: Index) -> tuple[str, int]:
         op, args, params, avals = self.about(a)
         if op.name == "reshape" and self.kernel.lanes:
-            return self.operand(args[0], refolded(avals[0].shape, a.aval.shape, index))
+            return self.operand(args[0], reshape_index(avals[0].shape, a.aval.shape, index))
         if op.name == "reshape" and not same_but_ones(avals[0].shape, a.aval.shape):
             # The argument is in memory, one entry after the other: it has this shape as well.
             key = args[0] if type(args[0]) is Variable else id(args[0])
@@ -253,7 +253,7 @@ class Writer:
         pointer = self.buffers[x if type(x) is Variable else id(x)]
         at, move = self.address(pointer, shape, out.dtype, self.known_axes(where, index))
         offset, width = self.offset(where, arrays, index)
-        kind, code = stored(out.dtype), self.code
+        kind, code = storage_type(out.dtype), self.code
         if width == 1:
             return self.load_from(code.value(f"getelementptr {kind}, ptr {at}, i64 {offset}"), move, out.dtype)
         b, one = Lanes(code, LONG, WIDTH), Lanes(code, out.dtype, 1)
@@ -277,7 +277,7 @@ class Writer:
         asked = [(b, x, strides[j][0]) for j, (b, (x, _)) in enumerate(zip(kinds, given, strict=True))]
         width, total = max([w for _, w in given]), ""
         wide = Lanes(self.code, LONG, width)
-        for j, x in enumerate(checked(self.code, asked, self._leave)):
+        for j, x in enumerate(normalize_positions(self.code, asked, self._leave)):
             x = wide.splat(x) if kinds[j].width < width else x
             x = wide.mul(x, strides[j][1]) if strides[j][1] != 1 else x
             total = wide.add(total, x) if total else x
@@ -315,7 +315,7 @@ class Writer:
         width = max([w for _, w in terms])
         b = Lanes(self.code, a.aval.dtype, width)
         names = [b.splat(n) if w < width else n for n, w in terms]
-        total = in_runs(joining(b, name), names.__getitem__, len(names), trailing(params["axis"], aval.shape))
+        total = in_runs(combiner(b, name), names.__getitem__, len(names), trailing(params["axis"], aval.shape))
         if name == "sum":
             total = b.add(total, 0.0 if b.dtype.kind == "f" else 0)
         return total, width
@@ -338,7 +338,7 @@ class Writer:
             moving.append((stride * step, self.counters[axis]))
             if axis in self.moving:
                 move += stride * step
-        kind, at = kind or stored(dtype), pointer
+        kind, at = kind or storage_type(dtype), pointer
         for factor, counter in moving:
             by = counter if factor == 1 else code.value(f"mul i64 {counter}, {factor}")
             at = code.value(f"getelementptr {kind}, ptr {at}, i64 {by}")
@@ -361,7 +361,7 @@ class Writer:
         b = Lanes(self.code, dtype, WIDTH)
         if move == 1:
             return load_lanes(b, at), WIDTH
-        kind = stored(dtype)
+        kind = storage_type(dtype)
         if move == -1:
             x = load_lanes(b, self.code.value(f"getelementptr {kind}, ptr {at}, i64 {1 - WIDTH}"))
             return b.shuffled(x, x, list(range(WIDTH - 1, -1, -1))), WIDTH
@@ -382,7 +382,7 @@ class Writer:
 
     def in_row(self, pointer: str, dtype: np.dtype, row: int, lane: int, place: int) -> str:
         """Return the address of an entry of a lane, of arrays that have so many in each."""
-        code, kind = self.code, stored(dtype)
+        code, kind = self.code, storage_type(dtype)
         begin = code.value(f"mul i64 {self.counters[0]}, {row}")
         at = code.value(f"getelementptr {kind}, ptr {pointer}, i64 {begin}")
         return code.value(f"getelementptr {kind}, ptr {at}, i64 {lane * row + place}")
@@ -402,7 +402,7 @@ class Writer:
     def write(self, pointer: str, v: Variable, value: tuple[str, int], index: Index) -> None:
         at, move = self.address(pointer, self.kernel.laid_out(v.aval.shape), v.aval.dtype, index)
         if self.axis is not None and move != 1:
-            one, kind = Lanes(self.code, v.aval.dtype, 1), stored(v.aval.dtype)
+            one, kind = Lanes(self.code, v.aval.dtype, 1), storage_type(v.aval.dtype)
             for i in range(WIDTH):
                 x = value[0] if value[1] == 1 else Lanes(self.code, v.aval.dtype, WIDTH).at(value[0], i)
                 store_lanes(one, x, self.code.value(f"getelementptr {kind}, ptr {at}, i64 {move * i}"))
@@ -457,7 +457,7 @@ def find_cuts(kernel: Kernel, held: Container, roots: Sequence[tuple[Any, Index]
         op, args, params, _ = kernel.maker[a]
         shapes = [x.aval.shape if type(x) is Variable else aval_of(x).shape for x in args]
         if op.name == "reshape" and kernel.lanes:
-            look(args[0], refolded(shapes[0], a.aval.shape, index))
+            look(args[0], reshape_index(shapes[0], a.aval.shape, index))
             return
         if op.name == "reshape" and not same_but_ones(shapes[0], a.aval.shape):
             return
@@ -486,7 +486,7 @@ def find_cuts(kernel: Kernel, held: Container, roots: Sequence[tuple[Any, Index]
     return [list(itertools.pairwise(p)) for p in ordered]
 
 
-def clipped(code: Code, low: int, high: int) -> tuple[str, str]:
+def clamp(code: Code, low: int, high: int) -> tuple[str, str]:
     above = code.value(f"icmp sgt i64 %from, {low}")
     below = code.value(f"icmp slt i64 %to, {high}")
     return code.value(f"select i1 {above}, i64 %from, i64 {low}"), code.value(f"select i1 {below}, i64 %to, i64 {high}")

@@ -159,7 +159,7 @@ def _ready(lowering: Any, value: Values) -> Values:
     return value
 
 
-def _held(lowering: Any, value: Values, body: Program, v: Variable) -> Values:
+def _place_read(lowering: Any, value: Values, body: Program, v: Variable) -> Values:
     """A loop's invariant: also in memory if it is read by indices, and there alone if it is long."""
     if value.aval.dtype == v.aval.dtype and value.aval.shape == v.aval.shape and value.aval.shape:
         asked = any([step.op.name == "index" and step.args[0] is v and is_computed(step) for step in body.steps])
@@ -177,7 +177,7 @@ def _scan(lowering: Any, args: list, params: dict, outs: Sequence[Variable], tar
     inputs = [v.aval for v in body.inputs]
     given: dict[int, Values] = {}
     for i in (*range(nc), *range(nc + nk + nx, nc + nk + nx + more)):
-        given[i] = _held(lowering, args[i], body, body.inputs[i])
+        given[i] = _place_read(lowering, args[i], body, body.inputs[i])
     rows = {i: in_memory(lowering, args[i]) for i in range(nc + nk, len(args)) if i not in given}
     stacks = [targets.get(v) or (lowering.room(v.aval) if v in lowering.read_later else "") for v in outs[nk:]]
     head = code.label()
@@ -194,7 +194,7 @@ def _scan(lowering: Any, args: list, params: dict, outs: Sequence[Variable], tar
     carried = _whole(names, avals)
     with code.scope():
         if length > _LONG:
-            _asked(lowering, counter)
+            _handle_signals(lowering, counter)
         turn = code.value(f"sub i64 {length - 1}, {counter}") if params["reverse"] else counter
         given |= {nc + i: c for i, c in zip(loose, carried, strict=True)}
         given |= {nc + i: c for i, c in held.items()}
@@ -231,7 +231,7 @@ def _row(code: Any, pointer: str, aval: Aval, dtype: np.dtype, turn: str) -> str
     return at(code, pointer, dtype, offset)
 
 
-def _asked(lowering: Any, counter: str) -> None:
+def _handle_signals(lowering: Any, counter: str) -> None:
     """Let Python handle signals now and then; an exception ends the function."""
     code = lowering.code
     low = code.new(f"and i64 {counter}, {_PATIENCE - 1}")
@@ -254,7 +254,7 @@ def _while_loop(lowering: Any, args: list, params: dict, outs: Sequence[Variable
     (counter, *names), close = code.head(head, [("i64", "0"), *starts])
     carried = _whole(names, avals)
     with code.scope():
-        _asked(lowering, counter)
+        _handle_signals(lowering, counter)
         (going,) = lowering.program(test, [*fixed[:a], *carried])
         (truth,) = parts_of(code, going)
         if going.aval.shape not in ((), (1,)) or going.aval.dtype.kind != "b":

@@ -18,10 +18,10 @@ from ...program.variable import Step, Variable, aval_of_atom
 from .carries import Changed, change, read_changed
 from .code import WIDTH, Code, Lanes
 from .indices import check_index, copied, read, weight_of_index, written_to
-from .operators import BOOL, TYPES, Refused, computed_in, convert, elementwise, joining, operand_type
+from .operators import BOOL, TYPES, Refused, combiner, computed_in, convert, elementwise, operand_type
 from .positions import INDEXED, is_computed
 from .table import Way, lowering_of
-from .values import LONG, Values, at, chunks, gather, in_chunks, joined, parts_of, places, take, width_of
+from .values import LONG, Values, at, chunks, gather, in_chunks, join_entries, parts_of, places, take, width_of
 
 __all__ = ["Registers", "SMALL", "check", "count_moved", "in_runs", "trailing", "weight"]
 
@@ -213,9 +213,9 @@ class Registers:
         rows = where.transpose(*others, *sorted(axis)).reshape(out.size, -1)
         inner = trailing(axis, x.aval.shape)
         if name == "sum" and inner >= WIDTH:
-            return joined(self.code, out, [self._in_rows(x, row.reshape(-1, inner)) for row in rows])
+            return join_entries(self.code, out, [self._in_rows(x, row.reshape(-1, inner)) for row in rows])
         b = Lanes(self.code, out.dtype, width_of(out))
-        combine = joining(b, name)
+        combine = combiner(b, name)
         parts = []
         for row in in_chunks(places(out), b.width):
             entry = lambda k, row=row: take(self.code, x, rows[row, k], b.width)
@@ -261,7 +261,7 @@ class Registers:
                 entry = take(self.code, x, np.array([p]), 1)
                 total = b.add(total, entry) if total else entry
                 entries[p] = total
-        return joined(self.code, out, entries)
+        return join_entries(self.code, out, entries)
 
     def product(self, args: Sequence[Values], out: Aval) -> Values:
         """Multiply matrices: for each entry the products are added in order, each without rounding in between."""

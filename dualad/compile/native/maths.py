@@ -99,7 +99,7 @@ def tanh(b: Lanes, x: str) -> str:
     return b.call("copysign", b.div(e, b.add(e, 2.0)), x)
 
 
-def _apart(b: Lanes, x: str) -> tuple[str, str]:
+def _split_exponent(b: Lanes, x: str) -> tuple[str, str]:
     """Return k and m in [√½, √2) with x = 2**k · m, for a positive number."""
     tiny = b.compare("olt", x, _TINY)
     shifted = b.on_bits("sub", b.as_bits(b.select(tiny, b.mul(x, 18014398509481984.0), x)), 0x3FE6A09E667F3BCD)
@@ -121,7 +121,7 @@ def _logarithm(b: Lanes, k: str, f: str, correction: str) -> str:
 
 
 def log(b: Lanes, x: str) -> str:
-    k, m = _apart(b, x)
+    k, m = _split_exponent(b, x)
     y = _logarithm(b, k, b.sub(m, 1.0), b.mul(k, _LN2_LOW))
     y = b.select(b.compare("oeq", x, math.inf), x, y)
     y = b.select(b.compare("oeq", x, 0.0), -math.inf, y)
@@ -130,7 +130,7 @@ def log(b: Lanes, x: str) -> str:
 
 def log1p(b: Lanes, x: str) -> str:
     u = b.add(x, 1.0)
-    k, m = _apart(b, u)
+    k, m = _split_exponent(b, u)
     lost = b.div(b.sub(x, b.sub(u, 1.0)), u)  # what rounding 1 + x took away
     small = b.both(b.compare("ogt", x, -0.29), b.compare("olt", x, 0.41))
     f = b.select(small, x, b.sub(m, 1.0))
@@ -142,7 +142,7 @@ def log1p(b: Lanes, x: str) -> str:
     return b.select(b.compare("oge", x, -1.0), y, math.nan)
 
 
-def _turned(b: Lanes, x: str) -> tuple[str, str, str]:
+def _reduce_quarter_turns(b: Lanes, x: str) -> tuple[str, str, str]:
     """Return the number of quarter turns in x, and sine and cosine of what is left."""
     q = b.call("rint", b.mul(x, 0.6366197723675814))
     r = b.fma(q, -1.5707963267948966, x)
@@ -163,13 +163,13 @@ def _is_odd(b: Lanes, quarter: str) -> str:
 
 
 def sin(b: Lanes, x: str) -> str:
-    quarter, s, c = _turned(b, x)
+    quarter, s, c = _reduce_quarter_turns(b, x)
     s = b.select(b.compare("oeq", x, 0.0), x, s)
     return _signed(b, b.select(_is_odd(b, quarter), c, s), quarter)
 
 
 def cos(b: Lanes, x: str) -> str:
-    quarter, s, c = _turned(b, x)
+    quarter, s, c = _reduce_quarter_turns(b, x)
     return _signed(b, b.select(_is_odd(b, quarter), s, c), b.on_bits("add", quarter, 1))
 
 

@@ -17,16 +17,9 @@ from . import maths
 from .code import Lanes
 
 __all__ = [
-    "ENTRYWISE",
-    "Entrywise",
-    "JOINED_BY",
-    "Refused",
-    "computed_in",
-    "convert",
-    "elementwise",
-    "joining",
+    "ENTRYWISE", "Entrywise", "JOINED_BY", "Refused", "combiner", "computed_in", "convert", "elementwise",
     "operand_type",
-]
+]  # fmt: skip
 
 DOUBLE, SINGLE, LONG, INT, BOOL = (np.dtype(t) for t in (np.float64, np.float32, np.int64, np.int32, np.bool_))
 TYPES = (DOUBLE, SINGLE, LONG, INT, BOOL)
@@ -267,7 +260,7 @@ def elementwise(
     return convert(wide, _mathematics(wide, name, given, exponent, inline), b.dtype)
 
 
-def joining(b: Lanes, name: str) -> Callable[[str, str], str]:
+def combiner(b: Lanes, name: str) -> Callable[[str, str], str]:
     """Return the function that writes how a total takes another entry."""
     return lambda x, y: elementwise(b, JOINED_BY[name], [x, y], b.dtype)
 

@@ -28,9 +28,9 @@ from .operators import ENTRYWISE, Refused
 from .positions import OUT_OF_BOUNDS, STATUS, in_long, is_computed
 from .products import Product, is_product
 from .reductions import Reduction, is_long, is_reduced, long_axes
-from .regions import joined
+from .regions import join_loops
 from .scatters import Scatter, by_value, is_by_value
-from .stub import entered
+from .stub import compile_entry
 from .table import Way, lowering_of
 from .values import is_uniform
 from .views import same_but_ones
@@ -351,7 +351,7 @@ class Pass(Equations):
                 each.append((k, k.calls(names)))
         except KeyError as error:
             raise Refused(str(error)) from None
-        regions, calls = joined(each)
+        regions, calls = join_loops(each)
         texts += regions
         heads = {line for t in texts for line in t.splitlines() if line.startswith("declare")}
         bodies = ["\n".join([x for x in t.splitlines() if not x.startswith("declare")]) for t in texts]
@@ -359,7 +359,7 @@ class Pass(Equations):
         if sum([k.work for k in kernels]) < _SHARED:
             self.text, scratch = self._in_one(held, calls)
             avals = [aval_of_atom(a) for a in self.reads], [v.aval for v in self.writes]
-            self.run, self.guarded = entered(made, [self.text], avals, scratch, 1, self.ask_numpy)
+            self.run, self.guarded = compile_entry(made, [self.text], avals, scratch, 1, self.ask_numpy)
             return
         self.link(made, calls, held, 1 if self.text.count("\n") > _HURRY else 2)
 

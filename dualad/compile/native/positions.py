@@ -21,9 +21,7 @@ from .code import Code, Lanes
 from .operators import INT, LONG, TYPES, Refused, convert
 from .views import Index, broadcast_index
 
-__all__ = [
-    "INDEXED", "OUT_OF_BOUNDS", "Places", "STATUS", "checked", "in_long", "is_computed", "places_of",
-]  # fmt: skip
+__all__ = ["INDEXED", "OUT_OF_BOUNDS", "Places", "STATUS", "in_long", "is_computed", "normalize_positions", "places_of"]
 
 #: status code: an index is out of bounds
 OUT_OF_BOUNDS = 2
@@ -110,7 +108,9 @@ def from_the_end(b: Lanes, x: str, n: int) -> str:
     return b.select(b.compare("slt", x, 0), b.add(x, n), x)
 
 
-def checked(code: Code, positions: Sequence[tuple[Lanes, str, int]], leave: Callable[[str], None]) -> list[str]:
+def normalize_positions(
+    code: Code, positions: Sequence[tuple[Lanes, str, int]], leave: Callable[[str], None]
+) -> list[str]:
     """Return positions as counted from the front, once it is known that each is inside.
 
     Parameters

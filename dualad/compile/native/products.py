@@ -13,7 +13,7 @@ from typing import Any
 
 from ...program.variable import Step, Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes
-from .kernels import Kernel, clipped
+from .kernels import Kernel, clamp
 from .operators import LONG
 from .values import at, load_lanes, store_lanes
 
@@ -78,7 +78,7 @@ def _matrices(code: Code, kernel: Product, buffers: dict[Any, str]) -> None:
     (rows, inner), columns = kernel.each[0], kernel.each[1][1]
     one, dtype = Lanes(code, LONG, 1), kernel.outs[0].aval.dtype
     b, single = Lanes(code, dtype, WIDTH), Lanes(code, dtype, 1)
-    from_, to = clipped(code, 0, rows)
+    from_, to = clamp(code, 0, rows)
 
     vectors = min(_VECTORS, -(-columns // WIDTH))
 
@@ -152,6 +152,6 @@ def _convolution(code: Code, kernel: Product, buffers: dict[Any, str]) -> None:
 
     for start, stop, by, write in ((0, low, 1, border), (low, high, vectors * WIDTH, inside), (high, size, 1, border)):
         if stop > start:
-            first, end = clipped(code, start, stop)
+            first, end = clamp(code, start, stop)
             with code.each(first, end, by) as i:
                 write(i)

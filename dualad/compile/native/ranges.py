@@ -104,11 +104,11 @@ class Facts:
         return Sum(((name, 1),), 0)
 
     def is_tame(self, x: Sum) -> bool:
-        """Say whether a sum is far from the largest machine words."""
+        """Whether a sum is far from the largest machine words."""
         return all([s in self.tame for s, _ in x.terms])
 
     def is_exact(self, x: Sum) -> bool:
-        """Say whether the machine word that a sum stands for has its value: no operation on the way wrapped around."""
+        """Whether the machine word that a sum stands for has its value: no operation on the way wrapped around."""
         return self.is_tame(x) or (len(x.terms) == 1 and x.terms[0][1] == 1 and not x.plain)
 
     def learn(self, fact: Sum) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ...core.aval import Aval
 from ...program.variable import Step, Variable, aval_of_atom
 from .code import WIDTH, Code, Lanes
-from .kernels import Kernel, Writer, clipped, find_cuts
+from .kernels import Kernel, Writer, clamp, find_cuts
 from .maths import FUNCTIONS
 from .operators import BOOL, LONG, Refused
 from .table import Way, lowering_of
@@ -266,7 +266,7 @@ class _Loops:
             inner(counters)
             return
         axis, high = axes[0], self.kernel.shape[axes[0]]
-        first, end = ("0", str(high)) if counters else clipped(self.code, 0, high)
+        first, end = ("0", str(high)) if counters else clamp(self.code, 0, high)
         by = self.together if axis == self.outer[-1] else 1
         with self.code.each(first, end, by) as turn:
             self.nest(axes[1:], inner, {**counters, axis: turn})
@@ -481,7 +481,7 @@ class _Loops:
         outer = [i for i in self.outer if i != last]
 
         def row(counters: dict[int, str]) -> None:
-            first, end = ("0", str(m)) if counters else clipped(code, 0, m)
+            first, end = ("0", str(m)) if counters else clamp(code, 0, m)
             with code.each(first, end, width * together) as turn:
                 strip(counters, turn)
 

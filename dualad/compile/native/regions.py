@@ -15,10 +15,10 @@ from .kernels import Kernel
 from .products import Product
 from .reductions import Reduction
 
-__all__ = ["joined"]
+__all__ = ["join_loops"]
 
 
-def joined(kernels: Sequence[tuple[Kernel, list[Call]]]) -> tuple[list[str], list[Call]]:
+def join_loops(kernels: Sequence[tuple[Kernel, list[Call]]]) -> tuple[list[str], list[Call]]:
     """Return functions that run several loops piece by piece, as text, and what is called in which order.
 
     Parameters

@@ -14,10 +14,10 @@ from ...core.aval import Aval, is_weak
 from ...program.variable import Step, Variable, aval_of_atom
 from .code import Code, Lanes
 from .indices import each_entry, sums_in_double
-from .kernels import Kernel, Writer, clipped
+from .kernels import Kernel, Writer, clamp
 from .operators import DOUBLE, convert
 from .positions import Places, is_computed, places_of
-from .values import load_lanes, store_lanes, stored
+from .values import load_lanes, storage_type, store_lanes
 
 __all__ = ["Scatter", "by_value", "is_by_value"]
 
@@ -73,7 +73,7 @@ class Scatter(Kernel):
         target = self.partial[0] if self.partial else v
         pointer, dtype = buffers[target], target.aval.dtype
         ct, *arrays = self.step_[1]
-        first, end = clipped(code, 0, self.rows)
+        first, end = clamp(code, 0, self.rows)
         row = v.aval.size // self.rows * dtype.itemsize
         begin = code.value(f"getelementptr i8, ptr {pointer}, i64 {code.value(f'mul i64 {first}, {row}')}")
         count = code.value(f"mul i64 {code.value(f'sub i64 {end}, {first}')}, {row}")
@@ -87,7 +87,7 @@ class Scatter(Kernel):
             writer = _Single(code, self, buffers, {i: (0, n) for i, n in enumerate(self.shape)}, counters)
             x, _ = writer.operand(ct, self.index)
             at, _ = writer.address(pointer, v.aval.shape, dtype, writer.known_axes(where, self.index))
-            at = code.value(f"getelementptr {stored(dtype)}, ptr {at}, i64 {offset}")
+            at = code.value(f"getelementptr {storage_type(dtype)}, ptr {at}, i64 {offset}")
             old = code.new(f"load {b.type}, ptr {at}, align {dtype.itemsize}")
             store_lanes(b, b.add(old, convert(b.of(v.aval.dtype), x, dtype)), at)
 

@@ -147,12 +147,12 @@ class Store:
 
 
 def _is_one_user() -> bool:
-    """Say whether this process acts for the user who has started it: not as a program that lends its rights."""
+    """Whether this process acts for the user who has started it: not as a program that lends its rights."""
     return not hasattr(os, "getuid") or (os.getuid(), os.getgid()) == (os.geteuid(), os.getegid())
 
 
 def _is_own(about: os.stat_result) -> bool:
-    """Say whether this user, and nobody else, can have written something."""
+    """Whether this user, and nobody else, can have written something."""
     return not hasattr(os, "geteuid") or (about.st_uid == os.geteuid() and not about.st_mode & 0o077)
 
 

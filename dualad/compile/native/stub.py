@@ -21,7 +21,7 @@ from .operators import BOOL, DOUBLE, INT, LONG, SINGLE
 from .parts import one_after_the_other
 from .positions import OUT_OF_BOUNDS
 
-__all__ = ["as_declared", "entered", "python_entry"]
+__all__ = ["as_declared", "compile_entry", "python_entry"]
 
 #: what a number of a declared dtype may be besides an array without axes
 _SCALARS = {DOUBLE: np.float64, SINGLE: np.float32, LONG: np.int64, INT: np.int32, BOOL: np.bool_}
@@ -46,7 +46,7 @@ def _argument(aval: Aval | None) -> tuple | None:
     return kind, _OWN[aval.dtype], (), _SCALARS[aval.dtype], float if aval.dtype == DOUBLE else None
 
 
-def entered(
+def compile_entry(
     made: Engine, texts: Sequence[str], avals: tuple[Sequence[Aval | None], Sequence[Aval]], scratch: int, level: int,
     again: Callable, needs_python: bool = False, releases: bool = False,
 ) -> tuple[Callable, Callable]:  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .code import Lanes
-from .operators import LONG, joining
+from .operators import LONG, combiner
 
 __all__ = ["ACCUMULATORS", "Accumulator"]
 
@@ -46,7 +46,7 @@ def _lowest(dtype: np.dtype, sign: int) -> Any:
 
 def _extremum(name: str, sign: int) -> Callable[[np.dtype], Accumulator]:
     def make(dtype: np.dtype) -> Accumulator:
-        join = lambda b, x, y: joining(b, name)(x, y)
+        join = lambda b, x, y: combiner(b, name)(x, y)
         return Accumulator(
             (dtype,),
             lambda b, at: (b.constant(_lowest(dtype, sign)),),

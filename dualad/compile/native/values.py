@@ -16,24 +16,9 @@ from .code import WIDTH, Code, Lanes, element, literal
 from .operators import BOOL
 
 __all__ = [
-    "LONG",
-    "Values",
-    "at",
-    "chunks",
-    "gather",
-    "in_chunks",
-    "is_uniform",
-    "joined",
-    "load",
-    "load_lanes",
-    "parts_of",
-    "places",
-    "store",
-    "store_lanes",
-    "stored",
-    "take",
-    "width_of",
-]
+    "LONG", "Values", "at", "chunks", "gather", "in_chunks", "is_uniform", "join_entries", "load", "load_lanes",
+    "parts_of", "places", "storage_type", "store", "store_lanes", "take", "width_of",
+]  # fmt: skip
 
 
 #: entries from which on a part of an array in memory stays there, and is copied in a loop
@@ -88,10 +73,10 @@ def at(code: Code, pointer: str, dtype: np.dtype, offset: int | str) -> str:
     """Return the address of an entry."""
     if offset == 0:
         return pointer
-    return code.value(f"getelementptr {stored(dtype)}, ptr {pointer}, i64 {offset}")
+    return code.value(f"getelementptr {storage_type(dtype)}, ptr {pointer}, i64 {offset}")
 
 
-def stored(dtype: np.dtype) -> str:
+def storage_type(dtype: np.dtype) -> str:
     return "i8" if dtype == BOOL else element(dtype)
 
 
@@ -159,7 +144,7 @@ def parts_of(code: Code, value: Values) -> Sequence[str]:
     return value.parts
 
 
-def joined(code: Code, aval: Aval, entries: Sequence[str]) -> Values:
+def join_entries(code: Code, aval: Aval, entries: Sequence[str]) -> Values:
     """Return an array of entries that are known one by one."""
     b = Lanes(code, aval.dtype, width_of(aval))
     return Values(aval, [b.joined([entries[i] for i in row]) for row in in_chunks(places(aval), b.width)])
@@ -216,7 +201,7 @@ def _part(
             texts[i] = x
     if not vectors:
         return b.joined(list(texts.values()))
-    out = _merged(b, list(vectors.items()))
+    out = _merge_lanes(b, list(vectors.items()))
     if texts and not any([x.startswith("%") for x in texts.values()]):
         zero = literal(0, dtype)
         other = f"<{', '.join([f'{b.lane} {texts.get(i, zero)}' for i in range(WIDTH)])}>"
@@ -226,7 +211,7 @@ def _part(
     return out
 
 
-def _merged(b: Lanes, vectors: list[tuple[str, dict[int, int]]]) -> str:
+def _merge_lanes(b: Lanes, vectors: list[tuple[str, dict[int, int]]]) -> str:
     """Return a vector whose lanes are lanes of others, joined two by two: that is less to compile than one by one."""
     if len(vectors) == 1:
         name, places = vectors[0]

@@ -15,7 +15,7 @@ import numpy as np
 from .operators import Refused
 
 __all__ = [
-    "Box", "Index", "affine", "broadcast_index", "check_view", "pieces", "refolded", "same_but_ones",
+    "Box", "Index", "affine", "broadcast_index", "check_view", "pieces", "reshape_index", "same_but_ones",
     "source", "splits",
 ]  # fmt: skip
 
@@ -68,7 +68,7 @@ def same_but_ones(a: Sequence[int], b: Sequence[int]) -> bool:
     return [n for n in a if n != 1] == [n for n in b if n != 1]
 
 
-def refolded(shape: tuple[int, ...], out: tuple[int, ...], index: Index) -> Index:
+def reshape_index(shape: tuple[int, ...], out: tuple[int, ...], index: Index) -> Index:
     """Return the index in an array of which another shape is seen; all axes but the first are at one place."""
     if all([isinstance(x, int) for x in index]):
         return tuple([int(i) for i in np.unravel_index(np.ravel_multi_index(index, out), shape)])
@@ -120,17 +120,17 @@ def source(
     raise Refused(name)
 
 
-def _turned(axes: Sequence[int], index: Index) -> Index:
+def _transpose_index(axes: Sequence[int], index: Index) -> Index:
     where = dict(zip(axes, index, strict=True))
     return tuple([where[i] for i in range(len(index))])
 
 
-def _unfolded(shape: Sequence[int], out: Sequence[int], index: Index) -> Index:
+def _unfold_index(shape: Sequence[int], out: Sequence[int], index: Index) -> Index:
     left = iter([x for x, n in zip(index, out, strict=True) if n != 1])
     return tuple([0 if n == 1 else next(left) for n in shape])
 
 
-def _indexed(template: tuple, index: Index) -> Index:
+def _compose_index(template: tuple, index: Index) -> Index:
     found, given = [], list(index)
     for e in template:
         if type(e) is int:
@@ -147,11 +147,11 @@ _MOVED: dict[str, Callable[[tuple[int, ...], dict, tuple[int, ...], Index], Inde
     "copy": lambda shape, params, out, index: index,
     "stop_gradient": lambda shape, params, out, index: index,
     "broadcast_to": lambda shape, params, out, index: broadcast_index(shape, index),
-    "transpose": lambda shape, params, out, index: _turned(params["axes"], index),
+    "transpose": lambda shape, params, out, index: _transpose_index(params["axes"], index),
     "flip": lambda shape, params, out, index: tuple([
         affine(x, shape[i] - 1, -1) if i in params["axes"] else x for i, x in enumerate(index)]),
-    "reshape": lambda shape, params, out, index: _unfolded(shape, out, index),
-    "index": lambda shape, params, out, index: _indexed(params["template"], index),
+    "reshape": lambda shape, params, out, index: _unfold_index(shape, out, index),
+    "index": lambda shape, params, out, index: _compose_index(params["template"], index),
 }  # fmt: skip
 
 

@@ -54,7 +54,7 @@ class Words(Facts):
         return self.unknown()
 
     def is_behind(self, x: Sum, block: str) -> bool:
-        """Say whether a sum is not negative in a block."""
+        """Whether a sum is not negative in a block."""
         return self.is_at_least(x, 0, self.holding(block))
 
     # ── what holds in a block ────────────────────────────────────────────────────────────────────────────────────
@@ -92,7 +92,7 @@ class Words(Facts):
 
     def _compared(self, text: str, truth: bool) -> list[Sum]:
         predicate, rest = text.split(" ", 1)
-        kind, rest = _typed(rest)
+        kind, rest = _split_type(rest)
         if kind not in ("i64", "<8 x i64>"):
             return []
         x, y = _operands(rest)
@@ -226,7 +226,7 @@ class Words(Facts):
         text, block, _ = self.function.made[vector]
         op, _, rest = text.partition(" ")
         if op in _ARITHMETIC:
-            x, y = [self.lane(z, i) for z in _operands(_typed(rest)[1])]
+            x, y = [self.lane(z, i) for z in _operands(_split_type(rest)[1])]
             return _ARITHMETIC[op](self, x, y, block)
         if op == "insertelement":
             whole, x, place = re.fullmatch(r"<8 x i64> (\S+), i64 (\S+), i64 (\d+)", rest).groups()  # type: ignore[assignment, union-attr]
@@ -252,7 +252,7 @@ def _product(a: Words, x: Sum, y: Sum, block: str) -> Sum:
     return x.times(y.plain) if not y.terms else y.times(x.plain)
 
 
-def _masked(a: Words, x: Sum, y: Sum, block: str) -> Sum:
+def _mask_bits(a: Words, x: Sum, y: Sum, block: str) -> Sum:
     """And: with the negative of a power of two, the multiple of it below; with a number, at most that."""
     if y.terms:
         return a.unknown()
@@ -290,7 +290,7 @@ _ARITHMETIC: dict[str, Any] = {
     "add": lambda a, x, y, block: x.plus(y),
     "sub": lambda a, x, y, block: x.plus(y, -1),
     "mul": _product,
-    "and": _masked,
+    "and": _mask_bits,
     "shl": lambda a, x, y, block: a.unknown() if y.terms or not 0 <= y.plain < 63 else x.times(1 << y.plain),
     "lshr": _quotient(True),
     "udiv": _quotient(False),
@@ -299,7 +299,7 @@ _ARITHMETIC: dict[str, Any] = {
 _EXTREMA = {"llvm.smax.i64": "sge", "llvm.smin.i64": "sle", "llvm.umin.i64": "ule"}
 
 
-def _typed(text: str) -> tuple[str, str]:
+def _split_type(text: str) -> tuple[str, str]:
     """Return a type, and the operands behind it."""
     end = text.index(">") + 1 if text.startswith("<") else text.index(" ")
     return text[:end], text[end:].strip()

@@ -21,7 +21,7 @@ from ...program.variable import Variable
 from ..nonfinite import leaves
 from .event import Event, Line
 
-__all__ = ["begin", "current", "describe", "end", "listeners", "numbered", "origins"]
+__all__ = ["begin", "current", "describe", "end", "listeners", "number_event", "origins"]
 
 #: the innermost event going on here; per thread and per asynchronous task
 current: ContextVar[Event | None] = ContextVar("dualad_profiled_event", default=None)
@@ -75,7 +75,7 @@ def end(event: Event, stopped: int | None = None) -> None:
         parent.overhead += perf_counter_ns() - event.entered - event.nanoseconds
 
 
-def numbered(event: Event) -> int:
+def number_event(event: Event) -> int:
     """Give the operation that an equation is written down by a sequence number, and the event of the equation too."""
     maker = next((e for e in event.outer() if e.phase in ("linearize", "transform", "range")), event)
     if maker.phase != "linearize":
@@ -110,7 +110,7 @@ def _memory(xs: tuple | list) -> list:
 
 
 def _same(made: Any, given: Any) -> bool:
-    """Say whether a result has an argument's memory; an array that is no view of another has its own."""
+    """Whether a result has an argument's memory; an array that is no view of another has its own."""
     if made is given:
         return True
     return type(made) is np.ndarray and made.base is not None and np.may_share_memory(made, given)

@@ -21,7 +21,7 @@ from ...dual import Dual
 from ...program.variable import Step
 from ...tensors.staged import Staged
 from .event import Event
-from .recorder import begin, current, describe, end, listeners, numbered, origins
+from .recorder import begin, current, describe, end, listeners, number_event, origins
 
 __all__ = ["listen", "unlisten"]
 
@@ -124,7 +124,7 @@ def _measure(event: Event, args: Iterable, call: Callable, lanes: int | None = N
     stopped = perf_counter_ns()
     event.lanes = lanes if event.phase == "batched" else None
     if event.phase == "record":
-        number = numbered(event)
+        number = number_event(event)
         for tensor in out if type(out) is tuple else (out,):
             origins[tensor.variable] = (number, event.line)
     describe(event, args, out)

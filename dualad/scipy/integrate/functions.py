@@ -20,14 +20,14 @@ from ...core.aval import Aval, aval_of
 from ...core.tracer import Tracer, tracer_in
 from ...dual import Dual
 from ...errors import ShapeError, UnsupportedError
-from ...ops.kinds import known
+from ...ops.kinds import known_value
 from ...rules.closures import reads
 from ...surface.arguments import operand
 from ..closures import refuse_captured
 
 __all__ = [
-    "depends", "entries", "has_lanes", "number", "numbers", "plain_of", "prepared", "reads_tensors",
-    "refuse_full_output", "watched",
+    "compile_callback", "depends", "entries", "has_lanes", "number", "numbers", "plain_of", "reads_tensors",
+    "refuse_full_output", "watch_results",
 ]  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def has_lanes(*values: Any) -> bool:
 
 def plain_of(x: Any) -> Any:
     """Return the plain number beneath a value, or ``None`` where it has lanes or is not known yet."""
-    return None if has_lanes(x) else known(x)
+    return None if has_lanes(x) else known_value(x)
 
 
 def numbers(values: Iterable) -> list | None:
@@ -90,7 +90,7 @@ def refuse_full_output(where: str) -> None:
     )
 
 
-def watched(function: Any, where: str) -> Any:
+def watch_results(function: Any, where: str) -> Any:
     """Return a function that SciPy may call: inside a transform, one that notices tensors among its results."""
     if not running.get() or not callable(function):
         return function
@@ -134,7 +134,7 @@ _COMPILED = 60
 # ── functions ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def prepared(function: Callable, examples: Sequence, name: str, where: str) -> Callable:
+def compile_callback(function: Callable, examples: Sequence, name: str, where: str) -> Callable:
     """Return a function of plain arrays (it returns a list) as fast code; as it is where it can't be written down."""
     try:
         body = stage(function, [Aval(a.shape, a.dtype) for a in map(aval_of, examples)], name, where)

@@ -24,7 +24,7 @@ from ...surface.arguments import operand
 from ..closures import Inputs
 from ..mirror import calling_scipy, is_own, mirrors
 from .events import Asked, Watch, check_crossings, event_list, event_times, stopping_event
-from .functions import depends, entries, has_lanes, number, numbers, reads_tensors, watched
+from .functions import depends, entries, has_lanes, number, numbers, reads_tensors, watch_results
 from .own_times import OwnTimes
 from .problem import Problem, Settings, check_run, solver_of
 from .trajectories import ivp
@@ -123,7 +123,7 @@ def solve_ivp(
     if not depends((t_span, y0, t_eval, given), first_calls):
         if is_own(options.get("jac")):
             options["jac"] = exact_jacobian(fun, y0, given, where)
-        fun = watched(fun, where)
+        fun = watch_results(fun, where)
         return si.solve_ivp(fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args, **options)
     refuse_traced_options(options, where)
     t0, t1 = [operand(t) for t in (t_span if isinstance(t_span, Tracer) else list(t_span))]

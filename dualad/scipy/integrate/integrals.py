@@ -22,7 +22,7 @@ from ...errors import ArgumentTypeError, UnsupportedError
 from ...surface.arguments import operand
 from ..closures import Inputs
 from ..mirror import as_args, mirrors
-from .functions import number, numbers, plain_of, reads_tensors, refuse_full_output, watched
+from .functions import number, numbers, plain_of, reads_tensors, refuse_full_output, watch_results
 from .quadrature import Integral, integral
 
 __all__ = ["dblquad", "fixed_quad", "nquad", "quad", "quad_vec", "tplquad"]
@@ -77,7 +77,7 @@ def quad(
         "wopts": wopts, "maxp1": maxp1, "limlst": limlst, "complex_func": complex_func,
     }  # fmt: skip
     if not _is_traced(func, a, b, args, options):
-        return si.quad(watched(func, where), a, b, args, full_output, **options)
+        return si.quad(watch_results(func, where), a, b, args, full_output, **options)
     _refuse_traced(options, where)
     args = as_args(args)
     if weight is not None and weight.startswith("alg") and tracer_in(a, b) is not None:
@@ -87,7 +87,7 @@ def quad(
             "substitute x = a + (b - a)*u, so that the limits are 0 and 1",
         )
     inputs = Inputs(where)
-    f = inputs.close(func, (_inside(a, b),), args, "func", lambda out, name: number(out, where, name))
+    f = inputs.close(func, (_interior_point(a, b),), args, "func", lambda out, name: number(out, where, name))
     dtype = np.dtype(complex if complex_func else float)
     given = {k: v for k, v in options.items() if v is not None}
     scalar = lambda x, *p: cast(f.of_all(x, *p), dtype)
@@ -128,9 +128,9 @@ def quad_vec(
         "workers": workers, "points": points, "quadrature": quadrature,
     }  # fmt: skip
     if not _is_traced(f, a, b, args, options):
-        return si.quad_vec(watched(f, where), a, b, full_output=full_output, args=args, **options)
+        return si.quad_vec(watch_results(f, where), a, b, full_output=full_output, args=args, **options)
     _refuse_traced(options, where)
-    inputs, middle = Inputs(where), _inside(a, b)
+    inputs, middle = Inputs(where), _interior_point(a, b)
     made = inputs.close(f, (middle,), as_args(args), "f", lambda out, name: operand(out))
     if made.avals is not None:
         (out,) = made.avals
@@ -155,10 +155,10 @@ def _result(call: Integral, a: Any, b: Any, parameters: Sequence, full_output: A
 def _is_traced(func: Any, a: Any, b: Any, args: Any, options: dict) -> bool:
     if tracer_in(a, b, args, *options.values()) is not None:
         return True
-    return running.get() and reads_tensors(func, _inside(a, b), *as_args(args))
+    return running.get() and reads_tensors(func, _interior_point(a, b), *as_args(args))
 
 
-def _inside(a: Any, b: Any) -> float:
+def _interior_point(a: Any, b: Any) -> float:
     """Return a number between the limits, none of their middle or ends."""
     a, b = [np.asarray(0.0 if x is None else x, float) for x in (plain_of(a), plain_of(b))]
     if a.size != 1 or b.size != 1:
@@ -219,7 +219,7 @@ def nquad(func: Callable, ranges: Any, args: Any = None, opts: Any = None, full_
         o if callable(o) else _constant(o) for o in (opts if isinstance(opts, list) else [opts or {}] * len(bounds))
     ]
     if not _reads_any(func, bounds, extra, opts):
-        return si.nquad(watched(func, "nquad"), ranges, args, opts, full_output)
+        return si.nquad(watch_results(func, "nquad"), ranges, args, opts, full_output)
     if full_output:
         raise UnsupportedError(
             "nquad: full_output was asked for with traced arguments.",
@@ -255,7 +255,7 @@ def _reads_any(func: Callable, bounds: Sequence[Callable], extra: tuple, opts: A
             return False
         if tracer_in(low, high) is not None:
             return True
-        inner = (_inside(low, high), *inner)
+        inner = (_interior_point(low, high), *inner)
     return running.get() and reads_tensors(func, *inner)
 
 

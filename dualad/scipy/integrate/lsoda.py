@@ -19,7 +19,7 @@ from ...errors import ShapeError
 from ...surface.arguments import operand
 from ..closures import Inputs
 from ..mirror import as_args, calling_scipy, mirrors
-from .functions import depends, entries, numbers, refuse_full_output, watched
+from .functions import depends, entries, numbers, refuse_full_output, watch_results
 from .initial_value import check_choices, initial_state, refuse_traced_options
 from .problem import Problem, Settings, check_run
 from .trajectories import ivp
@@ -79,7 +79,7 @@ def odeint(
         return [(func, *((time, state) if tfirst else (state, time)), *as_args(args))]
 
     if not depends((y0, t, args), first_call):
-        return si.odeint(watched(func, where), y0, t, args, full_output=full_output, tfirst=tfirst, **options)
+        return si.odeint(watch_results(func, where), y0, t, args, full_output=full_output, tfirst=tfirst, **options)
     refuse_traced_options(options, where)
     args = as_args(args)
     t = operand(t) * 1.0

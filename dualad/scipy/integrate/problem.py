@@ -22,7 +22,7 @@ from ...rules.calls import of_moving
 from ...vjp_via_transpose import vjp
 from ...vmap import vmap
 from ..mirror import calling_scipy
-from .functions import prepared
+from .functions import compile_callback
 from .path import Path, steps_at_once
 
 __all__ = [
@@ -133,7 +133,7 @@ class Problem:
             for at, y in zip(getattr(run, "t_events", None) or (), getattr(run, "y_events", None) or (), strict=True):
                 if len(at) and np.array_equal(at, times):
                     return y
-            if run.sol is not None and _inside(run, times):
+            if run.sol is not None and _covers(run, times):
                 return np.ascontiguousarray(run.sol(times).T)
         distinct, places = np.unique(times, return_inverse=True)
         if float(t1) < float(t0):
@@ -190,7 +190,7 @@ class Problem:
         return path
 
     def _prepared(self, what: str, function: Callable, t0: Any, y0: Any, more: Sequence) -> Callable:
-        return prepared(function, [np.float64(t0), y0, *more], f"{self.name} ({what})", self.settings.where)
+        return compile_callback(function, [np.float64(t0), y0, *more], f"{self.name} ({what})", self.settings.where)
 
     # ── what is derived from it ──────────────────────────────────────────────────────────────────────────────────
 
@@ -301,6 +301,6 @@ def key_of(t0: Any, y0: Any, parameters: Sequence) -> tuple:
     return (float(t0), np.asarray(y0).tobytes(), *[np.asarray(p).tobytes() for p in parameters])
 
 
-def _inside(run: Any, times: np.ndarray) -> bool:
+def _covers(run: Any, times: np.ndarray) -> bool:
     low, high = run.sol.t_min, run.sol.t_max
     return bool(np.all((times >= low) & (times <= high)))

@@ -28,7 +28,7 @@ from ...rules.calls import of_moving
 from ...vjp_via_transpose import vjp
 from ...vmap import vmap
 from ..mirror import calling_scipy
-from .functions import has_lanes, plain_of, prepared
+from .functions import compile_callback, has_lanes, plain_of
 
 __all__ = ["Integral", "integral"]
 
@@ -72,7 +72,9 @@ class Integral:
             return value, error
         if "code" not in self._made:
             what = lambda *xs: [self.function(*xs)]
-            self._made["code"] = prepared(what, [np.float64(0.5), *parameters], f"{self.name} (tangent)", self.where)
+            self._made["code"] = compile_callback(
+                what, [np.float64(0.5), *parameters], f"{self.name} (tangent)", self.where
+            )
         code = self._made["code"]
         with warnings.catch_warnings(), calling_scipy():
             warnings.simplefilter("ignore", si.IntegrationWarning)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.arguments import replaced
+from ...base.arguments import replace_at
 from ...batched import one_by_one
 from ...control.control_ops import for_unknown
 from ...control.linear_solve import cast
@@ -25,7 +25,7 @@ from ...control.subprograms import zeros
 from ...core.aval import Aval, aval_of
 from ...core.dispatch import bind
 from ...core.primitive import Primitive
-from ...ops.kinds import known, repeat_lanes
+from ...ops.kinds import known_value, repeat_lanes
 from ...rules.calls import push_moving
 from ...rules.linear_call import LinearCall, linear
 from ...vjp_via_transpose import vjp
@@ -80,7 +80,7 @@ def _sizes(vectors: Sequence, point: Sequence, moving: Sequence[bool], lanes: in
     primals = [point[2], *[p for p, m in zip(point[3:], moving, strict=True) if m]]
     if has_lanes(*vectors, *primals):
         return 1.0
-    pairs = [(known(v), known(p)) for v, p in zip(vectors, primals, strict=True)]
+    pairs = [(known_value(v), known_value(p)) for v, p in zip(vectors, primals, strict=True)]
     if any([v is None or p is None for v, p in pairs]):
         return 1.0
     largest = np.zeros(lanes or 1)
@@ -228,19 +228,19 @@ def _second(places: Sequence[int], call: Problem, moving: tuple[bool, ...], lane
     inner = [2, *[3 + i for i, m in enumerate(moving) if m]]  # y0 and the moving θ, as positions in the point
 
     def along(point: Sequence, shifts: Sequence) -> Any:
-        tangents = replaced([None] * len(point), places, shifts)
+        tangents = replace_at([None] * len(point), places, shifts)
         solution = lambda t0, times, *rest: bind(ivp, (t0, _furthest(t0, times), times, *rest), {"call": call})
         return push_moving(solution, list(point), tangents)[1]
 
     def forward(residuals, shifts):
         ct, *point = residuals
-        pull = vjp(lambda *values: along(replaced(point, inner, values), shifts), *[point[i] for i in inner])[1]
+        pull = vjp(lambda *values: along(replace_at(point, inner, values), shifts), *[point[i] for i in inner])[1]
         return list(vmap(pull, randomness="same")(ct) if lanes is not None else pull(ct))
 
     def backward(residuals, cts):
         ct, *point = residuals
         params = {"call": call, "moving": moving, "lanes": lanes}
-        tangent = lambda *values: bind(ivp_tangent, (*cts, *replaced(point, places, values)), params)
+        tangent = lambda *values: bind(ivp_tangent, (*cts, *replace_at(point, places, values)), params)
         return list(vjp(tangent, *[point[i] for i in places])[1](ct))
 
     return forward, backward

@@ -17,8 +17,8 @@ from ...core.tracer import tracer_in
 from ...errors import UnsupportedError
 from ...ops.sparse_product import Pattern, csr_solve
 from ...surface.arguments import normalize_axis
-from ..mirror import known, mirrors, wide
-from .piecewise import Interpolant, gathered, if_traced, interval, placed
+from ..mirror import known_value, mirrors, wide
+from .piecewise import Interpolant, if_traced, interval, restore_axis, take_along
 
 __all__ = ["BSpline", "make_interp_spline"]
 
@@ -80,14 +80,14 @@ class BSpline(Interpolant):
         trailing = (1,) * (np.ndim(c) - 1)
         out = None
         for r, weight in enumerate(_basis(t, x, k, number)):
-            term = weight.reshape((*weight.shape, *trailing)) * gathered(c, number + (r - k))
+            term = weight.reshape((*weight.shape, *trailing)) * take_along(c, number + (r - k))
             out = term if out is None else out + term
         if nu > self.k:
             out = 0 * out
         if not extrapolate:
             outside = ((x < low) | (x > high)).reshape((*x.shape, *trailing))
             out = np.where(outside, math.nan, out)
-        return placed(out, np.ndim(x), self.axis)
+        return restore_axis(out, np.ndim(x), self.axis)
 
     def derivative(self, nu=1) -> BSpline:
         """Return the derivative of some order, a spline of lower degree."""
@@ -148,7 +148,7 @@ def _differentiate(t, c, k: int):
 
 def _basis(t, x, k: int, number) -> list:
     """Return the k + 1 basis functions that are not zero in an interval."""
-    knots = {offset: gathered(t, number + offset) for offset in range(1 - k, k + 1)}
+    knots = {offset: take_along(t, number + offset) for offset in range(1 - k, k + 1)}
     values = [np.ones(np.shape(x))]
     for j in range(1, k + 1):
         saved, longer = None, []
@@ -182,7 +182,7 @@ def make_interp_spline(x, y, k=3, t=None, bc_type=None, axis=0, check_finite=Tru
     x, y, k = np.asarray(x, float), wide(y), operator.index(k)
     axis = normalize_axis(axis, np.ndim(y), "scipy.interpolate.make_interp_spline")
     y = np.moveaxis(y, axis, 0)
-    values = known(y)
+    values = known_value(y)
     if check_finite and values is not None and not np.isfinite(values).all():
         raise ValueError("array must not contain infs or NaNs")
     periodic = isinstance(bc_type, str) and bc_type == "periodic"

@@ -14,9 +14,9 @@ import scipy.interpolate as si
 from ...core.tracer import tracer_in
 from ...errors import UnsupportedError
 from ...surface.arguments import normalize_axis, operand
-from ..mirror import known, mirrors, wide
+from ..mirror import known_value, mirrors, wide
 from .bsplines import make_interp_spline
-from .piecewise import Interpolant, gathered, if_traced, interval, placed
+from .piecewise import Interpolant, if_traced, interval, restore_axis, take_along
 
 __all__ = ["RegularGridInterpolator", "interp1d", "interpn"]
 
@@ -53,7 +53,7 @@ class interp1d(Interpolant):
             raise ValueError("x and y arrays must be equal in length along interpolation axis.")
         if not assume_sorted:
             order = np.argsort(x, kind="stable")
-            self.x, self._y = gathered(x, order), gathered(self._y, order)
+            self.x, self._y = take_along(x, order), take_along(self._y, order)
         self._kind = kind
         if isinstance(fill_value, str) and fill_value == "extrapolate":
             # Steps have nothing to continue where there is no previous (no next) entry.
@@ -81,28 +81,28 @@ class interp1d(Interpolant):
         x = wide(x)
         low, high = self.x[0], self.x[-1]
         below, above = x < low, x > high
-        if self.bounds_error and known(below) is not None and known(above) is not None:
-            if np.any(known(below)) or np.any(known(above)):
+        if self.bounds_error and known_value(below) is not None and known_value(above) is not None:
+            if np.any(known_value(below)) or np.any(known_value(above)):
                 raise ValueError("A value in x_new is outside the interpolation range.")
         out = self._step(x) if self._kind in _STEPS else self._spline(x, 0, True) if self._spline else self._linear(x)
         trailing = (1,) * (np.ndim(self._y) - 1)
         for outside, fill in zip((below, above), self._fill, strict=True):
             if fill is not None:
                 out = np.where(outside.reshape((*x.shape, *trailing)), operand(fill), out)
-        return placed(out, np.ndim(x), self.axis)
+        return restore_axis(out, np.ndim(x), self.axis)
 
     def _linear(self, x):
         number = interval(self.x, x, 0, self.x.shape[0] - 2)
-        left, right = gathered(self.x, number), gathered(self.x, number + 1)
+        left, right = take_along(self.x, number), take_along(self.x, number + 1)
         share = ((x - left) / (right - left)).reshape((*np.shape(x), *(1,) * (np.ndim(self._y) - 1)))
-        y = gathered(self._y, number)
-        return y + share * (gathered(self._y, number + 1) - y)
+        y = take_along(self._y, number)
+        return y + share * (take_along(self._y, number + 1) - y)
 
     def _step(self, x):
         between, side, shift = _STEPS[self._kind]
         knots = self.x[:-1] + 0.5 * np.diff(self.x) if between else self.x
         number = np.searchsorted(knots, x, side=side) + shift
-        return gathered(self._y, np.clip(number, 0, self._y.shape[0] - 1))
+        return take_along(self._y, np.clip(number, 0, self._y.shape[0] - 1))
 
 
 class RegularGridInterpolator(Interpolant):
@@ -125,10 +125,10 @@ class RegularGridInterpolator(Interpolant):
         for i, p in enumerate(grid):
             if np.ndim(p) != 1 or p.shape[0] != self.values.shape[i]:
                 raise ValueError(f"There are {np.size(p)} points and {self.values.shape[i]} values on dimension {i}")
-            plain = known(p)
+            plain = known_value(p)
             if plain is not None and len(plain) > 1 and plain[0] > plain[-1]:
                 grid[i], self.values = np.flip(p), np.flip(self.values, i)
-            if known(grid[i]) is not None and (np.diff(known(grid[i])) <= 0).any():
+            if known_value(grid[i]) is not None and (np.diff(known_value(grid[i])) <= 0).any():
                 raise ValueError(f"The points in dimension {i} must be strictly ascending or descending")
         self.grid = tuple(grid)
 
@@ -162,7 +162,7 @@ class RegularGridInterpolator(Interpolant):
         outside = None
         for i, (x, grid) in enumerate(zip(columns, self.grid, strict=True)):
             beyond = (x < grid[0]) | (x > grid[-1])
-            if self.bounds_error and known(beyond) is not None and np.any(known(beyond)):
+            if self.bounds_error and known_value(beyond) is not None and np.any(known_value(beyond)):
                 raise ValueError(f"One of the requested xi is out of bounds in dimension {i}")
             outside = beyond if outside is None else outside | beyond
         return outside
@@ -174,7 +174,7 @@ class RegularGridInterpolator(Interpolant):
                 yield np.zeros(x.shape, int), 0 * x
                 continue
             number = interval(grid, x, 0, grid.shape[0] - 2)
-            left, right = gathered(grid, number), gathered(grid, number + 1)
+            left, right = take_along(grid, number), take_along(grid, number + 1)
             yield number, (x - left) / (right - left)
 
     def _at(self, numbers: list):
@@ -182,7 +182,7 @@ class RegularGridInterpolator(Interpolant):
         for number, n in zip(numbers, self.values.shape, strict=False):
             position = position * n + np.clip(number, 0, n - 1)
         size = math.prod(self.values.shape[:count])
-        return gathered(self.values.reshape((size, *self.values.shape[count:])), position)
+        return take_along(self.values.reshape((size, *self.values.shape[count:])), position)
 
     def _linear(self, columns: list):
         places, total = list(self._shares(columns)), None

@@ -22,11 +22,11 @@ from ...jvp import stop_gradient
 from ...ops import indexing
 from ...ops.sparse_product import Pattern, csr_solve
 from ...surface.arguments import normalize_axis
-from ..mirror import MIRRORED, known, wide
+from ..mirror import MIRRORED, known_value, wide
 
 __all__ = [
-    "Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "Interpolant", "PPoly", "PchipInterpolator", "gathered",
-    "if_traced", "interval", "placed",
+    "Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "Interpolant", "PPoly", "PchipInterpolator",
+    "if_traced", "interval", "restore_axis", "take_along",
 ]  # fmt: skip
 
 
@@ -35,13 +35,13 @@ def interval(knots, x, first: int, last: int):
     return np.clip(np.searchsorted(stop_gradient(knots), stop_gradient(x), side="right") - 1, first, last)
 
 
-def gathered(values, index, axis: int = 0):
+def take_along(values, index, axis: int = 0):
     """Return entries along an axis; array and index may each be traced."""
     full = tuple([(0, n, 1) for n in values.shape[:axis]])
     return indexing.index(values, index, template=(*full, indexing.ARRAY))
 
 
-def placed(out, points: int, axis: int):
+def restore_axis(out, points: int, axis: int):
     """Move the axes of the points, which stand first, to where the axis of interpolation was."""
     order = list(range(np.ndim(out)))
     return np.transpose(out, order[points : points + axis] + order[:points] + order[points + axis :])
@@ -127,9 +127,9 @@ class PPoly(Interpolant):
         if extrapolate == "periodic":
             x = low + (x - low) % (high - low)
         number = interval(self.x, x, 0, self.c.shape[1] - 1)
-        step = x - gathered(self.x, number)
+        step = x - take_along(self.x, number)
         step = step.reshape((*step.shape, *(1,) * (np.ndim(self.c) - 2)))
-        c = gathered(self.c, number, 1)
+        c = take_along(self.c, number, 1)
         degree = self.c.shape[0] - 1
         out = np.zeros(c.shape[1:], c.dtype) if degree < nu else None
         for m in range(degree - nu + 1):
@@ -138,7 +138,7 @@ class PPoly(Interpolant):
         if not extrapolate:
             outside = (x < low) | (x > high)
             out = np.where(outside.reshape(step.shape), math.nan, out)
-        return placed(out, np.ndim(x), self.axis)
+        return restore_axis(out, np.ndim(x), self.axis)
 
     def derivative(self, nu=1) -> PPoly:
         """Return the derivative of some order."""
@@ -210,10 +210,10 @@ def _data(x, y, axis: int, name: str):
         raise ValueError("`x` must contain at least 2 elements.")
     if x.shape[0] != y.shape[axis]:
         raise ValueError(f"The length of `y` along `axis`={axis} doesn't match the length of `x`")
-    for what, values in (("x", known(x)), ("y", known(y))):
+    for what, values in (("x", known_value(x)), ("y", known_value(y))):
         if values is not None and not np.isfinite(values).all():
             raise ValueError(f"`{what}` must contain only finite values.")
-    if known(x) is not None and (np.diff(known(x)) <= 0).any():
+    if known_value(x) is not None and (np.diff(known_value(x)) <= 0).any():
         raise ValueError("`x` must be strictly increasing sequence.")
     y = np.moveaxis(y, axis, 0)
     return x, y, np.diff(x).reshape((-1,) + (1,) * (np.ndim(y) - 1)), axis
@@ -347,7 +347,7 @@ class CubicSpline(_Cubic):
 
 def _end_conditions(bc_type, y) -> list:
     if isinstance(bc_type, str):
-        values = known(y)
+        values = known_value(y)
         if bc_type == "periodic" and values is not None and not np.allclose(values[0], values[-1], 1e-15, 1e-15):
             raise ValueError("The first and last `y` point along axis must be identical when bc_type='periodic'.")
         bc_type = (bc_type, bc_type)

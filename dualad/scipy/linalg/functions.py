@@ -29,7 +29,7 @@ def _square(a):
     return a.astype(floating(a.dtype), copy=False)
 
 
-def _shown(disp) -> None:
+def _check_disp(disp) -> None:
     """Refuse the estimate of an error that ``disp=False`` asks for."""
     if disp is False:
         raise ValueError("disp=False asks for an estimate of the error, which tensors have none of; leave it out")
@@ -68,7 +68,7 @@ def logm(A, disp=True):
 
     In a traced program, where that is not known, the logarithm of a real matrix must be real.
     """
-    _shown(disp)
+    _check_disp(disp)
     return _complex_where_needed(matrix_functions.logm, _square(A))
 
 
@@ -79,7 +79,7 @@ def sqrtm(A, disp=True, blocksize=64):
     In a traced program, where that is not known, the root of a real matrix must be real. At a singular matrix the
     derivative does not exist.
     """
-    _shown(disp)
+    _check_disp(disp)
     return _complex_where_needed(matrix_functions.sqrtm, _square(A))
 
 
@@ -146,7 +146,7 @@ def tanhm(A):
 @mirrors(sl.signm)
 def signm(A, disp=True):
     """Compute the sign of matrices, A (A²)^(−1/2)."""
-    _shown(disp)
+    _check_disp(disp)
     A = _square(A)
     return A @ np.linalg.inv(matrix_functions.sqrtm(A @ A))
 

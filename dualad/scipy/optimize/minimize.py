@@ -147,7 +147,7 @@ def minimize_scalar(
     """Minimize a function of a number, and differentiate where its minimum is and how low."""
     where = "scipy.optimize.minimize_scalar"
     scalar = lambda x, *rest: fun(x[0], *rest)
-    start = np.array([_inside(bounds, bracket)])
+    start = np.array([_interior_point(bounds, bracket)])
     problem = Objective(where, scalar, start, args, None, None, None)
     inputs = problem.inputs
     box = bounds_of(inputs, None if bounds is None else [tuple(bounds)], 1)
@@ -169,7 +169,7 @@ def minimize_scalar(
     return out
 
 
-def _inside(bounds: Any, bracket: Any) -> float:
+def _interior_point(bounds: Any, bracket: Any) -> float:
     """Return a point at which the function is written down."""
     for v in (*(bounds if bounds is not None else ()), *(bracket or ())):
         if not isinstance(v, Tracer) and np.isfinite(v):

@@ -38,8 +38,8 @@ from ..mirror import MIRRORED, Verdict, as_args, calling_scipy, is_own
 
 __all__ = [
     "COUNTS", "Condition", "DENSE", "INACCURATE", "SINGULAR", "SciPys", "SolutionWarning", "SolverCall", "arguments_of",
-    "converged", "counters", "fields", "inside", "null_direction", "regular",
-    "solves", "start_of", "unsolved", "warn",
+    "converged", "convergence_error", "counters", "fields", "inside", "null_direction", "regular", "solves", "start_of",
+    "warn",
 ]  # fmt: skip
 
 #: largest number of unknowns for which the matrix of the tangents' system is built
@@ -224,7 +224,7 @@ class SolverCall:
         except RuntimeError as error:
             if self._raised:
                 raise
-            raise unsolved(self.where, error, **instead) from None
+            raise convergence_error(self.where, error, **instead) from None
 
 
 # ── the equation at the answer ───────────────────────────────────────────────────────────────────────────────────
@@ -385,7 +385,7 @@ def fields(numbers: Any, runs: Sequence) -> dict[str, Any]:
     return out
 
 
-def unsolved(where: str, said: Any, instead: str = "start nearer, or raise maxiter") -> ConvergenceError:
+def convergence_error(where: str, said: Any, instead: str = "start nearer, or raise maxiter") -> ConvergenceError:
     """Return the error for a search that has not converged, of which SciPy said this."""
     return ConvergenceError(
         f"{where}: {str(said).strip()}", "the answer has a derivative only where its equation holds", instead
@@ -395,7 +395,7 @@ def unsolved(where: str, said: Any, instead: str = "start nearer, or raise maxit
 def converged(result: Any, where: str, require: bool) -> None:
     """Raise if a solver says that it has not converged."""
     if require and not result.get("success", True):
-        raise unsolved(
+        raise convergence_error(
             where, result.get("message", "it has not converged"),
             'start nearer, give exact derivatives (jac="dualad") or more iterations; require_success=False takes what'
             " was found",

@@ -20,7 +20,7 @@ from ...errors import SingularMatrixError
 from ...jvp import jvp, stop_gradient
 from ...surface.arguments import operand
 from ..mirror import as_args
-from .problem import INACCURATE, Condition, SciPys, arguments_of, fields, regular, solves, unsolved
+from .problem import INACCURATE, Condition, SciPys, arguments_of, convergence_error, fields, regular, solves
 from .roots import System
 
 __all__ = ["Entrywise", "bisect", "brenth", "brentq", "newton", "ridder", "root_scalar", "toms748"]
@@ -80,7 +80,7 @@ class _Scalar(System):
 # ── brackets ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _bracketed(original: Callable) -> Callable:
+def _with_bracket(original: Callable) -> Callable:
     name, signature = original.__name__, inspect.signature(original)
 
     def solver(*given, require_success=True, tangent_solve=None, **named):
@@ -120,11 +120,11 @@ def _results(x: Any, numbers: Any, system: System, method: str) -> so.RootResult
     return out
 
 
-bisect = _bracketed(so.bisect)
-brenth = _bracketed(so.brenth)
-brentq = _bracketed(so.brentq)
-ridder = _bracketed(so.ridder)
-toms748 = _bracketed(so.toms748)
+bisect = _with_bracket(so.bisect)
+brenth = _with_bracket(so.brenth)
+brentq = _with_bracket(so.brentq)
+ridder = _with_bracket(so.ridder)
+toms748 = _with_bracket(so.toms748)
 
 
 # ── Newton's and Halley's methods, and the one that chooses ──────────────────────────────────────────────────────
@@ -157,7 +157,7 @@ def newton(
             return found[0], _as_result(found[1])
         x, ended, _ = found
         if require_success and not ended.all():
-            raise unsolved(where, f"{int((~ended).sum())} of {ended.size} entries have not converged.")
+            raise convergence_error(where, f"{int((~ended).sum())} of {ended.size} entries have not converged.")
         return x, so.OptimizeResult(success=bool(ended.all()), message="")
 
     x, numbers = system.solve(search, require_success)
@@ -201,7 +201,7 @@ def root_scalar(
     def checked(start: Any, inputs: Sequence) -> tuple[Any, Any]:
         x, out = search(start, inputs)
         if require_success and not out.converged:
-            raise unsolved(where, f"{out.flag} after {out.iterations} iterations.")
+            raise convergence_error(where, f"{out.flag} after {out.iterations} iterations.")
         method_used[0] = out.method
         return x, _as_result(out)
 

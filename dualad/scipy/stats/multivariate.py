@@ -16,7 +16,7 @@ import scipy.stats as st
 
 from ...jvp import stop_gradient
 from ...ops.triangular import triangular_solve
-from ..mirror import known
+from ..mirror import known_value
 from .distribution import Mirror, double
 
 __all__ = ["dirichlet", "multinomial", "multivariate_normal"]
@@ -120,7 +120,7 @@ def _dirichlet_logpdf(x, alpha):
             "Vector 'x' must have either the same number of entries as, or one entry fewer than, parameter vector 'a',"
             f" but alpha.shape = {alpha.shape} and x.shape = {x.shape}."
         )
-    x_known, alpha_known = known(x), known(alpha)
+    x_known, alpha_known = known_value(x), known_value(alpha)
     if x_known is not None and alpha_known is not None:
         st.dirichlet.logpdf(x_known, alpha_known)  # raises where SciPy does: off the simplex, α ≤ 0
     columns = alpha.reshape((-1,) + (1,) * (np.ndim(x) - 1))

@@ -43,7 +43,7 @@ def _count(x, axis) -> int:
     return math.prod(x.shape[i] for i in (axis if isinstance(axis, tuple) else (axis,)))
 
 
-def _shaped(out, axis, keepdims: bool):
+def _squeeze_axes(out, axis, keepdims: bool):
     """Drop the axes of size one along which a statistic was computed."""
     return out if keepdims else np.squeeze(out, axis)
 
@@ -82,7 +82,7 @@ def skew(a, axis=0, bias=True, nan_policy="propagate", *, keepdims=False):
     out, n = _standardized(a, axis, 3), _count(a, axis)
     if not bias and n > 2:
         out = out * (math.sqrt((n - 1.0) * n) / (n - 2.0))
-    return _shaped(out, axis, keepdims)
+    return _squeeze_axes(out, axis, keepdims)
 
 
 @mirrors(scipy.stats.kurtosis)
@@ -92,7 +92,7 @@ def kurtosis(a, axis=0, fisher=True, bias=True, nan_policy="propagate", *, keepd
     out, n = _standardized(a, axis, 4), _count(a, axis)
     if not bias and n > 3:
         out = ((n**2 - 1.0) * out - 3 * (n - 1.0) ** 2) / ((n - 2.0) * (n - 3.0)) + 3.0
-    return _shaped(out - 3 if fisher else out, axis, keepdims)
+    return _squeeze_axes(out - 3 if fisher else out, axis, keepdims)
 
 
 @mirrors(scipy.stats.variation)
@@ -137,7 +137,7 @@ def _average(x, axis, weights, keepdims: bool):
     out = np.sum(weights * x, axis=axis, keepdims=True) / np.sum(
         np.broadcast_to(weights, x.shape), axis=axis, keepdims=True
     )
-    return _shaped(out, axis, keepdims)
+    return _squeeze_axes(out, axis, keepdims)
 
 
 def _means(a, axis, dtype, nan_policy):
@@ -287,14 +287,14 @@ def circmean(samples, high=2 * math.pi, low=0, axis=None, nan_policy="propagate"
     axis, s, c = _direction(samples, high, low, axis, nan_policy)
     angle = np.arctan2(s, c)
     angle = np.where(angle < 0, angle + 2 * math.pi, angle)
-    return _shaped(angle * ((high - low) / (2 * math.pi)) + low, axis, keepdims)
+    return _squeeze_axes(angle * ((high - low) / (2 * math.pi)) + low, axis, keepdims)
 
 
 @mirrors(scipy.stats.circvar)
 def circvar(samples, high=2 * math.pi, low=0, axis=None, nan_policy="propagate", *, keepdims=False):
     """Compute the variance of angles, 1 − R."""
     axis, s, c = _direction(samples, high, low, axis, nan_policy)
-    return _shaped(1 - np.minimum(np.hypot(s, c), 1.0), axis, keepdims)
+    return _squeeze_axes(1 - np.minimum(np.hypot(s, c), 1.0), axis, keepdims)
 
 
 @mirrors(scipy.stats.circstd)
@@ -302,7 +302,7 @@ def circstd(samples, high=2 * math.pi, low=0, axis=None, nan_policy="propagate",
     """Compute the standard deviation of angles, √(−2 log R)."""
     axis, s, c = _direction(samples, high, low, axis, nan_policy)
     out = np.sqrt(-2 * np.log(np.minimum(np.hypot(s, c), 1.0)))
-    return _shaped(out if normalize else out * ((high - low) / (2 * math.pi)), axis, keepdims)
+    return _squeeze_axes(out if normalize else out * ((high - low) / (2 * math.pi)), axis, keepdims)
 
 
 class PearsonRResult(NamedTuple):
