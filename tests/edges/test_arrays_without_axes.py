@@ -108,11 +108,24 @@ def test_derivatives_of_what_was_written():
 
 def test_an_array_without_axes_is_filled():
     def f(x):
-        out = x.copy()
+        out = dnp.array(0.0)
         out.fill(2.0)
         return out * x
 
     assert da.jvp(f, (np.array(0.5),), (np.array(1.0),)) == (1.0, 2.0)
     np.testing.assert_array_equal(da.vmap(f)(np.array([1.0, 2.0])), [2.0, 4.0])
+
+
+def test_a_scalar_is_not_filled():
+    """NumPy writes into a copy of a scalar; a traced number may be one, so what it was meant for is asked."""
+
+    def f(x):
+        out = x.copy()
+        out.fill(2.0)
+        return out * x
+
+    for run in (lambda: da.jvp(f, (0.5,), (1.0,)), lambda: da.vmap(f)(np.array([1.0, 2.0])), lambda: da.jit(f)(0.5)):
+        with pytest.raises(TypeError, match="0-d result is a scalar"):
+            run()
     with pytest.raises(InPlaceError):
         da.jvp(lambda x: x.copy().fill(1j), (np.ones(2),), (np.ones(2),))
