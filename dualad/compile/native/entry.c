@@ -20,6 +20,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 /* What machine code returns besides 0 (native/positions.py): an index was out of bounds; else an exception is set. */
 enum { OUT_OF_BOUNDS = 2 };
@@ -110,6 +113,85 @@ static inline int has_form(PyObject *x, const Form *form, int flags)
     return !form->axes || !memcmp(PyArray_DIMS(a), form->lengths, form->axes * sizeof(npy_intp));
 }
 
+/* ── large results ───────────────────────────────────────────────────────────────────────────────────────────────── */
+
+/* The memory of large results that were dropped, for those of the next call: from the kernel each page of it would cost a
+ * fault. Both entries and NumPy's arrays are used by one thread at a time, who holds Python's lock. */
+enum { LARGE = 1 << 17, LARGEST = 1 << 25, MOST_KEPT = 1 << 26, PLACES = 32 };
+static struct { void *memory; size_t size; } kept[PLACES];
+static size_t kept_places, kept_bytes;
+
+/* As NumPy's own allocator does: ask Linux for huge pages for what is large. */
+static void *with_huge_pages(void *memory, size_t size)
+{
+#ifdef MADV_HUGEPAGE
+    const size_t offset = 4096 - (uintptr_t)memory % 4096;
+    if (memory && size >= (1u << 22))
+        madvise((char *)memory + offset, size - offset, MADV_HUGEPAGE);
+#endif
+    return memory;
+}
+
+static void *large_malloc(void *context, size_t size)
+{
+    for (size_t i = kept_places; i-- > 0;)
+        if (kept[i].size == size) {
+            void *memory = kept[i].memory;
+            memmove(&kept[i], &kept[i + 1], (--kept_places - i) * sizeof kept[0]);
+            kept_bytes -= size;
+            return memory;
+        }
+    return with_huge_pages(malloc(size), size);
+}
+
+static void large_free(void *context, void *memory, size_t size)
+{
+    if (!memory || size < LARGE || size > LARGEST) {
+        free(memory);
+        return;
+    }
+    while (kept_places == PLACES || kept_bytes + size > MOST_KEPT) { /* the oldest goes */
+        free(kept[0].memory);
+        kept_bytes -= kept[0].size;
+        memmove(&kept[0], &kept[1], --kept_places * sizeof kept[0]);
+    }
+    kept[kept_places].memory = memory;
+    kept[kept_places++].size = size;
+    kept_bytes += size;
+}
+
+static void *large_calloc(void *context, size_t count, size_t size)
+{
+    return with_huge_pages(calloc(count, size), count * size);
+}
+
+static void *large_realloc(void *context, void *memory, size_t size) { return realloc(memory, size); }
+
+static PyDataMem_Handler handler = {"dualad", 1, {NULL, large_malloc, large_calloc, large_realloc, large_free}};
+static PyObject *handler_capsule;
+
+/* End what PyDataMem_SetHandler(handler_capsule) began; an exception that is set stays. */
+static void restore_handler(PyObject *other)
+{
+    if (other) {
+        Py_XDECREF(PyDataMem_SetHandler(other));
+        Py_DECREF(other);
+    }
+}
+
+/* A new array in C's order. */
+static PyObject *new_array(const Form *form)
+{
+    size_t size = PyDataType_ELSIZE(form->descr);
+    for (int i = 0; i < form->axes; i++)
+        size *= form->lengths[i];
+    PyObject *other = size < LARGE || size > LARGEST ? NULL : PyDataMem_SetHandler(handler_capsule);
+    Py_INCREF(form->descr);
+    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, form->descr, form->axes, form->lengths, NULL, NULL, 0, NULL);
+    restore_handler(other);
+    return made;
+}
+
 /* ── Stub ────────────────────────────────────────────────────────────────────────────────────────────────────────── */
 
 enum { IGNORED, PLAIN, TRUTH, WHOLE }; /* kinds of arguments; a Python bool, or int, is converted */
@@ -147,6 +229,8 @@ static void *numbers_of(PyObject *x, const Argument *declared, int64_t *cell)
     return cell;
 }
 
+static PyTypeObject StubType, FrontType;
+
 static PyObject *call_stub(PyObject *self, PyObject *const *args, size_t flagged, PyObject *names)
 {
     Stub *s = (Stub *)self;
@@ -171,14 +255,12 @@ static PyObject *call_stub(PyObject *self, PyObject *const *args, size_t flagged
         Form *form = &s->results[i];
         out[i] = &cells[reads + i];
         if (form->axes) {
-            Py_INCREF(form->descr);
-            made[i] = PyArray_NewFromDescr(&PyArray_Type, form->descr, form->axes, form->lengths, NULL, NULL, 0, NULL);
-            if (!made[i])
+            if (!(made[i] = new_array(form)))
                 goto end;
             out[i] = PyArray_DATA((PyArrayObject *)made[i]);
         }
     }
-    if (s->scratch && !(work = PyMem_RawMalloc(s->scratch))) {
+    if (s->scratch && !(work = large_malloc(NULL, s->scratch))) {
         PyErr_NoMemory();
         goto end;
     }
@@ -186,7 +268,8 @@ static PyObject *call_stub(PyObject *self, PyObject *const *args, size_t flagged
     int status = s->body(given, out, work);
     if (state)
         PyEval_RestoreThread(state);
-    PyMem_RawFree(work);
+    if (work)
+        large_free(NULL, work, s->scratch);
     if (status) {
         if (status == OUT_OF_BOUNDS)
             answer = PyObject_Vectorcall(s->again, args, flagged, NULL);
@@ -518,7 +601,11 @@ static int attempt(const Front *f, const Plan *p, PyObject *const *args, Py_ssiz
     if ((ours = ours && is_unchanged(p))) {
         for (Py_ssize_t i = 0; i < p->leaves; i++)
             given[i] = p->leaf[i].hidden ? p->leaf[i].hidden : slots[p->leaf[i].slot];
-        if (!(out = PyObject_Vectorcall(p->run, given, p->leaves, NULL)))
+        /* Code that is not all machine code makes arrays by NumPy's functions. */
+        PyObject *other = Py_TYPE(p->run) == &StubType ? NULL : PyDataMem_SetHandler(handler_capsule);
+        out = PyObject_Vectorcall(p->run, given, p->leaves, NULL);
+        restore_handler(other);
+        if (!out)
             tidy(f->without_frames);
     }
     for (Py_ssize_t i = total; i < filled; i++)
@@ -704,6 +791,8 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__entry(void)
 {
     import_array();
+    if (!(handler_capsule = PyCapsule_New(&handler, "mem_handler", NULL)))
+        return NULL;
     if (PyType_Ready(&StubType) < 0 || PyType_Ready(&FrontType) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);

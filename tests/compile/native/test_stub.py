@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import functools
 import gc
+import mmap
+import os
 import signal
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -185,3 +188,37 @@ def test_arguments_that_are_not_read_are_not_looked_at() -> None:
     assert np.array_equal(run(X, "anything")[0], X * 2 + X * X)
     with pytest.raises((ValueError, TypeError)):
         run("anything", X)
+
+
+@pytest.mark.skipif(front.extension() is None, reason="no C compiler made the extension")
+def test_memory_of_large_results_that_are_dropped_is_used_again() -> None:
+    resource, x = pytest.importorskip("resource"), np.ones(100_000)
+    for f in (lambda x: x * 2 + 1, lambda x: np.cumsum(x * 2) + 1, lambda x: np.sort(np.sin(x))):
+        fast = da.jit(f)
+        held = [fast(x) for _ in range(5)]
+        assert not any(np.shares_memory(a, b) for i, a in enumerate(held) for b in held[:i])
+        expected = held[0].copy()
+        del held[1:]
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(20):
+            last = fast(x)
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 500  # of 196 pages each
+        np.testing.assert_array_equal(held[0], expected)
+        np.testing.assert_array_equal(last, expected)
+        last.resize(200_000, refcheck=False)  # by realloc, whoever made it
+        assert not last[100_000:].any()
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/statm").exists() or "asan" in os.environ.get("LD_PRELOAD", ""),
+    reason="memory in use is read from Linux, and the sanitizer keeps what is freed",
+)
+def test_large_results_that_are_dropped_are_kept_within_bounds() -> None:
+    in_use = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+    fast, x = da.jit(lambda x: x * 2 + 1), np.ones(1_000_000)
+    fast(x)
+    before = in_use()
+    results = [fast(x) for _ in range(40)]
+    assert in_use() - before > 200 << 20
+    del results
+    assert in_use() - before < 100 << 20
