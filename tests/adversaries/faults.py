@@ -240,7 +240,7 @@ PASSES: dict[str, Planted] = {
         _XY,
     ),
     "loops: first iterations that index elsewhere are taken in": Planted(
-        ((repeats, "_with_first", lambda real: lambda *args: real(*args[:-1], np.zeros_like(args[-1]))),), _rows, _XY
+        ((repeats, "_extend_start", lambda real: lambda *args: real(*args[:-1], np.zeros_like(args[-1]))),), _rows, _XY
     ),
     "loops: iterations that index elsewhere are taken in": Planted(
         ((repeats, "_places", lambda real: lambda *args: (real(*args)[0], np.zeros(args[-1], bool))),), _rows, _XY
@@ -271,7 +271,7 @@ PASSES: dict[str, Planted] = {
         ((_BODY, "_numbers", _arguments(lambda numbers: ([k + 1 for k in numbers],))),), _in_place, _XY
     ),
     "loops: constants of the iterations are sorted": Planted(
-        ((reroll, "_stacked", lambda real: lambda values: np.sort(real(values))[::-1]),), _two, _XY
+        ((reroll, "_stack_constants", lambda real: lambda values: np.sort(real(values))[::-1]),), _two, _XY
     ),
     "loops: what is carried begins with the other values": Planted(
         (

@@ -171,7 +171,7 @@ FAULTS = {
     "a write far behind the result": (written("out", 8 * X.size + 200), small, X),
     "a write before the result": (written("out", -8), small, X),
     "a write into an argument": (written("in", 16), small, X),
-    "another dtype": (replaced(groups, "entered", as_whole_numbers), small, X),
+    "another dtype": (replaced(groups, "compile_entry", as_whole_numbers), small, X),
     "another axis": (
         replaced(lowering.Registers, "reduction", lambda f: lambda s, n, x, p, o: f(s, n, x, {"axis": (1,)}, o)),
         matrix, M),

@@ -28,6 +28,7 @@ def no_tqdm(monkeypatch) -> None:
 )
 def test_a_bar_on_a_terminal_and_nothing_in_a_pipe(run, monkeypatch, no_tqdm) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
     for file, drawn in ((Terminal(), True), (io.StringIO(), False)):
         monkeypatch.setattr(sys, "stderr", file)
         assert np.array_equal(run(np.arange(300.0)), np.sin(np.arange(300.0)))

@@ -220,13 +220,14 @@ WRITERS: dict[str, tuple[str, list[tuple]]] = {
     "two axes are taken for one": ("axes", [
         (passes, "_Shared", lambda kind, *args, **more: kind), (reductions, "long_axes", lambda aval, params: (1,))]),
     "parts are no parts": ("joined", [(domains, "find_cuts", lambda k, *args: [[(0, n)] for n in k.shape])]),
-    "a domain is longer": ("entries", [(domains, "clipped", lambda code, low, high: ("%from", str(high + 1)))]),
+    "a domain is longer": ("entries", [(domains, "clamp", lambda code, low, high: ("%from", str(high + 1)))]),
     "a function goes on behind its rows": ("entries", [
-        (domains, "clipped", lambda code, low, high: ("%from", code.value("add i64 %to, 1")))]),
+        (domains, "clamp", lambda code, low, high: ("%from", code.value("add i64 %to, 1")))]),
     "the last vector stays where it is": ("threads", [(code.Lanes, "at_most", lambda self, x, bound: x)]),
-    "an index is not looked at": ("read", [(kernels, "checked", lambda code, asked, leave: [x for _, x, _ in asked])]),
+    "an index is not looked at": ("read", [
+        (kernels, "normalize_positions", lambda code, asked, leave: [x for _, x, _ in asked])]),
     "an index of registers is not looked at": ("registers", [
-        (indices, "checked", lambda code, asked, leave: [x for _, x, _ in asked])]),
+        (indices, "normalize_positions", lambda code, asked, leave: [x for _, x, _ in asked])]),
     "a negative index is not looked at": ("read", [
         (code.Lanes, "compare", lambda self, how, x, y: _real["compare"](self, "sge" if how == "uge" else how, x, y))]),
     "broadcasting is forgotten": ("column", [(kernels, "broadcast_index", lambda shape, index: index[: len(shape)])]),

@@ -125,7 +125,7 @@ def test_loops_through_the_same_rows_are_one(rows: int, monkeypatch: pytest.Monk
         found.append(fast(*args))
         texts = [g.text for g in fast._specialised(args, {}).program.compiled.groups]
         assert any(["@region" in t for t in texts]) == (rows % 16 in (0, *range(8, 16)))
-    monkeypatch.setattr(passes, "joined", lambda kernels: ([], [call for _, own in kernels for call in own]))
+    monkeypatch.setattr(passes, "join_loops", lambda kernels: ([], [call for _, own in kernels for call in own]))
     apart = da.jit(logistic)(*args)
     assert all([x.tobytes() == apart.tobytes() for x in found])
     np.testing.assert_allclose(apart, logistic(*args), rtol=1e-12)
