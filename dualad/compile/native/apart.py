@@ -35,10 +35,17 @@ class Apart:
     def __init__(self, patience: float = _PATIENCE, idle: float = _IDLE) -> None:
         self.patience, self.idle = patience, idle
         self._process: Any = None
+        #: whether the process has answered
+        self._answers = False
         self._lock = threading.Lock()
         atexit.register(self.stop)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
+
+    def begin(self) -> None:
+        """Start the process without waiting for it: it will soon be asked."""
+        with self._lock:
+            self._launch()
 
     def emit(self, cpu: str, features: str, text: str, level: int) -> tuple[list[str], bytes] | None:
         """Return the names that a module refers to, and its object code; None where no process can be had.
@@ -76,32 +83,30 @@ class Apart:
             self._end()
 
     def _is_there(self) -> bool:
-        if self._process is not None and self._process.poll() is not None:  # nothing was asked of it when it ended
-            self._end()
-        if self._process is None:
-            self._process = self._started()
+        self._launch()
+        if self._process is not None and not self._answers:
+            self._answers = self._asked(b"") == (True, b"")
+            if not self._answers:
+                self._end()
         return self._process is not None
 
-    def _started(self) -> Any:
-        """Start the process; None where a program that is no Python would be started, or it does not answer."""
+    def _launch(self) -> None:
+        """Start the process if there is none; not where a program that is no Python would be started."""
+        if self._process is not None:
+            if self._process.poll() is None:
+                return
+            self._end()  # nothing was asked of it when it ended
         found = importlib.util.find_spec("llvmlite")
         is_python = "python" in Path(sys.executable or "").name.lower() and not getattr(sys, "frozen", False)
         if not is_python or found is None or found.origin is None or not _SCRIPT.is_file():
-            return None
+            return
         folder = str(Path(found.origin).parent.parent)
-        try:
-            process = subprocess.Popen(
+        with contextlib.suppress(OSError):
+            self._process = subprocess.Popen(
                 [sys.executable, "-P", str(_SCRIPT), folder, str(self.idle)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
                 creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
             )  # fmt: skip
-        except OSError:
-            return None
-        self._process = process
-        if self._asked(b"") != (True, b""):
-            self._end()
-            return None
-        return process
 
     def _asked(self, request: bytes) -> tuple[bool, bytes] | None:
         """Return the answer to a request; None if the process ends, which it is made to when it takes too long."""
@@ -129,7 +134,7 @@ class Apart:
 
     def _end(self) -> int | None:
         """End the process, if there is one; return its status, which is zero if it ended because it was not used."""
-        process, self._process = self._process, None
+        process, self._process, self._answers = self._process, None, False
         if process is None:
             return None
         with contextlib.suppress(OSError):
@@ -145,7 +150,7 @@ class Apart:
 
     def _forget(self) -> None:
         """Leave the process to the one that has started it: this one was forked from that."""
-        process, self._process = self._process, None
+        process, self._process, self._answers = self._process, None, False
         self._lock = threading.Lock()
         if process is not None:
             process.returncode = 0  # it is no child of this one, so nothing waits for it

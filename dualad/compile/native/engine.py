@@ -174,9 +174,12 @@ class Engine:
             linked = self._read(name, exports, objects)
         read = linked is not None
         if linked is None:
+            apart = apart or text.count("\n") > _LONG
+            if apart and name not in self._lost:
+                self._apart.begin()  # which takes as long as the proof
             if entries:
                 check(text, entries)
-            made = self._made_apart(name, text, level) if apart or text.count("\n") > _LONG else None
+            made = self._made_apart(name, text, level) if apart else None
             with _LOCK:
                 linked = self._link_new(name, made or self._made(text, level), exports, objects)
         mathematics = tally().since(before)  # which is compiled when it is first asked for
