@@ -229,7 +229,8 @@ class Names:
             found = op.impl(np.asarray(v.known), *arrays, **params)
             found = found if isinstance(found, tuple) else (found,)
             return [Value(Aval(np.shape(x), aval.dtype), None, x) for x in found]
-        base = v.base if v.view is not None else self.base(v) if aval.size > FOLDED and v.cells is None else None
+        whole = aval.size > FOLDED and v.cells is None and v.rows is None
+        base = v.base if v.view is not None else self.base(v) if whole else None
         if base is None:
             found = op.impl(self.cells(v), *arrays, **params)
             return [self.of_cells(np.asarray(x), aval) for x in (found if isinstance(found, tuple) else (found,))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -103,3 +104,11 @@ def test_of_several_loops_only_the_wrong_one_is_left_out(monkeypatch, caplog):
     (record,) = caplog.records
     assert "finding loops (of the program `f`)" in record.message
     assert not reroll.rolled_loops(proven(program, {"simplification": simplify, **loops}))
+
+
+@pytest.mark.parametrize("f", [lambda x: np.repeat(np.stack([x, x]), 2), lambda x: np.stack([x, 2 * x])[:, 1:].ravel()])
+def test_moves_of_stacked_arrays_are_proven(f: Callable, caplog: pytest.LogCaptureFixture) -> None:
+    """An array of rows has no name of its own: what is taken out of it is taken out of these."""
+    x = np.arange(4200.0).reshape(70, 60)
+    np.testing.assert_array_equal(da.jit(f)(x), f(x))
+    assert "left out" not in caplog.text
