@@ -35,8 +35,8 @@ class Named(NamedTuple):
     catches: bool
     delegates: bool
 
-    def __or__(self, other: Named) -> Named:  # type: ignore[override]
-        return Named(*[a | b for a, b in zip(self, other, strict=True)])  # type: ignore[misc, operator]
+    def __or__(self, other: Named) -> Named:
+        return Named(*[a | b for a, b in zip(self, other, strict=True)])  # type: ignore[operator]
 
 
 NOTHING_NAMED = Named(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), False, False, False, False)

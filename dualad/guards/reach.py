@@ -368,7 +368,7 @@ class Reach:
         except (TypeError, AttributeError):
             self.outside[f"a {type(x).__name__}"] = "?"
 
-    def _object(self, x: Any, kind: type) -> None:
+    def _object(self, x: Any, kind: Any) -> None:
         module = str(kind.__module__).partition(".")[0]
         if module in _SERVICES:
             return
@@ -386,11 +386,12 @@ class Reach:
             for name in self._maybe() - attributes.keys() if kind.__dictoffset__ else ():
                 self._add(ENTRY, attributes, name, MISSING)
             return
-        if kind is functools._lru_cache_wrapper:  # type: ignore[comparison-overlap]
+        if kind is functools._lru_cache_wrapper:
             self._into(_cache_contents(x))
         library = _from_library(kind.__module__)
         found = self._class(kind)
-        if not library and kind.__getattribute__ is object.__getattribute__:
+        reads_plainly = kind.__getattribute__ is object.__getattribute__
+        if not library and reads_plainly:
             self._attribute(x, "__class__")
             if kind.__dictoffset__:
                 self._attribute(x, "__dict__")
@@ -405,7 +406,7 @@ class Reach:
         for name in ((names & found.keys()) | absent) - attributes.keys():
             held = found.get(name)
             if isinstance(held, types.MemberDescriptorType):  # a slot
-                self._go(self._attribute(x, name) if kind.__getattribute__ is object.__getattribute__ else MISSING)
+                self._go(self._attribute(x, name) if reads_plainly else MISSING)
             elif kind.__dictoffset__ and not hasattr(type(held), "__set__"):
                 self._add(ENTRY, attributes, name, MISSING)
 
